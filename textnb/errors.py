@@ -1,0 +1,166 @@
+"""Every error that textnb raises on purpose.
+
+    TextnbError
+    ├── DataError (ValueError)           the rows are not what a classifier can learn from or score
+    │   ├── SourceError                  a file can't be read
+    │   ├── SchemaError                  a column is missing or of another type
+    │   ├── VocabularyError              no term is left to count
+    │   └── ImpossibleRowError           with l = 0, no class can have produced a row
+    ├── ParameterError (ValueError)      a setting is out of its range
+    └── ModelFileError (ValueError)      a stored model is damaged, hostile or from the future
+
+A message says what was expected, what came, and what to do.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+
+
+class TextnbError(Exception):
+    """Base of every error that textnb raises on purpose."""
+
+
+class ParameterError(TextnbError, ValueError):
+    """A setting is out of its range."""
+
+    @classmethod
+    def out_of_range(cls, name: str, expected: str, got: object) -> ParameterError:
+        return cls(f"{name} must be {expected}; got {got!r}")
+
+    @classmethod
+    def unknown_choice(cls, name: str, got: object, choices: Iterable[str]) -> ParameterError:
+        known = list(choices)
+        return cls(f"{name}: unknown value {got!r}{_suggest(str(got), known)}; "
+                   f"choose one of {', '.join(known)}")
+
+
+class DataError(TextnbError, ValueError):
+    """The rows are not what a classifier can learn from or score."""
+
+    @classmethod
+    def no_rows(cls, source: str) -> DataError:
+        return cls(f"{source} has no rows: nothing can be learned from it")
+
+    @classmethod
+    def null_label(cls, column: str, row: int) -> DataError:
+        return cls(
+            f"label column {column!r} is null in row {row} (counted from 0); label it, or drop "
+            f"such rows: frame.filter(pl.col({column!r}).is_not_null())"
+        )
+
+    @classmethod
+    def unseen_labels(cls, labels: Sequence[object], known: Sequence[object]) -> DataError:
+        return cls(
+            f"labels {_listing(labels)} were not announced; known classes are {_listing(known)}; "
+            f"pass classes={list(labels)!r} to partial_fit if they are new classes"
+        )
+
+    @classmethod
+    def never_learned(cls, what: str) -> DataError:
+        return cls(
+            f"can't forget: {what}. Only documents that were learned, with the same label and "
+            "text, can be forgotten; the model is unchanged"
+        )
+
+
+class SourceError(DataError):
+    """A file can't be read."""
+
+    @classmethod
+    def not_found(cls, path: str) -> SourceError:
+        return cls(
+            f"no such file or folder: {path!r}. A string names a file; to classify texts, pass a "
+            "list: predict(['some text'])"
+        )
+
+    @classmethod
+    def unreadable(cls, path: str, reason: object) -> SourceError:
+        return cls(f"can't read {path}: {reason}")
+
+    @classmethod
+    def unknown_format(cls, path: str, known: Iterable[str]) -> SourceError:
+        return cls(f"can't tell the format of {path!r} from its name; known endings: "
+                   f"{', '.join(known)}. Say it with format=...")
+
+
+class SchemaError(DataError):
+    """A column is missing or of another type."""
+
+    @classmethod
+    def missing_column(cls, column: str, columns: Sequence[str], role: str) -> SchemaError:
+        return cls(
+            f"no column {column!r} (the {role} column){_suggest(column, columns)}; the columns "
+            f"are {_listing(columns)}. Say which with {role}=..."
+        )
+
+    @classmethod
+    def wrong_type(cls, column: str, role: str, expected: str, got: object) -> SchemaError:
+        return cls(f"{role} column {column!r} must be {expected}; it is {got}. "
+                   f"Cast it: frame.with_columns(pl.col({column!r}).cast(pl.String))")
+
+    @classmethod
+    def column_exists(cls, column: str) -> SchemaError:
+        return cls(f"the input has a column {column!r} already, and the prediction would replace "
+                   f"it; rename or drop it first: frame.drop({column!r})")
+
+
+class VocabularyError(DataError):
+    """No term is left to count."""
+
+    @classmethod
+    def no_tokens(cls, pattern: str, documents: int) -> VocabularyError:
+        return cls(
+            f"empty vocabulary: pattern {pattern!r} finds no token in {documents} documents. "
+            "The default pattern keeps words of two characters or more; for one-letter words use "
+            r"Tokenizer(pattern=r'[\p{L}\p{M}\p{N}_]+'); if stop words removed everything, "
+            "shorten the list"
+        )
+
+    @classmethod
+    def all_pruned(cls, terms: int, limits: str) -> VocabularyError:
+        return cls(f"empty vocabulary: {terms} terms were found and none is within {limits}; "
+                   "lower min_df or raise max_df")
+
+
+class ImpossibleRowError(DataError):
+    """With l = 0, no class can have produced a row."""
+
+    @classmethod
+    def rows(cls, rows: Sequence[int], total: int) -> ImpossibleRowError:
+        more = f" and {total - len(rows)} more" if total > len(rows) else ""
+        return cls(
+            f"row {', '.join(map(str, rows))}{more}: impossible under every class, so no class "
+            "can be given. With l = 0 a term that was never seen in a class rules the class out; "
+            "use l > 0, or predict a frame, where such rows are null"
+        )
+
+
+class ModelFileError(TextnbError, ValueError):
+    """A stored model is damaged, hostile or from the future."""
+
+    @classmethod
+    def damaged(cls, path: str, what: str) -> ModelFileError:
+        return cls(f"{path} is not a sound textnb model: {what}. Restore it from a copy or train "
+                   "it again")
+
+    @classmethod
+    def from_the_future(cls, path: str, version: object, supported: int) -> ModelFileError:
+        return cls(f"{path} has format version {version}; this textnb reads up to {supported}. "
+                   "Upgrade with: pip install --upgrade textnb")
+
+    @classmethod
+    def too_large(cls, path: str, needed: int, limit: int) -> ModelFileError:
+        return cls(f"{path} declares contents of {needed:,} bytes in memory, more than the limit "
+                   f"of {limit:,}; if you trust it, load it with max_bytes={needed}")
+
+
+def _suggest(got: str, known: Sequence[str]) -> str:
+    near = difflib.get_close_matches(got, known, n=1, cutoff=0.5)
+    return f" - did you mean {near[0]!r}?" if near else ""
+
+
+def _listing(items: Sequence[object], limit: int = 20) -> str:
+    shown = ", ".join(repr(item) for item in items[:limit])
+    return shown + (f" and {len(items) - limit} more" if len(items) > limit else "")
