@@ -1,0 +1,65 @@
+"""A frame of any size as batches of bounded size, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+import polars as pl
+
+ROWS, BYTES = 4096, 2 << 20
+Progress = Callable[[int], object]
+
+
+def batches(
+    frame: pl.LazyFrame | pl.DataFrame,
+    text: Sequence[str] = (),
+    *,
+    rows: int = ROWS,
+    max_bytes: int = BYTES,
+    progress: Progress | None = None,
+) -> Iterator[pl.DataFrame]:
+    """Batches of at most ``rows`` rows and about ``max_bytes`` bytes of text, in order.
+
+    Parameters
+    ----------
+    frame : LazyFrame or DataFrame
+    text : sequence of str
+        The String columns whose bytes count. One row is never divided.
+    rows, max_bytes : int
+    progress : callable, optional
+        Called with the number of rows of each batch once the next one is asked for.
+
+    Examples
+    --------
+    >>> frame = pl.DataFrame({"text": ["aaaa", "bb", None, "cccccc"]})
+    >>> [batch.height for batch in batches(frame, ["text"], max_bytes=6)]
+    [3, 1]
+    """
+    if isinstance(frame, pl.DataFrame):
+        chunks: Iterator[pl.DataFrame] = frame.iter_slices(rows)
+    else:
+        # lazy=True: the query starts when the first batch is asked for.
+        chunks = iter(frame.collect_batches(chunk_size=rows, maintain_order=True, lazy=True))
+    for chunk in chunks:
+        for batch in _divided(chunk, text, max_bytes):
+            yield batch
+            if progress is not None:
+                progress(batch.height)
+
+
+def _divided(
+    chunk: pl.DataFrame, text: Sequence[str], max_bytes: int
+) -> Iterator[pl.DataFrame]:
+    if not text or chunk.height <= 1:
+        yield chunk
+        return
+    length = pl.col(*text).cast(pl.String).str.len_bytes().cast(pl.Int64)
+    sizes = chunk.select(pl.sum_horizontal(length)).to_series()
+    ends = np.cumsum(sizes.to_numpy())
+    start = 0
+    while start < chunk.height:
+        spent = int(ends[start - 1]) if start else 0
+        stop = max(start + 1, int(np.searchsorted(ends, spent + max_bytes, side="right")))
+        yield chunk.slice(start, stop - start)
+        start = stop

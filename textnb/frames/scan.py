@@ -1,0 +1,281 @@
+"""Rows in: whatever holds a table of documents becomes a checked LazyFrame.
+
+    path | glob | folder | - | URL | DataFrame | LazyFrame  ->  LazyFrame, nothing read yet
+"""
+
+from __future__ import annotations
+
+import glob as globbing
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from textnb.errors import ParameterError, SchemaError, SourceError
+from textnb.frames.folder import scan_folder
+from textnb.frames.stdin import spooled_stdin
+
+Source = str | os.PathLike[str] | pl.DataFrame | pl.LazyFrame
+
+_ENDINGS = {
+    ".parquet": "parquet", ".pq": "parquet",
+    ".ipc": "ipc", ".arrow": "ipc", ".feather": "ipc",
+    ".csv": "csv", ".tsv": "tsv", ".tab": "tsv",
+    ".ndjson": "ndjson", ".jsonl": "ndjson",
+    ".txt": "lines",
+}
+_LABEL_TYPES = (pl.String, pl.Categorical, pl.Enum, pl.Boolean)
+
+
+def scan(
+    source: Any,
+    *,
+    text: str | Sequence[str] | None = None,
+    label: str | None = None,
+    format: str | None = None,
+    encoding: str = "utf-8",
+    storage_options: Mapping[str, Any] | None = None,
+) -> pl.LazyFrame:
+    """Open a table of documents lazily, and check its columns.
+
+    Parameters
+    ----------
+    source : path, DataFrame or LazyFrame
+        A file, a glob (``"news/*.parquet"``), a folder of data files, a folder with one folder of
+        text files per class, ``"-"`` for standard input, a URL that Polars reads (``s3://...``),
+        or a frame. Parquet, IPC, CSV, TSV, NDJSON, and plain text with a document per line;
+        gzipped where Polars reads that. A folder per class gives the columns ``label``, ``text``
+        and ``path``.
+    text : str or sequence of str, optional
+        Columns that must be there and hold strings.
+    label : str, optional
+        Column that must be there and hold classes: strings, integers, booleans or categories.
+    format : {"parquet", "ipc", "csv", "tsv", "ndjson", "lines", "folder"}, optional
+        Needed where the name does not tell.
+    encoding : str
+        Of the text files in a folder per class; other formats are UTF-8.
+    storage_options : mapping, optional
+        Passed to Polars for URLs.
+
+    Returns
+    -------
+    polars.LazyFrame
+        With ``text`` given, every column of a CSV or TSV file is read as it stands, as a string;
+        without, types are inferred from all rows.
+
+    Raises
+    ------
+    SourceError
+        If there is no such file, or its format is not known.
+    SchemaError
+        If a column is missing (the nearest name is suggested) or of another type.
+
+    Examples
+    --------
+    >>> frame = pl.DataFrame({"text": ["hello"], "label": ["greeting"]})
+    >>> scan(frame, text="txt")
+    Traceback (most recent call last):
+        ...
+    textnb.errors.SchemaError: no column 'txt' (the text column) - did you mean 'text'?; the \
+columns are 'text', 'label'. Say which with text=...
+    """
+    if isinstance(source, pl.LazyFrame):
+        frame = source
+    elif isinstance(source, pl.DataFrame):
+        frame = source.lazy()
+    elif isinstance(source, (str, os.PathLike)):
+        frame = _open(os.fspath(source), format, encoding, text is not None, storage_options)
+    elif hasattr(source, "__arrow_c_stream__"):
+        frame = pl.DataFrame(source).lazy()
+    else:
+        raise ParameterError("a source is a path, a polars DataFrame or a LazyFrame; "
+                             f"got {type(source).__name__}")
+    with reading(source):
+        return checked(frame, text=text, label=label)
+
+
+def checked(
+    frame: pl.LazyFrame, *, text: str | Sequence[str] | None = None, label: str | None = None
+) -> pl.LazyFrame:
+    """The frame, once its text and label columns are seen to be there and of a fit type."""
+    columns = [text] if isinstance(text, str) else list(text or [])
+    if not columns and label is None:
+        return frame
+    schema = frame.collect_schema()
+    for column in columns:
+        if column not in schema:
+            raise SchemaError.missing_column(column, schema.names(), "text")
+        dtype = schema[column]
+        if not isinstance(dtype, (pl.String, pl.Categorical, pl.Enum, pl.Null)):
+            raise SchemaError.wrong_type(column, "text", "String", dtype)
+    if label is not None:
+        if label not in schema:
+            raise SchemaError.missing_column(label, schema.names(), "label")
+        dtype = schema[label]
+        narrow = dtype.is_integer() and dtype not in (pl.UInt64, pl.Int128, pl.UInt128)
+        if not (isinstance(dtype, _LABEL_TYPES) or narrow or dtype == pl.Null):
+            raise SchemaError.wrong_type(
+                label, "label", "String, Categorical, Enum, Boolean or an integer type up to Int64",
+                dtype)
+    return frame
+
+
+class reading:
+    """Context in which a failure of the reader becomes an error that names the file.
+
+    Parameters
+    ----------
+    source : Source
+        As given to `scan`.
+    """
+
+    def __init__(self, source: object):
+        self._source = source
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        engine = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
+        if (isinstance(error, SourceError) and isinstance(error.__cause__, engine)
+                and str(error).startswith("can't read the frame")):
+            # An inner reader knew the frame alone, and not the file from which it came.
+            error = error.__cause__
+        if not isinstance(error, (*engine, OSError, UnicodeError)):
+            return
+        if isinstance(error, BrokenPipeError):
+            return
+        if not isinstance(self._source, (str, os.PathLike)):
+            if isinstance(error, engine):
+                raise SourceError.unreadable("the frame", _first_line(error)) from error
+            return
+        path = os.fspath(self._source)
+        if isinstance(error, FileNotFoundError) and "://" not in path:
+            raise SourceError.not_found(path) from None
+        name, reason = _culprit(path, error)
+        raise SourceError.unreadable(name, reason) from error
+
+
+def _open(
+    path: str, format: str | None, encoding: str, as_strings: bool,
+    storage_options: Mapping[str, Any] | None,
+) -> pl.LazyFrame:
+    folder = os.path.isdir(path) or format == "folder"
+    if encoding.lower().replace("-", "") != "utf8" and not folder:
+        raise ParameterError(f"encoding={encoding!r} is for a folder of text files per class; "
+                             "other formats are UTF-8: convert the file, e.g. "
+                             "iconv -f latin1 -t utf-8")
+    if path == "-":
+        path, sniffed = spooled_stdin()
+        return _reader(format or sniffed, as_strings)(path)
+    if "://" in path:
+        options = {} if storage_options is None else {"storage_options": dict(storage_options)}
+        return _reader(format or _format_of(path), as_strings, **options)(path)
+    if os.path.isdir(path):
+        return _open_folder(path, format, encoding, as_strings)
+    if os.path.exists(path):
+        return _reader(format or _format_of(path), as_strings)(_literal([path]))
+    matches = sorted(globbing.glob(path, recursive=True))
+    if not matches:
+        raise SourceError.not_found(path)
+    return _reader(format or _one_format(matches), as_strings)(_literal(matches))
+
+
+def _open_folder(path: str, format: str | None, encoding: str, as_strings: bool) -> pl.LazyFrame:
+    if format == "folder":
+        return scan_folder(path, encoding)
+    with os.scandir(path) as entries:
+        inside = sorted((entry.name, entry.path, entry.is_file()) for entry in entries)
+    files = [where for name, where, is_file in inside
+             if is_file and not name.startswith((".", "_"))]
+    if files:
+        return _reader(format or _one_format(files), as_strings)(_literal(files))
+    if any("=" in name for name, _, is_file in inside if not is_file):
+        partitioned = sorted(globbing.glob(os.path.join(globbing.escape(path), "**", "*.parquet"),
+                                           recursive=True))
+        if partitioned:
+            return pl.scan_parquet(globbing.escape(path), hive_partitioning=True)
+    return scan_folder(path, encoding)
+
+
+def _literal(paths: Sequence[str]) -> list[str]:
+    """Paths of files that are there: brackets and stars in their names are no glob."""
+    return [globbing.escape(path) for path in paths]
+
+
+def _reader(format: str, as_strings: bool, **options: Any) -> Callable[[Any], pl.LazyFrame]:
+    def csv(separator: str) -> Callable[[Any], pl.LazyFrame]:
+        inference: dict[str, Any] = (
+            {"infer_schema": False} if as_strings else {"infer_schema_length": None})
+        return lambda where: pl.scan_csv(where, separator=separator, **inference, **options)
+
+    # A key that is first seen after the rows from which a schema is inferred would be dropped.
+    readers: dict[str, Callable[[Any], pl.LazyFrame]] = {
+        "parquet": lambda where: pl.scan_parquet(where, **options),
+        "ipc": lambda where: pl.scan_ipc(where, **options),
+        "csv": csv(","),
+        "tsv": csv("\t"),
+        "ndjson": lambda where: pl.scan_ndjson(where, infer_schema_length=None, **options),
+        "lines": lambda where: pl.scan_lines(where, name="text", **options),
+    }
+    if format not in readers:
+        raise ParameterError.unknown_choice("format", format, [*readers, "folder"])
+    return readers[format]
+
+
+def _format_of(path: str) -> str:
+    name = Path(path.split("?")[0] if "://" in path else path).name.lower()
+    for packed in (".gz", ".zst"):
+        name = name.removesuffix(packed)
+    ending = Path(name).suffix
+    if ending not in _ENDINGS:
+        raise SourceError.unknown_format(path, _ENDINGS)
+    return _ENDINGS[ending]
+
+
+def _one_format(paths: Sequence[str]) -> str:
+    formats = {_format_of(path): path for path in paths}
+    if len(formats) > 1:
+        raise SourceError(f"files of several formats: {', '.join(sorted(formats.values()))}; "
+                          "name those of one format")
+    return next(iter(formats))
+
+
+def _culprit(path: str, error: BaseException) -> tuple[str, str]:
+    """Which of the files failed, and why, read again one by one."""
+    if "://" in path or path == "-":
+        return path, _first_line(error)
+    files = [path] if os.path.isfile(path) else sorted(
+        name for name in globbing.glob(
+            os.path.join(globbing.escape(path), "**") if os.path.isdir(path) else path,
+            recursive=True)
+        if os.path.isfile(name))
+    for name in files:
+        try:
+            alone = _reader(_format_of(name), True)(_literal([name]))
+            alone.select(pl.all().null_count()).collect()
+        except SourceError:
+            continue
+        except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as again:
+            return name, _bad_line(name) or _first_line(again)
+    return path, _first_line(error)
+
+
+def _bad_line(path: str) -> str | None:
+    """The first line of a plain text file that is not UTF-8."""
+    if _format_of(path) in ("parquet", "ipc") or path.endswith((".gz", ".zst")):
+        return None
+    with open(path, "rb") as file:
+        for number, line in enumerate(file, start=1):
+            try:
+                line.decode("utf-8")
+            except UnicodeDecodeError as error:
+                return (f"line {number} is not UTF-8 (byte 0x{line[error.start]:02x} at column "
+                        f"{error.start + 1}); convert it, e.g. iconv -f latin1 -t utf-8")
+    return None
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]

@@ -1,0 +1,45 @@
+"""Standard input as a file: spooled to disk, because readers seek and memory is bounded."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import signal
+import sys
+import tempfile
+
+from textnb.errors import SourceError
+
+
+def spooled_stdin() -> tuple[str, str]:
+    """Path of a temporary copy of standard input, and the format that its first bytes show."""
+    if sys.stdin is None:
+        raise SourceError.unreadable("standard input", "it is closed")
+    # The engine's signal handler lets a blocked read go on: an interrupt must end it.
+    signal.siginterrupt(signal.SIGINT, True)
+    descriptor, path = tempfile.mkstemp(prefix="textnb-stdin-")
+    atexit.register(_remove, path)
+    with os.fdopen(descriptor, "wb") as copy:
+        shutil.copyfileobj(sys.stdin.buffer, copy, 1 << 20)
+    with open(path, "rb") as copy:
+        head = copy.read(1 << 16)
+    if not head:
+        raise SourceError.unreadable("standard input", "it is empty")
+    return path, _sniffed(head)
+
+
+def _sniffed(head: bytes) -> str:
+    if head.startswith(b"PAR1"):
+        return "parquet"
+    if head.startswith(b"ARROW1"):
+        return "ipc"
+    if head.lstrip().startswith(b"{"):
+        return "ndjson"
+    header = head.split(b"\n", 1)[0]
+    return "tsv" if b"\t" in header and b"," not in header else "csv"
+
+
+def _remove(path: str) -> None:
+    if os.path.exists(path):
+        os.unlink(path)

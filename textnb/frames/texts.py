@@ -1,0 +1,106 @@
+"""Texts and labels that came as sequences, as scikit-learn passes them, put into a table."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence, Set
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from textnb.errors import DataError, ParameterError, SchemaError
+
+
+def is_table(X: Any) -> bool:
+    """Whether X is a frame or names a file, and not a sequence of texts."""
+    return (isinstance(X, (pl.DataFrame, pl.LazyFrame, str, os.PathLike))
+            or (hasattr(X, "__arrow_c_stream__") and hasattr(X, "columns")))
+
+
+def table_of_texts(texts: Any, columns: Sequence[str]) -> pl.DataFrame:
+    """A sequence of strings (None for a missing one) as a table with one text column.
+
+    Raises
+    ------
+    SchemaError
+        If the classifier reads several text columns.
+    DataError
+        If an item is not a string; its place is named.
+    """
+    if len(columns) != 1:
+        raise SchemaError(f"this classifier reads the columns {list(columns)!r}: pass a frame "
+                          "that has them, not a list")
+    if isinstance(texts, pl.Series):
+        if texts.dtype not in (pl.String, pl.Null):
+            raise SchemaError.wrong_type(texts.name, "text", "String", texts.dtype)
+        return texts.cast(pl.String).alias(columns[0]).to_frame()
+    items = texts.tolist() if hasattr(texts, "tolist") else list(texts)
+    for place, item in enumerate(items):
+        if item is not None and not isinstance(item, str):
+            raise DataError(f"text {place} (counted from 0) is of type {type(item).__name__}; "
+                            "texts are strings, or None")
+    try:
+        return pl.DataFrame({columns[0]: items}, schema={columns[0]: pl.String})
+    except UnicodeEncodeError as error:
+        raise DataError(f"a text is not valid Unicode: {error.reason} (a lone surrogate); decode "
+                        "it with errors='replace'") from None
+
+
+def with_labels(frame: pl.DataFrame, y: Any, label: str) -> pl.DataFrame:
+    """The table with labels from outside as its label column.
+
+    Raises
+    ------
+    DataError
+        If there is not one label per row, or labels are neither strings, integers nor booleans.
+    """
+    expected = "labels of one type: strings, integers or booleans"
+    if isinstance(y, pl.Series):
+        values = y
+        if not (isinstance(y.dtype, (pl.String, pl.Categorical, pl.Enum, pl.Boolean, pl.Null))
+                or y.dtype.is_integer()):
+            raise ParameterError.out_of_range("y", expected, y.dtype)
+    else:
+        if isinstance(y, (str, bytes, Mapping, Set)) or not hasattr(y, "__len__"):
+            raise ParameterError.out_of_range("y", "a sequence of labels", y)
+        array = y if isinstance(y, np.ndarray) else np.empty(0)
+        if array.ndim != 1:
+            raise DataError(f"labels must be one-dimensional; got shape {array.shape}")
+        # Of a list, the items themselves: NumPy would make the integer 1 the string "1".
+        items = [item.item() if isinstance(item, np.generic) else item
+                 for item in (y.tolist() if hasattr(y, "tolist") else y)]
+        kinds = {str if isinstance(item, str) else type(item)
+                 for item in items if item is not None}
+        if kinds & {list, tuple}:
+            raise DataError(f"labels must be one-dimensional; got shape {np.shape(items)}")
+        if len(kinds) > 1 or not kinds <= {str, int, bool}:
+            raise ParameterError.out_of_range(
+                "y", expected, sorted(kind.__name__ for kind in kinds))
+        values = pl.Series(items)
+    if len(values) != frame.height:
+        raise DataError(f"{frame.height} documents and {len(values)} labels: "
+                        "there must be one label per document")
+    return frame.with_columns(values.alias(label))
+
+
+def labels_as(column: str, frame: pl.LazyFrame, dtype: pl.DataType) -> pl.Expr:
+    """A label column in the type of a model's classes: a CSV file's "1" is the integer 1."""
+    own = frame.collect_schema()[column]
+    if dtype == pl.Boolean and own == pl.String:
+        lower = pl.col(column).str.to_lowercase()
+        # What is neither fails in the cast, which names it.
+        return (pl.when(lower == "true").then(True).when(lower == "false").then(False)
+                .otherwise(pl.when(~lower.is_in(["true", "false"])).then(pl.col(column))
+                           .cast(pl.Int64).cast(pl.Boolean)).alias(column))
+    if dtype.is_integer() and not own.is_integer():
+        return pl.col(column).cast(pl.String).cast(dtype)
+    return pl.col(column).cast(dtype)
+
+
+def as_int64(labels: pl.Series) -> pl.Series:
+    """Integer labels as Int64, whatever their width; those beyond it, and others, as they are."""
+    if not labels.dtype.is_integer() or labels.dtype == pl.Int64:
+        return labels
+    narrow = labels.cast(pl.Int64, strict=False)
+    return labels if narrow.null_count() > labels.null_count() else narrow
