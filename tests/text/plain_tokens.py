@@ -1,0 +1,151 @@
+r"""The tokenizer written a second time, slow and plain: Python's re and unicodedata, no Polars.
+
+    text -> normalize -> lowercase -> strip accents
+         -> words -> stop words -> escapes and field prefix -> n-grams
+
+It takes the settings as `Tokenizer.to_dict` writes them. Python and the engine know different
+versions of Unicode: `foreign` holds the characters of which they may not think alike.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from typing import Any
+
+import polars as pl
+
+CHARACTERS = [chr(code) for code in range(sys.maxunicode + 1) if not 0xD800 <= code <= 0xDFFF]
+
+
+def ranges(codes: Iterable[int]) -> str:
+    """Code points as sorted hexadecimal ranges.
+
+    >>> ranges([3, 1, 2, 17])
+    '1-3 11'
+    """
+    found: list[list[int]] = []
+    for code in sorted(codes):
+        if found and found[-1][1] == code - 1:
+            found[-1][1] = code
+        else:
+            found.append([code, code])
+    return " ".join(f"{a:x}" if a == b else f"{a:x}-{b:x}" for a, b in found)
+
+
+def differing(
+    python: Callable[[str], object], engine: Callable[[pl.Expr], pl.Expr]
+) -> list[int]:
+    """The code points on which a function of Python and an expression of the engine disagree."""
+    answers = pl.DataFrame({"c": CHARACTERS}).select(engine(pl.col("c"))).to_series().to_list()
+    return [ord(c) for c, answer in zip(CHARACTERS, answers, strict=True) if python(c) != answer]
+
+
+@cache
+def foreign() -> frozenset[str]:
+    """The characters that Python or the engine leaves unassigned, so that they may differ there.
+
+    Noncharacters are left out: no version of Unicode will ever assign them.
+    """
+    characters = pl.Series(CHARACTERS)
+    engine = characters.filter(characters.str.contains(r"^\p{Cn}$")).to_list()
+    python = [c for c in CHARACTERS if unicodedata.category(c) == "Cn"]
+    never = {chr(code) for code in range(0xFDD0, 0xFDF0)} | {
+        chr(plane << 16 | 0xFFFE | last) for plane in range(17) for last in (0, 1)}
+    return frozenset({*engine, *python} - never)
+
+
+@cache
+def in_python(pattern: str) -> re.Pattern[str]:
+    r"""A pattern of the engine as one of Python; of the properties, [\p{L}\p{M}\p{N}] are known."""
+    # Python's \w has no marks and all of category N: there is no plain translation.
+    assert not re.search(r"\\w|\\p\{(?![LMN]\})", pattern), pattern
+    return re.compile(re.sub(r"\\p\{([LMN])\}", lambda found: _category(found[1]), pattern))
+
+
+@cache
+def _category(major: str) -> str:
+    codes = [ord(c) for c in CHARACTERS if unicodedata.category(c)[0] == major]
+    return re.sub(r"[0-9a-f]+", lambda found: f"\\U{int(found[0], 16):08x}",
+                  ranges(codes)).replace(" ", "")
+
+
+def terms(
+    columns: Mapping[str, str | None], settings: Mapping[str, Any], *, plain: bool
+) -> list[str]:
+    """The terms of one document, in order (in some order for characters).
+
+    Parameters
+    ----------
+    columns : mapping of str to str or None
+        The text columns of the document, by name.
+    settings : mapping
+        As `Tokenizer.to_dict`.
+    plain : bool
+        Whether the pattern can match neither space, colon nor backslash.
+    """
+    return [joined(*gram, settings, plain=plain)
+            for name, text in columns.items() for gram in ngrams(name, text, settings)]
+
+
+def ngrams(name: str, text: str | None, settings: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
+    """The n-grams of one column: the field's prefix, and the words, or one run of characters."""
+    field = settings["field_prefix"]
+    prefix = f"{name}:" if field is True or (field and name in field) else ""
+    text = cleaned(text or "", settings)
+    least, most = settings["ngram_range"]
+    if settings["analyzer"] == "char":
+        return [(prefix, [gram]) for gram in _characters(text, least, most)]
+    if settings["analyzer"] == "char_wb":
+        return [(prefix, [gram]) for gram in _characters_in_words(text, least, most)]
+    find = in_python(settings["pattern"]).findall
+    stops = {word for stop in settings["stop_words"] for word in find(cleaned(stop, settings))}
+    words = [word for word in find(text) if word not in stops]
+    return [(prefix, words[at:at + n])
+            for n in range(least, most + 1) for at in range(len(words) - n + 1)]
+
+
+def joined(prefix: str, words: list[str], settings: Mapping[str, Any], *, plain: bool) -> str:
+    """An n-gram as the one string by which it is stored."""
+    special = ""
+    if settings["analyzer"] == "word" and settings["ngram_range"][1] > 1 and not plain:
+        special += "\\ "
+    if settings["field_prefix"] and not (plain and settings["analyzer"] == "word"):
+        special += "\\:"
+    return " ".join(
+        prefix + "".join("\\" + c if c in special else c for c in word) for word in words)
+
+
+def cleaned(text: str, settings: Mapping[str, Any]) -> str:
+    if settings["normalize"] is not None:
+        text = unicodedata.normalize(settings["normalize"], text)
+    if settings["lowercase"]:
+        text = text.lower()
+    if settings["strip_accents"] is not None:
+        text = unicodedata.normalize("NFKD", text)
+    if settings["strip_accents"] == "ascii":
+        text = "".join(c for c in text if c < "\x80")
+    if settings["strip_accents"] == "unicode":
+        text = "".join(c for c in text if not unicodedata.combining(c))
+    return text
+
+
+def _characters(text: str, least: int, most: int) -> list[str]:
+    """White space of two characters or more counts as one space."""
+    text = re.sub(r"\s\s+", " ", text)
+    return [text[at:at + n] for n in range(least, most + 1) for at in range(len(text) - n + 1)]
+
+
+def _characters_in_words(text: str, least: int, most: int) -> list[str]:
+    """N-grams of each word between two spaces; one shorter than the shortest counts once."""
+    found = []
+    for word in text.split():
+        padded = f" {word} "
+        if len(padded) < least:
+            found.append(padded)
+        found += [padded[at:at + n]
+                  for n in range(least, most + 1) for at in range(len(padded) - n + 1)]
+    return found

@@ -1,0 +1,169 @@
+"""The vocabulary and every cell against CountVectorizer, on real text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+import scipy.sparse as sp
+from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, CountVectorizer
+
+from tests.text.plain_tokens import foreign
+from textnb import BernoulliNB, TextClassifier, Tokenizer
+from textnb.frames.batches import batches
+from textnb.text.matrix import count_matrix
+
+Read = Callable[[str], pl.DataFrame]
+ENGLISH = tuple(sorted(ENGLISH_STOP_WORDS))
+TOKENS = ("ngram_range", "analyzer", "strip_accents", "lowercase", "stop_words")
+
+# Corpus, and the characters in it on which Unicode 14 (Python 3.11) and the engine differ.
+CORPORA = {"20newsgroups": "", "imdb": "", "ag_news_subset": "", "sms_spam": "", "r8": "",
+           "indicnews_bengali": ""}
+
+
+@pytest.fixture(scope="module")
+def read(corpus: Callable[[str], pl.LazyFrame]) -> Read:
+    """Text and label of a corpus by name, read once."""
+    return cache(lambda name: corpus(name).select("text", "label").collect())
+
+
+def assert_same_cells(ours: sp.csr_array, theirs: sp.csr_matrix) -> None:
+    theirs.sort_indices()
+    assert ours.shape == theirs.shape
+    assert np.array_equal(ours.indptr, theirs.indptr)
+    assert np.array_equal(ours.indices, theirs.indices)
+    assert np.array_equal(ours.data, theirs.data)
+
+
+def assert_same(frame: pl.DataFrame, **settings: Any) -> int:
+    """A TextClassifier's vocabulary and matrix equal CountVectorizer's; the number of terms."""
+    vectorizer = CountVectorizer(**settings)
+    theirs = vectorizer.fit_transform(frame["text"].to_list())
+    tokens = {name: settings.pop(name) for name in TOKENS if name in settings}
+    model = TextClassifier(tokenizer=Tokenizer.sklearn(**tokens), **settings).fit(frame)
+    assert model.vocabulary_ == vectorizer.get_feature_names_out().tolist()
+    assert_same_cells(model.transform(frame), theirs)
+    return len(model.vocabulary_)
+
+
+@pytest.mark.parametrize("name", CORPORA)
+def test_defaults(read: Read, name: str) -> None:
+    frame = read(name)
+    counts, terms = count_matrix(batches(frame, ["text"]), Tokenizer.sklearn(), "text")
+    vectorizer = CountVectorizer()
+    theirs = vectorizer.fit_transform(frame["text"].to_list())
+    assert terms.to_list() == vectorizer.get_feature_names_out().tolist()
+    assert_same_cells(counts, theirs)
+    assert counts.nnz > 50_000
+
+
+@pytest.mark.parametrize("name", CORPORA)
+def test_no_character_is_one_on_which_unicode_versions_differ(read: Read, name: str) -> None:
+    beyond_ascii = read(name).select(
+        pl.col("text").str.extract_all(r"[^\x00-\x7F]").explode().unique())["text"]
+    assert "".join(sorted(set(beyond_ascii.drop_nulls()) & foreign())) == CORPORA[name]
+
+
+@pytest.mark.parametrize("name", ["sms_spam", "r8"])
+@pytest.mark.parametrize("settings", [
+    {"ngram_range": (1, 2)},
+    {"ngram_range": (2, 3)},
+    {"analyzer": "char", "ngram_range": (2, 4)},
+    {"analyzer": "char_wb", "ngram_range": (2, 4)},
+    {"analyzer": "char_wb", "ngram_range": (5, 6)},
+    {"lowercase": False},
+    {"strip_accents": "unicode"},
+    {"strip_accents": "ascii"},
+    {"strip_accents": "unicode", "analyzer": "char", "ngram_range": (3, 3)},
+    {"stop_words": ENGLISH},
+    {"stop_words": ENGLISH, "ngram_range": (1, 2), "min_df": 2},
+    {"binary": True},
+    {"min_df": 2},
+    {"min_df": 0.01},
+    {"max_df": 10},
+    {"max_df": 0.05},
+    {"min_df": 3, "max_df": 0.5},
+    {"min_df": 0.0, "max_df": 1.0},
+    {"min_df": 1, "max_df": 1},
+    {"binary": True, "min_df": 0.002, "max_df": 300, "ngram_range": (1, 2)},
+], ids=lambda settings: str(settings)[:70])
+def test_settings(read: Read, name: str, settings: dict[str, Any]) -> None:
+    settings = {key: list(value) if key == "stop_words" else value
+                for key, value in settings.items()}
+    assert assert_same(read(name).head(1500), **settings) > 10
+
+
+def test_accents(read: Read) -> None:
+    """A corpus where stripping changes words."""
+    frame = read("imdb").filter(pl.col("text").str.contains(r"[^\x00-\x7F]")).head(3000)
+    assert frame.height > 1000
+    plain = assert_same(frame)
+    assert assert_same(frame, strip_accents="unicode") < plain
+    assert assert_same(frame, strip_accents="ascii") != plain
+
+
+def test_marks(read: Read) -> None:
+    """A script in which most words hold combining marks, by characters and by shreds of words."""
+    frame = read("indicnews_bengali").head(4000)
+    plain = assert_same(frame, ngram_range=(1, 2))
+    assert assert_same(frame, strip_accents="unicode", ngram_range=(1, 2)) != plain
+    assert_same(frame, analyzer="char", ngram_range=(2, 3))
+    assert_same(frame, analyzer="char_wb", ngram_range=(2, 4), strip_accents="unicode")
+
+
+def test_word_pairs_of_a_larger_corpus(read: Read) -> None:
+    assert assert_same(read("ag_news_subset"), ngram_range=(1, 2), min_df=2) > 100_000
+
+
+class TestMaxFeatures:
+    """scikit-learn takes any of the terms that tie for the last place; here the smaller terms."""
+
+    @pytest.mark.parametrize("binary", [False, True])
+    def test_without_a_tie_at_the_boundary(self, read: Read, binary: bool) -> None:
+        frame = read("r8")
+        totals = self._totals(frame, binary)
+        ranked = np.sort(totals)[::-1]
+        sizes = [int(k) for k in np.flatnonzero(ranked[:-1] != ranked[1:]) + 1]
+        assert sizes[0] == 1
+        for size in (1, sizes[9], sizes[len(sizes) // 2], sizes[-1]):
+            assert assert_same(frame, max_features=size, binary=binary) == size
+
+    @pytest.mark.parametrize("size", [100, 1000, 5000, 10_000])
+    def test_with_a_tie_the_smaller_terms_stay(self, read: Read, size: int) -> None:
+        frame = read("sms_spam" if size < 8000 else "r8")
+        whole = TextClassifier(tokenizer=Tokenizer.sklearn()).fit(frame)
+        totals = whole.transform(frame).sum(axis=0)
+        ranked = sorted(zip((-totals).tolist(), whole.vocabulary_, strict=True))
+        size = next(k for k in range(size, len(ranked)) if ranked[k - 1][0] == ranked[k][0])
+        limited = TextClassifier(tokenizer=Tokenizer.sklearn(), max_features=size).fit(frame)
+        assert limited.vocabulary_ == sorted(term for _, term in ranked[:size])
+
+        vectorizer = CountVectorizer(max_features=size).fit(frame["text"].to_list())
+        theirs = set(vectorizer.get_feature_names_out())
+        boundary = ranked[size - 1][0]
+        assert {t for n, t in ranked if n < boundary} <= theirs & set(limited.vocabulary_)
+
+    def test_together_with_the_other_limits(self, read: Read) -> None:
+        frame = read("r8")
+        counts = CountVectorizer(min_df=5, max_df=0.1).fit_transform(frame["text"].to_list())
+        ranked = np.sort(np.asarray(counts.sum(axis=0)).ravel())[::-1]
+        size = int(np.flatnonzero(ranked[:-1] != ranked[1:])[60]) + 1
+        assert assert_same(frame, min_df=5, max_df=0.1, max_features=size) == size
+
+    def test_a_model_of_presence_ranks_terms_by_their_occurrences(self, read: Read) -> None:
+        """As CountVectorizer followed by BernoulliNB, which binarises the counts itself."""
+        frame = read("r8")
+        counted = TextClassifier(max_features=200).fit(frame)
+        present = TextClassifier(BernoulliNB(), max_features=200).fit(frame)
+        assert present.vocabulary_ == counted.vocabulary_
+
+    @staticmethod
+    def _totals(frame: pl.DataFrame, binary: bool) -> np.ndarray[Any, Any]:
+        counts = CountVectorizer(binary=binary).fit_transform(frame["text"].to_list())
+        return np.asarray(counts.sum(axis=0)).ravel()
+

@@ -1,0 +1,492 @@
+"""The tokenizer against a plain one in Python, and each of its promises by itself."""
+
+from __future__ import annotations
+
+import pickle
+import re
+from collections import Counter
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.text import plain_tokens as oracle
+from textnb import Tokenizer
+from textnb.errors import ParameterError, TextnbError
+from textnb.text.tokens import LONGEST_NGRAM, SKLEARN_WORD, WORD
+
+# Patterns that Python can read too, and whether their words are free of space, colon, backslash.
+PATTERNS = {
+    WORD: True,
+    SKLEARN_WORD: True,
+    r"[\p{L}\p{M}\p{N}_]+": True,
+    r"[\p{L}\p{M}']{3,}": True,
+    r"[a-z0-9]+": True,
+    r"[A-z']{2,}": True,
+    r"[^,]+": False,
+    r"[^\n ]+": False,
+    r"[\p{L}\p{M}]+(?:['’\-][\p{L}\p{M}]+)*": False,
+    r"(?:[\p{L}]{2,3}|[\p{N}\\: ]+)": False,
+}
+PIECES = [
+    "\0", "\t", "\n", "\r\n", "\x0b", "\x1c", "\x1f", " ", "  ", "\x85", "\xa0", "\u2028", "\u200b",
+    "\u200c", "\u200d", "\ufeff", "\u0301", "e\u0301", "\u0327\u0301", "é", "ﬁ", "ß", "ẞ", "İ", "ı",
+    "Σ", "ΟΔΟΣ", "ΑΣ Α", "ΑΣ\u0301", "Σ'Α", "Ǆ", "Å", "가", "각", "हिन्दी", "বাংলা", "ไทย", "क्‍ष", "१२",
+    "²", "Ⅷ", "⅓", "𝒳", "𐐀", "👩\u200d🔬", "'", "’", "-", "_", ",", ":", "\\", "\\ ", "\\:", ", ",
+    "don't", "The", "cat", "new york", "a", "A1", "0", "\uffff", "\U0010ffff", "x" * 70,
+]
+
+
+@st.composite
+def texts(draw: st.DrawFn) -> str:
+    """Any text of characters that Python and the engine both know, rich in awkward ones."""
+    anything = st.characters(exclude_categories=["Cs", "Cn"]).filter(
+        lambda c: c not in oracle.foreign())
+    pieces = draw(st.lists(st.one_of(st.sampled_from(PIECES), st.text(anything, max_size=8)),
+                           max_size=12))
+    return "".join(pieces)
+
+
+documents = st.lists(texts(), max_size=6)
+patterns = st.sampled_from(sorted(PATTERNS))
+ngram_ranges = st.tuples(st.integers(1, 4), st.integers(0, 3)).map(lambda n: (n[0], sum(n)))
+normalizations = st.sampled_from([None, "NFC", "NFD", "NFKC", "NFKD"])
+accents = st.sampled_from([None, "unicode", "ascii"])
+
+
+def listed(tokenizer: Tokenizer, columns: dict[str, list[str | None]]) -> list[list[str]]:
+    """The tokens of each row."""
+    frame = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))
+    return frame.select(tokenizer.expr(list(columns)).alias("tokens"))["tokens"].to_list()
+
+
+def expected(tokenizer: Tokenizer, columns: dict[str, list[str | None]]) -> list[list[str]]:
+    plain = PATTERNS[tokenizer.pattern]
+    return [oracle.terms(dict(zip(columns, row, strict=True)), tokenizer.to_dict(), plain=plain)
+            for row in zip(*columns.values(), strict=True)]
+
+
+def fast(tokenizer: Tokenizer, texts: list[str]) -> list[list[str]]:
+    """The tokens by the cheap split, once short ones are dropped."""
+    separators = tokenizer.separators()
+    assert separators is not None
+    frame = pl.DataFrame({"text": texts}, schema={"text": pl.String})
+    return [[token for token in row if len(token) >= separators[1]]
+            for row in frame.select(t=tokenizer.split_expr("text"))["t"].to_list()]
+
+
+class TestAgainstThePlainTokenizer:
+    @settings(deadline=None, max_examples=120)
+    @given(documents, patterns, st.booleans(), ngram_ranges, normalizations, accents,
+           st.lists(st.sampled_from(PIECES), max_size=3))
+    def test_words(
+        self, texts: list[str], pattern: str, lowercase: bool, ngram_range: tuple[int, int],
+        normalize: Any, strip_accents: Any, stop_words: list[str],
+    ) -> None:
+        tokenizer = Tokenizer(
+            pattern, lowercase=lowercase, ngram_range=ngram_range, normalize=normalize,
+            strip_accents=strip_accents, stop_words=tuple(stop_words))
+        columns: dict[str, list[str | None]] = {"text": [*texts, None]}
+        assert listed(tokenizer, columns) == expected(tokenizer, columns)
+
+    @settings(deadline=None, max_examples=100)
+    @given(documents, st.sampled_from(["char", "char_wb"]), st.booleans(), ngram_ranges,
+           normalizations, accents)
+    def test_characters(
+        self, texts: list[str], analyzer: Any, lowercase: bool, ngram_range: tuple[int, int],
+        normalize: Any, strip_accents: Any,
+    ) -> None:
+        tokenizer = Tokenizer(analyzer=analyzer, lowercase=lowercase, ngram_range=ngram_range,
+                              normalize=normalize, strip_accents=strip_accents)
+        columns: dict[str, list[str | None]] = {"text": [*texts, None]}
+        assert ([Counter(row) for row in listed(tokenizer, columns)]
+                == [Counter(row) for row in expected(tokenizer, columns)])
+
+    @settings(deadline=None, max_examples=100)
+    @given(st.lists(st.tuples(texts(), texts(), texts()), max_size=4), patterns, ngram_ranges,
+           st.sampled_from(["word", "char", "char_wb"]),
+           st.one_of(st.booleans(), st.lists(st.sampled_from(["a", "b", "Ç_1"]), unique=True)))
+    def test_several_columns(
+        self, rows: list[tuple[str, str, str]], pattern: str, ngram_range: tuple[int, int],
+        analyzer: Any, field_prefix: Any,
+    ) -> None:
+        tokenizer = Tokenizer(pattern, ngram_range=ngram_range, analyzer=analyzer,
+                              field_prefix=field_prefix)
+        columns: dict[str, list[str | None]] = {
+            name: [row[at] for row in rows] for at, name in enumerate(["a", "b", "Ç_1"])}
+        found, wanted = listed(tokenizer, columns), expected(tokenizer, columns)
+        if analyzer == "word":
+            assert found == wanted
+        assert [Counter(row) for row in found] == [Counter(row) for row in wanted]
+
+    @pytest.mark.parametrize("word", ["x" * 300_000, "\u0301" * 100_000, "ا" * 100_000])
+    def test_very_long_words(self, word: str) -> None:
+        text = f"{word} {word}"
+        assert Tokenizer().tokens(text) == [word, word]
+        assert fast(Tokenizer(), [text]) == [[word, word]]
+        assert Tokenizer(ngram_range=(2, 2)).tokens(text) == [text]
+
+
+class TestCheapSplit:
+    ACCEPTED = (
+        WORD, SKLEARN_WORD, r"\w+", r"\w{3,}", r"[\w]{2,}", r"[\w']+", r"[\d]+", r"[a-z]+",
+        r"[A-z]{2,}", r"[A-Za-z0-9_]{2,}", r"[\p{Lu}\p{Nd}]{1,}", r"\b\w\w+\b", r"(?u)\b\w\w+\b",
+        r"[\p{L}\p{M}']{4,}",
+    )
+    REFUSED = (
+        r"[^,]+", r"\S+", r"cat|dog", r"[\p{L}]{2,5}", r"[a-z]{2}", r"[a-z]", r"\w", r"\w\w+",
+        r"\b\w+\b", r"(?i)[a-z]+", r"[\p{L} ]+", r"[\p{L}:]+", r"[\p{L}\\]+", r"[\p{L}-]+",
+        r"[\p{L}.]+", r"\p{L}+", r"[\p{Greek}]+", r"[\s]+", r"[a-z]+|\d", r"[\P{L}]+", r"[[a-z]]+",
+    )
+
+    @pytest.mark.parametrize("pattern", ACCEPTED)
+    def test_runs_of_one_class_are_accepted(self, pattern: str) -> None:
+        assert Tokenizer(pattern).separators() is not None
+
+    @pytest.mark.parametrize("pattern", REFUSED)
+    def test_other_patterns_are_refused(self, pattern: str) -> None:
+        tokenizer = Tokenizer(pattern)
+        assert tokenizer.separators() is None
+        with pytest.raises(ParameterError, match="not a tokenizer of runs of characters"):
+            tokenizer.split_expr("text")
+
+    @pytest.mark.parametrize("changed", [
+        {"ngram_range": (1, 2)}, {"ngram_range": (2, 2)}, {"analyzer": "char"},
+        {"analyzer": "char_wb"}, {"stop_words": ("the",)}, {"field_prefix": True},
+        {"field_prefix": ("text",)},
+    ])
+    def test_other_settings_are_refused(self, changed: dict[str, Any]) -> None:
+        assert Tokenizer(**changed).separators() is None
+
+    def test_the_separators_and_the_shortest_run(self) -> None:
+        assert Tokenizer(r"[\p{L}']{3,}").separators() == (r"[^\p{L}' ]+", 3)
+        assert Tokenizer(r"\w+").separators() == (r"[^\w ]+", 1)
+        assert Tokenizer(r"(?u)\b\w\w+\b").separators() == (r"[^\w ]+", 2)
+
+    @settings(deadline=None, max_examples=120)
+    @given(documents, st.sampled_from(ACCEPTED), st.booleans(), normalizations, accents)
+    def test_it_equals_the_matches(
+        self, texts: list[str], pattern: str, lowercase: bool, normalize: Any, strip_accents: Any
+    ) -> None:
+        tokenizer = Tokenizer(pattern, lowercase=lowercase, normalize=normalize,
+                              strip_accents=strip_accents)
+        assert fast(tokenizer, texts) == listed(tokenizer, {"text": [*texts]})
+
+    def test_it_equals_the_matches_on_every_character(self) -> None:
+        texts = [f"x{c}yy{c}{c} {c}" for c in oracle.CHARACTERS]
+        for pattern in (WORD, SKLEARN_WORD, r"\b\w\w+\b"):
+            tokenizer = Tokenizer(pattern)
+            frame = pl.DataFrame({"text": texts})
+            least = (tokenizer.separators() or ("", 0))[1]
+            both = frame.select(
+                "text", fast=tokenizer.split_expr("text").list.eval(
+                    pl.element().filter(pl.element().str.len_chars() >= least)),
+                slow=tokenizer.expr("text"))
+            assert both.filter(pl.col("fast") != pl.col("slow")).rows() == []
+
+    def test_several_columns_and_nulls(self) -> None:
+        frame = pl.DataFrame({"a": ["one two", None], "b": ["three", "f"]})
+        split = frame.select(t=Tokenizer().split_expr(["a", "b"]))["t"].to_list()
+        assert split == [["one", "two", "three"], ["", "f"]]
+
+
+class TestColumns:
+    MAIL = pl.DataFrame({"subject": ["Free money", None, "", "lone"],
+                         "body": ["get it free", "plain text", None, ""]})
+
+    def tokens(self, tokenizer: Tokenizer, columns: list[str]) -> list[list[str]]:
+        return self.MAIL.select(t=tokenizer.expr(columns))["t"].to_list()
+
+    def test_tokens_of_one_column_follow_those_of_the_other(self) -> None:
+        assert self.tokens(Tokenizer(), ["body", "subject"]) == [
+            ["get", "it", "free", "free", "money"], ["plain", "text"], [], ["lone"]]
+
+    def test_no_ngram_crosses_columns(self) -> None:
+        assert self.tokens(Tokenizer(ngram_range=(2, 2)), ["subject", "body"]) == [
+            ["free money", "get it", "it free"], ["plain text"], [], []]
+
+    def test_prefix_for_all_columns(self) -> None:
+        assert self.tokens(Tokenizer(field_prefix=True), ["subject", "body"])[0] == [
+            "subject:free", "subject:money", "body:get", "body:it", "body:free"]
+
+    def test_prefix_for_named_columns(self) -> None:
+        tokenizer = Tokenizer(field_prefix=["subject"], ngram_range=(1, 2))
+        assert self.tokens(tokenizer, ["subject", "body"])[0] == [
+            "subject:free", "subject:money", "subject:free subject:money",
+            "get", "it", "free", "get it", "it free"]
+
+    def test_prefix_of_a_single_column(self) -> None:
+        assert Tokenizer(field_prefix=True).tokens("a cat") == ["text:cat"]
+
+    def test_a_prefix_and_a_colon_in_the_text_do_not_collide(self) -> None:
+        frame = pl.DataFrame({"subject": ["free"], "body": [r"subject:free subject\:free"]})
+        tokens = frame.select(t=Tokenizer(r"\S+", field_prefix=["subject"]).expr(
+            ["subject", "body"]))["t"].to_list()[0]
+        assert tokens == ["subject:free", r"subject\:free", r"subject\\\:free"]
+
+    def test_a_prefix_for_a_column_that_is_not_there(self) -> None:
+        with pytest.raises(ParameterError, match=r"field_prefix names 'title'.*\['text'\]"):
+            Tokenizer(field_prefix=["title"]).expr("text")
+
+    @pytest.mark.parametrize("name", ["the text", "a:b", "a\\b"])
+    def test_a_column_name_that_would_be_ambiguous_as_prefix(self, name: str) -> None:
+        with pytest.raises(ParameterError, match="can't be a field prefix: rename it"):
+            Tokenizer(field_prefix=True).expr(name)
+        assert pl.DataFrame({name: ["cat"]}).select(Tokenizer().expr(name)).item().to_list() == [
+            "cat"]
+
+
+class TestNgrams:
+    # Words of the patterns below may hold any of these.
+    awkward = st.text(st.sampled_from("ab\\ :é\n"), min_size=1, max_size=5)
+
+    @settings(deadline=None, max_examples=150)
+    @given(st.lists(awkward, max_size=6), ngram_ranges, st.booleans())
+    def test_splitting_a_term_gives_its_words_back(
+        self, words: list[str], ngram_range: tuple[int, int], field_prefix: bool
+    ) -> None:
+        """So two n-grams that differ never share a string."""
+        tokenizer = Tokenizer(r"[^,]+", ngram_range=ngram_range, field_prefix=field_prefix,
+                              lowercase=False)
+        prefix = "text:" if field_prefix else ""
+        least, most = ngram_range
+        grams = [[prefix + word for word in words[at:at + n]]
+                 for n in range(least, most + 1) for at in range(len(words) - n + 1)]
+        terms = tokenizer.tokens(",".join(words))
+        if most == 1 and field_prefix:
+            # A word alone is stored with its escapes: see the next test.
+            assert len(set(terms)) == len({tuple(gram) for gram in grams})
+        else:
+            assert [tokenizer.split_terms(term) for term in terms] == grams
+
+    @settings(deadline=None, max_examples=100)
+    @given(texts(), patterns, ngram_ranges)
+    def test_splitting_a_term_of_any_text(
+        self, text: str, pattern: str, ngram_range: tuple[int, int]
+    ) -> None:
+        tokenizer = Tokenizer(pattern, ngram_range=ngram_range)
+        grams = [words for _, words in oracle.ngrams("text", text, tokenizer.to_dict())]
+        assert [tokenizer.split_terms(term) for term in tokenizer.tokens(text)] == grams
+
+    def test_the_collision_that_escapes_prevent(self) -> None:
+        tokenizer = Tokenizer(r"[^,]+", ngram_range=(1, 3))
+        whole, halves = tokenizer.tokens("new york,city"), tokenizer.tokens("new,york city")
+        assert whole == [r"new\ york", "city", r"new\ york city"]
+        assert halves == ["new", r"york\ city", r"new york\ city"]
+        assert tokenizer.tokens("a\\,b") == ["a\\\\", "b", "a\\\\ b"]
+
+    def test_terms_that_are_not_ngrams_are_not_split(self) -> None:
+        assert Tokenizer(r"[^,]+").split_terms("new york") == ["new york"]
+        assert Tokenizer(analyzer="char", ngram_range=(3, 3)).split_terms("w y") == ["w y"]
+
+    def test_longest(self) -> None:
+        words = [f"w{n}" for n in range(LONGEST_NGRAM + 1)]
+        tokenizer = Tokenizer(ngram_range=(LONGEST_NGRAM, LONGEST_NGRAM))
+        assert tokenizer.tokens(" ".join(words)) == [" ".join(words[:-1]), " ".join(words[1:])]
+        assert tokenizer.tokens(" ".join(words[:5])) == []
+
+    def test_words_next_to_a_short_word_are_neighbours(self) -> None:
+        assert Tokenizer(ngram_range=(2, 2)).tokens("cat a dog") == ["cat dog"]
+
+
+class TestStopWords:
+    def test_they_are_tokenised_as_the_text_is(self) -> None:
+        tokenizer = Tokenizer(stop_words=["Don't", "THE"])
+        assert tokenizer.tokens("The dog and the cat don't, DON'T sleep") == [
+            "dog", "and", "cat", "sleep"]
+        whole = Tokenizer(r"[\p{L}']+", stop_words=["Don't"])
+        assert whole.tokens("I don't don t") == ["i", "don", "t"]
+
+    def test_they_are_normalised_as_the_text_is(self) -> None:
+        assert Tokenizer(stop_words=["CAFÉ"]).tokens("Café café cafe") == ["cafe"]
+        assert Tokenizer(stop_words=["CAFÉ"], strip_accents="unicode").tokens("Café cafe bar") == [
+            "bar"]
+        assert Tokenizer(stop_words=["cafe\u0301"], normalize="NFC").tokens("café bar") == ["bar"]
+        assert Tokenizer(stop_words=["The"], lowercase=False).tokens("The the") == ["the"]
+
+    def test_they_go_before_ngrams_are_built(self) -> None:
+        tokenizer = Tokenizer(stop_words=["of"], ngram_range=(1, 2))
+        assert tokenizer.tokens("house of cards") == ["house", "cards", "house cards"]
+
+    def test_they_go_before_the_prefix(self) -> None:
+        tokenizer = Tokenizer(stop_words=["of"], field_prefix=True)
+        assert tokenizer.tokens("house of cards") == ["text:house", "text:cards"]
+
+    def test_a_stop_word_without_a_token_stops_nothing(self) -> None:
+        assert Tokenizer(stop_words=["a", "!"]).tokens("a cat!") == ["cat"]
+
+    def test_a_text_of_stop_words_alone(self) -> None:
+        assert Tokenizer(stop_words=["the", "cat"], ngram_range=(1, 2)).tokens("the cat") == []
+
+
+class TestMeaning:
+    def test_null_and_empty(self) -> None:
+        for changed in ({}, {"ngram_range": (1, 3)}, {"analyzer": "char"}, {"analyzer": "char_wb"},
+                        {"stop_words": ["the"]}, {"strip_accents": "ascii"}):
+            rows = listed(Tokenizer(**changed), {"text": [None, "", "\n\t "]})
+            assert [row for row in rows if any(token.strip() for token in row)] == []
+            assert rows[:2] == [[], []]
+
+    def test_a_column_of_nulls_alone(self) -> None:
+        frame = pl.DataFrame({"text": [None, None]}, schema={"text": pl.String})
+        assert frame.select(Tokenizer().expr("text"))["text"].to_list() == [[], []]
+
+    def test_an_empty_frame_keeps_the_type(self) -> None:
+        frame = pl.DataFrame({"text": []}, schema={"text": pl.String})
+        for changed in ({}, {"ngram_range": (1, 2)}, {"analyzer": "char"}, {"analyzer": "char_wb"}):
+            tokens = frame.select(Tokenizer(**changed).expr("text"))["text"]
+            assert tokens.dtype == pl.List(pl.String)
+            assert tokens.to_list() == []
+
+    @pytest.mark.parametrize(("text", "words"), [
+        ("বাংলা ভাষায় লেখা সংবাদ", ["বাংলা", "ভাষায়", "লেখা", "সংবাদ"]),
+        ("यह हिन्दी का वाक्य है।", ["यह", "हिन्दी", "का", "वाक्य", "है"]),
+        ("ภาษาไทย น้ำ ผู้", ["ภาษาไทย", "น้ำ", "ผู้"]),
+        ("తెలుగు తల్లి", ["తెలుగు", "తల్లి"]),
+        ("cafe\u0301 naïve", ["cafe\u0301", "naïve"]),
+    ])
+    def test_words_with_marks_stay_whole(self, text: str, words: list[str]) -> None:
+        assert Tokenizer().tokens(text) == words
+
+    def test_scikit_learns_tokens_are_what_is_left_between_marks(self) -> None:
+        text = "বাংলা ভাষায় लेखन cafe\u0301s"
+        shreds = re.findall(r"(?u)\b\w\w+\b", text)
+        assert Tokenizer.sklearn().tokens(text) == shreds == ["खन", "cafe"]
+
+    def test_zero_width_joiner_parts_words_by_default(self) -> None:
+        assert Tokenizer().tokens("কখ\u200dগঘ") == ["কখ", "গঘ"]
+        assert Tokenizer(r"[\p{L}\p{M}\x{200d}]+").tokens("কখ\u200dগঘ") == ["কখ\u200dগঘ"]
+
+    def test_sklearn_takes_other_settings(self) -> None:
+        assert Tokenizer.sklearn() == Tokenizer(SKLEARN_WORD)
+        assert Tokenizer.sklearn(lowercase=False, pattern="a+") == Tokenizer("a+", lowercase=False)
+
+    def test_the_order_of_the_steps(self) -> None:
+        """ANGSTROM SIGN: normalised to å by NFC before it is lower-cased."""
+        assert Tokenizer(r".", normalize="NFC", lowercase=False).tokens("\u212b") == ["\u00c5"]
+        assert Tokenizer(r".", normalize="NFC").tokens("\u212b") == ["\u00e5"]
+        # Accents go after lower-casing: a compatibility capital that NFKD makes stays a capital.
+        assert Tokenizer(r".", strip_accents="unicode").tokens("ℌ") == ["H"]
+
+
+class TestStoring:
+    CHANGED: tuple[dict[str, Any], ...] = (
+        {"pattern": r"\w+"}, {"lowercase": False}, {"ngram_range": (1, 2)}, {"analyzer": "char"},
+        {"normalize": "NFKC"}, {"strip_accents": "ascii"}, {"stop_words": ("a", "the")},
+        {"field_prefix": True}, {"field_prefix": ("subject",)},
+    )
+
+    @pytest.mark.parametrize("changed", [{}, *CHANGED])
+    def test_there_and_back(self, changed: dict[str, Any]) -> None:
+        tokenizer = Tokenizer(**changed)
+        settings = tokenizer.to_dict()
+        assert Tokenizer.from_dict(settings) == tokenizer
+        assert {type(value) for value in settings.values()} <= {str, bool, list, type(None)}
+        assert eval(repr(tokenizer), {"Tokenizer": Tokenizer}) == tokenizer
+        assert pickle.loads(pickle.dumps(tokenizer)) == tokenizer
+
+    def test_every_setting_is_stored(self) -> None:
+        assert Tokenizer().to_dict() == {
+            "pattern": WORD, "lowercase": True, "ngram_range": [1, 1], "analyzer": "word",
+            "normalize": None, "strip_accents": None, "stop_words": [], "field_prefix": False}
+
+    def test_equality_and_hash(self) -> None:
+        all_of_them = [Tokenizer(), *(Tokenizer(**changed) for changed in self.CHANGED)]
+        assert len(set(all_of_them)) == len(all_of_them)
+        assert Tokenizer(ngram_range=[1, 2]) == Tokenizer(ngram_range=(1, 2))  # type: ignore[arg-type]
+        assert hash(Tokenizer(stop_words=["a"])) == hash(Tokenizer(stop_words=("a",)))  # type: ignore[arg-type]
+
+    def test_it_can_not_be_changed(self) -> None:
+        with pytest.raises(AttributeError):
+            Tokenizer().lowercase = False  # type: ignore[misc]
+
+    def test_a_setting_that_is_not_known(self) -> None:
+        with pytest.raises(ParameterError, match="no setting 'lower_case'"):
+            Tokenizer.from_dict({"lower_case": True})
+
+    def test_stored_settings_are_checked(self) -> None:
+        with pytest.raises(ParameterError, match="ngram_range must be"):
+            Tokenizer.from_dict({"ngram_range": [2, 1]})
+
+
+class TestErrors:
+    @pytest.mark.parametrize("pattern", [
+        "[a", "(?:a", "a{2,1}", r"\p{Nonsense}", "*a", "a{9999999}",
+    ])
+    def test_not_a_regular_expression(self, pattern: str) -> None:
+        with pytest.raises(ParameterError, match="is not a valid regular expression"):
+            Tokenizer(pattern)
+
+    @pytest.mark.parametrize("pattern", [r"a(?=b)", r"a(?!b)", r"(a|b)\1"])
+    def test_what_the_engine_has_not(self, pattern: str) -> None:
+        with pytest.raises(ParameterError, match=r"not a valid regular|capturing group"):
+            Tokenizer(pattern)
+
+    @pytest.mark.parametrize("pattern", [r"(?<=a)b", r"(?<!a)b"])
+    def test_looking_behind_is_not_called_a_group(self, pattern: str) -> None:
+        with pytest.raises(ParameterError, match="no lookaround"):
+            Tokenizer(pattern)
+
+    @pytest.mark.parametrize("pattern", ["(a)", "a(b|c)d", "(?P<word>a)", "(?<word>a)", "[(](a)"])
+    def test_a_capturing_group(self, pattern: str) -> None:
+        with pytest.raises(ParameterError, match=r"capturing group.*write \(\?:\.\.\.\) instead"):
+            Tokenizer(pattern)
+
+    @pytest.mark.parametrize(("pattern", "tokens"), [
+        (r"[(]a", ["(a"]), (r"\(a\)", ["(a)"]), (r"(?:a|b)", ["a"]), (r"(?i)A", ["a"]),
+        (r"(?i:A)", ["a"]), (r"[()]", ["(", ")"]),
+    ])
+    def test_parentheses_that_do_not_capture(self, pattern: str, tokens: list[str]) -> None:
+        assert Tokenizer(pattern).tokens("(a)") == tokens
+
+    @pytest.mark.parametrize("pattern", ["", "a*", "a?", "a|", "(?:)", "^", "$", r"\w{0,}", r"\B",
+                                         r"\b", "(?m)^", r"(?:\b|a)"])
+    def test_a_pattern_that_matches_nothing_at_all(self, pattern: str) -> None:
+        with pytest.raises(ParameterError, match="matches the empty string"):
+            Tokenizer(pattern)
+
+    @pytest.mark.parametrize("value", [
+        (0, 1), (2, 1), (1, LONGEST_NGRAM + 1), (1,), (1, 2, 3), (1.0, 2), (True, 1), "12", 2,
+        None, {1, 2}, ("1", "2"), (-1, 1),
+    ])
+    def test_ngram_range(self, value: Any) -> None:
+        with pytest.raises(ParameterError, match=r"ngram_range must be .* got"):
+            Tokenizer(ngram_range=value)
+
+    @pytest.mark.parametrize("name", ["analyzer", "normalize", "strip_accents"])
+    @pytest.mark.parametrize("value", ["Word", 3, True, ["word"], b"NFC"])
+    def test_choices(self, name: str, value: Any) -> None:
+        with pytest.raises(ParameterError, match=f"{name}: unknown value .*choose one of"):
+            Tokenizer(**{name: value})
+
+    def test_a_near_choice_is_suggested(self) -> None:
+        with pytest.raises(ParameterError, match="did you mean 'char_wb'"):
+            Tokenizer(analyzer="charwb")  # type: ignore[arg-type]
+
+    @pytest.mark.parametrize("value", [None, 1, "yes", 0])
+    def test_lowercase(self, value: Any) -> None:
+        with pytest.raises(ParameterError, match="lowercase must be True or False; got"):
+            Tokenizer(lowercase=value)
+
+    @pytest.mark.parametrize("value", [None, 3, b"a", ["a"], 1.5])
+    def test_pattern(self, value: Any) -> None:
+        with pytest.raises(ParameterError, match="pattern must be a regular expression"):
+            Tokenizer(value)
+
+    @pytest.mark.parametrize("name", ["stop_words", "field_prefix"])
+    @pytest.mark.parametrize("value", ["english", ["a", 1], [None], b"the", 5])
+    def test_lists_of_strings(self, name: str, value: Any) -> None:
+        with pytest.raises(ParameterError, match=f"{name} must be a list of strings"):
+            Tokenizer(**{name: value})
+
+    @pytest.mark.parametrize("analyzer", ["char", "char_wb"])
+    def test_stop_words_with_characters(self, analyzer: Any) -> None:
+        with pytest.raises(ParameterError, match=f"analyzer='word'; got analyzer='{analyzer}'"):
+            Tokenizer(analyzer=analyzer, stop_words=("the",))
+
+    def test_they_are_value_errors_too(self) -> None:
+        with pytest.raises(ValueError, match="lowercase") as caught:
+            Tokenizer(lowercase="no")  # type: ignore[arg-type]
+        assert isinstance(caught.value, TextnbError)

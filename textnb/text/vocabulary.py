@@ -1,0 +1,129 @@
+"""Which terms get a column: document-frequency limits, a size limit, or a given list.
+
+Columns are in the order of the sorted terms (by code point), so they depend on no row order, chunk
+or thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from textnb.errors import ParameterError, VocabularyError
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits on terms, with `CountVectorizer`'s meaning.
+
+    Parameters
+    ----------
+    min_df, max_df : int or float
+        A term is kept if it occurs in at least / at most so many documents (int), or such a share
+        of the documents (float in [0, 1]).
+    max_features : int or None
+        Keep the terms of the highest total count; ties go to the smaller term.
+
+    Examples
+    --------
+    >>> terms = ["a", "b", "c", "d"]
+    >>> df, total = np.array([1, 2, 3, 3]), np.array([9, 5, 5, 3])
+    >>> Limits(min_df=2, max_features=2).select(4, df, total, documents=3).tolist()
+    [False, True, True, False]
+    """
+
+    min_df: int | float = 1
+    max_df: int | float = 1.0
+    max_features: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("min_df", "max_df"):
+            value: Any = getattr(self, name)
+            whole = isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1
+            share = (isinstance(value, Real) and not isinstance(value, Integral)
+                     and 0.0 <= float(value) <= 1.0)
+            if not (whole or share):
+                raise ParameterError.out_of_range(
+                    name, "a count (int >= 1) or a share of documents (float in [0, 1])", value)
+        features: Any = self.max_features
+        if features is not None and (isinstance(features, bool)
+                                     or not isinstance(features, Integral) or int(features) < 1):
+            raise ParameterError.out_of_range("max_features", "None or an int >= 1", features)
+
+    @property
+    def need_document_frequency(self) -> bool:
+        any_term = self.min_df == 0.0 or (isinstance(self.min_df, Integral) and self.min_df == 1)
+        any_share = not isinstance(self.max_df, Integral) and self.max_df == 1.0
+        return not (any_term and any_share)
+
+    def select(
+        self,
+        n_terms: int,
+        document_frequency: NDArray[np.int64] | None,
+        total: NDArray[Any],
+        documents: int,
+    ) -> NDArray[np.bool_]:
+        """Mask of the terms kept.
+
+        Raises
+        ------
+        VocabularyError
+            If no term is within the limits.
+        ParameterError
+            If ``max_df`` asks for fewer documents than ``min_df``.
+        """
+        keep = np.ones(n_terms, dtype=np.bool_)
+        if document_frequency is not None:
+            least, most = _documents(self.min_df, documents), _documents(self.max_df, documents)
+            if most < least:
+                raise ParameterError(
+                    f"max_df={self.max_df!r} of {documents} documents is fewer than "
+                    f"min_df={self.min_df!r}: no term can be within both")
+            keep &= (document_frequency >= least) & (document_frequency <= most)
+        if self.max_features is not None and keep.sum() > self.max_features:
+            kept = np.flatnonzero(keep)
+            # Stable on sorted terms: equal totals keep the order of the terms.
+            order = np.argsort(-total[kept], kind="stable")
+            keep[kept[order[self.max_features:]]] = False
+        if not keep.any():
+            raise VocabularyError.all_pruned(
+                n_terms, f"min_df={self.min_df!r} and max_df={self.max_df!r} of {documents} "
+                         "documents")
+        return keep
+
+
+def _documents(limit: int | float, documents: int) -> float:
+    return float(limit) if isinstance(limit, Integral) else float(limit) * documents
+
+
+def given_vocabulary(terms: Sequence[str] | pl.Series) -> pl.Series:
+    """A vocabulary from outside as sorted, unique terms.
+
+    Raises
+    ------
+    ParameterError
+        If it is empty, or holds something other than strings, or a term twice.
+    """
+    expected = "vocabulary must be a list of strings"
+    if isinstance(terms, (str, bytes, Mapping)):
+        raise ParameterError(f"{expected}; got {type(terms).__name__}")
+    try:
+        series = (terms if isinstance(terms, pl.Series)
+                  else pl.Series("term", list(terms), dtype=pl.String, strict=True))
+        if series.dtype != pl.String:
+            raise TypeError(f"got {series.dtype}")
+    except (TypeError, pl.exceptions.PolarsError) as error:
+        raise ParameterError(f"{expected}: {str(error).splitlines()[0][:200]}") from None
+    if series.is_empty() or series.null_count():
+        raise ParameterError("vocabulary must hold one term or more, and no null")
+    ordered = series.sort().alias("term")
+    twice = ordered.filter(ordered == ordered.shift(1))
+    if len(twice):
+        raise ParameterError(f"vocabulary holds {twice[0]!r} more than once")
+    return ordered
