@@ -1,0 +1,551 @@
+"""The same numbers as scikit-learn, and the exact ones where scikit-learn loses digits.
+
+It loses them in two places, both at very small smoothing:
+
+- BernoulliNB takes log(1 - exp(log p)): where a term is in every document of a class, p is next to
+  1 and the difference has few digits left. A document that lacks such a term is scored by it.
+- ComplementNB takes (counts of all classes + l) - own count: where a term is in one class alone,
+  l is all that should be left, and it was rounded when it was added. With ``norm`` the error
+  spreads to every weight of the class.
+
+`lost` says where. Outside it, everything agrees to 1e-10; inside, ours are the exact numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+import scipy.sparse as sp
+from sklearn import naive_bayes
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.model_selection import StratifiedKFold
+
+import textnb
+from tests.oracles import bernoulli, categorical, complement, exact
+from textnb import (
+    BernoulliNB,
+    CategoricalNB,
+    ComplementNB,
+    MultinomialNB,
+    TextClassifier,
+    Tokenizer,
+)
+
+Corpus = Callable[[str], pl.LazyFrame]
+Array = np.ndarray[Any, Any]
+
+TINY = 1e-10
+SMOOTHINGS = [TINY, 0.01, 0.1, 1.0]
+KINDS = {
+    "multinomial": ("MultinomialNB", {}),
+    "bernoulli": ("BernoulliNB", {}),
+    "complement": ("ComplementNB", {}),
+    "complement norm": ("ComplementNB", {"norm": True}),
+}
+MATRICES = {
+    "dense": np.array,
+    "dense float": lambda X: np.array(X, dtype=np.float64),
+    "csr_array": sp.csr_array,
+    "csr_matrix of uint8": lambda X: sp.csr_matrix(X, dtype=np.uint8),
+    "csc_array": sp.csc_array,
+}
+
+
+def pair(kind: str, l: object, **settings: Any) -> tuple[Any, Any]:
+    """Our estimator and scikit-learn's."""
+    name, own = KINDS[kind]
+    return (getattr(textnb, name)(l=l, **own, **settings),
+            getattr(naive_bayes, name)(alpha=l, **own, **settings))
+
+
+def fitted(kind: str, l: object, X: Any, y: Any, weight: Any = None,
+           **settings: Any) -> tuple[Any, Any]:
+    ours, theirs = pair(kind, l, **settings)
+    return ours.fit(X, y, sample_weight=weight), theirs.fit(X, y, sample_weight=weight)
+
+
+# Agreement
+
+
+@dataclass(frozen=True)
+class Lost:
+    """Where scikit-learn's digits are lost: weights (class, term), and scores (row, class)."""
+
+    weights: Array
+    scores: Array
+
+
+def lost(ours: Any, X: Any) -> Lost:
+    counts, classes = ours.feature_count_, len(ours.classes_)
+    nowhere = Lost(np.zeros(counts.shape, dtype=bool), np.zeros((X.shape[0], classes), dtype=bool))
+    if np.min(ours.l) > TINY or isinstance(ours, MultinomialNB):
+        return nowhere
+    holds = (sp.csr_array(X) > 0).astype(np.int64)
+    if isinstance(ours, BernoulliNB):
+        always = (counts == ours.class_count_[:, None]) & (counts > 0)
+        return Lost(always, holds @ always.T.astype(np.int64) < always.sum(axis=1))
+    alone = (counts == ours.feature_all_) & (counts > 0)
+    if ours.norm:
+        alone = np.broadcast_to(alone.any(axis=1, keepdims=True), counts.shape)
+    return Lost(alone, holds @ alone.T.astype(np.int64) > 0)
+
+
+def agree(actual: Array, expected: Array, atol: float = 1e-13) -> None:
+    np.testing.assert_allclose(actual, expected, rtol=1e-10, atol=atol)
+
+
+def weights_of(theirs: Any) -> Array:
+    """The weights that scikit-learn's predictions use, as it computes them."""
+    if not isinstance(theirs, naive_bayes.BernoulliNB):
+        return theirs.feature_log_prob_
+    with np.errstate(divide="ignore"):
+        absent = np.log(1 - np.exp(theirs.feature_log_prob_))
+    return theirs.feature_log_prob_ - absent
+
+
+def assert_agreement(ours: Any, theirs: Any, X: Any) -> None:
+    where = lost(ours, X)
+    assert ours.classes_.tolist() == theirs.classes_.tolist()
+    agree(ours.class_count_, theirs.class_count_)
+    agree(ours.feature_count_, theirs.feature_count_)
+    agree(ours.class_log_prior_, theirs.class_log_prior_)
+    kept = ~where.weights
+    agree(ours.linear_form().weights.T[kept], weights_of(theirs)[kept], atol=1e-12)
+    if isinstance(ours, BernoulliNB):
+        agree(ours.feature_log_prob_, theirs.feature_log_prob_)
+    else:
+        agree(ours.feature_log_prob_[kept], theirs.feature_log_prob_[kept])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        expected = theirs.predict_joint_log_proba(X)
+        posterior, predicted = theirs.predict_log_proba(X), theirs.predict(X)
+    scores = ours.predict_joint_log_proba(X)
+    scale = np.abs(expected[~where.scores]).max(initial=1.0)
+    agree(scores[~where.scores], expected[~where.scores], atol=1e-13 * scale)
+    sound = ~where.scores.any(axis=1)
+    agree(ours.predict_log_proba(X)[sound], posterior[sound], atol=1e-13 * scale)
+    agree(ours.predict_proba(X)[sound], np.exp(posterior[sound]), atol=1e-13 * scale)
+    assert np.array_equal(ours.predict(X)[sound], predicted[sound])
+
+
+# Small data, made so that every special case is in it
+
+
+def small(classes: int = 3) -> tuple[Array, Array]:
+    """Counts with an empty row; with terms in no row, every row of a class, one class alone."""
+    rng = np.random.default_rng(classes)
+    y = np.array(["ham", "spam", "unsure"][:classes])[np.arange(60) ** 2 % 7 % classes]
+    y[7] = np.unique(y)[-1]
+    X = rng.poisson(rng.gamma(0.5, 2.0, size=(3, 15))[np.arange(60) % 3])
+    X[:, 3] = 0
+    X[y == "ham", 4] = 1 + X[y == "ham", 4] % 3
+    X[y != "ham", 5] = 0
+    X[:, 6] = rng.poisson(30, size=60)
+    X[7] = 0
+    return X, y
+
+
+def unlike(X: Array) -> Array:
+    """Rows to be scored that were not learned."""
+    return np.random.default_rng(9).poisson(X.mean(axis=0) / 2, size=(40, X.shape[1]))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("l", SMOOTHINGS)
+@pytest.mark.parametrize("classes", [2, 3])
+def test_small_counts(kind: str, l: float, classes: int) -> None:
+    X, y = small(classes)
+    ours, theirs = fitted(kind, l, X, y)
+    assert_agreement(ours, theirs, np.concatenate([X, unlike(X)]))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("matrix", MATRICES)
+def test_every_kind_of_matrix(kind: str, matrix: str) -> None:
+    X, y = small()
+    ours, theirs = fitted(kind, 0.1, MATRICES[matrix](X), y)
+    assert_agreement(ours, theirs, MATRICES[matrix](unlike(X)))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("prior", [None, [0.5]])
+def test_one_class(kind: str, prior: list[float] | None) -> None:
+    X, y = small(1)
+    ours, theirs = fitted(kind, 1.0, X, y, class_prior=prior)
+    assert_agreement(ours, theirs, unlike(X))
+
+
+@pytest.mark.parametrize("kind", ["multinomial", "complement", "complement norm"])
+def test_smoothing_of_each_feature(kind: str) -> None:
+    X, y = small()
+    l = np.random.default_rng(5).choice([0.01, 0.1, 1.0, 2.5], size=X.shape[1])
+    ours, theirs = fitted(kind, l, X, y)
+    assert_agreement(ours, theirs, unlike(X))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("settings", [
+    {"fit_prior": False},
+    {"class_prior": [0.2, 0.5, 0.3]},
+    {"class_prior": [0.2, 0.5, 0.3], "fit_prior": False},
+], ids=["uniform", "given", "given, not fitted"])
+def test_priors(kind: str, settings: dict[str, Any]) -> None:
+    X, y = small()
+    ours, theirs = fitted(kind, 0.1, X, y, **settings)
+    assert_agreement(ours, theirs, unlike(X))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("l", [0.01, 1.0])
+@pytest.mark.parametrize("matrix", ["dense", "csr_array"])
+def test_sample_weights(kind: str, l: float, matrix: str) -> None:
+    X, y = small()
+    weight = np.random.default_rng(6).choice([0.0, 0.3, 1.0, 2.7], size=len(y))
+    ours, theirs = fitted(kind, l, MATRICES[matrix](X), y, weight)
+    assert_agreement(ours, theirs, unlike(X))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_partial_fit(kind: str, weighted: bool) -> None:
+    X, y = small()
+    weight = np.random.default_rng(6).choice([0.3, 1.0, 2.7], size=len(y)) if weighted else None
+    ours, theirs = pair(kind, 0.1)
+    for start in range(0, len(y), 25):
+        piece = slice(start, start + 25)
+        for model in (ours, theirs):
+            model.partial_fit(X[piece], y[piece], classes=["ham", "spam", "unsure"],
+                              sample_weight=None if weight is None else weight[piece])
+    assert_agreement(ours, theirs, unlike(X))
+
+
+@pytest.mark.parametrize("threshold", [0.0, 1.0, 2.5])
+def test_presence_above_a_threshold(threshold: float) -> None:
+    X, y = small()
+    ours, theirs = fitted("bernoulli", 0.1, X, y, binarize=threshold)
+    agree(ours.feature_count_, theirs.feature_count_)
+    agree(ours.predict_joint_log_proba(unlike(X)), theirs.predict_joint_log_proba(unlike(X)))
+
+
+# Categories
+
+
+def categories() -> tuple[Array, Array]:
+    X, y = small()
+    return np.minimum(X, 3), y
+
+
+def assert_categorical_agreement(ours: Any, theirs: Any, X: Any) -> None:
+    assert ours.n_categories_.tolist() == theirs.n_categories_.tolist()
+    agree(ours.class_log_prior_, theirs.class_log_prior_)
+    for own, other in zip(ours.category_count_, theirs.category_count_, strict=True):
+        agree(own, other)
+    for own, other in zip(ours.feature_log_prob_, theirs.feature_log_prob_, strict=True):
+        agree(own, other)
+    agree(ours.predict_joint_log_proba(X), theirs.predict_joint_log_proba(X))
+    agree(ours.predict_proba(X), theirs.predict_proba(X))
+    assert np.array_equal(ours.predict(X), theirs.predict(X))
+
+
+@pytest.mark.parametrize("l", SMOOTHINGS)
+@pytest.mark.parametrize("settings", [
+    {}, {"fit_prior": False}, {"class_prior": [0.2, 0.5, 0.3]}, {"min_categories": 6},
+    {"min_categories": [4] * 14 + [9]},
+], ids=["plain", "uniform", "given prior", "min_categories", "min_categories of each"])
+def test_categories(l: float, settings: dict[str, Any]) -> None:
+    X, y = categories()
+    assert_categorical_agreement(CategoricalNB(l=l, **settings).fit(X, y),
+                                 naive_bayes.CategoricalNB(alpha=l, **settings).fit(X, y), X)
+
+
+def test_categories_under_sample_weights() -> None:
+    X, y = categories()
+    weight = np.random.default_rng(6).choice([0.0, 0.3, 1.0, 2.7], size=len(y))
+    assert_categorical_agreement(
+        CategoricalNB(l=0.1).fit(X, y, sample_weight=weight),
+        naive_bayes.CategoricalNB(alpha=0.1).fit(X, y, sample_weight=weight), X)
+
+
+def test_categories_in_pieces() -> None:
+    X, y = categories()
+    ours = CategoricalNB(l=0.1, min_categories=4)
+    theirs = naive_bayes.CategoricalNB(alpha=0.1, min_categories=4)
+    for model in (ours, theirs):
+        for start in range(0, len(y), 25):
+            model.partial_fit(X[start:start + 25], y[start:start + 25],
+                              classes=["ham", "spam", "unsure"])
+    assert_categorical_agreement(ours, theirs, X)
+
+
+# Where scikit-learn has no answer
+
+
+def test_bernoulli_smoothing_of_each_feature_is_exact() -> None:
+    X, y = small()
+    l = np.random.default_rng(5).choice([TINY, 0.01, 0.1, 1.0, 2.5], size=X.shape[1])
+    with pytest.raises(ValueError, match="broadcast"):
+        naive_bayes.BernoulliNB(alpha=l).fit(X, y)
+    rows, labels, seen = X.tolist(), y.tolist(), unlike(X)
+    model = BernoulliNB(l=l).fit(X, y)
+    agree(model.predict_joint_log_proba(seen),
+          [bernoulli.scores(rows, labels, row, l.tolist()) for row in seen.tolist()])
+
+
+def test_bernoulli_smoothing_of_each_of_as_many_features_as_classes_is_exact() -> None:
+    X, y = small()
+    X, l = X[:, 4:7], np.array([0.01, 1.0, 2.5])
+    expected = [bernoulli.scores(X.tolist(), y.tolist(), row, l.tolist()) for row in X.tolist()]
+    # scikit-learn takes the smoothing of feature k for that of class k: probabilities above 1.
+    with np.errstate(invalid="ignore"):
+        theirs = naive_bayes.BernoulliNB(alpha=l).fit(X, y).predict_joint_log_proba(X)
+    assert np.isnan(theirs).any()
+    agree(BernoulliNB(l=l).fit(X, y).predict_joint_log_proba(X), expected)
+
+
+def test_categorical_smoothing_of_each_feature_is_exact() -> None:
+    X, y = categories()
+    l = np.random.default_rng(5).choice([TINY, 0.01, 1.0], size=X.shape[1])
+    with pytest.raises(ValueError, match="alpha"):
+        naive_bayes.CategoricalNB(alpha=l).fit(X, y)
+    sizes = (X.max(axis=0) + 1).tolist()
+    agree(CategoricalNB(l=l).fit(X, y).predict_joint_log_proba(X),
+          [categorical.scores(X.tolist(), y.tolist(), row, l.tolist(), sizes)
+           for row in X.tolist()])
+
+
+# Where scikit-learn loses digits
+
+
+def relative_error(actual: Any, expected: Any) -> Array:
+    return np.abs(np.asarray(actual) - expected) / np.abs(expected)
+
+
+def test_bernoulli_keeps_the_digits_that_scikit_learn_loses() -> None:
+    X, y = small()
+    ours, theirs = fitted("bernoulli", TINY, X, y)
+    X = np.concatenate([X, unlike(X)])
+    expected = np.array([bernoulli.scores(X[:60].tolist(), y.tolist(), row, TINY)
+                         for row in X.tolist()])
+    where = lost(ours, X)
+    assert where.weights[0, 4]
+    assert where.scores[:, 0].any()
+    agree(ours.predict_joint_log_proba(X), expected)
+    with np.errstate(divide="ignore"):
+        off = relative_error(theirs.predict_joint_log_proba(X), expected)
+    assert (off[where.scores] > 1e-10).all()
+    assert (off[~where.scores] < 1e-10).all()
+
+
+@pytest.mark.parametrize("norm", [False, True])
+def test_complement_keeps_the_digits_that_scikit_learn_loses(norm: bool) -> None:
+    X, y = small()
+    ours, theirs = fitted("complement norm" if norm else "complement", TINY, X, y)
+    counts = ours.feature_count_.tolist()
+    expected = np.array([complement.weights(complement.theta(counts, k, TINY), norm)
+                         for k in range(3)])
+    where = lost(ours, X).weights
+    assert where[0, 5]
+    agree(ours.feature_log_prob_, expected)
+    off = relative_error(theirs.feature_log_prob_, expected)
+    assert (off[where] > 1e-10).all()
+    assert (off[~where] < 1e-10).all()
+
+
+# Real corpora
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Counts of a corpus, to learn from and to score."""
+
+    terms: list[str]
+    train: sp.csr_array
+    labels: Array
+    test: sp.csr_array
+
+
+@cache
+def counts_of(corpus: Corpus, name: str) -> Counted:
+    frame = corpus(name)
+    if "split" in frame.collect_schema():
+        train, test = frame.filter(split="train").collect(), frame.filter(split="test").collect()
+    else:
+        whole = frame.collect()
+        train, test = whole.gather_every(2), whole.gather_every(2, offset=1)
+    model = TextClassifier(MultinomialNB()).fit(train)
+    return Counted(model.vocabulary_, model.transform(train), train["label"].to_numpy(),
+                   model.transform(test))
+
+
+@pytest.fixture(params=["20newsgroups", "r8", "sms_spam"])
+def counted(request: pytest.FixtureRequest, corpus: Corpus) -> Counted:
+    return counts_of(corpus, request.param)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("l", [TINY, 0.01, 1.0])
+def test_corpora(counted: Counted, kind: str, l: float) -> None:
+    assert_agreement(*fitted(kind, l, counted.train, counted.labels), counted.test)
+
+
+@pytest.mark.parametrize("kind", ["multinomial", "complement"])
+def test_corpora_with_smoothing_of_each_feature(counted: Counted, kind: str) -> None:
+    l = np.random.default_rng(5).choice([0.01, 0.1, 1.0], size=len(counted.terms))
+    assert_agreement(*fitted(kind, l, counted.train, counted.labels), counted.test)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_corpora_with_sample_weights(counted: Counted, kind: str) -> None:
+    weight = np.random.default_rng(6).choice([0.3, 1.0, 2.7], size=len(counted.labels))
+    assert_agreement(*fitted(kind, 0.1, counted.train, counted.labels, weight), counted.test)
+
+
+def test_the_commonest_words_as_categories(counted: Counted) -> None:
+    common = np.argsort(-counted.train.sum(axis=0), kind="stable")[:40]
+    X = np.minimum(counted.train[:, common].toarray(), 4)
+    rows = np.minimum(counted.test[:, common].toarray(), 4)
+    assert_categorical_agreement(
+        CategoricalNB(l=0.1, min_categories=5).fit(X, counted.labels),
+        naive_bayes.CategoricalNB(alpha=0.1, min_categories=5).fit(X, counted.labels), rows)
+
+
+def test_words_of_every_document_of_a_newsgroup(corpus: Corpus) -> None:
+    counted = counts_of(corpus, "20newsgroups")
+    ours, theirs = fitted("bernoulli", TINY, counted.train, counted.labels)
+    X = counted.test
+    where = lost(ours, X)
+    named = {(str(ours.classes_[k]), counted.terms[t])
+             for k, t in np.argwhere(where.weights)}
+    # Every message has these two headers; in some groups, all have a third.
+    assert named >= {(label, header) for label in ours.classes_ for header in ("from", "subject")}
+    assert {label for label, term in named if term == "lines"} == {
+        "alt.atheism", "comp.graphics", "rec.autos", "sci.electronics", "soc.religion.christian",
+        "talk.politics.misc", "talk.religion.misc"}
+    for k, t in np.argwhere(where.weights):
+        rows = int(ours.class_count_[k])
+        p = bernoulli.presence([rows], rows, TINY)[0]
+        weight = exact.log(p) - exact.log(1 - p)
+        agree(ours.linear_form().weights[t, k], np.array(weight))
+        assert relative_error(weights_of(theirs)[k, t], weight) > 1e-10
+    # The scores of one message that lacks a header, in one group whose messages all have it.
+    i, k = np.argwhere(where.scores)[0]
+    held, rows = ours.feature_count_[k].tolist(), int(ours.class_count_[k])
+    expected = bernoulli.joint(
+        Fraction(rows, len(counted.labels)), bernoulli.presence(held, rows, TINY),
+        X[[i]].toarray()[0].tolist())
+    agree(ours.predict_joint_log_proba(X[[i]])[0, k], np.array(expected))
+    assert relative_error(theirs.predict_joint_log_proba(X[[i]])[0, k], expected) > 1e-10
+
+
+def test_words_of_one_class_alone(counted: Counted) -> None:
+    ours, theirs = fitted("complement", TINY, counted.train, counted.labels)
+    where = lost(ours, counted.train).weights
+    assert where.any(axis=1).all()
+    for k in range(len(ours.classes_)):
+        others = int(np.delete(ours.feature_count_, k, axis=0).sum())
+        # What all other classes together never had: l, over their counts and all smoothing.
+        l = Fraction(TINY)
+        expected = -exact.log(l / (others + l * len(counted.terms)))
+        agree(ours.feature_log_prob_[k][where[k]], np.array(expected))
+        assert (relative_error(theirs.feature_log_prob_[k][where[k]], expected) > 1e-10).all()
+
+
+# Published figures
+
+
+FIGURES = {
+    "20newsgroups": [".7728", ".8039", ".6308", ".8267"],
+    "r8": [".9516", ".9525", ".7990", ".9520"],
+    "ag_news_subset": [".8962", ".8974", ".8925", ".9024"],
+    "imdb": [".8136", ".7882", ".8258", ".8136"],
+}
+COLUMNS = [MultinomialNB(l=1.0), MultinomialNB(l=0.01), BernoulliNB(l=1.0), ComplementNB(l=1.0)]
+
+
+def rounded(accuracy: float, digits: int = 4) -> str:
+    return f"{accuracy:.{digits}f}".removeprefix("0")
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_accuracy_on_the_official_split(corpus: Corpus, name: str) -> None:
+    frame = corpus(name).select("text", "label", "split").collect()
+    train, test = frame.filter(split="train"), frame.filter(split="test")
+    found = []
+    for estimator in COLUMNS:
+        model = TextClassifier(estimator, tokenizer=Tokenizer.sklearn()).fit(train)
+        found.append(rounded(model.score(test)))
+    assert found == FIGURES[name]
+
+
+def test_the_vocabulary_of_20_newsgroups_is_scikit_learns(corpus: Corpus) -> None:
+    train = corpus("20newsgroups").filter(split="train")
+    model = TextClassifier(MultinomialNB(), tokenizer=Tokenizer.sklearn()).fit(train)
+    assert len(model.vocabulary_) == 130_107
+
+
+@pytest.mark.parametrize("name", ["r8", "sms_spam"])
+def test_a_whole_pipeline_predicts_the_same_labels(corpus: Corpus, name: str) -> None:
+    frame = corpus(name).collect()
+    train, test = frame.gather_every(2), frame.gather_every(2, offset=1)
+    vectorizer = CountVectorizer()
+    counts = vectorizer.fit_transform(train["text"].to_list())
+    theirs = naive_bayes.MultinomialNB(alpha=0.1).fit(counts, train["label"].to_list())
+    ours = TextClassifier(MultinomialNB(l=0.1), tokenizer=Tokenizer.sklearn()).fit(train)
+    assert ours.vocabulary_ == vectorizer.get_feature_names_out().tolist()
+    assert (ours.transform(train) != sp.csr_array(counts)).nnz == 0
+    seen = vectorizer.transform(test["text"].to_list())
+    assert ours.predict(test)["predicted"].to_list() == theirs.predict(seen).tolist()
+    agree(ours.predict_joint_log_proba(test), theirs.predict_joint_log_proba(seen))
+
+
+@pytest.mark.parametrize(("tokenizer", "figure"), [
+    (Tokenizer(), ".707"), (Tokenizer.sklearn(), ".552")], ids=["own", "sklearn"])
+def test_bengali_headlines_need_their_marks(
+    corpus: Corpus, tokenizer: Tokenizer, figure: str
+) -> None:
+    frame = corpus("indicnews_bengali").collect()
+    model = TextClassifier(MultinomialNB(), tokenizer=tokenizer).fit(frame.filter(split="train"))
+    assert rounded(model.score(frame.filter(split="test")), digits=3) == figure
+
+
+@pytest.mark.parametrize(("name", "folds", "figure"), [
+    ("sms_spam", 10, ".9869"), ("bbc_news", 5, ".9726")])
+def test_cross_validated_accuracy(corpus: Corpus, name: str, folds: int, figure: str) -> None:
+    frame = corpus(name).select("text", "label").collect()
+    splitter = StratifiedKFold(folds, shuffle=True, random_state=0)
+    accuracies = []
+    for train, test in splitter.split(np.zeros(frame.height), frame["label"].to_numpy()):
+        model = TextClassifier(MultinomialNB(), tokenizer=Tokenizer.sklearn()).fit(frame[train])
+        accuracies.append(model.score(frame[test]))
+    assert rounded(float(np.mean(accuracies))) == figure
+
+
+@pytest.fixture(scope="module")
+def digits(corpus: Corpus) -> tuple[Array, Array, Array, Array]:
+    frame = corpus("mnist").collect()
+    train, test = frame.filter(split="train"), frame.filter(split="test")
+    return (train["pixels"].to_numpy(), train["label"].to_numpy(),
+            test["pixels"].to_numpy(), test["label"].to_numpy())
+
+
+@pytest.mark.parametrize(("estimator", "figure"), [
+    (MultinomialNB(l=1.0), ".8365"),
+    (BernoulliNB(l=1.0, binarize=127), ".8427"),
+    (ComplementNB(l=1.0), ".7285"),
+], ids=["multinomial", "bernoulli", "complement"])
+@pytest.mark.parametrize("matrix", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
+def test_pixels_as_counts(
+    digits: tuple[Array, Array, Array, Array], estimator: Any, figure: str,
+    matrix: Callable[[Array], Any],
+) -> None:
+    X, y, rows, labels = digits
+    assert X.dtype == np.uint8
+    estimator.fit(matrix(X), y)
+    assert estimator.feature_count_.dtype == np.int64
+    assert rounded(estimator.score(matrix(rows), labels)) == figure

@@ -1,0 +1,630 @@
+"""Feature tables in, tables out, model files, and the command line."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import polars.selectors as cs
+import pytest
+from numpy.typing import NDArray
+from sklearn.datasets import load_iris
+from sklearn.mixture import GaussianMixture
+from sklearn.neighbors import KernelDensity
+from typer.testing import CliRunner
+
+import textnb
+from tests.store.archives import manifest_of, parquet, table_of, taken_apart, with_document, zipped
+from textnb import (
+    DataError,
+    GaussianNB,
+    HistogramDensity,
+    LinearDiscriminantAnalysis,
+    ModelFileError,
+    MultinomialNB,
+    NearestCentroid,
+    ParameterError,
+    PlugInBayes,
+    QuadraticDiscriminantAnalysis,
+    RegularizedDiscriminantAnalysis,
+    SchemaError,
+    TableClassifier,
+)
+from textnb.cli.main import app
+
+Array = NDArray[Any]
+LDA, QDA = LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
+RDA = RegularizedDiscriminantAnalysis
+COLUMNS = ["a", "b", "c", "d"]
+STREAMING = [GaussianNB(), GaussianNB(shared_variance=True), LDA(), LDA(shrinkage=0.2),
+             LDA(covariance="diagonal"), QDA(), QDA(reg_param=0.1, divisor="n-1"), RDA(),
+             NearestCentroid()]
+WHOLE = [LDA(shrinkage="auto"), QDA(shrinkage="auto"), RDA(alpha=[0.1, 0.6], gamma=[0.2, 0.9]),
+         PlugInBayes(KernelDensity(bandwidth=0.5)), PlugInBayes(naive=True),
+         PlugInBayes(KernelDensity(), search={"bandwidth": [0.1, 0.5]}, cv=3),
+         PlugInBayes(GaussianMixture(2, random_state=0)),
+         PlugInBayes(HistogramDensity(bins=4), naive=True)]
+
+
+def iris() -> pl.DataFrame:
+    X, y = load_iris(return_X_y=True)
+    names = np.array(["setosa", "versicolor", "virginica"])[y]
+    order = np.random.default_rng(0).permutation(150)
+    return pl.DataFrame(X[order], schema=COLUMNS).with_columns(
+        label=pl.Series(names[order]), note=pl.lit("n"))
+
+
+def many(n: int = 30_000) -> pl.DataFrame:
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, n)
+    return pl.DataFrame(rng.normal(size=(n, 2)) + y[:, None], schema=["x", "z"]).with_columns(
+        label=pl.Series(np.array(["u", "vv", "www"])[y]))
+
+
+FLOWERS = iris()
+
+
+def arrays(frame: pl.DataFrame) -> tuple[Array, Array]:
+    return frame.select(COLUMNS).to_numpy(), frame["label"].to_numpy()
+
+
+# Frames in, frames out
+
+
+@pytest.mark.parametrize("model", [*STREAMING, *WHOLE], ids=repr)
+def test_a_table_is_its_matrix(model: Any) -> None:
+    X, y = arrays(FLOWERS)
+    table = TableClassifier(model, features=COLUMNS).fit(FLOWERS)
+    direct = type(model)(**model.get_params(deep=False)).fit(X, y)
+    joint = direct.predict_joint_log_proba(X)
+    np.testing.assert_allclose(table.predict_joint_log_proba(FLOWERS), joint, rtol=1e-9, atol=1e-9)
+    predicted = table.predict(FLOWERS, probability=True, scores=True)
+    assert predicted.columns == [*FLOWERS.columns, "predicted", "probability", "scores"]
+    assert predicted["predicted"].to_list() == direct.predict(X).tolist()
+    np.testing.assert_allclose(predicted["probability"], direct.predict_proba(X).max(axis=1),
+                               rtol=1e-8)
+    np.testing.assert_allclose(predicted["scores"].struct.unnest().to_numpy(), joint,
+                               rtol=1e-9, atol=1e-9)
+    assert table.score(FLOWERS) == direct.score(X, y)
+    assert table.classes_.tolist() == ["setosa", "versicolor", "virginica"]
+    assert not hasattr(model, "classes_")
+
+
+def test_nothing_runs_before_collect(tmp_path: Path) -> None:
+    model = TableClassifier().fit(FLOWERS)
+    ran = []
+
+    def seen(frame: pl.DataFrame) -> pl.DataFrame:
+        ran.append(frame.height)
+        return frame
+
+    lazy = model.predict(FLOWERS.lazy().map_batches(seen, schema=FLOWERS.schema))
+    assert isinstance(lazy, pl.LazyFrame)
+    assert lazy.collect_schema().names() == [*FLOWERS.columns, "predicted"]
+    assert not ran
+    assert lazy.collect().equals(model.predict(FLOWERS))
+    assert ran
+    FLOWERS.write_parquet(tmp_path / "f.parquet")
+    from_file = model.predict(tmp_path / "f.parquet", scores=True)
+    assert isinstance(from_file, pl.LazyFrame)
+    assert from_file.collect().equals(model.predict(FLOWERS, scores=True))
+    assert from_file.head(3).select("predicted").collect().height == 3
+
+
+@pytest.mark.parametrize("model", STREAMING, ids=repr)
+def test_batches_of_a_file_are_one_fit(tmp_path: Path, model: Any) -> None:
+    frame = many()
+    frame.write_parquet(tmp_path / "m.parquet", row_group_size=1000)
+    X, y = frame.select("x", "z").to_numpy(), frame["label"].to_numpy()
+    whole = type(model)(**model.get_params()).fit(X, y)
+    batched: list[int] = []
+    table = TableClassifier(model).fit(tmp_path / "m.parquet", progress=batched.append)
+    assert sum(batched) == 30_000
+    assert len(batched) > 1
+    np.testing.assert_allclose(table.estimator_.predict_joint_log_proba(X),
+                               whole.predict_joint_log_proba(X), rtol=1e-9, atol=1e-9)
+    thirds = TableClassifier(model)
+    for part in (frame[:11_000], frame[11_000:11_001].lazy(), frame[11_001:]):
+        thirds.partial_fit(part)
+        assert thirds.classes_.tolist() == ["u", "vv", "www"]
+    np.testing.assert_allclose(thirds.estimator_.predict_joint_log_proba(X),
+                               whole.predict_joint_log_proba(X), rtol=1e-9, atol=1e-9)
+
+
+def test_a_later_batch_may_bring_a_class() -> None:
+    model = TableClassifier(GaussianNB()).fit(FLOWERS.filter(pl.col("label") != "setosa"))
+    model.partial_fit(FLOWERS.filter(label="setosa"))
+    whole = TableClassifier(GaussianNB()).fit(FLOWERS)
+    assert model.classes_.tolist() == whole.classes_.tolist()
+    np.testing.assert_allclose(model.predict_joint_log_proba(FLOWERS),
+                               whole.predict_joint_log_proba(FLOWERS), rtol=1e-9)
+
+
+@pytest.mark.parametrize("model", WHOLE, ids=repr)
+def test_models_that_need_all_rows_say_so(model: Any) -> None:
+    with pytest.raises(ParameterError, match="needs all rows at once: use fit"):
+        TableClassifier(model).fit(FLOWERS).partial_fit(FLOWERS)
+
+
+def test_a_partial_fit_that_fails_changes_nothing() -> None:
+    model = TableClassifier(QDA()).fit(FLOWERS)
+    before = model.predict_joint_log_proba(FLOWERS)
+    with pytest.raises(DataError, match="has one row"):
+        model.partial_fit(FLOWERS[:1].with_columns(label=pl.lit("rare")))
+    assert np.array_equal(model.predict_joint_log_proba(FLOWERS), before)
+    assert model.classes_.tolist() == ["setosa", "versicolor", "virginica"]
+
+
+# Which columns
+
+
+@pytest.mark.parametrize(("features", "names"), [
+    (None, COLUMNS), (["b", "a"], ["b", "a"]), ("c", ["c"]), (cs.numeric(), COLUMNS),
+    (cs.by_name("a", "d"), ["a", "d"]), (cs.float() - cs.by_name("b"), ["a", "c", "d"])])
+def test_feature_columns(features: Any, names: list[str]) -> None:
+    model = TableClassifier(features=features).fit(FLOWERS)
+    assert (model.features_, model.feature_names_) == (names, names)
+
+
+def test_the_label_is_no_feature() -> None:
+    numbers = FLOWERS.with_columns(label=pl.col("label").rank("dense").cast(pl.Int8))
+    for features in (None, cs.numeric()):
+        model = TableClassifier(features=features).fit(numbers)
+        assert model.features_ == COLUMNS
+        assert model.classes_.tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize(("features", "words"), [
+    (["a", "z"], "'z'"), (["note"], "feature column 'note' must be numeric; it is String"),
+    ([], "no numeric column"), (cs.by_dtype(pl.Date), "no numeric column"), ("A", "no column 'A'"),
+    (["a", "a"], "'a'"), (["a", "label"], "'label'")])
+def test_columns_that_are_no_features(features: Any, words: str) -> None:
+    with pytest.raises(SchemaError, match=words):
+        TableClassifier(features=features).fit(FLOWERS)
+
+
+def test_a_label_is_not_learned_from() -> None:
+    numbers = FLOWERS.with_columns(label=pl.col("label").rank("dense").cast(pl.Int8))
+    with pytest.raises(SchemaError, match="label"):
+        TableClassifier(features=["a", "label"]).fit(numbers)
+
+
+@pytest.mark.parametrize("missing", [True, False])
+@pytest.mark.parametrize("call", ["predict", "predict_joint_log_proba", "partial_fit", "score"])
+def test_a_frame_without_a_feature_or_with_words_in_it(call: str, missing: bool) -> None:
+    model = TableClassifier(features=["a", "b"]).fit(FLOWERS)
+    frame = FLOWERS.drop("b") if missing else FLOWERS.with_columns(b=pl.lit("x"))
+    with pytest.raises(SchemaError, match="'b'"):
+        getattr(model, call)(frame)
+
+
+@pytest.mark.parametrize("dtype", [
+    pl.Float32, pl.Int8, pl.UInt8, pl.UInt64, pl.Int64, pl.Boolean, pl.Decimal(10, 2)], ids=str)
+def test_columns_of_any_number_type(dtype: Any) -> None:
+    frame = FLOWERS.with_columns(pl.col(COLUMNS).gt(3) if dtype == pl.Boolean
+                                 else pl.col(COLUMNS).cast(dtype))
+    wide = frame.with_columns(pl.col(COLUMNS).cast(pl.Float64))
+    model, expected = (TableClassifier(NearestCentroid()).fit(each) for each in (frame, wide))
+    np.testing.assert_allclose(model.predict_joint_log_proba(frame),
+                               expected.predict_joint_log_proba(wide), rtol=1e-9, atol=1e-9)
+    assert model.predict(frame)["predicted"].equals(expected.predict(wide)["predicted"])
+
+
+def test_columns_of_mixed_types() -> None:
+    frame = FLOWERS.with_columns(pl.col("a").cast(pl.Float32), pl.col("b").cast(pl.Int16),
+                                 pl.col("c").gt(2), pl.col("d").cast(pl.UInt64))
+    wide = frame.with_columns(pl.col(COLUMNS).cast(pl.Float64))
+    model, expected = (TableClassifier(GaussianNB()).fit(each) for each in (frame, wide))
+    np.testing.assert_allclose(model.predict_joint_log_proba(frame),
+                               expected.predict_joint_log_proba(wide), rtol=1e-9)
+
+
+def packed(*groups: list[str], dtype: Any = pl.Float64) -> pl.DataFrame:
+    columns = [pl.concat_arr(group).cast(pl.Array(dtype, len(group))).alias(f"g{i}")
+               for i, group in enumerate(groups)]
+    return FLOWERS.select(*columns, "label")
+
+
+@pytest.mark.parametrize("dtype", [pl.Float64, pl.Float32])
+def test_an_array_column_is_one_feature_per_element(dtype: Any) -> None:
+    frame = packed(["a", "b", "c"], ["d"], dtype=dtype)
+    model = TableClassifier(LDA()).fit(frame)
+    assert model.features_ == ["g0", "g1"]
+    assert model.feature_names_ == ["g0[0]", "g0[1]", "g0[2]", "g1[0]"]
+    assert model.linear_form().terms == ("g0[0]", "g0[1]", "g0[2]", "g1[0]")
+    flat = TableClassifier(LDA()).fit(FLOWERS.with_columns(
+        pl.col(COLUMNS).cast(dtype).cast(pl.Float64)))
+    np.testing.assert_allclose(model.linear_form().weights, flat.linear_form().weights, rtol=1e-6)
+    assert model.predict(frame)["predicted"].equals(flat.predict(FLOWERS)["predicted"])
+
+
+def test_an_array_of_another_width_is_refused() -> None:
+    model = TableClassifier().fit(packed(["a", "b", "c"], ["d"]))
+    for frame in (packed(["a", "b"], ["d"]), packed(["a", "b", "c", "d"], ["d"])):
+        with pytest.raises(ValueError, match="features"):
+            model.predict(frame)
+
+
+@pytest.mark.parametrize("call", ["predict", "predict_joint_log_proba", "partial_fit"])
+def test_arrays_whose_widths_only_add_up_are_refused(call: str) -> None:
+    model = TableClassifier().fit(packed(["a", "b", "c"], ["d"]))
+    with pytest.raises(DataError, match="g0"):
+        getattr(model, call)(packed(["a"], ["b", "c", "d"]))
+
+
+def test_an_array_of_arrays() -> None:
+    X = FLOWERS.select(COLUMNS).to_numpy()
+    frame = pl.DataFrame({"p": X.reshape(-1, 2, 2)}).with_columns(FLOWERS["label"])
+    model = TableClassifier().fit(frame)
+    np.testing.assert_allclose(model.estimator_.theta_, TableClassifier().fit(
+        FLOWERS).estimator_.theta_, rtol=1e-12)
+    X[7, 3] = np.nan
+    bad = pl.DataFrame({"p": X.reshape(-1, 2, 2)}).with_columns(FLOWERS["label"])
+    with pytest.raises(DataError, match="'p' is NaN or infinite in row 7"):
+        TableClassifier().fit(bad)
+
+
+# Values that are none
+
+
+@pytest.mark.parametrize(("value", "what"), [
+    (None, "null"), (float("nan"), "NaN or infinite"), (float("inf"), "NaN or infinite"),
+    (float("-inf"), "NaN or infinite")], ids=str)
+@pytest.mark.parametrize("rows", [[0], [20_000, 20_001, 29_999], [8192]], ids=str)
+@pytest.mark.parametrize("model", [GaussianNB(), LDA(shrinkage="auto")], ids=repr)
+def test_a_value_that_is_none_is_named_by_column_and_row(
+    value: float | None, what: str, rows: list[int], model: Any
+) -> None:
+    frame = many()
+    bad = frame.with_columns(z=pl.when(pl.int_range(pl.len()).is_in(rows)).then(
+        pl.lit(value, dtype=pl.Float64)).otherwise("z"))
+    told = rf"feature column 'z' is {what} in row {rows[0]} \(counted from 0\)"
+    with pytest.raises(DataError, match=told):
+        TableClassifier(model).fit(bad)
+    with pytest.raises(DataError, match=told):
+        TableClassifier(model).fit(bad.lazy())
+    fitted = TableClassifier(model).fit(frame)
+    with pytest.raises(DataError, match=told):
+        fitted.predict_joint_log_proba(bad)
+    # What the message advises.
+    TableClassifier(model).fit(bad.filter(pl.col("z").is_finite()))
+    TableClassifier(model).fit(bad.with_columns(
+        pl.when(pl.col("z").is_finite()).then("z").fill_null(0.0)))
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+def test_a_row_that_can_t_be_predicted_is_named(lazy: bool) -> None:
+    frame = many()
+    bad = frame.with_columns(z=pl.when(pl.int_range(pl.len()) == 20_000).then(
+        float("nan")).otherwise("z"))
+    model = TableClassifier().fit(frame)
+    # The engine hands a lazy frame over in pieces, and does not say which.
+    where = "in some row" if lazy else "in row 20000"
+    with pytest.raises(DataError, match=f"'z' is NaN or infinite {where}"):
+        model.predict(bad.lazy() if lazy else bad).lazy().collect()
+
+
+@pytest.mark.parametrize("value", [None, float("nan")], ids=str)
+def test_a_value_of_an_array_that_is_none(value: float | None) -> None:
+    rows = [[1.0, 2.0], [3.0, 1.0], [2.0, value], [5.0, 4.0]]
+    frame = pl.DataFrame({"p": rows, "label": list("xyxy")},
+                         schema_overrides={"p": pl.Array(pl.Float64, 2)})
+    with pytest.raises(DataError, match=r"feature column 'p' is .* in row 2 "):
+        TableClassifier().fit(frame)
+    with pytest.raises(DataError, match="feature column 'p' is null in row 1 "):
+        TableClassifier().fit(pl.DataFrame(
+            {"p": [[1.0, 2.0], None, [2.0, 1.0]], "label": list("xyx")},
+            schema_overrides={"p": pl.Array(pl.Float64, 2)}))
+
+
+# Labels
+
+
+@pytest.mark.parametrize(("labels", "classes"), [
+    (pl.Series([3, -1] * 75, dtype=pl.Int16), [-1, 3]),
+    (pl.Series([3, 9] * 75, dtype=pl.UInt8), [3, 9]),
+    (pl.Series([True, False] * 75), [False, True]),
+    (pl.Series(["p", "qqq"] * 75, dtype=pl.Categorical), ["p", "qqq"]),
+    (pl.Series(["p", "b"] * 75, dtype=pl.Enum(["p", "z", "b"])), ["b", "p"])], ids=str)
+@pytest.mark.parametrize("model", [GaussianNB(), LDA(shrinkage="auto"), PlugInBayes()], ids=repr)
+def test_labels_of_any_type(
+    tmp_path: Path, labels: pl.Series, classes: list[Any], model: Any
+) -> None:
+    frame = FLOWERS.with_columns(label=labels)
+    fitted = TableClassifier(model).fit(frame)
+    assert fitted.classes_.tolist() == classes
+    predicted = fitted.predict(frame)
+    assert set(predicted["predicted"].to_list()) <= set(classes)
+    hits = predicted["predicted"].cast(pl.String) == labels.cast(pl.String)
+    assert fitted.score(frame) == pytest.approx(hits.mean())
+    outside = TableClassifier(model).fit(FLOWERS.drop("label"), labels)
+    assert np.array_equal(outside.predict_joint_log_proba(frame),
+                          fitted.predict_joint_log_proba(frame))
+    fitted.save(tmp_path / "m.textnb")
+    assert textnb.load(tmp_path / "m.textnb").classes_.tolist() == classes
+
+
+def test_labels_that_are_missing() -> None:
+    with pytest.raises(SchemaError, match="no column 'label'"):
+        TableClassifier().fit(FLOWERS.drop("label"))
+    with pytest.raises(SchemaError, match="no column 'species'"):
+        TableClassifier(label="species").fit(FLOWERS)
+    frame = many().with_columns(label=pl.when(pl.int_range(pl.len()) == 20_000).then(
+        None).otherwise("label"))
+    for model in (GaussianNB(), LDA(shrinkage="auto")):
+        with pytest.raises(DataError, match="label column 'label' is null in row 20000"):
+            TableClassifier(model).fit(frame)
+    with pytest.raises(SchemaError, match="label"):
+        TableClassifier().fit(FLOWERS.with_columns(label=pl.Series([0.5, 1.5] * 75)))
+
+
+@pytest.mark.parametrize("model", [GaussianNB(), RDA(alpha=[0.1, 0.2])], ids=repr)
+def test_no_rows_and_one_class(model: Any) -> None:
+    with pytest.raises(DataError, match="no rows"):
+        TableClassifier(model).fit(FLOWERS.clear())
+    with pytest.raises(DataError, match=r"greater than one|one class"):
+        TableClassifier(model).fit(FLOWERS.filter(label="setosa"))
+    fitted = TableClassifier(GaussianNB()).fit(FLOWERS)
+    assert fitted.predict(FLOWERS.clear()).columns == [*FLOWERS.columns, "predicted"]
+    assert fitted.predict_joint_log_proba(FLOWERS.clear()).shape == (0, 3)
+
+
+def test_estimators_of_others_are_refused() -> None:
+    with pytest.raises(ParameterError, match=r"one of textnb's; got KernelDensity"):
+        TableClassifier(KernelDensity()).fit(FLOWERS)
+
+
+def test_a_form_that_is_not_linear() -> None:
+    with pytest.raises(ParameterError, match="not linear"):
+        TableClassifier(QDA()).fit(FLOWERS).linear_form()
+
+
+# Model files
+
+
+@pytest.mark.parametrize("model", [*STREAMING, *WHOLE, LDA(priors=[0.2, 0.3, 0.5]),
+                                   RDA(alpha=0.3, gamma=[0.1, 0.9]),
+                                   QDA(allow_singular=True)], ids=repr)
+def test_a_stored_model_scores_the_same_bits(tmp_path: Path, model: Any) -> None:
+    path = tmp_path / "m.textnb"
+    fitted = TableClassifier(model, features=COLUMNS).fit(FLOWERS)
+    fitted.save(path)
+    again = textnb.load(path)
+    assert isinstance(again, TableClassifier)
+    assert np.array_equal(again.predict_joint_log_proba(FLOWERS),
+                          fitted.predict_joint_log_proba(FLOWERS))
+    assert again.predict(FLOWERS, probability=True).equals(
+        fitted.predict(FLOWERS, probability=True))
+    assert (again.features_, again.feature_names_) == (fitted.features_, fitted.feature_names_)
+    again.save(tmp_path / "again.textnb")
+    assert (tmp_path / "again.textnb").read_bytes() == path.read_bytes()
+
+
+@pytest.mark.parametrize("n", [1, 2, 4])
+@pytest.mark.parametrize("model", STREAMING, ids=repr)
+def test_a_stored_model_learns_on(tmp_path: Path, model: Any, n: int) -> None:
+    fitted = TableClassifier(model, features=COLUMNS[:n]).fit(FLOWERS[:100])
+    fitted.save(tmp_path / "m.textnb")
+    again = textnb.load(tmp_path / "m.textnb")
+    assert isinstance(again, TableClassifier)
+    again.partial_fit(FLOWERS[100:])
+    fitted.partial_fit(FLOWERS[100:])
+    assert np.array_equal(again.predict_joint_log_proba(FLOWERS),
+                          fitted.predict_joint_log_proba(FLOWERS))
+
+
+def test_a_mixture_without_a_seed_is_stored_as_it_is(tmp_path: Path) -> None:
+    """Estimated again from its rows, it would be another mixture: stored whole, or not at all."""
+    model = TableClassifier(PlugInBayes(GaussianMixture(4, init_params="random"))).fit(FLOWERS)
+    try:
+        model.save(tmp_path / "m.textnb")
+    except ParameterError:
+        return
+    again = textnb.load(tmp_path / "m.textnb")
+    np.testing.assert_array_equal(again.predict_joint_log_proba(FLOWERS),
+                                  model.predict_joint_log_proba(FLOWERS))
+
+
+def test_what_can_t_be_stored(tmp_path: Path) -> None:
+    class Own(KernelDensity):
+        pass
+
+    for model, words in ((PlugInBayes(Own()), "density Own can't be saved"),
+                         (MultinomialNB(), "MultinomialNB on a feature table can't be saved")):
+        with pytest.raises(ParameterError, match=words):
+            TableClassifier(model).fit(FLOWERS).save(tmp_path / "m.textnb")
+    assert not list(tmp_path.iterdir())
+
+
+def stored(model: Any, tmp_path: Path) -> bytes:
+    path = tmp_path / "sound.textnb"
+    TableClassifier(model, features=COLUMNS).fit(FLOWERS).save(path)
+    return path.read_bytes()
+
+
+def refused(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "given.textnb"
+    path.write_bytes(content)
+    with pytest.raises(ModelFileError) as caught:
+        textnb.load(path)
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 2000
+
+
+def with_own_table(content: bytes, name: str, table: pl.DataFrame) -> bytes:
+    """The file with another table, its declared size right."""
+    manifest = manifest_of(content)
+    manifest["tables"][name] = {"rows": table.height, "bytes": int(table.estimated_size())}
+    members = {**taken_apart(content), f"{name}.parquet": parquet(table),
+               "model.json": json.dumps(manifest).encode()}
+    return zipped(members.items())
+
+
+HURTS: dict[str, Callable[[pl.DataFrame], pl.DataFrame]] = {
+    "short": lambda t: t.head(t.height - 1),
+    "long": lambda t: pl.concat([t, t.tail(1)]),
+    "empty": lambda t: t.clear(),
+    "nan": lambda t: t.with_columns(pl.when(pl.int_range(pl.len()) == 1).then(
+        float("nan")).otherwise(t.columns[-1]).alias(t.columns[-1])),
+    "inf": lambda t: t.with_columns(pl.when(pl.int_range(pl.len()) == 1).then(
+        float("inf")).otherwise(t.columns[-1]).alias(t.columns[-1])),
+    "null": lambda t: t.with_columns(pl.when(pl.int_range(pl.len()) == 1).then(
+        None).otherwise(t.columns[-1]).alias(t.columns[-1])),
+    "other type": lambda t: t.with_columns(pl.col(t.columns[-1]).cast(pl.Float32)),
+    "other name": lambda t: t.rename({t.columns[-1]: "other"}),
+    "one column less": lambda t: t.drop(t.columns[-1]),
+    "class out of range": lambda t: t.with_columns(pl.lit(99, dtype=pl.Int32).alias("class")),
+    "class below zero": lambda t: t.with_columns(pl.lit(-1, dtype=pl.Int32).alias("class")),
+}
+
+
+@pytest.mark.parametrize("hurt", [*HURTS, "reversed"])
+@pytest.mark.parametrize(("model", "name"), [
+    (GaussianNB(), "means"), (GaussianNB(), "scatter"), (LDA(), "means"), (LDA(), "scatter"),
+    (PlugInBayes(), "rows")], ids=lambda value: value if isinstance(value, str) else repr(value))
+def test_a_table_that_was_changed(tmp_path: Path, hurt: str, model: Any, name: str) -> None:
+    if name == "rows" and hurt in ("short", "long", "reversed"):
+        pytest.skip("rows in another number or order are rows")
+    content = stored(model, tmp_path)
+    table = table_of(content, name)
+    changed = table.reverse() if hurt == "reversed" else HURTS[hurt](table)
+    refused(with_own_table(content, name, changed), tmp_path)
+
+
+def test_scatter_of_no_data(tmp_path: Path) -> None:
+    """Sums of squares are not below zero."""
+    for model in (GaussianNB(), LDA()):
+        content = stored(model, tmp_path)
+        table = table_of(content, "scatter")
+        refused(with_own_table(content, "scatter", table.with_columns(-pl.col("value"))), tmp_path)
+
+
+@pytest.mark.parametrize(("path", "value"), [
+    (("feature_names",), []), (("feature_names",), ["a"]), (("feature_names",), [1, 2, 3, 4]),
+    (("feature_names",), "abcd"), (("feature_names",), None),
+    (("estimator", "name"), "MultinomialNB"), (("estimator", "name"), "KernelDensity"),
+    (("estimator", "parameters"), {"x": 1}), (("estimator", "parameters"), None),
+    (("estimator", "parameters"), {"shrinkage": "auto"}), (("estimator", "parameters"), []),
+    (("estimator", "learned"), {"x": 1}),
+    (("settings", "features"), None), (("settings", "features"), 3),
+    (("settings", "features"), ["a"]), (("settings", "label"), 7), (("settings",), {}),
+    (("classes", "labels"), ["setosa"]), (("classes", "documents"), [0, 0, 0]),
+    (("classes", "documents"), [50, 50]), (("classes", "documents"), [50, -1, 50]),
+    (("kind",), "TextClassifier"), (("tables",), {})], ids=str)
+def test_a_document_that_was_changed(tmp_path: Path, path: tuple[str, ...], value: Any) -> None:
+    content = stored(LDA(), tmp_path)
+    manifest = manifest_of(content)
+    place = manifest
+    for key in path[:-1]:
+        place = place[key]
+    assert path[-1] in place
+    place[path[-1]] = value
+    refused(with_document(content, json.dumps(manifest)), tmp_path)
+
+
+@pytest.mark.parametrize(("model", "learned"), [
+    *((LDA(shrinkage="auto"), learned) for learned in (
+        {}, {"fourth": []}, {"fourth": [1.0]}, {"fourth": [1.0] * 4}, {"fourth": None},
+        {"fourth": [[1.0] * 3]}, {"fourth": ["a", "b", "c"]})),
+    *((RDA(alpha=[0.1, 0.6]), learned) for learned in (
+        {}, {"chosen": [0.1]}, {"chosen": 3}, {"chosen": [0.1, 2.0]}, {"chosen": ["a", "b"]},
+        {"chosen": [0.1, 0.5, 0.9]}))], ids=lambda value: str(value)[:40])
+def test_what_was_learned_that_was_changed(tmp_path: Path, model: Any, learned: Any) -> None:
+    content = stored(model, tmp_path)
+    manifest = manifest_of(content)
+    manifest["estimator"]["learned"] = learned
+    refused(with_document(content, json.dumps(manifest)), tmp_path)
+
+
+@pytest.mark.parametrize(("path", "value"), [
+    (("density", "name"), "BaseEstimator"), (("density", "parameters"), {"x": 1}),
+    (("density",), None), (("density", "parameters"), {"bandwidth": -1.0}),
+    (("search",), {"nothing": [1]}), (("naive",), "perhaps"), (("priors",), [1.0])], ids=str)
+def test_a_density_that_was_changed(tmp_path: Path, path: tuple[str, ...], value: Any) -> None:
+    content = stored(PlugInBayes(), tmp_path)
+    manifest = manifest_of(content)
+    place = manifest["estimator"]["parameters"]
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = value
+    refused(with_document(content, json.dumps(manifest)), tmp_path)
+
+
+def test_a_model_that_is_too_large(tmp_path: Path) -> None:
+    path = tmp_path / "given.textnb"
+    path.write_bytes(stored(LDA(), tmp_path))
+    with pytest.raises(ModelFileError, match="max_bytes="):
+        textnb.load(path, max_bytes=100)
+
+
+# The command line
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Any]]:
+    handler = signal.getsignal(signal.SIGTERM)
+    monkeypatch.chdir(tmp_path)
+    FLOWERS.write_parquet("table.parquet")
+
+    def call(*args: str) -> Any:
+        return CliRunner().invoke(app, list(args), catch_exceptions=False)
+
+    yield call
+    signal.signal(signal.SIGTERM, handler)
+
+
+@pytest.mark.parametrize(("name", "kind"), [
+    ("gaussian", GaussianNB), ("lda", LDA), ("qda", QDA), ("rda", RDA),
+    ("centroid", NearestCentroid)])
+def test_training_from_the_shell(run: Callable[..., Any], name: str, kind: type[Any]) -> None:
+    ran = run("train", "table.parquet", "-o", "m.textnb", "--model", name, "--features", "a,b,c")
+    assert ran.exit_code == 0, ran.stderr
+    assert "3 classes, 3 features (a, b, c) -> m.textnb" in ran.stderr
+    TableClassifier(kind(), features=["a", "b", "c"]).fit(FLOWERS).save("own.textnb")
+    loaded, own = textnb.load("m.textnb"), textnb.load("own.textnb")
+    np.testing.assert_allclose(loaded.predict_joint_log_proba(FLOWERS),
+                               own.predict_joint_log_proba(FLOWERS), rtol=1e-9, atol=1e-9)
+    ran = run("test", "m.textnb", "table.parquet", "--format", "json")
+    assert ran.exit_code == 0, ran.stderr
+    assert json.loads(ran.stdout)["accuracy"] == pytest.approx(own.score(FLOWERS))
+    ran = run("predict", "m.textnb", "table.parquet", "-o", "out.parquet", "--probability")
+    assert ran.exit_code == 0, ran.stderr
+    assert pl.read_parquet("out.parquet")["predicted"].equals(own.predict(FLOWERS)["predicted"])
+
+
+@pytest.mark.parametrize("options", [
+    ["gaussian", "--shrinkage", "0.1"], ["gaussian", "--alpha", "0.1"], ["lda", "--gamma", "0.1"],
+    ["gaussian", "--allow-singular"], ["qda", "--alpha", "0.1"], ["rda", "--shrinkage", "0.5"],
+    ["centroid", "--shrinkage", "0.5"], ["centroid", "--var-smoothing", "0.1"],
+    ["centroid", "--allow-singular"], ["lda", "--shared-variance"], ["lda", "--ngrams", "1,2"],
+    ["qda", "--binary"], ["rda", "--l", "0.5"], ["lda", "--C", "1"], ["gaussian", "--norm"],
+    ["gaussian", "--uniform-prior"], ["multinomial", "--features", "a"],
+    ["multinomial", "--shrinkage", "0.1"], ["gausian"]], ids=" ".join)
+def test_options_of_other_models_are_refused(run: Callable[..., Any], options: list[str]) -> None:
+    ran = run("train", "table.parquet", "-o", "m.textnb", "--model", *options)
+    assert ran.exit_code == 2
+    assert not Path("m.textnb").exists()
+
+
+@pytest.mark.parametrize("name", ["gaussian", "lda"])
+def test_terms_of_a_model_of_features_are_not_shown(run: Callable[..., Any], name: str) -> None:
+    run("train", "table.parquet", "-o", "m.textnb", "--model", name, "-q")
+    for command in (["top", "m.textnb"], ["explain", "m.textnb", "some text"]):
+        ran = run(*command)
+        assert ran.exit_code == 2
+        assert ran.stdout == ""
+        assert ran.stderr
+
+
+def test_bad_data_from_the_shell(run: Callable[..., Any]) -> None:
+    FLOWERS.with_columns(b=pl.when(pl.int_range(pl.len()) == 5).then(None).otherwise("b")
+                         ).write_parquet("bad.parquet")
+    ran = run("train", "bad.parquet", "-o", "m.textnb", "--model", "lda")
+    assert ran.exit_code == 1
+    assert "'b' is null in row 5" in ran.stderr
+    assert not Path("m.textnb").exists()

@@ -1,0 +1,295 @@
+"""The estimators' common part: rows -> statistic -> form -> predictions."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_is_fitted,
+    check_non_negative,
+    validate_data,
+)
+
+from textnb.bayes.forms import Floats, LinearForm, QuadraticForm, log_posterior
+from textnb.bayes.smoothing import log_prior
+from textnb.bayes.statistics import (
+    CountStatistics,
+    as_class_prior,
+    as_smoothing,
+    class_codes,
+    united,
+)
+from textnb.errors import ImpossibleRowError, ParameterError
+
+
+class FormClassifier(ClassifierMixin, BaseEstimator):
+    """Prediction for an estimator that keeps the form with which it scores in ``_form``."""
+
+    _form: LinearForm | QuadraticForm
+    _accept_sparse: str | bool = False
+
+    def predict_joint_log_proba(self, X: Any) -> Floats:
+        """log P(x, class), base e, of each row and class.
+
+        Parameters
+        ----------
+        X : array or sparse array (n_rows, n_features)
+
+        Returns
+        -------
+        float64 (n_rows, n_classes)
+        """
+        check_is_fitted(self)
+        return self._form.scores(self._rows(X))
+
+    def predict_log_proba(self, X: Any) -> Floats:
+        """log P(class | x), base e; raises ImpossibleRowError as `predict` does.
+
+        Returns
+        -------
+        float64 (n_rows, n_classes)
+        """
+        return log_posterior(self._possible(X))
+
+    def predict_proba(self, X: Any) -> Floats:
+        """P(class | x); raises ImpossibleRowError as `predict` does.
+
+        Returns
+        -------
+        float64 (n_rows, n_classes)
+        """
+        return np.exp(self.predict_log_proba(X))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The most probable class of each row; the first of them on a tie.
+
+        Raises
+        ------
+        ImpossibleRowError
+            If ``l`` is 0 and no class can have produced a row.
+        """
+        best = self._possible(X).argmax(axis=1)
+        labels: NDArray[Any] = self.classes_[best]
+        return labels
+
+    def _possible(self, X: Any) -> Floats:
+        scores = self.predict_joint_log_proba(X)
+        impossible = np.flatnonzero(np.isneginf(scores).all(axis=1))
+        if len(impossible):
+            raise ImpossibleRowError.rows(impossible[:5].tolist(), len(impossible))
+        return scores
+
+    def _rows(self, X: Any) -> Any:
+        return validate_data(self, X, accept_sparse=self._accept_sparse, reset=False)
+
+
+class LinearMixin:
+    """The linear form of an estimator, in this package's layout and in scikit-learn's."""
+
+    _form: Any
+
+    def linear_form(self) -> LinearForm:
+        """The weights and intercepts that score: see `LinearForm`."""
+        check_is_fitted(self)
+        form: LinearForm = self._form.uncentered()
+        return form
+
+    @property
+    def coef_(self) -> Floats:
+        """Weights in scikit-learn's layout: (n_classes, n_features), or (1, n_features) for two."""
+        form = self.linear_form()
+        if len(form.classes) == 2:
+            return form.binary(form.classes[1])[0][None, :]
+        return form.weights.T
+
+    @property
+    def intercept_(self) -> Floats:
+        """Intercepts in scikit-learn's layout: (n_classes,), or (1,) for two classes."""
+        form = self.linear_form()
+        if len(form.classes) == 2:
+            return np.array([form.binary(form.classes[1])[1]])
+        return form.intercept
+
+
+class StatisticsClassifier(FormClassifier):
+    """Fitting where rows become a statistic that adds, and the statistic becomes a form."""
+
+    statistics_: Any
+
+    def _fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> Self:
+        X, y = self._rows_and_labels(X, y, reset=True)
+        weight = self._weights(sample_weight, X)
+        known = np.unique(y)
+        self.check_settings(X.shape[1], len(known))
+        return self.fit_statistics(self._learned(X, y, known, weight, None))
+
+    def _partial_fit(
+        self, X: Any, y: ArrayLike, classes: ArrayLike | None, sample_weight: ArrayLike | None
+    ) -> Self:
+        first = not hasattr(self, "statistics_")
+        if first and classes is None:
+            raise ParameterError("classes must be passed on the first call to partial_fit.")
+        X, y = self._rows_and_labels(X, y, reset=first)
+        weight = self._weights(sample_weight, X)
+        known = self.statistics_.classes if not first else np.asarray(classes)
+        if classes is not None:
+            known = united(known, classes)
+        class_codes(y, known)
+        self.check_settings(X.shape[1], len(known))
+        before = None if first else self.statistics_
+        return self.fit_statistics(self._learned(X, y, known, weight, before))
+
+    @abstractmethod
+    def fit_statistics(self, statistics: Any) -> Self:
+        """Derive the form from a statistic that was made elsewhere."""
+
+    @abstractmethod
+    def check_settings(self, n_features: int, n_classes: int) -> None:
+        """Raises ParameterError before anything is learned."""
+
+    @abstractmethod
+    def _learned(
+        self, X: Any, y: NDArray[Any], classes: NDArray[Any], weight: Floats | None, before: Any
+    ) -> Any:
+        """The statistic of what was learned before and of these rows."""
+
+    def _rows_and_labels(self, X: Any, y: Any, reset: bool) -> tuple[Any, NDArray[Any]]:
+        X, y = validate_data(self, X, y, accept_sparse=self._accept_sparse, reset=reset)
+        check_classification_targets(y)
+        return X, y
+
+    def _weights(self, sample_weight: ArrayLike | None, X: Any) -> Floats | None:
+        if sample_weight is None:
+            return None
+        weight: Floats = _check_sample_weight(
+            sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        if not weight.any():
+            raise ParameterError("sample_weight is zero for every row: nothing would be learned")
+        return weight
+
+class WeightedMixin:
+    """`fit` and `partial_fit` for the models that take sample weights."""
+
+    _fit: Callable[..., Self]
+    _partial_fit: Callable[..., Self]
+
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn the rows' statistic and derive the form.
+
+        Parameters
+        ----------
+        X : array or sparse array (n_rows, n_features)
+        y : array (n_rows,)
+        sample_weight : array (n_rows,), optional
+            Weights >= 0, not all 0. Counts are then float64.
+
+        Raises
+        ------
+        ValueError
+            On NaN or infinite values (negative ones too, for counts), or rows and labels that do
+            not match.
+        """
+        return self._fit(X, y, sample_weight)
+
+    def partial_fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Learn more rows: the model is that of one `fit` on all of them.
+
+        For counts it is so to the bit; for sums of real numbers, to rounding.
+
+        Parameters
+        ----------
+        X : array or sparse array (n_rows, n_features)
+        y : array (n_rows,)
+        classes : array, optional
+            Required at the first call; at a later call, announces more classes.
+        sample_weight : array (n_rows,), optional
+
+        Raises
+        ------
+        DataError
+            If a label was not announced.
+        """
+        return self._partial_fit(X, y, classes, sample_weight)
+
+
+class DiscreteNB(WeightedMixin, LinearMixin, StatisticsClassifier):
+    """Fitting for the discrete models: rows are counted, and the counts become a form."""
+
+    statistics_: CountStatistics
+    _form: LinearForm
+    _accept_sparse = "csr"
+
+    def fit_statistics(self, statistics: CountStatistics) -> Self:
+        """Derive the weights from counts that were made elsewhere.
+
+        Parameters
+        ----------
+        statistics : CountStatistics
+        """
+        self.statistics_ = statistics
+        self.classes_ = statistics.classes
+        self.class_count_ = statistics.class_count
+        self.n_features_in_ = self._n_features_of(statistics)
+        smoothing = as_smoothing(self.l, self.n_features_in_)
+        prior = as_class_prior(self.class_prior, len(self.classes_))
+        self.class_log_prior_ = log_prior(self.class_count_, prior, self.fit_prior)
+        self._form = self._derive(statistics, smoothing)
+        return self
+
+    @property
+    def feature_count_(self) -> NDArray[Any]:
+        """int64 (n_classes, n_features); float64 under sample weights."""
+        return self.statistics_.feature_count
+
+    @abstractmethod
+    def _derive(self, statistics: CountStatistics, l: float | Floats) -> LinearForm:
+        """Set ``feature_log_prob_`` and return the form."""
+
+    def _n_features_of(self, statistics: CountStatistics) -> int:
+        return statistics.n_features
+
+    def check_settings(self, n_features: int, n_classes: int) -> None:
+        """Raises ParameterError before anything is learned."""
+        as_smoothing(self.l, n_features)
+        as_class_prior(self.class_prior, n_classes)
+        if not isinstance(self.fit_prior, (bool, np.bool_)):
+            raise ParameterError.out_of_range("fit_prior", "True or False", self.fit_prior)
+
+    def _learned(
+        self, X: Any, y: NDArray[Any], classes: NDArray[Any], weight: Floats | None,
+        before: CountStatistics | None,
+    ) -> CountStatistics:
+        """The statistic of what was learned before and of these rows."""
+        more = CountStatistics.from_matrix(X, y, classes=classes, sample_weight=weight)
+        return more if before is None else before + more
+
+    def _rows_and_labels(self, X: Any, y: Any, reset: bool) -> tuple[Any, NDArray[Any]]:
+        X, y = super()._rows_and_labels(X, y, reset)
+        return self._checked(X), y
+
+    def _rows(self, X: Any) -> Any:
+        return self._checked(super()._rows(X))
+
+    def _checked(self, X: Any) -> Any:
+        check_non_negative(X, type(self).__name__)
+        return X
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.positive_only = True
+        tags.classifier_tags.poor_score = True
+        return tags

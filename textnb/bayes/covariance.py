@@ -1,0 +1,174 @@
+"""Covariance matrices: shrinkage, and factors that whiten, without an inverse or a determinant.
+
+References
+----------
+.. [1] O. Ledoit, M. Wolf (2004). A well-conditioned estimator for large-dimensional covariance
+   matrices. Journal of Multivariate Analysis 88, eqs. 11-14.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+from textnb.bayes.forms import Floats
+from textnb.errors import DataError
+
+# Below this reciprocal condition number (times the number of columns) a factor has lost its digits.
+_RCOND = 10 * np.finfo(np.float64).eps
+# As scipy.stats.multivariate_normal: eigenvalues below this share of the largest are zero.
+_EIGENVALUE = 1e6 * np.finfo(np.float64).eps
+
+
+@dataclass(frozen=True, eq=False)
+class Factor:
+    """A covariance as what turns its Gaussian into the standard one: z = (x - μ) whiten.
+
+    Attributes
+    ----------
+    whiten : float64 (n_features, rank)
+        whiten whitenᵀ is the (pseudo-)inverse of the covariance.
+    log_det : float
+        Log of the (pseudo-)determinant, base e.
+    triangular : bool
+        Whether ``whiten`` is upper triangular, which halves the work of using it.
+    """
+
+    whiten: Floats
+    log_det: float
+    triangular: bool
+
+    @property
+    def rank(self) -> int:
+        return int(self.whiten.shape[1])
+
+
+def shrunk(covariance: Floats, shrinkage: float) -> Floats:
+    """(1 - s) Σ + s tr(Σ)/p I.
+
+    Examples
+    --------
+    >>> shrunk(np.array([[1.0, 0.5], [0.5, 3.0]]), 0.5).tolist()
+    [[1.5, 0.25], [0.25, 2.5]]
+    """
+    p = len(covariance)
+    result: Floats = (1.0 - shrinkage) * covariance
+    result[np.diag_indices(p)] += shrinkage * np.trace(covariance) / p
+    return result
+
+
+def factorised(
+    covariance: Floats, names: Sequence[str] | None, of: str, allow_singular: bool,
+    remedy: str = "set a shrinkage above 0",
+) -> Factor:
+    """Factor of a covariance matrix.
+
+    Parameters
+    ----------
+    covariance : float64 (n_features, n_features)
+    names : sequence of str, optional
+        Of the columns, for messages.
+    of : str
+        Whose covariance it is, for messages.
+    allow_singular : bool
+        Use the pseudo-inverse and pseudo-determinant, on the support, instead of failing.
+    remedy : str
+        What else to do, for messages.
+
+    Raises
+    ------
+    DataError
+        If the matrix is singular: constant and collinear columns are named.
+    """
+    variance = np.diag(covariance).copy()
+    if (variance > 0).all():
+        deviation = np.sqrt(variance)
+        correlation = covariance / deviation / deviation[:, None]
+        norm = np.abs(correlation).sum(axis=0).max()
+        lower, failed = scipy.linalg.lapack.dpotrf(correlation, lower=True, clean=True)
+        if not failed:
+            rcond, _ = scipy.linalg.lapack.dpocon(lower, norm, uplo="L")
+            if rcond > _RCOND * len(variance):
+                inverse, _ = scipy.linalg.lapack.dtrtri(lower, lower=True)
+                log_det = 2.0 * float(np.log(np.diag(lower) * deviation).sum())
+                return Factor(inverse.T / deviation[:, None], log_det, True)
+    if not allow_singular:
+        raise DataError(_singular(covariance, names, of, remedy))
+    values, vectors = scipy.linalg.eigh(covariance)
+    keep = values > _EIGENVALUE * max(float(np.abs(values).max()), np.finfo(np.float64).tiny)
+    return Factor(vectors[:, keep] / np.sqrt(values[keep]), float(np.log(values[keep]).sum()),
+                  False)
+
+
+def dependent_columns(covariance: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Columns without variance, and columns that are linear combinations of those before them.
+
+    Examples
+    --------
+    >>> x = np.array([[1.0, 2.0, 2.0, 5.0], [3.0, 1.0, 6.0, 5.0], [4.0, 4.0, 8.0, 5.0]])
+    >>> constant, collinear = dependent_columns(np.cov(x.T))
+    >>> constant.tolist(), collinear.tolist()
+    ([3], [2])
+    """
+    variance = np.diag(covariance)
+    constant = np.flatnonzero(variance <= 0)
+    varying = np.flatnonzero(variance > 0)
+    deviation = np.sqrt(variance[varying])
+    left = covariance[np.ix_(varying, varying)] / deviation / deviation[:, None]
+    collinear = []
+    # Cholesky elimination, column by column: a pivot that vanishes is a column explained by others.
+    for i, column in enumerate(varying):
+        pivot = left[i, i]
+        if pivot < 1e-10:
+            collinear.append(column)
+            continue
+        left[i + 1:, i + 1:] -= np.outer(left[i + 1:, i], left[i, i + 1:]) / pivot
+    return constant.astype(np.int64), np.array(collinear, dtype=np.int64)
+
+
+def ledoit_wolf_shrinkage(covariance: Floats, n: float, fourth: float) -> float:
+    """Shrinkage that minimises the expected squared error [1]_.
+
+    Parameters
+    ----------
+    covariance : float64 (n_features, n_features)
+        With divisor n.
+    n : float
+        Rows.
+    fourth : float
+        Σ over the rows of |x - mean|⁴.
+
+    Returns
+    -------
+    float
+        In [0, 1].
+    """
+    p = len(covariance)
+    mean_variance = np.trace(covariance) / p
+    squares = float((covariance**2).sum())
+    distance = (squares - p * mean_variance**2) / p
+    error = (fourth / n - squares) / (p * n)
+    return 0.0 if error <= 0 else float(min(error, distance) / distance)
+
+
+def _singular(
+    covariance: Floats, names: Sequence[str] | None, of: str, remedy: str
+) -> str:
+    constant, collinear = dependent_columns(covariance)
+
+    def listed(columns: NDArray[np.int64]) -> str:
+        shown = [repr(names[i]) if names is not None else str(i) for i in columns[:10]]
+        return ", ".join(shown) + (f" and {len(columns) - 10} more" if len(columns) > 10 else "")
+
+    causes = []
+    if len(constant):
+        causes.append(f"constant columns {listed(constant)}")
+    if len(collinear):
+        causes.append(f"columns that are linear combinations of others {listed(collinear)}")
+    why = "; ".join(causes) or "its columns are nearly collinear"
+    return (f"the covariance of {of} is singular: {why}. Drop them, {remedy}, or "
+            "allow_singular=True for the pseudo-inverse")

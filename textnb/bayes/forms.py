@@ -1,0 +1,275 @@
+"""What a model scores with: one form, here the linear one, ``x·W + b``.
+
+>>> form = LinearForm(np.array(["ham", "spam"]), np.array([[0.0, 1.0], [0.5, 0.0]]),
+...                   np.array([0.0, -0.5]))
+>>> w, b = form.binary("spam")
+>>> w.tolist(), b
+([1.0, -0.5], -0.5)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.linalg.blas
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from textnb.errors import ParameterError
+
+Floats = NDArray[np.float64]
+# Rows that are whitened at a time.
+_BLOCK = 2048
+
+
+@dataclass(frozen=True, eq=False)
+class LinearForm:
+    """Scores that are linear in the features: ``scores(x) = x·weights + intercept``.
+
+    For naive Bayes the scores are joint log-probabilities, log P(x, class), up to a constant that
+    all classes of a row share; logarithms are natural.
+
+    Attributes
+    ----------
+    classes : (n_classes,)
+    weights : float64 (n_terms, n_classes)
+    intercept : float64 (n_classes,)
+    terms : tuple of str, or None
+        Names of the rows of ``weights``.
+    presence_above : float or None
+        If given, a feature counts as 1 where its value is above this and 0 elsewhere, as in the
+        Bernoulli model; `scores` does that itself.
+    required : sparse bool (n_terms, n_classes), or None
+        Under Bernoulli with ``l = 0``: terms that every document of a class held; without one of
+        them the class is impossible. Such a form can't be exported as weights.
+    center : float64 (n_terms,), or None
+        For dense features: ``scores(x) = (x - center)·weights + intercept``, which keeps its
+        digits where features are far from zero. `uncentered` folds it into the intercept.
+    """
+
+    classes: NDArray[Any]
+    weights: Floats
+    intercept: Floats
+    terms: tuple[str, ...] | None = None
+    presence_above: float | None = None
+    required: sp.csc_array | None = None
+    center: Floats | None = None
+
+    def scores(self, X: Any) -> Floats:
+        """Joint log-probability (base e) of each row and class.
+
+        Parameters
+        ----------
+        X : array or sparse array (n_rows, n_terms)
+            Counts.
+
+        Returns
+        -------
+        float64 (n_rows, n_classes)
+            -inf where a class can't have produced the row.
+
+        Raises
+        ------
+        ParameterError
+            If X has another number of columns.
+        """
+        if self.center is not None:
+            return _centered(X, self.center) @ self.weights + self.intercept
+        rows = self.used(X)
+        scores = np.asarray(rows @ self.weights)
+        scores += self.intercept
+        if self.required is not None:
+            missing = self.required.sum(axis=0) - rows @ self.required.astype(np.float64)
+            scores[np.asarray(missing.todense() if sp.issparse(missing) else missing) > 0] = -np.inf
+        return scores
+
+    def log_posterior(self, X: Any) -> Floats:
+        """log P(class | row), base e: NaN in a row that is impossible under every class.
+
+        Returns
+        -------
+        float64 (n_rows, n_classes)
+        """
+        return log_posterior(self.scores(X))
+
+    def binary(self, positive: Any) -> tuple[Floats, float]:
+        """Weights and intercept of a two-class form: ``w·x + b > 0`` where ``positive`` wins.
+
+        ``w = log θ+ - log θ-`` and ``b = log π+ - log π-`` (for Bernoulli, ``b`` also holds the
+        difference of Σ log(1-p)).
+
+        Parameters
+        ----------
+        positive : label
+
+        Returns
+        -------
+        w : float64 (n_terms,)
+        b : float
+
+        Raises
+        ------
+        ParameterError
+            If there are not two classes (see `pairwise`), ``positive`` is not one of them, or
+            zero smoothing left a weight undefined.
+        """
+        if len(self.classes) != 2:
+            raise ParameterError(
+                f"binary needs two classes; this form has {len(self.classes)}. For two of them, "
+                "use pairwise(a, b)")
+        return self.pairwise(positive, self.classes[1 - self._index(positive)])
+
+    def pairwise(self, a: Any, b: Any) -> tuple[Floats, float]:
+        """Weights and intercept of the discriminant between two classes, positive where a wins.
+
+        ``g_ab(x) = scores_a(x) - scores_b(x)``.
+
+        Returns
+        -------
+        w : float64 (n_terms,)
+        b : float
+        """
+        i, j = self._index(a), self._index(b)
+        if self.required is not None:
+            raise ParameterError("with l = 0 a term that is in every document of a class has no "
+                                 "weight; use l > 0")
+        undefined = np.isinf(self.weights[:, i]) & np.isinf(self.weights[:, j])
+        if undefined.any():
+            t = int(undefined.argmax())
+            name = t if self.terms is None else repr(self.terms[t])
+            raise ParameterError(f"term {name} is impossible in both {a!r} and {b!r} (l = 0), so "
+                                 "their difference is undefined; use l > 0")
+        if np.isinf(self.intercept[i]) and np.isinf(self.intercept[j]):
+            raise ParameterError(f"{a!r} and {b!r} are both impossible (prior 0), so their "
+                                 "difference is undefined")
+        w: Floats = self.weights[:, i] - self.weights[:, j]
+        b = float(self.intercept[i] - self.intercept[j])
+        return w, b if self.center is None else b - float(self.center @ w)
+
+    def uncentered(self) -> LinearForm:
+        """The form over the features as they stand: the center is folded into the intercept."""
+        if self.center is None:
+            return self
+        return replace(self, intercept=self.intercept - self.center @ self.weights, center=None)
+
+    def named(self, terms: tuple[str, ...]) -> LinearForm:
+        """The same form with its terms."""
+        return replace(self, terms=terms)
+
+    def _index(self, label: Any) -> int:
+        found = np.flatnonzero(self.classes == label)
+        if len(found) != 1:
+            raise ParameterError.unknown_choice(
+                "class", label, [str(name) for name in self.classes])
+        return int(found[0])
+
+    def used(self, X: Any) -> sp.csr_array:
+        """The rows as the weights meet them: presence if the form asks for it, no stored zeros."""
+        # Sparse even when X is dense: 0 * -inf must stay 0, as l = 0 has weights of -inf.
+        rows = X if sp.issparse(X) and X.format == "csr" else sp.csr_array(X)
+        if rows.shape[1] != self.weights.shape[0]:
+            raise ParameterError(f"X has {rows.shape[1]} features, but this form has "
+                                 f"{self.weights.shape[0]}")
+        if self.presence_above is not None:
+            return presence(rows, self.presence_above)
+        if not rows.data.all():
+            rows = rows.copy()
+            rows.eliminate_zeros()
+        return rows
+
+
+@dataclass(frozen=True, eq=False)
+class QuadraticForm:
+    """Scores that are quadratic in dense features: Gaussian log-densities plus log-priors.
+
+    ``scores(x) = log π - (log |Σ| + |z|² + rank log 2π) / 2``, where ``z = (x - μ) whiten``.
+
+    Attributes
+    ----------
+    classes : (n_classes,)
+    mean : float64 (n_classes, n_features)
+    whiten : tuple of float64 (n_features, rank), or float64 (n_classes, n_features)
+        Per class, what turns its Gaussian into the standard one; one number per feature where
+        features are independent.
+    log_det : float64 (n_classes,)
+        log |Σ|, base e.
+    log_prior : float64 (n_classes,)
+    triangular : tuple of bool
+        Which of the matrices are upper triangular.
+    """
+
+    classes: NDArray[Any]
+    mean: Floats
+    whiten: tuple[Floats, ...] | Floats
+    log_det: Floats
+    log_prior: Floats
+    triangular: tuple[bool, ...] = ()
+
+    def scores(self, X: Any) -> Floats:
+        """Log joint density of each row and class, base e: float64 (n_rows, n_classes)."""
+        scores = np.empty((X.shape[0], len(self.classes)))
+        for start in range(0, X.shape[0], _BLOCK):
+            for k, whiten in enumerate(self.whiten):
+                z = _centered(X[start:start + _BLOCK], self.mean[k])
+                if whiten.ndim == 1:
+                    z *= whiten
+                elif self.triangular[k]:
+                    # Transposed views are in the order that BLAS wants: nothing is copied.
+                    z = scipy.linalg.blas.dtrmm(
+                        1.0, whiten.T, z.T, lower=1, overwrite_b=1).T
+                else:
+                    z = z @ whiten
+                scores[start:start + _BLOCK, k] = np.einsum("ij,ij->i", z, z)
+        rank = np.array([whiten.shape[-1] for whiten in self.whiten])
+        constant = self.log_prior - 0.5 * (self.log_det + rank * np.log(2.0 * np.pi))
+        scores *= -0.5
+        scores += constant
+        return scores
+
+    def log_posterior(self, X: Any) -> Floats:
+        """log P(class | row), base e: float64 (n_rows, n_classes)."""
+        return log_posterior(self.scores(X))
+
+
+def _centered(X: Any, center: Floats) -> Floats:
+    if X.shape[1] != len(center):
+        raise ParameterError(f"X has {X.shape[1]} features, but this form has {len(center)}")
+    centered: Floats = X - center
+    return centered
+
+
+def canonical(rows: sp.csr_array) -> sp.csr_array:
+    """The rows with sorted columns and one entry per cell; what was given is left as it was."""
+    if rows.has_canonical_format:
+        return rows
+    # Small integers would wrap where the entries of a cell are added.
+    wide = rows.data.astype(np.int64 if rows.data.dtype.kind in "bui" else np.float64)
+    merged = sp.csr_array((wide, rows.indices.copy(), rows.indptr.copy()), shape=rows.shape)
+    merged.sum_duplicates()
+    return merged
+
+
+def presence(rows: sp.csr_array, above: float) -> sp.csr_array:
+    """1 where a value is above a threshold (>= 0), nothing stored elsewhere."""
+    rows = canonical(rows)
+    high = rows.data > above
+    marks = np.ones(len(rows.data), dtype=np.int64)
+    present = sp.csr_array((marks, rows.indices, rows.indptr), shape=rows.shape)
+    if not high.all():
+        present = present.copy()
+        present.data[~high] = 0
+        present.eliminate_zeros()
+    return present
+
+
+def log_posterior(scores: Floats) -> Floats:
+    """Scores less their log-sum-exp, row by row; NaN where every score of a row is -inf."""
+    top = scores.max(axis=1, keepdims=True)
+    with np.errstate(invalid="ignore"):
+        # A score of +inf (complement, l = 0) leaves nothing to the finite ones.
+        shifted = np.where(np.isposinf(top), np.where(np.isposinf(scores), 0.0, -np.inf),
+                           scores - top)
+    result: Floats = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+    return result

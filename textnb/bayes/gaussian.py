@@ -1,0 +1,264 @@
+"""Gaussian naive Bayes, and what all models on moments share.
+
+    rows -> MomentStatistics -> QuadraticForm, or LinearForm where variances are shared
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from textnb.bayes.base import LinearMixin, StatisticsClassifier, WeightedMixin
+from textnb.bayes.forms import Floats, LinearForm, QuadraticForm
+from textnb.bayes.moments import MomentStatistics
+from textnb.bayes.smoothing import log_prior
+from textnb.bayes.statistics import as_class_prior
+from textnb.errors import DataError, ParameterError
+
+
+class MomentClassifier(StatisticsClassifier):
+    """Fitting for the models on moments: priors are given or the classes' shares of the rows."""
+
+    statistics_: MomentStatistics
+    diagonal = False
+
+    @property
+    def streams(self) -> bool:
+        """Whether the moments are all that it learns from, so that they can come in batches."""
+        return True
+
+    def fit(self, X: Any, y: ArrayLike) -> Self:
+        """Learn the rows' moments and derive the form.
+
+        Parameters
+        ----------
+        X : array (n_rows, n_features)
+        y : array (n_rows,)
+
+        Raises
+        ------
+        ValueError
+            On NaN or infinite values, one class, or a covariance that can't be used.
+        """
+        return self._fit(X, y, None)
+
+    def partial_fit(self, X: Any, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
+        """Learn more rows: the model is that of one `fit` on all of them, to rounding.
+
+        Parameters
+        ----------
+        X : array (n_rows, n_features)
+        y : array (n_rows,)
+        classes : array, optional
+            Required at the first call; at a later call, announces more classes.
+        """
+        return self._partial_fit(X, y, classes, None)
+
+    def fit_statistics(
+        self, statistics: MomentStatistics, feature_names: Sequence[str] | None = None
+    ) -> Self:
+        """Derive the form from moments that were made elsewhere.
+
+        Parameters
+        ----------
+        statistics : MomentStatistics
+        feature_names : sequence of str, optional
+            For messages that name columns.
+        """
+        self.check_settings(statistics.n_features, len(statistics.classes))
+        before = dict(vars(self))
+        try:
+            return self._settle(statistics, feature_names)
+        except BaseException:
+            # A statistic that can't be used leaves the model as it was.
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    def _settle(
+        self, statistics: MomentStatistics, feature_names: Sequence[str] | None
+    ) -> Self:
+        if feature_names is not None:
+            self.name_features(feature_names)
+        if len(statistics.classes) < 2:
+            raise DataError("these models separate classes; the number of classes in the data has "
+                            f"to be greater than one; got one class: {statistics.classes.tolist()}")
+        self.statistics_ = statistics
+        self.classes_ = statistics.classes
+        self.class_count_ = statistics.class_count
+        self.n_features_in_ = statistics.n_features
+        # A class that was announced and not seen has no mean: it is ruled out, whatever its prior.
+        prior = np.where(statistics.class_count > 0, self._log_prior(statistics), -np.inf)
+        self.priors_ = np.exp(prior)
+        self._form = self._derive(statistics, prior)
+        return self
+
+    def _log_prior(self, statistics: MomentStatistics) -> Floats:
+        given = as_class_prior(self.priors, len(statistics.classes), "priors")
+        return log_prior(statistics.class_count, given)
+
+    def _derive(self, statistics: MomentStatistics, prior: Floats) -> LinearForm | QuadraticForm:
+        raise TypeError(f"{type(self).__name__} does not say how moments become a form")
+
+    def check_settings(self, n_features: int, n_classes: int) -> None:
+        """Raises ParameterError before anything is learned."""
+        prior = as_class_prior(self.priors, n_classes, "priors")
+        if prior is not None and not np.isclose(prior.sum(), 1.0):
+            raise ParameterError(f"The sum of the priors should be 1; got {prior.sum()}")
+
+    def _learned(
+        self, X: Any, y: NDArray[Any], classes: NDArray[Any], weight: Floats | None,
+        before: MomentStatistics | None,
+    ) -> MomentStatistics:
+        more = MomentStatistics.from_matrix(
+            X, y, classes=classes, sample_weight=weight, diagonal=self.diagonal)
+        return more if before is None else before + more
+
+    def learned_settings(self) -> dict[str, Any]:
+        """What was learned from rows besides their moments, to store."""
+        return {}
+
+    def restore_settings(self, learned: dict[str, Any]) -> None:
+        """Take back what `learned_settings` gave, before `fit_statistics`."""
+        if learned:
+            raise ParameterError(f"{type(self).__name__} learns nothing besides moments; "
+                                 f"got {sorted(learned)}")
+
+    def name_features(self, names: Sequence[str]) -> None:
+        """Names for messages."""
+        self._feature_names = list(names)
+
+    @property
+    def _names(self) -> list[str] | None:
+        names = getattr(self, "_feature_names", getattr(self, "feature_names_in_", None))
+        return None if names is None else [str(name) for name in names]
+
+
+class GaussianNB(WeightedMixin, LinearMixin, MomentClassifier):
+    """Naive Bayes with a normal density per class and feature.
+
+    log P(x, k) = log π_k - ½ Σ_i (log 2π σ²_ki + (x_i - μ_ki)² / σ²_ki), with maximum-likelihood
+    means and variances (divisor n_k). With variances shared between classes the posterior is
+    logistic in x: P(y | x) = 1 / (1 + exp(-y (w·x + b))), w_i = (μ_1i - μ_0i) / σ²_i
+    (Mitchell 2017, Generative and discriminative classifiers, section 3.1).
+
+    Parameters
+    ----------
+    priors : array (n_classes,), optional
+        The classes' shares of the rows if not given.
+    var_smoothing : float
+        Share of the largest variance of a feature, over all rows, that is added to all variances.
+        It is taken from the whole statistic, also after `partial_fit`.
+    shared_variance : bool
+        One variance per feature for all classes (divisor n), which makes the form linear.
+
+    Attributes
+    ----------
+    classes_ : (n_classes,)
+    class_count_ : (n_classes,)
+    class_prior_ : float64 (n_classes,)
+    theta_ : float64 (n_classes, n_features)
+        Means.
+    var_ : float64 (n_classes, n_features)
+        Variances, smoothed.
+    epsilon_ : float
+        What was added to the variances.
+
+    Examples
+    --------
+    >>> model = GaussianNB().fit([[1.0], [3.0], [7.0], [9.0]], ["a", "a", "b", "b"])
+    >>> model.theta_.tolist(), model.predict([[4.0]]).tolist()
+    ([[2.0], [8.0]], ['a'])
+    """
+
+    diagonal = True
+
+    def __init__(
+        self,
+        *,
+        priors: ArrayLike | None = None,
+        var_smoothing: float = 1e-9,
+        shared_variance: bool = False,
+    ):
+        self.priors = priors
+        self.var_smoothing = var_smoothing
+        self.shared_variance = shared_variance
+
+    @property
+    def class_prior_(self) -> Floats:
+        return self.priors_
+
+    def linear_form(self) -> LinearForm:
+        """The linear form, where variances are shared between classes.
+
+        Raises
+        ------
+        ParameterError
+            If each class has variances of its own: the form is then quadratic.
+        """
+        if not self.shared_variance:
+            raise ParameterError("GaussianNB is linear only with shared_variance=True")
+        return super().linear_form()
+
+    def check_settings(self, n_features: int, n_classes: int) -> None:
+        """Raises ParameterError before anything is learned."""
+        super().check_settings(n_features, n_classes)
+        if not (np.isfinite(self.var_smoothing) and self.var_smoothing >= 0):
+            raise ParameterError.out_of_range("var_smoothing", "a finite number >= 0",
+                                              self.var_smoothing)
+
+    def _derive(self, statistics: MomentStatistics, prior: Floats) -> LinearForm | QuadraticForm:
+        moments = statistics.without_covariances()
+        # Where nothing varies at all, as in a first batch of one row, the scale is 1.
+        scale = float(moments.variance().max()) or 1.0
+        self.epsilon_ = float(self.var_smoothing) * scale
+        self.theta_ = moments.mean
+        count = moments.class_count[:, None]
+        if self.shared_variance:
+            variance = moments.within() / moments.class_count.sum() + self.epsilon_
+            self.var_ = np.tile(variance, (len(moments.classes), 1))
+        else:
+            self.var_ = np.divide(moments.scatter, count, out=np.zeros_like(moments.scatter),
+                                  where=count > 0) + self.epsilon_
+        self._check_variance(self.var_[moments.class_count > 0])
+        if self.shared_variance:
+            return linear_gaussian(moments, 1.0 / variance, prior)
+        # A class that was announced and not seen has no variance; its prior of 0 rules it out.
+        variance = np.where(count > 0, self.var_, 1.0)
+        return QuadraticForm(moments.classes, self.theta_, 1.0 / np.sqrt(variance),
+                             np.log(variance).sum(axis=1), prior)
+
+    def _check_variance(self, variance: Floats) -> None:
+        constant = np.flatnonzero((variance <= 0).any(axis=0))
+        if len(constant):
+            shown = [self._names[i] if self._names else str(i) for i in constant[:10]]
+            raise DataError(f"columns {', '.join(map(repr, shown))} are constant within a class, "
+                            "so their variance is 0; drop them or set var_smoothing above 0")
+
+
+def linear_gaussian(
+    statistics: MomentStatistics, precision: Floats, prior: Floats
+) -> LinearForm:
+    """The discriminants of Gaussians that share a covariance, by the inverse of its factor.
+
+    ``delta_k(x) = a_k·x + b_k``, ``a_k = Σ⁻¹ μ_k``, ``b_k = log π_k - μ_kᵀ Σ⁻¹ μ_k / 2`` (Hastie,
+    Tibshirani, Friedman 2009, The Elements of Statistical Learning, eq. 4.10), over features less
+    their overall mean: that adds the same to every class and keeps the digits.
+
+    Parameters
+    ----------
+    statistics : MomentStatistics
+    precision : float64 (n_features,) or (n_features, rank)
+        1 / variances; or a matrix W with W Wᵀ = Σ⁻¹.
+    prior : float64 (n_classes,)
+        log π.
+    """
+    center = statistics.overall_mean()
+    means = statistics.mean - center
+    weights = means * precision if precision.ndim == 1 else (means @ precision) @ precision.T
+    intercept = prior - 0.5 * np.einsum("ki,ki->k", weights, means)
+    return LinearForm(statistics.classes, np.ascontiguousarray(weights.T), intercept,
+                      center=center)

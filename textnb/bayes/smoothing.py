@@ -1,0 +1,156 @@
+"""Counts to linear forms: one pure, cited function per model.
+
+Probabilities are ratios of (count + l) taken before the logarithm, so they are derived from the
+integers once, and scaling all counts and ``l`` by a power of two changes no bit.
+
+References
+----------
+.. [1] C. D. Manning, P. Raghavan, H. Schütze (2008). Introduction to Information Retrieval,
+   Cambridge University Press, ch. 13: eq. 13.7 (multinomial, add-one), fig. 13.3 (Bernoulli).
+.. [2] J. D. Rennie, L. Shih, J. Teevan, D. R. Karger (2003). Tackling the poor assumptions of
+   naive Bayes text classifiers. ICML, table 4 (complement, weight normalisation).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from textnb.bayes.forms import Floats, LinearForm
+from textnb.bayes.statistics import CountStatistics
+
+Smoothing = float | Floats
+
+
+def log_ratio(numerator: Any, denominator: Any) -> Floats:
+    """log(numerator / denominator), base e, where 0/0 counts as 0."""
+    shape = np.broadcast_shapes(np.shape(numerator), np.shape(denominator))
+    ratio = np.empty(shape, dtype=np.float64)
+    # In place, as these are as large as a model. Differences of weighted sums may fall below 0 by
+    # rounding.
+    np.maximum(numerator, 0, out=ratio)
+    np.divide(ratio, denominator, out=ratio, where=np.asarray(denominator) > 0)
+    with np.errstate(divide="ignore"):
+        np.log(ratio, out=ratio)
+    return ratio
+
+
+def log_prior(
+    class_count: NDArray[Any], class_prior: Floats | None = None, fit_prior: bool = True
+) -> Floats:
+    """log π: given; or the classes' shares of the rows; or uniform.
+
+    Examples
+    --------
+    >>> np.exp(log_prior(np.array([3, 1]))).tolist()
+    [0.75, 0.25]
+    """
+    if class_prior is not None:
+        with np.errstate(divide="ignore"):
+            result: Floats = np.log(class_prior)
+        return result
+    if fit_prior:
+        return log_ratio(class_count, class_count.sum())
+    return np.full(len(class_count), -np.log(len(class_count)))
+
+
+def multinomial_log_prob(feature_count: NDArray[Any], l: Smoothing) -> Floats:
+    """log θ = log((n_kt + l_t) / (Σ_t n_kt + Σ_t l_t)) [1]_, eq. 13.7 with l for 1.
+
+    Parameters
+    ----------
+    feature_count : (n_classes, n_features)
+    l : float or float64 (n_features,)
+
+    Returns
+    -------
+    float64 (n_classes, n_features)
+        -inf for a term that a class never had, where ``l`` is 0.
+
+    Examples
+    --------
+    >>> np.exp(multinomial_log_prob(np.array([[5, 1], [0, 2]]), 1.0)).tolist()
+    [[0.75, 0.25], [0.25, 0.75]]
+    """
+    total = feature_count.sum(axis=1, keepdims=True) + _summed(l, feature_count.shape[1])
+    return log_ratio(feature_count + l, total)
+
+
+def bernoulli_log_prob(statistics: CountStatistics, l: Smoothing) -> tuple[Floats, Floats]:
+    """log p and log(1-p), p = (n_kt + l_t) / (n_k + 2 l_t) [1]_, fig. 13.3 with l for 1.
+
+    Both come from the counts: 1-p is (n_k - n_kt + l_t) / (n_k + 2 l_t), which keeps its digits
+    where p is nearly 1.
+
+    Returns
+    -------
+    log_p, log_not_p : float64 (n_classes, n_features)
+    """
+    held, rows = statistics.feature_count, statistics.class_count[:, None]
+    total = rows + 2.0 * np.asarray(l)
+    return log_ratio(held + l, total), log_ratio(rows - held + l, total)
+
+
+def complement_weights(feature_count: NDArray[Any], l: Smoothing, norm: bool) -> Floats:
+    """-log θ of all other classes [2]_: (n_t - n_kt + l_t) / (Σ_t (n_t - n_kt) + Σ_t l_t).
+
+    With ``norm``, each class's weights are divided by their sum, log θ / Σ log θ.
+
+    Returns
+    -------
+    float64 (n_classes, n_features)
+    """
+    others = feature_count.sum(axis=0) - feature_count
+    logged = multinomial_log_prob(others, l)
+    return logged / logged.sum(axis=1, keepdims=True) if norm else -logged
+
+
+def categorical_log_prob(
+    feature_count: NDArray[Any], n_categories: NDArray[np.int64], l: Smoothing
+) -> Floats:
+    """log((n_kic + l_i) / (n_ki + l_i C_i)): per feature i, a smoothed categorical estimate.
+
+    Parameters
+    ----------
+    feature_count : (n_classes, Σ n_categories)
+        The categories of the features one after the other.
+    n_categories : int64 (n_features,)
+    l : float or float64 (n_features,)
+
+    Returns
+    -------
+    float64 (n_classes, Σ n_categories)
+    """
+    starts = np.concatenate(([0], np.cumsum(n_categories)[:-1]))
+    totals = np.add.reduceat(feature_count, starts, axis=1)
+    per_feature = np.broadcast_to(np.asarray(l, dtype=np.float64), n_categories.shape)
+    denominator = np.repeat(totals + per_feature * n_categories, n_categories, axis=1)
+    return log_ratio(feature_count + np.repeat(per_feature, n_categories), denominator)
+
+
+def bernoulli_form(
+    statistics: CountStatistics, l: Smoothing, prior: Floats, presence_above: float | None
+) -> tuple[LinearForm, Floats]:
+    """The linear form of Bernoulli: w = log p - log(1-p), b = log π + Σ log(1-p); and log p."""
+    log_p, log_not_p = bernoulli_log_prob(statistics, l)
+    # With l = 0, a term that all documents of a class hold has p = 1. Its presence adds log 1 = 0,
+    # and its absence rules the class out, which no finite weight and intercept can say.
+    always = np.isneginf(log_not_p)
+    weights = np.where(always, 0.0, log_p - np.where(always, 0.0, log_not_p))
+    intercept = prior + np.where(always, 0.0, log_not_p).sum(axis=1)
+    intercept[(statistics.class_count == 0) & always.any(axis=1)] = -np.inf
+    form = LinearForm(
+        classes=statistics.classes,
+        weights=np.ascontiguousarray(weights.T),
+        intercept=intercept,
+        presence_above=presence_above,
+        required=sp.csc_array(always.T) if always.any() else None,
+    )
+    return form, log_p
+
+
+def _summed(l: Smoothing, n_features: int) -> float:
+    return float(l.sum()) if isinstance(l, np.ndarray) else l * n_features

@@ -1,0 +1,252 @@
+"""What training learns: counts that add over disjoint sets of rows.
+
+Every mode of training is this sum reached another way: one batch or many, `partial_fit`, a merge of
+two models, a document forgotten. Integers, so the same bits in any order.
+
+>>> import numpy as np
+>>> X, y = np.array([[1, 0], [2, 1], [0, 3]]), np.array(["a", "a", "b"])
+>>> whole = CountStatistics.from_matrix(X, y)
+>>> halves = CountStatistics.from_matrix(X[:1], y[:1]) + CountStatistics.from_matrix(X[1:], y[1:])
+>>> halves.equals(whole)
+True
+>>> (whole - CountStatistics.from_matrix(X[2:], y[2:])).class_count
+array([2, 0])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from textnb.errors import DataError, ParameterError
+
+# Beyond this, neighbouring integers share a float64.
+_EXACT = 2.0**53
+
+
+@dataclass(frozen=True, eq=False)
+class CountStatistics:
+    """Counts per class, the sufficient statistic of the discrete models.
+
+    Attributes
+    ----------
+    classes : (n_classes,)
+        Sorted labels.
+    class_count : int64 (n_classes,)
+        Rows per class; float64 under sample weights.
+    feature_count : int64 (n_classes, n_features)
+        Summed counts, or rows that hold the feature; float64 under sample weights or where the
+        data themselves are fractions.
+    """
+
+    classes: NDArray[Any]
+    class_count: NDArray[Any]
+    feature_count: NDArray[Any]
+
+    @classmethod
+    def from_matrix(
+        cls,
+        X: Any,
+        y: ArrayLike,
+        *,
+        classes: ArrayLike | None = None,
+        sample_weight: NDArray[np.float64] | None = None,
+    ) -> CountStatistics:
+        """Counts of a matrix of rows.
+
+        Parameters
+        ----------
+        X : array or sparse array (n_rows, n_features)
+        y : array (n_rows,)
+        classes : array, optional
+            The classes, where ``y`` may lack some.
+        sample_weight : float64 (n_rows,), optional
+
+        Raises
+        ------
+        DataError
+            If ``y`` holds a label that is not among ``classes``.
+        """
+        y = np.asarray(y)
+        known = np.unique(y) if classes is None else np.unique(np.asarray(classes))
+        codes = class_codes(y, known)
+        weight = np.ones(len(y), dtype=np.int64) if sample_weight is None else sample_weight
+        shape = (len(known), len(y))
+        membership = sp.csr_array((weight, (codes, np.arange(len(y)))), shape=shape)
+        counts = membership @ as_counts(X)
+        return cls(
+            classes=known,
+            # Added in the order of the rows, as the counts are: a feature that all rows of a class
+            # hold then has the class's very sum, also of weights.
+            class_count=membership @ np.ones(len(y), dtype=weight.dtype),
+            feature_count=counts.toarray() if sp.issparse(counts) else np.asarray(counts),
+        )
+
+    @classmethod
+    def empty(cls, classes: ArrayLike, n_features: int) -> CountStatistics:
+        """No rows yet."""
+        known = np.unique(np.asarray(classes))
+        return cls(known, np.zeros(len(known), dtype=np.int64),
+                   np.zeros((len(known), n_features), dtype=np.int64))
+
+    @property
+    def n_features(self) -> int:
+        return int(self.feature_count.shape[1])
+
+    def __add__(self, other: CountStatistics) -> CountStatistics:
+        left, right = self._aligned(other)
+        return CountStatistics(left.classes, left.class_count + right.class_count,
+                               left.feature_count + right.feature_count)
+
+    def __sub__(self, other: CountStatistics) -> CountStatistics:
+        """Raises DataError where more would be taken away than was counted."""
+        strangers = np.setdiff1d(other.classes[other.class_count > 0], self.classes)
+        if len(strangers):
+            raise DataError.never_learned(f"class {strangers[0]!r} was never learned")
+        left, right = self._aligned(other)
+        rows = left.class_count - right.class_count
+        counts = left.feature_count - right.feature_count
+        # Weighted sums cancel only to rounding; integers exactly.
+        slack = 0.0 if counts.dtype.kind == "i" and rows.dtype.kind == "i" else 1e-9
+        if (rows < -slack).any():
+            k = int(rows.argmin())
+            raise DataError.never_learned(
+                f"class {left.classes.tolist()[k]!r} has learned {left.class_count[k]} documents, "
+                f"fewer than the {right.class_count[k]} given")
+        if (counts < -slack).any():
+            k, term = divmod(int(counts.argmin()), counts.shape[1])
+            raise DataError.never_learned(
+                f"class {left.classes.tolist()[k]!r} has counted feature {term} "
+                f"{left.feature_count[k, term]} times, fewer than the "
+                f"{right.feature_count[k, term]} given")
+        if slack:
+            rows, counts = np.maximum(rows, 0), np.maximum(counts, 0)
+        return CountStatistics(left.classes, rows, counts)
+
+    def equals(self, other: CountStatistics) -> bool:
+        """Same classes, and the same counts in the same types."""
+        return all(
+            mine.dtype.kind == theirs.dtype.kind and np.array_equal(mine, theirs)
+            for mine, theirs in (
+                (self.classes, other.classes),
+                (self.class_count, other.class_count),
+                (self.feature_count, other.feature_count),
+            )
+        )
+
+    def with_classes(self, classes: ArrayLike) -> CountStatistics:
+        """The same counts among more classes."""
+        known = united(self.classes, classes)
+        if len(known) == len(self.classes):
+            return self
+        rows = class_codes(self.classes, known)
+        class_count = np.zeros(len(known), dtype=self.class_count.dtype)
+        feature_count = np.zeros((len(known), self.n_features), dtype=self.feature_count.dtype)
+        class_count[rows], feature_count[rows] = self.class_count, self.feature_count
+        return CountStatistics(known, class_count, feature_count)
+
+    def without(self, classes: NDArray[Any]) -> CountStatistics:
+        """The counts of the other classes."""
+        keep = ~np.isin(self.classes, classes)
+        return CountStatistics(self.classes[keep], self.class_count[keep],
+                               self.feature_count[keep])
+
+    def widened(self, columns: NDArray[np.int64], n_features: int) -> CountStatistics:
+        """The same counts among more features: feature ``i`` moves to ``columns[i]``."""
+        if len(columns) == n_features and np.array_equal(columns, np.arange(n_features)):
+            return self
+        wide = np.zeros((len(self.classes), n_features), dtype=self.feature_count.dtype)
+        wide[:, columns] = self.feature_count
+        return CountStatistics(self.classes, self.class_count, wide)
+
+    def select(self, features: NDArray[Any]) -> CountStatistics:
+        """The counts of some features (mask or indices)."""
+        return CountStatistics(self.classes, self.class_count, self.feature_count[:, features])
+
+    def _aligned(self, other: CountStatistics) -> tuple[CountStatistics, CountStatistics]:
+        if self.n_features != other.n_features:
+            raise DataError(f"statistics of {self.n_features} and {other.n_features} features "
+                            "can't be combined")
+        left, right = self.with_classes(other.classes), other.with_classes(self.classes)
+        return left, right
+
+
+def united(classes: NDArray[Any], more: ArrayLike) -> NDArray[Any]:
+    """Sorted union of labels. Strings of several lengths, and objects, keep what they are."""
+    others = np.asarray(more, dtype=object if classes.dtype == object else None)
+    return np.union1d(classes, others)
+
+
+def class_codes(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int64]:
+    """Index of each label among the sorted classes; DataError for a label that is not there."""
+    codes = np.searchsorted(classes, y)
+    codes[codes == len(classes)] = 0
+    strangers = np.unique(y[classes[codes] != y])
+    if len(strangers):
+        raise DataError.unseen_labels(strangers.tolist(), classes.tolist())
+    return codes.astype(np.int64)
+
+
+def as_counts(X: Any) -> Any:
+    """int64 where every value is whole, float64 otherwise; a small integer type would wrap."""
+    if sp.issparse(X):
+        values = as_counts(X.data)
+        return X if values is X.data else sp.csr_array((values, X.indices, X.indptr), X.shape)
+    if X.dtype.kind in "bui":
+        return X.astype(np.int64, copy=False)
+    if X.size and not (np.all(np.floor(X) == X) and np.abs(X).max() < _EXACT):
+        return X.astype(np.float64, copy=False)
+    return X.astype(np.int64)
+
+
+def as_smoothing(l: Any, n_features: int) -> float | NDArray[np.float64]:
+    """The smoothing parameter, checked: a number, or one per feature.
+
+    Raises
+    ------
+    ParameterError
+        If it is negative, not finite, or an array of another length.
+    """
+    expected = "a finite number >= 0, or an array of one per feature"
+    try:
+        values = np.asarray(l, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ParameterError.out_of_range("l", expected, l) from None
+    if isinstance(l, (bool, str)) or not np.isfinite(values).all() or (values < 0).any():
+        raise ParameterError.out_of_range("l", expected, l)
+    if values.ndim == 0:
+        return float(values)
+    if values.shape != (n_features,):
+        raise ParameterError(f"l as an array must have one value per feature ({n_features}); "
+                             f"got shape {values.shape}")
+    return values
+
+
+def as_class_prior(
+    class_prior: Sequence[float] | ArrayLike | None, n_classes: int, name: str = "class_prior"
+) -> NDArray[np.float64] | None:
+    """Given class probabilities, checked.
+
+    Raises
+    ------
+    ParameterError
+        If there is not one per class, or one is negative or not finite, or all are zero.
+    """
+    if class_prior is None:
+        return None
+    try:
+        prior = np.asarray(class_prior, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ParameterError.out_of_range(name, "one probability per class", class_prior) from None
+    if prior.shape != (n_classes,):
+        raise ParameterError("Number of priors must match number of classes: expected "
+                             f"{n_classes}, got {prior.size}")
+    if not np.isfinite(prior).all() or (prior < 0).any() or prior.sum() <= 0:
+        raise ParameterError.out_of_range(name, "probabilities >= 0, not all 0",
+                                          class_prior)
+    return prior
