@@ -1,0 +1,282 @@
+"""A model file is whole or absent: whatever stops a save, the old file stays and nothing else."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import textnb
+from tests.store.conftest import FRAME
+from textnb import SourceError, TextClassifier
+from textnb.store import replacing
+
+OLD = ["ham", "spam"]
+NEW = ["eggs", "toast"]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """An old model alone in a folder."""
+    folder = tmp_path / "models"
+    folder.mkdir()
+    TextClassifier().fit(FRAME).save(folder / "model.textnb")
+    return folder / "model.textnb"
+
+
+def new_model(terms: int = 10) -> TextClassifier:
+    return TextClassifier().fit([" ".join(f"term{n}" for n in range(terms)), "other"], NEW)
+
+
+def assert_untouched(path: Path, before: bytes) -> None:
+    assert os.listdir(path.parent) == [path.name]
+    assert path.read_bytes() == before
+    assert textnb.load(path).classes_.tolist() == OLD
+
+
+def test_a_sound_save_replaces_the_file(path: Path) -> None:
+    new_model().save(path)
+    assert os.listdir(path.parent) == [path.name]
+    assert textnb.load(path).classes_.tolist() == NEW
+
+
+# Failures in the process
+
+STEPS = ["tempfile.mkstemp", "zipfile.ZipFile.writestr", "os.fsync", "os.chmod",
+         "os.replace"]
+FAILURES = [OSError(errno.ENOSPC, "No space left on device"), PermissionError(errno.EACCES, "no"),
+            MemoryError(), RuntimeError("surprise"), KeyboardInterrupt(), SystemExit(3)]
+
+
+@pytest.mark.parametrize("failure", FAILURES, ids=lambda failure: type(failure).__name__)
+@pytest.mark.parametrize("step", STEPS)
+def test_a_failing_step_changes_nothing(
+    step: str, failure: BaseException, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, model = path.read_bytes(), new_model()
+
+    def fail(*args: Any, **kwargs: Any) -> Any:
+        raise failure
+
+    expected = SourceError if isinstance(failure, OSError) else type(failure)
+    with monkeypatch.context() as patch:
+        patch.setattr(f"textnb.store.{step}", fail)
+        with pytest.raises(expected) as caught:
+            model.save(path)
+    if isinstance(failure, OSError):
+        assert str(caught.value).replace("'", "") == f"cant write {path}: {failure.strerror}"
+    assert_untouched(path, before)
+
+
+def test_a_table_that_can_not_be_written_changes_nothing(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, model = path.read_bytes(), new_model()
+
+    def fail(*args: Any, **kwargs: Any) -> Any:
+        raise pl.exceptions.ComputeError("surprise")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(pl.DataFrame, "write_parquet", fail)
+        with pytest.raises(pl.exceptions.ComputeError):
+            model.save(path)
+    assert_untouched(path, before)
+
+
+def test_a_failing_step_leaves_no_file_where_none_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*args: Any) -> Any:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("textnb.store.os.fsync", fail)
+        with pytest.raises(SourceError, match="Input/output error"):
+            new_model().save(tmp_path / "model.textnb")
+    assert os.listdir(tmp_path) == []
+
+
+def test_the_bytes_reach_the_disk_before_the_name(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order: list[str] = []
+
+    def spy(step: str) -> Callable[..., Any]:
+        called = getattr(os, step)
+
+        def recorded(*args: Any) -> Any:
+            order.append(step)
+            return called(*args)
+
+        return recorded
+
+    with monkeypatch.context() as patch:
+        for step in ("fsync", "replace"):
+            patch.setattr(f"textnb.store.os.{step}", spy(step))
+        new_model().save(path)
+    assert order == ["fsync", "replace"]
+
+
+def test_what_is_written_is_not_seen_before_it_is_whole(path: Path) -> None:
+    before = path.read_bytes()
+    with replacing(path) as file:
+        file.write(b"half")
+        file.flush()
+        assert path.read_bytes() == before
+        beside = [name for name in os.listdir(path.parent) if name != path.name]
+        assert len(beside) == 1
+        # Hidden, and of the same folder: a rename does not cross devices.
+        assert beside[0].startswith(".")
+    assert path.read_bytes() == b"half"
+    assert os.listdir(path.parent) == [path.name]
+
+
+# Other processes
+
+
+SAVE = """
+import os, resource, signal, sys
+import polars as pl
+import textnb.store
+from textnb import SourceError, TextClassifier
+
+path = sys.argv[1]
+model = TextClassifier().fit(
+    [" ".join(f"term{{n}}" for n in range({terms})), "other"], ["eggs", "toast"])
+{prepare}
+try:
+    model.save(path)
+except SourceError as error:
+    print("error:", error)
+except KeyboardInterrupt:
+    print("interrupted")
+else:
+    print("saved")
+"""
+
+
+def save_elsewhere(path: Path, prepare: str, terms: int = 1000) -> subprocess.CompletedProcess[str]:
+    code = SAVE.format(terms=terms, prepare=textwrap.dedent(prepare))
+    return subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True,
+                          timeout=60)
+
+
+@pytest.mark.parametrize("limit", [0, 1000])
+def test_a_full_disk_changes_nothing(limit: int, path: Path) -> None:
+    before = path.read_bytes()
+    done = save_elsewhere(path, f"resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))")
+    assert done.stdout.replace("'", "") == f"error: cant write {path}: File too large\n"
+    assert (done.returncode, done.stderr) == (0, "")
+    assert_untouched(path, before)
+
+
+# The wait is cut short by the signal, however it comes to be an exception.
+KILL = """
+import time
+step = {where}.{step}
+def signalled(*args, **kwargs):
+    os.kill(os.getpid(), signal.{name})
+    time.sleep(10)
+    return step(*args, **kwargs)
+{where}.{step} = signalled
+"""
+PLACES = [("pl.DataFrame", "write_parquet"), ("textnb.store.os", "fsync"),
+          ("textnb.store.os", "chmod"), ("textnb.store.os", "replace")]
+
+
+def test_an_interrupt_changes_nothing(path: Path) -> None:
+    before = path.read_bytes()
+    each = [f"""
+{KILL.format(where=where, step=step, name="SIGINT")}
+try:
+    model.save(path)
+except KeyboardInterrupt:
+    print("{step}", os.listdir(os.path.dirname(path)), open(path, "rb").read().hex())
+{where}.{step} = step
+""" for where, step in PLACES]
+    done = save_elsewhere(path, "\n".join([*each, "sys.exit()"]))
+    told = [f"{step} ['{path.name}'] {before.hex()}" for _, step in PLACES]
+    assert (done.stdout.splitlines(), done.stderr) == (told, "")
+    assert_untouched(path, before)
+
+
+def test_an_interrupt_once_the_file_is_whole_leaves_the_new_one(path: Path) -> None:
+    late = """
+    step = os.replace
+    def signalled(*args):
+        step(*args)
+        os.kill(os.getpid(), signal.SIGINT)
+    textnb.store.os.replace = signalled
+    """
+    assert save_elsewhere(path, late).stdout == "interrupted\n"
+    assert os.listdir(path.parent) == [path.name]
+    assert textnb.load(path).classes_.tolist() == NEW
+
+
+def test_a_termination_leaves_the_old_file(path: Path) -> None:
+    # A program that does not handle the signal dies at once, and can't tidy up.
+    before = path.read_bytes()
+    where, step = PLACES[-1]
+    done = save_elsewhere(path, KILL.format(where=where, step=step, name="SIGTERM"))
+    assert done.returncode == -signal.SIGTERM
+    assert path.read_bytes() == before
+    assert textnb.load(path).classes_.tolist() == OLD
+
+
+TRAIN = """
+import os, signal, sys
+import polars as pl
+import textnb.store
+import textnb.cli.main
+{prepare}
+sys.argv = ["textnb", "train", sys.argv[1], "-o", sys.argv[2]]
+textnb.cli.main.main()
+"""
+
+
+@pytest.mark.parametrize(("where", "step", "name"), [
+    (*PLACES[0], "SIGTERM"), (*PLACES[1], "SIGTERM"), (*PLACES[1], "SIGINT")])
+def test_the_command_tidies_up_when_it_is_stopped(
+    where: str, step: str, name: str, path: Path, tmp_path: Path
+) -> None:
+    before = path.read_bytes()
+    train = tmp_path / "train.parquet"
+    FRAME.write_parquet(train)
+    code = TRAIN.format(prepare=KILL.format(where=where, step=step, name=name))
+    done = subprocess.run([sys.executable, "-c", code, str(train), str(path)], capture_output=True,
+                          text=True, timeout=60)
+    assert done.returncode == 130
+    assert done.stderr.splitlines()[-1] == "interrupted; no output was written or replaced"
+    assert "Traceback" not in done.stderr
+    assert_untouched(path, before)
+
+
+def test_two_processes_may_save_to_one_place(path: Path) -> None:
+    code = """
+import sys
+from textnb import TextClassifier
+label = sys.argv[2]
+model = TextClassifier().fit(["aa " + label, "bb"], [label, "zebra"])
+for _ in range(20):
+    model.save(sys.argv[1])
+"""
+    writers = [subprocess.Popen([sys.executable, "-c", code, str(path), label],
+                                stderr=subprocess.PIPE, text=True)
+               for label in ("left", "right")]
+    seen = set()
+    while any(writer.poll() is None for writer in writers):
+        seen.add(tuple(textnb.load(path).classes_.tolist()))
+    for writer in writers:
+        assert (writer.wait(), writer.communicate()[1]) == (0, "")
+    assert seen <= {("ham", "spam"), ("left", "zebra"), ("right", "zebra")}
+    assert textnb.load(path).classes_.tolist()[0] in ("left", "right")
+    assert os.listdir(path.parent) == [path.name]

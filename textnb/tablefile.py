@@ -1,0 +1,179 @@
+"""A fitted model of feature tables as one JSON document and tables, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from sklearn.mixture import GaussianMixture
+from sklearn.neighbors import KernelDensity
+
+from textnb.bayes.base import FormClassifier
+from textnb.bayes.discriminants import LinearDiscriminantAnalysis, NearestCentroid
+from textnb.bayes.gaussian import GaussianNB, MomentClassifier
+from textnb.bayes.moments import MomentStatistics
+from textnb.bayes.plugin import HistogramDensity, PlugInBayes
+from textnb.bayes.quadratic import QuadraticDiscriminantAnalysis, RegularizedDiscriminantAnalysis
+from textnb.errors import ModelFileError, ParameterError
+from textnb.modelfile import (
+    Packed,
+    described,
+    packed_classes,
+    plain,
+    require,
+    restored_settings,
+    sound,
+    unpacked_classes,
+)
+
+TABLE_SETTINGS = ("features", "label")
+_ESTIMATORS: dict[str, type[Any]] = {
+    kind.__name__: kind for kind in (
+        GaussianNB, LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis,
+        RegularizedDiscriminantAnalysis, NearestCentroid, PlugInBayes)}
+_DENSITIES: dict[str, type[Any]] = {
+    kind.__name__: kind for kind in (KernelDensity, GaussianMixture, HistogramDensity)}
+_MEANS = {"class": pl.Int32, "feature": pl.Int32, "mean": pl.Float64}
+_SCATTER = {"class": pl.Int32, "row": pl.Int32, "column": pl.Int32, "value": pl.Float64}
+
+
+def pack_table(
+    settings: Mapping[str, Any], feature_names: list[str], estimator: FormClassifier
+) -> Packed:
+    """What `textnb.store` writes for a TableClassifier."""
+    if type(estimator).__name__ not in _ESTIMATORS:
+        raise ParameterError(f"{type(estimator).__name__} on a feature table can't be saved; those "
+                             f"that can: {', '.join(_ESTIMATORS)}")
+    manifest = described("TableClassifier", settings, estimator)
+    manifest["feature_names"] = feature_names
+    manifest["classes"] = packed_classes(estimator.classes_, estimator.class_count_)
+    if isinstance(estimator, PlugInBayes):
+        density = KernelDensity() if estimator.density is None else estimator.density
+        if type(density) not in _DENSITIES.values():
+            raise ParameterError(f"a model with the density {type(density).__name__} can't be "
+                                 f"saved; those that can: {', '.join(_DENSITIES)}")
+        if isinstance(density, GaussianMixture) and not isinstance(density.random_state, int):
+            raise ParameterError("a GaussianMixture is estimated again when it is loaded: set its "
+                                 "random_state to an int, so that it comes out the same")
+        manifest["estimator"]["parameters"]["density"] = {
+            "name": type(density).__name__,
+            "parameters": {name: plain(value) for name, value in density.get_params().items()}}
+        manifest["estimator"]["learned"] = {"chosen": plain(estimator.chosen_)}
+        rows, codes = estimator.training_rows()
+        table = pl.DataFrame(rows, schema=[str(i) for i in range(rows.shape[1])], orient="row")
+        return manifest, {"rows": table.insert_column(
+            0, pl.Series("class", codes, dtype=pl.Int32))}
+    assert isinstance(estimator, MomentClassifier)
+    manifest["estimator"]["learned"] = plain(estimator.learned_settings())
+    return manifest, _packed_moments(estimator.statistics_)
+
+
+def unpack_table(
+    path: str, manifest: Mapping[str, Any], tables: Mapping[str, pl.DataFrame], max_bytes: int
+) -> tuple[dict[str, Any], list[str], FormClassifier]:
+    """Settings for the classifier, the features' names, and the fitted estimator.
+
+    Raises
+    ------
+    ModelFileError
+        If a value is missing, of another type, or out of its range.
+    """
+    with sound(path):
+        settings = restored_settings(manifest, "TableClassifier", TABLE_SETTINGS, _ESTIMATORS)
+        names = manifest["feature_names"]
+        require(isinstance(names, list) and len(names) > 0
+                and all(isinstance(name, str) for name in names)
+                and len(set(names)) == len(names), "features have no names of their own")
+        columns = settings["features"]
+        require(isinstance(columns, list) and len(columns) > 0
+                and all(isinstance(name, str) for name in [*columns, settings["label"]]),
+                "its columns are not named")
+        owners = {name if name in columns else name.rsplit("[", 1)[0] for name in names}
+        require(owners == set(columns), "its features are not those of its columns")
+        classes, class_count = unpacked_classes(manifest["classes"])
+        estimator = settings["estimator"]
+        needed = len(classes) * len(names) ** 2 * 8
+        if needed > max_bytes:
+            raise ModelFileError.too_large(path, needed, max_bytes)
+        if isinstance(estimator, PlugInBayes):
+            described = manifest["estimator"]["parameters"]["density"]
+            require(described["name"] in _DENSITIES, f"density {described['name']!r} is unknown")
+            if estimator.search is not None:
+                # What the search chose is taken from the file: loading does not search again.
+                estimator.choices = list(manifest["estimator"]["learned"]["chosen"])
+                require(len(estimator.choices) == len(classes) * (
+                    len(names) if estimator.naive else 1), "its search chose nothing")
+            work = [described["parameters"].get(name, 1) for name in ("n_init", "max_iter")]
+            require(all(type(n) is int and 1 <= n <= 10_000 for n in work),
+                    "its density would take too long to estimate")
+            estimator.set_params(
+                density=_DENSITIES[described["name"]](**described["parameters"]))
+            rows, codes = _rows(tables["rows"], len(classes), len(names))
+            return settings, names, estimator.fit(rows, classes[codes])
+        statistics = _unpacked_moments(
+            tables, classes, class_count, len(names), estimator.diagonal)
+        estimator.restore_settings(manifest["estimator"]["learned"])
+        return settings, names, estimator.fit_statistics(statistics, names)
+
+
+def _packed_moments(statistics: MomentStatistics) -> dict[str, pl.DataFrame]:
+    k, p = statistics.mean.shape
+    means = pl.DataFrame({
+        "class": np.repeat(np.arange(k), p), "feature": np.tile(np.arange(p), k),
+        "mean": statistics.mean.reshape(-1)}, schema=_MEANS)
+    row, column = (np.arange(p), np.arange(p)) if statistics.diagonal else np.tril_indices(p)
+    values = statistics.scatter if statistics.diagonal else statistics.scatter[:, row, column]
+    scatter = pl.DataFrame({
+        "class": np.repeat(np.arange(k), len(row)), "row": np.tile(row, k),
+        "column": np.tile(column, k), "value": values.reshape(-1)}, schema=_SCATTER)
+    return {"means": means, "scatter": scatter}
+
+
+def _unpacked_moments(
+    tables: Mapping[str, pl.DataFrame], classes: NDArray[Any], class_count: NDArray[np.int64],
+    p: int, diagonal: bool,
+) -> MomentStatistics:
+    require(set(tables) == {"means", "scatter"}, "its tables are not means and scatter")
+    k = len(classes)
+    for name, schema in (("means", _MEANS), ("scatter", _SCATTER)):
+        table = tables[name]
+        require(table.schema == pl.Schema(schema) and not any(table.null_count().row(0)),
+                f"{name} has the columns {table.schema}, or holds a null")
+        require(bool(table[table.columns[-1]].is_finite().all()), f"{name} are not finite")
+    mean = tables["means"]["mean"].to_numpy()
+    require(len(mean) == k * p, "there is not one mean per class and feature")
+    for name, expected in (("class", np.repeat(np.arange(k), p)),
+                           ("feature", np.tile(np.arange(p), k))):
+        require(np.array_equal(tables["means"][name].to_numpy(), expected),
+                "means are not in their order of classes and features")
+    scatter = tables["scatter"]
+    row, column = (np.arange(p), np.arange(p)) if diagonal else np.tril_indices(p)
+    for name, expected in (("class", np.repeat(np.arange(k), len(row))),
+                           ("row", np.tile(row, k)), ("column", np.tile(column, k))):
+        require(np.array_equal(scatter[name].to_numpy(), expected),
+                "scatter is not in its order of classes, rows and columns")
+    values = scatter["value"].to_numpy().reshape(k, len(row))
+    require(bool((values[:, row == column] >= 0).all()), "a sum of squares is negative")
+    if diagonal:
+        return MomentStatistics(classes, class_count, mean.reshape(k, p), values.copy())
+    full = np.zeros((k, p, p))
+    full[:, row, column] = values
+    full[:, column, row] = values
+    return MomentStatistics(classes, class_count, mean.reshape(k, p), full)
+
+
+def _rows(
+    table: pl.DataFrame, n_classes: int, n_features: int
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    expected = {"class": pl.Int32, **{str(i): pl.Float64 for i in range(n_features)}}
+    require(table.schema == pl.Schema(expected) and not any(table.null_count().row(0)),
+            "rows have other columns, or hold a null")
+    require(all(bool(column.is_finite().all()) for column in table.drop("class")),
+            "rows are not finite")
+    codes = table["class"].to_numpy().astype(np.int64)
+    require(bool(((codes >= 0) & (codes < n_classes)).all())
+            and len(np.unique(codes)) == n_classes, "classes of rows are out of range")
+    return table.drop("class").to_numpy(), codes
