@@ -1,0 +1,126 @@
+"""What a prediction adds to a frame: which columns, and how they are computed lazily.
+
+It is one expression over the columns that are read, so that projections, filters and row limits
+pass through it, and nothing runs before the frame is collected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from textnb.bayes.forms import Floats, log_posterior
+from textnb.errors import SchemaError
+
+_ANSWER = "__textnb_answer"
+EXPLANATION = pl.List(pl.Struct({"term": pl.String, "count": pl.Int64, "contribution": pl.Float64}))
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Which columns a prediction adds, besides ``predicted``.
+
+    Attributes
+    ----------
+    probability : bool
+        ``probability``: P(predicted | text).
+    scores : bool
+        ``scores``: a struct of log P(text, class), base e, one field per class.
+    explain : int
+        ``explanation``: so many strongest terms, then one entry without a term for all others;
+        ``score``, the log-odds of the predicted class against ``runner_up``; and ``intercept``.
+        score = intercept + the sum of the contributions.
+    """
+
+    probability: bool = False
+    scores: bool = False
+    explain: int = 0
+
+
+Batches = Callable[[pl.DataFrame], Iterable[pl.DataFrame]]
+
+
+def answered(
+    frame: pl.LazyFrame,
+    columns: Sequence[str],
+    schema: dict[str, pl.DataType],
+    answer: Batches,
+) -> pl.LazyFrame:
+    """The frame with the columns of ``schema``, still lazy.
+
+    Parameters
+    ----------
+    frame : LazyFrame
+    columns : sequence of str
+        The columns that the answer reads.
+    schema : dict of str to DataType
+        What it gives.
+    answer : callable
+        From a DataFrame of those columns to DataFrames of the answers, for its rows in order.
+
+    Raises
+    ------
+    SchemaError
+        If the frame has a column of an answer's name.
+    """
+    present = frame.collect_schema()
+    for name in schema:
+        if name in present:
+            raise SchemaError.column_exists(name)
+
+    holder = _ANSWER
+    while holder in present:
+        holder += "_"
+
+    def run(rows: pl.Series) -> pl.Series:
+        parts = list(answer(rows.struct.unnest()))
+        return (pl.concat(parts) if parts else pl.DataFrame(schema=schema)).to_struct(_ANSWER)
+
+    expression = pl.struct(columns).map_batches(
+        run, return_dtype=pl.Struct(schema), is_elementwise=True)
+    return frame.with_columns(expression.alias(holder)).with_columns(
+        pl.col(holder).struct.field(name) for name in schema).drop(holder)
+
+
+def schema_of(labels: pl.Series, answers: Answers) -> dict[str, pl.DataType]:
+    """Names and types of the answers' columns."""
+    schema: dict[str, pl.DataType] = {"predicted": labels.dtype}
+    if answers.probability:
+        schema["probability"] = pl.Float64()
+    if answers.scores:
+        schema["scores"] = pl.Struct({str(label): pl.Float64() for label in labels})
+    if answers.explain:
+        schema |= {"runner_up": labels.dtype, "score": pl.Float64(),
+                   "intercept": pl.Float64(), "explanation": EXPLANATION}
+    return schema
+
+
+def answer_columns(
+    scores: Floats, labels: pl.Series, answers: Answers
+) -> tuple[dict[str, pl.Series], pl.Series]:
+    """The columns that follow from scores, and a mask of the rows that some class can produce."""
+    best = best_class(scores)
+    possible = pl.Series(~np.isneginf(scores).all(axis=1))
+    columns = {"predicted": where_possible(labels.gather(pl.Series(best)), possible)}
+    if answers.probability:
+        top = log_posterior(scores)[np.arange(len(best)), best]
+        columns["probability"] = where_possible(pl.Series(np.exp(top)), possible)
+    if answers.scores:
+        columns["scores"] = pl.DataFrame(
+            {str(label): scores[:, k] for k, label in enumerate(labels)}).to_struct()
+    return columns, possible
+
+
+def best_class(scores: Floats) -> NDArray[np.int64]:
+    """Index of the highest score of each row, the first on a tie."""
+    return scores.argmax(axis=1) if len(scores) else np.zeros(0, dtype=np.int64)
+
+
+def where_possible(values: pl.Series, possible: pl.Series) -> pl.Series:
+    if possible.all():
+        return values
+    return pl.select(pl.when(possible).then(values)).to_series()

@@ -1,0 +1,1 @@
+"""Classifiers of frames: documents, and feature tables."""

@@ -1,0 +1,112 @@
+"""From labelled documents to what estimators learn from: counts per class, or a matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from textnb.bayes.base import DiscreteNB
+from textnb.bayes.discrete import BernoulliNB
+from textnb.errors import DataError, ParameterError
+from textnb.frames.texts import as_int64
+from textnb.terms import TermStatistics
+from textnb.text.matrix import Vocabulary, count_by_label, count_matrix, stacked
+from textnb.text.tokens import Tokenizer
+from textnb.text.vocabulary import Limits
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Batches of labelled documents, and how they are read."""
+
+    frames: Iterable[pl.DataFrame]
+    tokenizer: Tokenizer
+    text: list[str]
+    label: str
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """A document-term matrix with its terms and labels."""
+
+    counts: sp.csr_array
+    terms: pl.Series
+    labels: NDArray[Any]
+
+
+def counted(
+    corpus: Corpus, limits: Limits, above: float | None, binary: bool
+) -> TermStatistics:
+    """Counts per class of all terms, in bounded memory."""
+    statistics = TermStatistics.of(count_by_label(
+        corpus.frames, corpus.tokenizer, corpus.text, corpus.label, presence_above=above,
+        document_frequency=limits.need_document_frequency))
+    # Where a term counts once per document, that is its total too.
+    return replace(statistics, occurrences=None) if binary else statistics
+
+
+def check_complete(
+    statistics: TermStatistics, limits: Limits, above: float | None, binary: bool
+) -> None:
+    """Raises DataError if counts that the settings need are not there, or contradict each other."""
+    counts = statistics.counts
+    if limits.need_document_frequency and statistics.document_frequency is None:
+        raise DataError("document frequencies are missing")
+    if above is not None and not binary and statistics.occurrences is None:
+        raise DataError("occurrences are missing")
+    if above is not None and (counts.feature_count > counts.class_count[:, None]).any():
+        raise DataError("a term is in more documents than its class has")
+
+
+def weighed(corpus: Corpus, limits: Limits, given: pl.Series | None, binary: bool) -> Rows:
+    """The matrix of all documents over the terms that are within the limits, or given."""
+    labels: list[pl.Series] = []
+    frames = _noting_labels(corpus, labels)
+    if given is not None:
+        vocabulary = Vocabulary(corpus.tokenizer, given)
+        counts = stacked([vocabulary.counts(frame, corpus.text) for frame in frames], len(given))
+        terms = given
+    else:
+        counts, terms = count_matrix(frames, corpus.tokenizer, corpus.text)
+        frequency = np.bincount(counts.indices, minlength=len(terms))
+        total = np.asarray(counts.sum(axis=0)).reshape(-1)
+        keep = limits.select(len(terms), frequency, total, counts.shape[0])
+        if not keep.all():
+            counts, terms = sp.csr_array(counts[:, keep]), terms.filter(pl.Series(keep))
+    if not labels:
+        raise DataError.no_rows("the input")
+    if binary:
+        counts.data[:] = 1
+    return Rows(counts, terms, pl.concat(labels).to_numpy())
+
+
+def presence_above(estimator: DiscreteNB, binary: bool) -> float | None:
+    """The count above which a term counts as present; None where occurrences count."""
+    if binary:
+        return 0.0
+    if not isinstance(estimator, BernoulliNB):
+        return None
+    if estimator.binarize is None:
+        raise ParameterError("BernoulliNB(binarize=None) needs presence, not counts: set "
+                             "binarize=0.0, or binary=True in TextClassifier")
+    return float(estimator.binarize)
+
+
+def _noting_labels(corpus: Corpus, labels: list[pl.Series]) -> Iterator[pl.DataFrame]:
+    row = 0
+    for frame in corpus.frames:
+        own = frame[corpus.label]
+        if own.null_count():
+            raise DataError.null_label(corpus.label, row + int(own.is_null().arg_true()[0]))
+        row += frame.height
+        if isinstance(own.dtype, (pl.Categorical, pl.Enum)):
+            own = own.cast(pl.String)
+        own = as_int64(own)
+        labels.append(own)
+        yield frame

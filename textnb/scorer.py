@@ -1,0 +1,148 @@
+"""Rows out: a tokenizer, a vocabulary and a linear form, applied to a lazy frame."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import polars as pl
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from textnb.answers import (
+    EXPLANATION,
+    Answers,
+    answer_columns,
+    answered,
+    best_class,
+    schema_of,
+    where_possible,
+)
+from textnb.bayes.forms import Floats, LinearForm
+from textnb.frames.batches import Progress, batches
+from textnb.text.matrix import Vocabulary
+from textnb.threads import in_threads
+
+
+class Scorer:
+    """Scores text columns of frames.
+
+    Parameters
+    ----------
+    vocabulary : Vocabulary
+    form : LinearForm
+    labels : polars.Series
+        The classes, in the type that predictions have.
+    text : sequence of str
+    """
+
+    def __init__(
+        self, vocabulary: Vocabulary, form: LinearForm, labels: pl.Series, text: Sequence[str]
+    ):
+        self.vocabulary = vocabulary
+        self.form = form
+        self.labels = labels
+        self.text = list(text)
+
+    def frame(
+        self, frame: pl.LazyFrame, answers: Answers, progress: Progress | None = None
+    ) -> pl.LazyFrame:
+        """The frame with the answers' columns, still lazy.
+
+        A row that is impossible under every class (``l = 0``) is answered by nulls.
+
+        Raises
+        ------
+        SchemaError
+            If the frame has a column of an answer's name.
+        """
+
+        def one(batch: pl.DataFrame) -> pl.DataFrame:
+            answer = self._answer(self.vocabulary.counts(batch, self.text), answers)
+            if progress is not None:
+                progress(batch.height)
+            return answer
+
+        def answer(texts: pl.DataFrame) -> Iterable[pl.DataFrame]:
+            # The engine's batches are large: some of the rows at a time bound the memory.
+            rows = list(batches(texts, self.text))
+            return map(one, rows) if len(rows) == 1 else in_threads(one, rows)
+
+        return answered(frame, self.text, schema_of(self.labels, answers), answer)
+
+    def _answer(self, rows: sp.csr_array, answers: Answers) -> pl.DataFrame:
+        scores = self.form.scores(rows)
+        columns, possible = answer_columns(scores, self.labels, answers)
+        if answers.explain:
+            columns |= self._explained(
+                rows, scores, best_class(scores), possible, answers.explain)
+        return pl.DataFrame(columns)
+
+    def _explained(
+        self, rows: sp.csr_array, scores: Floats, best: NDArray[np.int64], possible: pl.Series,
+        k: int,
+    ) -> dict[str, pl.Series]:
+        every = np.arange(len(best))
+        intercept, weights = self.form.intercept, self.form.weights
+        counts = rows.data.astype(np.int64)
+        used = self.form.used(rows)
+        row = np.repeat(every, np.diff(used.indptr))
+        contribution = used.data * weights[used.indices, best[row]]
+        base, score = intercept[best], scores[every, best]
+        against = pl.repeat(None, len(best), dtype=self.labels.dtype, eager=True)
+        if len(intercept) > 1:
+            others = scores.copy()
+            others[every, best] = -np.inf
+            # Where all others are impossible, the first of them is as good as any.
+            runner = np.where(np.isneginf(others).all(axis=1), (best == 0).astype(np.int64),
+                              others.argmax(axis=1))
+            with np.errstate(invalid="ignore"):
+                contribution -= used.data * weights[used.indices, runner[row]]
+                base, score = base - intercept[runner], score - scores[every, runner]
+            against = self.labels.gather(pl.Series(runner))
+            # A term that the runner-up requires and the text lacks is no term of the text: what it
+            # decides stands in the intercept.
+            told = np.bincount(row, weights=contribution, minlength=len(best))
+            base = np.where(np.isposinf(score) & ~np.isposinf(told), np.inf, base)
+        if len(counts) != len(used.data):
+            counts = counts[np.isin(_keys(rows), _keys(used))]
+        entries = _strongest(row, used.indices, counts, contribution, used.indptr, k)
+        explained = _lists(entries, self.vocabulary.terms, len(best))
+        columns = {"runner_up": against, "score": pl.Series(score), "intercept": pl.Series(base),
+                   "explanation": explained}
+        return {name: where_possible(column, possible) for name, column in columns.items()}
+
+
+def _keys(rows: sp.csr_array) -> NDArray[np.int64]:
+    row = np.repeat(np.arange(rows.shape[0], dtype=np.int64), np.diff(rows.indptr))
+    keys: NDArray[np.int64] = row * rows.shape[1] + rows.indices
+    return keys
+
+
+def _strongest(
+    row: NDArray[np.int64], column: NDArray[np.int64], count: NDArray[np.int64],
+    contribution: Floats, indptr: NDArray[np.int64], k: int,
+) -> pl.DataFrame:
+    """The k strongest entries of each row, and one without a column for the sum of the others."""
+    order = np.lexsort((-np.abs(contribution), row))
+    rank = np.arange(len(order)) - np.asarray(indptr[:-1], dtype=np.int64)[row]
+    kept, rest = order[rank < k], order[rank >= k]
+    strong = pl.DataFrame({"row": row[kept], "column": column[kept].astype(np.int64),
+                           "count": count[kept], "contribution": contribution[kept]})
+    # Summed by NumPy in the order of the columns: a group_by may add in any order.
+    tail = np.unique(row[rest])
+    others = pl.DataFrame({
+        "row": tail, "column": np.zeros(len(tail), dtype=np.int64),
+        "count": np.bincount(row[rest], weights=count[rest])[tail].astype(np.int64),
+        "contribution": np.bincount(row[rest], weights=contribution[rest])[tail].astype(float),
+    }).with_columns(column=pl.lit(None, dtype=pl.Int64))
+    return pl.concat([strong, others]).sort("row", maintain_order=True)
+
+
+def _lists(entries: pl.DataFrame, terms: pl.Series, rows: int) -> pl.Series:
+    listed = entries.select(
+        "row", pl.struct(terms.gather(entries["column"]).alias("term"), "count", "contribution")
+        .alias("explanation")).group_by("row", maintain_order=True).agg("explanation")
+    every = pl.DataFrame({"row": np.arange(rows)})
+    joined = every.join(listed, on="row", how="left", maintain_order="left")["explanation"]
+    return joined.cast(EXPLANATION).fill_null(pl.Series([[]], dtype=EXPLANATION))
