@@ -1,0 +1,234 @@
+"""How well a classifier does on labelled rows, from one table of counts: (actual, predicted, n).
+
+The measures are scikit-learn's, given the counts as sample weights.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from sklearn.metrics import accuracy_score, confusion_matrix, precision_recall_fscore_support
+
+from textnb.errors import DataError, ParameterError
+from textnb.evaluation.roc import Rates, Roc, roc
+from textnb.frames.batches import Progress
+from textnb.frames.scan import reading, scan
+from textnb.frames.texts import labels_as
+
+if TYPE_CHECKING:
+    from textnb.classifier.table import TableClassifier
+    from textnb.classifier.text import TextClassifier
+
+Counts = NDArray[np.int64]
+_ACTUAL = "__textnb_actual"
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """Results on a test set.
+
+    Attributes
+    ----------
+    documents : int
+    accuracy : float
+        Share of the documents whose predicted class is their label; a label that the model does
+        not know, and a row that is impossible under every class, count as errors.
+    per_class : DataFrame
+        ``class``, ``precision``, ``recall``, ``f1``, ``documents``, for every class that is a
+        label or was predicted; a precision without predictions, and a recall without documents,
+        are null.
+    macro_f1 : float
+        Mean F1 over the classes of ``per_class``, where an undefined F1 counts as 0.
+    confusion : int64 (n_classes, n_classes + 1)
+        Documents by label (rows, in the order of ``per_class``) and prediction (columns, the
+        same order); the last column counts rows that are impossible under every class.
+    unknown_labels : list
+        Labels of the test set that the model does not know.
+    """
+
+    documents: int
+    accuracy: float
+    per_class: pl.DataFrame
+    macro_f1: float
+    confusion: Counts
+    unknown_labels: list[Any]
+
+    @property
+    def impossible(self) -> int:
+        """Documents that are impossible under every class (``l = 0``)."""
+        return int(self.confusion[:, -1].sum())
+
+    def rates(self, positive: Any) -> Rates:
+        """Counts and rates of one class against the rest.
+
+        Raises
+        ------
+        ParameterError
+            If no row has that label and none was predicted as it.
+        """
+        names = self.per_class["class"].to_list()
+        if positive not in names:
+            raise ParameterError.unknown_choice("positive", positive, [str(n) for n in names])
+        k = names.index(positive)
+        hits, labelled, called = (int(self.confusion[k, k]), int(self.confusion[k].sum()),
+                                  int(self.confusion[:, k].sum()))
+        return Rates(hits, called - hits, labelled - hits,
+                     self.documents - called - labelled + hits)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready values."""
+        return {
+            "documents": self.documents,
+            "accuracy": self.accuracy,
+            "macro_f1": self.macro_f1,
+            "impossible": self.impossible,
+            "unknown_labels": self.unknown_labels,
+            "classes": self.per_class.to_dicts(),
+            "confusion": self.confusion.tolist(),
+        }
+
+
+def evaluate(
+    model: TextClassifier | TableClassifier, frame: Any, *, progress: Progress | None = None
+) -> Evaluation:
+    """Score labelled documents and compare.
+
+    Parameters
+    ----------
+    model : TextClassifier or TableClassifier
+        Fitted.
+    frame : DataFrame, LazyFrame or path
+        With the columns that the model reads, and its label column.
+    progress : callable, optional
+        Called with the number of rows of each batch that was scored.
+
+    Returns
+    -------
+    Evaluation
+
+    Raises
+    ------
+    DataError
+        If there are no rows, a label is null, or the model knows none of the labels.
+
+    Examples
+    --------
+    >>> from textnb import TextClassifier
+    >>> frame = pl.DataFrame({"text": ["aa", "bb", "bb cc"], "label": ["x", "y", "y"]})
+    >>> evaluate(TextClassifier().fit(frame), frame).accuracy
+    1.0
+    """
+    with reading(frame):
+        lazy = scan(frame, label=model.label)
+        labels = pl.Series(model.classes_.tolist())
+        answered = model.predict(_read(model, lazy, labels.dtype), progress=progress)
+        pairs = answered.group_by(_ACTUAL, "predicted").len("n").collect().rename(
+            {_ACTUAL: "actual"})
+    if not pairs.height:
+        raise DataError.no_rows("the test set")
+    if pairs["actual"].null_count():
+        row = lazy.select(pl.col(model.label).is_null()).collect().to_series().arg_true()[0]
+        raise DataError.null_label(model.label, row)
+    result = evaluation(pairs, labels)
+    if len(result.unknown_labels) == pairs["actual"].n_unique():
+        raise DataError(f"the model knows none of the labels, such as "
+                        f"{result.unknown_labels[0]!r}; its classes are "
+                        f"{', '.join(map(repr, labels.to_list()[:10]))}")
+    return result
+
+
+def evaluate_roc(model: TextClassifier | TableClassifier, frame: Any, positive: Any) -> Roc:
+    """ROC of one class against the rest, by the log-odds of the class.
+
+    Parameters
+    ----------
+    model : TextClassifier or TableClassifier
+        Fitted.
+    frame : DataFrame, LazyFrame or path
+    positive : label
+
+    Raises
+    ------
+    ParameterError
+        If it is no class of the model.
+    DataError
+        If all rows have that label, or none has.
+
+    Examples
+    --------
+    >>> from textnb import TextClassifier
+    >>> frame = pl.DataFrame({"text": ["aa", "bb", "bb cc"], "label": ["x", "y", "y"]})
+    >>> evaluate_roc(TextClassifier().fit(frame), frame, "y").auc
+    1.0
+    """
+    classes = model.classes_.tolist()
+    if positive not in classes:
+        raise ParameterError.unknown_choice("positive", positive, [str(n) for n in classes])
+    with reading(frame):
+        lazy = scan(frame, label=model.label)
+        labels = pl.Series(classes)
+        rows = (model.predict(_read(model, lazy, labels.dtype), scores=True)
+                .select(pl.col(_ACTUAL).alias("actual"), "scores").collect())
+    if rows["actual"].null_count():
+        raise DataError.null_label(model.label, int(rows["actual"].is_null().arg_true()[0]))
+    scores = rows["scores"].struct.unnest().to_numpy()
+    k = classes.index(positive)
+    # A row that no class can have produced is evidence for none of them.
+    scores = np.where(np.isneginf(scores).all(axis=1, keepdims=True), 0.0, scores)
+    others = np.logaddexp.reduce(np.delete(scores, k, axis=1), axis=1)
+    return roc((rows["actual"] == positive).to_numpy(), scores[:, k] - others)
+
+
+def _read(
+    model: TextClassifier | TableClassifier, frame: pl.LazyFrame, dtype: pl.DataType
+) -> pl.LazyFrame:
+    """The columns that the model reads, and the labels: others can't be in the way of answers."""
+    columns = model.input_columns(frame)
+    return frame.select(*columns, labels_as(model.label, frame, dtype).alias(_ACTUAL))
+
+
+def evaluation(pairs: pl.DataFrame, known: pl.Series) -> Evaluation:
+    """Measures of a table of counts.
+
+    Parameters
+    ----------
+    pairs : DataFrame
+        ``actual``, ``predicted`` (null where a row was impossible), ``n``.
+    known : polars.Series
+        The model's classes.
+
+    Examples
+    --------
+    >>> pairs = pl.DataFrame({"actual": ["a", "a", "b"], "predicted": ["a", "b", "b"],
+    ...                       "n": [3, 1, 4]})
+    >>> result = evaluation(pairs, pl.Series(["a", "b"]))
+    >>> result.accuracy, result.confusion.tolist()
+    (0.875, [[3, 1, 0], [0, 4, 0]])
+    """
+    names = pl.concat([pairs["actual"], pairs["predicted"].drop_nulls()]).unique().sort()
+    codes = range(len(names))
+    actual = names.search_sorted(pairs["actual"]).to_numpy().astype(np.int64)
+    predicted = (pairs["predicted"].replace_strict(names, pl.Series(codes), default=len(names),
+                                                   return_dtype=pl.Int64)).to_numpy()
+    n = pairs["n"].cast(pl.Int64).to_numpy()
+    precision, recall, f1, _ = precision_recall_fscore_support(
+        actual, predicted, labels=list(codes), sample_weight=n, zero_division=np.nan)
+    every = confusion_matrix(actual, predicted, labels=[*codes, len(names)], sample_weight=n)
+    confusion = np.rint(every[:-1]).astype(np.int64)
+    per_class = pl.DataFrame({
+        "class": names, "precision": precision, "recall": recall, "f1": f1,
+        "documents": confusion.sum(axis=1)}).with_columns(
+            pl.col("precision", "recall", "f1").fill_nan(None))
+    return Evaluation(
+        documents=int(n.sum()),
+        accuracy=float(accuracy_score(actual, predicted, sample_weight=n)),
+        per_class=per_class,
+        macro_f1=float(np.nan_to_num(f1).mean()),
+        confusion=confusion,
+        unknown_labels=[name for name in pairs["actual"].unique().sort().to_list()
+                        if name not in set(known.to_list())],
+    )

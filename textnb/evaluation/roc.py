@@ -1,0 +1,131 @@
+"""One class against the rest: rates at the decision made, and over all thresholds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import ArrayLike, NDArray
+from sklearn.metrics import auc, roc_curve
+
+from textnb.errors import DataError
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Counts and rates of a class that is called positive; null where a rate has no rows.
+
+    Examples
+    --------
+    >>> rates = Rates(true_positives=7, false_positives=7, false_negatives=3, true_negatives=13)
+    >>> rates.precision, rates.accuracy, rates.sensitivity, rates.specificity
+    (0.5, 0.6666666666666666, 0.7, 0.65)
+    >>> rates.negative_predictive_value, rates.false_negative_rate, rates.false_positive_rate
+    (0.8125, 0.3, 0.35)
+    """
+
+    true_positives: int
+    false_positives: int
+    false_negatives: int
+    true_negatives: int
+
+    @property
+    def precision(self) -> float | None:
+        """Share of the predicted positives that are positive."""
+        return _share(self.true_positives, self.false_positives)
+
+    @property
+    def negative_predictive_value(self) -> float | None:
+        """Share of the predicted negatives that are negative."""
+        return _share(self.true_negatives, self.false_negatives)
+
+    @property
+    def sensitivity(self) -> float | None:
+        """Share of the positives that are found: recall, true-positive rate."""
+        return _share(self.true_positives, self.false_negatives)
+
+    @property
+    def specificity(self) -> float | None:
+        """Share of the negatives that are left alone: true-negative rate."""
+        return _share(self.true_negatives, self.false_positives)
+
+    @property
+    def false_positive_rate(self) -> float | None:
+        """1 - specificity."""
+        return _share(self.false_positives, self.true_negatives)
+
+    @property
+    def false_negative_rate(self) -> float | None:
+        """1 - sensitivity."""
+        return _share(self.false_negatives, self.true_positives)
+
+    @property
+    def accuracy(self) -> float | None:
+        """Share of all rows that are right."""
+        return _share(self.true_positives + self.true_negatives,
+                      self.false_positives + self.false_negatives)
+
+    def to_dict(self) -> dict[str, int | float | None]:
+        """JSON-ready values."""
+        names = ("true_positives", "false_positives", "false_negatives", "true_negatives",
+                 "precision", "negative_predictive_value", "sensitivity", "specificity",
+                 "false_positive_rate", "false_negative_rate", "accuracy")
+        return {name: getattr(self, name) for name in names}
+
+
+@dataclass(frozen=True, eq=False)
+class Roc:
+    """The receiver operating characteristic of a score.
+
+    Attributes
+    ----------
+    points : DataFrame
+        ``threshold``, ``false_positive_rate``, ``true_positive_rate``: one row per distinct score
+        (tied rows move together), from the threshold that calls nothing positive.
+    auc : float
+        Area under the points: the chance that a positive scores above a negative, a tie counting
+        half.
+    """
+
+    points: pl.DataFrame
+    auc: float
+
+
+def roc(positive: ArrayLike, score: ArrayLike) -> Roc:
+    """ROC points and area.
+
+    Parameters
+    ----------
+    positive : bool array (n_rows,)
+    score : float array (n_rows,)
+        Higher for what is more likely positive. Infinite scores are allowed.
+
+    Raises
+    ------
+    DataError
+        If all rows are positive, or none is: there is nothing to tell apart.
+
+    Examples
+    --------
+    >>> result = roc([True, True, False, True, False], [0.9, 0.8, 0.7, 0.6, 0.5])
+    >>> round(result.auc, 3), result.points["true_positive_rate"].round(2).to_list()
+    (0.833, [0.0, 0.33, 0.67, 0.67, 1.0, 1.0])
+    """
+    truth = np.asarray(positive, dtype=np.bool_)
+    if truth.all() or not truth.any():
+        raise DataError("ROC needs positive and negative rows; all are "
+                        f"{'positive' if truth.any() else 'negative'}")
+    values: NDArray[Any] = np.asarray(score, dtype=np.float64)
+    # Ranks keep order and ties, and infinite scores too.
+    distinct, ranks = np.unique(values, return_inverse=True)
+    false, true, thresholds = roc_curve(truth, ranks, drop_intermediate=False)
+    names = np.append(np.inf, distinct[thresholds[1:].astype(np.int64)])
+    points = pl.DataFrame({"threshold": names, "false_positive_rate": false,
+                           "true_positive_rate": true})
+    return Roc(points, float(auc(false, true)))
+
+
+def _share(part: int, rest: int) -> float | None:
+    return part / (part + rest) if part + rest else None
