@@ -1,0 +1,104 @@
+"""The command run in this process, or in one of its own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+from textnb import TextClassifier
+from textnb.cli.main import app
+
+# The command as a program: what the installed script does.
+PROGRAM = [sys.executable, "-c", "from textnb.cli.main import main; main()"]
+
+MAIL = pl.DataFrame({
+    "text": ["free money now", "cheap free offer", "hello friend lunch", "meeting at lunch",
+             "free lunch offer", "see you at lunch"],
+    "label": ["spam", "spam", "ham", "ham", "spam", "ham"],
+    "split": ["train", "train", "train", "train", "test", "test"],
+    "id": [3, 1, 4, 15, 9, 2],
+})
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a command gave back."""
+
+    code: int
+    out: str
+    err: str
+
+    def checked(self, code: int = 0) -> Ran:
+        assert (self.code, "Traceback" in self.err) == (code, False), self.err
+        return self
+
+
+Run = Callable[..., Ran]
+
+
+@pytest.fixture
+def run() -> Iterator[Run]:
+    """Run the command in this process; an exception that it lets through fails the test."""
+    handler = signal.getsignal(signal.SIGTERM)
+
+    def call(*args: object, input: bytes | str | None = None) -> Ran:
+        result = CliRunner().invoke(app, [str(arg) for arg in args], input=input,
+                                    catch_exceptions=False)
+        return Ran(result.exit_code, result.stdout, result.stderr)
+
+    yield call
+    signal.signal(signal.SIGTERM, handler)
+
+
+def start(*args: object, **settings: Any) -> subprocess.Popen[bytes]:
+    """Start the command as a program of its own."""
+    pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    return subprocess.Popen([*PROGRAM, *map(str, args)], **{**pipes, **settings})
+
+
+def finished(process: subprocess.Popen[bytes], input: bytes | None = None) -> Ran:
+    """Its result, in a minute or not at all."""
+    try:
+        out, err = process.communicate(input, timeout=60)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+        raise
+    return Ran(process.returncode, (out or b"").decode(), (err or b"").decode())
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder to work in."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def mail(folder: Path) -> Path:
+    """A table of labelled documents."""
+    path = folder / "mail.parquet"
+    MAIL.write_parquet(path)
+    return path
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model of the table."""
+    path = tmp_path_factory.mktemp("trained") / "mail.textnb"
+    TextClassifier().fit(MAIL).save(path)
+    return path
+
+
+def files_in(folder: Path) -> list[str]:
+    return sorted(os.listdir(folder))

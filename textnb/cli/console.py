@@ -1,0 +1,140 @@
+"""What every verb shares: exit codes, notes and progress on standard error."""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import io
+import json
+import math
+import os
+import signal
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NoReturn, ParamSpec, TypeVar
+
+import typer
+from rich.console import Console
+
+from textnb.errors import ParameterError, SourceError, TextnbError
+
+BAD_DATA, BAD_USAGE, INTERRUPTED = 1, 2, 130
+P = ParamSpec("P")
+R = TypeVar("R")
+
+stderr = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def verb(function: Callable[P, R]) -> Callable[P, R]:
+    """A command whose failures become one line on standard error and an exit code."""
+
+    @functools.wraps(function)
+    def run(*args: P.args, **kwargs: P.kwargs) -> R:
+        signal.signal(signal.SIGTERM, _terminated)
+        if sys.stdout is None:
+            raise _failed(SourceError("standard output is closed"), BAD_DATA)
+        # Where the terminal can't show a character, its code is better than a failure.
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors="backslashreplace")
+        with warnings.catch_warnings():
+            warnings.showwarning = _note_warning
+            try:
+                result = function(*args, **kwargs)
+                sys.stdout.flush()
+                return result
+            except ParameterError as error:
+                raise _failed(error, BAD_USAGE) from None
+            except TextnbError as error:
+                raise _failed(error, BAD_DATA) from None
+            except BrokenPipeError:
+                # Whoever read the output has seen enough. The interpreter would fail again when it
+                # closes standard output.
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+                _leave(0)
+            except KeyboardInterrupt:
+                note("interrupted; no output was written or replaced")
+                _leave(INTERRUPTED)
+            except OSError as error:
+                raise _failed(error, BAD_DATA) from None
+
+    return run
+
+
+def note(message: str) -> None:
+    """One line for the person, on standard error."""
+    stderr.print(message, markup=False)
+
+
+def out(text: str) -> None:
+    """Results, on standard output."""
+    sys.stdout.write(text if text.endswith("\n") else text + "\n")
+
+
+def as_json(value: Any) -> str:
+    """Strict JSON: an infinite number, which it lacks, is the string "inf" or "-inf"."""
+    return json.dumps(_finite(value), ensure_ascii=False, allow_nan=False)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_finite(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else str(value)
+    return value
+
+
+@contextmanager
+def progress(what: str, done: str, quiet: bool) -> Iterator[Callable[[int], None]]:
+    """Rows seen and their rate while work runs; one line of the sum when it is done."""
+    if quiet:
+        yield lambda rows: None
+        return
+    from rich.progress import Progress, ProgressColumn, SpinnerColumn, TextColumn
+    from rich.text import Text
+
+    class Rows(ProgressColumn):
+        def render(self, task: Any) -> Text:
+            speed = f", {task.speed:,.0f} rows/s" if task.speed else ""
+            return Text(f"{task.completed:,.0f} rows{speed}")
+
+    started, seen = time.monotonic(), 0
+    with Progress(SpinnerColumn(), TextColumn("{task.description}"), Rows(), console=stderr,
+                  transient=True, disable=not stderr.is_terminal) as bar:
+        task = bar.add_task(what, total=None)
+
+        def advance(rows: int) -> None:
+            nonlocal seen
+            seen += rows
+            bar.advance(task, rows)
+
+        yield advance
+    seconds = time.monotonic() - started
+    note(f"{done} {seen:,} documents in {seconds:.2f} s ({seen / max(seconds, 1e-9):,.0f}/s)")
+
+
+def _leave(code: int) -> NoReturn:
+    """End at once: the engine's threads may still run, and would abort the interpreter's end."""
+    atexit._run_exitfuncs()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def _failed(error: BaseException, code: int) -> typer.Exit:
+    note(f"error: {error}")
+    return typer.Exit(code)
+
+
+def _note_warning(
+    message: Warning | str, category: type[Warning], *args: object, **kwargs: object
+) -> None:
+    note(f"note: {message}")
+
+
+def _terminated(number: int, frame: object) -> None:
+    raise KeyboardInterrupt

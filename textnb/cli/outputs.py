@@ -1,0 +1,104 @@
+"""Predictions out: streamed to a file that is whole or absent, or to standard output."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import polars as pl
+
+from textnb.errors import ParameterError, SchemaError, SourceError
+from textnb.store import check_target, replacing
+
+_ENDINGS = {".parquet": "parquet", ".pq": "parquet", ".ipc": "ipc", ".arrow": "ipc",
+            ".feather": "ipc", ".csv": "csv", ".tsv": "tsv", ".ndjson": "ndjson",
+            ".jsonl": "ndjson"}
+FORMATS = ("parquet", "ipc", "csv", "tsv", "ndjson")
+_ROWS = 8192
+
+
+def write(frame: pl.LazyFrame, path: str, format: str | None) -> None:
+    """Run the lazy frame into a file, or to standard output for ``-``, in order.
+
+    Raises
+    ------
+    ParameterError
+        If the format can't be told or is not known.
+    SchemaError
+        If the format can't hold a column of the frame.
+    """
+    chosen = output_format(path, format)
+    if chosen in ("csv", "tsv"):
+        for name, dtype in frame.collect_schema().items():
+            if dtype.is_nested():
+                raise SchemaError(f"column {name!r} is {dtype}, which CSV can't hold: write "
+                                  "Parquet or NDJSON, or drop it")
+    if path == "-":
+        with _writing("standard output"):
+            _to_stdout(frame, chosen)
+        return
+    with replacing(path) as file, _writing(path):
+        if chosen == "parquet":
+            frame.sink_parquet(file)
+        elif chosen == "ipc":
+            frame.sink_ipc(file)
+        elif chosen == "ndjson":
+            frame.sink_ndjson(file)
+        else:
+            frame.sink_csv(file, separator="\t" if chosen == "tsv" else ",")
+
+
+@contextmanager
+def _writing(path: str) -> Iterator[None]:
+    """A full disk is the output's fault, not the input's: the engine reports both alike."""
+    try:
+        yield
+    except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        full = next((code for code in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+                     if getattr(error, "errno", None) == code or f"os error {code})" in str(error)),
+                    None)
+        if full is None:
+            raise
+        raise SourceError(f"can't write {path}: {os.strerror(full)}") from error
+
+
+def output_format(path: str, format: str | None) -> str:
+    """The format asked for, or that of the path's ending; NDJSON for standard output."""
+    if format is not None:
+        if format not in FORMATS:
+            raise ParameterError.unknown_choice("--output-format", format, FORMATS)
+        if path != "-":
+            check_target(path)
+        if path == "-" and format in ("parquet", "ipc"):
+            raise ParameterError(f"{format} can't be streamed to standard output; "
+                                 "choose ndjson, csv or tsv")
+        return format
+    if path == "-":
+        return "ndjson"
+    check_target(path)
+    ending = os.path.splitext(path)[1].lower()
+    if ending not in _ENDINGS:
+        raise ParameterError(f"can't tell the output format from {path!r}; known endings: "
+                             f"{', '.join(_ENDINGS)}; or say --output-format")
+    return _ENDINGS[ending]
+
+
+def _to_stdout(frame: pl.LazyFrame, format: str) -> None:
+    header = True
+    for batch in frame.collect_batches(chunk_size=_ROWS, maintain_order=True, lazy=True):
+        if format == "ndjson":
+            text = batch.write_ndjson()
+        else:
+            text = batch.write_csv(separator="\t" if format == "tsv" else ",",
+                                   include_header=header)
+        header = False
+        sys.stdout.buffer.write(text.encode("utf-8"))
+    if header and format != "ndjson":
+        # No row at all: the columns are told all the same.
+        empty = pl.DataFrame(schema=frame.collect_schema())
+        sys.stdout.buffer.write(
+            empty.write_csv(separator="\t" if format == "tsv" else ",").encode("utf-8"))
+    sys.stdout.buffer.flush()

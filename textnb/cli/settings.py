@@ -1,0 +1,144 @@
+"""Words of the command line as values of the library."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+from numpy.typing import NDArray
+
+from textnb.bayes.discrete import BernoulliNB, ComplementNB, MultinomialNB
+from textnb.bayes.discriminants import LinearDiscriminantAnalysis, NearestCentroid
+from textnb.bayes.gaussian import GaussianNB
+from textnb.bayes.quadratic import QuadraticDiscriminantAnalysis, RegularizedDiscriminantAnalysis
+from textnb.bayes.ratio import NBLogisticRegression
+from textnb.errors import ParameterError, SourceError
+from textnb.text.tokens import Tokenizer
+
+TEXT_MODELS: dict[str, type[Any]] = {
+    "multinomial": MultinomialNB, "bernoulli": BernoulliNB, "complement": ComplementNB,
+    "nblr": NBLogisticRegression}
+TABLE_MODELS: dict[str, type[Any]] = {
+    "gaussian": GaussianNB, "lda": LinearDiscriminantAnalysis,
+    "qda": QuadraticDiscriminantAnalysis, "rda": RegularizedDiscriminantAnalysis,
+    "centroid": NearestCentroid}
+# Options that some models have and others do not: to accept one and ignore it would mislead.
+_OF_MODEL = {
+    "l": ("multinomial", "bernoulli", "complement", "nblr"),
+    "fit_prior": ("multinomial", "bernoulli", "complement"),
+    "norm": ("complement",),
+    "C": ("nblr",), "beta": ("nblr",),
+    "shrinkage": ("lda", "qda"),
+    "alpha": ("rda",), "gamma": ("rda",),
+    "var_smoothing": ("gaussian",), "shared_variance": ("gaussian",),
+    "allow_singular": ("lda", "qda", "rda"),
+}
+_OF_TEXT = ("text", "ngrams", "analyzer", "pattern", "sklearn_tokens", "lowercase", "normalize",
+            "strip_accents", "stop_words", "field_prefix", "min_df", "max_df", "max_features",
+            "binary")
+_OF_TABLE = ("features",)
+
+
+def given(context: typer.Context) -> dict[str, Any]:
+    """The options that were typed."""
+    return {name: value for name, value in context.params.items()
+            if getattr(context.get_parameter_source(name), "name", "") == "COMMANDLINE"}
+
+
+def check_options(model: str, given: dict[str, Any]) -> None:
+    """Refuse a model that is not known, and an option that it does not have."""
+    if model not in TEXT_MODELS and model not in TABLE_MODELS:
+        raise ParameterError.unknown_choice("--model", model, [*TEXT_MODELS, *TABLE_MODELS])
+    of_tables = model in TABLE_MODELS
+    for name in given:
+        models = _OF_MODEL.get(name, (*TEXT_MODELS, *TABLE_MODELS))
+        if name in (_OF_TEXT if of_tables else _OF_TABLE):
+            models = tuple(TEXT_MODELS) if of_tables else tuple(TABLE_MODELS)
+        if model not in models:
+            option = "--uniform-prior" if name == "fit_prior" else f"--{name.replace('_', '-')}"
+            raise ParameterError(f"{option} belongs to --model {', '.join(models)}; "
+                                 f"got --model {model}")
+
+
+def text_estimator(model: str, given: dict[str, Any]) -> Any:
+    """The estimator of a text model, its parameters checked before documents are read."""
+    chosen = TEXT_MODELS[model](**_parameters(model, given))
+    chosen.check_settings(1, 1)
+    return chosen
+
+
+def table_estimator(model: str, given: dict[str, Any]) -> Any:
+    """The estimator of a model of feature tables, its parameters checked."""
+    parameters = _parameters(model, given)
+    if "shrinkage" in parameters and parameters["shrinkage"] != "auto":
+        parameters["shrinkage"] = _numbers("--shrinkage", parameters["shrinkage"])
+    for name in ("alpha", "gamma"):
+        if name in parameters:
+            parameters[name] = _numbers(f"--{name}", parameters[name])
+    chosen = TABLE_MODELS[model](**parameters)
+    chosen.check_settings(1, 2)
+    return chosen
+
+
+def _parameters(model: str, given: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in given.items() if model in _OF_MODEL.get(name, ())}
+
+
+def _numbers(option: str, value: str) -> float | list[float]:
+    try:
+        numbers = [float(part) for part in value.split(",")]
+    except ValueError:
+        raise ParameterError.out_of_range(option, "a number, or several such as 0.1,0.5",
+                                          value) from None
+    return numbers[0] if len(numbers) == 1 else numbers
+
+
+def tokenizer(sklearn: bool, *, pattern: str | None, **others: Any) -> Tokenizer:
+    if sklearn and pattern is not None:
+        raise ParameterError("--sklearn-tokens and --pattern exclude each other")
+    if sklearn:
+        return Tokenizer.sklearn(**others)
+    return Tokenizer(**others) if pattern is None else Tokenizer(pattern=pattern, **others)
+
+
+def ngram_range(value: str) -> tuple[int, int]:
+    try:
+        numbers = [int(part) for part in value.split(",")]
+    except ValueError:
+        numbers = []
+    if len(numbers) != 2:
+        raise ParameterError.out_of_range("--ngrams", "two numbers, such as 1,2", value)
+    return numbers[0], numbers[1]
+
+
+def limit(option: str, value: str) -> int | float:
+    """A count (2) or a share (0.01)."""
+    try:
+        return int(value)
+    except ValueError:
+        pass
+    try:
+        return float(value)
+    except ValueError:
+        raise ParameterError.out_of_range(
+            option, "a count (2) or a share of documents (0.01)", value) from None
+
+
+def stop_words(path: str | None) -> tuple[str, ...]:
+    if path is None:
+        return ()
+    try:
+        with open(path, encoding="utf-8") as file:
+            return tuple(line.strip() for line in file if line.strip())
+    except (OSError, UnicodeDecodeError) as error:
+        raise SourceError.unreadable(path, error) from None
+
+
+def as_label(value: str, classes: NDArray[Any]) -> Any:
+    """The class whose name was typed."""
+    return {str(name): name for name in classes.tolist()}.get(value, value)
+
+
+def check_format(value: str) -> None:
+    if value not in ("text", "json"):
+        raise ParameterError.unknown_choice("--format", value, ("text", "json"))

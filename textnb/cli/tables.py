@@ -1,0 +1,83 @@
+"""Tables for people, as Rich draws them; plain text where output is not a terminal."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.table import Table
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from textnb.evaluation.metrics import Evaluation
+
+# A confusion matrix of more classes is wider than a screen: --format json has it.
+_WIDEST = 12
+
+
+def show(table: Table) -> None:
+    console = Console(file=sys.stdout, highlight=False)
+    if not console.is_terminal:
+        console = Console(file=sys.stdout, highlight=False, width=200)
+    try:
+        console.print(table)
+    except SystemExit:
+        # Rich's answer to a closed pipe is to exit with a failure.
+        raise BrokenPipeError from None
+
+
+def frame_table(frame: pl.DataFrame, title: str = "") -> Table:
+    """A frame as a table: numbers to the right, three decimals."""
+    table = Table(title=_text(title) if title else None, title_justify="left")
+    for name, dtype in frame.schema.items():
+        table.add_column(name, justify="right" if dtype.is_numeric() else "left")
+    for row in frame.iter_rows():
+        table.add_row(*(_cell(value) for value in row))
+    return table
+
+
+def show_evaluation(result: Evaluation) -> None:
+    show(frame_table(result.per_class))
+    names = [str(name) for name in result.per_class["class"]]
+    if len(names) <= _WIDEST:
+        table = Table(title="documents by label (rows) and prediction (columns)",
+                      title_justify="left")
+        table.add_column("")
+        impossible = ["(impossible)"] if result.impossible else []
+        for name in [*names, *impossible]:
+            table.add_column(_text(name), justify="right")
+        for name, row in zip(names, result.confusion.tolist(), strict=True):
+            table.add_row(_text(name), *map(str, row if impossible else row[:-1]))
+        show(table)
+    correct = round(result.accuracy * result.documents)
+    sys.stdout.write(f"accuracy {result.accuracy:.4f} ({correct:,} of {result.documents:,}), "
+                     f"macro F1 {result.macro_f1:.4f}\n")
+
+
+def show_rates(positive: str, rates: dict[str, Any], area: float) -> None:
+    table = Table(title=_text(f"{positive} against the rest"), title_justify="left")
+    table.add_column("")
+    table.add_column("", justify="right")
+    for name, value in {**rates, "area under the ROC": area}.items():
+        table.add_row(name.replace("_", " "), _cell(value))
+    show(table)
+
+
+def _cell(value: Any) -> Any:
+    if value is None:
+        return "-"
+    return f"{value:.3f}" if isinstance(value, float) else _text(str(value))
+
+
+def _text(value: str) -> Any:
+    from rich.text import Text
+
+    # Not markup: a label may hold brackets.
+    return Text(plain(value))
+
+
+def plain(value: str) -> str:
+    """The text without control characters, which must not reach a terminal."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in value)
