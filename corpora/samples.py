@@ -1,0 +1,206 @@
+"""Small generated samples, so that everything runs without a download.
+
+The same arguments give the same rows, and a longer sample begins with the shorter one. Every class
+occurs in each run of as many rows as there are classes (ham counts thrice), so small samples do
+for training too. Words are shared between classes: no model is perfect.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+
+import polars as pl
+
+from textnb.errors import ParameterError
+
+_HAM = (
+    "{greeting} {name}, are we still on for {meal} {day}?",
+    "Running late, the {vehicle} is stuck. See you at {hour}",
+    "{name} said \"{remark}\" and I couldn't stop laughing",
+    "Can you pick up {item} and {item} on the way home?",
+    "Sorry, can't talk now, I'm in a {event}. Call you {day}",
+    "Thanks for the {item}, the kids loved it! {greeting} to {name}",
+    "Did you win the {game}? Text me when the {event} is over",
+    "Your {item} is still on my desk, {name}. Free {day}?",
+)
+_SPAM = (
+    "CONGRATULATIONS {name}! You have WON a {prize}. Call {phone} to claim NOW",
+    "Free {prize} this {day}! Txt {keyword} to {code}. T&Cs apply, 18+ only",
+    "URGENT: your {account} is suspended, verify at {link} before {hour}",
+    "{greeting}, last chance: £{amount} cash, \"guaranteed\". Reply {keyword}, stop? Txt STOP",
+    "Hot offer; cheap {item}, 50% off, order today at {link}",
+    "You are selected for a {prize} worth £{amount}! Claim code {code}",
+)
+_FILLERS: Mapping[str, Sequence[str]] = {
+    "greeting": ("Hi", "Hey", "Hello", "Good morning", "Namaste", "Hej"),
+    "name": ("Asha", "Ben", "Carla", "Dmitri", "Elif", "Femi", "Zoë"),
+    "meal": ("lunch", "dinner", "a coffee", "breakfast"),
+    "day": ("today", "tomorrow", "Monday", "Friday", "weekend"),
+    "vehicle": ("bus", "tram", "train", "car"),
+    "hour": ("noon", "6 pm", "half past eight", "midnight"),
+    "remark": ("no way, José", "it's only Tuesday", "who ordered the soup?"),
+    "item": ("milk", "phone charger", "book", "cheese", "printer paper", "blue scarf"),
+    "event": ("meeting", "lecture", "concert", "match"),
+    "game": ("match", "quiz", "raffle", "chess game"),
+    "prize": ("holiday", "new phone", "cash prize", "shopping voucher"),
+    "phone": ("0900 555 0101", "0900 555 0147", "0900 555 0199"),
+    "keyword": ("WIN", "YES", "PRIZE", "CLAIM"),
+    "code": ("55501", "55502", "55503"),
+    "account": ("bank account", "mailbox", "parcel delivery"),
+    "link": ("http://prize.example", "http://verify.example/login", "www.offers.example"),
+    "amount": ("100", "500", "2000"),
+}
+
+_TOPIC_WORDS: Mapping[str, Sequence[str]] = {
+    "Business": (
+        "profit", "shares", "market", "merger", "oil", "bank", "quarter", "investors", "sales",
+        "earnings", "prices", "economy", "deal", "revenue", "exporters",
+    ),
+    "Sci/Tech": (
+        "software", "researchers", "satellite", "browser", "chip", "virus", "gene", "telescope",
+        "network", "robot", "orbit", "laptop", "algorithm", "fossil", "battery",
+    ),
+    "Sports": (
+        "season", "coach", "goal", "tournament", "striker", "medal", "innings", "championship",
+        "penalty", "league", "quarterback", "sprint", "stadium", "referee", "transfer",
+    ),
+    "World": (
+        "minister", "election", "troops", "treaty", "parliament", "refugees", "ceasefire",
+        "embassy", "president", "border", "protest", "talks", "sanctions", "rebels", "summit",
+    ),
+}
+_SHARED_WORDS = (
+    "new", "after", "report", "first", "over", "team", "record", "win", "loss", "leader", "city",
+    "week", "plan", "country", "group", "world", "company", "attack", "test", "power",
+)
+
+
+def spam_messages(n: int, seed: int = 0) -> pl.DataFrame:
+    """Generate short messages, one spam in four.
+
+    Parameters
+    ----------
+    n
+        Number of rows.
+    seed
+        Another seed gives other messages.
+
+    Returns
+    -------
+    DataFrame
+        Columns `label` (ham, spam) and `text`, with quotes, commas and other characters that a
+        careless CSV writer or tokenizer trips over.
+
+    Examples
+    --------
+    >>> spam_messages(4)["label"].sort().to_list()
+    ['ham', 'ham', 'ham', 'spam']
+    """
+    source = random.Random(f"spam_messages {seed}")
+    rows = []
+    for label in _labels(source, ("ham", "ham", "ham", "spam"), n):
+        templates = (_SPAM, _HAM) if label == "spam" else (_HAM, _SPAM)
+        # One in twenty-five reads like the other class.
+        chosen = source.choices(templates, (24, 1))[0]
+        rows.append((label, _filled(source, source.choice(chosen))))
+    return pl.DataFrame(rows, schema={"label": pl.String, "text": pl.String}, orient="row")
+
+
+def news(n: int, seed: int = 0) -> pl.DataFrame:
+    """Generate titles and descriptions of news in four topics, as in AG News.
+
+    Parameters
+    ----------
+    n
+        Number of rows.
+    seed
+        Another seed gives other news.
+
+    Returns
+    -------
+    DataFrame
+        Columns `label` (Business, Sci/Tech, Sports, World), `text` (title and description),
+        `title` and `description`.
+
+    Examples
+    --------
+    >>> news(4).columns, sorted(news(4)["label"])
+    (['label', 'text', 'title', 'description'], ['Business', 'Sci/Tech', 'Sports', 'World'])
+    """
+    source = random.Random(f"news {seed}")
+    rows = []
+    for label in _labels(source, tuple(_TOPIC_WORDS), n):
+        title = " ".join(_words(source, label, 5)).capitalize()
+        description = " ".join(_words(source, label, source.randrange(8, 20))).capitalize() + "."
+        rows.append((label, f"{title} {description}", title, description))
+    schema = dict.fromkeys(("label", "text", "title", "description"), pl.String)
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def feature_table(n: int, seed: int = 0) -> pl.DataFrame:
+    """Generate a table of numbers: three overlapping Gaussian classes in four dimensions.
+
+    The classes differ in their means and in their spread, and x1 and x2 are correlated, so
+    shared-covariance and per-class models come to different answers.
+
+    Parameters
+    ----------
+    n
+        Number of rows.
+    seed
+        Another seed gives other numbers.
+
+    Returns
+    -------
+    DataFrame
+        Columns `x1` to `x4` (Float64) and `label` (a, b, c).
+
+    Examples
+    --------
+    >>> feature_table(3).schema.names()
+    ['x1', 'x2', 'x3', 'x4', 'label']
+    """
+    source = random.Random(f"feature_table {seed}")
+    means = {"a": (0.0, 0.0, 0.0, 1.0), "b": (2.0, 1.0, 0.0, -1.0), "c": (0.0, 2.0, 3.0, 0.0)}
+    spread = {"a": 1.0, "b": 0.6, "c": 1.5}
+    rows = []
+    for label in _labels(source, tuple(means), n):
+        noise = [source.gauss(0.0, spread[label]) for _ in range(4)]
+        noise[1] += 0.5 * noise[0]
+        rows.append((*(mean + e for mean, e in zip(means[label], noise, strict=True)), label))
+    schema = {**dict.fromkeys(("x1", "x2", "x3", "x4"), pl.Float64), "label": pl.String}
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def _labels(source: random.Random, cycle: Sequence[str], n: int) -> Iterator[str]:
+    """Yield n labels: the cycle, shuffled anew each time round."""
+    if n < 0:
+        raise ParameterError.out_of_range("n", "at least 0", n)
+    pending: list[str] = []
+    for _ in range(n):
+        if not pending:
+            pending = source.sample(cycle, len(cycle))
+        yield pending.pop()
+
+
+def _filled(source: random.Random, template: str) -> str:
+    return template.format_map(_Choices(source))
+
+
+class _Choices(dict[str, str]):
+    """A mapping that chooses a filler anew at each look-up."""
+
+    def __init__(self, source: random.Random) -> None:
+        super().__init__()
+        self._source = source
+
+    def __missing__(self, key: str) -> str:
+        return self._source.choice(_FILLERS[key])
+
+
+def _words(source: random.Random, label: str, count: int) -> list[str]:
+    """Draw words: three in ten of the topic, five shared, two of any topic."""
+    every = [word for words in _TOPIC_WORDS.values() for word in words]
+    urns = source.choices((_TOPIC_WORDS[label], _SHARED_WORDS, every), (3, 5, 2), k=count)
+    return [source.choice(urn) for urn in urns]

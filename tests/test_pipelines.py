@@ -1,0 +1,40 @@
+"""The jobs in pipelines/ run from end to end on generated samples."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+
+import textnb
+from pipelines import export_weights, news_topics, spam_filter
+
+
+def test_spam_filter(tmp_path: object, capsys: pytest.CaptureFixture[str]) -> None:
+    out = f"{tmp_path}/spam"
+    spam_filter.main(["-o", out])
+    assert "accuracy 0.9" in capsys.readouterr().out
+    answered = pl.read_parquet(f"{out}/held_out.parquet")
+    assert {"predicted", "probability", "explanation"} <= set(answered.columns)
+    assert answered.height > 200
+
+    export_weights.main(
+        [f"{out}/spam.textnb", "--classes", "spam", "ham", "-o", f"{out}/w.parquet"])
+    assert "x holds counts" in capsys.readouterr().out
+    table = pl.read_parquet(f"{out}/w.parquet")
+    model = textnb.load(f"{out}/spam.textnb")
+    assert isinstance(model, textnb.TextClassifier)
+    counts = model.transform(answered)
+    margin = counts @ table["w"].slice(1).to_numpy() + table["w"][0]
+    assert np.array_equal(margin > 0, (answered["predicted"] == "spam").to_numpy())
+
+
+def test_news_topics(tmp_path: object, capsys: pytest.CaptureFixture[str]) -> None:
+    out = f"{tmp_path}/news"
+    news_topics.main(["-o", out])
+    assert "accuracy 0.9" in capsys.readouterr().out
+    assert "probability" in pl.read_parquet(f"{out}/topics.parquet").columns
+    export_weights.main([f"{out}/news.textnb", "-o", f"{out}/weights.csv"])
+    table = pl.read_csv(f"{out}/weights.csv")
+    assert table.columns == ["term", "Business", "Sci/Tech", "Sports", "World"]
+    assert any(term.startswith("title:") for term in table["term"].drop_nulls())
