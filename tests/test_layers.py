@@ -1,0 +1,252 @@
+"""Imports flow one way. The order is read here, and every import in the package is held to it."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+PACKAGE = "textnb"
+ROOT = Path(__file__).parents[1] / PACKAGE
+
+# A place imports only places of an earlier line: not of its own line, not of a later one.
+ORDER = (
+    ("errors", "threads", "parquet"),
+    ("frames", "text", "bayes", "store"),
+    ("terms", "answers", "insight"),
+    ("modelfile", "scorer"),
+    ("tablefile",),
+    ("classifier",),
+    ("evaluation",),
+    ("export",),
+    ("engines",),
+    ("cli",),
+)
+RANK = {place: rank for rank, places in enumerate(ORDER) for place in places}
+
+# Polars and scipy.sparse meet in the first; the others, modules or packages, pass its matrices on.
+MATRICES = ("text.matrix", "scorer", "classifier")
+LONGEST_MODULE = 500
+
+
+def sources() -> dict[str, str]:
+    """Module name (``text.tokens``; ``text.__init__`` for a package) to source."""
+    return {".".join(path.relative_to(ROOT).with_suffix("").parts): path.read_text("utf-8")
+            for path in sorted(ROOT.rglob("*.py"))}
+
+
+def place(module: str) -> str:
+    return module.split(".")[0]
+
+
+def imports(module: str, source: str, modules: Mapping[str, str]) -> Iterator[str]:
+    """Absolute names of what a module imports anywhere in it: functions and type checks too.
+
+    ``from textnb.text import tokens`` is ``textnb.text.tokens`` if that is a module.
+    """
+    package = [PACKAGE, *module.split(".")[:-1]]
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[:len(package) - node.level + 1] if node.level else []
+            home = ".".join([*base, *filter(None, [node.module])])
+            for alias in node.names:
+                whole = f"{home}.{alias.name}"
+                inside = whole.removeprefix(f"{PACKAGE}.")
+                yield whole if {inside, f"{inside}.__init__"} & set(modules) else home
+        elif isinstance(node, ast.Call):
+            called = node.func
+            name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
+            if name in ("import_module", "__import__"):
+                yield f"{name}()"
+
+
+def violations(modules: Mapping[str, str]) -> list[str]:
+    """Every way in which the modules break the order."""
+    found = []
+    inside: dict[str, dict[str, set[str]]] = {}
+    for module, source in modules.items():
+        if module == "__init__":
+            continue
+        if place(module) not in RANK:
+            found.append(f"{module}: the place {place(module)!r} is not in the order")
+            continue
+        targets = set(imports(module, source, modules))
+        found += _foreign(module, targets)
+        for target in sorted(targets):
+            if target == PACKAGE:
+                found.append(f"{module}: imports the public names instead of their home")
+            elif target.endswith("()"):
+                found.append(f"{module}: imports by {target}, which no check can follow")
+            elif target.startswith(f"{PACKAGE}."):
+                target = target.removeprefix(f"{PACKAGE}.")
+                if place(target) == place(module):
+                    # A package's name is its __init__, which may import what is in it.
+                    target += ".__init__" if f"{target}.__init__" in modules else ""
+                    inside.setdefault(place(module), {}).setdefault(module, set()).add(target)
+                elif RANK.get(place(target), len(ORDER)) >= RANK[place(module)]:
+                    found.append(f"{module}: imports {target}, which is not before it")
+    for name, graph in inside.items():
+        try:
+            TopologicalSorter(graph).prepare()
+        except CycleError as cycle:
+            found.append(f"{name}: its modules import each other: {' -> '.join(cycle.args[1])}")
+    return found
+
+
+def _foreign(module: str, targets: set[str]) -> list[str]:
+    found = []
+    roots = {target.split(".")[0] for target in targets}
+    sparse = any(target.startswith("scipy.sparse") for target in targets)
+    if place(module) == "bayes" and "polars" in roots:
+        found.append(f"{module}: imports polars, and bayes holds the mathematics alone")
+    if place(module) in ("frames", "text") and "scipy" in roots and module != "text.matrix":
+        found.append(f"{module}: imports scipy, which is text.matrix's alone here")
+    if "polars" in roots and sparse and not f"{module}.".startswith(tuple(
+            f"{name}." for name in MATRICES)):
+        found.append(f"{module}: polars and scipy.sparse meet outside {', '.join(MATRICES)}")
+    if place(module) != "cli" and roots & {"typer", "rich", "click"}:
+        found.append(f"{module}: imports the command line's libraries")
+    return found
+
+
+def beyond_reexports(source: str) -> list[str]:
+    """Statements of an ``__init__`` that do more than name what is elsewhere."""
+    allowed_functions = {"__getattr__", "__dir__"}
+
+    def fine(node: ast.stmt) -> bool:
+        match node:
+            case ast.Import() | ast.ImportFrom():
+                return True
+            case ast.Expr(value=ast.Constant(value=str())):
+                return True
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                return name in ("__all__", "_HOME") and _literal(value)
+            case ast.If(test=ast.Name(id="TYPE_CHECKING"), body=body, orelse=[]):
+                return all(isinstance(inner, ast.ImportFrom) for inner in body)
+            case ast.FunctionDef(name=name):
+                return name in allowed_functions
+        return False
+
+    return [ast.unparse(node) for node in ast.parse(source).body if not fine(node)]
+
+
+def _literal(node: ast.expr) -> bool:
+    try:
+        ast.literal_eval(node)
+    except ValueError:
+        return False
+    return True
+
+
+def test_imports_flow_one_way() -> None:
+    assert violations(sources()) == []
+
+
+@pytest.mark.parametrize(("module", "source", "expected"), [
+    ("bayes.bad", "from textnb.text.tokens import Tokenizer", "text.tokens, which is not before"),
+    ("frames.bad", "import textnb.bayes.forms", "bayes.forms, which is not before"),
+    ("text.bad", "from ..frames import scan", "frames.scan, which is not before"),
+    ("errors", "from .classifier import load", "classifier.load, which is not before"),
+    ("store", "from textnb import classifier", "classifier, which is not before"),
+    ("terms", "def f():\n    from textnb.scorer import Scorer", "scorer, which is not before"),
+    ("scorer", "if TYPE_CHECKING:\n    import textnb.modelfile", "modelfile, which is not before"),
+    ("modelfile", "from textnb.tablefile import pack", "tablefile, which is not before"),
+    ("threads", "import textnb.errors", "errors, which is not before"),
+    ("insight", "from textnb.cli.tables import show", "cli.tables, which is not before"),
+    ("text.bad", "from textnb.export.x import y", "export.x, which is not before"),
+    ("cli.bad", "from textnb import load", "imports the public names"),
+    ("cli.bad", "from importlib import import_module\nimport_module('x')", "no check can follow"),
+    ("cli.bad", "__import__('textnb.classifier')", "no check can follow"),
+    ("helpers", "import json", "'helpers' is not in the order"),
+    ("bayes.bad", "import polars.selectors as cs", "imports polars"),
+    ("text.bad", "from scipy import sparse", "imports scipy"),
+    ("frames.bad", "import scipy.sparse as sp", "imports scipy"),
+    ("terms", "import polars as pl\nimport scipy.sparse as sp", "meet outside"),
+    ("terms", "import polars as pl\nfrom scipy.sparse import csr_array", "meet outside"),
+    ("evaluation.bad", "from rich.table import Table", "command line's libraries"),
+])
+def test_the_check_sees_a_bad_import(module: str, source: str, expected: str) -> None:
+    found = violations({**sources(), module: source, "export.x": ""})
+    assert [line for line in found if line.startswith(f"{module}: ") and expected in line] != []
+
+
+@pytest.mark.parametrize(("cycle", "told"), [
+    ({"text.one": "from textnb.text.two import x", "text.two": "from . import one"},
+     "text.one -> text.two -> text.one"),
+    ({"text.__init__": "from textnb.text.one import x", "text.one": "from textnb.text import y"},
+     "text.__init__ -> text.one -> text.__init__"),
+    ({"text.one": "def f():\n    import textnb.text.one"}, "text.one -> text.one")])
+def test_the_check_sees_a_cycle_inside_a_package(cycle: dict[str, str], told: str) -> None:
+    assert violations(cycle) == [f"text: its modules import each other: {told}"]
+
+
+def test_the_check_allows_what_flows_down() -> None:
+    good = {"cli.good": "import textnb.classifier\nfrom textnb.text import tokens\nimport rich",
+            "bayes.forms": "", "text.tokens": "", "classifier.__init__": "",
+            "bayes.good": "from .forms import LinearForm\nimport scipy.sparse as sp"}
+    assert violations(good) == []
+
+
+def test_no_module_is_named_utils() -> None:
+    names = {part for module in sources() for part in module.split(".")}
+    assert names & {"util", "utils", "helpers", "common", "misc"} == set()
+
+
+def test_init_files_only_reexport() -> None:
+    inits = {module: source for module, source in sources().items()
+             if module.split(".")[-1] == "__init__"}
+    assert len(inits) > 5
+    assert [f"{module}: {statement}" for module, source in inits.items()
+            for statement in beyond_reexports(source)] == []
+
+
+@pytest.mark.parametrize("statement", [
+    "def load(path):\n    return path", "x = 1", "_HOME = dict(a=1)", "class A:\n    pass",
+    "print('hello')", "for x in ():\n    pass", "if TYPE_CHECKING:\n    x = 1",
+    "if x:\n    from a import b",
+])
+def test_the_check_sees_work_in_an_init_file(statement: str) -> None:
+    assert len(beyond_reexports(f'"""Names."""\nfrom a import b\n{statement}\n')) == 1
+
+
+def test_modules_are_short() -> None:
+    lengths = {module: source.count("\n") for module, source in sources().items()}
+    assert {module: n for module, n in lengths.items() if n > LONGEST_MODULE} == {}
+
+
+def loaded(code: str) -> set[str]:
+    """Top-level modules that are in memory after some code ran in a fresh interpreter."""
+    ending = "\nimport sys, json; print('\\n' + json.dumps(sorted(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code + ending], capture_output=True, text=True,
+                          check=True, timeout=60)
+    return {name.split(".")[0] for name in json.loads(done.stdout.splitlines()[-1])}
+
+
+HELP = "import sys\nfrom textnb.cli.main import app\nsys.argv = {argv}\ntry:\n    app()\n" \
+       "except SystemExit as done:\n    assert not done.code, done.code"
+
+
+def test_importing_the_package_is_light() -> None:
+    heavy = {"sklearn", "polars", "scipy", "numpy", "rich", "typer", "click"}
+    assert loaded("import textnb; dir(textnb)") & heavy == set()
+
+
+@pytest.mark.parametrize("argv", [["textnb", "--help"], ["textnb", "predict", "--help"]])
+def test_help_is_light(argv: list[str]) -> None:
+    modules = loaded(HELP.format(argv=argv))
+    assert modules & {"sklearn", "polars", "scipy", "numpy"} == set()
+    assert "typer" in modules
+
+
+def test_a_name_loads_what_it_needs() -> None:
+    # What the checks of lightness would see if they failed.
+    assert loaded("import textnb; textnb.TextClassifier") >= {"sklearn", "polars", "scipy"}
+    assert loaded("import textnb; textnb.Tokenizer") & {"sklearn", "scipy"} == set()

@@ -1,0 +1,270 @@
+"""The public names, their documentation, and every example in it."""
+
+from __future__ import annotations
+
+import ast
+import doctest
+import importlib
+import inspect
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import textnb
+from textnb import errors
+
+ROOT = Path(__file__).parents[1]
+README, CHANGELOG = ROOT / "README.md", ROOT / "CHANGELOG.md"
+
+SURFACE = [
+    "BernoulliNB",
+    "CategoricalNB",
+    "ComplementNB",
+    "CountStatistics",
+    "DataError",
+    "GaussianNB",
+    "HistogramDensity",
+    "ImpossibleRowError",
+    "LinearDiscriminantAnalysis",
+    "LinearForm",
+    "LogCountRatio",
+    "ModelFileError",
+    "MomentStatistics",
+    "MultinomialNB",
+    "NBLogisticRegression",
+    "NearestCentroid",
+    "ParameterError",
+    "PlugInBayes",
+    "QuadraticDiscriminantAnalysis",
+    "QuadraticForm",
+    "RegularizedDiscriminantAnalysis",
+    "SchemaError",
+    "SourceError",
+    "TableClassifier",
+    "TextClassifier",
+    "TextnbError",
+    "Tokenizer",
+    "VocabularyError",
+    "evaluate",
+    "evaluate_roc",
+    "load",
+    "roc",
+    "scan",
+]
+ERRORS = [name for name in SURFACE if name.endswith("Error")]
+DOCUMENTED = [name for name in SURFACE if name not in ERRORS]
+
+
+def module_names() -> list[str]:
+    package = ROOT / "textnb"
+    paths = (path.relative_to(ROOT).with_suffix("") for path in sorted(package.rglob("*.py")))
+    return [".".join(path.parts).removesuffix(".__init__") for path in paths]
+
+
+def examples() -> list[doctest.DocTest]:
+    finder = doctest.DocTestFinder(exclude_empty=True)
+    tests = [test for name in module_names() for test in finder.find(importlib.import_module(name))]
+    return [test for test in tests if test.examples]
+
+
+# The surface
+
+
+def test_the_public_names_are_pinned() -> None:
+    assert textnb.__all__ == SURFACE
+    assert dir(textnb) == SURFACE
+
+
+@pytest.mark.parametrize("name", SURFACE)
+def test_a_public_name_resolves_to_its_home(name: str) -> None:
+    value = getattr(textnb, name)
+    assert value.__name__ == name
+    home = f"textnb.{textnb._HOME[name]}"
+    # A package gives what its modules hold.
+    assert value.__module__ == home or value.__module__.startswith(f"{home}.")
+    assert value is getattr(importlib.import_module(home), name)
+    assert value is getattr(textnb, name)
+
+
+def test_the_lazy_table_and_the_type_checker_agree() -> None:
+    tree = ast.parse(inspect.getsource(textnb))
+    typed = {alias.name: node.module
+             for block in tree.body if isinstance(block, ast.If)
+             for node in block.body if isinstance(node, ast.ImportFrom)
+             for alias in node.names}
+    assert typed == {name: f"textnb.{home}" for name, home in textnb._HOME.items()}
+    assert sorted(typed) == SURFACE
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="module 'textnb' has no attribute 'Classifier'"):
+        textnb.Classifier  # noqa: B018
+    with pytest.raises(ImportError, match="cannot import name 'Classifier'"):
+        exec("from textnb import Classifier")
+
+
+# Documentation
+
+
+def sections(doc: str) -> dict[str, str]:
+    """A numpydoc docstring's sections; what comes first is under the empty name."""
+    parts = re.split(r"^(\w[\w ]*)\n(-+)\n", inspect.cleandoc(doc), flags=re.M)
+    for title, line in zip(parts[1::3], parts[2::3], strict=True):
+        assert len(title) == len(line), f"{title} is underlined by {line}"
+    return {"": parts[0], **dict(zip(parts[1::3], parts[3::3], strict=True))}
+
+
+def described(section: str) -> set[str]:
+    """The names that a section defines: ``a, b : type``."""
+    heads = re.findall(r"^(\w[\w, ]*?)(?: : .*)?$", section, flags=re.M)
+    return {name for head in heads for name in head.split(", ")}
+
+
+@pytest.mark.parametrize("name", DOCUMENTED)
+def test_a_public_name_is_documented(name: str) -> None:
+    value: Any = getattr(textnb, name)
+    parts = sections(value.__doc__)
+    summary = parts[""].splitlines()[0]
+    assert summary.endswith((".", "``."))
+    told = described(parts.get("Parameters", "")) | described(parts.get("Attributes", ""))
+    assert set(inspect.signature(value).parameters) - told == set()
+    known = {"", "Parameters", "Attributes", "Returns", "Raises", "Examples", "Notes", "References",
+             "See Also"}
+    assert set(parts) <= known
+
+
+def test_the_check_sees_a_parameter_that_is_not_described() -> None:
+    text = "Do.\n\n    Parameters\n    ----------\n    a, b : int\n        About c : that.\n    d\n"
+    assert described(sections(text)["Parameters"]) == {"a", "b", "d"}
+
+
+@pytest.mark.parametrize("name", [name for name in DOCUMENTED
+                                  if inspect.isclass(getattr(textnb, name))])
+def test_a_public_method_is_documented(name: str) -> None:
+    kind = getattr(textnb, name)
+    own = {attribute: value for attribute, value in inspect.getmembers(kind, inspect.isroutine)
+           if not attribute.startswith("_") and value.__module__.startswith("textnb.")}
+    assert own
+    # An override of a documented method is documented by it.
+    silent = [attribute for attribute in own if not inspect.getdoc(getattr(kind, attribute))]
+    assert silent == []
+
+
+@pytest.mark.parametrize("name", ["TextClassifier", "MultinomialNB", "BernoulliNB", "ComplementNB",
+                                  "CategoricalNB", "Tokenizer", "scan", "evaluate"])
+def test_a_name_that_people_begin_with_has_an_example(name: str) -> None:
+    assert ">>> " in sections(getattr(textnb, name).__doc__)["Examples"]
+
+
+@pytest.mark.parametrize("test", examples(), ids=lambda test: test.name)
+def test_an_example_in_a_docstring_is_true(test: doctest.DocTest) -> None:
+    report: list[str] = []
+    runner = doctest.DocTestRunner(verbose=False)
+    done = runner.run(test, out=report.append)
+    assert done.attempted == len(test.examples)
+    assert done.failed == 0, "".join(report)
+
+
+def promised(block: str) -> list[str]:
+    """What a block says that it prints: ``print(1 + 1)  # 2``."""
+    return re.findall(r"^print\(.*\) +# ([\[({'\"\d-].*)$", block, flags=re.M)
+
+
+def keeps(printed: str, promise: str) -> bool:
+    """Whether a line holds what was promised, where ``...`` may stand for anything."""
+    pattern = ".*".join(map(re.escape, promise.split("...")))
+    return re.search(rf"^{pattern}$", printed, flags=re.M) is not None
+
+
+def test_readme_examples_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if not README.exists():
+        pytest.skip("there is no README.md yet")
+    text = README.read_text("utf-8")
+    blocks = list(re.finditer(r"^```(?:python|py|pycon)\n(.*?)^```", text, flags=re.M | re.S))
+    assert blocks, "README.md shows no Python"
+    monkeypatch.chdir(tmp_path)
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+    for block in blocks:
+        first_line = text[:block.start(1)].count("\n")
+        if ">>> " in block[1]:
+            parsed = doctest.DocTestParser().get_doctest(
+                block[1], namespace, "README.md", "README.md", first_line)
+            report: list[str] = []
+            done = doctest.DocTestRunner(verbose=False).run(parsed, out=report.append,
+                                                            clear_globs=False)
+            namespace.update(parsed.globs)
+            assert done.failed == 0, "".join(report)
+        else:
+            # Blank lines in front, so that a traceback names the line in README.md.
+            exec(compile("\n" * first_line + block[1], "README.md", "exec"), namespace)
+            printed = capsys.readouterr().out
+            broken = [promise for promise in promised(block[1]) if not keeps(printed, promise)]
+            assert broken == []
+
+
+def test_a_promise_of_the_readme_is_seen() -> None:
+    block = "x = 1  # one\nprint(x)  # 1\nprint(x, [x] * 9)  # 1 [1, 1, ...]\nprint(2)  # two\n"
+    assert promised(block) == ["1", "1 [1, 1, ...]"]
+    assert keeps("1\n1 [1, 1, 1]\n", "1 [1, 1, ...]")
+    assert not keeps("1\n1 [1, 2, 1]\n", "1 [1, 1, ...]")
+
+
+def test_a_readme_comes_with_a_changelog() -> None:
+    if not README.exists():
+        pytest.skip("there is no README.md yet")
+    assert CHANGELOG.exists()
+    version = re.search(r'^version = "(.+)"$', (ROOT / "pyproject.toml").read_text(), flags=re.M)
+    assert version is not None
+    assert version[1] in CHANGELOG.read_text("utf-8")
+
+
+# Errors
+
+
+def drawn() -> dict[str, tuple[tuple[str, ...], str]]:
+    """The tree at the top of errors.py: name -> (bases, meaning)."""
+    lines = [line[4:] for line in (errors.__doc__ or "").splitlines() if line.startswith("    ")]
+    tree: dict[str, tuple[tuple[str, ...], str]] = {}
+    path: list[str] = []
+    for line in lines:
+        match = re.fullmatch(r"(?P<branch>[│├└─ ]*)(?P<name>\w+)(?: \((?P<extra>[\w, ]+)\))?"
+                             r"(?: {2,}(?P<meaning>\S.*))?", line)
+        assert match is not None, line
+        depth = len(match["branch"]) // 4
+        path = [*path[:depth], match["name"]]
+        bases = [path[-2]] if depth else ["Exception"]
+        bases += match["extra"].split(", ") if match["extra"] else []
+        tree[match["name"]] = tuple(bases), match["meaning"] or ""
+    return tree
+
+
+def test_the_errors_are_those_of_the_drawing() -> None:
+    classes = {name: kind for name, kind in vars(errors).items()
+               if inspect.isclass(kind) and kind.__module__ == errors.__name__}
+    assert {name: tuple(base.__name__ for base in kind.__bases__)
+            for name, kind in classes.items()} == {name: bases for name, (bases, _) in
+                                                   drawn().items()}
+    assert set(drawn()) == set(ERRORS)
+
+
+@pytest.mark.parametrize("name", [name for name in ERRORS if name != "TextnbError"])
+def test_an_error_means_what_the_drawing_says(name: str) -> None:
+    doc, meaning = getattr(textnb, name).__doc__, drawn()[name][1]
+    assert doc == f"{meaning[0].upper()}{meaning[1:]}."
+
+
+def test_every_module_imports_without_a_warning() -> None:
+    code = "\n".join(f"import {name}" for name in module_names())
+    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True,
+                          text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_typing_marker_is_there() -> None:
+    assert (ROOT / "textnb" / "py.typed").is_file()
