@@ -50,7 +50,8 @@ def test_feature_table(tmp_path: object, capsys: pytest.CaptureFixture[str]) -> 
     assert "Bayes, sepals: 120 of 150 flowers right" in told
     assert "naive Bayes, components: 124 of 150 flowers right" in told
     answers = pl.read_parquet(f"{out}/answers.parquet")
-    again = textnb.load(f"{out}/components.textnb").predict(answers.drop("predicted", "probability"))
+    fresh = answers.drop("predicted", "probability")
+    again = textnb.load(f"{out}/components.textnb").predict(fresh)
     assert again["predicted"].equals(answers["predicted"])
 
 
