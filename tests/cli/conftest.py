@@ -63,7 +63,10 @@ def run() -> Iterator[Run]:
 def start(*args: object, **settings: Any) -> subprocess.Popen[bytes]:
     """Start the command as a program of its own."""
     pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-    return subprocess.Popen([*PROGRAM, *map(str, args)], **{**pipes, **settings})
+    # As in a user's shell, standard output is buffered.
+    env = settings.pop("env", os.environ)
+    env = {name: value for name, value in env.items() if name != "PYTHONUNBUFFERED"}
+    return subprocess.Popen([*PROGRAM, *map(str, args)], **{**pipes, **settings}, env=env)
 
 
 def finished(process: subprocess.Popen[bytes], input: bytes | None = None) -> Ran:

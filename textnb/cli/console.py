@@ -51,9 +51,8 @@ def verb(function: Callable[P, R]) -> Callable[P, R]:
             except TextnbError as error:
                 raise _failed(error, BAD_DATA) from None
             except BrokenPipeError:
-                # Whoever read the output has seen enough. The interpreter would fail again when it
-                # closes standard output.
-                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+                # Whoever read the output has seen enough.
+                _drop_output()
                 _leave(0)
             except KeyboardInterrupt:
                 note("interrupted; no output was written or replaced")
@@ -118,6 +117,11 @@ def progress(what: str, done: str, quiet: bool) -> Iterator[Callable[[int], None
     note(f"{done} {seen:,} documents in {seconds:.2f} s ({seen / max(seconds, 1e-9):,.0f}/s)")
 
 
+def _drop_output() -> None:
+    """Nowhere for the rest of standard output: else its closing, at exit, would fail again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def _leave(code: int) -> NoReturn:
     """End at once: the engine's threads may still run, and would abort the interpreter's end."""
     atexit._run_exitfuncs()
@@ -126,6 +130,11 @@ def _leave(code: int) -> NoReturn:
 
 
 def _failed(error: BaseException, code: int) -> typer.Exit:
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError:
+        _drop_output()
     note(f"error: {error}")
     return typer.Exit(code)
 
