@@ -138,7 +138,9 @@ def test_batches_of_a_file_are_one_fit(tmp_path: Path, model: Any) -> None:
 
 def test_a_later_batch_may_bring_a_class() -> None:
     model = TableClassifier(GaussianNB()).fit(FLOWERS.filter(pl.col("label") != "setosa"))
-    model.partial_fit(FLOWERS.filter(label="setosa"))
+    with pytest.raises(DataError, match=r"'setosa' were not announced; known classes are 'versi"):
+        model.partial_fit(FLOWERS.filter(label="setosa"))
+    model.partial_fit(FLOWERS.filter(label="setosa"), classes=["setosa"])
     whole = TableClassifier(GaussianNB()).fit(FLOWERS)
     assert model.classes_.tolist() == whole.classes_.tolist()
     np.testing.assert_allclose(model.predict_joint_log_proba(FLOWERS),
@@ -155,7 +157,7 @@ def test_a_partial_fit_that_fails_changes_nothing() -> None:
     model = TableClassifier(QDA()).fit(FLOWERS)
     before = model.predict_joint_log_proba(FLOWERS)
     with pytest.raises(DataError, match="has one row"):
-        model.partial_fit(FLOWERS[:1].with_columns(label=pl.lit("rare")))
+        model.partial_fit(FLOWERS[:1].with_columns(label=pl.lit("rare")), classes=["rare"])
     assert np.array_equal(model.predict_joint_log_proba(FLOWERS), before)
     assert model.classes_.tolist() == ["setosa", "versicolor", "virginica"]
 

@@ -473,3 +473,12 @@ except SourceError as error:
     print(error)
 """
         assert self.read(b"", tmp_path, script).strip() == "can't read standard input: it is empty"
+
+
+def test_many_columns_of_ndjson_keep_the_order_of_the_first_line(tmp_path: Path) -> None:
+    names = [f"c{number * 7 % 50}" for number in range(50)]
+    first = "{" + ", ".join(f'"{name}": 1' for name in names) + "}"
+    (tmp_path / "t.ndjson").write_text(first + "\n" + '{"late": 2, "c0": 3}' + "\n")
+    frame = scan(tmp_path / "t.ndjson")
+    assert frame.collect_schema().names() == [*names, "late"]
+    assert frame.collect()["late"].to_list() == [None, 2]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
@@ -27,6 +28,16 @@ from textnb.bayes.statistics import (
     united,
 )
 from textnb.errors import ImpossibleRowError, ParameterError
+
+
+def is_number(value: object) -> bool:
+    """Whether a setting is one real number, and no truth value."""
+    return isinstance(value, Real) and not isinstance(value, (bool, np.bool_))
+
+
+def is_whole(value: object) -> bool:
+    """Whether a setting is an integer, of NumPy or not, and no truth value."""
+    return isinstance(value, Integral) and not isinstance(value, (bool, np.bool_))
 
 
 class FormClassifier(ClassifierMixin, BaseEstimator):
@@ -73,7 +84,7 @@ class FormClassifier(ClassifierMixin, BaseEstimator):
         Raises
         ------
         ImpossibleRowError
-            If ``l`` is 0 and no class can have produced a row.
+            If no class can have produced a row: ``l`` is 0, or every density underflows.
         """
         best = self._possible(X).argmax(axis=1)
         labels: NDArray[Any] = self.classes_[best]
@@ -83,11 +94,48 @@ class FormClassifier(ClassifierMixin, BaseEstimator):
         scores = self.predict_joint_log_proba(X)
         impossible = np.flatnonzero(np.isneginf(scores).all(axis=1))
         if len(impossible):
-            raise ImpossibleRowError.rows(impossible[:5].tolist(), len(impossible))
+            raise self._impossible(impossible[:5].tolist(), len(impossible))
         return scores
+
+    def _impossible(self, rows: list[int], total: int) -> ImpossibleRowError:
+        return ImpossibleRowError.rows(rows, total)
 
     def _rows(self, X: Any) -> Any:
         return validate_data(self, X, accept_sparse=self._accept_sparse, reset=False)
+
+
+class DenseClassifier(FormClassifier):
+    """What the models of dense features share: names of columns, margins, and a message."""
+
+    def name_features(self, names: Sequence[str]) -> None:
+        """Names for messages."""
+        self._feature_names = list(names)
+
+    @property
+    def _names(self) -> list[str] | None:
+        names = getattr(self, "_feature_names", getattr(self, "feature_names_in_", None))
+        return None if names is None else [str(name) for name in names]
+
+    def decision_function(self, X: Any) -> Floats:
+        """Scores of the classes; for two, how much the second's is above the first's.
+
+        Parameters
+        ----------
+        X : array (n_rows, n_features)
+
+        Returns
+        -------
+        float64 (n_rows,) for two classes, (n_rows, n_classes) for more
+        """
+        scores = self._possible(X)
+        return scores if len(self.classes_) != 2 else scores[:, 1] - scores[:, 0]
+
+    def _impossible(self, rows: list[int], total: int) -> ImpossibleRowError:
+        more = f" and {total - len(rows)} more" if total > len(rows) else ""
+        density = "its density underflows" if total == 1 else "their densities underflow"
+        return ImpossibleRowError(
+            f"row {', '.join(map(str, rows))}{more} is impossible under every class: {density}, so "
+            "no class can be given; predict a frame, where such rows are null")
 
 
 class LinearMixin:
@@ -173,6 +221,7 @@ class StatisticsClassifier(FormClassifier):
         if not weight.any():
             raise ParameterError("sample_weight is zero for every row: nothing would be learned")
         return weight
+
 
 class WeightedMixin:
     """`fit` and `partial_fit` for the models that take sample weights."""

@@ -152,7 +152,9 @@ def ledoit_wolf_shrinkage(covariance: Floats, n: float, fourth: float) -> float:
     squares = float((covariance**2).sum())
     distance = (squares - p * mean_variance**2) / p
     error = (fourth / n - squares) / (p * n)
-    return 0.0 if error <= 0 else float(min(error, distance) / distance)
+    # Without a distance to the sphere there is nothing to shrink towards: one feature, or features
+    # that are exactly uncorrelated.
+    return 0.0 if error <= 0 or distance <= 0 else float(min(error, distance) / distance)
 
 
 def _singular(

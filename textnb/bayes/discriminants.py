@@ -15,10 +15,10 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from textnb.bayes.base import LinearMixin
+from textnb.bayes.base import LinearMixin, is_number, is_whole
 from textnb.bayes.covariance import factorised, ledoit_wolf_shrinkage, shrunk
 from textnb.bayes.forms import Floats, LinearForm
 from textnb.bayes.gaussian import MomentClassifier, linear_gaussian
@@ -39,11 +39,10 @@ class ShrunkClassifier(MomentClassifier):
         """Raises ParameterError before anything is learned."""
         super().check_settings(n_features, n_classes)
         s = self.shrinkage
-        number = isinstance(s, (int, float)) and not isinstance(s, bool) and 0.0 <= s <= 1.0
         if not isinstance(getattr(self, "allow_singular", False), bool):
             raise ParameterError.out_of_range("allow_singular", "True or False",
                                               self.allow_singular)
-        if not (s is None or s == "auto" or number):
+        if not (s is None or (isinstance(s, str) and s == "auto") or in_unit(s)):
             raise ParameterError.out_of_range("shrinkage", "None, 'auto' or in [0, 1]", s)
 
     def _learned(
@@ -98,7 +97,9 @@ class ShrunkClassifier(MomentClassifier):
         return result
 
 
-class LinearDiscriminantAnalysis(LinearMixin, TransformerMixin, ShrunkClassifier):
+class LinearDiscriminantAnalysis(
+    ClassNamePrefixFeaturesOutMixin, LinearMixin, TransformerMixin, ShrunkClassifier
+):
     """Gaussian classes that share a covariance: discriminants that are linear in x [1]_.
 
     ``delta_k(x) = a_k·x + b_k``, ``a_k = Σ⁻¹ μ_k``, ``b_k = log π_k - μ_kᵀ Σ⁻¹ μ_k / 2``. For two
@@ -118,7 +119,7 @@ class LinearDiscriminantAnalysis(LinearMixin, TransformerMixin, ShrunkClassifier
     allow_singular : bool
         Use the pseudo-inverse where the covariance is singular, instead of failing.
     n_components : int, optional
-        Discriminant axes that `transform` keeps; all min(K-1, p) of them if not given.
+        Discriminant axes that `transform` keeps, at most min(K-1, p); all of them if not given.
 
     Attributes
     ----------
@@ -162,10 +163,13 @@ class LinearDiscriminantAnalysis(LinearMixin, TransformerMixin, ShrunkClassifier
         super().check_settings(n_features, n_classes)
         check_choice("covariance", self.covariance, ("full", "diagonal", "spherical"))
         check_choice("divisor", self.divisor, ("n", "n-K"))
+        most = min(n_classes - 1, n_features)
+        # One class is an error of the data, which is told later.
         if self.n_components is not None and not (
-                isinstance(self.n_components, int) and self.n_components >= 1):
-            raise ParameterError.out_of_range("n_components", "None or an int >= 1",
-                                              self.n_components)
+                is_whole(self.n_components) and 1 <= self.n_components <= max(1, most)):
+            raise ParameterError.out_of_range(
+                "n_components", f"None, or an int from 1 to min(classes - 1, features) = {most}",
+                self.n_components)
 
     def linear_form(self) -> LinearForm:
         """``a_k = Σ⁻¹ μ_k`` and ``b_k = log π_k - μ_kᵀ Σ⁻¹ μ_k / 2``, over x as it stands."""
@@ -175,7 +179,8 @@ class LinearDiscriminantAnalysis(LinearMixin, TransformerMixin, ShrunkClassifier
         with np.errstate(divide="ignore"):
             prior = np.log(self.priors_)
         return LinearForm(self.classes_, np.ascontiguousarray(weights.T),
-                          prior - 0.5 * np.einsum("ki,ki->k", weights, self.means_))
+                          prior - 0.5 * np.einsum("ki,ki->k", weights, self.means_),
+                          relative=self._form)
 
     def transform(self, X: Any) -> Floats:
         """Rows on the discriminant axes: float64 (n_rows, n_components)."""
@@ -189,7 +194,7 @@ class LinearDiscriminantAnalysis(LinearMixin, TransformerMixin, ShrunkClassifier
                       for k in range(len(statistics.classes)) if statistics.class_count[k] > 0),
                      np.zeros((statistics.n_features, statistics.n_features)))
         if self.divisor == "n-K":
-            n, free = float(statistics.class_count.sum()), len(statistics.classes)
+            n, free = float(statistics.class_count.sum()), int((statistics.class_count > 0).sum())
             if n <= free:
                 raise DataError(f"divisor n-K needs more rows than classes; got {n:g} and {free}")
             pooled = pooled * (n / (n - free))
@@ -198,6 +203,10 @@ class LinearDiscriminantAnalysis(LinearMixin, TransformerMixin, ShrunkClassifier
                                   self.allow_singular)
         self._set_axes(statistics)
         return linear_gaussian(statistics, self._factor.whiten, prior)
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.scalings_.shape[1])
 
     def _set_axes(self, statistics: MomentStatistics) -> None:
         self.xbar_ = self.priors_ @ self.means_
@@ -278,6 +287,11 @@ def _fourth_moments(X: NDArray[Any], y: NDArray[Any], statistics: MomentStatisti
     return fourth
 
 
+def in_unit(value: Any) -> bool:
+    """Whether a setting is a number in [0, 1]."""
+    return is_number(value) and 0.0 <= value <= 1.0
+
+
 def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
-    if value not in choices:
+    if not isinstance(value, str) or value not in choices:
         raise ParameterError.unknown_choice(name, value, choices)

@@ -47,6 +47,9 @@ class LinearForm:
     center : float64 (n_terms,), or None
         For dense features: ``scores(x) = (x - center)·weights + intercept``, which keeps its
         digits where features are far from zero. `uncentered` folds it into the intercept.
+    relative : LinearForm or None
+        The same discriminants less what all classes of a row share, with smaller weights:
+        differences between classes are taken from it, as they keep more digits there.
     """
 
     classes: NDArray[Any]
@@ -56,6 +59,7 @@ class LinearForm:
     presence_above: float | None = None
     required: sp.csc_array | None = None
     center: Floats | None = None
+    relative: LinearForm | None = None
 
     def scores(self, X: Any) -> Floats:
         """Joint log-probability (base e) of each row and class.
@@ -92,7 +96,8 @@ class LinearForm:
         -------
         float64 (n_rows, n_classes)
         """
-        return log_posterior(self.scores(X))
+        form = self if self.relative is None else self.relative
+        return log_posterior(form.scores(X))
 
     def binary(self, positive: Any) -> tuple[Floats, float]:
         """Weights and intercept of a two-class form: ``w·x + b > 0`` where ``positive`` wins.
@@ -131,6 +136,8 @@ class LinearForm:
         w : float64 (n_terms,)
         b : float
         """
+        if self.relative is not None:
+            return self.relative.pairwise(a, b)
         i, j = self._index(a), self._index(b)
         if self.required is not None:
             raise ParameterError("with l = 0 a term that is in every document of a class has no "
@@ -156,14 +163,16 @@ class LinearForm:
 
     def named(self, terms: tuple[str, ...]) -> LinearForm:
         """The same form with its terms."""
-        return replace(self, terms=terms)
+        relative = None if self.relative is None else self.relative.named(terms)
+        return replace(self, terms=terms, relative=relative)
 
     def _index(self, label: Any) -> int:
-        found = np.flatnonzero(self.classes == label)
+        # One by one: NumPy takes strings for equal that differ in trailing NULs.
+        found = [k for k, name in enumerate(self.classes.tolist()) if name == label]
         if len(found) != 1:
             raise ParameterError.unknown_choice(
                 "class", label, [str(name) for name in self.classes])
-        return int(found[0])
+        return found[0]
 
     def used(self, X: Any) -> sp.csr_array:
         """The rows as the weights meet them: presence if the form asks for it, no stored zeros."""

@@ -10,16 +10,26 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
 
-from textnb.bayes.base import LinearMixin, StatisticsClassifier, WeightedMixin
+from textnb.bayes.base import (
+    DenseClassifier,
+    LinearMixin,
+    StatisticsClassifier,
+    WeightedMixin,
+    is_number,
+)
 from textnb.bayes.forms import Floats, LinearForm, QuadraticForm
 from textnb.bayes.moments import MomentStatistics
 from textnb.bayes.smoothing import log_prior
 from textnb.bayes.statistics import as_class_prior
 from textnb.errors import DataError, ParameterError
 
+# Scores beyond this are computed again, in logarithms: some of their parts may have overflowed.
+_FAR = 1e300
 
-class MomentClassifier(StatisticsClassifier):
+
+class MomentClassifier(DenseClassifier, StatisticsClassifier):
     """Fitting for the models on moments: priors are given or the classes' shares of the rows."""
 
     statistics_: MomentStatistics
@@ -41,7 +51,8 @@ class MomentClassifier(StatisticsClassifier):
         Raises
         ------
         ValueError
-            On NaN or infinite values, one class, or a covariance that can't be used.
+            On NaN or infinite values, values too large to square, one class, or a covariance that
+            can't be used.
         """
         return self._fit(X, y, None)
 
@@ -54,6 +65,12 @@ class MomentClassifier(StatisticsClassifier):
         y : array (n_rows,)
         classes : array, optional
             Required at the first call; at a later call, announces more classes.
+
+        Raises
+        ------
+        DataError
+            If a label was not announced, or a class has too few rows yet for a covariance of its
+            own; the model is then as it was.
         """
         return self._partial_fit(X, y, classes, None)
 
@@ -69,6 +86,7 @@ class MomentClassifier(StatisticsClassifier):
             For messages that name columns.
         """
         self.check_settings(statistics.n_features, len(statistics.classes))
+        statistics.check_size(feature_names if feature_names is not None else self._names)
         before = dict(vars(self))
         try:
             return self._settle(statistics, feature_names)
@@ -105,9 +123,12 @@ class MomentClassifier(StatisticsClassifier):
 
     def check_settings(self, n_features: int, n_classes: int) -> None:
         """Raises ParameterError before anything is learned."""
-        prior = as_class_prior(self.priors, n_classes, "priors")
-        if prior is not None and not np.isclose(prior.sum(), 1.0):
-            raise ParameterError(f"The sum of the priors should be 1; got {prior.sum()}")
+        check_priors(self.priors, n_classes)
+
+    def _rows_and_labels(self, X: Any, y: Any, reset: bool) -> tuple[Any, NDArray[Any]]:
+        # The check for NaN sums what may overflow both ways.
+        with np.errstate(invalid="ignore"):
+            return super()._rows_and_labels(X, y, reset)
 
     def _learned(
         self, X: Any, y: NDArray[Any], classes: NDArray[Any], weight: Floats | None,
@@ -115,7 +136,33 @@ class MomentClassifier(StatisticsClassifier):
     ) -> MomentStatistics:
         more = MomentStatistics.from_matrix(
             X, y, classes=classes, sample_weight=weight, diagonal=self.diagonal)
-        return more if before is None else before + more
+        learned = more if before is None else before + more
+        learned.check_size(self._names)
+        return learned
+
+    def predict_joint_log_proba(self, X: Any) -> Floats:
+        """log P(x, class), base e, of each row and class.
+
+        Where every class's is below what a float64 holds, the class that is nearest has the
+        smallest float64: it is still ranked above the others.
+
+        Parameters
+        ----------
+        X : array (n_rows, n_features)
+
+        Returns
+        -------
+        float64 (n_rows, n_classes)
+        """
+        check_is_fitted(self)
+        with np.errstate(over="ignore", invalid="ignore"):
+            rows = self._rows(X)
+            scores = self._form.scores(rows)
+            seen = self.priors_ > 0
+            far = np.flatnonzero(~(np.abs(scores[:, seen]) < _FAR).all(axis=1))
+        if len(far):
+            scores[far] = far_scores(self._form, np.asarray(rows)[far].astype(np.float64))
+        return scores
 
     def learned_settings(self) -> dict[str, Any]:
         """What was learned from rows besides their moments, to store."""
@@ -126,15 +173,6 @@ class MomentClassifier(StatisticsClassifier):
         if learned:
             raise ParameterError(f"{type(self).__name__} learns nothing besides moments; "
                                  f"got {sorted(learned)}")
-
-    def name_features(self, names: Sequence[str]) -> None:
-        """Names for messages."""
-        self._feature_names = list(names)
-
-    @property
-    def _names(self) -> list[str] | None:
-        names = getattr(self, "_feature_names", getattr(self, "feature_names_in_", None))
-        return None if names is None else [str(name) for name in names]
 
 
 class GaussianNB(WeightedMixin, LinearMixin, MomentClassifier):
@@ -206,7 +244,8 @@ class GaussianNB(WeightedMixin, LinearMixin, MomentClassifier):
     def check_settings(self, n_features: int, n_classes: int) -> None:
         """Raises ParameterError before anything is learned."""
         super().check_settings(n_features, n_classes)
-        if not (np.isfinite(self.var_smoothing) and self.var_smoothing >= 0):
+        if not (is_number(self.var_smoothing) and np.isfinite(self.var_smoothing)
+                and self.var_smoothing >= 0):
             raise ParameterError.out_of_range("var_smoothing", "a finite number >= 0",
                                               self.var_smoothing)
 
@@ -239,6 +278,13 @@ class GaussianNB(WeightedMixin, LinearMixin, MomentClassifier):
                             "so their variance is 0; drop them or set var_smoothing above 0")
 
 
+def check_priors(priors: ArrayLike | None, n_classes: int) -> None:
+    """Raises ParameterError unless there is one probability per class, and they sum to 1."""
+    prior = as_class_prior(priors, n_classes, "priors")
+    if prior is not None and not np.isclose(prior.sum(), 1.0):
+        raise ParameterError(f"The sum of the priors should be 1; got {prior.sum()}")
+
+
 def linear_gaussian(
     statistics: MomentStatistics, precision: Floats, prior: Floats
 ) -> LinearForm:
@@ -262,3 +308,45 @@ def linear_gaussian(
     intercept = prior - 0.5 * np.einsum("ki,ki->k", weights, means)
     return LinearForm(statistics.classes, np.ascontiguousarray(weights.T), intercept,
                       center=center)
+
+
+def far_scores(form: LinearForm | QuadraticForm, rows: Floats) -> Floats:
+    """Scores of rows so far away that products or squares overflow.
+
+    Rows are scaled first, and scores that no float64 holds are kept in order: the best class of a
+    row has the lowest float64 (0 and its intercept in a linear form, where what all classes share
+    is left out), others are -inf.
+
+    Parameters
+    ----------
+    form : LinearForm or QuadraticForm
+        Of dense features.
+    rows : float64 (n_rows, n_features)
+    """
+    exponent = np.frexp(np.abs(rows).max(axis=1, keepdims=True))[1]
+    shrink = np.ldexp(1.0, np.clip(-64 - exponent, -1022, 0))
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore"):
+        if isinstance(form, LinearForm):
+            center = np.zeros(rows.shape[1]) if form.center is None else form.center
+            scaled = (rows * shrink - center * shrink) @ form.weights
+            scaled[:, np.isneginf(form.intercept)] = -np.inf
+            scaled -= scaled.max(axis=1, keepdims=True)
+            linear: Floats = np.where(np.isneginf(scaled), -np.inf, scaled / shrink)
+            return linear + form.intercept
+        # log |z|², of z divided by its own largest part.
+        distance = np.empty((len(rows), len(form.classes)))
+        for k, whiten in enumerate(form.whiten):
+            z = rows * shrink - form.mean[k] * shrink
+            z = z * whiten if whiten.ndim == 1 else z @ whiten
+            top = np.abs(z).max(axis=1, initial=0.0)
+            parts = z / np.where(top > 0, top, 1.0)[:, None]
+            distance[:, k] = (2.0 * (np.log(top) - np.log(shrink[:, 0]))
+                              + np.log(np.einsum("ij,ij->i", parts, parts)))
+        rank = np.array([whiten.shape[-1] for whiten in form.whiten])
+        scores: Floats = form.log_prior - 0.5 * (
+            np.exp(distance) + form.log_det + rank * np.log(2.0 * np.pi))
+        lost = np.asarray(np.isneginf(scores).all(axis=1))
+        distance[:, np.isneginf(form.log_prior)] = np.inf
+        least = distance.min(axis=1, keepdims=True)
+        nearest = np.asarray(distance == least)
+        return np.where(lost[:, None] & nearest, np.finfo(np.float64).min, scores)

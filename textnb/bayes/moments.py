@@ -20,6 +20,7 @@ True
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +30,13 @@ from numpy.typing import ArrayLike, NDArray
 from textnb.bayes.forms import Floats
 from textnb.bayes.statistics import class_codes, united
 from textnb.errors import DataError
+
+# Squares, and sums of them, stay below the square of this: that of float64's largest is 1e308.
+_LARGEST = 1e150
+# Rounding that a mean may carry, as a share of its size.
+_ROUNDING = 64 * np.finfo(np.float64).eps
+# Numbers of the scatter matrices that are added at a time.
+_BLOCK = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,8 +94,10 @@ class MomentStatistics:
         class_count = statistics.class_count
         if sample_weight is not None:
             class_count = class_count.astype(np.float64)
+        order = np.argsort(codes, kind="stable")
+        ends = np.searchsorted(codes[order], np.arange(len(known) + 1))
         for k in range(len(known)):
-            rows = np.flatnonzero(codes == k)
+            rows = order[ends[k]:ends[k + 1]]
             weight = None if sample_weight is None else sample_weight[rows]
             class_count[k] = len(rows) if weight is None else weight.sum()
             if class_count[k] > 0:
@@ -113,18 +123,39 @@ class MomentStatistics:
         return self.scatter.ndim == 2
 
     def __add__(self, other: MomentStatistics) -> MomentStatistics:
-        left, right = self._aligned(other)
-        count = left.class_count + right.class_count
-        share = _ratio(right.class_count, count)
-        shift = right.mean - left.mean
-        mean = left.mean + share[:, None] * shift
-        scatter = left.scatter + right.scatter + left._products(
-            shift, left.class_count * share)
-        return MomentStatistics(left.classes, count, mean, scatter)
+        self._check_like(other)
+        total = self.with_classes(other.classes, copy=True)
+        codes = class_codes(other.classes, total.classes)
+        before = total.class_count[codes]
+        count = total.class_count.astype(
+            np.result_type(self.class_count, other.class_count), copy=False)
+        count[codes] += other.class_count
+        # Scatter matrices are what is large: no more than a block of them is held besides the sum.
+        block = max(1, _BLOCK // max(1, int(np.prod(self.scatter.shape[1:]))))
+        # What overflows is refused where the moments are used, which knows the columns' names.
+        with np.errstate(over="ignore", invalid="ignore"):
+            share = _ratio(other.class_count, count[codes])
+            shift = other.mean - total.mean[codes]
+            total.mean[codes] += share[:, None] * shift
+            for start in range(0, len(codes), block):
+                part = slice(start, start + block)
+                own = total.scatter[codes[part]]
+                own += other.scatter[part]
+                own += self._products(shift[part], (before * share)[part])
+                total.scatter[codes[part]] = own
+        return MomentStatistics(total.classes, count, total.mean, total.scatter)
 
     def __sub__(self, other: MomentStatistics) -> MomentStatistics:
-        """The rows of ``other`` taken out; DataError where there are fewer than that."""
-        left, right = self._aligned(other)
+        """The rows of ``other`` taken out.
+
+        Raises
+        ------
+        DataError
+            Where they can't all have been learned: there are fewer, or what would be left has a
+            sum of squares below zero.
+        """
+        self._check_like(other)
+        left, right = self.with_classes(other.classes), other.with_classes(self.classes)
         count = left.class_count - right.class_count
         # Weighted sums cancel only to rounding; integers exactly.
         slack = 0.0 if count.dtype.kind == "i" else 1e-9 * float(left.class_count.max(initial=1))
@@ -136,18 +167,38 @@ class MomentStatistics:
         if slack:
             count = np.where(np.abs(count) <= slack, 0.0, count)
         shift = right.mean - left.mean
-        left_over = left.mean - _ratio(right.class_count, count)[:, None] * shift
+        amplified = _ratio(right.class_count, count)[:, None]
+        left_over = left.mean - amplified * shift
         mean = np.where((count > 0)[:, None], left_over, 0.0)
-        rest = left.scatter - right.scatter - left._products(
-            right.mean - mean, count * _ratio(right.class_count, left.class_count))
+        weight = count * _ratio(right.class_count, left.class_count)
+        apart = np.where((count > 0)[:, None], right.mean - mean, 0.0)
+        rest = left.scatter - right.scatter - left._products(apart, weight)
+        # A scatter that is clearly below zero shows rows that were never learned, as does one that
+        # no row is left for. Both are known to the rounding of squares and of means.
+        squares = left._diagonal() + right._diagonal()
+        off = _ROUNDING * (1.0 + amplified) * (np.abs(left.mean) + np.abs(right.mean))
+        slack = (1e-9 * (squares + weight[:, None] * apart**2)
+                 + left.class_count[:, None] * off * (2.0 * np.abs(apart) + off))
+        own = rest if self.diagonal else np.einsum("kii->ki", rest)
+        empty = ((count == 0) & (left.class_count > 0))[:, None]
+        strange = (own < -slack) | (empty & (
+            (np.abs(own) > slack)
+            | (left.class_count[:, None] * shift**2 > slack)))
+        if strange.any():
+            k, i = np.argwhere(strange)[0]
+            raise DataError.never_learned(
+                f"the rows given are not among those of class {left.classes.tolist()[k]!r}: what "
+                f"would be left has no variance that feature {i} could have")
+        np.maximum(own, 0.0, out=own)
         rest[count == 0] = 0.0
         return MomentStatistics(left.classes, count, mean, rest)
 
-    def with_classes(self, classes: ArrayLike) -> MomentStatistics:
-        """The same moments among more classes."""
+    def with_classes(self, classes: ArrayLike, *, copy: bool = False) -> MomentStatistics:
+        """The same moments among more classes; a copy where there are no more, if asked."""
         known = united(self.classes, classes)
         if len(known) == len(self.classes):
-            return self
+            return self if not copy else MomentStatistics(
+                self.classes, self.class_count.copy(), self.mean.copy(), self.scatter.copy())
         rows = class_codes(self.classes, known)
         wide = MomentStatistics.empty(known, self.n_features, self.diagonal)
         count = wide.class_count.astype(self.class_count.dtype)
@@ -161,6 +212,15 @@ class MomentStatistics:
             return self
         return MomentStatistics(self.classes, self.class_count, self.mean,
                                 np.einsum("kii->ki", self.scatter).copy())
+
+    def check_size(self, names: Sequence[str] | None = None) -> None:
+        """DataError if values are too large for their squares; the columns are named."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            spread = np.sqrt(self._diagonal().sum(axis=0))
+            far = np.abs(self.mean).max(axis=0, initial=0.0) * np.sqrt(self.class_count.sum())
+            large = np.flatnonzero(~(2.0 * far + spread < _LARGEST))
+        if len(large):
+            raise too_large(large, names)
 
     def within(self) -> Floats:
         """Scatter about the class means, summed over the classes."""
@@ -186,15 +246,31 @@ class MomentStatistics:
             return factor[:, None] * vectors**2
         return factor[:, None, None] * vectors[:, :, None] * vectors[:, None, :]
 
-    def _aligned(self, other: MomentStatistics) -> tuple[MomentStatistics, MomentStatistics]:
+    def _diagonal(self) -> Floats:
+        return self.scatter if self.diagonal else np.einsum("kii->ki", self.scatter)
+
+    def _check_like(self, other: MomentStatistics) -> None:
         if self.n_features != other.n_features or self.diagonal != other.diagonal:
             raise DataError(f"moments of {self.n_features} and {other.n_features} features, or "
                             "with and without covariances, can't be combined")
-        return self.with_classes(other.classes), other.with_classes(self.classes)
+
+
+def too_large(columns: NDArray[np.int64], names: Sequence[str] | None) -> DataError:
+    """What is raised for columns whose squares overflow."""
+    shown = [repr(names[i]) if names is not None else str(i) for i in columns[:10]]
+    more = f" and {len(columns) - 10} more" if len(columns) > 10 else ""
+    which = f"column {shown[0]}" if len(shown) == 1 else f"columns {', '.join(shown)}{more}"
+    return DataError(f"values of {which} are too large to square; rescale "
+                     f"{'it' if len(shown) == 1 else 'them'}")
 
 
 def _moments(rows: NDArray[Any], weight: Floats | None, diagonal: bool) -> tuple[Floats, Floats]:
     """Mean and scatter of the rows of one class, in two passes and a correction."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return _summed(rows, weight, diagonal)
+
+
+def _summed(rows: NDArray[Any], weight: Floats | None, diagonal: bool) -> tuple[Floats, Floats]:
     values = rows.astype(np.float64)
     total = float(len(values)) if weight is None else float(weight.sum())
     mean = values.mean(axis=0) if weight is None else weight @ values / total

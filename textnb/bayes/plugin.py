@@ -17,13 +17,19 @@ from sklearn.neighbors import KernelDensity
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from textnb.bayes.base import FormClassifier
+from textnb.bayes.base import DenseClassifier, is_number, is_whole
 from textnb.bayes.forms import Floats
+from textnb.bayes.gaussian import check_priors
+from textnb.bayes.moments import MomentStatistics
 from textnb.bayes.smoothing import log_prior, log_ratio
 from textnb.bayes.statistics import as_class_prior
-from textnb.errors import DataError, ParameterError
+from textnb.errors import DataError, ParameterError, TextnbError
 
 MOST_BINS = 1_000_000
+
+
+_RULES = ("auto", "doane", "fd", "rice", "scott", "sqrt", "stone", "sturges")
+_BINS = f"a number of bins from 1 to {MOST_BINS}, one of {', '.join(_RULES)}, or increasing edges"
 
 
 class HistogramDensity(DensityMixin, BaseEstimator):
@@ -34,8 +40,9 @@ class HistogramDensity(DensityMixin, BaseEstimator):
 
     Parameters
     ----------
-    bins : int or str
-        Bins per column, or a rule of `numpy.histogram_bin_edges` ("auto", "fd", ...).
+    bins : int, str or array (n_edges,)
+        Bins per column, at most a million; or a rule of `numpy.histogram_bin_edges` ("auto",
+        "fd", ...); or the edges of the bins, increasing, for every column.
     l : float
         Smoothing, added to the count of each bin.
 
@@ -51,9 +58,13 @@ class HistogramDensity(DensityMixin, BaseEstimator):
     [1.333, 0.667]
     """
 
-    def __init__(self, *, bins: int | str = 10, l: float = 1.0):
+    def __init__(self, *, bins: int | str | ArrayLike = 10, l: float = 1.0):
         self.bins = bins
         self.l = l
+
+    def name_features(self, names: Sequence[Any]) -> None:
+        """Names for messages."""
+        self._feature_names = list(names)
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the bins and their probabilities.
@@ -61,13 +72,28 @@ class HistogramDensity(DensityMixin, BaseEstimator):
         Parameters
         ----------
         X : array (n_rows, n_features)
+
+        Raises
+        ------
+        DataError
+            If a rule makes too many bins of a column, or a column can't be divided into so many.
         """
         X = validate_data(self, X, dtype=np.float64)
-        if isinstance(self.bins, int) and not 1 <= self.bins <= MOST_BINS:
-            raise ParameterError.out_of_range("bins", f"1 to {MOST_BINS}, or a rule", self.bins)
-        if not (np.isfinite(self.l) and self.l >= 0):
+        if not (is_number(self.l) and np.isfinite(self.l) and self.l >= 0):
             raise ParameterError.out_of_range("l", "a finite number >= 0", self.l)
-        self.edges_ = [np.histogram_bin_edges(column, bins=self.bins) for column in X.T]
+        names = getattr(self, "_feature_names", None) or list(
+            getattr(self, "feature_names_in_", np.arange(X.shape[1])).tolist())
+        # All are counted before any is made.
+        made = bins_per_column(X, self.bins, names)
+        self.edges_ = []
+        for column, name, count in zip(X.T, names, made, strict=True):
+            own = count if isinstance(self.bins, str) and self.bins == "auto" else self.bins
+            try:
+                self.edges_.append(np.histogram_bin_edges(
+                    column, bins=np.asarray(own, dtype=np.float64) if np.ndim(own) else own))
+            except ValueError as error:
+                raise DataError(f"feature {name!r} can't be divided into bins={self.bins!r}: "
+                                f"{error}") from None
         self.log_density_, self.log_outside_ = [], []
         for column, edges in zip(X.T, self.edges_, strict=True):
             counts = np.histogram(column, bins=edges)[0]
@@ -96,7 +122,69 @@ class HistogramDensity(DensityMixin, BaseEstimator):
         return float(self.score_samples(X).sum())
 
 
-class PlugInBayes(FormClassifier):
+def bins_per_column(X: Floats, bins: Any, names: Sequence[Any]) -> list[int]:
+    """How many bins each column would have, before memory is taken for them.
+
+    Parameters
+    ----------
+    X : float64 (n_rows, n_features)
+    bins : int, str or array
+        As in `HistogramDensity`.
+    names : sequence
+        Of the columns, for messages.
+
+    Raises
+    ------
+    ParameterError
+        If ``bins`` is none of those.
+    DataError
+        If a rule makes more than `MOST_BINS` of a column.
+    """
+    for column, name in zip(X.T, names, strict=True):
+        if not np.isfinite(float(column.max()) - float(column.min())):
+            raise DataError(f"values of feature {name!r} are too large for bins; rescale it")
+    if isinstance(bins, str):
+        if bins not in _RULES:
+            raise ParameterError.unknown_choice("bins", bins, _RULES)
+        return [_bins_by_rule(column, bins, name) for column, name in zip(X.T, names, strict=True)]
+    if np.ndim(bins) == 0:
+        if not is_whole(bins) or not 1 <= bins <= MOST_BINS:
+            raise ParameterError.out_of_range("bins", _BINS, bins)
+        return [int(bins)] * X.shape[1]
+    try:
+        edges = np.asarray(bins, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ParameterError.out_of_range("bins", _BINS, bins) from None
+    if (edges.ndim != 1 or not 2 <= len(edges) <= MOST_BINS + 1
+            or not np.isfinite(edges).all() or not (np.diff(edges) > 0).all()):
+        raise ParameterError.out_of_range("bins", _BINS, bins)
+    return [len(edges) - 1] * X.shape[1]
+
+
+def _bins_by_rule(column: Floats, rule: str, name: Any) -> int:
+    n, low, high = len(column), float(column.min()), float(column.max())
+    if rule == "scott":
+        width = (24.0 * np.pi**0.5 / n) ** (1.0 / 3.0) * float(column.std())
+    elif rule in ("auto", "fd"):
+        width = 2.0 * float(np.subtract(*np.percentile(column, [75, 25]))) * n ** (-1.0 / 3.0)
+        if rule == "auto":
+            # As NumPy's later versions have it; for earlier ones, an outlier made any number.
+            width = min(max(width, (high - low) / float(np.sqrt(n)) / 2.0),
+                        (high - low) / float(np.log2(n) + 1.0))
+    else:
+        # The others make no more than this, whatever the values.
+        return 2 + max(100, 2 * int(np.sqrt(n)))
+    with np.errstate(over="ignore"):
+        count = float(np.ceil(np.float64(high - low) / width)) if width > 0 else 1.0
+    if count > MOST_BINS:
+        raise DataError(
+            f"bins={rule!r} makes {count:,.0f} bins of feature {name!r}, more than {MOST_BINS:,}, "
+            "as some values are far from the others: give a number of bins or their edges, or drop "
+            "such rows")
+    return int(count)
+
+
+class PlugInBayes(DenseClassifier):
     """The Bayes rule with densities plugged in.
 
     Parameters
@@ -111,7 +199,7 @@ class PlugInBayes(FormClassifier):
     cv : int
         Folds of that search.
     priors : array (n_classes,), optional
-        The classes' shares of the rows if not given.
+        They sum to 1; the classes' shares of the rows if not given.
 
     Attributes
     ----------
@@ -161,52 +249,99 @@ class PlugInBayes(FormClassifier):
         DataError
             If there is one class, or fewer rows in a class than folds to search with.
         """
-        if not isinstance(self.naive, bool):
-            raise ParameterError.out_of_range("naive", "True or False", self.naive)
-        X, y = validate_data(self, X, y, dtype=np.float64)
+        with np.errstate(invalid="ignore"):
+            X, y = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(y)
-        self.classes_, codes = np.unique(y, return_inverse=True)
-        self._learned_rows = X, codes
-        if len(self.classes_) < 2:
+        classes, codes = np.unique(y, return_inverse=True)
+        self.check_settings(X.shape[1], len(classes))
+        if len(classes) < 2:
             raise DataError("the rule compares classes: the number of classes in the data has to "
-                            f"be greater than one; got one class: {self.classes_.tolist()}")
-        self.class_count_ = np.bincount(codes)
-        given = as_class_prior(self.priors, len(self.classes_), "priors")
+                            f"be greater than one; got one class: {classes.tolist()}")
+        if not isinstance(self.density, HistogramDensity):
+            MomentStatistics.from_matrix(X, codes, diagonal=True).check_size(self._names)
+        columns = [[i] for i in range(X.shape[1])] if self.naive else [list(range(X.shape[1]))]
+        chosen: list[dict[str, Any]] = []
+        densities = [
+            [self._estimated(X[codes == k][:, own], classes.tolist()[k], own, chosen)
+             for own in columns]
+            for k in range(len(classes))]
+        # What was learned before stands until here.
+        self.classes_, self.class_count_ = classes, np.bincount(codes)
+        given = as_class_prior(self.priors, len(classes), "priors")
         self._log_prior = log_prior(self.class_count_, given)
         self.priors_ = np.exp(self._log_prior)
-        self.chosen_: list[dict[str, Any]] = []
-        columns = [[i] for i in range(X.shape[1])] if self.naive else [list(range(X.shape[1]))]
-        self.densities_ = [
-            [self._estimated(X[codes == k][:, chosen], self.classes_[k]) for chosen in columns]
-            for k in range(len(self.classes_))]
+        self._learned_rows, self.chosen_, self.densities_ = (X, codes), chosen, densities
         return self
+
+    def check_settings(self, n_features: int, n_classes: int) -> None:
+        """Raises ParameterError before anything is learned."""
+        if not isinstance(self.naive, bool):
+            raise ParameterError.out_of_range("naive", "True or False", self.naive)
+        if not is_whole(self.cv) or self.cv < 2:
+            raise ParameterError.out_of_range("cv", "an int >= 2", self.cv)
+        check_priors(self.priors, n_classes)
+        density = KernelDensity() if self.density is None else self.density
+        if isinstance(density, type) or not all(
+                callable(getattr(density, name, None))
+                for name in ("fit", "score_samples", "get_params", "set_params")):
+            raise ParameterError.out_of_range(
+                "density", "an estimator with fit and score_samples, such as KernelDensity()",
+                self.density)
+        if self.search is None:
+            return
+        expected = "a mapping of the density's settings to the values to choose among"
+        if not isinstance(self.search, Mapping) or not self.search:
+            raise ParameterError.out_of_range("search", expected, self.search)
+        for name, values in self.search.items():
+            if name not in density.get_params():
+                raise ParameterError.unknown_choice("search", name, sorted(density.get_params()))
+            if np.ndim(np.asarray(values, dtype=object)) == 0 or not len(values):
+                raise ParameterError.out_of_range("search", expected, self.search)
 
     def predict_joint_log_proba(self, X: Any) -> Floats:
         """log π_k + log f_k(x), base e: float64 (n_rows, n_classes)."""
         check_is_fitted(self)
-        rows = validate_data(self, X, dtype=np.float64, reset=False)
-        scores = np.tile(self._log_prior, (len(rows), 1))
-        for k, densities in enumerate(self.densities_):
-            for i, density in enumerate(densities):
-                own = rows[:, [i]] if self.naive else rows
-                scores[:, k] += density.score_samples(own)
-        return scores
+        with np.errstate(over="ignore", invalid="ignore"):
+            rows = validate_data(self, X, dtype=np.float64, reset=False)
+            scores = np.tile(self._log_prior, (len(rows), 1))
+            for k, densities in enumerate(self.densities_):
+                for i, density in enumerate(densities):
+                    own = rows[:, [i]] if self.naive else rows
+                    scores[:, k] += density.score_samples(own)
+        # The distance of a row so far away that it overflows is no number.
+        return np.where(np.isnan(scores), -np.inf, scores)
 
     def training_rows(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """The rows and class numbers from which the densities were estimated, to store."""
         check_is_fitted(self)
         return self._learned_rows
 
-    def _estimated(self, rows: NDArray[np.float64], label: Any) -> Any:
+    def _estimated(
+        self, rows: NDArray[np.float64], label: Any, columns: list[int],
+        chosen: list[dict[str, Any]],
+    ) -> Any:
         density = KernelDensity() if self.density is None else clone(self.density)
+        if isinstance(density, HistogramDensity):
+            density.name_features([self._names[i] if self._names else i for i in columns])
+        try:
+            return self._fitted(density, rows, label, chosen)
+        except TextnbError:
+            raise
+        except ValueError as error:
+            raise DataError(f"the density of class {label!r} can't be estimated: "
+                            f"{str(error).strip().splitlines()[0]}") from error
+
+    def _fitted(
+        self, density: Any, rows: NDArray[np.float64], label: Any, chosen: list[dict[str, Any]]
+    ) -> Any:
         if self.search is None:
             return density.fit(rows)
         if self.choices is not None:
-            self.chosen_.append(self.choices[len(self.chosen_)])
-            return density.set_params(**self.chosen_[-1]).fit(rows)
+            chosen.append(self.choices[len(chosen)])
+            return density.set_params(**chosen[-1]).fit(rows)
         if len(rows) < self.cv:
             raise DataError(f"class {label!r} has {len(rows)} rows, fewer than cv={self.cv} folds; "
                             "lower cv, or give the density's settings instead of search")
         best = GridSearchCV(density, dict(self.search), cv=self.cv).fit(rows)
-        self.chosen_.append(best.best_params_)
+        chosen.append(best.best_params_)
         return best.best_estimator_

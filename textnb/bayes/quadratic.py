@@ -17,8 +17,9 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from textnb.bayes.base import is_whole
 from textnb.bayes.covariance import Factor, factorised, shrunk
-from textnb.bayes.discriminants import Shrinkage, ShrunkClassifier, check_choice
+from textnb.bayes.discriminants import Shrinkage, ShrunkClassifier, check_choice, in_unit
 from textnb.bayes.forms import Floats, QuadraticForm
 from textnb.bayes.gaussian import MomentClassifier
 from textnb.bayes.moments import MomentStatistics
@@ -79,8 +80,8 @@ class QuadraticDiscriminantAnalysis(ShrunkClassifier):
         """Raises ParameterError before anything is learned."""
         super().check_settings(n_features, n_classes)
         check_choice("divisor", self.divisor, ("n", "n-1"))
-        if not 0.0 <= self.reg_param <= 1.0:
-            raise ParameterError.out_of_range("reg_param", "in [0, 1]", self.reg_param)
+        if not in_unit(self.reg_param):
+            raise ParameterError.out_of_range("reg_param", "a number in [0, 1]", self.reg_param)
 
     def _derive(self, statistics: MomentStatistics, prior: Floats) -> QuadraticForm:
         self.means_ = statistics.mean
@@ -124,7 +125,8 @@ class RegularizedDiscriminantAnalysis(MomentClassifier):
     alpha_, gamma_ : float
         Those in use.
     cv_accuracy_ : float64 (n_alpha, n_gamma) or None
-        Cross-validated accuracies.
+        Cross-validated accuracies; NaN where a covariance is singular in a fold, which rules the
+        pair out.
     classes_, class_count_, priors_, means_, covariance_
         As in `QuadraticDiscriminantAnalysis`.
 
@@ -156,14 +158,15 @@ class RegularizedDiscriminantAnalysis(MomentClassifier):
     def check_settings(self, n_features: int, n_classes: int) -> None:
         """Raises ParameterError before anything is learned."""
         super().check_settings(n_features, n_classes)
-        for name, grid in (("alpha", self._grid(self.alpha)), ("gamma", self._grid(self.gamma))):
-            if grid.ndim != 1 or not len(grid) or not ((grid >= 0) & (grid <= 1)).all():
+        for name, given in (("alpha", self.alpha), ("gamma", self.gamma)):
+            items = [given] if np.ndim(given) == 0 else list(np.asarray(given, dtype=object))
+            if not items or not all(in_unit(item) for item in items):
                 raise ParameterError.out_of_range(name, "in [0, 1], or a list of such numbers",
-                                                  getattr(self, name))
+                                                  given)
         if not isinstance(self.allow_singular, bool):
             raise ParameterError.out_of_range("allow_singular", "True or False",
                                               self.allow_singular)
-        if type(self.cv) is not int or self.cv < 2:
+        if not is_whole(self.cv) or self.cv < 2:
             raise ParameterError.out_of_range("cv", "an int >= 2", self.cv)
 
     def fit(self, X: Any, y: ArrayLike) -> Self:
@@ -186,6 +189,7 @@ class RegularizedDiscriminantAnalysis(MomentClassifier):
         whole = parts[0]
         for part in parts[1:]:
             whole = whole + part
+        whole.check_size(self._names)
         self._chosen = self._choose(X, codes, fold, whole, parts)
         return self.fit_statistics(whole)
 
@@ -208,16 +212,25 @@ class RegularizedDiscriminantAnalysis(MomentClassifier):
     ) -> tuple[float, float]:
         alphas, gammas = np.sort(self._grid(self.alpha)), np.sort(self._grid(self.gamma))
         correct = np.zeros((len(alphas), len(gammas)))
+        singular: DataError | None = None
         for i, part in enumerate(parts):
             rest = whole - part
             prior = self._log_prior(rest)
             held_out, own = X[fold == i], codes[fold == i]
             for a, alpha in enumerate(alphas):
                 for g, gamma in enumerate(gammas):
-                    form = self._form_of(rest, prior, alpha, gamma)
+                    if np.isnan(correct[a, g]):
+                        continue
+                    try:
+                        form = self._form_of(rest, prior, alpha, gamma)
+                    except DataError as error:
+                        correct[a, g], singular = np.nan, singular or error
+                        continue
                     correct[a, g] += (form.scores(held_out).argmax(axis=1) == own).sum()
+        if singular is not None and np.isnan(correct).all():
+            raise singular
         self.cv_accuracy_ = correct / len(codes)
-        a, g = divmod(int(correct.argmax()), len(gammas))
+        a, g = divmod(int(np.nanargmax(correct)), len(gammas))
         return float(alphas[a]), float(gammas[g])
 
     def _derive(self, statistics: MomentStatistics, prior: Floats) -> QuadraticForm:
@@ -230,14 +243,18 @@ class RegularizedDiscriminantAnalysis(MomentClassifier):
         self.alpha_, self.gamma_ = chosen
         self.means_ = statistics.mean
         self.covariance_ = self._covariances(statistics, self.alpha_, self.gamma_)
-        return quadratic_gaussian(statistics, self.covariance_, prior, self._names,
-                                  self.allow_singular, _REMEDY)
+        return self._form_of(statistics, prior, self.alpha_, self.gamma_)
 
     def _form_of(
         self, statistics: MomentStatistics, prior: Floats, alpha: float, gamma: float
     ) -> QuadraticForm:
-        return quadratic_gaussian(statistics, self._covariances(statistics, alpha, gamma), prior,
-                                  self._names, self.allow_singular, _REMEDY)
+        covariances = self._covariances(statistics, alpha, gamma)
+        if alpha > 0.0:
+            return quadratic_gaussian(statistics, covariances, prior, self._names,
+                                      self.allow_singular, _REMEDY)
+        shared = factorised(covariances[0], self._names, "the classes, pooled,",
+                            self.allow_singular, "lower gamma below 1")
+        return _form(statistics, [shared] * len(covariances), prior)
 
     def _covariances(
         self, statistics: MomentStatistics, alpha: float, gamma: float
@@ -282,6 +299,10 @@ def quadratic_gaussian(
         factorised(covariance, names, f"class {statistics.classes.tolist()[k]!r}", allow_singular,
                    remedy)
         for k, covariance in enumerate(covariances)]
+    return _form(statistics, factors, prior)
+
+
+def _form(statistics: MomentStatistics, factors: list[Factor], prior: Floats) -> QuadraticForm:
     return QuadraticForm(
         statistics.classes, statistics.mean, tuple(factor.whiten for factor in factors),
         np.array([factor.log_det for factor in factors]), prior,

@@ -16,7 +16,12 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
+from sklearn.utils.validation import (
+    _check_feature_names_in,
+    check_is_fitted,
+    check_non_negative,
+    validate_data,
+)
 
 from textnb.bayes.base import FormClassifier, LinearMixin
 from textnb.bayes.forms import Floats, LinearForm, canonical, presence
@@ -136,6 +141,17 @@ class LogCountRatio(TransformerMixin, _RatioEstimator):
         rows = self._rows(X)
         blocks = [_scaled(rows, ratio) for ratio in self.ratio_]
         return blocks[0] if len(blocks) == 1 else sp.csr_array(sp.hstack(blocks, format="csr"))
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """Names of the scaled features: those of the input; with the class after each for more than
+        two classes.
+        """
+        check_is_fitted(self)
+        names = _check_feature_names_in(self, input_features)
+        if len(self.ratio_) == 1:
+            return np.asarray(names, dtype=object)
+        return np.array([f"{name}_{label}" for label in self.classes_.tolist() for name in names],
+                        dtype=object)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from textnb.bayes.base import DiscreteNB
 from textnb.bayes.discrete import BernoulliNB
+from textnb.bayes.moments import MomentStatistics
 from textnb.errors import DataError, ParameterError
 from textnb.frames.texts import as_int64
 from textnb.terms import TermStatistics
@@ -110,3 +111,47 @@ def _noting_labels(corpus: Corpus, labels: list[pl.Series]) -> Iterator[pl.DataF
         own = as_int64(own)
         labels.append(own)
         yield frame
+
+
+def moments(read: Iterator[tuple[NDArray[Any], pl.Series]], diagonal: bool) -> MomentStatistics:
+    """Moments per class of batches of rows and their labels."""
+    total: MomentStatistics | None = None
+    for rows, labels in read:
+        # Labels are coded by the frame library: an array of strings would be one object per row.
+        names = labels.unique().sort()
+        codes = names.search_sorted(labels).to_numpy()
+        part = MomentStatistics.from_matrix(
+            rows, codes, classes=np.arange(len(names)), diagonal=diagonal)
+        part = replace(part, classes=names.to_numpy())
+        total = part if total is None else total + part
+    if total is None:
+        raise DataError.no_rows("the input")
+    return total
+
+
+def announced_labels(classes: Iterable[Any] | None) -> list[Any]:
+    """The classes that a caller announces, as plain values."""
+    if classes is None:
+        return []
+    expected = "labels of one type: strings, integers or booleans"
+    if isinstance(classes, (str, bytes)) or not isinstance(classes, Iterable):
+        raise ParameterError.out_of_range("classes", expected, classes)
+    labels = [label.item() if isinstance(label, np.generic) else label for label in classes]
+    if not all(type(label) in (str, int, bool) for label in labels):
+        raise ParameterError.out_of_range("classes", expected, labels)
+    if not all(type(label) is not int or -2**63 <= label < 2**63 for label in labels):
+        raise ParameterError.out_of_range("classes", "integers within 64 bits", labels)
+    return labels
+
+
+def check_known(labels: list[Any], known: list[Any]) -> None:
+    """DataError for labels that are not known, or of another type than those that are."""
+    types = {type(label).__name__ for label in [*labels, *known]}
+    if len(types) > 1:
+        came, is_known = (", ".join(sorted({type(label).__name__ for label in some}))
+                          for some in (labels, known))
+        raise DataError(f"labels are of type {came}, and the known or announced classes of type "
+                        f"{is_known}: cast the labels, so that all are of one type")
+    strangers = sorted(set(labels) - set(known))
+    if strangers:
+        raise DataError.unseen_labels(strangers, known)

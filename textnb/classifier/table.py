@@ -7,8 +7,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -18,14 +17,14 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from textnb.answers import Answers, answer_columns, answered, schema_of
-from textnb.bayes.base import FormClassifier
+from textnb.bayes.base import DenseClassifier, FormClassifier
 from textnb.bayes.forms import Floats, LinearForm, log_posterior
 from textnb.bayes.gaussian import GaussianNB, MomentClassifier
-from textnb.bayes.moments import MomentStatistics
+from textnb.classifier.learning import announced_labels, check_known, moments
 from textnb.errors import DataError, ParameterError, SchemaError
 from textnb.frames.batches import Progress, batches
-from textnb.frames.features import feature_columns, feature_names, matrix
-from textnb.frames.scan import reading, scan
+from textnb.frames.features import check_values, feature_columns, feature_names, matrix
+from textnb.frames.scan import reading, scan_table
 from textnb.frames.texts import as_int64, labels_as, with_labels
 from textnb.store import write_archive
 from textnb.tablefile import pack_table
@@ -98,50 +97,67 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
             If a value is null, NaN or infinite (column and row are named), a label is null, or
             the estimator can't learn from the rows.
         """
-        frame = self._labelled(X, y)
-        self.features_ = feature_columns(frame, self.features, self.label)
-        self.feature_names_ = feature_names(frame, self.features_)
-        estimator = GaussianNB() if self.estimator is None else clone(self.estimator)
-        if not isinstance(estimator, FormClassifier):
-            raise ParameterError("estimator must be one of textnb's; "
-                                 f"got {type(estimator).__name__}")
+        estimator = self._model()
+        frame, columns, names = self._opened(X, y)
         with reading(X):
-            read = self._read(frame, self.label, progress)
+            read = self._read(frame, columns, self.label, progress)
             if isinstance(estimator, MomentClassifier) and estimator.streams:
-                estimator.fit_statistics(
-                    _moments(read, estimator.diagonal), self.feature_names_)
+                estimator.fit_statistics(moments(read, estimator.diagonal), names)
             else:
                 parts = list(read)
                 if not parts:
                     raise DataError.no_rows("the input")
                 rows = np.concatenate([part for part, _ in parts])
                 labels = pl.concat([labels for _, labels in parts])
-                if isinstance(estimator, MomentClassifier):
-                    estimator.name_features(self.feature_names_)
+                if isinstance(estimator, DenseClassifier):
+                    estimator.name_features(names)
                 estimator.fit(rows, labels.to_numpy())
-        return self._settle(estimator)
+        return self._settle(estimator, columns, names)
 
     def partial_fit(
-        self, X: Any, y: ArrayLike | None = None, *, progress: Progress | None = None
+        self, X: Any, y: ArrayLike | None = None, *, classes: Iterable[Any] | None = None,
+        progress: Progress | None = None,
     ) -> Self:
         """Learn from more rows: the model is that of one `fit` on all of them, to rounding.
+
+        Parameters
+        ----------
+        X, y, progress
+            As in `fit`.
+        classes : iterable, optional
+            Announces classes. Without, the first batch announces its own. A class that has no rows
+            yet is never predicted.
 
         Raises
         ------
         ParameterError
             If the estimator needs all rows at once.
+        DataError
+            If a label was not announced, or is of another type than the known ones; or if the rows
+            learned so far are too few for a covariance (of each class for the quadratic and
+            regularised models, announced ones too): give larger batches, or shrinkage. The model is
+            then as it was.
         """
-        if not hasattr(self, "estimator_"):
-            return self.fit(X, y, progress=progress)
-        estimator = self.estimator_
+        first = not hasattr(self, "estimator_")
+        estimator = self._model() if first else self.estimator_
         if not (isinstance(estimator, MomentClassifier) and estimator.streams):
             raise ParameterError(f"{estimator!r} needs all rows at once: use fit")
+        announced = announced_labels(classes)
         with reading(X):
-            frame = self._checked(self._labelled(X, y))
-            more = _moments(self._read(frame, self.label, progress), estimator.diagonal)
+            if first:
+                frame, columns, names = self._opened(X, y)
+            else:
+                columns, names = self.features_, self.feature_names_
+                frame = self._checked(self._labelled(X, y))
+            more = moments(self._read(frame, columns, self.label, progress), estimator.diagonal)
+        known = ([] if first else self.classes_.tolist()) + announced
+        check_known(more.classes.tolist(), known if known else more.classes.tolist())
+        total = more if first else estimator.statistics_ + more
+        if announced:
+            total = total.with_classes(np.array(announced, dtype=total.classes.dtype))
         updated: MomentClassifier = clone(estimator)
-        updated.fit_statistics(estimator.statistics_ + more, self.feature_names_)
-        return self._settle(updated)
+        updated.fit_statistics(total, names)
+        return self._settle(updated, columns, names)
 
     def predict(
         self, X: Any, *, probability: bool = False, scores: bool = False,
@@ -169,7 +185,7 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         if isinstance(X, np.ndarray):
             if probability or scores:
                 raise ParameterError("probability and scores add columns: pass a frame")
-            return self.estimator_.predict(X)
+            return self.estimator_.predict(check_values(X, self.feature_names_))
         lazy = self._checked(X)
         answers = Answers(bool(probability), bool(scores))
 
@@ -191,10 +207,12 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         """log P(row, class), base e, up to what all classes of a row share: (n_rows, n_classes)."""
         check_is_fitted(self)
         if isinstance(X, np.ndarray):
-            return self.estimator_.predict_joint_log_proba(X)
+            joint: Floats = self.estimator_.predict_joint_log_proba(
+                check_values(X, self.feature_names_))
+            return joint
         with reading(X):
             parts = [self.estimator_.predict_joint_log_proba(rows)
-                     for rows, _ in self._read(self._checked(X), None, None)]
+                     for rows, _ in self._read(self._checked(X), self.features_, None, None)]
         return np.concatenate([np.empty((0, len(self.classes_))), *parts])
 
     def predict_log_proba(self, X: Any) -> Floats:
@@ -206,17 +224,25 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         return np.exp(self.predict_log_proba(X))
 
     def score(self, X: Any, y: ArrayLike | None = None) -> float:
-        """Accuracy, against ``y`` or the label column."""
+        """Accuracy, against ``y`` or the label column; DataError where there are no rows."""
         check_is_fitted(self)
         if y is not None:
+            if not np.size(y):
+                raise DataError.no_rows("the input")
             predicted = self.predict(X)
             if isinstance(predicted, (pl.DataFrame, pl.LazyFrame)):
                 predicted = predicted.lazy().select("predicted").collect().to_series().to_numpy()
+            if np.shape(y) != predicted.shape:
+                raise DataError(f"{len(predicted)} rows and labels of shape {np.shape(y)}: there "
+                                "must be one label per row")
             return float(np.mean(predicted == np.asarray(y)))
-        frame = scan(X, label=self.label)
+        frame = scan_table(X, self.features_, self.label)
         with reading(X):
             hits = pl.col("predicted") == labels_as(self.label, frame, self._labels.dtype)
-            return float(self.predict(frame).select(hits.fill_null(False).mean()).collect().item())
+            share = self.predict(frame).select(hits.fill_null(False).mean()).collect().item()
+        if share is None:
+            raise DataError.no_rows("the input")
+        return float(share)
 
     def linear_form(self) -> LinearForm:
         """Classes, terms (the features), weights and intercept, where the estimator is linear."""
@@ -238,17 +264,17 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
     ) -> Self:
         """The classifier that a model file describes."""
         model = cls(**settings)
-        model.features_, model.feature_names_ = list(settings["features"]), feature_names
-        return model._settle(estimator)
+        return model._settle(estimator, list(settings["features"]), feature_names)
 
     def input_columns(self, frame: pl.LazyFrame) -> list[str]:
         """The columns that are read; SchemaError where the frame lacks one."""
         self._checked(frame)
-        return self.features_
+        columns: list[str] = self.features_
+        return columns
 
     def _checked(self, X: Any) -> pl.LazyFrame:
         """The frame, once its features are seen to be those that were learned."""
-        frame = scan(X)
+        frame = scan_table(X, self.features_)
         columns = feature_columns(frame, self.features_, None)
         if feature_names(frame, columns) != self.feature_names_:
             raise SchemaError("Array columns have other widths than those that were learned: "
@@ -256,27 +282,53 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
                               f"{self.feature_names_[:8]!r} ...")
         return frame
 
-    def _settle(self, estimator: FormClassifier) -> Self:
-        self.estimator_ = estimator
-        self.classes_: NDArray[Any] = estimator.classes_
-        self._labels = pl.Series("label", estimator.classes_.tolist())
+    def _model(self) -> Any:
+        if not isinstance(self.label, str):
+            raise ParameterError.out_of_range("label", "the name of a column", self.label)
+        given = self.estimator
+        if given is not None and not isinstance(given, FormClassifier):
+            got = f"the class {given.__name__}" if isinstance(given, type) else (
+                repr(given) if isinstance(given, str) else type(given).__name__)
+            raise ParameterError(f"estimator must be one of textnb's; got {got}. Pass an instance, "
+                                 "such as GaussianNB()")
+        return GaussianNB() if given is None else clone(given)
+
+    def _settle(self, estimator: FormClassifier, columns: list[str], names: list[str]) -> Self:
+        # All of it or, where that is interrupted, nothing.
+        self.__dict__.update({
+            "features_": columns, "feature_names_": names, "estimator_": estimator,
+            "classes_": estimator.classes_,
+            "_labels": pl.Series("label", estimator.classes_.tolist())})
         return self
+
+    def _opened(
+        self, X: Any, y: ArrayLike | None
+    ) -> tuple[pl.LazyFrame, list[str], list[str]]:
+        """The frame to learn from, its feature columns, and the features' names."""
+        frame = self._labelled(X, y)
+        columns = feature_columns(frame, self.features, self.label)
+        return frame, columns, feature_names(frame, columns)
 
     def _labelled(self, X: Any, y: ArrayLike | None) -> pl.LazyFrame:
         if y is None:
-            return scan(X, label=self.label)
+            return scan_table(X, self.features, self.label)
         if isinstance(X, np.ndarray) and X.ndim == 2:
-            X = pl.DataFrame(X, schema=[f"x{i}" for i in range(X.shape[1])])
+            names = [f"x{i}" for i in range(X.shape[1])]
+            if self.label in names:
+                raise ParameterError(f"label={self.label!r} is a feature: an array's columns are "
+                                     "called x0, x1 ...; name the label otherwise")
+            X = pl.DataFrame(X, schema=names)
         if not isinstance(X, pl.DataFrame):
             raise ParameterError("y goes with a DataFrame or an array; a LazyFrame or a file holds "
                                  f"its labels in the column {self.label!r}")
         return with_labels(X, y, self.label).lazy()
 
+    @staticmethod
     def _read(
-        self, frame: pl.LazyFrame, label: str | None, progress: Progress | None
+        frame: pl.LazyFrame, features: list[str], label: str | None, progress: Progress | None
     ) -> Iterator[tuple[NDArray[Any], pl.Series]]:
         """Matrices and labels of batches of rows."""
-        columns: Sequence[str] = [*self.features_, *([] if label is None else [label])]
+        columns: Sequence[str] = [*features, *([] if label is None else [label])]
         first = 0
         for batch in batches(frame.select(columns), rows=_ROWS, progress=progress):
             if not batch.height:
@@ -288,22 +340,8 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
                 labels = labels.cast(pl.String)
             elif label is not None:
                 labels = as_int64(labels)
-            yield matrix(batch, self.features_, first), labels
+                if labels.dtype.is_integer() and labels.dtype != pl.Int64:
+                    raise DataError(f"label column {label!r} holds integers beyond 64 bits: cast "
+                                    "it to strings")
+            yield matrix(batch, features, first), labels
             first += batch.height
-
-
-def _moments(
-    read: Iterator[tuple[NDArray[Any], pl.Series]], diagonal: bool
-) -> MomentStatistics:
-    total: MomentStatistics | None = None
-    for rows, labels in read:
-        # Labels are coded by the frame library: an array of strings would be one object per row.
-        names = labels.unique().sort()
-        codes = names.search_sorted(labels).to_numpy()
-        part = MomentStatistics.from_matrix(
-            rows, codes, classes=np.arange(len(names)), diagonal=diagonal)
-        part = replace(part, classes=names.to_numpy())
-        total = part if total is None else total + part
-    if total is None:
-        raise DataError.no_rows("the input")
-    return total

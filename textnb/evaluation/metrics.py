@@ -16,7 +16,7 @@ from sklearn.metrics import accuracy_score, confusion_matrix, precision_recall_f
 from textnb.errors import DataError, ParameterError
 from textnb.evaluation.roc import Rates, Roc, roc
 from textnb.frames.batches import Progress
-from textnb.frames.scan import reading, scan
+from textnb.frames.scan import reading, scan, scan_table
 from textnb.frames.texts import labels_as
 
 if TYPE_CHECKING:
@@ -92,6 +92,15 @@ class Evaluation:
         }
 
 
+def opened(model: TextClassifier | TableClassifier, rows: Any) -> pl.LazyFrame:
+    """Labelled rows, read as the model's own `fit` reads them."""
+    text = getattr(model, "text", None)
+    if text is not None:
+        return scan(rows, text=text, label=model.label)
+    features = getattr(model, "features_", None)
+    return scan_table(rows, features, model.label)
+
+
 def evaluate(
     model: TextClassifier | TableClassifier, frame: Any, *, progress: Progress | None = None
 ) -> Evaluation:
@@ -123,7 +132,7 @@ def evaluate(
     1.0
     """
     with reading(frame):
-        lazy = scan(frame, label=model.label)
+        lazy = opened(model, frame)
         labels = pl.Series(model.classes_.tolist())
         answered = model.predict(_read(model, lazy, labels.dtype), progress=progress)
         pairs = answered.group_by(_ACTUAL, "predicted").len("n").collect().rename(
@@ -169,7 +178,7 @@ def evaluate_roc(model: TextClassifier | TableClassifier, frame: Any, positive: 
     if positive not in classes:
         raise ParameterError.unknown_choice("positive", positive, [str(n) for n in classes])
     with reading(frame):
-        lazy = scan(frame, label=model.label)
+        lazy = opened(model, frame)
         labels = pl.Series(classes)
         rows = (model.predict(_read(model, lazy, labels.dtype), scores=True)
                 .select(pl.col(_ACTUAL).alias("actual"), "scores").collect())

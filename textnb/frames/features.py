@@ -5,14 +5,14 @@ A feature is a numeric column; an Array column of numbers stands for as many fea
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from textnb.errors import DataError, SchemaError
+from textnb.errors import DataError, ParameterError, SchemaError
 
 
 def feature_columns(frame: pl.LazyFrame, features: Any, label: str | None) -> list[str]:
@@ -34,17 +34,24 @@ def feature_columns(frame: pl.LazyFrame, features: Any, label: str | None) -> li
     if features is None:
         names = [name for name, dtype in schema.items() if name != label and _width(dtype)]
     elif isinstance(features, pl.Expr):
+        if not features.meta.is_column_selection():
+            raise _no_selection(features)
         names = [name for name in frame.select(features).collect_schema().names()
                  if name != label]
     else:
+        if not isinstance(features, (str, Iterable)):
+            raise _no_selection(features)
         names = [features] if isinstance(features, str) else list(features)
+        for name in names:
+            if not isinstance(name, str):
+                raise _no_selection(name)
     for name in names:
         if name not in schema:
             raise SchemaError.missing_column(name, schema.names(), "features")
         if not _width(schema[name]):
             raise SchemaError(
-                f"feature column {name!r} must be numeric; it is {schema[name]}. Cast it, leave it "
-                f"out, or encode it: pl.col({name!r}).cast(pl.Categorical).to_physical()")
+                f"feature column {name!r} must be numeric; it is {schema[name]}. "
+                f"{_advice(name, schema[name])}")
     if len(set(names)) < len(names) or label in names:
         raise SchemaError(f"features {names!r} must be different columns, and not the label "
                           f"{label!r}")
@@ -52,6 +59,26 @@ def feature_columns(frame: pl.LazyFrame, features: Any, label: str | None) -> li
         raise SchemaError(f"no numeric column is left as a feature; the columns are "
                           f"{', '.join(map(repr, schema.names()))}")
     return names
+
+
+def _advice(name: str, dtype: pl.DataType) -> str:
+    """How a column that is not numeric may become a feature."""
+    if isinstance(dtype, (pl.String, pl.Categorical, pl.Enum)):
+        return (f"If it holds numbers, cast it: pl.col({name!r}).cast(pl.Float64); encode "
+                f"categories as numbers, for example with frame.to_dummies({name!r}); or leave "
+                "the column out")
+    if isinstance(dtype, (pl.Date, pl.Datetime)):
+        return f"Take a number from it, such as pl.col({name!r}).dt.epoch('s'), or leave it out"
+    if isinstance(dtype, (pl.Duration, pl.Time, pl.Int128, pl.UInt128)):
+        number = "Float64" if isinstance(dtype, (pl.Int128, pl.UInt128)) else "Int64"
+        return f"Cast it: pl.col({name!r}).cast(pl.{number}), or leave it out"
+    return "Leave it out"
+
+
+def _no_selection(given: object) -> ParameterError:
+    return ParameterError(
+        f"features are names of columns, or a selector; got {given}. Compute columns first: "
+        "frame.with_columns(...)")
 
 
 def feature_names(frame: pl.LazyFrame, columns: Sequence[str]) -> list[str]:
@@ -70,6 +97,12 @@ def feature_names(frame: pl.LazyFrame, columns: Sequence[str]) -> list[str]:
             names += [f"{column}[{i}]" for i in range(_width(schema[column]))]
         else:
             names.append(column)
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise SchemaError("an element of an Array column and another column are both called "
+                              f"{name!r}; rename one of the columns")
+        seen.add(name)
     return names
 
 
@@ -106,16 +139,49 @@ def _check(series: pl.Series, column: str, first_row: int | None) -> None:
     values = _flat(series)
     per_row = max(1, len(values) // max(1, len(series)))
     if series.null_count() or values.null_count():
-        bad, what = (series if series.null_count() else values).is_null(), "null"
+        bad = (series if series.null_count() else values).is_null()
+        what = "null"
         per_row = 1 if series.null_count() else per_row
     elif values.dtype.is_float() and not bool(values.is_finite().all()):
         bad, what = ~values.is_finite(), "NaN or infinite"
     else:
         return
     row = int(bad.arg_true()[0]) // per_row
-    where = "in some row" if first_row is None else f"in row {first_row + row} (counted from 0)"
-    raise DataError(f"feature column {column!r} is {what} {where}; fill it (fill_null, fill_nan) "
-                    "or drop such rows")
+    raise _no_value(column, what, None if first_row is None else first_row + row)
+
+
+def check_values(rows: NDArray[Any], names: Sequence[str]) -> NDArray[Any]:
+    """The rows, once they are seen to be finite numbers, one per feature.
+
+    Raises
+    ------
+    DataError
+        If they are not; the column and row of a value are named.
+    """
+    if rows.ndim != 2 or rows.shape[1] != len(names):
+        raise DataError(f"expected rows of {len(names)} features; got an array of shape "
+                        f"{rows.shape}")
+    if rows.dtype.kind not in "buif":
+        try:
+            # Objects and strings may hold numbers; a complex number or a date is none.
+            numbers = rows.astype(np.float64) if rows.dtype.kind in "OSU" else None
+        except (TypeError, ValueError):
+            numbers = None
+        if numbers is None:
+            raise DataError(f"features must be numbers; the array is of type {rows.dtype}")
+        rows = numbers
+    if rows.dtype.kind == "f":
+        bad = ~np.isfinite(rows)
+        if bad.any():
+            row, column = np.argwhere(bad)[0].tolist()
+            raise _no_value(names[column], "NaN or infinite", row)
+    return rows
+
+
+def _no_value(column: str, what: str, row: int | None) -> DataError:
+    where = "in some row" if row is None else f"in row {row} (counted from 0)"
+    return DataError(f"feature column {column!r} is {what} {where}; fill it (fill_null, fill_nan) "
+                     "or drop such rows (in a CSV file, what is no number is null)")
 
 
 def _flat(series: pl.Series) -> pl.Series:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import glob as globbing
+import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -14,9 +15,12 @@ from typing import Any
 import polars as pl
 
 from textnb.errors import ParameterError, SchemaError, SourceError
+from textnb.frames.features import feature_columns
 from textnb.frames.folder import scan_folder
 from textnb.frames.stdin import spooled_stdin
 
+# From a file's inferred schema, if it asks for that, to the columns that are read as numbers.
+Numbers = Callable[[Callable[[], pl.Schema]], Sequence[str]]
 Source = str | os.PathLike[str] | pl.DataFrame | pl.LazyFrame
 
 _ENDINGS = {
@@ -26,6 +30,8 @@ _ENDINGS = {
     ".ndjson": "ndjson", ".jsonl": "ndjson",
     ".txt": "lines",
 }
+# Of more columns than this, the engine does not keep NDJSON's order.
+_IN_ORDER = 32
 _LABEL_TYPES = (pl.String, pl.Categorical, pl.Enum, pl.Boolean)
 
 
@@ -81,19 +87,48 @@ def scan(
     textnb.errors.SchemaError: no column 'txt' (the text column) - did you mean 'text'?; the \
 columns are 'text', 'label'. Say which with text=...
     """
-    if isinstance(source, pl.LazyFrame):
-        frame = source
-    elif isinstance(source, pl.DataFrame):
-        frame = source.lazy()
-    elif isinstance(source, (str, os.PathLike)):
-        frame = _open(os.fspath(source), format, encoding, text is not None, storage_options)
-    elif hasattr(source, "__arrow_c_stream__"):
-        frame = pl.DataFrame(source).lazy()
-    else:
-        raise ParameterError("a source is a path, a polars DataFrame or a LazyFrame; "
-                             f"got {type(source).__name__}")
+    numbers = None if text is None else _none_of_them
+    frame = _frame_of(source, format, encoding, numbers, storage_options)
     with reading(source):
         return checked(frame, text=text, label=label)
+
+
+def scan_table(
+    source: Any, features: Any, label: str | None = None, *, format: str | None = None,
+    encoding: str = "utf-8",
+) -> pl.LazyFrame:
+    """As `scan`, for a feature table: features of a CSV file are read as numbers.
+
+    Its other columns are read as they stand, as strings; without ``features``, all columns are
+    features that hold numbers alone.
+    """
+    def numbers(inferred: Callable[[], pl.Schema]) -> list[str]:
+        if isinstance(features, (list, tuple)):
+            return [name for name in features if isinstance(name, str)]
+        if isinstance(features, str):
+            return [features]
+        return feature_columns(pl.LazyFrame(schema=inferred()), features, label)
+
+    frame = _frame_of(source, format, encoding, numbers, None)
+    with reading(source):
+        return checked(frame, label=label)
+
+
+def _frame_of(
+    source: Any, format: str | None, encoding: str, numbers: Numbers | None,
+    storage_options: Mapping[str, Any] | None,
+) -> pl.LazyFrame:
+    if isinstance(source, pl.LazyFrame):
+        return source
+    if isinstance(source, pl.DataFrame):
+        return source.lazy()
+    if isinstance(source, (str, os.PathLike)):
+        with reading(source):
+            return _open(os.fspath(source), format, encoding, numbers, storage_options)
+    if hasattr(source, "__arrow_c_stream__"):
+        return pl.DataFrame(source).lazy()
+    raise ParameterError("a source is a path, a polars DataFrame or a LazyFrame; "
+                         f"got {type(source).__name__}")
 
 
 def checked(
@@ -159,7 +194,7 @@ class reading:
 
 
 def _open(
-    path: str, format: str | None, encoding: str, as_strings: bool,
+    path: str, format: str | None, encoding: str, numbers: Numbers | None,
     storage_options: Mapping[str, Any] | None,
 ) -> pl.LazyFrame:
     folder = os.path.isdir(path) or format == "folder"
@@ -169,21 +204,23 @@ def _open(
                              "iconv -f latin1 -t utf-8")
     if path == "-":
         path, sniffed = spooled_stdin()
-        return _reader(format or sniffed, as_strings)(path)
+        return _reader(format or sniffed, numbers)(path)
     if "://" in path:
         options = {} if storage_options is None else {"storage_options": dict(storage_options)}
-        return _reader(format or _format_of(path), as_strings, **options)(path)
+        return _reader(format or _format_of(path), numbers, **options)(path)
     if os.path.isdir(path):
-        return _open_folder(path, format, encoding, as_strings)
+        return _open_folder(path, format, encoding, numbers)
     if os.path.exists(path):
-        return _reader(format or _format_of(path), as_strings)(_literal([path]))
+        return _reader(format or _format_of(path), numbers)(_literal([path]))
     matches = sorted(globbing.glob(path, recursive=True))
     if not matches:
         raise SourceError.not_found(path)
-    return _reader(format or _one_format(matches), as_strings)(_literal(matches))
+    return _reader(format or _one_format(matches), numbers)(_literal(matches))
 
 
-def _open_folder(path: str, format: str | None, encoding: str, as_strings: bool) -> pl.LazyFrame:
+def _open_folder(
+    path: str, format: str | None, encoding: str, numbers: Numbers | None
+) -> pl.LazyFrame:
     if format == "folder":
         return scan_folder(path, encoding)
     with os.scandir(path) as entries:
@@ -191,7 +228,7 @@ def _open_folder(path: str, format: str | None, encoding: str, as_strings: bool)
     files = [where for name, where, is_file in inside
              if is_file and not name.startswith((".", "_"))]
     if files:
-        return _reader(format or _one_format(files), as_strings)(_literal(files))
+        return _reader(format or _one_format(files), numbers)(_literal(files))
     if any("=" in name for name, _, is_file in inside if not is_file):
         partitioned = sorted(globbing.glob(os.path.join(globbing.escape(path), "**", "*.parquet"),
                                            recursive=True))
@@ -205,11 +242,11 @@ def _literal(paths: Sequence[str]) -> list[str]:
     return [globbing.escape(path) for path in paths]
 
 
-def _reader(format: str, as_strings: bool, **options: Any) -> Callable[[Any], pl.LazyFrame]:
+def _reader(
+    format: str, numbers: Numbers | None, **options: Any
+) -> Callable[[Any], pl.LazyFrame]:
     def csv(separator: str) -> Callable[[Any], pl.LazyFrame]:
-        inference: dict[str, Any] = (
-            {"infer_schema": False} if as_strings else {"infer_schema_length": None})
-        return lambda where: pl.scan_csv(where, separator=separator, **inference, **options)
+        return lambda where: _typed(where, separator, numbers, **options)
 
     # A key that is first seen after the rows from which a schema is inferred would be dropped.
     readers: dict[str, Callable[[Any], pl.LazyFrame]] = {
@@ -217,12 +254,47 @@ def _reader(format: str, as_strings: bool, **options: Any) -> Callable[[Any], pl
         "ipc": lambda where: pl.scan_ipc(where, **options),
         "csv": csv(","),
         "tsv": csv("\t"),
-        "ndjson": lambda where: pl.scan_ndjson(where, infer_schema_length=None, **options),
+        "ndjson": lambda where: _ndjson(where, **options),
         "lines": lambda where: pl.scan_lines(where, name="text", **options),
     }
     if format not in readers:
         raise ParameterError.unknown_choice("format", format, [*readers, "folder"])
     return readers[format]
+
+
+def _ndjson(where: Any, **options: Any) -> pl.LazyFrame:
+    frame = pl.scan_ndjson(where, infer_schema_length=None, **options)
+    names = frame.collect_schema().names()
+    if len(names) <= _IN_ORDER:
+        return frame
+    # The engine puts many columns in an order that differs from one process to the next: that of
+    # the first line is the file's own.
+    first = pl.scan_lines(where, name="line", **options).head(1).collect().item()
+    keys = [name for name in json.loads(first) if name in names]
+    return frame.select([*keys, *sorted(set(names) - set(keys))])
+
+
+def _none_of_them(inferred: Callable[[], pl.Schema]) -> list[str]:
+    return []
+
+
+def _typed(where: Any, separator: str, numbers: Numbers | None, **options: Any) -> pl.LazyFrame:
+    """A CSV file: types inferred from all rows, or as strings but for the columns of numbers."""
+    if numbers is None:
+        return pl.scan_csv(where, separator=separator, infer_schema_length=None, **options)
+    strings = pl.scan_csv(where, separator=separator, infer_schema=False, **options)
+    if numbers is _none_of_them:
+        return strings
+
+    def inferred() -> pl.Schema:
+        return pl.scan_csv(
+            where, separator=separator, infer_schema_length=None, **options).collect_schema()
+
+    return strings.with_columns(
+        pl.coalesce(pl.col(name).str.strip_chars().cast(pl.Float64, strict=False),
+                    pl.col(name).replace_strict({"true": 1.0, "false": 0.0}, default=None,
+                                                return_dtype=pl.Float64)).alias(name)
+        for name in numbers(inferred) if name in strings.collect_schema())
 
 
 def _format_of(path: str) -> str:
@@ -254,7 +326,7 @@ def _culprit(path: str, error: BaseException) -> tuple[str, str]:
         if os.path.isfile(name))
     for name in files:
         try:
-            alone = _reader(_format_of(name), True)(_literal([name]))
+            alone = _reader(_format_of(name), _none_of_them)(_literal([name]))
             alone.select(pl.all().null_count()).collect()
         except SourceError:
             continue
