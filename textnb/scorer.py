@@ -23,6 +23,9 @@ from textnb.frames.batches import Progress, batches
 from textnb.text.matrix import Vocabulary
 from textnb.threads import in_threads
 
+# Of rows that are scored at a time, times classes: with many classes, few rows.
+_MOST_SCORES = 1 << 21
+
 
 class Scorer:
     """Scores text columns of frames.
@@ -57,8 +60,12 @@ class Scorer:
             If the frame has a column of an answer's name.
         """
 
+        step = max(1, _MOST_SCORES // len(self.form.classes))
+
         def one(batch: pl.DataFrame) -> pl.DataFrame:
-            answer = self._answer(self.vocabulary.counts(batch, self.text), answers)
+            counts = self.vocabulary.counts(batch, self.text)
+            answer = pl.concat([self._answer(counts[at:at + step], answers)
+                                for at in range(0, max(1, batch.height), step)])
             if progress is not None:
                 progress(batch.height)
             return answer

@@ -11,7 +11,9 @@ before a table is read. A file is written beside its final name and renamed: it 
 
 from __future__ import annotations
 
+import atexit
 import errno
+import functools
 import hashlib
 import io
 import json
@@ -128,6 +130,9 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
             prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
     except OSError as error:
         raise SourceError(f"can't write {os.fspath(path)}: {error.strerror}") from error
+    # Where the process is ended from another thread, no `except` of this one runs.
+    forgotten = functools.partial(_discard, temporary)
+    atexit.register(forgotten)
     try:
         with os.fdopen(descriptor, "w+b") as file:
             yield file
@@ -141,6 +146,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     except BaseException:
         _discard(temporary)
         raise
+    finally:
+        atexit.unregister(forgotten)
 
 
 def check_target(path: str | os.PathLike[str]) -> Path:

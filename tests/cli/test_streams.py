@@ -154,7 +154,8 @@ def assert_interrupted(ran: Ran) -> None:
 
 
 @pytest.mark.parametrize(("ending", "number"), [
-    ("parquet", signal.SIGINT), ("ndjson", signal.SIGINT), ("parquet", signal.SIGTERM)])
+    ("parquet", signal.SIGINT), ("ndjson", signal.SIGINT), ("parquet", signal.SIGTERM),
+    ("parquet", signal.SIGHUP)])
 def test_a_stopped_prediction_keeps_the_old_output(
     folder: Path, large: Path, model: Path, ending: str, number: int
 ) -> None:
@@ -226,6 +227,40 @@ def test_a_stop_while_stdin_is_read_leaves_nothing(
     assert ran.out == ""
     assert files_in(folder) == ["spool"]
     assert files_in(spool) == []
+
+
+DEAF = """
+import signal, sys, time
+from textnb.cli import main, signals
+signals.GRACE_SECONDS = 1.0
+
+def swallowing(*args, **kwargs):
+    open("ready", "w").close()
+    while True:
+        try:
+            time.sleep(60)
+        except KeyboardInterrupt:
+            pass
+
+from textnb.classifier.text import TextClassifier
+from textnb import store
+TextClassifier.predict = swallowing
+with store.replacing("unfinished.textnb") as file:
+    main.main()
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["int", "term"])
+def test_an_interrupt_that_is_swallowed_ends_it_all_the_same(
+    folder: Path, mail: Path, trained: Path, number: int
+) -> None:
+    process = subprocess.Popen([sys.executable, "-c", DEAF, "predict", trained, mail],
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    ran = stopped(process, Path("ready").exists, number)
+    assert_interrupted(ran)
+    assert ran.out == ""
+    # What was being written elsewhere is gone too.
+    assert files_in(folder) == ["mail.parquet", "ready"]
 
 
 WAITING = """

@@ -8,7 +8,6 @@ import io
 import json
 import math
 import os
-import signal
 import sys
 import time
 import warnings
@@ -22,6 +21,7 @@ from rich.console import Console
 from textnb.errors import ParameterError, SourceError, TextnbError
 
 BAD_DATA, BAD_USAGE, INTERRUPTED = 1, 2, 130
+_PLAN = "\n\nThis error occurred in the following expression:"
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -33,7 +33,6 @@ def verb(function: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(function)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
-        signal.signal(signal.SIGTERM, _terminated)
         if sys.stdout is None:
             raise _failed(SourceError("standard output is closed"), BAD_DATA)
         # Where the terminal can't show a character, its code is better than a failure.
@@ -55,8 +54,7 @@ def verb(function: Callable[P, R]) -> Callable[P, R]:
                 _drop_output()
                 _leave(0)
             except KeyboardInterrupt:
-                note("interrupted; no output was written or replaced")
-                _leave(INTERRUPTED)
+                leave_interrupted()
             except OSError as error:
                 raise _failed(error, BAD_DATA) from None
 
@@ -89,7 +87,9 @@ def _finite(value: Any) -> Any:
 
 
 @contextmanager
-def progress(what: str, done: str, quiet: bool) -> Iterator[Callable[[int], None]]:
+def progress(
+    what: str, done: str, quiet: bool, unit: str = "documents"
+) -> Iterator[Callable[[int], None]]:
     """Rows seen and their rate while work runs; one line of the sum when it is done."""
     if quiet:
         yield lambda rows: None
@@ -114,12 +114,18 @@ def progress(what: str, done: str, quiet: bool) -> Iterator[Callable[[int], None
 
         yield advance
     seconds = time.monotonic() - started
-    note(f"{done} {seen:,} documents in {seconds:.2f} s ({seen / max(seconds, 1e-9):,.0f}/s)")
+    note(f"{done} {seen:,} {unit} in {seconds:.2f} s ({seen / max(seconds, 1e-9):,.0f}/s)")
 
 
 def _drop_output() -> None:
     """Nowhere for the rest of standard output: else its closing, at exit, would fail again."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def leave_interrupted() -> NoReturn:
+    """The end of a command that was stopped."""
+    note("interrupted; no output was written or replaced")
+    _leave(INTERRUPTED)
 
 
 def _leave(code: int) -> NoReturn:
@@ -135,7 +141,8 @@ def _failed(error: BaseException, code: int) -> typer.Exit:
             sys.stdout.flush()
     except OSError:
         _drop_output()
-    note(f"error: {error}")
+    # The engine adds where in its plan an error rose: that says nothing to a user.
+    note(f"error: {str(error).split(_PLAN)[0]}")
     return typer.Exit(code)
 
 
@@ -144,6 +151,3 @@ def _note_warning(
 ) -> None:
     note(f"note: {message}")
 
-
-def _terminated(number: int, frame: object) -> None:
-    raise KeyboardInterrupt
