@@ -31,7 +31,7 @@ ORDER = (
 RANK = {place: rank for rank, places in enumerate(ORDER) for place in places}
 
 # Polars and scipy.sparse meet in the first; the others, modules or packages, pass its matrices on.
-MATRICES = ("text.matrix", "scorer", "classifier")
+MATRICES = ("text.matrix", "scorer", "classifier", "export")
 LONGEST_MODULE = 500
 
 

@@ -26,6 +26,7 @@ SURFACE = [
     "ComplementNB",
     "CountStatistics",
     "DataError",
+    "ExportError",
     "GaussianNB",
     "HistogramDensity",
     "ImpossibleRowError",
@@ -49,11 +50,14 @@ SURFACE = [
     "TextnbError",
     "Tokenizer",
     "VocabularyError",
+    "describe_model",
     "evaluate",
     "evaluate_roc",
+    "export_model",
     "load",
     "roc",
     "scan",
+    "verify_export",
 ]
 ERRORS = [name for name in SURFACE if name.endswith("Error")]
 DOCUMENTED = [name for name in SURFACE if name not in ERRORS]

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from textnb.classifier.text import TextClassifier
     from textnb.errors import (
         DataError,
+        ExportError,
         ImpossibleRowError,
         ModelFileError,
         ParameterError,
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
     )
     from textnb.evaluation.metrics import evaluate, evaluate_roc
     from textnb.evaluation.roc import roc
+    from textnb.export.describe import describe_model
+    from textnb.export.verify import verify_export
+    from textnb.export.write import export_model
     from textnb.frames.scan import scan
     from textnb.text.tokens import Tokenizer
 
@@ -45,6 +49,7 @@ _HOME = {
     "ComplementNB": "bayes.discrete",
     "CountStatistics": "bayes.statistics",
     "DataError": "errors",
+    "ExportError": "errors",
     "GaussianNB": "bayes.gaussian",
     "HistogramDensity": "bayes.plugin",
     "ImpossibleRowError": "errors",
@@ -68,11 +73,14 @@ _HOME = {
     "TextnbError": "errors",
     "Tokenizer": "text.tokens",
     "VocabularyError": "errors",
+    "describe_model": "export.describe",
     "evaluate": "evaluation.metrics",
     "evaluate_roc": "evaluation.metrics",
+    "export_model": "export.write",
     "load": "classifier.load",
     "roc": "evaluation.roc",
     "scan": "frames.scan",
+    "verify_export": "export.verify",
 }
 
 __all__ = [
@@ -81,6 +89,7 @@ __all__ = [
     "ComplementNB",
     "CountStatistics",
     "DataError",
+    "ExportError",
     "GaussianNB",
     "HistogramDensity",
     "ImpossibleRowError",
@@ -104,11 +113,14 @@ __all__ = [
     "TextnbError",
     "Tokenizer",
     "VocabularyError",
+    "describe_model",
     "evaluate",
     "evaluate_roc",
+    "export_model",
     "load",
     "roc",
     "scan",
+    "verify_export",
 ]
 
 

@@ -7,6 +7,7 @@
     │   ├── VocabularyError              no term is left to count
     │   └── ImpossibleRowError           with l = 0, no class can have produced a row
     ├── ParameterError (ValueError)      a setting is out of its range
+    ├── ExportError (ValueError)         a target can't score as the model does
     └── ModelFileError (ValueError)      a stored model is damaged, hostile or from the future
 
 A message says what was expected, what came, and what to do.
@@ -34,6 +35,10 @@ class ParameterError(TextnbError, ValueError):
         known = list(choices)
         return cls(f"{name}: unknown value {got!r}{_suggest(str(got), known)}; "
                    f"choose one of {', '.join(known)}")
+
+
+class ExportError(TextnbError, ValueError):
+    """A target can't score as the model does."""
 
 
 class DataError(TextnbError, ValueError):
@@ -141,9 +146,10 @@ class ModelFileError(TextnbError, ValueError):
     """A stored model is damaged, hostile or from the future."""
 
     @classmethod
-    def damaged(cls, path: str, what: str) -> ModelFileError:
-        return cls(f"{path} is not a sound textnb model: {what}. Restore it from a copy or train "
-                   "it again")
+    def damaged(cls, path: str, what: str, kind: str = "model") -> ModelFileError:
+        again = "train" if kind == "model" else "export"
+        return cls(f"{path} is not a sound textnb {kind}: {what}. Restore it from a copy or "
+                   f"{again} it again")
 
     @classmethod
     def from_the_future(cls, path: str, version: object, supported: int) -> ModelFileError:

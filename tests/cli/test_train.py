@@ -600,3 +600,41 @@ def test_odd_labels_are_learned(run: Run, folder: Path, label: str) -> None:
     assert f"note: only one class, {label!r}: every document will be given it" in ran.err
     with pytest.warns(UserWarning, match="only one class"):
         assert textnb.load("m.textnb").classes_.tolist() == [label]
+
+
+def test_a_table_in_csv_keeps_what_is_no_feature(run: Run, folder: Path) -> None:
+    Path("t.csv").write_text("id,zip,x1,price,label\n12345678901234567890123,00501,1.0,1.10,01\n"
+                             "2,00502,2,3,01\n3,00503,7,3,02\n4,00504, 9 ,3,02\n")
+    run("train", "t.csv", "--model", "centroid", "--features", "x1", "-o", "t.textnb").checked()
+    run("predict", "t.textnb", "t.csv", "-o", "out.csv").checked()
+    assert Path("out.csv").read_text() == (
+        "id,zip,x1,price,label,predicted\n12345678901234567890123,00501,1.0,1.10,01,01\n"
+        "2,00502,2.0,3,01,01\n3,00503,7.0,3,02,02\n4,00504,9.0,3,02,02\n")
+    assert "accuracy 1.0000" in run("test", "t.textnb", "t.csv").checked().out
+
+
+def test_a_cell_that_is_no_number_is_told(run: Run, folder: Path) -> None:
+    Path("t.csv").write_text("x1,x2,flag,label\n1,2,true,a\n2,NA,false,a\n3,4,true,b\n5,1,true,b\n")
+    ran = run("train", "t.csv", "--model", "gaussian", "-o", "t.textnb").checked()
+    assert "left out, as they hold other than numbers: x2; see --features" in ran.err
+    assert "2 features (x1, flag)" in ran.err
+    ran = run("train", "t.csv", "--model", "gaussian", "--features", "x1,x2", "-o", "u.textnb")
+    assert "'x2' is null in row 1 (counted from 0)" in ran.checked(1).err
+    assert "what is no number is null" in ran.err
+    assert files_in(folder) == ["t.csv", "t.textnb"]
+
+
+def test_a_model_does_not_replace_its_rows(run: Run, mail: Path) -> None:
+    before = mail.read_bytes()
+    ran = run("train", mail, "-o", mail).checked(2)
+    assert "is also what is read" in ran.err
+    assert mail.read_bytes() == before
+
+
+def test_a_chosen_pair_is_told(run: Run, folder: Path) -> None:
+    rows = [(x + k * 3, (x * 7) % 5, "ab"[k]) for k in range(2) for x in range(10)]
+    pl.DataFrame(rows, schema=["x", "y", "label"], orient="row").write_parquet("t.parquet")
+    ran = run("train", "t.parquet", "--model", "rda", "--alpha", "0,0.5", "--gamma", "0.5,1",
+              "-o", "t.textnb").checked()
+    assert re.search(r"^chosen: alpha 0(\.5)?, gamma (0\.5|1), cross-validated accuracy 0\.\d{4}$",
+                     ran.err, flags=re.M)

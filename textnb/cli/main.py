@@ -10,7 +10,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from textnb.cli.console import as_json, note, out, progress, verb
+from textnb.cli import leaving, signals
+from textnb.cli.console import as_json, leave_interrupted, note, out, progress, verb
+from textnb.cli.inputs import (
+    Encoding,
+    Format,
+    Input,
+    InputFormat,
+    Model,
+    Quiet,
+    Where,
+    features_of,
+    reading,
+    rows,
+    text_columns,
+    text_model,
+)
 
 if TYPE_CHECKING:
     import polars as pl
@@ -34,20 +49,6 @@ def common(
 
         out(f"textnb {installed('textnb')}")
         raise typer.Exit
-
-
-Model = Annotated[str, typer.Argument(help="Model file.")]
-Input = Annotated[str, typer.Argument(
-    help="Parquet, IPC, CSV, TSV, NDJSON or .txt file, glob, folder, folder per class, URL, or - "
-         "for standard input.")]
-Where = Annotated[str | None, typer.Option(
-    help="Use the rows for which this SQL condition holds, e.g. \"split = 'test'\".")]
-InputFormat = Annotated[str | None, typer.Option(
-    help="Format of the input where its name does not tell: parquet, ipc, csv, tsv, ndjson, "
-         "lines, folder.")]
-Encoding = Annotated[str, typer.Option(help="Encoding of text files in a folder per class.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary.")]
-Format = Annotated[str, typer.Option(help="text, for people, or json.")]
 
 
 @app.command()
@@ -113,21 +114,24 @@ def train(
     quiet: Quiet = False,
 ) -> None:
     """Learn a classifier from labelled rows and write its model file."""
+    import numpy as np
+
     from textnb.classifier.text import TextClassifier
     from textnb.cli import settings
     from textnb.store import check_target
 
     check_target(output)
+    _check_apart(input, output)
     given = settings.given(context)
     settings.check_options(model, given)
     classifier: TextClassifier | TableClassifier
     if model in settings.TABLE_MODELS:
         from textnb.classifier.table import TableClassifier
 
+        names = None if features is None else features.split(",")
         classifier = TableClassifier(
-            settings.table_estimator(model, given),
-            features=None if features is None else features.split(","), label=label)
-        frame = _rows(input, where, input_format, encoding, None, label)
+            settings.table_estimator(model, given), features=names, label=label)
+        frame = rows(input, where, input_format, encoding, None, label, names)
     else:
         columns = text or ["text"]
         classifier = TextClassifier(
@@ -140,17 +144,29 @@ def train(
                 field_prefix=field_prefix),
             min_df=settings.limit("--min-df", min_df), max_df=settings.limit("--max-df", max_df),
             max_features=max_features, binary=binary)
-        frame = _rows(input, where, input_format, encoding, columns, label)
-    with _reading(input), progress("training", "learned from", quiet) as advance:
+        frame = rows(input, where, input_format, encoding, columns, label)
+    with (reading(input),
+          progress("training", "learned from", quiet, _rows_of(classifier)) as advance):
         classifier.fit(frame, progress=advance)
     classifier.save(output)
-    if not quiet:
-        learned = (f"{len(classifier.vocabulary_):,} terms"
-                   if isinstance(classifier, TextClassifier)
-                   else f"{len(classifier.feature_names_):,} features ("
-                        f"{', '.join(classifier.features_[:8])}"
-                        f"{', ...' if len(classifier.features_) > 8 else ''})")
-        note(f"{len(classifier.classes_)} classes, {learned} -> {output}")
+    if quiet:
+        return
+    if isinstance(classifier, TextClassifier):
+        learned = f"{len(classifier.vocabulary_):,} terms"
+    else:
+        learned = (f"{len(classifier.feature_names_):,} features "
+                   f"({_some(classifier.features_)})")
+        left_out = [name for name in frame.collect_schema().names()
+                    if name not in classifier.features_ and name != label]
+        if features is None and left_out:
+            note(f"left out, as they hold other than numbers: {_some(left_out)}; see --features")
+        chosen = classifier.estimator_.learned_settings().get("chosen")
+        if model == "rda" and chosen:
+            accuracy = classifier.estimator_.cv_accuracy_
+            note(f"chosen: alpha {chosen[0]:g}, gamma {chosen[1]:g}"
+                 + ("" if accuracy is None else
+                    f", cross-validated accuracy {float(np.nanmax(accuracy)):.4f}"))
+    note(f"{len(classifier.classes_)} classes, {learned} -> {output}")
 
 
 @app.command("test")
@@ -175,8 +191,9 @@ def run_test(
 
     check_format(format)
     classifier = load(model)
-    frame = _rows(input, where, input_format, encoding, _text(classifier), classifier.label)
-    with _reading(input), progress("testing", "tested", quiet) as advance:
+    frame = rows(input, where, input_format, encoding, text_columns(classifier), classifier.label,
+                 features_of(classifier))
+    with reading(input), progress("testing", "tested", quiet, _rows_of(classifier)) as advance:
         result = evaluate(classifier, frame, progress=advance)
     if result.unknown_labels:
         note("note: the model does not know the labels "
@@ -187,7 +204,7 @@ def run_test(
     answer = result.to_dict()
     if positive is not None:
         label = as_label(positive, classifier.classes_)
-        with _reading(input):
+        with reading(input):
             answer["roc_auc"] = evaluate_roc(classifier, frame, label).auc
         answer["rates"] = result.rates(label).to_dict()
     if format == "json":
@@ -208,7 +225,7 @@ def predict(
     probability: Annotated[bool, typer.Option(
         help="Add the probability of the predicted class.")] = False,
     scores: Annotated[bool, typer.Option(
-        help="Add log P(text, class) of every class.")] = False,
+        help="Add the score of every class: log P(row, class), up to what classes share.")] = False,
     explain: Annotated[int, typer.Option(
         help="Add the so many terms that decided most.")] = 0,
     output_format: Annotated[str | None, typer.Option(
@@ -227,13 +244,15 @@ def predict(
     from textnb.errors import ParameterError
 
     outputs.output_format(output, output_format)
+    _check_apart(model, output)
     classifier = load(model)
     options: dict[str, Any] = {"probability": probability, "scores": scores}
     if isinstance(classifier, TextClassifier):
         options["explain"] = explain
     elif explain:
         raise ParameterError("--explain is for models of texts; this is one of feature tables")
-    frame = _rows(input, where, input_format, encoding, _text(classifier), None)
+    frame = rows(input, where, input_format, encoding, text_columns(classifier), None,
+                 features_of(classifier))
     impossible = 0
 
     def count_impossible(predicted: pl.Series) -> pl.Series:
@@ -241,7 +260,8 @@ def predict(
         impossible += predicted.null_count()
         return predicted
 
-    with _reading(input), progress("predicting", "predicted", quiet) as advance:
+    with reading(input), progress(
+            "predicting", "predicted", quiet, _rows_of(classifier)) as advance:
         answered = classifier.predict(frame, progress=advance, **options)
         counted = answered.with_columns(pl.col("predicted").map_batches(
             count_impossible, return_dtype=answered.collect_schema()["predicted"],
@@ -266,7 +286,7 @@ def top(
     from textnb.cli.tables import frame_table, show
 
     check_format(format)
-    classifier = _text_model(model)
+    classifier = text_model(model)
     terms = classifier.top(k, None if label is None else as_label(label, classifier.classes_))
     if format == "json":
         out(as_json(terms.to_dicts()))
@@ -302,7 +322,7 @@ def explain(
             raise SourceError.unreadable("standard input", f"it is not UTF-8: {error}") from None
     elif not text.isprintable():
         text = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-    table = _text_model(model).explain(text, k)
+    table = text_model(model).explain(text, k)
     predicted, runner_up = table.select("predicted", "runner_up").row(0)
     parts = table.drop("predicted", "runner_up")
     score = float(parts["contribution"].sum())
@@ -316,48 +336,30 @@ def explain(
     out(f"{plain(str(predicted))}{against}")
 
 
+app.command("export")(leaving.export)
+app.command("verify")(leaving.verify)
+app.command("describe")(leaving.describe)
+
+
+def _check_apart(given: str, output: str) -> None:
+    """An output may not take the place of what it is made from."""
+    import os
+
+    from textnb.errors import ParameterError
+
+    if os.path.exists(output) and os.path.exists(given) and os.path.samefile(given, output):
+        raise ParameterError(f"--output {output} is also what is read; give it another name")
+
+
+def _rows_of(classifier: TextClassifier | TableClassifier) -> str:
+    return "documents" if text_columns(classifier) is not None else "rows"
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
+
+
 def main() -> None:
     """Entry point of the ``textnb`` command."""
+    signals.listen(leave_interrupted)
     app()
-
-
-def _rows(
-    input: str, where: str | None, format: str | None, encoding: str, text: Any, label: str | None
-) -> pl.LazyFrame:
-    import polars as pl
-
-    from textnb.errors import ParameterError
-    from textnb.frames.scan import scan
-
-    frame = scan(input, text=text, label=label, format=format, encoding=encoding)
-    if where is None:
-        return frame
-    try:
-        chosen = frame.filter(pl.sql_expr(where))
-        chosen.collect_schema()
-    except pl.exceptions.PolarsError as error:
-        raise ParameterError(f"--where {where!r}: {str(error).splitlines()[0]}; the columns are "
-                             f"{', '.join(frame.collect_schema().names())}") from None
-    return chosen
-
-
-def _text(classifier: TextClassifier | TableClassifier) -> Any:
-    """The text columns of a model; None for a model of feature tables."""
-    return getattr(classifier, "text", None)
-
-
-def _text_model(path: str) -> TextClassifier:
-    from textnb.classifier.load import load
-    from textnb.classifier.text import TextClassifier
-    from textnb.errors import ParameterError
-
-    classifier = load(path)
-    if not isinstance(classifier, TextClassifier):
-        raise ParameterError(f"{path} is a model of feature tables; this is for models of texts")
-    return classifier
-
-
-def _reading(input: str) -> Any:
-    from textnb.frames.scan import reading
-
-    return reading(input)

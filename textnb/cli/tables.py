@@ -81,3 +81,27 @@ def _text(value: str) -> Any:
 def plain(value: str) -> str:
     """The text without control characters, which must not reach a terminal."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in value)
+
+
+def show_description(card: dict[str, Any]) -> None:
+    """A model's card: the classes as a table, the rest line by line."""
+    classes = card["classes"]
+    lines = Table(show_header=False, box=None, pad_edge=False)
+    for name, value in card.items():
+        if name != "classes":
+            lines.add_row(_text(name), _text(_plainly(value)))
+    show(lines)
+    table = Table(title=f"{len(classes)} classes", title_justify="left")
+    for name in ("label", "rows", "prior"):
+        table.add_column(name, justify="left" if name == "label" else "right")
+    for row in classes:
+        table.add_row(*(_cell(row[name]) for name in ("label", "rows", "prior")))
+    show(table)
+
+
+def _plainly(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name}={item!r}" for name, item in value.items())
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return f"{value:,}" if isinstance(value, int) else str(value)

@@ -204,6 +204,20 @@ class Tokenizer:
                    if getattr(self, field.name) != field.default]
         return f"Tokenizer({', '.join(changed)})"
 
+    def run(self) -> tuple[str, int] | None:
+        """The character class (its members) and least length, if words are runs of one class.
+
+        Examples
+        --------
+        >>> Tokenizer(pattern="[a-z0-9]+").run(), Tokenizer(pattern="a+b").run()
+        (('a-z0-9', 1), None)
+        """
+        return _run_of_class(self.pattern)
+
+    def stop_tokens(self) -> frozenset[str]:
+        """The stop words, tokenised by this tokenizer."""
+        return _stop_tokens(self) if self.stop_words else frozenset()
+
     def separators(self) -> tuple[str, int] | None:
         """For a tokenizer of runs of characters: what separates them, and the shortest run kept.
 

@@ -1,0 +1,448 @@
+"""Bundles: what is in them, what verifies, what is refused."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import re
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import corpora
+from textnb import (
+    BernoulliNB,
+    ComplementNB,
+    ExportError,
+    GaussianNB,
+    LinearDiscriminantAnalysis,
+    ModelFileError,
+    MultinomialNB,
+    NBLogisticRegression,
+    ParameterError,
+    QuadraticDiscriminantAnalysis,
+    SourceError,
+    TableClassifier,
+    TextClassifier,
+    Tokenizer,
+    export_model,
+    verify_export,
+)
+from textnb.export import archive, golden, prune
+from textnb.export.bundle import bundle_of
+
+DATA = ("json", "parquet", "csv", "npz")
+NEWS = pl.DataFrame({
+    "text": ["Rangers win the cup", "cup final tonight", "shares fall on rate fears",
+             "bank shares and the rate", "new film opens", "the film of the cup final"],
+    "label": ["sport", "sport", "money", "money", "arts", "arts"],
+})
+
+
+def model(estimator: Any = None, frame: pl.DataFrame = NEWS, **settings: Any) -> TextClassifier:
+    return TextClassifier(estimator, **settings).fit(frame)
+
+
+@pytest.mark.parametrize("to", DATA)
+@pytest.mark.parametrize("estimator", [
+    MultinomialNB(), BernoulliNB(l=0.1), ComplementNB(), NBLogisticRegression()],
+    ids=lambda estimator: type(estimator).__name__)
+def test_data_targets_score_as_the_form_does(to: str, estimator: Any, tmp_path: Path) -> None:
+    fitted = model(estimator, tokenizer=Tokenizer(ngram_range=(1, 2)))
+    export_model(fitted, tmp_path / "out", to)
+    found = verify_export(tmp_path / "out")
+    assert found.passed
+    assert found.rows == len(golden.documents(bundle_of(fitted)))
+    assert found.largest_difference < 1e-10
+    # Rows of one's own.
+    found = verify_export(tmp_path / "out", NEWS)
+    assert (found.rows, found.passed) == (6, True)
+
+
+@pytest.mark.parametrize("to", DATA)
+def test_a_dense_form(to: str, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(60, 3)) + 100.0
+    frame = pl.DataFrame(x, schema=["a", "b", "c"]).with_columns(
+        pl.Series("label", (x[:, 0] + x[:, 1] > 200).tolist()))
+    fitted = TableClassifier(LinearDiscriminantAnalysis()).fit(frame)
+    for positive in (None, True):
+        export_model(fitted, tmp_path / "out", to, positive=positive)
+        assert verify_export(tmp_path / "out").passed
+        assert verify_export(tmp_path / "out", frame).passed
+    weights = pl.read_parquet(tmp_path / "out" / "weights.parquet")
+    assert weights.columns == ["feature", "w"]
+    assert weights["feature"].to_list() == ["a", "b", "c"]
+
+
+def test_the_files(tmp_path: Path) -> None:
+    fitted = model(tokenizer=Tokenizer(ngram_range=(1, 2)))
+    export_model(fitted, tmp_path / "out", "json")
+    names = sorted(path.name for path in (tmp_path / "out").iterdir())
+    assert names == ["SHA256SUMS", "form.json", "golden.parquet", "model.json", "weights.parquet"]
+    form = json.loads((tmp_path / "out" / "form.json").read_text())
+    assert form["format"] == "textnb-bundle"
+    assert form["version"] == 1
+    assert form["classes"] == {"type": "string", "labels": ["arts", "money", "sport"]}
+    assert form["intercept"] == fitted.linear_form().intercept.tolist()
+    assert form["above"] is None
+    assert form["tokenizer"] == fitted.tokenizer.to_dict()
+    assert form["trained"]["documents"] == [2, 2, 2]
+    assert form["trained"]["estimator"]["parameters"]["l"] == 1.0
+    weights = pl.read_parquet(tmp_path / "out" / "weights.parquet")
+    assert weights.columns == ["term", "words", "0", "1", "2"]
+    assert weights.row(by_predicate=pl.col("term") == "cup final")[1] == ["cup", "final"]
+    assert np.array_equal(weights.select("0", "1", "2").to_numpy(), fitted.linear_form().weights)
+    # The checksums are those that sha256sum --check reads.
+    for line in (tmp_path / "out" / "SHA256SUMS").read_text().splitlines():
+        digest, name = line.split("  ")
+        assert hashlib.sha256((tmp_path / "out" / name).read_bytes()).hexdigest() == digest
+
+
+def test_golden_documents_hold_what_tokenizers_stumble_on_and_no_training_text(
+    tmp_path: Path,
+) -> None:
+    frame = pl.DataFrame({"text": ["a secret sentence of training", "another one of those"],
+                          "label": ["x", "y"]})
+    export_model(model(frame=frame), tmp_path / "out", "json")
+    table = pl.read_parquet(tmp_path / "out" / "golden.parquet")
+    texts = table["text"].to_list()
+    assert None in texts
+    assert "" in texts
+    held = "".join(text for text in texts if text)
+    for hard in ("İ", "Σ", "\u0301", "हि", "中", "😀", "\t", "\n", "'", '"', "\\", "\x00", "1"):
+        assert hard in held
+    assert max(len(text) for text in texts if text) > 5000
+    for sentence in frame["text"]:
+        assert sentence not in held
+    assert table["tokens"].list.contains("secret").any()
+    for row in table.iter_rows(named=True):
+        assert row["tokens"] == Tokenizer().tokens(row["text"] or "")
+
+
+def test_two_classes_as_one_w_and_b(tmp_path: Path) -> None:
+    two = NEWS.filter(pl.col("label") != "arts")
+    fitted = model(frame=two)
+    w, b = fitted.linear_form().binary("sport")
+    export_model(fitted, tmp_path / "out", "parquet", positive="sport")
+    assert verify_export(tmp_path / "out").passed
+    weights = pl.read_parquet(tmp_path / "out" / "weights.parquet")
+    assert weights.columns == ["term", "w"]
+    assert np.array_equal(weights["w"].to_numpy(), w)
+    assert json.loads((tmp_path / "out" / "form.json").read_text())["intercept"] == [b]
+    with pytest.raises(ParameterError, match="two classes"):
+        export_model(model(), tmp_path / "other", "parquet", positive="sport")
+    assert not (tmp_path / "other").exists()
+
+
+@pytest.mark.parametrize("name", ["sms_spam", "spamassassin"])
+def test_w_and_b_are_above_zero_exactly_where_the_positive_class_wins(
+    corpus: Callable[[str], pl.LazyFrame], name: str
+) -> None:
+    if name == "spamassassin":
+        if not corpora.available(name):
+            pytest.skip("TEXTNB_CORPORA holds no SpamAssassin messages")
+        frame = corpora.load(name).select("text", "label").collect()
+    else:
+        frame = corpus(name).collect()
+    train, test = frame[::2], frame[1::2]
+    for estimator in (MultinomialNB(), BernoulliNB(), ComplementNB()):
+        fitted = TextClassifier(estimator).fit(train)
+        w, b = fitted.linear_form().binary("spam")
+        x = fitted.transform(test)
+        if isinstance(estimator, BernoulliNB):
+            x.data[:] = 1
+        assert np.array_equal(x @ w + b > 0, fitted.predict(test)["predicted"] == "spam")
+
+
+def test_an_archive_a_folder_and_a_single_file_verify_alike(tmp_path: Path) -> None:
+    fitted = model()
+    for path in ("out", "out.zip", "weights.csv"):
+        export_model(fitted, tmp_path / path, "csv")
+        assert verify_export(tmp_path / path).passed
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "out", "out.zip", "weights.csv", "weights.csv.bundle.zip"]
+    assert (tmp_path / "weights.csv").read_bytes() == (tmp_path / "out/model.csv").read_bytes()
+    # A bundle may be replaced; the same model gives the same bytes.
+    before = (tmp_path / "out.zip").read_bytes()
+    export_model(fitted, tmp_path / "out.zip", "csv")
+    assert (tmp_path / "out.zip").read_bytes() == before
+    export_model(fitted, tmp_path / "out", "json")
+    assert verify_export(tmp_path / "out").target == "json"
+    (tmp_path / "weights.csv").write_text("else")
+    with pytest.raises(ModelFileError, match=r"not the file of its bundle"):
+        verify_export(tmp_path / "weights.csv")
+    (tmp_path / "alone.csv").write_text("x")
+    with pytest.raises(ExportError, match="no golden rows beside it"):
+        verify_export(tmp_path / "alone.csv")
+
+
+def test_nothing_but_a_bundle_is_replaced(tmp_path: Path) -> None:
+    kept = tmp_path / "mine"
+    kept.mkdir()
+    (kept / "thesis.tex").write_text("years of work")
+    with pytest.raises(SourceError, match="is there and is no bundle"):
+        export_model(model(), kept, "json")
+    assert [path.name for path in kept.iterdir()] == ["thesis.tex"]
+    with pytest.raises(SourceError, match="no folder"):
+        export_model(model(), tmp_path / "absent" / "out", "json")
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+def test_an_export_that_fails_leaves_what_was_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    export_model(model(), tmp_path / "out", "json")
+    before = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
+
+    def broken(folder: Path) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(archive, "seal", broken)
+    for path in ("out", "new", "new.zip"):
+        with pytest.raises(KeyboardInterrupt):
+            export_model(model(), tmp_path / path, "json")
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before
+
+
+# Refusals
+
+
+def test_what_can_not_leave_says_why(tmp_path: Path) -> None:
+    with pytest.raises(ParameterError, match=r"unknown value 'jsn' - did you mean 'json'"):
+        export_model(model(), tmp_path / "out", "jsn")
+    with pytest.raises(ExportError, match=r"weights are infinite .*train with l > 0"):
+        export_model(model(MultinomialNB(l=0)), tmp_path / "out", "json")
+    with pytest.raises(ExportError, match="is given the tokens, not texts"):
+        export_model(model(), tmp_path / "out", "json", reads="text")
+    table = pl.DataFrame({"a": [1.0, 2.0, 4.0, 8.0], "label": ["x", "x", "y", "y"]})
+    with pytest.raises(ExportError, match="is not linear; what can be exported"):
+        export_model(TableClassifier(QuadraticDiscriminantAnalysis()).fit(table),
+                     tmp_path / "out", "json")
+    export_model(TableClassifier(GaussianNB(shared_variance=True)).fit(table),
+                 tmp_path / "out", "json")
+    with pytest.raises(ParameterError, match="features can't be pruned"):
+        export_model(TableClassifier(GaussianNB(shared_variance=True)).fit(table),
+                     tmp_path / "out", "json", top=1)
+
+
+@pytest.mark.parametrize(("tokenizer", "columns", "reason"), [
+    (Tokenizer(analyzer="char", ngram_range=(2, 3)), "text", "n-grams of characters"),
+    (Tokenizer(normalize="NFKC"), "text", "decompositions"),
+    (Tokenizer(strip_accents="unicode"), "text", "decompositions"),
+    (Tokenizer(pattern="[a-z]+-?[a-z]+"), "text", "not a run of one class"),
+    (Tokenizer(), ["text", "more"], "several text columns"),
+    (Tokenizer(field_prefix=True), "text", "field prefixes"),
+])
+def test_a_tokenizer_that_is_not_portable_says_so(
+    tokenizer: Tokenizer, columns: Any, reason: str
+) -> None:
+    frame = NEWS.with_columns(more=pl.col("text"))
+    bundle = bundle_of(model(frame=frame, tokenizer=tokenizer, text=columns))
+    with pytest.raises(ExportError, match=reason):
+        _ = bundle.words
+
+
+# Pruning
+
+
+def test_pruning_keeps_what_moves_decisions_most(tmp_path: Path) -> None:
+    fitted = model()
+    bundle = bundle_of(fitted)
+    smaller, report = prune.keep_top(bundle, 5)
+    weights = fitted.linear_form().weights
+    spreads = weights.max(axis=1) - weights.min(axis=1)
+    order = sorted(range(len(spreads)), key=lambda t: (-spreads[t], t))
+    assert smaller.terms == tuple(fitted.vocabulary_[t] for t in sorted(order[:5]))
+    assert report == {"kept": 5, "dropped": len(order) - 5, "worst_per_token": spreads[order[5]]}
+    # No document is moved by more than that per token.
+    moved = bundle.scores(bundle.counts(NEWS)) - smaller.scores(smaller.counts(NEWS))
+    across = moved.max(axis=1) - moved.min(axis=1)
+    lost = bundle.counts(NEWS).sum(axis=1) - smaller.counts(NEWS).sum(axis=1)
+    assert (across <= lost * report["worst_per_token"] + 1e-12).all()
+
+    exported = export_model(fitted, tmp_path / "out", "json", top=2, check=NEWS.lazy())
+    assert exported.pruned is not None
+    smaller = prune.keep_top(bundle, 2)[0]
+    moved = bundle.scores(bundle.counts(NEWS)) - smaller.scores(smaller.counts(NEWS))
+    across = moved.max(axis=1) - moved.min(axis=1)
+    before = bundle.decided(bundle.scores(bundle.counts(NEWS)))
+    after = smaller.decided(smaller.scores(smaller.counts(NEWS)))
+    flipped = sum(a != b for a, b in zip(before, after, strict=True))
+    assert flipped > 0
+    assert (exported.pruned["rows"], exported.pruned["flipped"]) == (6, flipped)
+    assert exported.pruned["largest_difference"] == pytest.approx(across.max())
+    assert verify_export(tmp_path / "out").passed
+
+
+@pytest.mark.parametrize("to", ["csv", "json", "parquet"])
+def test_pruning_to_a_size(to: str, tmp_path: Path) -> None:
+    texts = [f"w{i} w{i * 7 % 900} w{i * 31 % 500}" for i in range(1000)]
+    fitted = model(frame=pl.DataFrame({"text": texts, "label": ["x", "y"] * 500}))
+    whole = export_model(fitted, tmp_path / "whole", to)
+    name = "weights.parquet" if to == "parquet" else f"model.{to}"
+    size = (whole.path / name).stat().st_size
+    less = export_model(fitted, tmp_path / "less", to, max_bytes=size // 2)
+    assert less.pruned is not None
+    got = (less.path / name).stat().st_size
+    assert 0.3 * size < got <= size // 2
+    assert less.pruned["kept"] + less.pruned["dropped"] == len(fitted.vocabulary_)
+    assert verify_export(tmp_path / "less").passed
+    all_kept = export_model(fitted, tmp_path / "all", to, max_bytes=10 * size)
+    assert all_kept.pruned == {"kept": len(fitted.vocabulary_), "dropped": 0,
+                               "worst_per_token": 0.0}
+    with pytest.raises(ExportError, match="one term takes a file of"):
+        export_model(fitted, tmp_path / "none", to, max_bytes=10)
+
+
+# Damage
+
+
+@pytest.fixture
+def exported(tmp_path: Path) -> Path:
+    export_model(model(), tmp_path / "out.zip", "json")
+    return tmp_path / "out.zip"
+
+
+def rebuilt(path: Path, change: Callable[[dict[str, bytes]], None]) -> None:
+    """The archive with its members changed and its checksums right again."""
+    with zipfile.ZipFile(path) as packed:
+        members = {name: packed.read(name) for name in packed.namelist()}
+    change(members)
+    members.pop("SHA256SUMS", None)
+    members["SHA256SUMS"] = "".join(
+        f"{hashlib.sha256(content).hexdigest()}  {name}\n"
+        for name, content in sorted(members.items())).encode()
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
+        for name, content in members.items():
+            packed.writestr(name, content)
+
+
+def test_every_truncation_is_seen(exported: Path) -> None:
+    sound = exported.read_bytes()
+    for length in [0, 1, *range(10, len(sound) - 1, max(1, len(sound) // 60)), len(sound) - 1]:
+        exported.write_bytes(sound[:length])
+        with pytest.raises(ModelFileError):
+            verify_export(exported)
+
+
+@pytest.mark.parametrize("name", ["form.json", "weights.parquet", "golden.parquet", "model.json"])
+def test_a_flipped_byte_is_seen(tmp_path: Path, name: str) -> None:
+    export_model(model(), tmp_path / "out", "json")
+    path = tmp_path / "out" / name
+    sound = path.read_bytes()
+    for at in range(0, len(sound), max(1, len(sound) // 20)):
+        path.write_bytes(sound[:at] + bytes([sound[at] ^ 0x40]) + sound[at + 1:])
+        with pytest.raises(ModelFileError, match=f"the checksum of {name} differs"):
+            verify_export(tmp_path / "out")
+    path.unlink()
+    with pytest.raises(ModelFileError, match=f"{name} is missing"):
+        verify_export(tmp_path / "out")
+
+
+@pytest.mark.parametrize(("key", "value", "message"), [
+    ("format", "other", "not of format"),
+    ("version", 2, "Upgrade with"),
+    ("version", "1", "not of format"),
+    ("reads", "minds", "reads 'minds'"),
+    ("intercept", [1.0], "not one per output"),
+    ("intercept", "abc", "could not convert"),
+    ("above", -1, "above"),
+    ("positive", "arts", "not found|unable to find"),
+    ("target", "nothing", "unknown value"),
+    ("target", ["x"], "target is not a name"),
+    ("classes", {"type": "string", "labels": [1, 2, 3]}, "not of their type"),
+    ("classes", {"type": "float", "labels": [1.5]}, "float"),
+    ("classes", {"type": "string", "labels": []}, "not of their type"),
+    ("tokenizer", {"pattern": "("}, "capturing group"),
+    ("tokenizer", {"surprise": 1}, "no setting 'surprise'"),
+    ("columns", [], "columns"),
+    ("columns", None, "columns"),
+])
+def test_a_hostile_form_is_refused(exported: Path, key: str, value: Any, message: str) -> None:
+    def change(members: dict[str, bytes]) -> None:
+        form = json.loads(members["form.json"])
+        form[key] = value
+        members["form.json"] = json.dumps(form).encode()
+
+    rebuilt(exported, change)
+    with pytest.raises((ModelFileError, ParameterError), match=message):
+        verify_export(exported)
+
+
+def table(content: bytes) -> pl.DataFrame:
+    return pl.read_parquet(io.BytesIO(content))
+
+
+def parquet(frame: pl.DataFrame) -> bytes:
+    buffer = io.BytesIO()
+    frame.write_parquet(buffer)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize("change", [
+    lambda t: t.with_columns(pl.lit(float("nan")).alias("0")),
+    lambda t: t.with_columns(pl.lit(float("inf")).alias("1")),
+    lambda t: t.with_columns(pl.lit(None, dtype=pl.Float64).alias("1")),
+    lambda t: t.drop("2"),
+    lambda t: t.rename({"term": "word"}),
+    lambda t: t.with_columns(pl.lit("twice").alias("term")),
+    lambda t: t.with_columns(pl.lit("x").alias("0")),
+])
+def test_hostile_weights_are_refused(
+    exported: Path, change: Callable[[pl.DataFrame], pl.DataFrame]
+) -> None:
+    rebuilt(exported, lambda members: members.update(
+        {"weights.parquet": parquet(change(table(members["weights.parquet"])))}))
+    with pytest.raises(ModelFileError):
+        verify_export(exported)
+
+
+def test_a_wrong_weight_is_found_by_the_golden_rows(exported: Path) -> None:
+    def change(members: dict[str, bytes]) -> None:
+        held = json.loads(members["model.json"])
+        held["weights"] = [[weight + 1e-6 for weight in row] for row in held["weights"]]
+        held["intercept"][0] += 100.0
+        members["model.json"] = json.dumps(held).encode()
+
+    rebuilt(exported, change)
+    found = verify_export(exported)
+    assert not found.passed
+    assert len(found.wrong_scores) == found.rows
+    assert found.wrong_labels[0][2] == "arts"
+    assert found.largest_difference == pytest.approx(100.0, abs=1e-2)
+
+
+@pytest.mark.parametrize("name", ["../outside", "/tmp/textnb-outside", "a/b", ".."])
+def test_no_member_is_written_outside(exported: Path, name: str, tmp_path: Path) -> None:
+    with zipfile.ZipFile(exported, "a") as packed:
+        packed.writestr(name, "x")
+    with pytest.raises(ModelFileError, match=re.escape(repr(name))):
+        verify_export(exported)
+    assert [path.name for path in tmp_path.iterdir()] == ["out.zip"]
+
+
+def test_sizes_are_bounded_before_memory_is_taken(exported: Path) -> None:
+    with pytest.raises(ModelFileError, match="more than the limit"):
+        verify_export(exported, max_bytes=1000)
+    bomb = io.BytesIO()
+    with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as packed:
+        packed.writestr("form.json", b"0" * (64 << 20))
+    exported.write_bytes(bomb.getvalue())
+    with pytest.raises(ModelFileError, match="more than the limit"):
+        verify_export(exported, max_bytes=32 << 20)
+
+
+def test_a_missing_bundle_is_named(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="no such bundle"):
+        verify_export(tmp_path / "nothing")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ModelFileError, match="SHA256SUMS"):
+        verify_export(tmp_path / "empty")

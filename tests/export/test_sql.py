@@ -1,0 +1,483 @@
+"""Scripts for databases, run in DuckDB, SQLite and PostgreSQL: the form's own scores."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from textnb import (
+    BernoulliNB,
+    ComplementNB,
+    ExportError,
+    LinearDiscriminantAnalysis,
+    LinearForm,
+    MultinomialNB,
+    NBLogisticRegression,
+    TableClassifier,
+    TextClassifier,
+    Tokenizer,
+)
+from textnb.export.bundle import Bundle, bundle_of
+from textnb.export.targets.base import Answered, EngineMissing, Rows
+from textnb.export.targets.sql import Sql
+from textnb.export.targets.sql_duckdb import DuckDb
+from textnb.export.targets.sql_postgres import Postgres
+from textnb.export.targets.sql_sqlite import Sqlite
+
+Corpus = Callable[[str], pl.LazyFrame]
+
+TEXTS: list[str | None] = [
+    None, "", " ", "The cat sat, the CAT sat.", "a b c I x", "it's 'quoted' \"twice\" ''",
+    "back\\slash \\' \\\\ \\u0000 \\n", "tab\tand\nline\r\nends\x0b\x0c\x85\u2028here",
+    "a\0b\0\0cat",
+    "ΟΔΟΣ", "Σ", "ΑΣ.Β", "ΑΣ.", "ΣΣ", "ΑΣ ΑΣ' ΣΑ Α'Σ 'Σ ΑΣ\u0301Β ΑΣ\u0301 Α\u0301Σ.",
+    "ΣΣΣ.Σ'ΣaΣ1 1Σ",
+    "ͅΣ ʰΣ ᾼΣ ΑΣͅ ΑΣʰ", "İstanbul DİYARBAKIR I ı iİ", "Ⓐ Ⓑ ⓐΣ KELVIN K Å ẞ ß",
+    "Cafe\u0301 CAFÉ café naïve", "हिन्दी में लिखा है", "日本語のテキスト 漢字",
+    "emoji 😀 👩‍👩‍👧 🇩🇪 x😀y",
+    "0 12 ٣٤ ½ ² Ⅷ", "snake_case __x__", "DROP TABLE documents; -- '); \\. :var $1 %s {x}",
+    "\\.", "w" * 5000, "É" * 3000, "𝔘𝔫𝔦 𐐀𐐁 𐐨", "\ufeffbom \u200bzero\u200b \u00adsoft\u00adhy",
+    "the the the the cat cat", "ΧΑΟΣ ΧΑΟΣΧΑΟΣ.ΧΑΟΣ", "unknown-words-only?!",
+    "Ꙁ Ა Ꭰ ꭰ Ɜ \ua7cb \ua7dc"]
+LABELS = ["x", "y", "z"]
+TOKENIZERS = {
+    "default": Tokenizer(), "sklearn": Tokenizer.sklearn(),
+    "pairs": Tokenizer(ngram_range=(1, 2)), "triples": Tokenizer(ngram_range=(2, 3)),
+    "stops": Tokenizer(ngram_range=(1, 2), stop_words=("the", "ΟΔΟΣ", "it's", "İstanbul")),
+    "least 1": Tokenizer(pattern=r"[\p{L}\p{M}\p{N}_]+"), "as is": Tokenizer(lowercase=False),
+    "pairs as is": Tokenizer(lowercase=False, ngram_range=(1, 2), stop_words=("The",)),
+    "ASCII": Tokenizer(pattern="[a-z']+"), "capitals": Tokenizer(pattern="[A-Z]+", lowercase=False),
+    "letters": Tokenizer(pattern=r"[\p{L}]{3,}"), "digits": Tokenizer(pattern=r"[\d]+"),
+    "marks": Tokenizer(pattern=r"[\p{M}i]+"), "backslashes": Tokenizer(pattern="[A-z]+"),
+    "long": Tokenizer(pattern=r"[a-z]{1200,}")}
+ESTIMATORS = {
+    "multinomial": MultinomialNB(), "bernoulli": BernoulliNB(), "complement": ComplementNB(),
+    "above 1": BernoulliNB(binarize=1.0), "regression": NBLogisticRegression()}
+HOSTILE = ["'", "''); DROP TABLE textnb_weights; --", "\\", "\\.", "\\N", "\\'", "$$", "\"", "\0",
+           "a\0b", "\n", "\r\n.quit", "COPY textnb_weights (term, w0) FROM stdin;",
+           "a\nCOPY textnb_weights (term, w0) FROM stdin;\n1\n\\.\n", "\t", "😀", "\u2028", "\x85",
+           ":x", ":'x'", "{}", "%s", "?1", "/* */", "\ufeff", "E'\\''",
+           "NULL", "\x7f", "\u00a0", "é"]
+
+
+@pytest.fixture(scope="module", params=[DuckDb, Sqlite, Postgres], ids=lambda kind: kind.name)
+def target(request: pytest.FixtureRequest) -> Sql:
+    kind: type[Sql] = request.param
+    if kind is DuckDb:
+        pytest.importorskip("duckdb", reason="needs DuckDB: pip install 'textnb[duckdb]'")
+    if kind is Postgres:
+        request.getfixturevalue("postgres")
+    return kind()
+
+
+def frame_of(texts: list[str | None], classes: int = 3) -> pl.DataFrame:
+    return pl.DataFrame({"text": texts, "label": [LABELS[i % classes] for i in range(len(texts))]},
+                        schema={"text": pl.String, "label": pl.String})
+
+
+def ran(target: Sql, bundle: Bundle, rows: Rows) -> Answered:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"model{target.suffix}"
+        target.write(bundle, path)
+        return target.run(bundle, path, rows)
+
+
+def agrees(target: Sql, bundle: Bundle, frame: pl.DataFrame) -> None:
+    """The engine's scores of texts (or tokens) are the form's, and its labels those decided."""
+    answered = ran(target, bundle, Rows(texts=frame["text"], tokens=bundle.tokens(frame)))
+    same(answered, bundle, bundle.scores(bundle.counts(frame)))
+
+
+def same(answered: Answered, bundle: Bundle, expected: np.ndarray) -> None:
+    np.testing.assert_allclose(answered.scores, expected, rtol=1e-9, atol=1e-9)
+    assert answered.labels is not None
+    decided = bundle.decided(expected)
+    # Sums in another order may part those that are equal but for their last bits.
+    ordered = np.sort(expected, axis=1)
+    margin = np.abs(expected[:, 0]) if expected.shape[1] == 1 else ordered[:, -1] - ordered[:, -2]
+    sure = margin > 1e-9 * (1 + np.abs(ordered[:, -1]))
+    assert [got for got, ok in zip(answered.labels, sure, strict=True) if ok] == [
+        label for label, ok in zip(decided, sure, strict=True) if ok]
+    assert set(map(type, answered.labels)) <= set(map(type, bundle.labels))
+
+
+@pytest.mark.parametrize("name", TOKENIZERS)
+def test_texts_are_split_as_the_tokenizer_does(target: Sql, name: str) -> None:
+    # Each text is learned alone too, so that the weights of its words differ from those of others.
+    frame = frame_of(TEXTS)
+    model = TextClassifier(tokenizer=TOKENIZERS[name]).fit(frame)
+    agrees(target, bundle_of(model), frame.vstack(frame_of(["".join(filter(None, TEXTS))])))
+
+
+@pytest.mark.parametrize("reads", ["text", "terms"])
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_estimators(target: Sql, name: str, reads: Any) -> None:
+    for classes in (2, 3):
+        frame = frame_of(TEXTS, classes)
+        model = TextClassifier(ESTIMATORS[name], tokenizer=Tokenizer(ngram_range=(1, 2))).fit(frame)
+        agrees(target, bundle_of(model, reads=reads), frame)
+        if classes == 2:
+            for positive in LABELS[:2]:
+                agrees(target, bundle_of(model, reads=reads, positive=positive), frame)
+
+
+def test_binary_counts(target: Sql) -> None:
+    frame = frame_of(TEXTS)
+    agrees(target, bundle_of(TextClassifier(binary=True).fit(frame)), frame)
+
+
+@pytest.mark.parametrize("labels", [[True, False], [7, -3, 0], ["O'Brien\\\n\"", "1", "😀 %s ?"]])
+def test_labels_come_back_as_they_are(target: Sql, labels: list[Any]) -> None:
+    texts = ["cat sat", "dog ran", "owl flew"][:len(labels)]
+    frame = pl.DataFrame({"text": texts, "label": labels})
+    bundle = bundle_of(TextClassifier().fit(frame))
+    answered = ran(target, bundle, Rows(texts=pl.Series(["dog", "cat", None], dtype=pl.String)))
+    assert answered.labels is not None
+    assert answered.labels[:2] == [labels[1], labels[0]]
+    agrees(target, bundle, frame)
+
+
+def test_ties_go_to_the_first_class_and_to_the_negative(target: Sql) -> None:
+    frame = pl.DataFrame({"text": ["cat", "cat"], "label": ["b", "a"]})
+    model = TextClassifier().fit(frame)
+    rows = Rows(texts=pl.Series(["cat cat", ""]))
+    assert ran(target, bundle_of(model), rows).labels == ["a", "a"]
+    assert ran(target, bundle_of(model, positive="a"), rows).labels == ["b", "b"]
+
+
+def test_many_classes(target: Sql) -> None:
+    frame = pl.DataFrame({"text": [f"word{i} shared" for i in range(230)], "label": range(230)})
+    agrees(target, bundle_of(TextClassifier().fit(frame)), frame.sample(fraction=1.0, seed=1))
+
+
+def test_no_rows(target: Sql) -> None:
+    bundle = bundle_of(TextClassifier().fit(frame_of(TEXTS)))
+    answered = ran(target, bundle, Rows(texts=pl.Series([], dtype=pl.String)))
+    assert answered.scores.shape == (0, 3)
+    assert answered.labels == []
+
+
+def test_hostile_terms_and_labels(target: Sql) -> None:
+    held = [text for text in HOSTILE if target.name != "sql-postgres" or "\0" not in text]
+    frame = pl.DataFrame({"text": held, "label": held})
+    model = TextClassifier(tokenizer=Tokenizer(pattern=r"(?s:.+)", lowercase=False)).fit(frame)
+    bundle = bundle_of(model, reads="terms")
+    assert set(bundle.terms) == set(held)
+    agrees(target, bundle, frame)
+
+
+@settings(max_examples=40, deadline=None)
+@given(data=st.data())
+def test_any_text(target: Sql, data: st.DataObject) -> None:
+    texts = st.text(st.one_of(
+        st.characters(exclude_categories=["Cs"]), st.sampled_from("ΣσςΑα.'\u0301İı _aA1\0\\\"😀")))
+    trained = data.draw(st.lists(texts, min_size=2, max_size=6))
+    asked = data.draw(st.lists(st.none() | texts, max_size=4))
+    tokenizer = TOKENIZERS[data.draw(st.sampled_from(["default", "pairs", "least 1", "as is"]))]
+    # Words that are always there: no vocabulary is empty.
+    frame = frame_of(["aa", "bb", *trained])
+    bundle = bundle_of(TextClassifier(tokenizer=tokenizer).fit(frame))
+    agrees(target, bundle, frame.vstack(frame_of(asked)))
+
+
+@settings(max_examples=25, deadline=None)
+@given(data=st.data())
+def test_any_terms_and_labels(target: Sql, data: st.DataObject) -> None:
+    postgres = target.name == "sql-postgres"
+    characters = st.characters(exclude_categories=["Cs"], exclude_characters="\0" * postgres)
+    strings = st.text(characters, min_size=1) | st.sampled_from(
+        [text for text in HOSTILE if not postgres or "\0" not in text])
+    labels = data.draw(st.lists(strings, min_size=2, max_size=4, unique=True))
+    frame = pl.DataFrame({"text": [data.draw(strings) for _ in labels], "label": labels})
+    model = TextClassifier(tokenizer=Tokenizer(pattern=r"(?s:.)", lowercase=False)).fit(frame)
+    agrees(target, bundle_of(model, reads="terms"), frame)
+
+
+def test_long_documents(target: Sql) -> None:
+    pick = random.Random(1)
+    texts: list[str | None] = [
+        "".join(pick.choices("ΑΒΣ. '", k=20_000)), "".join(pick.choices(" ,.;aBcD'\n", k=20_000)),
+        "".join(chr(pick.randrange(0x4E00, 0x5200)) for _ in range(7000)),
+        "".join(chr(pick.randrange(0x80, 0xD7FF)) for _ in range(3000)), "Σ" * 5000, "." * 20_000]
+    frame = frame_of(texts)
+    agrees(target, bundle_of(TextClassifier().fit(frame)), frame)
+
+
+def features(center: float = 0.0, names: tuple[str, ...] = ("x", "y y", 'q"; --')) -> pl.DataFrame:
+    values = np.random.default_rng(2).normal(size=(60, len(names)))
+    values[:20] += 2
+    values[20:40, 0] -= 3
+    frame = pl.DataFrame(values * 3 + center, schema=list(names))
+    return frame.with_columns(label=pl.Series(np.repeat(LABELS, 20)))
+
+
+def dense(frame: pl.DataFrame, positive: Any = None) -> Bundle:
+    return bundle_of(TableClassifier(LinearDiscriminantAnalysis()).fit(frame), positive=positive)
+
+
+@pytest.mark.parametrize("positive", [None, "y"])
+@pytest.mark.parametrize("center", [0.0, -1e6])
+def test_features(target: Sql, center: float, positive: str | None) -> None:
+    frame = features(center)
+    if positive is not None:
+        frame = frame.filter(pl.col("label") != "z")
+    bundle = dense(frame, positive)
+    values = frame.select(bundle.terms).to_numpy()
+    same(ran(target, bundle, Rows(features=values)), bundle, bundle.scores(values))
+
+
+def test_features_by_presence(target: Sql) -> None:
+    frame = pl.DataFrame({"a": [0, 2, 3, 0], "b": [1, 0, 5, 2], "label": list("xyxy")})
+    bundle = bundle_of(TableClassifier(BernoulliNB(binarize=1.0)).fit(frame))
+    values = frame.select("a", "b").to_numpy().astype(np.float64)
+    same(ran(target, bundle, Rows(features=values)), bundle, bundle.scores(values))
+
+
+def test_hundreds_of_features(target: Sql) -> None:
+    frame = features(names=tuple(f"f{i}" for i in range(784)))
+    estimator = LinearDiscriminantAnalysis(shrinkage=0.5)
+    bundle = bundle_of(TableClassifier(estimator).fit(frame))
+    values = frame.select(bundle.terms).to_numpy()
+    same(ran(target, bundle, Rows(features=values)), bundle, bundle.scores(values))
+
+
+@pytest.mark.parametrize(("name", "said"), [("id", "one name"), ("a\nb", "can't name a column")])
+def test_names_that_are_no_columns(target: Sql, name: str, said: str, tmp_path: Path) -> None:
+    bundle = dense(features(names=(name, "x")))
+    with pytest.raises(ExportError, match=said):
+        target.write(bundle, tmp_path / "model.sql")
+    assert not (tmp_path / "model.sql").exists()
+
+
+def test_too_many_classes_and_features(tmp_path: Path) -> None:
+    wide = LinearForm(np.arange(2), np.zeros((3000, 2)), np.zeros(2),
+                      tuple(f"f{i}" for i in range(3000)))
+    many = LinearForm(np.arange(3000), np.zeros((1, 3000)), np.zeros(3000), ("term",))
+    for target in (Sqlite(), Postgres()):
+        with pytest.raises(ExportError, match=r"3000 features.*--to parquet"):
+            target.write(Bundle(wide, "features", None, wide.terms or ()), tmp_path / "model.sql")
+        with pytest.raises(ExportError, match=r"3000 classes.*--to parquet"):
+            target.write(Bundle(many, "terms", Tokenizer(), ("text",)), tmp_path / "model.sql")
+
+
+def test_columns_that_are_one_name_to_some(postgres: str, tmp_path: Path) -> None:
+    bundle = dense(features(names=("a", "A")))
+    for target in (DuckDb(), Sqlite()):
+        with pytest.raises(ExportError, match="'a' and 'A' are one name"):
+            target.write(bundle, tmp_path / "model.sql")
+    values = features(names=("a", "A")).select("a", "A").to_numpy()
+    same(ran(Postgres(), bundle, Rows(features=values)), bundle, bundle.scores(values))
+    bundle = dense(features(names=("é" * 32, "x")))
+    with pytest.raises(ExportError, match="at most 63 bytes"):
+        Postgres().write(bundle, tmp_path / "model.sql")
+
+
+def test_what_postgres_can_not_hold(postgres: str, tmp_path: Path) -> None:
+    path = tmp_path / "model.sql"
+    tokenizer = Tokenizer(pattern=r"[^,]+", lowercase=False)
+    frame = pl.DataFrame({"text": ["a\0b,cat", "dog"], "label": ["x", "y"]})
+    bundle = bundle_of(TextClassifier(tokenizer=tokenizer).fit(frame), reads="terms")
+    Postgres().write(bundle, path)
+    assert "-- 1 terms hold the character NUL" in path.read_text("utf-8")
+    agrees(Postgres(), bundle, frame_of(["dog,cat", "c\0", ""]))
+    with pytest.raises(ExportError, match="no text of PostgreSQL holds the character NUL"):
+        agrees(Postgres(), bundle, frame)
+    labelled = frame.with_columns(label=pl.Series(["x\0", "y"]))
+    with pytest.raises(ExportError, match="rename the class"):
+        Postgres().write(bundle_of(TextClassifier().fit(labelled)), path)
+
+
+def test_a_tokenizer_that_can_not_be_carried(target: Sql, tmp_path: Path) -> None:
+    model = TextClassifier(tokenizer=Tokenizer(pattern=r"a\w+|b\w+")).fit(
+        frame_of(["ab bc", "ax by"]))
+    with pytest.raises(ExportError, match="not a run of one class"):
+        target.write(bundle_of(model), tmp_path / "model.sql")
+    assert not (tmp_path / "model.sql").exists()
+    agrees(target, bundle_of(model, reads="terms"), frame_of(["ab bc cd", None]))
+
+
+@pytest.mark.parametrize("statement", [
+    "ATTACH '{file}' AS other; CREATE TABLE other.t (x INTEGER);", "VACUUM INTO '{file}';",
+    "COPY (SELECT 1) TO '{file}';"])
+@pytest.mark.parametrize("kind", [DuckDb, Sqlite])
+def test_a_script_of_another_reaches_no_file(
+    kind: type[Sql], statement: str, tmp_path: Path
+) -> None:
+    if kind is DuckDb:
+        pytest.importorskip("duckdb", reason="needs DuckDB: pip install 'textnb[duckdb]'")
+    bundle = bundle_of(TextClassifier().fit(frame_of(TEXTS)))
+    path, file = tmp_path / "model.sql", tmp_path / "made"
+    kind().write(bundle, path)
+    with path.open("a", encoding="utf-8") as script:
+        script.write(statement.format(file=file))
+    with pytest.raises(Exception, match=r"disabled|too many attached|syntax|Parser|Permission"):
+        kind().run(bundle, path, Rows(texts=pl.Series(["cat"])))
+    assert not file.exists()
+
+
+def test_what_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    bundle = bundle_of(TextClassifier().fit(frame_of(TEXTS)))
+    rows = Rows(texts=pl.Series(["cat"]))
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    with pytest.raises(EngineMissing, match=r"pip install 'textnb\[duckdb\]'"):
+        DuckDb().run(bundle, tmp_path / "model.sql", rows)
+    monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 30, 0))
+    with pytest.raises(EngineMissing, match=r"SQLite 3\.38"):
+        Sqlite().run(bundle, tmp_path / "model.sql", rows)
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(EngineMissing, match=r"pip install 'textnb\[postgres\]'"):
+        Postgres().run(bundle, tmp_path / "model.sql", rows)
+
+
+def test_a_server_that_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    pytest.importorskip("psycopg", reason="needs psycopg: pip install 'textnb[postgres]'")
+    bundle = bundle_of(TextClassifier().fit(frame_of(TEXTS)))
+    rows = Rows(texts=pl.Series(["cat"]))
+    monkeypatch.delenv("TEXTNB_POSTGRES", raising=False)
+    with pytest.raises(EngineMissing, match=r"no PostgreSQL server is named.*TEXTNB_POSTGRES"):
+        Postgres().run(bundle, tmp_path / "model.sql", rows)
+    monkeypatch.setenv("TEXTNB_POSTGRES", f"host={tmp_path}")
+    with pytest.raises(EngineMissing, match="no PostgreSQL server answers"):
+        Postgres().run(bundle, tmp_path / "model.sql", rows)
+
+
+def test_the_schema_is_gone_afterwards(postgres: str) -> None:
+    import psycopg
+
+    bundle = bundle_of(TextClassifier().fit(frame_of(TEXTS)))
+    agrees(Postgres(), bundle, frame_of(TEXTS))
+    with tempfile.TemporaryDirectory() as folder:
+        broken = Path(folder) / "model.sql"
+        broken.write_text("BEGIN;\nSELECT 1/0;\nCOMMIT;\n", "utf-8")
+        with pytest.raises(psycopg.errors.DivisionByZero):
+            Postgres().run(bundle, broken, Rows(texts=pl.Series(["cat"])))
+    with psycopg.connect(postgres) as connection:
+        left = connection.execute("SELECT nspname FROM pg_namespace WHERE nspname LIKE 'textnb%'")
+        assert left.fetchall() == []
+
+
+def test_scripts_run_again_and_keep_the_documents(tmp_path: Path) -> None:
+    frame = frame_of(["cat sat", "dog ran", "cow ate"])
+    first = bundle_of(TextClassifier(tokenizer=Tokenizer(stop_words=("the",))).fit(frame))
+    second = bundle_of(TextClassifier(tokenizer=Tokenizer(lowercase=False)).fit(frame))
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.executescript(
+            "CREATE TABLE documents (text TEXT, id TEXT, other); "
+            "INSERT INTO documents VALUES ('The cat', 'one', 1), ('dog', 'two', 2), (NULL, 'n', 3)")
+        for bundle in (first, first, second):
+            Sqlite().write(bundle, tmp_path / "model.sql")
+            connection.executescript((tmp_path / "model.sql").read_text("utf-8"))
+            rows = connection.execute("SELECT id, label FROM textnb_labels ORDER BY id").fetchall()
+            assert rows == [("n", "x"), ("one", "x"), ("two", "y")]
+        scores = connection.execute("SELECT * FROM textnb_scores WHERE id = 'two' "
+                                    "ORDER BY position").fetchall()
+    assert [row[1:3] for row in scores] == [(0, "x"), (1, "y"), (2, "z")]
+    expected = second.scores(second.counts(frame_of(["dog"])))[0]
+    np.testing.assert_allclose([row[3] for row in scores], expected, rtol=1e-12)
+
+
+def test_scores_of_two_classes_as_one(tmp_path: Path) -> None:
+    bundle = bundle_of(TextClassifier().fit(frame_of(["cat", "dog"], 2)), positive="y")
+    Sqlite().write(bundle, tmp_path / "model.sql")
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.executescript((tmp_path / "model.sql").read_text("utf-8"))
+        connection.execute("INSERT INTO documents VALUES (5, 'dog')")
+        [(number, position, label, score)] = connection.execute("SELECT * FROM textnb_scores")
+        [(_, _, decided, same_score)] = connection.execute("SELECT * FROM textnb_labels")
+    assert (number, position, label, decided) == (5, 1, "y", "y")
+    assert score == same_score > 0
+
+
+def client_bundle() -> tuple[Bundle, pl.DataFrame]:
+    """Terms and labels that a client which reads scripts by lines may stumble on."""
+    held = [text for text in HOSTILE if "\0" not in text]
+    frame = pl.DataFrame({"text": held, "label": held})
+    model = TextClassifier(tokenizer=Tokenizer(pattern=r"(?s:.+)", lowercase=False)).fit(frame)
+    return bundle_of(model, reads="terms"), frame
+
+
+@pytest.mark.skipif(shutil.which("psql") is None, reason="needs psql")
+def test_psql_runs_the_script(postgres: str, tmp_path: Path) -> None:
+    import psycopg
+
+    bundle, _ = client_bundle()
+    Postgres().write(bundle, tmp_path / "model.sql")
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        connection.execute("DROP SCHEMA IF EXISTS clients CASCADE; CREATE SCHEMA clients; "
+                           "SET search_path TO clients")
+        for _ in range(2):
+            done = subprocess.run(
+                ["psql", "-X", "-q", "-f", str(tmp_path / "model.sql"), postgres],
+                env={**os.environ, "PGOPTIONS": "-c search_path=clients"}, capture_output=True,
+                text=True, check=False)
+            assert (done.returncode, done.stderr) == (0, "")
+        terms = connection.execute("SELECT term FROM textnb_weights").fetchall()
+        labels = connection.execute("SELECT label FROM textnb_classes ORDER BY position").fetchall()
+        connection.execute("DROP SCHEMA clients CASCADE")
+    assert {term for term, in terms} == set(bundle.terms)
+    assert [label for label, in labels] == bundle.labels
+
+
+@pytest.mark.skipif(shutil.which("sqlite3") is None, reason="needs sqlite3")
+def test_sqlite3_runs_the_script(tmp_path: Path) -> None:
+    bundle, _ = client_bundle()
+    Sqlite().write(bundle, tmp_path / "model.sql")
+    script = (tmp_path / "model.sql").read_bytes()
+    for _ in range(2):
+        done = subprocess.run(["sqlite3", "-batch", str(tmp_path / "held.db")], input=script,
+                              capture_output=True, check=False)
+        assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    with closing(sqlite3.connect(tmp_path / "held.db")) as connection:
+        terms = connection.execute("SELECT term FROM textnb_weights").fetchall()
+        labels = connection.execute("SELECT label FROM textnb_classes ORDER BY position").fetchall()
+    assert {term for term, in terms} == set(bundle.terms)
+    assert [label for label, in labels] == bundle.labels
+
+
+def test_null_features_have_no_score(tmp_path: Path) -> None:
+    bundle = dense(features(names=("a", "b")))
+    Sqlite().write(bundle, tmp_path / "model.sql")
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.executescript((tmp_path / "model.sql").read_text("utf-8"))
+        connection.execute("INSERT INTO documents VALUES (1, NULL, 2.0)")
+        assert connection.execute("SELECT * FROM textnb_labels").fetchall() == [
+            (1, None, None, None, None, None)]
+
+
+@pytest.fixture(scope="module")
+def newsgroups(corpus: Corpus) -> tuple[Bundle, pl.DataFrame, np.ndarray]:
+    """The model of the training split, the test split, and its scores."""
+    whole = corpus("20newsgroups").select("text", "label", "split").collect()
+    train, test = (whole.filter(pl.col("split") == split) for split in ("train", "test"))
+    bundle = bundle_of(TextClassifier(min_df=5).fit(train))
+    return bundle, test, bundle.scores(bundle.counts(test))
+
+
+def test_newsgroups(
+    target: Sql, newsgroups: tuple[Bundle, pl.DataFrame, np.ndarray]
+) -> None:
+    bundle, test, scores = newsgroups
+    same(ran(target, bundle, Rows(texts=test["text"])), bundle, scores)
+
+
+@pytest.mark.parametrize("reads", ["text", "terms"])
+def test_messages(target: Sql, corpus: Corpus, reads: Any) -> None:
+    whole = corpus("sms_spam").select("text", "label").collect().with_row_index()
+    train, test = whole.filter(pl.col("index") % 4 > 0), whole.filter(pl.col("index") % 4 == 0)
+    model = TextClassifier(BernoulliNB(), tokenizer=Tokenizer(ngram_range=(1, 2))).fit(train)
+    agrees(target, bundle_of(model, reads=reads, positive=model.classes_.tolist()[1]), test)

@@ -1,0 +1,115 @@
+"""Verbs by which a model leaves for another system: export, verify, describe."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from textnb.cli.console import as_json, note, out, verb
+from textnb.cli.inputs import Encoding, Format, InputFormat, Model, Quiet, Where, reading, rows
+
+
+@verb
+def export(
+    model: Model,
+    to: Annotated[str, typer.Option(
+        help="json, parquet, csv, npz, liblinear, onnx, sql-duckdb, sql-postgres, sql-sqlite, "
+             "python, javascript or polars.")],
+    output: Annotated[str, typer.Option(
+        "--output", "-o", help="Folder to make, .zip, or file of the target's own ending.")],
+    positive: Annotated[str | None, typer.Option(
+        help="Of two classes: one w and b, above 0 where this class wins.")] = None,
+    input: Annotated[str | None, typer.Option(
+        help="text (the target splits it) or terms (it is given tokens).  "
+             "[default: what the target can do]")] = None,
+    top: Annotated[int | None, typer.Option(
+        help="Keep the so many terms that can move a decision most.")] = None,
+    max_bytes: Annotated[int | None, typer.Option(
+        help="Keep as many terms as a file of this size holds.")] = None,
+    check: Annotated[str | None, typer.Option(
+        help="File of texts on which decisions that pruning flips are counted.")] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Write a model for another system: weights, tokenizer, and golden rows to prove it."""
+    from textnb.classifier.load import load
+    from textnb.cli.settings import as_label
+    from textnb.errors import ParameterError
+    from textnb.export.write import export_model
+
+    if input not in (None, "text", "terms"):
+        raise ParameterError.unknown_choice("--input", input, ("text", "terms"))
+    classifier = load(model)
+    label = None if positive is None else as_label(positive, classifier.classes_)
+    frame = None if check is None else rows(check, None, None, "utf-8", _columns(classifier), None)
+    reads: Any = input
+    with reading(check or model):
+        exported = export_model(classifier, output, to, positive=label, reads=reads, top=top,
+                                max_bytes=max_bytes, check=frame)
+    if quiet:
+        return
+    pruned = exported.pruned
+    if pruned is not None:
+        note(f"{pruned['kept']:,} terms kept, {pruned['dropped']:,} left out: each token of those "
+             f"moves the difference of two scores by at most {pruned['worst_per_token']:.4g}")
+        if "rows" in pruned:
+            note(f"{pruned['flipped']:,} of {pruned['rows']:,} rows of {check} are decided "
+                 "otherwise (largest change of a difference of scores: "
+                 f"{pruned['largest_difference']:.4g})")
+    what = {"text": "texts", "terms": "tokens", "features": "features"}[exported.reads]
+    note(f"{exported.target}, scores {what} -> {output}")
+
+
+@verb
+def verify(
+    path: Annotated[str, typer.Argument(help="Bundle, or the file of a target beside its bundle.")],
+    input: Annotated[str | None, typer.Argument(
+        help="File of rows to compare on, instead of the golden rows.")] = None,
+    format: Format = "text",
+    where: Where = None,
+    input_format: InputFormat = None,
+    encoding: Encoding = "utf-8",
+) -> None:
+    """Run golden rows through the real engine and compare; exit code 1 on any difference."""
+    from textnb.cli.settings import check_format
+    from textnb.export.verify import verify_export
+
+    check_format(format)
+    frame = None if input is None else rows(input, where, input_format, encoding, None, None)
+    with reading(input or path):
+        found = verify_export(path, frame)
+    if format == "json":
+        out(as_json({"target": found.target, "reads": found.reads, "rows": found.rows,
+                     "largest_difference": found.largest_difference, "passed": found.passed,
+                     "tolerance": found.tolerance, "wrong_scores": found.wrong_scores,
+                     "wrong_labels": [{"row": row, "expected": want, "got": got}
+                                      for row, want, got in found.wrong_labels]}))
+    else:
+        for row in found.wrong_scores:
+            out(f"row {row}: a score differs by more than {found.tolerance:g}")
+        for row, want, got in found.wrong_labels:
+            out(f"row {row}: label {got!r}, expected {want!r}")
+        out(f"{found.target}: {found.rows:,} rows, largest difference of a score "
+            f"{found.largest_difference:.3g}, {len(found.wrong_labels)} labels differ")
+    if not found.passed:
+        raise typer.Exit(1)
+
+
+@verb
+def describe(model: Model, format: Format = "text") -> None:
+    """Show what a receiver of a model must know."""
+    from textnb.classifier.load import load
+    from textnb.cli.settings import check_format
+    from textnb.cli.tables import show_description
+    from textnb.export.describe import describe_model
+
+    check_format(format)
+    described = describe_model(load(model))
+    if format == "json":
+        out(as_json(described))
+    else:
+        show_description(described)
+
+
+def _columns(classifier: Any) -> Any:
+    return getattr(classifier, "text", None)

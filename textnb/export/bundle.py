@@ -1,0 +1,238 @@
+"""A bundle: a linear form, how its input is made from a text, and golden rows to prove it.
+
+    form.json         classes, intercepts, tokenizer, what was trained, and the target
+    weights.parquet   one row per term or feature, one column per class, or one ``w``
+    golden.parquet    documents, their tokens, and the scores and labels that they must get
+    characters.json   the characters of words and their lower case, where a target splits texts
+    model.*           what the target runs, where it is more than these tables
+    SHA256SUMS        a checksum of each of them
+
+Nothing in a bundle is executed when it is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from textnb.bayes.forms import Floats, LinearForm
+from textnb.errors import ExportError, ParameterError
+from textnb.export.portable import Words, portable
+from textnb.text.matrix import Vocabulary, merge_tokens
+from textnb.text.tokens import Tokenizer
+
+Reads = Literal["text", "terms", "features"]
+
+
+@dataclass(frozen=True, eq=False)
+class Bundle:
+    """What leaves for another system.
+
+    Attributes
+    ----------
+    form : LinearForm
+        With finite weights, and terms (of texts) or features as names of its rows.
+    reads : {"text", "terms", "features"}
+        Whether the target splits texts itself, is given their tokens, or numbers.
+    tokenizer : Tokenizer or None
+        None for features.
+    columns : tuple of str
+        Text columns; for features, their names.
+    positive : label or None
+        If given, the form has two classes and leaves as one ``w`` and ``b``: this class wins where
+        ``w·x + b > 0``.
+    about : mapping
+        Provenance: estimator, parameters, documents per class, log priors (base e).
+    """
+
+    form: LinearForm
+    reads: Reads
+    tokenizer: Tokenizer | None
+    columns: tuple[str, ...]
+    positive: Any = None
+    about: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        form = self.form
+        if form.terms is None or len(form.terms) != len(form.weights):
+            raise ExportError("the form has no names for its weights")
+        if form.required is not None or not np.isfinite(form.weights).all():
+            raise ExportError(_infinite(form))
+        if not np.isfinite(form.intercept).all():
+            raise ExportError("a class has prior 0, hence an infinite intercept, which other "
+                              "systems can't hold; drop the class, or train with priors above 0")
+        if self.positive is not None:
+            form.binary(self.positive)
+
+    @cached_property
+    def labels(self) -> list[Any]:
+        """The classes, in the order of the columns: str, int or bool."""
+        labels: list[Any] = self.form.classes.tolist()
+        return labels
+
+    @property
+    def terms(self) -> tuple[str, ...]:
+        assert self.form.terms is not None
+        return self.form.terms
+
+    @property
+    def above(self) -> float | None:
+        """Counts are counts (None), or 1 where above this and else 0."""
+        return self.form.presence_above
+
+    @cached_property
+    def words(self) -> Words:
+        """How a target splits a text; ExportError where the tokenizer is not portable."""
+        if self.tokenizer is None:
+            raise ExportError("this form reads numbers, not texts")
+        return portable(self.tokenizer, self.columns)
+
+    @cached_property
+    def weights(self) -> Floats:
+        """float64 (n_terms, n_outputs): a column per class, or ``w`` alone."""
+        if self.positive is None:
+            return self.form.weights
+        return self.form.binary(self.positive)[0][:, None]
+
+    @cached_property
+    def intercept(self) -> Floats:
+        """float64 (n_outputs,), over features as they stand."""
+        if self.positive is None:
+            return self.form.uncentered().intercept
+        return np.array([self.form.binary(self.positive)[1]])
+
+    @property
+    def negative(self) -> Any:
+        """The other class of a binary form."""
+        return next(label for label in self.labels if label != self.positive)
+
+    def scores(self, rows: sp.csr_array | Floats) -> Floats:
+        """What a target must answer: float64 (n_rows, n_outputs)."""
+        scores = self.form.scores(rows)
+        if self.positive is None:
+            return scores
+        k = self.labels.index(self.positive)
+        return (scores[:, k] - scores[:, 1 - k])[:, None]
+
+    def decided(self, scores: Floats) -> list[Any]:
+        """The labels of scores: the first of the highest, or the sign of a binary score."""
+        if self.positive is not None:
+            return [self.positive if score > 0 else self.negative for score in scores[:, 0]]
+        return [self.labels[k] for k in scores.argmax(axis=1)]
+
+    def tied(self, scores: Floats, rows: sp.csr_array | Floats, tolerance: float
+             ) -> NDArray[np.bool_]:
+        """Rows whose label hangs on rounding: the best two scores are equal within a tolerance.
+
+        A text without any known term is none of them: its scores are the intercepts themselves.
+        """
+        if scores.shape[1] == 1:
+            margin = np.abs(scores[:, 0])
+        else:
+            ordered = np.sort(scores, axis=1)
+            margin = ordered[:, -1] - ordered[:, -2]
+        near = margin <= 4 * tolerance * np.maximum(1.0, np.abs(scores).max(axis=1))
+        if not isinstance(rows, np.ndarray):
+            near &= np.diff(rows.indptr) > 0
+        tied: NDArray[np.bool_] = near
+        return tied
+
+    def tokens(self, documents: pl.DataFrame) -> pl.Series:
+        """The tokens of documents, as List(String), by the tokenizer."""
+        assert self.tokenizer is not None
+        return documents.select(self.tokenizer.expr(list(self.columns)).alias("tokens"))["tokens"]
+
+    def counts(self, documents: pl.DataFrame) -> sp.csr_array:
+        """Counts of the terms in documents."""
+        assert self.tokenizer is not None
+        return self._vocabulary.counts(documents, list(self.columns))
+
+    def counted(self, tokens: pl.Series) -> sp.csr_array:
+        """Counts of the terms among tokens, List(String): what a pre-tokenised target is given."""
+        columns = pl.Series(range(len(self.terms)), dtype=pl.Int64)
+        flat = tokens.explode(empty_as_null=False, keep_nulls=False)
+        known = flat.replace_strict(
+            pl.Series(self.terms, dtype=pl.String), columns, default=-1, return_dtype=pl.Int64)
+        codes = known.to_numpy()
+        row = np.repeat(np.arange(len(tokens)), tokens.list.len().cast(pl.Int64).to_numpy())
+        kept = codes >= 0
+        lengths = np.bincount(row[kept], minlength=len(tokens))
+        return merge_tokens(lengths, codes[kept], len(self.terms))
+
+    def select(self, keep: NDArray[np.bool_]) -> Bundle:
+        """The bundle with some of its terms."""
+        chosen = np.flatnonzero(keep)
+        form = replace(self.form, weights=self.form.weights[chosen],
+                       terms=tuple(self.terms[t] for t in chosen),
+                       center=None if self.form.center is None else self.form.center[chosen])
+        return replace(self, form=form)
+
+    @cached_property
+    def _vocabulary(self) -> Vocabulary:
+        assert self.tokenizer is not None
+        return Vocabulary(self.tokenizer, pl.Series(self.terms, dtype=pl.String))
+
+
+def bundle_of(
+    model: Any, reads: Reads | None = None, positive: Any = None
+) -> Bundle:
+    """The bundle of a fitted classifier.
+
+    Parameters
+    ----------
+    model : TextClassifier or TableClassifier
+    reads : {"text", "terms"}, optional
+        Of a model of texts: whether the target splits texts itself.
+    positive : label, optional
+        Of two classes: the one that wins where the score is above 0.
+
+    Raises
+    ------
+    ExportError
+        If the form is not linear or has infinite weights.
+    """
+    try:
+        form = model.linear_form()
+    except ParameterError as error:
+        raise ExportError(f"{error}; what can be exported has one weight per feature and class: "
+                          "LinearDiscriminantAnalysis, NearestCentroid, "
+                          "GaussianNB(shared_variance=True)") from None
+    if form.relative is not None:
+        # What all classes of a row share decides nothing, and its weights are large.
+        form = form.relative
+    tokenizer = getattr(model, "tokenizer", None)
+    if tokenizer is None:
+        if reads not in (None, "features"):
+            raise ParameterError(f"a model of feature tables reads features, not {reads}")
+        names = tuple(model.feature_names_)
+        form = replace(form, terms=names)
+        return Bundle(form, "features", None, names, positive, provenance(model))
+    columns = (model.text,) if isinstance(model.text, str) else tuple(model.text)
+    return Bundle(form, reads or "text", tokenizer, columns, positive, provenance(model))
+
+
+def provenance(model: Any) -> dict[str, Any]:
+    """What was trained, and on how much: no text of the training rows."""
+    estimator = model.estimator_
+    documents: Sequence[Any] = np.asarray(getattr(estimator, "class_count_", [])).tolist()
+    log_prior = getattr(estimator, "class_log_prior_", None)
+    if log_prior is None and hasattr(estimator, "priors_"):
+        log_prior = np.log(estimator.priors_)
+    return {"estimator": {"name": type(estimator).__name__,
+                          "parameters": estimator.get_params(deep=False)},
+            "documents": documents,
+            "log_prior": None if log_prior is None else np.asarray(log_prior).tolist()}
+
+
+def _infinite(form: LinearForm) -> str:
+    where = np.argwhere(~np.isfinite(form.weights))
+    named = f" (the first is {form.terms[where[0][0]]!r})" if len(where) and form.terms else ""
+    return (f"{len(where)} weights are infinite{named}: with l = 0 a term that was never seen in "
+            "a class rules it out, which other systems can't hold; train with l > 0")

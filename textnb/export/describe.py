@@ -1,0 +1,63 @@
+"""A model's card: what whoever receives it must know."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+
+from textnb.export.archive import plain
+from textnb.export.bundle import provenance
+from textnb.store import VERSION
+
+
+def describe_model(model: Any) -> dict[str, Any]:
+    """What a fitted classifier is: JSON-ready.
+
+    Parameters
+    ----------
+    model : TextClassifier or TableClassifier
+
+    Returns
+    -------
+    dict
+        ``kind``, ``estimator`` and its ``parameters``, ``classes`` (label, rows, prior),
+        ``training_rows``, ``reads`` (columns), and of texts ``vocabulary`` (number of terms),
+        ``tokens`` counted in training, ``limits``, and ``tokenizer``; of tables ``features``;
+        ``format`` (of the model file) and ``textnb`` (versions).
+
+    Examples
+    --------
+    >>> from textnb import TextClassifier
+    >>> card = describe_model(TextClassifier().fit(["good film", "bad film"], ["pos", "neg"]))
+    >>> card["estimator"], card["vocabulary"], card["training_rows"]
+    ('MultinomialNB', 3, 2)
+    """
+    about = plain(provenance(model))
+    estimator = model.estimator_
+    rows, log_prior = about["documents"], about["log_prior"]
+    labels = model.classes_.tolist()
+    priors = [None] * len(labels) if log_prior is None else np.exp(
+        [float(value) for value in log_prior]).tolist()
+    card: dict[str, Any] = {
+        "kind": type(model).__name__,
+        "estimator": about["estimator"]["name"],
+        "parameters": about["estimator"]["parameters"],
+        "classes": [{"label": label, "rows": count, "prior": prior} for label, count, prior
+                    in zip(labels, rows or [None] * len(labels), priors, strict=True)],
+        "training_rows": sum(rows) if rows else None,
+    }
+    tokenizer = getattr(model, "tokenizer", None)
+    if tokenizer is None:
+        card |= {"reads": list(model.features_), "features": len(model.feature_names_)}
+    else:
+        card |= {
+            "reads": [model.text] if isinstance(model.text, str) else list(model.text),
+            "vocabulary": len(model.vocabulary_),
+            "tokens": int(np.asarray(estimator.feature_count_).sum()),
+            "limits": {name: getattr(model, name) for name in ("min_df", "max_df",
+                                                               "max_features", "binary")},
+            "tokenizer": tokenizer.to_dict(),
+        }
+    return {**card, "format": VERSION, "textnb": version("textnb")}

@@ -1,0 +1,123 @@
+"""Golden rows: documents that stress a tokenizer, and what every target must answer to them.
+
+The documents are written here, and from the terms of the vocabulary, which the weights hold
+anyway: no training text is in them. Where the best two scores are equal but for rounding, the
+order of a sum decides the label, and no label is expected (null).
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+import polars as pl
+
+from textnb.bayes.forms import Floats
+from textnb.export.bundle import Bundle
+from textnb.export.targets.base import Rows
+
+SEED = 13
+TOLERANCE = 1e-9
+# Documents made of the vocabulary's own terms.
+_FROM_TERMS = 40
+
+_WRITTEN: tuple[str | None, ...] = (
+    None,
+    "",
+    " ",
+    "\t\r\n",
+    "zqxjkv wvzqkj",
+    "The quick brown fox, and THE LAZY DOG; the the the THE",
+    "naïve café Ångström ÅNGSTRÖM Straße STRASSE ﬁne ﬀ",
+    "cafe\u0301 A\u030angstro\u0308m n\u0303 \u0301\u0301",
+    "İstanbul IĞDIR ısparta İ I\u0307 i\u0307",
+    "ΟΔΟΣ ΟΔΟΣ. ΣΑΣ Σ ΣΣ ΑΣ'Α Α\u0301Σ ὈΔΥΣΣΕΎΣ ς σ ΑΣ\u00adΑ",
+    "हिन्दी में लिखा हुआ पाठ",
+    "বাংলা সংবাদ শিরোনাম",
+    "ภาษาไทย తెలుగు தமிழ்",
+    "中文文本 日本語のテキスト 한국어 텍스트",
+    "עברית العربية فارسی",
+    "emoji 😀 👩‍👩‍👧 👍🏽 ❤️ x😀y",
+    "0 1 12 123 ١٢٣ ²³ ½ Ⅷ ①",
+    "tab\tnew\nline\rreturn\x0bvertical\x0cform\u0085next\u2028line\u2029paragraph",
+    "\x1cfile\x1dgroup\x1erecord\x1funit\u00a0space\u3000wide\ufeffmark",
+    "'single' \"double\" `back` \\slash\\ \\n %s %d {x} ${y} $1 <b> &amp; </script>",
+    "a,b;c|d:e --comment /* x */ '; DROP TABLE documents; -- \"\"\"",
+    "snake_case __init__ x_y kebab-case e-mail@example.org http://example.org/a?b=c&d=e",
+    "don't l'été O’Brien rock'n'roll",
+    "a b c d e f g I O 1 2 é",
+    "𝐁𝐨𝐥𝐝 𝔣𝔯𝔞𝔨 ＦＵＬＬ ｗｉｄｔｈ 𐐀𐐁 Ꙁ Ა ᏸ",
+    "\u200bzero\u200cwidth\u200djoiners\u2060here",
+    "nul\x00inside \x01\x02\x7f control",
+    "\ue000private \U000f0000use \U0010ffff \u0378unassigned",
+    "word " * 300 + "x" * 5000,
+)
+
+
+def documents(bundle: Bundle) -> pl.DataFrame:
+    """The golden documents: String columns named as the model's text columns."""
+    texts = [*_WRITTEN, *_of_terms(bundle)]
+    # Several columns: each row pairs a document with others, so that every field meets every text.
+    return pl.DataFrame(
+        {name: texts[shift:] + texts[:shift] for shift, name in enumerate(bundle.columns)},
+        schema=dict.fromkeys(bundle.columns, pl.String))
+
+
+def vectors(bundle: Bundle) -> Floats:
+    """Golden rows of features: zeros, ones, each sign, large and small, and around the center."""
+    p = len(bundle.terms)
+    rng = np.random.default_rng(SEED)
+    center = np.zeros(p) if bundle.form.center is None else bundle.form.center
+    rows = [np.zeros(p), np.ones(p), -np.ones(p), center, *(center + rng.normal(size=(24, p))),
+            *rng.normal(scale=1e3, size=(8, p)), *(1e-6 * rng.normal(size=(4, p)))]
+    return np.array(rows)
+
+
+def rows_of(bundle: Bundle, frame: pl.DataFrame) -> Rows:
+    """Documents in every form that a target may read."""
+    texts = frame[bundle.columns[0]] if len(bundle.columns) == 1 else None
+    return Rows(documents=frame, texts=texts, tokens=bundle.tokens(frame),
+                counts=bundle.counts(frame))
+
+
+def table(bundle: Bundle) -> pl.DataFrame:
+    """``golden.parquet``: documents (or features), tokens, scores, and the label as a string."""
+    if bundle.reads == "features":
+        features = vectors(bundle)
+        scores = bundle.scores(features)
+        tied = bundle.tied(scores, features, TOLERANCE)
+        given = pl.DataFrame({"features": features.tolist()},
+                             schema={"features": pl.List(pl.Float64)})
+    else:
+        frame = documents(bundle)
+        rows = rows_of(bundle, frame)
+        assert rows.tokens is not None
+        assert rows.counts is not None
+        scores = bundle.scores(rows.counts)
+        tied = bundle.tied(scores, rows.counts, TOLERANCE)
+        named = {name: name if len(bundle.columns) > 1 else "text" for name in bundle.columns}
+        given = frame.rename(
+            {name: "text" if len(named) == 1 else f"text:{name}" for name in named}
+        ).with_columns(rows.tokens.alias("tokens"))
+    return given.with_columns(
+        pl.Series("scores", scores.tolist(), dtype=pl.List(pl.Float64)),
+        pl.Series("label", [None if even else str(label) for label, even
+                            in zip(bundle.decided(scores), tied, strict=True)], dtype=pl.String),
+    ).with_row_index("id").with_columns(pl.col("id").cast(pl.Int64))
+
+
+def _of_terms(bundle: Bundle) -> list[str]:
+    """Documents of terms drawn by a hash: the same for the same vocabulary on every machine."""
+    terms = bundle.terms
+    texts = []
+    for number in range(_FROM_TERMS):
+        digest = hashlib.shake_256(f"{SEED} {number}".encode()).digest(8 * 24)
+        draws = [int.from_bytes(digest[at:at + 8], "big") for at in range(0, len(digest), 8)]
+        words = [terms[draw % len(terms)] for draw in draws[:2 + number % 22]]
+        if number % 3 == 1:
+            words = [word.upper() if draw % 2 else word.title()
+                     for word, draw in zip(words, draws, strict=False)]
+        if number % 4 == 2:
+            words += words[:3] * 2
+        texts.append((" ", ", ", "\n", " - ")[number % 4].join(words))
+    return texts

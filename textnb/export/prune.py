@@ -1,0 +1,80 @@
+"""Fewer terms: which to leave out, and what that can do to a score.
+
+A term that is left out counts as unknown. Between two classes, each of its occurrences then moves
+the difference of the scores by at most the term's *spread*, the highest of its weights less the
+lowest (for ``w``, its absolute value): so terms go in the order of their spread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from textnb.bayes.forms import Floats
+from textnb.errors import ExportError, ParameterError
+from textnb.export.bundle import Bundle
+
+
+def spread(bundle: Bundle) -> Floats:
+    """The most by which one occurrence of each term can move the difference of two scores."""
+    weights = bundle.weights
+    if bundle.positive is not None or weights.shape[1] == 1:
+        result: Floats = np.abs(weights[:, 0])
+    else:
+        result = weights.max(axis=1) - weights.min(axis=1)
+    return result
+
+
+def keep_top(bundle: Bundle, k: int) -> tuple[Bundle, dict[str, Any]]:
+    """The ``k`` terms of the largest spread (ties go to the smaller term), and what that does.
+
+    Returns
+    -------
+    bundle : Bundle
+    report : dict
+        ``kept``, ``dropped``, and ``worst_per_token``: by how much one token can at most move the
+        difference between two scores (log base e).
+    """
+    if bundle.reads == "features":
+        raise ParameterError("features can't be pruned: every one of them is needed")
+    if type(k) is not int or k < 1:
+        raise ParameterError.out_of_range("top", "an int >= 1", k)
+    spreads = spread(bundle)
+    order = np.argsort(-spreads, kind="stable")
+    keep = np.zeros(len(order), dtype=np.bool_)
+    keep[order[:k]] = True
+    dropped = spreads[~keep]
+    report = {"kept": int(keep.sum()), "dropped": len(dropped),
+              "worst_per_token": float(dropped.max()) if len(dropped) else 0.0}
+    return (bundle.select(keep) if len(dropped) else bundle), report
+
+
+def keep_bytes(
+    bundle: Bundle, max_bytes: int, size: Callable[[Bundle], int]
+) -> tuple[Bundle, dict[str, Any]]:
+    """As many terms as a file of so many bytes holds, by bisection.
+
+    Raises
+    ------
+    ExportError
+        If not even one term fits.
+    """
+    if type(max_bytes) is not int or max_bytes < 1:
+        raise ParameterError.out_of_range("max_bytes", "an int >= 1", max_bytes)
+    if size(bundle) <= max_bytes:
+        return keep_top(bundle, len(bundle.terms))
+    fits, too_many = 0, len(bundle.terms)
+    # A file of one twentieth more terms is near enough to what would just fit.
+    while too_many - fits > max(1, fits // 20):
+        middle = (fits + too_many) // 2
+        if size(keep_top(bundle, middle)[0]) <= max_bytes:
+            fits = middle
+        else:
+            too_many = middle
+    if not fits:
+        least = size(keep_top(bundle, 1)[0])
+        raise ExportError(f"one term takes a file of {least:,} bytes, more than the "
+                          f"{max_bytes:,} allowed")
+    return keep_top(bundle, fits)

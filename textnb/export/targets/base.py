@@ -1,0 +1,99 @@
+"""What a target is: a writer of one file, and the real engine that runs it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
+
+import polars as pl
+import scipy.sparse as sp
+
+from textnb.bayes.forms import Floats
+from textnb.export.bundle import Bundle
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows to be scored, in each of the forms in which a target may want them.
+
+    Attributes
+    ----------
+    documents : DataFrame or None
+        The text columns; None for features.
+    texts : Series of String, or None
+        May hold nulls; None for features and for several text columns.
+    tokens : Series of List(String), or None
+        All tokens of each text, terms or not, repeated as they occur; None for features.
+    counts : csr_array (n_rows, n_terms) or None
+        Counts of the terms; None for features.
+    features : float64 (n_rows, n_features) or None
+    """
+
+    documents: pl.DataFrame | None = None
+    texts: pl.Series | None = None
+    tokens: pl.Series | None = None
+    counts: sp.csr_array | None = None
+    features: Floats | None = None
+
+    def __len__(self) -> int:
+        for rows in (self.tokens, self.texts, self.features):
+            if rows is not None:
+                return len(rows)
+        return 0
+
+
+@dataclass(frozen=True, eq=False)
+class Answered:
+    """What an engine answered.
+
+    Attributes
+    ----------
+    scores : float64 (n_rows, n_outputs)
+    labels : list or None
+        One per row; None where the target gives scores alone.
+    """
+
+    scores: Floats
+    labels: list[Any] | None = None
+
+
+class Target(Protocol):
+    """One format.
+
+    Attributes
+    ----------
+    name : str
+        As in ``--to``.
+    suffix : str
+        Ending of its file; "" where ``form.json`` and ``weights.parquet`` are all.
+    reads : tuple of {"text", "terms", "features"}
+        What it can read, the default first.
+    tolerance : float
+        Largest difference of a score from the form's, absolute and relative alike, that is no
+        error.
+    needs : str
+        What runs it: a program, or a package with its ``pip install``.
+    """
+
+    name: ClassVar[str]
+    suffix: ClassVar[str]
+    reads: ClassVar[tuple[str, ...]]
+    tolerance: ClassVar[float]
+    needs: ClassVar[str]
+
+    def write(self, bundle: Bundle, path: Path) -> None:
+        """Write the file; ExportError where the bundle can't be reproduced exactly."""
+
+    def run(self, bundle: Bundle, path: Path, rows: Rows) -> Answered:
+        """Score rows by the written file in the real engine.
+
+        Raises
+        ------
+        EngineMissing
+            If the engine is not installed.
+        """
+
+
+class EngineMissing(Exception):
+    """The engine that runs a target is not there; the message says how to get it."""

@@ -1,0 +1,157 @@
+"""Weights as plain data: JSON, CSV, NumPy's NPZ. Whoever reads them counts the terms.
+
+Each is verified through its own reader, from the standard library or NumPy.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import polars as pl
+
+from textnb.bayes.forms import Floats
+from textnb.errors import ExportError
+from textnb.export.bundle import Bundle
+from textnb.export.targets.base import Answered, Rows
+
+Weights = dict[str, list[float]]
+
+
+class Json:
+    """One JSON document: classes, intercept, terms or features, and weights row by row."""
+
+    name: ClassVar[str] = "json"
+    suffix: ClassVar[str] = ".json"
+    reads: ClassVar[tuple[str, ...]] = ("terms", "features")
+    tolerance: ClassVar[float] = 1e-9
+    needs: ClassVar[str] = "a JSON reader"
+
+    def write(self, bundle: Bundle, path: Path) -> None:
+        document = {
+            "classes": bundle.labels, "positive": bundle.positive, "above": bundle.above,
+            "intercept": bundle.intercept.tolist(), "terms": list(bundle.terms),
+            "weights": bundle.weights.tolist(),
+        }
+        path.write_text(json.dumps(document, ensure_ascii=False, allow_nan=False), "utf-8")
+
+    def run(self, bundle: Bundle, path: Path, rows: Rows) -> Answered:
+        held = json.loads(path.read_text("utf-8"))
+        weights = dict(zip(held["terms"], held["weights"], strict=True))
+        return summed(weights, held["intercept"], held["above"], rows, held["terms"])
+
+
+class Csv:
+    """Comma-separated values (RFC 4180): a head, the intercept, and one row per term."""
+
+    name: ClassVar[str] = "csv"
+    suffix: ClassVar[str] = ".csv"
+    reads: ClassVar[tuple[str, ...]] = ("terms", "features")
+    tolerance: ClassVar[float] = 1e-9
+    needs: ClassVar[str] = "a CSV reader"
+
+    def write(self, bundle: Bundle, path: Path) -> None:
+        if any("\0" in term for term in bundle.terms):
+            raise ExportError("a term holds the character NUL, which CSV readers refuse; use json")
+        heads = outputs(bundle)
+        with path.open("w", encoding="utf-8", newline="") as file:
+            rows = csv.writer(file, quoting=csv.QUOTE_NONNUMERIC)
+            rows.writerow(["kind", "name", *heads])
+            rows.writerow(["intercept", "", *bundle.intercept.tolist()])
+            rows.writerows(["weight", term, *weights] for term, weights
+                           in zip(bundle.terms, bundle.weights.tolist(), strict=True))
+
+    def run(self, bundle: Bundle, path: Path, rows: Rows) -> Answered:
+        with path.open(encoding="utf-8", newline="") as file:
+            csv.field_size_limit(2**31 - 1)
+            _, intercept, *weights = csv.reader(file)
+        held = {name: list(map(float, values)) for _, name, *values in weights}
+        return summed(held, list(map(float, intercept[2:])), bundle.above, rows, list(held))
+
+
+class Npz:
+    """NumPy arrays: ``weights``, ``intercept``, ``classes``, and names as UTF-8 bytes.
+
+    ``names`` holds the bytes of all terms one after the other and ``ends`` where each ends, so that
+    no array needs pickle and no term is padded.
+    """
+
+    name: ClassVar[str] = "npz"
+    suffix: ClassVar[str] = ".npz"
+    reads: ClassVar[tuple[str, ...]] = ("terms", "features")
+    tolerance: ClassVar[float] = 1e-9
+    needs: ClassVar[str] = "NumPy"
+
+    def write(self, bundle: Bundle, path: Path) -> None:
+        above = np.nan if bundle.above is None else bundle.above
+        arrays: dict[str, Any] = {"weights": bundle.weights, "intercept": bundle.intercept,
+                                  "above": np.array(above)}
+        for name, strings in (("names", bundle.terms), ("labels", outputs(bundle))):
+            packed = [string.encode() for string in strings]
+            arrays[name] = np.frombuffer(b"".join(packed), dtype=np.uint8)
+            arrays[f"{name}_ends"] = np.cumsum([len(item) for item in packed], dtype=np.int64)
+        with path.open("wb") as file:
+            np.savez(file, **arrays)
+
+    def run(self, bundle: Bundle, path: Path, rows: Rows) -> Answered:
+        with np.load(path, allow_pickle=False) as held:
+            raw, ends = held["names"].tobytes(), held["names_ends"].tolist()
+            names = [raw[a:b].decode() for a, b in zip([0, *ends], ends, strict=False)]
+            above = float(held["above"])
+            weights = dict(zip(names, held["weights"].tolist(), strict=True))
+            return summed(weights, held["intercept"].tolist(),
+                          None if np.isnan(above) else above, rows, names)
+
+
+class Parquet:
+    """``weights.parquet`` and ``form.json`` themselves."""
+
+    name: ClassVar[str] = "parquet"
+    suffix: ClassVar[str] = ""
+    reads: ClassVar[tuple[str, ...]] = ("terms", "features")
+    tolerance: ClassVar[float] = 1e-9
+    needs: ClassVar[str] = "a Parquet reader"
+
+    def write(self, bundle: Bundle, path: Path) -> None:
+        """Nothing but the bundle's own tables."""
+
+    def run(self, bundle: Bundle, path: Path, rows: Rows) -> Answered:
+        held = json.loads((path.parent / "form.json").read_text("utf-8"))
+        table = pl.read_parquet(path.parent / "weights.parquet")
+        names = table.to_series(0).to_list()
+        columns = [name for name in table.columns if name not in ("term", "feature", "words")]
+        weights = dict(zip(names, map(list, table.select(columns).iter_rows()), strict=True))
+        return summed(weights, held["intercept"], held["above"], rows, names)
+
+
+def outputs(bundle: Bundle) -> list[str]:
+    """Names of the columns of weights: the classes, or ``w``."""
+    return ["w"] if bundle.positive is not None else [str(label) for label in bundle.labels]
+
+
+def summed(
+    weights: Weights, intercept: Sequence[float], above: float | None, rows: Rows,
+    names: Sequence[str],
+) -> Answered:
+    """Scores by look-up and sum, row by row, as whoever reads the file would write them."""
+    place = {name: row for row, name in enumerate(weights)}
+    table = np.array([*weights.values()], dtype=np.float64).reshape(len(place), len(intercept))
+    if rows.features is not None:
+        named = ([*zip(names, row, strict=True)] for row in rows.features.tolist())
+    else:
+        assert rows.tokens is not None
+        named = ([*Counter(tokens).items()] for tokens in rows.tokens.to_list())
+    scores = []
+    for row in named:
+        known = [(place[name], value) for name, value in row if name in place]
+        values = np.array([value for _, value in known], dtype=np.float64)
+        if above is not None:
+            values = (values > above).astype(np.float64)
+        scores.append(intercept + values @ table[[at for at, _ in known]])
+    array: Floats = np.array(scores, dtype=np.float64).reshape(len(scores), len(intercept))
+    return Answered(array)

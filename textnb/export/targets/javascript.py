@@ -1,0 +1,51 @@
+"""A form as one ES module, for browsers and Node."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import ClassVar
+
+from textnb.errors import ExportError
+from textnb.export.bundle import Bundle
+from textnb.export.targets.base import Answered, EngineMissing, Rows
+from textnb.export.targets.embedded import data, source
+from textnb.export.targets.python import answered
+
+# Beyond these, JavaScript rounds integers, and V8 holds no such string and no such Map.
+_INTEGER = 2**53 - 1
+_CHARACTERS = 2**29 - 24
+_TERMS = 2**24
+
+
+class JavaScript:
+    """One ES module without dependencies, and a program of Node like the one of `Python`."""
+
+    name: ClassVar[str] = "javascript"
+    suffix: ClassVar[str] = ".mjs"
+    reads: ClassVar[tuple[str, ...]] = ("text", "terms", "features")
+    tolerance: ClassVar[float] = 1e-9
+    needs: ClassVar[str] = "Node 18 or newer, or a browser"
+
+    def write(self, bundle: Bundle, path: Path) -> None:
+        for label in bundle.labels:
+            if isinstance(label, int) and abs(label) > _INTEGER:
+                raise ExportError(f"label {label} is beyond 2**53 - 1, where JavaScript's numbers "
+                                  "are no longer exact; make labels strings and train again, or "
+                                  "use --to python")
+        # A quoted string is read several times as fast as a template literal; its lines go on
+        # behind backslashes.
+        quoted = data(bundle, words=bundle.reads == "text").replace("\\", r"\\").replace(
+            "\n", "\\\n")
+        text = source("javascript.txt", bundle, DATA=quoted)
+        if len(text) > _CHARACTERS or len(bundle.terms) > _TERMS:
+            raise ExportError(f"{len(bundle.terms):,} terms in {len(text):,} characters are more "
+                              "than a JavaScript engine holds in one file; keep fewer (--top), or "
+                              "use --to json")
+        path.write_text(text, "ascii", newline="\n")
+
+    def run(self, bundle: Bundle, path: Path, rows: Rows) -> Answered:
+        node = shutil.which("node")
+        if node is None:
+            raise EngineMissing("Node is not installed: https://nodejs.org")
+        return answered([node, str(path)], bundle, rows)

@@ -1,0 +1,160 @@
+"""A LIBLINEAR model file, and the data file that its rows are read from.
+
+Data are in the format of svmlight, one row per line, with the columns in ascending order:
+
+    0 3:1 17:2        the label (any number), then index:value; an empty row is a label alone
+
+The index of a term is its row in ``weights.parquet`` plus 1, the value its count. Where the form
+counts presence (``above`` in ``form.json``), the value is 1 if the count is above that number, and
+the index is left out if not: whoever writes the data does that. LIBLINEAR's labels are integers:
+here, the position of the class in the ``classes`` of ``form.json``, counted from 0.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import IO, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+
+from textnb.bayes.forms import Floats
+from textnb.errors import ExportError
+from textnb.export.bundle import Bundle
+from textnb.export.targets.base import Answered, EngineMissing, Rows
+
+PROGRAM = "liblinear-predict"
+# A logistic solver: labels by the highest column, or, of two classes, by the sign of the one.
+SOLVER = "L2R_LR"
+# A regression solver: it answers the column's sum itself.
+_SUMMING = "L2R_L2LOSS_SVR"
+_MOST_WEIGHTS = 2**31 - 1
+_SMALLEST = np.finfo(np.float64).tiny
+_CHUNK = 4096
+
+
+class Liblinear:
+    """``model.model`` for ``liblinear-predict`` and LIBLINEAR's other readers.
+
+    Of two classes LIBLINEAR keeps one weight per term: such a form is written with a positive class
+    alone, which wins above 0.
+
+    ``liblinear-predict`` prints labels, and of logistic models probabilities that are no longer
+    the scores. So `run` takes the labels from the written file, and the scores from a second run
+    for each column, by the same weights in a file of a regression model, for which the program
+    prints the sums themselves.
+    """
+
+    name: ClassVar[str] = "liblinear"
+    suffix: ClassVar[str] = ".model"
+    reads: ClassVar[tuple[str, ...]] = ("terms", "features")
+    tolerance: ClassVar[float] = 1e-9
+    needs: ClassVar[str] = f"{PROGRAM} (Debian: apt-get install liblinear-tools)"
+
+    def write(self, bundle: Bundle, path: Path) -> None:
+        weights, intercept = bundle.weights, bundle.intercept
+        order = list(range(len(bundle.labels)))
+        if bundle.positive is not None:
+            # The first label is that of a sum above 0, so a tie goes to the other class.
+            order.sort(key=lambda k: bundle.labels[k] != bundle.positive)
+        elif len(order) == 2:
+            raise ExportError("LIBLINEAR keeps one weight per term of two classes; say which class "
+                              f"wins above 0 (--positive {bundle.labels[1]!r}); labels stay the "
+                              "same")
+        if (len(weights) + 1) * len(intercept) > _MOST_WEIGHTS:
+            raise ExportError(f"{len(weights):,} terms of {len(intercept)} classes: LIBLINEAR "
+                              "counts weights in 32 bits; keep fewer terms (--top)")
+        with path.open("w", encoding="ascii", newline="\n") as file:
+            _write_model(file, [f"solver_type {SOLVER}", f"nr_class {len(order)}",
+                                f"label {' '.join(map(str, order))}"], weights, intercept)
+
+    def run(self, bundle: Bundle, path: Path, rows: Rows) -> Answered:
+        program = shutil.which(PROGRAM)
+        if program is None:
+            raise EngineMissing(f"{PROGRAM} is not there: apt-get install liblinear-tools")
+        used = _values(bundle, rows)
+        with tempfile.TemporaryDirectory(prefix="textnb-") as name:
+            folder = Path(name)
+            data, summing = folder / "data", folder / "sums.model"
+            with data.open("w", encoding="ascii", newline="\n") as file:
+                write_data(file, used)
+            found = _predicted(program, data, path, folder)
+            columns = []
+            for k, column in enumerate(_columns(path)):
+                with summing.open("w", encoding="ascii", newline="\n") as file:
+                    file.write(f"solver_type {_SUMMING}\nnr_class 2\n"
+                               f"nr_feature {len(bundle.terms)}\nbias 1\nw\n")
+                    file.write("\n".join(column) + "\n")
+                columns.append(_predicted(program, data, summing, folder))
+                assert len(columns[k]) == used.shape[0]
+        return Answered(np.column_stack(columns),
+                        [bundle.labels[int(label)] for label in found])
+
+
+def write_data(file: IO[str], rows: sp.csr_array) -> None:
+    """Rows in the format of svmlight, all with the label 0."""
+    rows = rows.tocsr()
+    rows.sort_indices()
+    ends = rows.indptr.tolist()
+    for first in range(0, rows.shape[0], _CHUNK):
+        last = min(first + _CHUNK, rows.shape[0])
+        start = ends[first]
+        indices = rows.indices[start:ends[last]].tolist()
+        values = rows.data[start:ends[last]].tolist()
+        file.writelines(
+            "0" + "".join(f" {indices[at - start] + 1}:{values[at - start]:.17g}"
+                          for at in range(ends[row], ends[row + 1])) + "\n"
+            for row in range(first, last))
+
+
+def _values(bundle: Bundle, rows: Rows) -> sp.csr_array:
+    """What the data file holds: counts, presence or features, without zeros."""
+    if bundle.reads == "features":
+        assert rows.features is not None
+        given = sp.csr_array(rows.features)
+    else:
+        assert rows.tokens is not None
+        given = bundle.counted(rows.tokens)
+    given = given.astype(np.float64)
+    if bundle.above is not None:
+        given.data = (given.data > bundle.above).astype(np.float64)
+    # The program refuses numbers that its C library reports as too small.
+    given.data[np.abs(given.data) < _SMALLEST] = 0.0
+    given.eliminate_zeros()
+    return given
+
+
+def _write_model(
+    file: IO[str], head: Iterable[str], weights: Floats, intercept: Floats
+) -> None:
+    file.write("\n".join([*head, f"nr_feature {len(weights)}", "bias 1", "w", ""]))
+    for first in range(0, len(weights), _CHUNK):
+        file.writelines(_line(row) for row in weights[first:first + _CHUNK].tolist())
+    file.write(_line(intercept.tolist()))
+
+
+def _line(values: list[float]) -> str:
+    return " ".join(f"{value:.17g}" for value in values) + " \n"
+
+
+def _columns(path: Path) -> Iterable[list[str]]:
+    """The columns of weights of a model file, as they are written, the intercept last."""
+    lines = path.read_text("ascii").splitlines()
+    rows = [line.split() for line in lines[lines.index("w") + 1:]]
+    return map(list, zip(*rows, strict=True))
+
+
+def _predicted(program: str, data: Path, model: Path, folder: Path) -> Floats:
+    """What the program prints, one number per row."""
+    answer = folder / "answer"
+    done = subprocess.run([program, "-q", str(data), os.path.abspath(model), str(answer)],
+                          capture_output=True, text=True, errors="replace", check=False)
+    if done.returncode:
+        raise ExportError(f"{PROGRAM} failed: {done.stderr.strip() or done.returncode}")
+    found: Floats = np.array(answer.read_text("ascii").split(), dtype=np.float64)
+    return found

@@ -1,0 +1,379 @@
+"""An ONNX model: texts, tokens or features in; scores (float64) and labels out.
+
+A text is split, and its terms are counted, by the standard operators. They run in a loop over the
+documents, so that a batch needs memory for one document at a time and not for a table as wide as
+the longest:
+
+    StringSplit -> [n-grams: Slice, StringConcat] -> LabelEncoder (term to row; unknown: a row of
+    zeros) -> Unique (rows, counts) -> Gather (weights) -> MatMul
+
+Every operator has a float64 kernel in onnxruntime, so scores are float64 throughout.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import polars as pl
+
+from textnb.errors import ExportError
+from textnb.export.bundle import Bundle
+from textnb.export.targets.base import Answered, EngineMissing, Rows
+from textnb.text.tokens import Tokenizer
+
+# What onnxruntime 1.31 loads; StringSplit and StringConcat came with 20, LabelEncoder with ml 2.
+IR_VERSION, OPSET, ML_OPSET = 10, 22, 4
+FORMAT = "textnb-onnx 1"
+# A protobuf message must stay below 2 GiB; the graph itself needs far less than this margin.
+MOST_BYTES = 2**31 - 2**20
+INSTALL = "pip install 'textnb[onnx]'"
+
+# `[^x]+`: words are what one character separates. The only pattern that StringSplit can match.
+_SEPARATED = re.compile(r"\[\^([^\\\[\]^]|\\[tnr]|\\[!-/:;=?@\[-`{-~])\]\+")
+_ESCAPES = {r"\t": "\t", r"\n": "\n", r"\r": "\r"}
+
+
+class Onnx:
+    """``model.onnx``; classes, tokenizer and separator are in its ``metadata_props``.
+
+    Inputs, N rows each: ``text`` (string, N) for texts; ``terms`` (string, N) for tokens, those of
+    a row joined by the ``separator``, without tokens that contain it: no term does, so they are
+    unknown anyway; ``features`` (double, N x p). Outputs: ``scores`` (double, N x outputs) and
+    ``label`` (string, int64 or bool, N).
+
+    Texts can be split where one character separates words, as in ``Tokenizer(pattern=r"[^ ]+",
+    lowercase=False)``: ONNX has neither a regular expression that finds words nor Unicode's
+    lower-casing (StringNormalizer maps character by character, by the locale's table).
+    """
+
+    name: ClassVar[str] = "onnx"
+    suffix: ClassVar[str] = ".onnx"
+    reads: ClassVar[tuple[str, ...]] = ("text", "terms", "features")
+    tolerance: ClassVar[float] = 1e-9
+    needs: ClassVar[str] = INSTALL
+    any_tokenizer: ClassVar[bool] = True
+
+    def reading(self, tokenizer: Tokenizer, columns: Sequence[str]) -> str:
+        """What is read by default: "text" where the graph can split it, else "terms"."""
+        try:
+            splits_at(tokenizer, columns)
+        except ExportError:
+            return "terms"
+        return "text"
+
+    def write(self, bundle: Bundle, path: Path) -> None:
+        separator = None
+        if bundle.reads == "text":
+            assert bundle.tokenizer is not None
+            separator = splits_at(bundle.tokenizer, bundle.columns)
+        elif bundle.reads == "terms":
+            separator = unused(bundle.terms)
+        held = (bundle.weights.nbytes + bundle.weights.shape[1] * 8 + 16 * len(bundle.terms)
+                + sum(len(term.encode()) for term in bundle.terms))
+        if held > MOST_BYTES:
+            raise ExportError(f"weights and terms take {held:,} bytes, and an ONNX file holds less "
+                              "than 2 GiB; keep fewer terms (--top or --max-bytes)")
+        path.write_bytes(_Graph(bundle, separator).model().SerializeToString(deterministic=True))
+
+    def run(self, bundle: Bundle, path: Path, rows: Rows) -> Answered:
+        try:
+            import onnxruntime
+        except ImportError:
+            raise EngineMissing(f"onnxruntime is not installed: {INSTALL}") from None
+        engine: Any = onnxruntime
+        options = engine.SessionOptions()
+        options.log_severity_level = 4
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        session = engine.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        given: Any
+        if bundle.reads == "features":
+            assert rows.features is not None
+            given = np.ascontiguousarray(rows.features, dtype=np.float64)
+        else:
+            strings = rows.texts
+            if bundle.reads == "terms":
+                assert rows.tokens is not None
+                strings = joined(
+                    rows.tokens, session.get_modelmeta().custom_metadata_map["separator"])
+            assert strings is not None
+            given = np.array(strings.fill_null("").to_list(), dtype=object)
+        scores, labels = session.run(["scores", "label"], {bundle.reads: given})
+        return Answered(scores, labels.tolist())
+
+
+def splits_at(tokenizer: Tokenizer, columns: Sequence[str]) -> str:
+    r"""The character at which StringSplit makes the words of a tokenizer.
+
+    Raises
+    ------
+    ExportError
+        If it can't make them; the message says why, and what it can.
+
+    Examples
+    --------
+    >>> splits_at(Tokenizer(pattern=r"[^\t]+", lowercase=False), ["text"])
+    '\t'
+    """
+    found = _SEPARATED.fullmatch(tokenizer.pattern)
+    settings = ("lowercase", "normalize", "strip_accents", "field_prefix")
+    reasons = [f"{name}={getattr(tokenizer, name)!r}" for name in settings
+               if getattr(tokenizer, name)]
+    if found is None:
+        reasons.insert(0, f"pattern={tokenizer.pattern!r}")
+    if tokenizer.analyzer != "word":
+        reasons.insert(0, f"analyzer={tokenizer.analyzer!r}")
+    if len(columns) > 1:
+        reasons.insert(0, f"several text columns ({', '.join(columns)})")
+    if reasons or found is None:
+        raise ExportError(f"{reasons[0]}: ONNX can only split one text at one character; export "
+                          "for tokens that you make yourself (--input terms), or train with "
+                          'Tokenizer(pattern=r"[^ ]+", lowercase=False)')
+    return _ESCAPES.get(found[1], found[1][-1])
+
+
+def unused(terms: tuple[str, ...]) -> str:
+    r"""A character that is in no term: the unit separator, another control, or a private one.
+
+    Examples
+    --------
+    >>> unused(("a", "b")), unused(("a", "\x1f"))
+    ('\x1f', '\x1e')
+    """
+    used = set().union(*terms)
+    controls = [code for code in range(0x1f, 0, -1) if chr(code) not in "\t\n\r"]
+    for code in (*controls, *range(0xE000, 0xF900), *range(0xF0000, 0x110000)):
+        if chr(code) not in used:
+            return chr(code)
+    raise ExportError("every control and private-use character is in some term: none is left to "
+                      "separate tokens")
+
+
+def joined(tokens: pl.Series, separator: str) -> pl.Series:
+    """Each row's tokens as one string; those that hold the separator are unknown, and left out."""
+    element = pl.element()
+    kept = element.filter(~element.str.contains(separator, literal=True))
+    return tokens.to_frame("tokens").select(
+        pl.col("tokens").list.eval(kept).list.join(separator))["tokens"]
+
+
+class _Graph:
+    """The graph of a bundle."""
+
+    def __init__(self, bundle: Bundle, separator: str | None) -> None:
+        try:
+            import onnx
+        except ImportError:
+            raise ExportError(f"onnx is not installed: {INSTALL}") from None
+        self.onnx: Any = onnx
+        self.bundle, self.separator = bundle, separator
+        self.constants: list[Any] = []
+
+    def model(self) -> Any:
+        bundle, helper, types = self.bundle, self.onnx.helper, self.onnx.TensorProto
+        nodes = self.features() if bundle.reads == "features" else self.documents()
+        decision, label_type = self.decision()
+        shape = ["N", len(bundle.terms)] if bundle.reads == "features" else ["N"]
+        kind = types.DOUBLE if bundle.reads == "features" else types.STRING
+        graph = helper.make_graph(
+            [*nodes, *decision], "textnb",
+            [helper.make_tensor_value_info(bundle.reads, kind, shape)],
+            [helper.make_tensor_value_info("scores", types.DOUBLE, ["N", len(bundle.intercept)]),
+             helper.make_tensor_value_info("label", label_type, ["N"])],
+            self.constants)
+        model = helper.make_model(
+            graph, ir_version=IR_VERSION, producer_name="textnb", doc_string=self.said(),
+            opset_imports=[helper.make_opsetid("", OPSET),
+                           helper.make_opsetid("ai.onnx.ml", ML_OPSET)])
+        helper.set_model_props(model, self.properties())
+        return model
+
+    # Scores
+
+    def features(self) -> list[Any]:
+        bundle = self.bundle
+        name, nodes = self.counted("features")
+        form, intercept = bundle.form, bundle.intercept
+        if form.center is not None:
+            # Before the product, as the form itself does: features far from 0 keep their digits.
+            nodes.append(self.node("Sub", [name, self.constant("center", form.center)], "centered"))
+            name, intercept = "centered", form.intercept
+            if bundle.positive is not None:
+                k = bundle.labels.index(bundle.positive)
+                intercept = intercept[[k]] - intercept[[1 - k]]
+        return [*nodes,
+                self.node("MatMul", [name, self.constant("weights", bundle.weights)], "sums"),
+                self.node("Add", ["sums", self.constant("intercept", intercept)], "scores")]
+
+    def documents(self) -> list[Any]:
+        """A loop over the documents, for StringSplit pads its rows to the longest of them."""
+        helper, types, bundle = self.onnx.helper, self.onnx.TensorProto, self.bundle
+        outputs = len(bundle.intercept)
+        # The last row is that of all unknown tokens.
+        self.constant("weights", np.vstack([bundle.weights, np.zeros((1, outputs))]))
+        self.constant("unknown", np.array([len(bundle.terms)]))
+        value, presence = self.counted("counts")
+        body = [
+            self.node("Gather", [bundle.reads, "row"], "document"),
+            *self.tokens(),
+            self.node("LabelEncoder", ["tokens"], "codes", domain="ai.onnx.ml",
+                      default_int64=len(bundle.terms), **self.keys()),
+            # A document without tokens has this one, so that nothing is ever empty.
+            self.node("Concat", ["codes", "unknown"], "all_codes", axis=0),
+            helper.make_node("Unique", ["all_codes"], ["found", "", "", "times"], sorted=0),
+            self.node("Cast", ["times"], "counts", to=types.DOUBLE),
+            *presence,
+            self.node("Gather", ["weights", "found"], "found_weights"),
+            self.node("MatMul", [value, "found_weights"], "sum"),
+            self.node("Identity", ["going"], "still_going"),
+        ]
+        info = helper.make_tensor_value_info
+        inner = helper.make_graph(
+            body, "document",
+            [info("row", types.INT64, []), info("going", types.BOOL, [])],
+            [info("still_going", types.BOOL, []), info("sum", types.DOUBLE, [outputs])])
+        return [
+            self.node("Size", [bundle.reads], "rows"),
+            self.node("Loop", ["rows", self.constant("go", np.array(True))], "sums", body=inner),
+            self.node("Add", ["sums", self.constant("intercept", bundle.intercept)], "scores"),
+        ]
+
+    def counted(self, counts: str) -> tuple[str, list[Any]]:
+        """Name of what meets the weights: counts, or 1 where they are above the threshold."""
+        above = self.bundle.above
+        if above is None:
+            return counts, []
+        return "present", [
+            self.node("Greater", [counts, self.constant("above", np.float64(above))], "is_above"),
+            self.node("Cast", ["is_above"], "present", to=self.onnx.TensorProto.DOUBLE)]
+
+    # Tokens
+
+    def tokens(self) -> list[Any]:
+        """Nodes from ``document`` to ``tokens``."""
+        tokenizer = self.bundle.tokenizer
+        assert tokenizer is not None
+        splitting = {"delimiter": self.separator}
+        if self.bundle.reads == "terms" or tokenizer.ngram_range == (1, 1):
+            # Empty pieces and stop words are no terms: they need not be dropped.
+            return [self.split("tokens", **splitting)]
+        least, most = tokenizer.ngram_range
+        dropped = ["", *sorted(tokenizer.stop_tokens())]
+        nodes = [
+            self.split("pieces", **splitting),
+            self.node("LabelEncoder", ["pieces"], "kept", domain="ai.onnx.ml",
+                      keys_strings=[word.encode() for word in dropped],
+                      values_int64s=[0] * len(dropped), default_int64=1),
+            self.node("Cast", ["kept"], "is_kept", to=self.onnx.TensorProto.BOOL),
+            self.node("Compress", ["pieces", "is_kept"], "words_1", axis=0)]
+        for name, value in (("zero", 0), ("last", -1), ("end", 2**62)):
+            self.constant(name, np.array([value]))
+        self.strings("between", [self.separator or ""])
+        for n in range(2, most + 1):
+            self.constant(f"from_{n}", np.array([n - 1]))
+            nodes += [
+                self.node("Slice", [f"words_{n - 1}", "zero", "last"], f"starts_{n}"),
+                self.node("StringConcat", [f"starts_{n}", "between"], f"begun_{n}"),
+                self.node("Slice", ["words_1", f"from_{n}", "end"], f"ends_{n}"),
+                self.node("StringConcat", [f"begun_{n}", f"ends_{n}"], f"words_{n}")]
+        every = [f"words_{n}" for n in range(least, most + 1)]
+        return [*nodes, self.node("Concat", every, "tokens", axis=0)]
+
+    def split(self, name: str, delimiter: str | None) -> Any:
+        return self.onnx.helper.make_node("StringSplit", ["document"], [name, f"{name}_number"],
+                                          delimiter=delimiter)
+
+    def keys(self) -> dict[str, Any]:
+        """Terms as the graph makes them, and their rows."""
+        tokenizer = self.bundle.tokenizer
+        assert tokenizer is not None
+        rows = {term: row for row, term in enumerate(self.bundle.terms)}
+        if self.bundle.reads == "text" and tokenizer.ngram_range[1] > 1:
+            rows = {gram: row for term, row in rows.items() if (gram := self.gram(term))}
+        elif self.bundle.reads == "text":
+            for word in tokenizer.stop_tokens():
+                rows.pop(word, None)
+        # An empty piece is no token; the key also keeps the list from being empty.
+        rows[""] = len(self.bundle.terms)
+        return {"keys_strings": [term.encode() for term in rows],
+                "values_int64s": list(rows.values())}
+
+    def gram(self, term: str) -> str | None:
+        """An n-gram as the graph makes it; None for a term that no text can hold.
+
+        Its words are joined by the separator, which is in none of them, and not escaped: ONNX
+        can't replace characters.
+        """
+        separator, tokenizer = self.separator, self.bundle.tokenizer
+        assert separator is not None
+        assert tokenizer is not None
+        words = tokenizer.split_terms(term)
+        escaped = " ".join(re.sub(r"([\\ ])", r"\\\1", word) for word in words)
+        if escaped != term or any(separator in word for word in words):
+            return None
+        return separator.join(words)
+
+    # The label
+
+    def decision(self) -> tuple[list[Any], int]:
+        """Nodes from ``scores`` to ``label``, and the type of a label."""
+        bundle, types = self.bundle, self.onnx.TensorProto
+        labels = bundle.labels
+        if bundle.positive is None:
+            nodes = [self.node("ArgMax", ["scores"], "best", axis=1, keepdims=0)]
+        else:
+            labels = [bundle.negative, bundle.positive]
+            self.constant("threshold", np.float64(0.0))
+            self.constant("columns", np.array([1]))
+            nodes = [self.node("Greater", ["scores", "threshold"], "wins"),
+                     self.node("Cast", ["wins"], "as_index", to=types.INT64),
+                     self.node("Squeeze", ["as_index", "columns"], "best")]
+        if isinstance(labels[0], str):
+            self.strings("labels", labels)
+        else:
+            self.constant("labels", np.array(labels))
+        nodes.append(self.node("Gather", ["labels", "best"], "label", axis=0))
+        return nodes, self.constants[-1].data_type
+
+    # What is said of it
+
+    def properties(self) -> dict[str, str]:
+        bundle = self.bundle
+        held = {
+            "format": FORMAT, "reads": bundle.reads,
+            "classes": json.dumps(bundle.labels, ensure_ascii=False),
+            "decision": "first of the highest" if bundle.positive is None else "positive above 0"}
+        if bundle.positive is not None:
+            held["positive"] = json.dumps(bundle.positive, ensure_ascii=False)
+        if bundle.tokenizer is not None:
+            held["tokenizer"] = json.dumps(bundle.tokenizer.to_dict(), ensure_ascii=False)
+        if self.separator is not None:
+            held["separator"] = self.separator
+        return held
+
+    def said(self) -> str:
+        what = {"text": "texts", "features": "features, float64, in the order of the weights",
+                "terms": f"the tokens of each row joined by {self.separator!r}; leave out tokens "
+                         "that contain it"}
+        return (f"Scores are linear in counts or features. Input {self.bundle.reads!r}: "
+                f"{what[self.bundle.reads]}.")
+
+    # Shorthand
+
+    def node(self, kind: str, inputs: list[str], output: str, **settings: Any) -> Any:
+        return self.onnx.helper.make_node(kind, inputs, [output], **settings)
+
+    def constant(self, name: str, value: Any) -> str:
+        self.constants.append(self.onnx.numpy_helper.from_array(
+            np.ascontiguousarray(value) if np.ndim(value) else np.asarray(value), name))
+        return name
+
+    def strings(self, name: str, values: list[str]) -> None:
+        types = self.onnx.TensorProto
+        # helper.make_tensor goes through NumPy, which strips a NUL at the end.
+        self.constants.append(types(name=name, data_type=types.STRING, dims=[len(values)],
+                                    string_data=[value.encode() for value in values]))

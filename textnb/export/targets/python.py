@@ -1,0 +1,60 @@
+"""A form as one Python file that needs the standard library alone."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from textnb.errors import ExportError
+from textnb.export.bundle import Bundle
+from textnb.export.targets.base import Answered, Rows
+from textnb.export.targets.embedded import data, source
+
+
+class Python:
+    """One Python file: a module, and a program from lines of JSON to lines of JSON."""
+
+    name: ClassVar[str] = "python"
+    suffix: ClassVar[str] = ".py"
+    reads: ClassVar[tuple[str, ...]] = ("text", "terms", "features")
+    tolerance: ClassVar[float] = 1e-9
+    needs: ClassVar[str] = "Python 3.8 or newer"
+
+    def write(self, bundle: Bundle, path: Path) -> None:
+        text = source("python.txt", bundle, DATA=data(bundle, words=bundle.reads == "text"))
+        path.write_text(text, "ascii", newline="\n")
+
+    def run(self, bundle: Bundle, path: Path, rows: Rows) -> Answered:
+        return answered([sys.executable, "-I", str(path)], bundle, rows)
+
+
+def answered(command: Sequence[str], bundle: Bundle, rows: Rows) -> Answered:
+    """The answers of a program that reads a JSON value per line and writes an object per line."""
+    lines = "".join(json.dumps(value) + "\n" for value in _values(bundle, rows))
+    answers = [json.loads(line) for line in output(command, lines.encode("ascii")).splitlines()]
+    scores = np.array([answer["scores"] for answer in answers], dtype=np.float64)
+    return Answered(scores.reshape(len(answers), len(bundle.intercept)),
+                    [answer["label"] for answer in answers])
+
+
+def output(command: Sequence[str], given: bytes = b"") -> bytes:
+    """What a program writes; ExportError, with its last words, where it fails."""
+    done = subprocess.run(command, input=given, capture_output=True)
+    if done.returncode:
+        said = done.stderr.decode("utf-8", "replace").strip().splitlines()
+        raise ExportError(f"the engine failed: {said[-1] if said else done.returncode}")
+    return done.stdout
+
+
+def _values(bundle: Bundle, rows: Rows) -> Iterator[Any]:
+    if rows.features is not None:
+        return iter(rows.features.tolist())
+    read = rows.texts if bundle.reads == "text" else rows.tokens
+    assert read is not None
+    return iter(read.to_list())

@@ -1,0 +1,226 @@
+"""SQL of PostgreSQL: its regular expressions with every character spelled out, and COPY."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+from uuid import uuid4
+
+import polars as pl
+
+from textnb.errors import ExportError
+from textnb.export.bundle import Bundle
+from textnb.export.characters import SIGMA, Ranges, regex_class
+from textnb.export.portable import Words
+from textnb.export.targets.base import Answered, EngineMissing, Rows
+from textnb.export.targets.sql import (
+    ANSWERS,
+    Sql,
+    answered,
+    final_sigma,
+    is_member,
+    lowered,
+    quoted,
+    ranges_of,
+    tables,
+    weight_columns,
+    weight_rows,
+)
+
+SERVER = "TEXTNB_POSTGRES"
+_CODE = r"\U{:08x}"
+_LONGEST_NAME = 63
+_ESCAPES = str.maketrans({"\\": r"\\", "\t": r"\t", "\n": r"\n", "\r": r"\r"})
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+
+
+class Postgres(Sql):
+    """A script for PostgreSQL, by ``psql -f``."""
+
+    name: ClassVar[str] = "sql-postgres"
+    needs: ClassVar[str] = (
+        f"pip install 'textnb[postgres]', and a server that the environment variable {SERVER} "
+        "names as libpq does: host=localhost dbname=test")
+    engine: ClassVar[str] = "PostgreSQL"
+    bytewise: ClassVar[str] = 'COLLATE "C"'
+    # A row must fit a page of 8 kB.
+    most_outputs: ClassVar[int] = 1000
+    most_features: ClassVar[int] = 1000
+
+    def check(self, bundle: Bundle) -> None:
+        super().check(bundle)
+        for label in map(str, bundle.labels):
+            if "\0" in label:
+                raise ExportError(f"label {label!r} holds the character NUL, which PostgreSQL "
+                                  "can't; rename the class")
+
+    def check_features(self, bundle: Bundle) -> None:
+        super().check_features(bundle)
+        for feature in bundle.terms:
+            if len(feature.encode()) > _LONGEST_NAME:
+                raise ExportError(f"feature {feature!r}: a column of PostgreSQL has a name of at "
+                                  f"most {_LONGEST_NAME} bytes; rename it")
+
+    def folded(self, name: str) -> str:
+        return name
+
+    def opening(self) -> Iterator[str]:
+        # Without it, psql would read the rows of a COPY that failed as statements.
+        yield r"\set ON_ERROR_STOP on"
+        yield "BEGIN;"
+        yield "SET LOCAL client_encoding = 'UTF8';"
+        yield "SET LOCAL client_min_messages = warning;"
+        yield ("DO $$ BEGIN IF current_setting('server_encoding') <> 'UTF8' THEN "
+               "RAISE EXCEPTION 'textnb needs a database with encoding UTF8'; END IF; END $$;")
+
+    def literal(self, value: str) -> str:
+        escaped = value.replace("\\", r"\\").replace("'", "''")
+        escaped = _CONTROL.sub(lambda match: rf"\x{ord(match.group()):02x}", escaped)
+        return f"E'{escaped}'"
+
+    def load(
+        self, table: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]
+    ) -> Iterator[str]:
+        yield f"COPY {table} ({', '.join(columns)}) FROM stdin;"
+        for row in rows:
+            yield "\t".join(r"\N" if cell is None else str(cell).translate(_ESCAPES)
+                            for cell in row)
+        yield r"\."
+
+    def load_weights(self, bundle: Bundle) -> Iterator[str]:
+        names = weight_columns(bundle)
+        columns = "".join(f", {name} DOUBLE PRECISION NOT NULL" for name in names)
+        yield f'CREATE TABLE textnb_weights (term TEXT COLLATE "C" NOT NULL{columns});'
+        left_out = sum("\0" in term for term in bundle.terms)
+        if left_out:
+            yield (f"-- {left_out} terms hold the character NUL, which no text of PostgreSQL can: "
+                   "left out.")
+        yield from self.load("textnb_weights", ["term", *names],
+                             ([term, *weights] for term, weights in weight_rows(bundle)
+                              if "\0" not in term))
+        # A hash index holds terms of any length, unlike a unique one.
+        yield "CREATE INDEX ON textnb_weights USING hash (term);"
+        yield "ANALYZE textnb_weights;"
+
+    def split(self, words: Words) -> Iterator[str]:
+        mapping = lowered(words)
+        word = "w.word"
+        single = [c for c, to in mapping.items() if len(to) == 1 and not c.isascii()]
+        if single:
+            # `translate` searches its list for each character: few words need that.
+            upper = regex_class(ranges_of(single), _CODE)
+            word = (f"CASE WHEN p.wide AND w.word ~ '[{upper}]' THEN translate(w.word,\n"
+                    f"{self.literal(''.join(single))},\n"
+                    f"{self.literal(''.join(mapping[c] for c in single))}) ELSE w.word END")
+        stops = ("\nWHERE s.word NOT IN (SELECT word FROM textnb_stop_words)"
+                 if words.stop_words else "")
+        members = regex_class(_before(words, mapping), _CODE)
+        # OFFSET 0 keeps a step to itself: else each word would be joined with its whole text.
+        yield (f"CREATE VIEW textnb_words AS SELECT d.id, s.position, s.word FROM documents d\n"
+               "CROSS JOIN LATERAL (SELECT octet_length(d.text) > char_length(d.text) AS wide,\n"
+               f"  {_prepared(words, mapping)} AS text OFFSET 0) p\n"
+               f"CROSS JOIN LATERAL (SELECT w.position, {word} AS word\n"
+               f"  FROM unnest(regexp_split_to_array(p.text, '[^{members}]+'))\n"
+               "    WITH ORDINALITY AS w(word, position)\n"
+               f"  WHERE char_length(w.word) >= {words.least} OFFSET 0) s{stops};")
+
+    def run(self, bundle: Bundle, path: Path, rows: Rows) -> Answered:
+        try:
+            import psycopg
+        except ImportError:
+            raise EngineMissing(f"psycopg is not installed: {self.needs}") from None
+        server = os.environ.get(SERVER)
+        if not server:
+            raise EngineMissing(f"no PostgreSQL server is named: {self.needs}")
+        frames = {table: _without_nul(bundle, frame)
+                  for table, frame in tables(bundle, rows).items()}
+        try:
+            connection = psycopg.connect(server, autocommit=True)
+        except psycopg.OperationalError as error:
+            raise EngineMissing(f"no PostgreSQL server answers ({error}): {self.needs}") from None
+        schema = f"textnb_{uuid4().hex}"
+        with connection:
+            connection.execute(f"CREATE SCHEMA {schema}")
+            try:
+                connection.execute(f"SET search_path TO {schema}")
+                _execute(connection, path)
+                for table, frame in frames.items():
+                    _fill(connection, table, frame)
+                return answered(bundle, connection.execute(ANSWERS).fetchall())
+            finally:
+                connection.rollback()
+                connection.execute(f"DROP SCHEMA {schema} CASCADE")
+
+
+def _prepared(words: Words, mapping: dict[str, str]) -> str:
+    """The text with what must be done before it is split: Σ at ends of words, İ, and ASCII."""
+    # The collation C lowers ASCII alone, in every version; it also rules regular expressions.
+    text = 'd.text COLLATE "C"'
+    if words.lower is None:
+        return text
+    sigma = final_sigma(words.lower.cased, words.lower.ignorable, _CODE, r"\Z")
+    text = (f"CASE WHEN strpos({text}, '{SIGMA}') > 0 THEN "
+            f"regexp_replace({text}, '{sigma}', '\\1ς\\2', 'g') ELSE {text} END")
+    for character, to in mapping.items():
+        if len(to) != 1:
+            text = f"replace({text}, '{character}', '{to}')"
+    return f"lower({text})"
+
+
+def _before(words: Words, mapping: dict[str, str]) -> Ranges:
+    """The characters that are members once they are in lower case."""
+    codes = {code for first, last in words.members for code in range(first, last + 1)}
+    codes -= set(map(ord, mapping))
+    codes |= {ord(c) for c, to in mapping.items() if len(to) == 1 and is_member(words, to)}
+    return ranges_of(map(chr, codes))
+
+
+def _execute(connection: Any, path: Path) -> None:
+    """Run a script as psql does."""
+    lines = iter(path.read_text("utf-8").split("\n"))
+    held: list[str] = []
+    for line in lines:
+        if line.startswith("COPY textnb_"):
+            _statements(connection, held)
+            with connection.cursor() as cursor, cursor.copy(line) as copy:
+                for row in iter(lambda: next(lines), r"\."):
+                    copy.write(f"{row}\n")
+        elif not line.startswith(r"\set "):
+            held.append(line)
+    _statements(connection, held)
+
+
+def _statements(connection: Any, lines: list[str]) -> None:
+    if any(lines):
+        connection.execute("\n".join(lines))
+    lines.clear()
+
+
+def _fill(connection: Any, table: str, frame: pl.DataFrame) -> None:
+    names = ", ".join(map(quoted, frame.columns))
+    with connection.cursor() as cursor:
+        with cursor.copy(f"COPY {table} ({names}) FROM STDIN") as copy:
+            for row in frame.iter_rows():
+                copy.write_row(row)
+        cursor.execute(f"ANALYZE {table}")
+
+
+def _without_nul(bundle: Bundle, frame: pl.DataFrame) -> pl.DataFrame:
+    """The rows as PostgreSQL can hold them.
+
+    In a text NUL only separates words, as a space does. A token that holds it is dropped, unless
+    it is a term: such a document can't be in this database.
+    """
+    if "text" in frame.columns and bundle.reads == "text":
+        return frame.with_columns(pl.col("text").str.replace_all("\0", " ", literal=True))
+    if "term" not in frame.columns or bundle.reads != "terms":
+        return frame
+    nul = frame["term"].str.contains("\0", literal=True)
+    lost = set(frame.filter(nul)["term"]) & set(bundle.terms)
+    if lost:
+        raise ExportError(f"documents hold the term {min(lost)!r}, but no text of PostgreSQL holds "
+                          "the character NUL; leave the term out of the vocabulary")
+    return frame.filter(~nul)

@@ -1,0 +1,158 @@
+"""Proof that a target scores as the model does: golden rows through the real engine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from textnb.bayes.forms import Floats
+from textnb.errors import ExportError, ModelFileError
+from textnb.export import archive, golden
+from textnb.export.bundle import Bundle
+from textnb.export.targets.base import EngineMissing, Rows, Target
+from textnb.export.targets.known import target_of
+from textnb.export.write import MODEL
+
+
+@dataclass(frozen=True)
+class Verified:
+    """How an engine's answers compare with what they must be.
+
+    Attributes
+    ----------
+    target : str
+    reads : str
+    rows : int
+    largest_difference : float
+        Of a score, absolute.
+    tolerance : float
+        Largest difference, absolute and relative alike, that is no error.
+    wrong_scores : list of int
+        Rows with a score beyond the tolerance.
+    wrong_labels : list of tuple
+        (row, expected, got). Rows whose best two scores are equal but for rounding are left out.
+    """
+
+    target: str
+    reads: str
+    rows: int
+    largest_difference: float
+    tolerance: float
+    wrong_scores: list[int] = field(default_factory=list)
+    wrong_labels: list[tuple[int, Any, Any]] = field(default_factory=list)
+
+    @property
+    def passed(self) -> bool:
+        """Whether every score is within the tolerance and every label is right."""
+        return not self.wrong_scores and not self.wrong_labels
+
+
+def verify_export(
+    path: str | Path, rows: pl.DataFrame | pl.LazyFrame | None = None,
+    max_bytes: int = archive.MAX_BYTES,
+) -> Verified:
+    """Run golden rows, or rows of your own, through the engine that a bundle was written for.
+
+    Parameters
+    ----------
+    path : path
+        A bundle (folder or ``.zip``), or a target's file with its ``.bundle.zip`` beside it.
+    rows : DataFrame or LazyFrame, optional
+        With the text columns (or features) that the model reads.
+    max_bytes : int
+        Refuse a bundle that declares more than this in memory.
+
+    Returns
+    -------
+    Verified
+
+    Raises
+    ------
+    ModelFileError
+        If the bundle is damaged, or the file is not the one of its bundle.
+    ExportError
+        If the engine is not there, or fails.
+    """
+    path = Path(path)
+    beside = path.with_name(f"{path.name}.bundle.zip")
+    single = path.is_file() and path.suffix != ".zip"
+    if single and not beside.exists():
+        raise ExportError(f"{path} has no golden rows beside it ({beside.name}); verify the "
+                          "bundle, or export again")
+    with archive.opened(beside if single else path, max_bytes) as folder:
+        bundle, form = archive.read(folder, str(path), max_bytes)
+        target = target_of(form["target"])
+        file = folder / f"{MODEL}{target.suffix}"
+        if target.suffix and not file.is_file():
+            raise ModelFileError.damaged(str(path), f"{file.name} is missing", "bundle")
+        if single and path.read_bytes() != file.read_bytes():
+            raise ModelFileError.damaged(
+                str(path), f"it is not the file of its bundle, {beside.name}", "bundle")
+        if rows is not None:
+            given, scores, expected = _given(bundle, rows, target.tolerance)
+        else:
+            given, scores, expected = _golden(bundle, folder, str(path), max_bytes)
+        return _compared(target, bundle, file, given, scores, expected)
+
+
+def _golden(
+    bundle: Bundle, folder: Path, name: str, max_bytes: int
+) -> tuple[Rows, Floats, list[Any]]:
+    """The stored golden rows; what they expect is what is compared with."""
+    table = archive.read_table(folder / archive.GOLDEN, name, max_bytes)
+    scores = np.array(table["scores"].to_list(), dtype=np.float64)
+    by_name: dict[str | None, Any] = {str(label): label for label in bundle.labels}
+    by_name[None] = None
+    expected = [by_name[label] for label in table["label"].to_list()]
+    if bundle.reads == "features":
+        return Rows(features=np.array(table["features"].to_list())), scores, expected
+    tokens = table["tokens"]
+    names = list(bundle.columns)
+    documents = table.select(
+        pl.col("text" if len(names) == 1 else f"text:{name}").alias(name) for name in names)
+    rows = Rows(documents=documents, texts=documents[names[0]] if len(names) == 1 else None,
+                tokens=tokens, counts=bundle.counted(tokens))
+    return rows, scores, expected
+
+
+def _given(
+    bundle: Bundle, rows: pl.DataFrame | pl.LazyFrame, tolerance: float
+) -> tuple[Rows, Floats, list[Any]]:
+    frame = rows.lazy().select(list(bundle.columns)).collect()
+    if bundle.reads == "features":
+        features = frame.cast(pl.Float64).to_numpy()
+        given, x = Rows(features=features), features
+    else:
+        given = golden.rows_of(bundle, frame)
+        assert given.counts is not None
+        x = given.counts
+    scores = bundle.scores(x)
+    tied = bundle.tied(scores, x, tolerance)
+    return given, scores, [None if even else label for label, even
+                           in zip(bundle.decided(scores), tied, strict=True)]
+
+
+def _compared(
+    target: Target, bundle: Bundle, file: Path, rows: Rows, scores: Floats, expected: list[Any]
+) -> Verified:
+    try:
+        answered = target.run(bundle, file, rows)
+    except EngineMissing as error:
+        raise ExportError(f"{target.name}: {error}") from None
+    if answered.scores.shape != scores.shape:
+        raise ExportError(f"{target.name}: the engine answered {answered.scores.shape[0]} rows of "
+                          f"{answered.scores.shape[1]} scores; expected {scores.shape[0]} of "
+                          f"{scores.shape[1]}")
+    difference = np.abs(answered.scores - scores)
+    wrong = ~(difference <= target.tolerance * np.maximum(1.0, np.abs(scores)))
+    labels = answered.labels if answered.labels is not None else bundle.decided(answered.scores)
+    return Verified(
+        target.name, bundle.reads, len(expected),
+        float(difference.max(initial=0.0)), target.tolerance,
+        np.flatnonzero(wrong.any(axis=1)).tolist(),
+        [(row, want, got) for row, (want, got) in enumerate(zip(expected, labels, strict=True))
+         if want is not None and (want != got or type(want) is not type(got))])

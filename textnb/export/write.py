@@ -1,0 +1,185 @@
+"""A model to a bundle for one target, on disk."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from textnb.errors import ExportError, ParameterError
+from textnb.export import archive, prune
+from textnb.export.bundle import Bundle, Reads, bundle_of
+from textnb.export.targets.base import Target
+from textnb.export.targets.known import target_of
+from textnb.store import check_target, replacing
+
+MODEL = "model"
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What was written.
+
+    Attributes
+    ----------
+    path : Path
+    target : str
+    reads : {"text", "terms", "features"}
+    pruned : dict or None
+        ``kept``, ``dropped``, ``worst_per_token``; with ``check``, also ``rows`` and ``flipped``.
+    """
+
+    path: Path
+    target: str
+    reads: str
+    pruned: dict[str, Any] | None = None
+
+
+def export_model(
+    model: Any, path: str | Path, to: str, *, positive: Any = None, reads: Reads | None = None,
+    top: int | None = None, max_bytes: int | None = None,
+    check: pl.DataFrame | pl.LazyFrame | None = None,
+) -> Exported:
+    """Write a fitted classifier for another system.
+
+    Parameters
+    ----------
+    model : TextClassifier or TableClassifier
+        With a linear form and finite weights.
+    path : path
+        A folder to make, or ``.zip``: the bundle. A path with the target's own ending
+        (``spam.sql``) gets that file alone, and its bundle beside it (``spam.sql.bundle.zip``).
+    to : str
+        Target: json, parquet, csv, npz, liblinear, onnx, sql-duckdb, sql-postgres, sql-sqlite,
+        python, javascript, polars.
+    positive : label, optional
+        Of two classes: export one ``w`` and ``b``, above 0 where this class wins.
+    reads : {"text", "terms"}, optional
+        Whether the target splits texts itself or is given their tokens. By default what the
+        target can do.
+    top : int, optional
+        Keep this many terms, those that can move a decision most.
+    max_bytes : int, optional
+        Keep as many terms as a file of this size holds.
+    check : DataFrame or LazyFrame, optional
+        Rows on which decisions that pruning flips are counted.
+
+    Returns
+    -------
+    Exported
+
+    Raises
+    ------
+    ExportError
+        If the target can't score exactly as the model does; the reason, and what can.
+    SourceError
+        If the path can't be written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from textnb import TextClassifier, export_model, verify_export
+    >>> model = TextClassifier().fit(["good film", "bad film"], ["pos", "neg"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     exported = export_model(model, f"{folder}/film", to="python")
+    ...     checked = verify_export(exported.path)
+    >>> checked.target, checked.wrong_labels, checked.largest_difference < 1e-12
+    ('python', [], True)
+    """
+    target = target_of(to)
+    if top is not None and max_bytes is not None:
+        raise ParameterError("give top or max_bytes, not both")
+    whole = bundle_of(model, _reading(target, model, reads), positive)
+    path = Path(path)
+    single = bool(target.suffix) and path.suffix == target.suffix
+    if single:
+        check_target(path)
+    bundle, report = _pruned(whole, target, top, max_bytes)
+    if check is not None:
+        if report is None:
+            raise ParameterError("check counts the decisions that pruning flips: give top or "
+                                 "max_bytes too")
+        report |= _flipped(whole, bundle, check)
+    with archive.unfinished(_bundle_path(path) if single else path) as folder:
+        archive.write_tables(bundle, folder, to, report)
+        _write(target, bundle, folder)
+        archive.seal(folder)
+        if single:
+            with replacing(path) as file, (folder / f"{MODEL}{target.suffix}").open("rb") as made:
+                shutil.copyfileobj(made, file)
+    return Exported(path, to, bundle.reads, report)
+
+
+def _bundle_path(path: Path) -> Path:
+    return path.with_name(f"{path.name}.bundle.zip")
+
+
+def _reading(target: Target, model: Any, reads: str | None) -> Any:
+    dense = getattr(model, "tokenizer", None) is None
+    if reads is None and not dense and hasattr(target, "reading"):
+        # It splits some texts itself, and says which.
+        columns = [model.text] if isinstance(model.text, str) else list(model.text)
+        return target.reading(model.tokenizer, columns)
+    if reads is None:
+        possible = [name for name in target.reads if (name == "features") == dense]
+        reads = possible[0] if possible else "features"
+    if reads not in target.reads:
+        what = "is given the tokens, not texts" if reads == "text" else f"reads no {reads}"
+        raise ExportError(f"{target.name}: it {what}; it reads {' or '.join(target.reads)}")
+    return reads
+
+
+def _write(target: Target, bundle: Bundle, folder: Path) -> None:
+    try:
+        target.write(bundle, folder / f"{MODEL}{target.suffix}")
+    except ExportError as error:
+        message = str(error)
+        if bundle.reads == "text" and "terms" in target.reads and "terms" not in message:
+            message += ("; export the form for tokens that you make yourself (--input terms), or "
+                        "train with a portable tokenizer, such as the default")
+        raise ExportError(f"{target.name}: {message}") from None
+
+
+def _pruned(
+    bundle: Bundle, target: Target, top: int | None, max_bytes: int | None
+) -> tuple[Bundle, dict[str, Any] | None]:
+    if top is not None:
+        return prune.keep_top(bundle, top)
+    if max_bytes is None:
+        return bundle, None
+
+    def size(smaller: Bundle) -> int:
+        with tempfile.TemporaryDirectory(prefix="textnb-") as folder:
+            if not target.suffix:
+                path = Path(folder) / archive.WEIGHTS
+                archive.weights_table(smaller).write_parquet(path)
+                return path.stat().st_size
+            _write(target, smaller, Path(folder))
+            return (Path(folder) / f"{MODEL}{target.suffix}").stat().st_size
+
+    return prune.keep_bytes(bundle, max_bytes, size)
+
+
+def _flipped(
+    whole: Bundle, pruned: Bundle, rows: pl.DataFrame | pl.LazyFrame
+) -> dict[str, Any]:
+    """How many rows are decided otherwise once terms are left out."""
+    seen = flipped = 0
+    largest = 0.0
+    columns = list(whole.columns)
+    for batch in rows.lazy().select(columns).collect_batches(
+            chunk_size=4096, maintain_order=True, lazy=True):
+        full, less = whole.scores(whole.counts(batch)), pruned.scores(pruned.counts(batch))
+        before, after = whole.decided(full), pruned.decided(less)
+        seen += batch.height
+        flipped += sum(a != b for a, b in zip(before, after, strict=True))
+        moved = full - less
+        across = (np.abs(moved[:, 0]) if moved.shape[1] == 1
+                  else moved.max(axis=1) - moved.min(axis=1))
+        largest = max(largest, float(across.max(initial=0.0)))
+    return {"rows": seen, "flipped": flipped, "largest_difference": largest}
