@@ -66,8 +66,9 @@ def _somebody_else(folder: Path) -> list[str]:
     """How to run a program as somebody else than root, whom the server refuses."""
     if os.geteuid() != 0:
         return []
-    if shutil.which("runuser") is None:
+    runuser = shutil.which("runuser", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
+    if runuser is None:
         pytest.skip("PostgreSQL refuses to run as root, and there is no runuser")
     user = "postgres" if "postgres" in {user.pw_name for user in pwd.getpwall()} else "nobody"
     shutil.chown(folder, user)
-    return ["runuser", "-u", user, "--"]
+    return [runuser, "-u", user, "--"]

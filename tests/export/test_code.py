@@ -7,7 +7,6 @@ import json
 import shutil
 import subprocess
 from collections.abc import Callable, Sequence
-from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -94,8 +93,9 @@ def texts(values: Sequence[str | None], name: str = "text") -> pl.DataFrame:
 
 
 def module(path: Path) -> ModuleType:
+    # Not by an import: a file that is written twice in a second would be read from the cache.
     loaded = ModuleType("exported")
-    SourceFileLoader("exported", str(path)).exec_module(loaded)
+    exec(compile(path.read_text("utf-8"), str(path), "exec"), vars(loaded))
     return loaded
 
 
