@@ -57,6 +57,13 @@ def exported(model: Any, path: Path, to: str, **settings: Any) -> Path:
         pytest.skip(str(error))
 
 
+@pytest.fixture
+def engine(to: str, request: pytest.FixtureRequest) -> None:
+    """A server where the target needs one."""
+    if to == "sql-postgres":
+        request.getfixturevalue("postgres")
+
+
 def positive_of(model: Any, to: str) -> Any:
     """LIBLINEAR holds two classes as one column alone."""
     return model.classes_[1] if to == "liblinear" and len(model.classes_) == 2 else None
@@ -82,7 +89,7 @@ def trained(
 MODELS: dict[tuple[str, str], tuple[TextClassifier, pl.DataFrame]] = {}
 
 
-@pytest.mark.usefixtures("postgres")
+@pytest.mark.usefixtures("engine")
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=name_of)
 @pytest.mark.parametrize("name", ["sms_spam", "20newsgroups"])
 @pytest.mark.parametrize("to", TARGETS)
@@ -101,7 +108,7 @@ def test_the_whole_test_split(
     assert (found.rows, found.wrong_scores, found.wrong_labels) == (test.height, [], [])
 
 
-@pytest.mark.usefixtures("postgres")
+@pytest.mark.usefixtures("engine")
 @pytest.mark.parametrize("estimator", DENSE, ids=name_of)
 @pytest.mark.parametrize(
     "to", [name for name, target in TARGETS.items() if "features" in target.reads])
@@ -122,7 +129,7 @@ HOSTILE = ["'", '"', "\\", ";--", "'); DROP TABLE documents; --", "</script>", "
            "a b", "a\tb", "a\nb", "a\r\nb", ",", "|", ":", "\x1f", "\u2028", "😀", "ß", "İ"]
 
 
-@pytest.mark.usefixtures("postgres")
+@pytest.mark.usefixtures("engine")
 @pytest.mark.parametrize("to", TARGETS)
 @settings(max_examples=12, deadline=None, derandomize=True,
           suppress_health_check=[HealthCheck.function_scoped_fixture])
