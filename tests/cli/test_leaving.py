@@ -50,7 +50,8 @@ def test_rows_of_ones_own(run: Run, mail: Path, trained: Path) -> None:
 
 
 def test_a_difference_fails(run: Run, folder: Path, trained: Path) -> None:
-    run("export", trained, "--to", "json", "-o", "w.json").checked()
+    ran = run("export", trained, "--to", "json", "-o", "w.json").checked()
+    assert ran.err == "json, scores tokens -> w.json (and w.json.bundle.zip, which proves it)\n"
     assert files_in(folder) == ["w.json", "w.json.bundle.zip"]
     run("verify", "w.json").checked()
     Path("w.json").write_text(Path("w.json").read_text().replace("-0.69", "-0.68", 1))

@@ -36,6 +36,7 @@ from textnb import (
 )
 from textnb.export import archive, golden, prune
 from textnb.export.bundle import bundle_of
+from textnb.export.targets import program
 
 DATA = ("json", "parquet", "csv", "npz")
 NEWS = pl.DataFrame({
@@ -446,3 +447,26 @@ def test_a_missing_bundle_is_named(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(ModelFileError, match="SHA256SUMS"):
         verify_export(tmp_path / "empty")
+
+
+MISBEHAVING = {
+    "sleeps": ("import time; time.sleep(1000)", "did not end within 1 s"),
+    "floods": ("while True: print('x' * 1000)", "wrote more than 1,000,000 bytes"),
+    "fails": ("raise SystemExit('no licence')", "the engine failed: no licence"),
+    "babbles": ("print('hello')", "answers can't be read"),
+    "says little": ("print('{\"scores\": [1, 2, 3], \"label\": \"x\"}')", "answered 1 rows of 3"),
+    "says nothing": ("", "answered 0 rows"),
+}
+
+
+@pytest.mark.parametrize("how", MISBEHAVING)
+def test_an_engine_that_misbehaves_is_told(
+    how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, said = MISBEHAVING[how]
+    monkeypatch.setattr(program, "SECONDS", 1.0)
+    monkeypatch.setattr(program, "MOST_BYTES", 1_000_000)
+    export_model(model(), tmp_path / "out.zip", "python")
+    rebuilt(tmp_path / "out.zip", lambda members: members.update({"model.py": code.encode()}))
+    with pytest.raises(ExportError, match=said):
+        verify_export(tmp_path / "out.zip")

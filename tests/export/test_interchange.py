@@ -400,7 +400,7 @@ def test_liblinear_needs_a_positive_class_of_two(tmp_path: Path) -> None:
 def test_liblinear_failures_are_reported(tmp_path: Path) -> None:
     bundle = plain(["s"], np.ones((2, 3)), ["a", "b", "c"])
     (tmp_path / "bad.model").write_text("solver_type none\nw\n1\n")
-    with pytest.raises(ExportError, match=r"liblinear-predict failed: .*unknown solver"):
+    with pytest.raises(ExportError, match=r"the engine failed: .*unknown solver"):
         Liblinear().run(bundle, tmp_path / "bad.model", given_tokens(bundle, [["s"]]))
 
 

@@ -57,7 +57,8 @@ def export(
                  "otherwise (largest change of a difference of scores: "
                  f"{pruned['largest_difference']:.4g})")
     what = {"text": "texts", "terms": "tokens", "features": "features"}[exported.reads]
-    note(f"{exported.target}, scores {what} -> {output}")
+    beside = f" (and {output}.bundle.zip, which proves it)" if exported.single else ""
+    note(f"{exported.target}, scores {what} -> {output}{beside}")
 
 
 @verb

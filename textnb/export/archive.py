@@ -63,7 +63,8 @@ def write_tables(
             return  # a target that runs any tokenizer needs no table of characters
         lower = words.lower
         (folder / CHARACTERS).write_text(json.dumps({
-            "members": words.members, "least": words.least,
+            "members": words.members, "least": words.least, "stop_words": words.stop_words,
+            "ngram_range": words.ngram_range,
             "lowercase": None if lower is None else {
                 "mapping": lower.mapping, "cased": lower.cased, "ignorable": lower.ignorable},
         }, ensure_ascii=True), "utf-8")

@@ -221,7 +221,9 @@ def bundle_of(
 def provenance(model: Any) -> dict[str, Any]:
     """What was trained, and on how much: no text of the training rows."""
     estimator = model.estimator_
-    documents: Sequence[Any] = np.asarray(getattr(estimator, "class_count_", [])).tolist()
+    learned = getattr(estimator, "statistics_", None)
+    counts = getattr(estimator, "class_count_", getattr(learned, "class_count", []))
+    documents: Sequence[Any] = np.asarray(counts).tolist()
     log_prior = getattr(estimator, "class_log_prior_", None)
     if log_prior is None and hasattr(estimator, "priors_"):
         log_prior = np.log(estimator.priors_)

@@ -30,6 +30,8 @@ class Exported:
     path : Path
     target : str
     reads : {"text", "terms", "features"}
+    single : bool
+        Whether it is the target's file alone, with its bundle beside it.
     pruned : dict or None
         ``kept``, ``dropped``, ``worst_per_token``; with ``check``, also ``rows`` and ``flipped``.
     """
@@ -37,6 +39,7 @@ class Exported:
     path: Path
     target: str
     reads: str
+    single: bool = False
     pruned: dict[str, Any] | None = None
 
 
@@ -112,7 +115,7 @@ def export_model(
         if single:
             with replacing(path) as file, (folder / f"{MODEL}{target.suffix}").open("rb") as made:
                 shutil.copyfileobj(made, file)
-    return Exported(path, to, bundle.reads, report)
+    return Exported(path, to, bundle.reads, single, report)
 
 
 def _bundle_path(path: Path) -> Path:

@@ -47,7 +47,11 @@ class Json:
 
 
 class Csv:
-    """Comma-separated values (RFC 4180): a head, the intercept, and one row per term."""
+    """Comma-separated values (RFC 4180), told apart by the column ``kind``.
+
+    ``class`` (one row per class, in order; of two with a positive class, that one first), ``above``
+    (if terms are not counted but compared), ``intercept``, and ``weight`` (one row per term).
+    """
 
     name: ClassVar[str] = "csv"
     suffix: ClassVar[str] = ".csv"
@@ -62,6 +66,11 @@ class Csv:
         with path.open("w", encoding="utf-8", newline="") as file:
             rows = csv.writer(file, quoting=csv.QUOTE_NONNUMERIC)
             rows.writerow(["kind", "name", *heads])
+            labels = bundle.labels if bundle.positive is None else [
+                bundle.positive, bundle.negative]
+            rows.writerows(["class", str(label)] for label in labels)
+            if bundle.above is not None:
+                rows.writerow(["above", bundle.above])
             rows.writerow(["intercept", "", *bundle.intercept.tolist()])
             rows.writerows(["weight", term, *weights] for term, weights
                            in zip(bundle.terms, bundle.weights.tolist(), strict=True))
@@ -69,16 +78,20 @@ class Csv:
     def run(self, bundle: Bundle, path: Path, rows: Rows) -> Answered:
         with path.open(encoding="utf-8", newline="") as file:
             csv.field_size_limit(2**31 - 1)
-            _, intercept, *weights = csv.reader(file)
-        held = {name: list(map(float, values)) for _, name, *values in weights}
-        return summed(held, list(map(float, intercept[2:])), bundle.above, rows, list(held))
+            _, *lines = csv.reader(file)
+        held = {name: list(map(float, values)) for kind, name, *values in lines
+                if kind == "weight"}
+        intercept = next(values for kind, _, *values in lines if kind == "intercept")
+        above = next((float(value) for kind, value, *_ in lines if kind == "above"), None)
+        return summed(held, list(map(float, intercept)), above, rows, list(held))
 
 
 class Npz:
-    """NumPy arrays: ``weights``, ``intercept``, ``classes``, and names as UTF-8 bytes.
+    """NumPy arrays: ``weights``, ``intercept``, ``above`` (NaN for none), ``positive``, and names.
 
-    ``names`` holds the bytes of all terms one after the other and ``ends`` where each ends, so that
-    no array needs pickle and no term is padded.
+    ``names`` (of terms or features) and ``labels`` (of classes) hold the UTF-8 bytes of all strings
+    one after the other, ``names_ends`` and ``labels_ends`` where each ends, so that no array needs
+    pickle and none is padded. ``positive`` is the positive class's place among the labels, or -1.
     """
 
     name: ClassVar[str] = "npz"
@@ -89,9 +102,10 @@ class Npz:
 
     def write(self, bundle: Bundle, path: Path) -> None:
         above = np.nan if bundle.above is None else bundle.above
+        positive = -1 if bundle.positive is None else bundle.labels.index(bundle.positive)
         arrays: dict[str, Any] = {"weights": bundle.weights, "intercept": bundle.intercept,
-                                  "above": np.array(above)}
-        for name, strings in (("names", bundle.terms), ("labels", outputs(bundle))):
+                                  "above": np.array(above), "positive": np.array(positive)}
+        for name, strings in (("names", bundle.terms), ("labels", list(map(str, bundle.labels)))):
             packed = [string.encode() for string in strings]
             arrays[name] = np.frombuffer(b"".join(packed), dtype=np.uint8)
             arrays[f"{name}_ends"] = np.cumsum([len(item) for item in packed], dtype=np.int64)

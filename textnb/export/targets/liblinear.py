@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
@@ -27,6 +26,7 @@ from textnb.bayes.forms import Floats
 from textnb.errors import ExportError
 from textnb.export.bundle import Bundle
 from textnb.export.targets.base import Answered, EngineMissing, Rows
+from textnb.export.targets.program import output
 
 PROGRAM = "liblinear-predict"
 # A logistic solver: labels by the highest column, or, of two classes, by the sign of the one.
@@ -152,9 +152,6 @@ def _columns(path: Path) -> Iterable[list[str]]:
 def _predicted(program: str, data: Path, model: Path, folder: Path) -> Floats:
     """What the program prints, one number per row."""
     answer = folder / "answer"
-    done = subprocess.run([program, "-q", str(data), os.path.abspath(model), str(answer)],
-                          capture_output=True, text=True, errors="replace", check=False)
-    if done.returncode:
-        raise ExportError(f"{PROGRAM} failed: {done.stderr.strip() or done.returncode}")
+    output([program, "-q", str(data), os.path.abspath(model), str(answer)])
     found: Floats = np.array(answer.read_text("ascii").split(), dtype=np.float64)
     return found

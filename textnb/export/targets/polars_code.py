@@ -19,7 +19,7 @@ from textnb.errors import ExportError
 from textnb.export.bundle import Bundle
 from textnb.export.targets.base import Answered, Rows
 from textnb.export.targets.embedded import data, source
-from textnb.export.targets.python import output
+from textnb.export.targets.program import output
 from textnb.text.marks import COMBINING
 from textnb.text.tokens import WHITE, Tokenizer
 
@@ -67,9 +67,12 @@ class PolarsCode:
             how = _frame(bundle, rows, given)
             # -B, so that importing the file leaves nothing beside it.
             output([sys.executable, "-IB", "-c", _RUN, str(path), how, str(given), str(answered)])
-            answers = pl.read_parquet(answered)
-        scores = answers["scores"].struct.unnest().to_numpy()
-        return Answered(np.asarray(scores, np.float64), answers["predicted"].to_list())
+            try:
+                answers = pl.read_parquet(answered)
+                scores = answers["scores"].struct.unnest().to_numpy()
+                return Answered(np.asarray(scores, np.float64), answers["predicted"].to_list())
+            except (OSError, TypeError, ValueError, pl.exceptions.PolarsError) as error:
+                raise ExportError(f"the engine's answers can't be read: {error}") from None
 
 
 def _frame(bundle: Bundle, rows: Rows, path: Path) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -15,6 +14,7 @@ from textnb.errors import ExportError
 from textnb.export.bundle import Bundle
 from textnb.export.targets.base import Answered, Rows
 from textnb.export.targets.embedded import data, source
+from textnb.export.targets.program import output
 
 
 class Python:
@@ -37,19 +37,14 @@ class Python:
 def answered(command: Sequence[str], bundle: Bundle, rows: Rows) -> Answered:
     """The answers of a program that reads a JSON value per line and writes an object per line."""
     lines = "".join(json.dumps(value) + "\n" for value in _values(bundle, rows))
-    answers = [json.loads(line) for line in output(command, lines.encode("ascii")).splitlines()]
-    scores = np.array([answer["scores"] for answer in answers], dtype=np.float64)
-    return Answered(scores.reshape(len(answers), len(bundle.intercept)),
-                    [answer["label"] for answer in answers])
-
-
-def output(command: Sequence[str], given: bytes = b"") -> bytes:
-    """What a program writes; ExportError, with its last words, where it fails."""
-    done = subprocess.run(command, input=given, capture_output=True)
-    if done.returncode:
-        said = done.stderr.decode("utf-8", "replace").strip().splitlines()
-        raise ExportError(f"the engine failed: {said[-1] if said else done.returncode}")
-    return done.stdout
+    said = output(command, lines.encode("ascii"))
+    try:
+        answers = [json.loads(line) for line in said.splitlines()]
+        scores = np.array([answer["scores"] for answer in answers], dtype=np.float64)
+        return Answered(scores.reshape(len(answers), len(bundle.intercept)),
+                        [answer["label"] for answer in answers])
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise ExportError(f"the engine's answers can't be read: {error}") from None
 
 
 def _values(bundle: Bundle, rows: Rows) -> Iterator[Any]:

@@ -1,0 +1,53 @@
+"""Other programs, run within limits: a target that is given to us may do anything but answer."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+import time
+from collections.abc import Sequence
+
+from textnb.errors import ExportError
+
+SECONDS = 600.0
+MOST_BYTES = 1 << 30
+
+
+def output(command: Sequence[str], given: bytes = b"") -> bytes:
+    """What a program writes to standard output.
+
+    Raises
+    ------
+    ExportError
+        If it fails (with its last words), does not end within ``SECONDS``, or writes more than
+        ``MOST_BYTES``.
+    """
+    with (tempfile.TemporaryFile() as source, tempfile.TemporaryFile() as out,
+          tempfile.TemporaryFile() as words):
+        source.write(given)
+        source.seek(0)
+        with subprocess.Popen(command, stdin=source, stdout=out, stderr=words) as process:
+            try:
+                _wait(process, out.fileno(), words.fileno())
+            except BaseException:
+                process.kill()
+                raise
+        if process.returncode:
+            words.seek(max(0, words.seek(0, 2) - 4096))
+            said = words.read().decode("utf-8", "replace").strip().splitlines()
+            last = "; ".join(line.strip() for line in said[-2:])
+            raise ExportError(f"the engine failed: {last or process.returncode}")
+        out.seek(0)
+        return out.read()
+
+
+def _wait(process: subprocess.Popen[bytes], *outputs: int) -> None:
+    deadline, pause = time.monotonic() + SECONDS, 0.002
+    while process.poll() is None:
+        if time.monotonic() > deadline:
+            raise ExportError(f"the engine did not end within {SECONDS:g} s")
+        if any(os.fstat(output).st_size > MOST_BYTES for output in outputs):
+            raise ExportError(f"the engine wrote more than {MOST_BYTES:,} bytes")
+        time.sleep(pause)
+        pause = min(2 * pause, 0.1)
