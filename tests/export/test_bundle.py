@@ -27,6 +27,7 @@ from textnb import (
     NBLogisticRegression,
     ParameterError,
     QuadraticDiscriminantAnalysis,
+    SchemaError,
     SourceError,
     TableClassifier,
     TextClassifier,
@@ -439,6 +440,18 @@ def test_sizes_are_bounded_before_memory_is_taken(exported: Path) -> None:
     exported.write_bytes(bomb.getvalue())
     with pytest.raises(ModelFileError, match="more than the limit"):
         verify_export(exported, max_bytes=32 << 20)
+
+
+def test_rows_without_the_columns_are_told(tmp_path: Path) -> None:
+    export_model(model(), tmp_path / "out", "json")
+    for rows in (NEWS.rename({"text": "body"}), NEWS.lazy().rename({"text": "body"})):
+        with pytest.raises(SchemaError, match="no column 'text'"):
+            verify_export(tmp_path / "out", rows)
+        with pytest.raises(SchemaError, match="no column 'text'"):
+            export_model(model(), tmp_path / "less", "json", top=2, check=rows)
+    with pytest.raises(SchemaError, match="must be String"):
+        verify_export(tmp_path / "out", NEWS.with_columns(text=pl.lit(1)))
+    assert not (tmp_path / "less").exists()
 
 
 def test_a_missing_bundle_is_named(tmp_path: Path) -> None:

@@ -16,6 +16,8 @@ from textnb.export.bundle import Bundle
 from textnb.export.targets.base import EngineMissing, Rows, Target
 from textnb.export.targets.known import target_of
 from textnb.export.write import MODEL
+from textnb.frames.features import feature_columns
+from textnb.frames.scan import checked
 
 
 @dataclass(frozen=True)
@@ -122,7 +124,12 @@ def _golden(
 def _given(
     bundle: Bundle, rows: pl.DataFrame | pl.LazyFrame, tolerance: float
 ) -> tuple[Rows, Floats, list[Any]]:
-    frame = rows.lazy().select(list(bundle.columns)).collect()
+    columns, lazy = list(bundle.columns), rows.lazy()
+    if bundle.reads == "features":
+        feature_columns(lazy, columns, None)
+    else:
+        checked(lazy, text=columns)
+    frame = lazy.select(columns).collect()
     if bundle.reads == "features":
         features = frame.cast(pl.Float64).to_numpy()
         given, x = Rows(features=features), features

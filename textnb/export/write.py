@@ -16,6 +16,7 @@ from textnb.export import archive, prune
 from textnb.export.bundle import Bundle, Reads, bundle_of
 from textnb.export.targets.base import Target
 from textnb.export.targets.known import target_of
+from textnb.frames.scan import checked
 from textnb.store import check_target, replacing
 
 MODEL = "model"
@@ -175,7 +176,7 @@ def _flipped(
     seen = flipped = 0
     largest = 0.0
     columns = list(whole.columns)
-    for batch in rows.lazy().select(columns).collect_batches(
+    for batch in checked(rows.lazy(), text=columns).select(columns).collect_batches(
             chunk_size=4096, maintain_order=True, lazy=True):
         full, less = whole.scores(whole.counts(batch)), pruned.scores(pruned.counts(batch))
         before, after = whole.decided(full), pruned.decided(less)
