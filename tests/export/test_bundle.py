@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import os
 import re
 import zipfile
 from collections.abc import Callable
@@ -197,6 +198,71 @@ def test_nothing_but_a_bundle_is_replaced(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
 
 
+def test_a_folder_that_holds_more_than_a_bundle_is_kept(tmp_path: Path) -> None:
+    export_model(model(), tmp_path / "out", "json")
+    (tmp_path / "out" / "NOTES.md").write_text("mine")
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "form.json").write_text('{"title": "contact form"}')
+    model().save(tmp_path / "m.zip")
+    model().save(tmp_path / "m.json")
+    (tmp_path / "app.py").write_text("print('mine')")
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    for name, to in (("out", "json"), ("site", "json"), ("m.zip", "json"), ("m.json", "json"),
+                     ("app.py", "python")):
+        with pytest.raises(SourceError, match="it is there and"):
+            export_model(model(), tmp_path / name, to)
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+def test_a_single_file_and_its_bundle_change_together(tmp_path: Path) -> None:
+    (tmp_path / "spam.py.bundle.zip").mkdir()
+    (tmp_path / "spam.py").write_text("old")
+    with pytest.raises(SourceError, match="it is a folder"):
+        export_model(model(), tmp_path / "spam.py", "python")
+    assert (tmp_path / "spam.py").read_text() == "old"
+
+
+@pytest.mark.parametrize("at", [1, 2])
+@pytest.mark.parametrize("after", [False, True])
+def test_an_interrupt_between_two_renames_loses_nothing(
+    at: int, after: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    export_model(model(), tmp_path / "out", "json")
+    genuine, calls = os.rename, 0
+
+    def rename(source: Any, target: Any) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == at and not after:
+            raise KeyboardInterrupt
+        genuine(source, target)
+        if calls == at:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "rename", rename)
+    with pytest.raises(KeyboardInterrupt):
+        export_model(model(), tmp_path / "out", "csv")
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    assert verify_export(tmp_path / "out").passed
+
+
+def test_a_bundle_verifies_from_within(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    export_model(model(), tmp_path / "out", "json")
+    monkeypatch.chdir(tmp_path / "out")
+    assert verify_export(".").passed
+    with pytest.raises(SourceError, match="current folder"):
+        export_model(model(), ".", "json")
+
+
+def test_a_positive_class_has_the_type_of_the_labels(tmp_path: Path) -> None:
+    fitted = model(frame=pl.DataFrame({"text": ["good", "bad"], "label": [1, 0]}))
+    export_model(fitted, tmp_path / "out", "json", positive=fitted.classes_[1])
+    assert verify_export(tmp_path / "out").passed
+    for other in (True, 1.0, "1"):
+        with pytest.raises(ParameterError, match="positive: unknown value"):
+            export_model(fitted, tmp_path / "other", "json", positive=other)
+
+
 def test_an_export_that_fails_leaves_what_was_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -353,12 +419,16 @@ def test_a_flipped_byte_is_seen(tmp_path: Path, name: str) -> None:
     ("format", "other", "not of format"),
     ("version", 2, "Upgrade with"),
     ("version", "1", "not of format"),
+    ("version", 0, "not of format"),
+    ("above", float("inf"), "above"),
+    ("tokenizer", None, "no tokenizer"),
+    ("classes", {"type": "string", "labels": ["x", "x"]}, "each once"),
     ("reads", "minds", "reads 'minds'"),
     ("intercept", [1.0], "not one per output"),
-    ("intercept", "abc", "could not convert"),
+    ("intercept", "abc", "intercepts are not numbers"),
     ("above", -1, "above"),
     ("positive", "arts", "not found|unable to find"),
-    ("target", "nothing", "unknown value"),
+    ("target", "nothing", "target 'nothing' is unknown"),
     ("target", ["x"], "target is not a name"),
     ("classes", {"type": "string", "labels": [1, 2, 3]}, "not of their type"),
     ("classes", {"type": "float", "labels": [1.5]}, "float"),
@@ -405,6 +475,46 @@ def test_hostile_weights_are_refused(
         {"weights.parquet": parquet(change(table(members["weights.parquet"])))}))
     with pytest.raises(ModelFileError):
         verify_export(exported)
+
+
+@pytest.mark.parametrize("change", [
+    lambda t: t.head(0),
+    lambda t: t.with_columns(scores=pl.lit([float("inf")] * 3, dtype=pl.List(pl.Float64))),
+    lambda t: t.with_columns(scores=pl.lit([1.0], dtype=pl.List(pl.Float64))),
+    lambda t: t.with_columns(scores=pl.lit(None, dtype=pl.List(pl.Float64))),
+    lambda t: t.with_columns(scores=pl.lit("x")),
+    lambda t: t.with_columns(label=pl.lit("nobody")),
+    lambda t: t.with_columns(tokens=pl.lit("x")),
+    lambda t: t.drop("tokens"),
+    lambda t: t.drop("text"),
+])
+def test_hostile_golden_rows_are_refused(
+    exported: Path, change: Callable[[pl.DataFrame], pl.DataFrame]
+) -> None:
+    rebuilt(exported, lambda members: members.update(
+        {"golden.parquet": parquet(change(table(members["golden.parquet"])))}))
+    with pytest.raises(ModelFileError, match=r"golden\.parquet"):
+        verify_export(exported)
+
+
+def test_weights_that_contradict_the_golden_rows_are_refused(exported: Path) -> None:
+    rebuilt(exported, lambda members: members.update({"weights.parquet": parquet(
+        table(members["weights.parquet"]).with_columns(pl.lit(1e3).alias("0")))}))
+    with pytest.raises(ModelFileError, match="give other scores"):
+        verify_export(exported)
+
+
+def test_every_file_of_a_bundle_is_named_and_plain(tmp_path: Path) -> None:
+    export_model(model(), tmp_path / "out", "json")
+    (tmp_path / "out" / "model.more").write_text("x")
+    with pytest.raises(ModelFileError, match=r"does not name model\.more"):
+        verify_export(tmp_path / "out")
+    (tmp_path / "out" / "model.more").unlink()
+    os.mkfifo(tmp_path / "out" / "model.pipe")
+    with pytest.raises(ModelFileError, match=r"model\.pipe is not a plain file"):
+        verify_export(tmp_path / "out")
+    with pytest.raises(SourceError, match="a device or a pipe"):
+        verify_export(tmp_path / "out" / "model.pipe")
 
 
 def test_a_wrong_weight_is_found_by_the_golden_rows(exported: Path) -> None:
@@ -481,5 +591,23 @@ def test_an_engine_that_misbehaves_is_told(
     monkeypatch.setattr(program, "MOST_BYTES", 1_000_000)
     export_model(model(), tmp_path / "out.zip", "python")
     rebuilt(tmp_path / "out.zip", lambda members: members.update({"model.py": code.encode()}))
+    with pytest.raises(ExportError, match=said):
+        verify_export(tmp_path / "out.zip")
+
+
+@pytest.mark.parametrize(("to", "package"), [("sql-sqlite", "sqlite3"), ("sql-duckdb", "duckdb")])
+@pytest.mark.parametrize(("script", "said"), [
+    ("WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c;",
+     "the engine failed: .*(?i:interrupt)"),
+    ("SELECT 1;", "the engine failed"),
+    ("this is no SQL", "the engine failed"),
+])
+def test_a_script_that_misbehaves_is_told(
+    to: str, package: str, script: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip(package)
+    monkeypatch.setattr(program, "SECONDS", 1.0)
+    export_model(model(), tmp_path / "out.zip", to)
+    rebuilt(tmp_path / "out.zip", lambda members: members.update({"model.sql": script.encode()}))
     with pytest.raises(ExportError, match=said):
         verify_export(tmp_path / "out.zip")

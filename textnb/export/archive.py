@@ -104,8 +104,9 @@ def unfinished(path: Path) -> Iterator[Path]:
     if not target.parent.is_dir():
         raise SourceError(f"can't write {str(path)!r}: there is no folder {str(target.parent)!r}")
     archived = path.suffix == ".zip"
-    if not archived and target.exists() and not (
-            target.is_dir() and ((target / FORM).is_file() or not any(target.iterdir()))):
+    if target == Path.cwd():
+        raise SourceError("can't write a bundle in place of the current folder; name a folder")
+    if target.exists() and not (_is_archive(target) if archived else _is_folder(target)):
         raise SourceError(f"can't write {str(path)!r}: it is there and is no bundle; remove it or "
                           "choose another path")
     try:
@@ -142,6 +143,8 @@ def opened(path: Path, max_bytes: int = MAX_BYTES) -> Iterator[Path]:
     """
     if not path.exists():
         raise SourceError(f"no such bundle: {str(path)!r}")
+    if not path.is_dir() and not path.is_file():
+        raise SourceError.unreadable(str(path), "it is a device or a pipe")
     with tempfile.TemporaryDirectory(prefix="textnb-") as temporary:
         folder = path
         if not path.is_dir():
@@ -161,7 +164,8 @@ def read(folder: Path, name: str, max_bytes: int = MAX_BYTES) -> tuple[Bundle, d
     """
     try:
         form = json.loads((folder / FORM).read_text("utf-8"))
-        if form["format"] != FORMAT or type(form["version"]) is not int:
+        if (form["format"] != FORMAT or type(form["version"]) is not int
+                or form["version"] < 1):
             raise ModelFileError.damaged(name, f"{FORM} is not of format {FORMAT!r}", "bundle")
         if form["version"] > VERSION:
             raise ModelFileError.from_the_future(name, form["version"], VERSION)
@@ -187,8 +191,11 @@ def _bundle(form: Mapping[str, Any], table: pl.DataFrame) -> Bundle:
     kind, labels = form["classes"]["type"], form["classes"]["labels"]
     _require(all(type(label) is _KINDS[kind] for label in labels) and len(labels) > 0,
              "its labels are not of their type")
+    _require(len(set(labels)) == len(labels), "its labels are not each once")
     positive, reads = form["positive"], form["reads"]
     _require(isinstance(form["target"], str), "its target is not a name")
+    _require(all(type(value) in (int, float) for value in form["intercept"]),
+             "its intercepts are not numbers")
     _require(reads in ("text", "terms", "features"), f"it reads {reads!r}")
     first = "feature" if reads == "features" else "term"
     names = [str(k) for k in range(len(labels))] if positive is None else ["w"]
@@ -201,15 +208,16 @@ def _bundle(form: Mapping[str, Any], table: pl.DataFrame) -> Bundle:
     _require(intercept.shape == (len(names),), "its intercepts are not one per output")
     _require(bool(np.isfinite(weights).all() and np.isfinite(intercept).all()),
              "a weight is not finite")
-    above = form["above"]
-    _require(above is None or (type(above) in (int, float) and above >= 0), "above is no number")
+    above, tokenizer = form["above"], form["tokenizer"]
+    _require(above is None or (type(above) in (int, float) and 0 <= above < float("inf")),
+             "above is no number")
+    _require(reads == "features" or tokenizer is not None, "it has no tokenizer")
     if positive is not None:
         _require(len(labels) == 2 and positive in labels, "its positive class is not one of two")
         # The other class scores 0: the difference is w·x + b.
         k = labels.index(positive)
         weights = np.column_stack([weights[:, 0] * (k == j) for j in range(2)])
         intercept = np.array([intercept[0] * (k == j) for j in range(2)])
-    tokenizer = form["tokenizer"]
     columns = form["columns"]
     _require(isinstance(columns, list) and all(isinstance(name, str) for name in columns)
              and len(columns) > 0, "its columns are not names")
@@ -252,14 +260,48 @@ def _put(folder: Path, target: Path) -> None:
         folder.rename(target)
         return
     old = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".old", dir=target.parent))
-    target.rename(old / target.name)
     try:
-        folder.rename(target)
-    except OSError:
-        (old / target.name).rename(target)
+        os.rename(target, old / target.name)
+        os.rename(folder, target)
+    except BaseException:
+        if (old / target.name).exists() and not target.exists():
+            os.rename(old / target.name, target)
         raise
     finally:
-        shutil.rmtree(old, ignore_errors=True)
+        if target.exists():
+            shutil.rmtree(old, ignore_errors=True)
+
+
+def _is_folder(target: Path) -> bool:
+    """Whether a folder is empty, or a bundle and nothing else."""
+    if not target.is_dir():
+        return False
+    names = {path.name for path in target.iterdir()}
+    own = {FORM, WEIGHTS, GOLDEN, CHARACTERS, SUMS}
+    if not names:
+        return True
+    if FORM not in names or any(name not in own and not name.startswith("model.")
+                                for name in names):
+        return False
+    return _is_form((target / FORM).read_bytes())
+
+
+def _is_archive(target: Path) -> bool:
+    if not target.is_file():
+        return False
+    try:
+        with zipfile.ZipFile(target) as archive:
+            return _is_form(archive.read(FORM))
+    except (zipfile.BadZipFile, KeyError, OSError, RuntimeError, ValueError):
+        return False
+
+
+def _is_form(content: bytes) -> bool:
+    try:
+        form = json.loads(content)
+    except ValueError:
+        return False
+    return isinstance(form, dict) and form.get("format") == FORMAT
 
 
 def _pack(folder: Path, file: Any) -> None:
@@ -298,6 +340,9 @@ def _unpack(path: Path, folder: Path, max_bytes: int) -> None:
 
 
 def _check_sums(folder: Path, name: str, max_bytes: int) -> None:
+    for path in folder.iterdir():
+        if path.is_symlink() or not path.is_file():
+            raise ModelFileError.damaged(name, f"{path.name} is not a plain file", "bundle")
     sums = folder / SUMS
     if not sums.is_file() or sums.stat().st_size > 1 << 16:
         raise ModelFileError.damaged(name, f"it has no {SUMS}", "bundle")
@@ -318,5 +363,6 @@ def _check_sums(folder: Path, name: str, max_bytes: int) -> None:
                 raise ModelFileError.damaged(
                     name, f"the checksum of {member} differs: bytes were changed or lost",
                     "bundle")
-    if not {FORM, WEIGHTS, GOLDEN} <= set(declared):
-        raise ModelFileError.damaged(name, f"{SUMS} does not name all of its files", "bundle")
+    unnamed = sorted(there - set(declared))
+    if unnamed:
+        raise ModelFileError.damaged(name, f"{SUMS} does not name {unnamed[0]}", "bundle")

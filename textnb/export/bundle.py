@@ -204,6 +204,8 @@ def bundle_of(
         raise ExportError(f"{error}; what can be exported has one weight per feature and class: "
                           "LinearDiscriminantAnalysis, NearestCentroid, "
                           "GaussianNB(shared_variance=True)") from None
+    if positive is not None:
+        positive = _label(form, positive)
     if form.relative is not None:
         # What all classes of a row share decides nothing, and its weights are large.
         form = form.relative
@@ -216,6 +218,16 @@ def bundle_of(
         return Bundle(form, "features", None, names, positive, provenance(model))
     columns = (model.text,) if isinstance(model.text, str) else tuple(model.text)
     return Bundle(form, reads or "text", tokenizer, columns, positive, provenance(model))
+
+
+def _label(form: LinearForm, positive: Any) -> Any:
+    """The class itself, for one that is given: of its own type, so that JSON can hold it."""
+    given = positive.item() if isinstance(positive, np.generic) else positive
+    for label in form.classes.tolist():
+        if type(label) is type(given) and label == given:
+            return label
+    raise ParameterError.unknown_choice(
+        "positive", positive, [str(label) for label in form.classes.tolist()])
 
 
 def provenance(model: Any) -> dict[str, Any]:

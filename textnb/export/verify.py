@@ -10,11 +10,11 @@ import numpy as np
 import polars as pl
 
 from textnb.bayes.forms import Floats
-from textnb.errors import ExportError, ModelFileError
+from textnb.errors import ExportError, ModelFileError, TextnbError
 from textnb.export import archive, golden
 from textnb.export.bundle import Bundle
 from textnb.export.targets.base import EngineMissing, Rows, Target
-from textnb.export.targets.known import target_of
+from textnb.export.targets.known import TARGETS, target_of
 from textnb.export.write import MODEL
 from textnb.frames.features import feature_columns
 from textnb.frames.scan import checked
@@ -80,13 +80,16 @@ def verify_export(
         If the engine is not there, or fails.
     """
     path = Path(path)
-    beside = path.with_name(f"{path.name}.bundle.zip")
     single = path.is_file() and path.suffix != ".zip"
+    beside = path.with_name(f"{path.name}.bundle.zip") if single else path
     if single and not beside.exists():
         raise ExportError(f"{path} has no golden rows beside it ({beside.name}); verify the "
                           "bundle, or export again")
     with archive.opened(beside if single else path, max_bytes) as folder:
         bundle, form = archive.read(folder, str(path), max_bytes)
+        if form["target"] not in TARGETS:
+            raise ModelFileError.damaged(
+                str(path), f"its target {form['target']!r} is unknown", "bundle")
         target = target_of(form["target"])
         file = folder / f"{MODEL}{target.suffix}"
         if target.suffix and not file.is_file():
@@ -97,7 +100,14 @@ def verify_export(
         if rows is not None:
             given, scores, expected = _given(bundle, rows, target.tolerance)
         else:
-            given, scores, expected = _golden(bundle, folder, str(path), max_bytes)
+            try:
+                given, scores, expected = _golden(bundle, folder, str(path), max_bytes)
+            except ModelFileError:
+                raise
+            except (LookupError, TypeError, ValueError, pl.exceptions.PolarsError) as error:
+                reason = (str(error).strip() or type(error).__name__).splitlines()[0][:300]
+                raise ModelFileError.damaged(
+                    str(path), f"{archive.GOLDEN}: {reason}", "bundle") from error
         return _compared(target, bundle, file, given, scores, expected)
 
 
@@ -110,15 +120,30 @@ def _golden(
     by_name: dict[str | None, Any] = {str(label): label for label in bundle.labels}
     by_name[None] = None
     expected = [by_name[label] for label in table["label"].to_list()]
+    if scores.shape != (table.height, len(bundle.intercept)) or not table.height or not (
+            np.isfinite(scores).all()):
+        raise ValueError("its scores are not finite numbers, one per row and output")
     if bundle.reads == "features":
-        return Rows(features=np.array(table["features"].to_list())), scores, expected
+        features = np.array(table["features"].to_list(), dtype=np.float64)
+        _check_own(bundle, bundle.scores(features), scores)
+        return Rows(features=features), scores, expected
     tokens = table["tokens"]
     names = list(bundle.columns)
     documents = table.select(
         pl.col("text" if len(names) == 1 else f"text:{name}").alias(name) for name in names)
     rows = Rows(documents=documents, texts=documents[names[0]] if len(names) == 1 else None,
                 tokens=tokens, counts=bundle.counted(tokens))
+    assert rows.counts is not None
+    _check_own(bundle, bundle.scores(rows.counts), scores)
     return rows, scores, expected
+
+
+def _check_own(bundle: Bundle, own: Floats, scores: Floats) -> None:
+    """The bundle's own weights must give its golden scores, whatever the target does."""
+    # The center of features is folded into the intercept: that takes digits.
+    size = np.maximum(1.0, np.abs(scores)) + np.abs(bundle.intercept).max()
+    if not (np.abs(own - scores) <= 1e-6 * size).all():
+        raise ValueError(f"{archive.WEIGHTS} and {archive.FORM} give other scores")
 
 
 def _given(
@@ -150,6 +175,12 @@ def _compared(
         answered = target.run(bundle, file, rows)
     except EngineMissing as error:
         raise ExportError(f"{target.name}: {error}") from None
+    except (TextnbError, OSError):
+        raise
+    except Exception as error:
+        # Every engine has errors of its own.
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0][:300]
+        raise ExportError(f"{target.name}: the engine failed: {reason}") from error
     if answered.scores.shape != scores.shape:
         raise ExportError(f"{target.name}: the engine answered {answered.scores.shape[0]} rows of "
                           f"{answered.scores.shape[1]} scores; expected {scores.shape[0]} of "

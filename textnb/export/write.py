@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from textnb.errors import ExportError, ParameterError
+from textnb.errors import ExportError, ParameterError, SourceError
 from textnb.export import archive, prune
 from textnb.export.bundle import Bundle, Reads, bundle_of
 from textnb.export.targets.base import Target
@@ -87,6 +88,7 @@ def export_model(
     Examples
     --------
     >>> import tempfile
+from contextlib import ExitStack
     >>> from textnb import TextClassifier, export_model, verify_export
     >>> model = TextClassifier().fit(["good film", "bad film"], ["pos", "neg"])
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -103,19 +105,26 @@ def export_model(
     single = bool(target.suffix) and path.suffix == target.suffix
     if single:
         check_target(path)
+        check_target(_bundle_path(path))
+        if path.exists() and not _bundle_path(path).exists():
+            raise SourceError(f"can't write {str(path)!r}: it is there and has no bundle beside "
+                              "it, so it is no export; remove it or choose another path")
     bundle, report = _pruned(whole, target, top, max_bytes)
     if check is not None:
         if report is None:
             raise ParameterError("check counts the decisions that pruning flips: give top or "
                                  "max_bytes too")
         report |= _flipped(whole, bundle, check)
-    with archive.unfinished(_bundle_path(path) if single else path) as folder:
-        archive.write_tables(bundle, folder, to, report)
-        _write(target, bundle, folder)
-        archive.seal(folder)
-        if single:
-            with replacing(path) as file, (folder / f"{MODEL}{target.suffix}").open("rb") as made:
-                shutil.copyfileobj(made, file)
+    with ExitStack() as stack:
+        # The file takes its place last: where the bundle fails, nothing has changed.
+        file = stack.enter_context(replacing(path)) if single else None
+        with archive.unfinished(_bundle_path(path) if single else path) as folder:
+            archive.write_tables(bundle, folder, to, report)
+            _write(target, bundle, folder)
+            archive.seal(folder)
+            if file is not None:
+                with (folder / f"{MODEL}{target.suffix}").open("rb") as made:
+                    shutil.copyfileobj(made, file)
     return Exported(path, to, bundle.reads, single, report)
 
 
@@ -125,6 +134,9 @@ def _bundle_path(path: Path) -> Path:
 
 def _reading(target: Target, model: Any, reads: str | None) -> Any:
     dense = getattr(model, "tokenizer", None) is None
+    if reads is not None and (reads == "features") != dense:
+        raise ParameterError.unknown_choice(
+            "reads", reads, ["features"] if dense else ["text", "terms"])
     if reads is None and not dense and hasattr(target, "reading"):
         # It splits some texts itself, and says which.
         columns = [model.text] if isinstance(model.text, str) else list(model.text)

@@ -6,7 +6,9 @@ import os
 import subprocess
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from threading import Timer
 
 from textnb.errors import ExportError
 
@@ -40,6 +42,18 @@ def output(command: Sequence[str], given: bytes = b"") -> bytes:
             raise ExportError(f"the engine failed: {last or process.returncode}")
         out.seek(0)
         return out.read()
+
+
+@contextmanager
+def deadline(interrupt: Callable[[], None]) -> Iterator[None]:
+    """Interrupt an engine within this process that does not end within ``SECONDS``."""
+    alarm = Timer(SECONDS, interrupt)
+    alarm.daemon = True
+    alarm.start()
+    try:
+        yield
+    finally:
+        alarm.cancel()
 
 
 def _wait(process: subprocess.Popen[bytes], *outputs: int) -> None:

@@ -12,6 +12,7 @@ from textnb.export.bundle import Bundle
 from textnb.export.characters import SIGMA, Lowercase, regex_class
 from textnb.export.portable import Words
 from textnb.export.targets.base import Answered, EngineMissing, Rows
+from textnb.export.targets.program import deadline
 from textnb.export.targets.sql import (
     ANSWERS,
     Sql,
@@ -93,7 +94,8 @@ class DuckDb(Sql):
             import duckdb
         except ImportError:
             raise EngineMissing(f"DuckDB is not installed: {self.needs}") from None
-        with duckdb.connect(":memory:") as connection, TemporaryDirectory() as folder:
+        with (duckdb.connect(":memory:") as connection, deadline(connection.interrupt),
+              TemporaryDirectory() as folder):
             frames = tables(bundle, rows)
             for table, frame in frames.items():
                 # Parquet needs no package between Polars and DuckDB.

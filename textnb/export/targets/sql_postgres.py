@@ -16,6 +16,7 @@ from textnb.export.bundle import Bundle
 from textnb.export.characters import SIGMA, Ranges, regex_class
 from textnb.export.portable import Words
 from textnb.export.targets.base import Answered, EngineMissing, Rows
+from textnb.export.targets.program import deadline
 from textnb.export.targets.sql import (
     ANSWERS,
     Sql,
@@ -142,7 +143,7 @@ class Postgres(Sql):
         except psycopg.OperationalError as error:
             raise EngineMissing(f"no PostgreSQL server answers ({error}): {self.needs}") from None
         schema = f"textnb_{uuid4().hex}"
-        with connection:
+        with connection, deadline(connection.cancel):
             connection.execute(f"CREATE SCHEMA {schema}")
             try:
                 connection.execute(f"SET search_path TO {schema}")

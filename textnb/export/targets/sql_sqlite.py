@@ -18,6 +18,7 @@ from textnb.export.bundle import Bundle
 from textnb.export.characters import FINAL_SIGMA, SIGMA, SMALL_SIGMA, Lowercase
 from textnb.export.portable import Words
 from textnb.export.targets.base import Answered, EngineMissing, Rows
+from textnb.export.targets.program import deadline
 from textnb.export.targets.sql import (
     ANSWERS,
     Sql,
@@ -109,7 +110,9 @@ WHERE length(w.value) >= {words.least}{stops};""")
     def run(self, bundle: Bundle, path: Path, rows: Rows) -> Answered:
         if sqlite3.sqlite_version_info < _OLDEST:
             raise EngineMissing(f"this is SQLite {sqlite3.sqlite_version}: {self.needs} is needed")
-        with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        with (closing(sqlite3.connect(":memory:", isolation_level=None,
+                                      check_same_thread=False)) as connection,
+              deadline(connection.interrupt)):
             # The script may come from somebody else: it opens no other file.
             connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
             connection.executescript(path.read_text("utf-8"))
