@@ -101,9 +101,6 @@ def test_the_whole_test_split(
     model, test = MODELS[name, name_of(estimator)]
     path = exported(model, tmp_path / "out", to, positive=positive_of(model, to))
     assert checked(path).passed
-    if to == "sql-sqlite":
-        # It has no regular expressions: a character at a time.
-        test = test.head(300)
     found = checked(path, test)
     assert (found.rows, found.wrong_scores, found.wrong_labels) == (test.height, [], [])
 

@@ -88,7 +88,6 @@ def export_model(
     Examples
     --------
     >>> import tempfile
-from contextlib import ExitStack
     >>> from textnb import TextClassifier, export_model, verify_export
     >>> model = TextClassifier().fit(["good film", "bad film"], ["pos", "neg"])
     >>> with tempfile.TemporaryDirectory() as folder:
