@@ -84,6 +84,14 @@ def test_a_dense_form(to: str, tmp_path: Path) -> None:
     assert weights["feature"].to_list() == ["a", "b", "c"]
 
 
+@pytest.mark.parametrize("name", ["scores", "predicted"])
+def test_a_feature_that_polars_would_mistake_is_refused(name: str, tmp_path: Path) -> None:
+    frame = pl.DataFrame({name: [1.0, 2.0, 7.0, 8.0], "label": ["a", "a", "b", "b"]})
+    fitted = TableClassifier(LinearDiscriminantAnalysis(), features=[name]).fit(frame)
+    with pytest.raises(ExportError, match="rename it and train again"):
+        export_model(fitted, tmp_path / "out", "polars")
+
+
 def test_the_files(tmp_path: Path) -> None:
     fitted = model(tokenizer=Tokenizer(ngram_range=(1, 2)))
     export_model(fitted, tmp_path / "out", "json")

@@ -8,6 +8,7 @@ import shutil
 import signal
 import sys
 import tempfile
+from uuid import uuid4
 
 from textnb.errors import SourceError
 
@@ -18,8 +19,10 @@ def spooled_stdin() -> tuple[str, str]:
         raise SourceError.unreadable("standard input", "it is closed")
     # The engine's signal handler lets a blocked read go on: an interrupt must end it.
     signal.siginterrupt(signal.SIGINT, True)
-    descriptor, path = tempfile.mkstemp(prefix="textnb-stdin-")
+    path = os.path.join(tempfile.gettempdir(), f"textnb-stdin-{uuid4().hex}")
+    # Registered before it is made: an interrupt may come between any two lines.
     atexit.register(_remove, path)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "wb") as copy:
         shutil.copyfileobj(sys.stdin.buffer, copy, 1 << 20)
     with open(path, "rb") as copy:

@@ -53,6 +53,9 @@ class PolarsCode:
                 if name == "*" or (name.startswith("^") and name.endswith("$")):
                     raise ExportError(f"feature {name!r} is a pattern of columns to Polars, not a "
                                       "name; rename it and train again, or use --to python")
+                if name in ("scores", "predicted"):
+                    raise ExportError(f"feature {name!r} has the name of a column that the answers "
+                                      "have; rename it and train again, or use --to python")
         if any(isinstance(label, int) and not -2**63 <= label < 2**64 for label in bundle.labels):
             raise ExportError("a label is beyond 64 bits")
         text = source(
