@@ -13,6 +13,7 @@ import statistics
 import subprocess
 import sys
 import time
+from typing import Any
 
 SIDES = ("scikit-learn", "textnb")
 MODELS = ("gaussian", "lda", "lda shrunk", "qda shrunk", "qda pseudo", "centroid", "rda")
@@ -79,7 +80,7 @@ def measure(side: str, name: str) -> dict[str, float]:
             "accuracy": float((predicted == truth).mean())}
 
 
-def theirs(name: str):  # type: ignore[no-untyped-def]
+def theirs(name: str) -> Any:
     from sklearn.discriminant_analysis import (
         LinearDiscriminantAnalysis,
         QuadraticDiscriminantAnalysis,
@@ -96,7 +97,7 @@ def theirs(name: str):  # type: ignore[no-untyped-def]
     }[name]()
 
 
-def ours(name: str):  # type: ignore[no-untyped-def]
+def ours(name: str) -> Any:
     import textnb
 
     return {

@@ -162,6 +162,11 @@ class ModelFileError(TextnbError, ValueError):
                    f"of {limit:,}; if you trust it, load it with max_bytes={needed}")
 
 
+def first_line(error: BaseException) -> str:
+    """What an error of somebody else's says first; its type where it says nothing."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
 def _suggest(got: str, known: Sequence[str]) -> str:
     near = difflib.get_close_matches(got, known, n=1, cutoff=0.5)
     return f" - did you mean {near[0]!r}?" if near else ""

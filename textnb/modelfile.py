@@ -28,7 +28,7 @@ from textnb.bayes.base import DiscreteNB, FormClassifier
 from textnb.bayes.discrete import BernoulliNB, ComplementNB, MultinomialNB
 from textnb.bayes.ratio import NBLogisticRegression
 from textnb.bayes.statistics import CountStatistics
-from textnb.errors import ModelFileError, ParameterError
+from textnb.errors import ModelFileError, ParameterError, first_line
 from textnb.terms import TermStatistics
 from textnb.text.tokens import Tokenizer
 
@@ -161,7 +161,7 @@ def sound(path: str) -> Iterator[None]:
         raise
     except (ParameterError, LookupError, TypeError, ValueError, AttributeError, OverflowError,
             MemoryError, RecursionError, pl.exceptions.PolarsError) as error:
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0][:500]
+        reason = first_line(error)[:500]
         what = f"no {reason}" if isinstance(error, KeyError) else reason
         raise ModelFileError.damaged(path, what) from error
 

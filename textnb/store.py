@@ -27,7 +27,7 @@ from typing import IO, Any
 
 import polars as pl
 
-from textnb.errors import ModelFileError, SourceError
+from textnb.errors import ModelFileError, SourceError, first_line
 from textnb.parquet import column_sizes
 
 FORMAT, VERSION = "textnb-model", 1
@@ -174,9 +174,14 @@ def _discard(temporary: str) -> None:
 def _mode(target: Path) -> int:
     if target.exists():
         return target.stat().st_mode & 0o777
+    return 0o666 & ~creation_mask()
+
+
+def creation_mask() -> int:
+    """The permissions that new files are not given."""
     mask = os.umask(0)
     os.umask(mask)
-    return 0o666 & ~mask
+    return mask
 
 
 def _digest(file: IO[bytes], length: int) -> str:
@@ -213,8 +218,7 @@ def _sound(name: str) -> Iterator[None]:
             pl.exceptions.PolarsError) as error:
         if isinstance(error, ModelFileError):
             raise
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise ModelFileError.damaged(name, reason) from error
+        raise ModelFileError.damaged(name, first_line(error)) from error
 
 
 def _manifest(archive: zipfile.ZipFile, name: str) -> dict[str, Any]:

@@ -7,7 +7,17 @@ from typing import Annotated, Any
 import typer
 
 from textnb.cli.console import as_json, note, out, verb
-from textnb.cli.inputs import Encoding, Format, InputFormat, Model, Quiet, Where, reading, rows
+from textnb.cli.inputs import (
+    Encoding,
+    Format,
+    InputFormat,
+    Model,
+    Quiet,
+    Where,
+    reading,
+    rows,
+    text_columns,
+)
 
 
 @verb
@@ -41,7 +51,8 @@ def export(
         raise ParameterError.unknown_choice("--input", input, ("text", "terms"))
     classifier = load(model)
     label = None if positive is None else as_label(positive, classifier.classes_)
-    frame = None if check is None else rows(check, None, None, "utf-8", _columns(classifier), None)
+    frame = None if check is None else rows(
+        check, None, None, "utf-8", text_columns(classifier), None)
     reads: Any = input
     with reading(check or model):
         exported = export_model(classifier, output, to, positive=label, reads=reads, top=top,
@@ -110,7 +121,3 @@ def describe(model: Model, format: Format = "text") -> None:
         out(as_json(described))
     else:
         show_description(described)
-
-
-def _columns(classifier: Any) -> Any:
-    return getattr(classifier, "text", None)

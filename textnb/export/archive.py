@@ -21,11 +21,17 @@ import numpy as np
 import polars as pl
 
 from textnb.bayes.forms import LinearForm
-from textnb.errors import ExportError, ModelFileError, ParameterError, SourceError
+from textnb.errors import (
+    ExportError,
+    ModelFileError,
+    ParameterError,
+    SourceError,
+    first_line,
+)
 from textnb.export import golden
 from textnb.export.bundle import Bundle
 from textnb.parquet import column_sizes
-from textnb.store import replacing
+from textnb.store import creation_mask, replacing
 from textnb.text.tokens import Tokenizer
 
 FORMAT, VERSION = "textnb-bundle", 1
@@ -174,7 +180,7 @@ def read(folder: Path, name: str, max_bytes: int = MAX_BYTES) -> tuple[Bundle, d
         raise
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError, RecursionError,
             ParameterError, ExportError, OSError, pl.exceptions.PolarsError) as error:
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0][:300]
+        reason = first_line(error)[:300]
         raise ModelFileError.damaged(name, reason, "bundle") from error
 
 
@@ -251,11 +257,10 @@ def plain(value: Any) -> Any:
 
 def _put(folder: Path, target: Path) -> None:
     """The folder in its place; what was there goes only once the new one stands."""
-    umask = os.umask(0)
-    os.umask(umask)
-    folder.chmod(0o777 & ~umask)
+    mask = creation_mask()
+    folder.chmod(0o777 & ~mask)
     for path in folder.iterdir():
-        path.chmod(0o666 & ~umask)
+        path.chmod(0o666 & ~mask)
     if not target.exists():
         folder.rename(target)
         return
@@ -328,14 +333,12 @@ def _unpack(path: Path, folder: Path, max_bytes: int) -> None:
                 with archive.open(entry) as packed, (folder / entry.filename).open("wb") as file:
                     # Not more than was declared, whatever the data unpack to.
                     file.write(packed.read(entry.file_size))
-    except (zipfile.BadZipFile, EOFError, RuntimeError, NotImplementedError, ValueError) as error:
-        if isinstance(error, ModelFileError):
-            raise
-        raise ModelFileError.damaged(str(path), str(error), "bundle") from error
+    except ModelFileError:
+        raise
     except OSError as error:
         raise SourceError.unreadable(str(path), error.strerror or error) from error
     except Exception as error:
-        # zlib.error has no other base.
+        # Each of ZIP's methods of packing has errors of its own.
         raise ModelFileError.damaged(str(path), str(error), "bundle") from error
 
 

@@ -144,6 +144,12 @@ class Bundle:
         tied: NDArray[np.bool_] = near
         return tied
 
+    def expected(self, scores: Floats, rows: sp.csr_array | Floats, tolerance: float
+                 ) -> list[Any]:
+        """The labels that a target must answer; None where rounding decides (see `tied`)."""
+        return [None if even else label for label, even in zip(
+            self.decided(scores), self.tied(scores, rows, tolerance), strict=True)]
+
     def tokens(self, documents: pl.DataFrame) -> pl.Series:
         """The tokens of documents, as List(String), by the tokenizer."""
         assert self.tokenizer is not None

@@ -85,7 +85,7 @@ def table(bundle: Bundle) -> pl.DataFrame:
     if bundle.reads == "features":
         features = vectors(bundle)
         scores = bundle.scores(features)
-        tied = bundle.tied(scores, features, TOLERANCE)
+        expected = bundle.expected(scores, features, TOLERANCE)
         given = pl.DataFrame({"features": features.tolist()},
                              schema={"features": pl.List(pl.Float64)})
     else:
@@ -94,15 +94,15 @@ def table(bundle: Bundle) -> pl.DataFrame:
         assert rows.tokens is not None
         assert rows.counts is not None
         scores = bundle.scores(rows.counts)
-        tied = bundle.tied(scores, rows.counts, TOLERANCE)
+        expected = bundle.expected(scores, rows.counts, TOLERANCE)
         named = {name: name if len(bundle.columns) > 1 else "text" for name in bundle.columns}
         given = frame.rename(
             {name: "text" if len(named) == 1 else f"text:{name}" for name in named}
         ).with_columns(rows.tokens.alias("tokens"))
     return given.with_columns(
         pl.Series("scores", scores.tolist(), dtype=pl.List(pl.Float64)),
-        pl.Series("label", [None if even else str(label) for label, even
-                            in zip(bundle.decided(scores), tied, strict=True)], dtype=pl.String),
+        pl.Series("label", [None if label is None else str(label) for label in expected],
+                  dtype=pl.String),
     ).with_row_index("id").with_columns(pl.col("id").cast(pl.Int64))
 
 

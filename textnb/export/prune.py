@@ -17,13 +17,12 @@ from textnb.errors import ExportError, ParameterError
 from textnb.export.bundle import Bundle
 
 
-def spread(bundle: Bundle) -> Floats:
-    """The most by which one occurrence of each term can move the difference of two scores."""
-    weights = bundle.weights
-    if bundle.positive is not None or weights.shape[1] == 1:
-        result: Floats = np.abs(weights[:, 0])
+def spread(values: Floats) -> Floats:
+    """Row by row, the most by which values of all outputs move the difference of two scores."""
+    if values.shape[1] == 1:
+        result: Floats = np.abs(values[:, 0])
     else:
-        result = weights.max(axis=1) - weights.min(axis=1)
+        result = values.max(axis=1) - values.min(axis=1)
     return result
 
 
@@ -41,7 +40,7 @@ def keep_top(bundle: Bundle, k: int) -> tuple[Bundle, dict[str, Any]]:
         raise ParameterError("features can't be pruned: every one of them is needed")
     if type(k) is not int or k < 1:
         raise ParameterError.out_of_range("top", "an int >= 1", k)
-    spreads = spread(bundle)
+    spreads = spread(bundle.weights)
     order = np.argsort(-spreads, kind="stable")
     keep = np.zeros(len(order), dtype=np.bool_)
     keep[order[:k]] = True

@@ -10,12 +10,12 @@ import numpy as np
 import polars as pl
 
 from textnb.bayes.forms import Floats
-from textnb.errors import ExportError, ModelFileError, TextnbError
+from textnb.errors import ExportError, ModelFileError, TextnbError, first_line
 from textnb.export import archive, golden
 from textnb.export.bundle import Bundle
 from textnb.export.targets.base import EngineMissing, Rows, Target
-from textnb.export.targets.known import TARGETS, target_of
-from textnb.export.write import MODEL
+from textnb.export.targets.known import TARGETS
+from textnb.export.write import bundle_beside, model_file
 from textnb.frames.features import feature_columns
 from textnb.frames.scan import checked
 
@@ -81,7 +81,7 @@ def verify_export(
     """
     path = Path(path)
     single = path.is_file() and path.suffix != ".zip"
-    beside = path.with_name(f"{path.name}.bundle.zip") if single else path
+    beside = bundle_beside(path) if single else path
     if single and not beside.exists():
         raise ExportError(f"{path} has no golden rows beside it ({beside.name}); verify the "
                           "bundle, or export again")
@@ -90,8 +90,8 @@ def verify_export(
         if form["target"] not in TARGETS:
             raise ModelFileError.damaged(
                 str(path), f"its target {form['target']!r} is unknown", "bundle")
-        target = target_of(form["target"])
-        file = folder / f"{MODEL}{target.suffix}"
+        target = TARGETS[form["target"]]
+        file = folder / model_file(target)
         if target.suffix and not file.is_file():
             raise ModelFileError.damaged(str(path), f"{file.name} is missing", "bundle")
         if single and path.read_bytes() != file.read_bytes():
@@ -105,7 +105,7 @@ def verify_export(
             except ModelFileError:
                 raise
             except (LookupError, TypeError, ValueError, pl.exceptions.PolarsError) as error:
-                reason = (str(error).strip() or type(error).__name__).splitlines()[0][:300]
+                reason = first_line(error)[:300]
                 raise ModelFileError.damaged(
                     str(path), f"{archive.GOLDEN}: {reason}", "bundle") from error
         return _compared(target, bundle, file, given, scores, expected)
@@ -163,9 +163,7 @@ def _given(
         assert given.counts is not None
         x = given.counts
     scores = bundle.scores(x)
-    tied = bundle.tied(scores, x, tolerance)
-    return given, scores, [None if even else label for label, even
-                           in zip(bundle.decided(scores), tied, strict=True)]
+    return given, scores, bundle.expected(scores, x, tolerance)
 
 
 def _compared(
@@ -179,7 +177,7 @@ def _compared(
         raise
     except Exception as error:
         # Every engine has errors of its own.
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0][:300]
+        reason = first_line(error)[:300]
         raise ExportError(f"{target.name}: the engine failed: {reason}") from error
     if answered.scores.shape != scores.shape:
         raise ExportError(f"{target.name}: the engine answered {answered.scores.shape[0]} rows of "

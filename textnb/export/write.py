@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from textnb.errors import ExportError, ParameterError, SourceError
@@ -20,7 +19,10 @@ from textnb.export.targets.known import target_of
 from textnb.frames.scan import checked
 from textnb.store import check_target, replacing
 
-MODEL = "model"
+
+def model_file(target: Target) -> str:
+    """Name of a target's file in a bundle."""
+    return f"model{target.suffix}"
 
 
 @dataclass(frozen=True)
@@ -104,8 +106,8 @@ def export_model(
     single = bool(target.suffix) and path.suffix == target.suffix
     if single:
         check_target(path)
-        check_target(_bundle_path(path))
-        if path.exists() and not _bundle_path(path).exists():
+        check_target(bundle_beside(path))
+        if path.exists() and not bundle_beside(path).exists():
             raise SourceError(f"can't write {str(path)!r}: it is there and has no bundle beside "
                               "it, so it is no export; remove it or choose another path")
     bundle, report = _pruned(whole, target, top, max_bytes)
@@ -117,17 +119,18 @@ def export_model(
     with ExitStack() as stack:
         # The file takes its place last: where the bundle fails, nothing has changed.
         file = stack.enter_context(replacing(path)) if single else None
-        with archive.unfinished(_bundle_path(path) if single else path) as folder:
+        with archive.unfinished(bundle_beside(path) if single else path) as folder:
             archive.write_tables(bundle, folder, to, report)
             _write(target, bundle, folder)
             archive.seal(folder)
             if file is not None:
-                with (folder / f"{MODEL}{target.suffix}").open("rb") as made:
+                with (folder / model_file(target)).open("rb") as made:
                     shutil.copyfileobj(made, file)
     return Exported(path, to, bundle.reads, single, report)
 
 
-def _bundle_path(path: Path) -> Path:
+def bundle_beside(path: Path) -> Path:
+    """Where the bundle of a target's single file is."""
     return path.with_name(f"{path.name}.bundle.zip")
 
 
@@ -151,7 +154,7 @@ def _reading(target: Target, model: Any, reads: str | None) -> Any:
 
 def _write(target: Target, bundle: Bundle, folder: Path) -> None:
     try:
-        target.write(bundle, folder / f"{MODEL}{target.suffix}")
+        target.write(bundle, folder / model_file(target))
     except ExportError as error:
         message = str(error)
         if bundle.reads == "text" and "terms" in target.reads and "terms" not in message:
@@ -175,7 +178,7 @@ def _pruned(
                 archive.weights_table(smaller).write_parquet(path)
                 return path.stat().st_size
             _write(target, smaller, Path(folder))
-            return (Path(folder) / f"{MODEL}{target.suffix}").stat().st_size
+            return (Path(folder) / model_file(target)).stat().st_size
 
     return prune.keep_bytes(bundle, max_bytes, size)
 
@@ -193,8 +196,5 @@ def _flipped(
         before, after = whole.decided(full), pruned.decided(less)
         seen += batch.height
         flipped += sum(a != b for a, b in zip(before, after, strict=True))
-        moved = full - less
-        across = (np.abs(moved[:, 0]) if moved.shape[1] == 1
-                  else moved.max(axis=1) - moved.min(axis=1))
-        largest = max(largest, float(across.max(initial=0.0)))
+        largest = max(largest, float(prune.spread(full - less).max(initial=0.0)))
     return {"rows": seen, "flipped": flipped, "largest_difference": largest}

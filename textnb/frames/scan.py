@@ -14,7 +14,7 @@ from typing import Any
 
 import polars as pl
 
-from textnb.errors import ParameterError, SchemaError, SourceError
+from textnb.errors import ParameterError, SchemaError, SourceError, first_line
 from textnb.frames.features import feature_columns
 from textnb.frames.folder import scan_folder
 from textnb.frames.stdin import spooled_stdin
@@ -184,7 +184,7 @@ class reading:
             return
         if not isinstance(self._source, (str, os.PathLike)):
             if isinstance(error, engine):
-                raise SourceError.unreadable("the frame", _first_line(error)) from error
+                raise SourceError.unreadable("the frame", first_line(error)) from error
             return
         path = os.fspath(self._source)
         if isinstance(error, FileNotFoundError) and "://" not in path:
@@ -318,7 +318,7 @@ def _one_format(paths: Sequence[str]) -> str:
 def _culprit(path: str, error: BaseException) -> tuple[str, str]:
     """Which of the files failed, and why, read again one by one."""
     if "://" in path or path == "-":
-        return path, _first_line(error)
+        return path, first_line(error)
     files = [path] if os.path.isfile(path) else sorted(
         name for name in globbing.glob(
             os.path.join(globbing.escape(path), "**") if os.path.isdir(path) else path,
@@ -331,8 +331,8 @@ def _culprit(path: str, error: BaseException) -> tuple[str, str]:
         except SourceError:
             continue
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as again:
-            return name, _bad_line(name) or _first_line(again)
-    return path, _first_line(error)
+            return name, _bad_line(name) or first_line(again)
+    return path, first_line(error)
 
 
 def _bad_line(path: str) -> str | None:
@@ -347,7 +347,3 @@ def _bad_line(path: str) -> str | None:
                 return (f"line {number} is not UTF-8 (byte 0x{line[error.start]:02x} at column "
                         f"{error.start + 1}); convert it, e.g. iconv -f latin1 -t utf-8")
     return None
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0]

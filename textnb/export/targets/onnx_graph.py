@@ -56,7 +56,6 @@ class Onnx:
     reads: ClassVar[tuple[str, ...]] = ("text", "terms", "features")
     tolerance: ClassVar[float] = 1e-9
     needs: ClassVar[str] = INSTALL
-    any_tokenizer: ClassVar[bool] = True
 
     def reading(self, tokenizer: Tokenizer, columns: Sequence[str]) -> str:
         """What is read by default: "text" where the graph can split it, else "terms"."""

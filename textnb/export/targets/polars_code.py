@@ -43,8 +43,6 @@ class PolarsCode:
     reads: ClassVar[tuple[str, ...]] = ("text", "terms", "features")
     tolerance: ClassVar[float] = 1e-9
     needs: ClassVar[str] = "Polars: pip install polars"
-    # Tokens come from the tokenizer's own expression, so none is beyond it.
-    any_tokenizer: ClassVar[bool] = True
 
     def write(self, bundle: Bundle, path: Path) -> None:
         columns = ["tokens"] if bundle.reads == "terms" else list(bundle.columns)
