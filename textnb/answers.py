@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from textnb.bayes.decision import UNSURE, Decision, log_odds
 from textnb.bayes.forms import Floats, log_posterior
 from textnb.errors import SchemaError
 
@@ -27,7 +28,7 @@ class Answers:
     Attributes
     ----------
     probability : bool
-        ``probability``: P(predicted | text).
+        ``probability``: P(predicted | text); and ``calibrated``, whether it is.
     scores : bool
         ``scores``: a struct of log P(text, class), base e, one field per class.
     explain : int
@@ -86,11 +87,15 @@ def answered(
         pl.col(holder).struct.field(name) for name in schema).drop(holder)
 
 
-def schema_of(labels: pl.Series, answers: Answers) -> dict[str, pl.DataType]:
+def schema_of(
+    labels: pl.Series, answers: Answers, decision: Decision | None = None
+) -> dict[str, pl.DataType]:
     """Names and types of the answers' columns."""
     schema: dict[str, pl.DataType] = {"predicted": labels.dtype}
+    if decision is not None:
+        schema["decision"] = labels.dtype
     if answers.probability:
-        schema["probability"] = pl.Float64()
+        schema |= {"probability": pl.Float64(), "calibrated": pl.Boolean()}
     if answers.scores:
         schema["scores"] = pl.Struct({str(label): pl.Float64() for label in labels})
     if answers.explain:
@@ -100,15 +105,30 @@ def schema_of(labels: pl.Series, answers: Answers) -> dict[str, pl.DataType]:
 
 
 def answer_columns(
-    scores: Floats, labels: pl.Series, answers: Answers
+    scores: Floats,
+    labels: pl.Series,
+    answers: Answers,
+    calibrated: Floats | None = None,
+    decision: Decision | None = None,
 ) -> tuple[dict[str, pl.Series], pl.Series]:
-    """The columns that follow from scores, and a mask of the rows that some class can produce."""
+    """The columns that follow from scores, and a mask of the rows that some class can produce.
+
+    ``calibrated`` are the scores that probabilities and the decision are made from, if others.
+    """
     best = best_class(scores)
     possible = pl.Series(~np.isneginf(scores).all(axis=1))
     columns = {"predicted": where_possible(labels.gather(pl.Series(best)), possible)}
+    posterior = scores if calibrated is None else calibrated
+    if decision is not None:
+        decided = decision.decide(log_odds(posterior), labels.to_list())
+        sure = pl.Series(decided != UNSURE)
+        columns["decision"] = where_possible(
+            labels.gather(pl.Series(np.maximum(decided, 0))), sure & possible)
     if answers.probability:
-        top = log_posterior(scores)[np.arange(len(best)), best]
+        top = log_posterior(posterior)[np.arange(len(best)), best]
         columns["probability"] = where_possible(pl.Series(np.exp(top)), possible)
+        columns["calibrated"] = pl.repeat(
+            calibrated is not None, len(best), dtype=pl.Boolean, eager=True)
     if answers.scores:
         columns["scores"] = pl.DataFrame(
             {str(label): scores[:, k] for k, label in enumerate(labels)}).to_struct()

@@ -2,6 +2,7 @@
 
     settings   tokenizer, columns, limits, estimator and its parameters
     classes    labels, their type, and rows per class
+    calibration, decision    where they were chosen
 
     of a text model      terms     term, words of an n-gram, document frequency, occurrences
                          counts    class, column, count: the non-zero counts
@@ -25,6 +26,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from textnb.bayes.base import DiscreteNB, FormClassifier
+from textnb.bayes.calibration import Calibration
+from textnb.bayes.decision import Decision
 from textnb.bayes.discrete import BernoulliNB, ComplementNB, MultinomialNB
 from textnb.bayes.ratio import NBLogisticRegression
 from textnb.bayes.statistics import CountStatistics
@@ -44,7 +47,6 @@ _COUNTS = {"class": pl.Int32, "column": pl.Int32, "count": pl.Int64}
 
 
 
-
 @dataclass(frozen=True, eq=False)
 class Weighed:
     """A text model that keeps weights, not counts: the estimator and the terms of its columns."""
@@ -53,11 +55,20 @@ class Weighed:
     terms: pl.Series
 
 
+@dataclass(frozen=True)
+class Choices:
+    """What was chosen for a model after it had learned."""
+
+    calibration: Calibration | None = None
+    decision: Decision | None = None
+
+
 Packed = tuple[dict[str, Any], dict[str, pl.DataFrame]]
 
 
 def pack_text(
-    settings: Mapping[str, Any], estimator: TextEstimator, learned: TermStatistics | Weighed
+    settings: Mapping[str, Any], estimator: TextEstimator, learned: TermStatistics | Weighed,
+    choices: Choices = Choices(),
 ) -> Packed:
     """What `textnb.store` writes for a TextClassifier."""
     if isinstance(learned, Weighed):
@@ -82,14 +93,16 @@ def pack_text(
     cells = pl.DataFrame({"class": rows, "column": columns,
                           "count": counts.feature_count[rows, columns]}, schema=_COUNTS)
     manifest = {**described("TextClassifier", settings, estimator),
-                "classes": packed_classes(counts.classes, counts.class_count), **extra}
+                "classes": packed_classes(counts.classes, counts.class_count), **extra,
+                **{name: value.to_dict() for name, value in vars(choices).items()
+                   if value is not None}}
     return manifest, {"terms": terms, "counts": cells, **tables}
 
 
 def unpack_text(
     path: str, manifest: Mapping[str, Any], tables: Mapping[str, pl.DataFrame], max_bytes: int
-) -> tuple[dict[str, Any], TermStatistics | Weighed]:
-    """Settings for the classifier, its estimator among them, and what it learned.
+) -> tuple[dict[str, Any], TermStatistics | Weighed, Choices]:
+    """Settings for the classifier, its estimator among them, what it learned, and what was chosen.
 
     Raises
     ------
@@ -115,14 +128,21 @@ def unpack_text(
             require(intercept.shape == (len(classes),) and bool(np.isfinite(intercept).all()),
                     "intercepts are not one finite number per class")
             estimator: NBLogisticRegression = settings["estimator"]
-            return settings, Weighed(estimator.restore(counts, weights, intercept), terms)
+            learned = Weighed(estimator.restore(counts, weights, intercept), terms)
+            return settings, learned, _choices(manifest)
         frequency, occurrences = (
             _column(tables["terms"], name) for name in ("document_frequency", "occurrences"))
         require(frequency is None or int(frequency.max()) <= int(class_count.sum()),
                 "a term is in more documents than there are")
         require(occurrences is None or float(occurrences.sum(dtype=np.float64)) < _EXACT,
                 "occurrences are too large to add")
-        return settings, TermStatistics(terms, counts, frequency, occurrences)
+        return settings, TermStatistics(terms, counts, frequency, occurrences), _choices(manifest)
+
+
+def _choices(manifest: Mapping[str, Any]) -> Choices:
+    calibration, decision = manifest.get("calibration"), manifest.get("decision")
+    return Choices(None if calibration is None else Calibration.from_dict(calibration),
+                   None if decision is None else Decision.from_dict(decision))
 
 
 def described(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
@@ -18,6 +19,8 @@ from textnb.answers import (
     schema_of,
     where_possible,
 )
+from textnb.bayes.calibration import Calibration
+from textnb.bayes.decision import Decision
 from textnb.bayes.forms import Floats, LinearForm
 from textnb.frames.batches import Progress, batches
 from textnb.text.matrix import Vocabulary
@@ -27,6 +30,7 @@ from textnb.threads import in_threads
 _MOST_SCORES = 1 << 21
 
 
+@dataclass(frozen=True, eq=False)
 class Scorer:
     """Scores text columns of frames.
 
@@ -36,16 +40,29 @@ class Scorer:
     form : LinearForm
     labels : polars.Series
         The classes, in the type that predictions have.
-    text : sequence of str
+    text : list of str
+    calibration : Calibration or None
+        What probabilities, and the decision, are made with.
+    decision : Decision or None
+        Adds the column ``decision``.
     """
 
-    def __init__(
-        self, vocabulary: Vocabulary, form: LinearForm, labels: pl.Series, text: Sequence[str]
-    ):
-        self.vocabulary = vocabulary
-        self.form = form
-        self.labels = labels
-        self.text = list(text)
+    vocabulary: Vocabulary
+    form: LinearForm
+    labels: pl.Series
+    text: list[str]
+    calibration: Calibration | None = None
+    decision: Decision | None = None
+
+    def lengths(self, rows: sp.csr_array) -> Floats:
+        """The sum of what is scored in each row: of counts, or of terms that are present."""
+        return np.asarray(self.form.used(rows).sum(axis=1), dtype=np.float64)
+
+    def posterior_scores(self, rows: sp.csr_array, scores: Floats) -> Floats:
+        """Scores whose softmax is the probability of each class: calibrated if the model is."""
+        if self.calibration is None:
+            return scores
+        return self.calibration.apply(scores, self.lengths(rows))
 
     def frame(
         self, frame: pl.LazyFrame, answers: Answers, progress: Progress | None = None
@@ -75,11 +92,13 @@ class Scorer:
             rows = list(batches(texts, self.text))
             return map(one, rows) if len(rows) == 1 else in_threads(one, rows)
 
-        return answered(frame, self.text, schema_of(self.labels, answers), answer)
+        return answered(frame, self.text, schema_of(self.labels, answers, self.decision), answer)
 
     def _answer(self, rows: sp.csr_array, answers: Answers) -> pl.DataFrame:
         scores = self.form.scores(rows)
-        columns, possible = answer_columns(scores, self.labels, answers)
+        calibrated = None if self.calibration is None else self.posterior_scores(rows, scores)
+        columns, possible = answer_columns(
+            scores, self.labels, answers, calibrated, self.decision)
         if answers.explain:
             columns |= self._explained(
                 rows, scores, best_class(scores), possible, answers.explain)

@@ -8,42 +8,35 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 import polars as pl
-import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from numpy.typing import ArrayLike
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from textnb.answers import Answers
 from textnb.bayes.base import DiscreteNB
 from textnb.bayes.discrete import CategoricalNB, MultinomialNB
-from textnb.bayes.forms import Floats, LinearForm, log_posterior
 from textnb.bayes.ratio import NBLogisticRegression
+from textnb.classifier.answering import Rows, TextAnswers
 from textnb.classifier.learning import Corpus, check_complete, counted, presence_above, weighed
-from textnb.errors import DataError, ImpossibleRowError, ParameterError
+from textnb.errors import DataError, ParameterError
 from textnb.frames.batches import Progress, batches
-from textnb.frames.scan import Source, reading, scan
-from textnb.frames.texts import is_table, labels_as, table_of_texts, with_labels
-from textnb.insight import explanation_table, top_terms
-from textnb.modelfile import TEXT_SETTINGS, TextEstimator, Weighed, pack_text, plain
+from textnb.frames.scan import reading, scan
+from textnb.frames.texts import is_table, table_of_texts, with_labels
+from textnb.modelfile import TEXT_SETTINGS, Choices, TextEstimator, Weighed, pack_text, plain
 from textnb.scorer import Scorer
 from textnb.store import write_archive
 from textnb.terms import TermStatistics
-from textnb.text.matrix import Vocabulary, stacked
+from textnb.text.matrix import Vocabulary
 from textnb.text.tokens import Tokenizer
 from textnb.text.vocabulary import Limits, given_vocabulary
-from textnb.threads import in_threads
-
-Texts = Sequence[str | None] | NDArray[Any] | pl.Series
-Rows = Source | Texts
 
 
-class TextClassifier(ClassifierMixin, BaseEstimator):
+class TextClassifier(TextAnswers):
     """A naive Bayes classifier of documents in a table.
 
     Parameters
@@ -72,6 +65,10 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
     vocabulary_ : list of str
         Sorted, one term per column.
     estimator_ : the fitted model on counts
+    calibration_ : Calibration or None
+        See `set_calibration`.
+    decision_ : Decision or None
+        See `set_decision`.
     statistics_ : TermStatistics
         Counts of all terms, those outside the limits too: it is what adds and subtracts.
         `NBLogisticRegression` has none.
@@ -87,8 +84,8 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
     >>> model.predict(["Chinese Chinese Chinese Tokyo Japan"]).tolist()
     ['yes']
     >>> lazy = model.predict(pl.LazyFrame({"text": ["Tokyo"]}), probability=True)
-    >>> lazy.collect().to_dicts()
-    [{'text': 'Tokyo', 'predicted': 'no', 'probability': 0.5090909090909091}]
+    >>> lazy.collect().row(0)
+    ('Tokyo', 'no', 0.5090909090909091, False)
     """
 
     def __init__(
@@ -97,7 +94,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         *,
         text: str | Sequence[str] = "text",
         label: str = "label",
-        tokenizer: Tokenizer = Tokenizer(),  # noqa: B008 - frozen
+        tokenizer: Tokenizer = Tokenizer(),
         min_df: int | float = 1,
         max_df: int | float = 1.0,
         max_features: int | None = None,
@@ -135,14 +132,14 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         """
         estimator = self._model()
         if isinstance(estimator, DiscreteNB):
-            return self._settle(self._count(X, y, progress))
+            return self._settle(self._count(X, y, progress), anew=True)
         given = None if self.vocabulary is None else given_vocabulary(self.vocabulary)
         with reading(X):
             rows = weighed(self._corpus(X, y, progress), self._limits(), given, self.binary)
         estimator.fit(rows.counts, rows.labels)
         if hasattr(self, "statistics_"):
             del self.statistics_
-        return self._equip(estimator, rows.terms)
+        return self._equip(estimator, rows.terms, anew=True)
 
     def partial_fit(
         self, X: Rows, y: ArrayLike | None = None, classes: Iterable[Any] | None = None, *,
@@ -205,147 +202,6 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         merged: TextClassifier = clone(self)
         return merged._settle(self.statistics_ + other.statistics_)
 
-    def predict(
-        self, X: Rows, *, probability: bool = False, scores: bool = False, explain: int = 0,
-        progress: Progress | None = None,
-    ) -> Any:
-        """The most probable class of each document.
-
-        Parameters
-        ----------
-        X : DataFrame, LazyFrame, path, or sequence of str
-        probability : bool
-            Add ``probability``, P(predicted | text): not calibrated.
-        scores : bool
-            Add ``scores``, a struct of log P(text, class), base e.
-        explain : int
-            Add ``explanation``, the so many terms that speak most for or against the predicted
-            class, against the runner-up: a list of (term, count, contribution), and one entry
-            whose term is null for all other terms. ``score = intercept + Σ contribution`` is the
-            log-odds of ``predicted`` against ``runner_up``; all are columns.
-        progress : callable, optional
-            Called with the number of rows of each batch that was scored.
-
-        Returns
-        -------
-        DataFrame for a DataFrame, LazyFrame for a LazyFrame or a path
-            Every column of the input, ``predicted``, and those asked for. A row that no class can
-            have produced (``l = 0``) has nulls.
-        ndarray (n_documents,) for a sequence of str
-
-        Raises
-        ------
-        SchemaError
-            If the text column is missing, or a column of an answer's name is there.
-        ImpossibleRowError
-            For a sequence, where a row is impossible under every class.
-        """
-        check_is_fitted(self)
-        if not is_table(X):
-            if probability or scores or explain:
-                raise ParameterError("probability, scores and explain add columns: pass a frame, "
-                                     "e.g. pl.DataFrame({'text': texts})")
-            labels: NDArray[Any] = self.classes_[self._possible(X).argmax(axis=1)]
-            return labels
-        if type(explain) is not int or explain < 0:
-            raise ParameterError.out_of_range("explain", "a number of terms, 0 or more", explain)
-        answers = Answers(bool(probability), bool(scores), int(explain))
-        lazy = self._scorer.frame(scan(X, text=self._columns), answers, progress)
-        if not isinstance(X, pl.DataFrame):
-            return lazy
-        return lazy.collect()
-
-    def predict_joint_log_proba(self, X: Rows) -> Floats:
-        """log P(text, class), base e: float64 (n_documents, n_classes)."""
-        check_is_fitted(self)
-        return np.concatenate([
-            np.empty((0, len(self.classes_))),
-            *(self._form.scores(rows) for rows in self._matrices(X))])
-
-    def predict_log_proba(self, X: Rows) -> Floats:
-        """log P(class | text), base e: float64 (n_documents, n_classes)."""
-        return log_posterior(self._possible(X))
-
-    def predict_proba(self, X: Rows) -> Floats:
-        """P(class | text): float64 (n_documents, n_classes)."""
-        return np.exp(self.predict_log_proba(X))
-
-    def score(self, X: Rows, y: ArrayLike | None = None) -> float:
-        """Accuracy, against ``y`` or the label column."""
-        check_is_fitted(self)
-        if y is not None:
-            return float(np.mean(self.classes_[self._possible(X).argmax(axis=1)] == np.asarray(y)))
-        if not is_table(X):
-            raise ParameterError("y is needed where X is a sequence of texts")
-        frame = scan(X, text=self._columns, label=self.label)
-        with reading(X):
-            answered = self._scorer.frame(frame, Answers()).select(
-                (pl.col("predicted") == labels_as(self.label, frame, self._scorer.labels.dtype))
-                .fill_null(False).mean()).collect()
-        return float(answered.item())
-
-    def transform(self, X: Rows) -> sp.csr_array:
-        """Counts of the vocabulary's terms: csr_array of int64 (n_documents, n_terms)."""
-        check_is_fitted(self)
-        counts = stacked(list(self._matrices(X)), len(self._scorer.vocabulary))
-        if self.binary:
-            counts.data[:] = 1
-        return counts
-
-    def linear_form(self) -> LinearForm:
-        """Classes, terms, weights (terms x classes) and intercept: all that scoring needs."""
-        check_is_fitted(self)
-        return self._form.named(tuple(self.vocabulary_))
-
-    @property
-    def vocabulary_(self) -> list[str]:
-        """The terms, sorted, one per column."""
-        check_is_fitted(self)
-        terms: list[str] = self._scorer.vocabulary.terms.to_list()
-        return terms
-
-    def top(self, k: int = 20, label: Any = None) -> pl.DataFrame:
-        """The terms that speak most for each class.
-
-        A term's weight is its score for the class less the mean of its scores for the other
-        classes (for two classes, log θ+ - log θ-). Terms are ranked by weight times their share of
-        the class's counts: what they add to the score of a token of the class, on average.
-
-        Parameters
-        ----------
-        k : int
-            Terms per class.
-        label : optional
-            One class only.
-
-        Returns
-        -------
-        DataFrame
-            ``class``, ``term``, ``count`` in the class, ``weight`` (log base e).
-        """
-        check_is_fitted(self)
-        return top_terms(self._form.weights, self.estimator_.feature_count_,
-                         self._scorer.vocabulary.terms, self._scorer.labels, k, label)
-
-    def explain(self, text: str, k: int = 20) -> pl.DataFrame:
-        """What decides one text: `predict(..., explain=k)` for it, one row per entry.
-
-        Returns
-        -------
-        DataFrame
-            ``part`` ("intercept", "term", or "other terms"), ``term``, ``count``,
-            ``contribution``. The contributions sum to the log-odds of ``predicted`` against
-            ``runner_up``, which stand in every row.
-        """
-        if type(k) is not int or k < 1:
-            raise ParameterError.out_of_range("k", "an int >= 1", k)
-        names = self._columns
-        frame = pl.DataFrame({name: [text if name == names[0] else ""] for name in names})
-        row = self.predict(frame, explain=k).row(0, named=True)
-        if row["predicted"] is None:
-            raise ImpossibleRowError.rows([0], 1)
-        return explanation_table(row, self._scorer.labels.dtype)
-
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model file: counts and settings, whole or not at all. See `textnb.load`."""
         check_is_fitted(self)
@@ -355,12 +211,8 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
             learned = Weighed(self.estimator_, self._scorer.vocabulary.terms)
         else:
             learned = self.statistics_
-        write_archive(path, *pack_text(settings, self.estimator_, learned))
-
-    def input_columns(self, frame: pl.LazyFrame) -> list[str]:
-        """The columns that are read; SchemaError where the frame lacks one."""
-        scan(frame, text=self._columns)
-        return self._columns
+        choices = Choices(self.calibration_, self.decision_)
+        write_archive(path, *pack_text(settings, self.estimator_, learned, choices))
 
     def _settings(self) -> dict[str, Any]:
         """All parameters, those of the estimator that is used by default too."""
@@ -382,7 +234,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
             return counted(self._corpus(X, y, progress), self._limits(),
                            presence_above(estimator, self.binary), self.binary)
 
-    def _settle(self, statistics: TermStatistics) -> Self:
+    def _settle(self, statistics: TermStatistics, anew: bool = False) -> Self:
         """Choose the vocabulary from the counts, and let the estimator derive its form."""
         if self.vocabulary is not None:
             chosen = statistics.over(given_vocabulary(self.vocabulary))
@@ -398,28 +250,42 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
             warnings.warn(f"only one class, {classes[0]!r}: every document will be given it",
                           stacklevel=3)
         self.statistics_ = statistics
-        return self._equip(estimator, chosen.terms)
+        return self._equip(estimator, chosen.terms, anew)
 
-    def _equip(self, estimator: TextEstimator, terms: pl.Series) -> Self:
+    def _equip(self, estimator: TextEstimator, terms: pl.Series, anew: bool = False) -> Self:
         # A tokenizer that does not fit the columns says so here.
         self.tokenizer.expr(self._columns)
         self.estimator_, self.classes_ = estimator, estimator.classes_
         self._form = estimator.linear_form()
         if self.binary:
             self._form = replace(self._form, presence_above=0.0)
+        calibration = None if anew else getattr(self, "calibration_", None)
+        decision = None if anew else getattr(self, "decision_", None)
+        classes = self.classes_.tolist()
+        if decision is not None and set(decision.thresholds) != set(classes):
+            warnings.warn("the classes have changed: the decision, whose thresholds were for "
+                          "others, is dropped", stacklevel=4)
+            decision = None
+        self.calibration_, self.decision_ = calibration, decision
         self._scorer = Scorer(Vocabulary(self.tokenizer, terms), self._form,
-                              pl.Series("label", self.classes_.tolist()), self._columns)
+                              pl.Series("label", classes), list(self._columns),
+                              calibration, decision)
         return self
 
     @classmethod
-    def restored(cls, settings: dict[str, Any], learned: TermStatistics | Weighed) -> Self:
+    def restored(
+        cls, settings: dict[str, Any], learned: TermStatistics | Weighed, choices: Choices
+    ) -> Self:
         """The classifier that a model file describes."""
-        model = cls(**settings)
+        model = cls(**settings)._restored(learned)
+        return model.set_calibration(choices.calibration).set_decision(choices.decision)
+
+    def _restored(self, learned: TermStatistics | Weighed) -> Self:
         if isinstance(learned, TermStatistics):
-            above = presence_above(model._model(), model.binary)
-            check_complete(learned, model._limits(), above, model.binary)
-            return model._settle(learned)
-        return model._equip(learned.estimator, learned.terms)
+            above = presence_above(self._model(), self.binary)
+            check_complete(learned, self._limits(), above, self.binary)
+            return self._settle(learned)
+        return self._equip(learned.estimator, learned.terms)
 
     def _model(self) -> Any:
         estimator = MultinomialNB() if self.estimator is None else clone(self.estimator)
@@ -444,19 +310,6 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         return Corpus(batches(frame, self._columns, progress=progress), self.tokenizer,
                       self._columns, self.label)
 
-    @property
-    def _columns(self) -> list[str]:
-        columns = [self.text] if isinstance(self.text, str) else (
-            list(self.text) if isinstance(self.text, (list, tuple)) else [])
-        if not columns or not all(isinstance(name, str) for name in columns) or (
-                len(set(columns)) < len(columns)):
-            raise ParameterError.out_of_range("text", "a column, or several different ones",
-                                              self.text)
-        if not isinstance(self.label, str) or self.label in columns:
-            raise ParameterError.out_of_range("label", "a column that is no text column",
-                                              self.label)
-        return columns
-
     def _labelled(self, X: Rows, y: ArrayLike | None) -> pl.LazyFrame | pl.DataFrame:
         if not is_table(X):
             if y is None:
@@ -469,21 +322,6 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
                                  f"its labels in the column {self.label!r}")
         scan(X, text=self._columns)
         return with_labels(X, y, self.label)
-
-    def _matrices(self, X: Rows) -> Iterator[sp.csr_array]:
-        frame = (scan(X, text=self._columns) if is_table(X)
-                 else table_of_texts(X, self._columns))
-        with reading(X):
-            yield from in_threads(
-                lambda batch: self._scorer.vocabulary.counts(batch, self._columns),
-                batches(frame.select(self._columns), self._columns))
-
-    def _possible(self, X: Rows) -> Floats:
-        scores = self.predict_joint_log_proba(X)
-        impossible = np.flatnonzero(np.isneginf(scores).all(axis=1))
-        if len(impossible):
-            raise ImpossibleRowError.rows(impossible[:5].tolist(), len(impossible))
-        return scores
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "estimator_")

@@ -1,0 +1,139 @@
+"""From scores to an answer that may be "unsure": a threshold per class on its log-odds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from textnb.bayes.forms import Floats
+from textnb.errors import ParameterError
+
+UNSURE = -1
+
+
+def log_odds(scores: Floats) -> Floats:
+    """Log-odds (base e) of each class against all others together.
+
+    Parameters
+    ----------
+    scores : float64 (n_rows, n_classes)
+        Joint log-probabilities, calibrated or not.
+
+    Returns
+    -------
+    float64 (n_rows, n_classes)
+        +inf where a class is alone; NaN in a row that is impossible under every class.
+
+    Examples
+    --------
+    >>> log_odds(np.log([[0.5, 0.25, 0.25]])).round(3).tolist()
+    [[0.0, -1.099, -1.099]]
+    """
+    if scores.shape[1] == 1:
+        return np.where(np.isneginf(scores), np.nan, np.inf)
+    odds = np.empty_like(scores)
+    with np.errstate(invalid="ignore"):
+        if scores.shape[1] == 2:
+            odds[:, 0] = scores[:, 0] - scores[:, 1]
+            odds[:, 1] = -odds[:, 0]
+            return odds
+        for k in range(scores.shape[1]):
+            others = np.delete(scores, k, axis=1)
+            odds[:, k] = scores[:, k] - np.logaddexp.reduce(others, axis=1)
+    return odds
+
+
+@dataclass(frozen=True)
+class Decision:
+    """When a class is given: its log-odds against all others must reach its threshold.
+
+    The answer is the most probable class among those that reach their thresholds; where none does,
+    the answer is "unsure". For two classes with thresholds t and -t, that is one cut and never
+    unsure; with a higher one for either there is a band between.
+
+    Attributes
+    ----------
+    thresholds : mapping of label to float
+        Least log-odds, base e, of every class of the model; -inf to accept it always. They are on
+        calibrated scores where the model is calibrated.
+    positive : label, optional
+        The class that the thresholds were chosen for, e.g. "spam".
+    evidence : mapping
+        How they were chosen, JSON-ready: the guarantee or costs asked for, and what was seen.
+
+    Examples
+    --------
+    >>> decision = Decision({"ham": 0.0, "spam": 3.0}, positive="spam")
+    >>> scores = np.log([[0.2, 0.8], [0.01, 0.99], [0.6, 0.4]])
+    >>> decision.decide(log_odds(scores), ["ham", "spam"]).tolist()
+    [-1, 1, 0]
+    """
+
+    thresholds: Mapping[Any, float]
+    positive: Any = None
+    evidence: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.thresholds:
+            raise ParameterError("a decision needs a threshold for every class")
+        for label, value in self.thresholds.items():
+            if (not isinstance(value, (int, float)) or isinstance(value, bool)
+                    or np.isnan(value) or value == np.inf):
+                raise ParameterError.out_of_range(
+                    f"the threshold of {label!r}", "a number, or -inf", value)
+        if self.positive is not None and self.positive not in self.thresholds:
+            raise ParameterError.unknown_choice(
+                "positive", self.positive, [str(label) for label in self.thresholds])
+
+    def check_classes(self, classes: Sequence[Any]) -> None:
+        """Raises ParameterError where the thresholds are not those of a model's classes."""
+        if set(self.thresholds) != set(classes):
+            raise ParameterError(
+                f"the decision has thresholds for {sorted(map(str, self.thresholds))}, and the "
+                f"model has the classes {sorted(map(str, classes))}: give one for each")
+
+    def decide(self, odds: Floats, classes: Sequence[Any]) -> NDArray[np.int64]:
+        """Index of the answer among the classes, `UNSURE` (-1) where there is none.
+
+        Parameters
+        ----------
+        odds : float64 (n_rows, n_classes)
+            As `log_odds` gives them; a row of NaN is unsure.
+        classes : sequence of labels
+        """
+        self.check_classes(classes)
+        least = np.array([self.thresholds[label] for label in classes], dtype=np.float64)
+        accepted = odds >= least
+        ranked = np.where(accepted, odds, -np.inf)
+        best = ranked.argmax(axis=1) if len(odds) else np.zeros(0, dtype=np.int64)
+        # A class that is accepted at log-odds of -inf is found by its acceptance.
+        none = ~accepted.any(axis=1)
+        lowest = accepted.argmax(axis=1) if len(odds) else best
+        best = np.where(np.isneginf(ranked).all(axis=1), lowest, best)
+        answer: NDArray[np.int64] = np.where(none, UNSURE, best).astype(np.int64)
+        return answer
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready values; a threshold of -inf is null."""
+        return {
+            "thresholds": [{"label": label, "log_odds": None if value == -np.inf else float(value)}
+                           for label, value in self.thresholds.items()],
+            "positive": self.positive,
+            "evidence": dict(self.evidence),
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Decision:
+        """What `to_dict` gave; ParameterError for anything else."""
+        if set(values) != {"thresholds", "positive", "evidence"} or not isinstance(
+                values["evidence"], Mapping):
+            raise ParameterError(f"a decision has other values than {sorted(values)}")
+        thresholds = {row["label"]: -np.inf if row["log_odds"] is None else row["log_odds"]
+                      for row in values["thresholds"]}
+        if len(thresholds) < len(values["thresholds"]):
+            raise ParameterError("a decision has two thresholds for one class")
+        return cls(thresholds, values["positive"], values["evidence"])

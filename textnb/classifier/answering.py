@@ -1,0 +1,272 @@
+"""What a fitted classifier of texts answers: predictions, scores, terms, explanations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+import polars as pl
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from textnb.answers import Answers
+from textnb.bayes.calibration import Calibration
+from textnb.bayes.decision import Decision
+from textnb.bayes.forms import Floats, LinearForm, log_posterior
+from textnb.errors import ImpossibleRowError, ParameterError
+from textnb.frames.batches import Progress, batches
+from textnb.frames.scan import Source, reading, scan
+from textnb.frames.texts import is_table, labels_as, table_of_texts
+from textnb.insight import explanation_table, top_terms
+from textnb.scorer import Scorer
+from textnb.text.matrix import stacked
+from textnb.threads import in_threads
+
+Texts = Sequence[str | None] | NDArray[Any] | pl.Series
+Rows = Source | Texts
+
+
+class TextAnswers(ClassifierMixin, BaseEstimator):
+    """Prediction for a classifier of texts that has its columns, its form and its scorer."""
+
+    text: str | Sequence[str]
+    label: str
+    binary: bool
+    classes_: NDArray[Any]
+    estimator_: Any
+    calibration_: Calibration | None
+    decision_: Decision | None
+    _form: LinearForm
+    _scorer: Scorer
+
+    def predict(
+        self, X: Rows, *, probability: bool = False, scores: bool = False, explain: int = 0,
+        progress: Progress | None = None,
+    ) -> Any:
+        """The most probable class of each document.
+
+        Parameters
+        ----------
+        X : DataFrame, LazyFrame, path, or sequence of str
+        probability : bool
+            Add ``probability``, P(predicted | text), and ``calibrated``, whether it is (see
+            `set_calibration`).
+        scores : bool
+            Add ``scores``, a struct of log P(text, class), base e.
+        explain : int
+            Add ``explanation``, the so many terms that speak most for or against the predicted
+            class, against the runner-up: a list of (term, count, contribution), and one entry
+            whose term is null for all other terms. ``score = intercept + Σ contribution`` is the
+            log-odds of ``predicted`` against ``runner_up``; all are columns.
+        progress : callable, optional
+            Called with the number of rows of each batch that was scored.
+
+        Returns
+        -------
+        DataFrame for a DataFrame, LazyFrame for a LazyFrame or a path
+            Every column of the input, ``predicted``, those asked for, and ``decision`` where the
+            model has one (see `set_decision`): a class, or null for "unsure". A row that no class
+            can have produced (``l = 0``) has nulls.
+        ndarray (n_documents,) for a sequence of str
+
+        Raises
+        ------
+        SchemaError
+            If the text column is missing, or a column of an answer's name is there.
+        ImpossibleRowError
+            For a sequence, where a row is impossible under every class.
+        """
+        check_is_fitted(self)
+        if not is_table(X):
+            if probability or scores or explain:
+                raise ParameterError("probability, scores and explain add columns: pass a frame, "
+                                     "e.g. pl.DataFrame({'text': texts})")
+            labels: NDArray[Any] = self.classes_[self._possible(X).argmax(axis=1)]
+            return labels
+        if type(explain) is not int or explain < 0:
+            raise ParameterError.out_of_range("explain", "a number of terms, 0 or more", explain)
+        answers = Answers(bool(probability), bool(scores), int(explain))
+        lazy = self._scorer.frame(scan(X, text=self._columns), answers, progress)
+        if not isinstance(X, pl.DataFrame):
+            return lazy
+        return lazy.collect()
+
+    def predict_joint_log_proba(self, X: Rows) -> Floats:
+        """log P(text, class), base e: float64 (n_documents, n_classes)."""
+        check_is_fitted(self)
+        return np.concatenate([
+            np.empty((0, len(self.classes_))),
+            *(self._form.scores(rows) for rows in self._matrices(X))])
+
+    def predict_log_proba(self, X: Rows) -> Floats:
+        """log P(class | text), base e, calibrated if the model is: (n_documents, n_classes)."""
+        check_is_fitted(self)
+        parts = [np.empty((0, len(self.classes_)))]
+        for rows in self._matrices(X):
+            parts.append(self._scorer.posterior_scores(rows, self._form.scores(rows)))
+        scores = np.concatenate(parts)
+        self._check_possible(scores)
+        return log_posterior(scores)
+
+    def predict_proba(self, X: Rows) -> Floats:
+        """P(class | text), calibrated if the model is: float64 (n_documents, n_classes)."""
+        return np.exp(self.predict_log_proba(X))
+
+    def set_calibration(self, calibration: Calibration | None) -> Self:
+        """Divide scores by a temperature wherever probabilities are given; None takes it away.
+
+        The most probable class stays the same. A decision is dropped, as its thresholds were chosen
+        on the scores as they were. `fit` drops both.
+        """
+        check_is_fitted(self)
+        if calibration is not None and not isinstance(calibration, Calibration):
+            raise ParameterError.out_of_range("calibration", "a Calibration, or None", calibration)
+        self.calibration_, self.decision_ = calibration, None
+        self._scorer = replace(self._scorer, calibration=calibration, decision=None)
+        return self
+
+    def set_decision(self, decision: Decision | None) -> Self:
+        """Answer by thresholds, in a column ``decision`` of predictions; None takes them away.
+
+        Raises
+        ------
+        ParameterError
+            If the thresholds are not those of the model's classes.
+        """
+        check_is_fitted(self)
+        if decision is not None:
+            if not isinstance(decision, Decision):
+                raise ParameterError.out_of_range("decision", "a Decision, or None", decision)
+            decision.check_classes(self.classes_.tolist())
+        self.decision_ = decision
+        self._scorer = replace(self._scorer, decision=decision)
+        return self
+
+    def scored(self, rows: pl.DataFrame) -> tuple[Floats, Floats]:
+        """Scores of a batch of rows, and the counts that were scored in each.
+
+        Returns
+        -------
+        scores : float64 (n_rows, n_classes)
+            Joint log-probabilities, base e, not calibrated.
+        lengths : float64 (n_rows,)
+        """
+        check_is_fitted(self)
+        counts = self._scorer.vocabulary.counts(rows, self._columns)
+        return self._form.scores(counts), self._scorer.lengths(counts)
+
+    def score(self, X: Rows, y: ArrayLike | None = None) -> float:
+        """Accuracy, against ``y`` or the label column."""
+        check_is_fitted(self)
+        if y is not None:
+            return float(np.mean(self.classes_[self._possible(X).argmax(axis=1)] == np.asarray(y)))
+        if not is_table(X):
+            raise ParameterError("y is needed where X is a sequence of texts")
+        frame = scan(X, text=self._columns, label=self.label)
+        with reading(X):
+            answered = self._scorer.frame(frame, Answers()).select(
+                (pl.col("predicted") == labels_as(self.label, frame, self._scorer.labels.dtype))
+                .fill_null(False).mean()).collect()
+        return float(answered.item())
+
+    def transform(self, X: Rows) -> sp.csr_array:
+        """Counts of the vocabulary's terms: csr_array of int64 (n_documents, n_terms)."""
+        check_is_fitted(self)
+        counts = stacked(list(self._matrices(X)), len(self._scorer.vocabulary))
+        if self.binary:
+            counts.data[:] = 1
+        return counts
+
+    def linear_form(self) -> LinearForm:
+        """Classes, terms, weights (terms x classes) and intercept: all that scoring needs."""
+        check_is_fitted(self)
+        return self._form.named(tuple(self.vocabulary_))
+
+    @property
+    def vocabulary_(self) -> list[str]:
+        """The terms, sorted, one per column."""
+        check_is_fitted(self)
+        terms: list[str] = self._scorer.vocabulary.terms.to_list()
+        return terms
+
+    def top(self, k: int = 20, label: Any = None) -> pl.DataFrame:
+        """The terms that speak most for each class.
+
+        A term's weight is its score for the class less the mean of its scores for the other
+        classes (for two classes, log θ+ - log θ-). Terms are ranked by weight times their share of
+        the class's counts: what they add to the score of a token of the class, on average.
+
+        Parameters
+        ----------
+        k : int
+            Terms per class.
+        label : optional
+            One class only.
+
+        Returns
+        -------
+        DataFrame
+            ``class``, ``term``, ``count`` in the class, ``weight`` (log base e).
+        """
+        check_is_fitted(self)
+        return top_terms(self._form.weights, self.estimator_.feature_count_,
+                         self._scorer.vocabulary.terms, self._scorer.labels, k, label)
+
+    def explain(self, text: str, k: int = 20) -> pl.DataFrame:
+        """What decides one text: `predict(..., explain=k)` for it, one row per entry.
+
+        Returns
+        -------
+        DataFrame
+            ``part`` ("intercept", "term", or "other terms"), ``term``, ``count``,
+            ``contribution``. The contributions sum to the log-odds of ``predicted`` against
+            ``runner_up``, which stand in every row.
+        """
+        if type(k) is not int or k < 1:
+            raise ParameterError.out_of_range("k", "an int >= 1", k)
+        names = self._columns
+        frame = pl.DataFrame({name: [text if name == names[0] else ""] for name in names})
+        row = self.predict(frame, explain=k).row(0, named=True)
+        if row["predicted"] is None:
+            raise ImpossibleRowError.rows([0], 1)
+        return explanation_table(row, self._scorer.labels.dtype)
+
+    def input_columns(self, frame: pl.LazyFrame) -> list[str]:
+        """The columns that are read; SchemaError where the frame lacks one."""
+        scan(frame, text=self._columns)
+        return self._columns
+
+    @property
+    def _columns(self) -> list[str]:
+        columns = [self.text] if isinstance(self.text, str) else (
+            list(self.text) if isinstance(self.text, (list, tuple)) else [])
+        if not columns or not all(isinstance(name, str) for name in columns) or (
+                len(set(columns)) < len(columns)):
+            raise ParameterError.out_of_range("text", "a column, or several different ones",
+                                              self.text)
+        if not isinstance(self.label, str) or self.label in columns:
+            raise ParameterError.out_of_range("label", "a column that is no text column",
+                                              self.label)
+        return columns
+
+    def _matrices(self, X: Rows) -> Iterator[sp.csr_array]:
+        frame = (scan(X, text=self._columns) if is_table(X)
+                 else table_of_texts(X, self._columns))
+        with reading(X):
+            yield from in_threads(
+                lambda batch: self._scorer.vocabulary.counts(batch, self._columns),
+                batches(frame.select(self._columns), self._columns))
+
+    def _possible(self, X: Rows) -> Floats:
+        scores = self.predict_joint_log_proba(X)
+        self._check_possible(scores)
+        return scores
+
+    def _check_possible(self, scores: Floats) -> None:
+        impossible = np.flatnonzero(np.isneginf(scores).all(axis=1))
+        if len(impossible):
+            raise ImpossibleRowError.rows(impossible[:5].tolist(), len(impossible))

@@ -1,0 +1,152 @@
+"""Scores of labelled documents by models that have not learned them.
+
+It is what calibration, thresholds, the smoothing path and the report start from, however the scores
+were made: on a file of their own, fold by fold, or each document left out in turn.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from textnb.bayes.calibration import Calibration
+from textnb.bayes.decision import log_odds
+from textnb.bayes.forms import Floats, log_posterior
+from textnb.classifier.text import TextClassifier
+from textnb.errors import DataError
+from textnb.frames.batches import Progress, batches
+from textnb.frames.scan import reading, scan
+from textnb.frames.texts import labels_as
+
+UNKNOWN = -1
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """Scores of documents that the model which scored them had not learned.
+
+    Attributes
+    ----------
+    classes : (n_classes,)
+    scores : float64 (n_documents, n_classes)
+        Joint log-probabilities, base e, as `LinearForm.scores` gives them: not calibrated.
+    actual : int64 (n_documents,)
+        Index of each document's label among the classes; -1 for a label that is none of them.
+    lengths : float64 (n_documents,)
+        Sum of the counts that were scored.
+    method : str
+        "held-out rows", "leave-one-out", "5 folds" ...
+    folds : int64 (n_documents,) or None
+        Which model scored each document, where there were several.
+
+    Examples
+    --------
+    >>> model = TextClassifier().fit(["aa", "bb"], ["x", "y"])
+    >>> held = held_out(model, pl.DataFrame({"text": ["aa", "bb bb"], "label": ["x", "x"]}))
+    >>> held.actual.tolist(), held.lengths.tolist(), held.predicted.tolist()
+    ([0, 0], [1.0, 2.0], [0, 1])
+    """
+
+    classes: NDArray[Any]
+    scores: Floats
+    actual: NDArray[np.int64]
+    lengths: Floats
+    method: str
+    folds: NDArray[np.int64] | None = None
+
+    def __len__(self) -> int:
+        return len(self.actual)
+
+    @property
+    def predicted(self) -> NDArray[np.int64]:
+        """Index of the most probable class, -1 for a row that is impossible under every class."""
+        best = self.scores.argmax(axis=1) if len(self) else np.zeros(0, dtype=np.int64)
+        answer: NDArray[np.int64] = np.where(
+            np.isneginf(self.scores).all(axis=1), UNKNOWN, best).astype(np.int64)
+        return answer
+
+    @property
+    def accuracy(self) -> float:
+        """Share of the documents whose most probable class is their label."""
+        return float((self.predicted == self.actual).mean())
+
+    def calibrated(self, calibration: Calibration | None) -> HeldOut:
+        """The same documents with scores / T; as they are without a calibration."""
+        if calibration is None:
+            return self
+        return replace(self, scores=calibration.apply(self.scores, self.lengths))
+
+    def log_odds(self, label: Any) -> Floats:
+        """Log-odds (base e) of one class against the others, -inf for impossible rows."""
+        k = self.classes.tolist().index(label)
+        odds: Floats = np.nan_to_num(log_odds(self.scores)[:, k], nan=-np.inf,
+                                     posinf=np.inf, neginf=-np.inf)
+        return odds
+
+    def log_probability(self) -> Floats:
+        """log P(own label | document), base e: (n_documents,); -inf for an unknown label."""
+        with np.errstate(invalid="ignore"):
+            posterior = log_posterior(self.scores)
+        own = posterior[np.arange(len(self)), np.maximum(self.actual, 0)]
+        return np.where((self.actual == UNKNOWN) | np.isnan(own), -np.inf, own)
+
+    @property
+    def log_loss(self) -> float:
+        """Mean of -log P(own label | document), base e."""
+        return float(-self.log_probability().mean())
+
+    def take(self, rows: NDArray[Any]) -> HeldOut:
+        """Some of the documents (mask or indices)."""
+        return replace(self, scores=self.scores[rows], actual=self.actual[rows],
+                       lengths=self.lengths[rows],
+                       folds=None if self.folds is None else self.folds[rows])
+
+
+def held_out(
+    model: TextClassifier, frame: Any, *, progress: Progress | None = None
+) -> HeldOut:
+    """Score labelled documents that the model has not learned.
+
+    Parameters
+    ----------
+    model : TextClassifier
+        Fitted.
+    frame : DataFrame, LazyFrame or path
+        With the model's text and label columns.
+    progress : callable, optional
+
+    Raises
+    ------
+    DataError
+        If there are no rows, or a label is null.
+    """
+    names = [model.text] if isinstance(model.text, str) else list(model.text)
+    classes = pl.Series(model.classes_.tolist())
+    parts: list[tuple[Floats, NDArray[np.int64], Floats]] = []
+    row = 0
+    with reading(frame):
+        lazy = scan(frame, text=names, label=model.label)
+        rows = lazy.select(*names, labels_as(model.label, lazy, classes.dtype).alias("\0label"))
+        for batch in batches(rows, names, progress=progress):
+            labels = batch["\0label"]
+            if labels.null_count():
+                raise DataError.null_label(model.label, row + int(labels.is_null().arg_true()[0]))
+            row += batch.height
+            scores, lengths = model.scored(batch)
+            parts.append((scores, codes_of(labels, classes), lengths))
+    if not parts or not row:
+        raise DataError.no_rows("the test set")
+    scores, actual, lengths = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return HeldOut(model.classes_, scores, actual, lengths, "held-out rows")
+
+
+def codes_of(labels: pl.Series, classes: pl.Series) -> NDArray[np.int64]:
+    """Index of each label among the classes, -1 for one that is none of them."""
+    codes: NDArray[np.int64] = labels.replace_strict(
+        classes, pl.Series(range(len(classes)), dtype=pl.Int64), default=UNKNOWN,
+        return_dtype=pl.Int64).to_numpy()
+    return codes
