@@ -28,18 +28,22 @@ class Answers:
     Attributes
     ----------
     probability : bool
-        ``probability``: P(predicted | text); and ``calibrated``, whether it is.
+        ``probability``: P(predicted | text); and ``calibrated``, true, where the model is.
     scores : bool
         ``scores``: a struct of log P(text, class), base e, one field per class.
     explain : int
         ``explanation``: so many strongest terms, then one entry without a term for all others;
         ``score``, the log-odds of the predicted class against ``runner_up``; and ``intercept``.
         score = intercept + the sum of the contributions.
+    top : int
+        ``top``: so many most probable classes with their probabilities, best first; and
+        ``calibrated`` likewise.
     """
 
     probability: bool = False
     scores: bool = False
     explain: int = 0
+    top: int = 0
 
 
 Batches = Callable[[pl.DataFrame], Iterable[pl.DataFrame]]
@@ -88,14 +92,19 @@ def answered(
 
 
 def schema_of(
-    labels: pl.Series, answers: Answers, decision: Decision | None = None
+    labels: pl.Series, answers: Answers, decision: Decision | None = None,
+    calibrated: bool = False,
 ) -> dict[str, pl.DataType]:
     """Names and types of the answers' columns."""
     schema: dict[str, pl.DataType] = {"predicted": labels.dtype}
     if decision is not None:
         schema["decision"] = labels.dtype
     if answers.probability:
-        schema |= {"probability": pl.Float64(), "calibrated": pl.Boolean()}
+        schema["probability"] = pl.Float64()
+    if answers.top:
+        schema["top"] = pl.List(pl.Struct({"class": labels.dtype, "probability": pl.Float64}))
+    if calibrated and (answers.probability or answers.top):
+        schema["calibrated"] = pl.Boolean()
     if answers.scores:
         schema["scores"] = pl.Struct({str(label): pl.Float64() for label in labels})
     if answers.explain:
@@ -124,15 +133,37 @@ def answer_columns(
         sure = pl.Series(decided != UNSURE)
         columns["decision"] = where_possible(
             labels.gather(pl.Series(np.maximum(decided, 0))), sure & possible)
-    if answers.probability:
-        top = log_posterior(posterior)[np.arange(len(best)), best]
-        columns["probability"] = where_possible(pl.Series(np.exp(top)), possible)
-        columns["calibrated"] = pl.repeat(
-            calibrated is not None, len(best), dtype=pl.Boolean, eager=True)
+    if answers.probability or answers.top:
+        columns |= _probabilities(scores, posterior, labels, answers, possible)
+        if calibrated is not None:
+            columns["calibrated"] = pl.repeat(True, len(best), dtype=pl.Boolean, eager=True)
     if answers.scores:
         columns["scores"] = pl.DataFrame(
             {str(label): scores[:, k] for k, label in enumerate(labels)}).to_struct()
     return columns, possible
+
+
+def _probabilities(
+    scores: Floats, posterior: Floats, labels: pl.Series, answers: Answers, possible: pl.Series
+) -> dict[str, pl.Series]:
+    columns = {}
+    with np.errstate(invalid="ignore"):
+        chances = np.exp(log_posterior(posterior))
+    rows = np.arange(len(scores))
+    if answers.probability:
+        columns["probability"] = where_possible(
+            pl.Series(chances[rows, best_class(scores)]), possible)
+    if answers.top:
+        # Stable, so that of equal scores the first class comes first, as in ``predicted``.
+        order = np.argsort(-scores, axis=1, kind="stable")[:, :answers.top]
+        entries = pl.DataFrame({
+            "row": np.repeat(rows, order.shape[1]),
+            "class": labels.gather(pl.Series(order.reshape(-1))),
+            "probability": chances[rows[:, None], order].reshape(-1)})
+        listed = entries.group_by("row", maintain_order=True).agg(
+            pl.struct("class", "probability").alias("top"))["top"]
+        columns["top"] = where_possible(listed, possible)
+    return columns
 
 
 def best_class(scores: Floats) -> NDArray[np.int64]:

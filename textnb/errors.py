@@ -33,7 +33,7 @@ class ParameterError(TextnbError, ValueError):
     @classmethod
     def unknown_choice(cls, name: str, got: object, choices: Iterable[str]) -> ParameterError:
         known = list(choices)
-        return cls(f"{name}: unknown value {got!r}{_suggest(str(got), known)}; "
+        return cls(f"{name}: unknown value {got!r}{suggestion(str(got), known)}; "
                    f"choose one of {', '.join(known)}")
 
 
@@ -96,7 +96,7 @@ class SchemaError(DataError):
     @classmethod
     def missing_column(cls, column: str, columns: Sequence[str], role: str) -> SchemaError:
         return cls(
-            f"no column {column!r} (the {role} column){_suggest(column, columns)}; the columns "
+            f"no column {column!r} (the {role} column){suggestion(column, columns)}; the columns "
             f"are {_listing(columns)}. Say which with {role}=..."
         )
 
@@ -167,7 +167,8 @@ def first_line(error: BaseException) -> str:
     return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
-def _suggest(got: str, known: Sequence[str]) -> str:
+def suggestion(got: str, known: Sequence[str]) -> str:
+    """The nearest known name, as a question; nothing where none is near."""
     near = difflib.get_close_matches(got, known, n=1, cutoff=0.5)
     return f" - did you mean {near[0]!r}?" if near else ""
 

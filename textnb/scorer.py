@@ -92,7 +92,10 @@ class Scorer:
             rows = list(batches(texts, self.text))
             return map(one, rows) if len(rows) == 1 else in_threads(one, rows)
 
-        return answered(frame, self.text, schema_of(self.labels, answers, self.decision), answer)
+        return answered(frame, self.text, self._schema(answers), answer)
+
+    def _schema(self, answers: Answers) -> dict[str, pl.DataType]:
+        return schema_of(self.labels, answers, self.decision, self.calibration is not None)
 
     def _answer(self, rows: sp.csr_array, answers: Answers) -> pl.DataFrame:
         scores = self.form.scores(rows)

@@ -18,16 +18,15 @@ from textnb.bayes.moments import MomentStatistics
 from textnb.bayes.plugin import HistogramDensity, PlugInBayes, bins_per_column
 from textnb.bayes.quadratic import QuadraticDiscriminantAnalysis, RegularizedDiscriminantAnalysis
 from textnb.errors import ModelFileError, ParameterError
-from textnb.modelfile import (
-    Packed,
-    described,
+from textnb.manifest import (
+    described_settings,
     packed_classes,
     plain,
     require,
-    restored_settings,
     sound,
     unpacked_classes,
 )
+from textnb.modelfile import Packed, described, restored_estimator
 
 TABLE_SETTINGS = ("features", "label")
 _ESTIMATORS: dict[str, type[Any]] = {
@@ -87,7 +86,8 @@ def unpack_table(
         If a value is missing, of another type, or out of its range.
     """
     with sound(path):
-        settings = restored_settings(manifest, "TableClassifier", TABLE_SETTINGS, _ESTIMATORS)
+        settings = described_settings(manifest, "TableClassifier", TABLE_SETTINGS)
+        settings["estimator"] = restored_estimator(manifest, _ESTIMATORS)
         names = manifest["feature_names"]
         require(isinstance(names, list) and len(names) > 0
                 and all(isinstance(name, str) for name in names)

@@ -7,6 +7,7 @@ batches, merges and forgetting give what one `fit` on the same documents gives, 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -14,8 +15,10 @@ from numpy.typing import NDArray
 
 from textnb.bayes.statistics import CountStatistics
 from textnb.errors import DataError, VocabularyError
-from textnb.text.matrix import LabelledCounts
 from textnb.text.vocabulary import Limits
+
+if TYPE_CHECKING:
+    from textnb.text.matrix import LabelledCounts
 
 Ints = NDArray[np.int64]
 

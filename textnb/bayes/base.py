@@ -8,6 +8,7 @@ from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
@@ -18,16 +19,20 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from textnb.bayes.choice import chosen_l
 from textnb.bayes.forms import Floats, LinearForm, QuadraticForm, log_posterior
+from textnb.bayes.leave_one_out import LeaveOneOut, Within
 from textnb.bayes.smoothing import log_prior
 from textnb.bayes.statistics import (
     CountStatistics,
     as_class_prior,
+    as_counts,
     as_smoothing,
     class_codes,
+    is_auto,
     united,
 )
-from textnb.errors import ImpossibleRowError, ParameterError
+from textnb.errors import DataError, ImpossibleRowError, ParameterError
 
 
 def is_number(value: object) -> bool:
@@ -278,30 +283,86 @@ class DiscreteNB(WeightedMixin, LinearMixin, StatisticsClassifier):
     """Fitting for the discrete models: rows are counted, and the counts become a form."""
 
     statistics_: CountStatistics
+    l_: float | Floats
     _form: LinearForm
     _accept_sparse = "csr"
+    # How its rows are left out by subtraction, where they can be.
+    _left_out: type[LeaveOneOut] | None = None
 
-    def fit_statistics(self, statistics: CountStatistics) -> Self:
+    def fit_statistics(self, statistics: CountStatistics, *, l: float | None = None) -> Self:
         """Derive the weights from counts that were made elsewhere.
 
         Parameters
         ----------
         statistics : CountStatistics
+        l : float, optional
+            What was chosen where the parameter ``l`` is "auto"; without, what `fit` chose before.
+
+        Raises
+        ------
+        ParameterError
+            If ``l`` is "auto" and nothing was chosen.
         """
+        smoothing: Any = self.l
+        if is_auto(smoothing):
+            smoothing = getattr(self, "l_", None) if l is None else l
+            if smoothing is None:
+                raise ParameterError("l='auto' is chosen by fit, from all rows, and kept by "
+                                     "partial_fit: call fit first, or give l as a number")
+        self.l_ = as_smoothing(smoothing, self._n_features_of(statistics))
         self.statistics_ = statistics
         self.classes_ = statistics.classes
         self.class_count_ = statistics.class_count
         self.n_features_in_ = self._n_features_of(statistics)
-        smoothing = as_smoothing(self.l, self.n_features_in_)
         prior = as_class_prior(self.class_prior, len(self.classes_))
         self.class_log_prior_ = log_prior(self.class_count_, prior, self.fit_prior)
-        self._form = self._derive(statistics, smoothing)
+        self._form = self._derive(statistics, self.l_)
         return self
 
     @property
     def feature_count_(self) -> NDArray[Any]:
         """int64 (n_classes, n_features); float64 under sample weights."""
         return self.statistics_.feature_count
+
+    def leaving_out(
+        self, statistics: CountStatistics, within: Within | None = None,
+        presence_above: float | None = None,
+    ) -> LeaveOneOut:
+        """What scores each of the rows of a statistic by the model without it.
+
+        Raises
+        ------
+        ParameterError
+            If subtraction can't tell that.
+        """
+        if self._left_out is None:
+            raise ParameterError(f"{type(self).__name__} can't leave rows out by subtraction: use "
+                                 "k folds")
+        prior = as_class_prior(self.class_prior, len(statistics.classes))
+        return self._left_out(statistics, prior, bool(self.fit_prior), within, presence_above)
+
+    def _fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> Self:
+        if not is_auto(self.l):
+            return super()._fit(X, y, sample_weight)
+        X, y = self._rows_and_labels(X, y, reset=True)
+        weight = self._weights(sample_weight, X)
+        if weight is not None and (weight != 1.0).any():
+            raise ParameterError("l='auto' leaves out one row at a time, and knows no weights: "
+                                 "give l as a number, or no sample_weight")
+        known = np.unique(y)
+        self.check_settings(X.shape[1], len(known))
+        if len(y) < 2:
+            raise DataError("l='auto' leaves out one row at a time, and there is one sample: give "
+                            "l as a number")
+        statistics = self._learned(X, y, known, None, None)
+        whole = self.leaving_out(statistics, None, self._above)
+        rows = whole.rows(sp.csr_array(as_counts(X)), class_codes(y, known))
+        return self.fit_statistics(statistics, l=chosen_l(whole, [rows]))
+
+    @property
+    def _above(self) -> float | None:
+        """The count above which a feature counts once; None where counts add."""
+        return None
 
     @abstractmethod
     def _derive(self, statistics: CountStatistics, l: float | Floats) -> LinearForm:
@@ -312,7 +373,8 @@ class DiscreteNB(WeightedMixin, LinearMixin, StatisticsClassifier):
 
     def check_settings(self, n_features: int, n_classes: int) -> None:
         """Raises ParameterError before anything is learned."""
-        as_smoothing(self.l, n_features)
+        if not (is_auto(self.l) and self._left_out is not None):
+            as_smoothing(self.l, n_features)
         as_class_prior(self.class_prior, n_classes)
         if not isinstance(self.fit_prior, (bool, np.bool_)):
             raise ParameterError.out_of_range("fit_prior", "True or False", self.fit_prior)

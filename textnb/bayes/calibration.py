@@ -27,15 +27,17 @@ from textnb.errors import ParameterError
 class Calibration:
     """A temperature, the same for all documents or growing with their length.
 
-    ``P(class | text) = softmax(scores / T)``, ``T = temperature · (1 + n) ** length_exponent``,
-    where n is the sum of the counts that were scored.
+    ``P(class | text) = softmax(scores / T)``, ``T = 1 + (temperature - 1) · n ** length_exponent``,
+    where n is the sum of the counts that were scored. So a document without any known term keeps
+    the classes' priors, which no term has made too sure.
 
     Attributes
     ----------
     temperature : float
-        Above 0; 1 leaves scores as they are.
+        Of a document of one term. Above 0; 1 leaves scores as they are.
     length_exponent : float
-        0 for one temperature for all documents.
+        0 for one temperature for all documents, which may then be below 1; else above 0, and the
+        temperature at least 1.
     documents : int
         On how many documents it was fitted.
     method : str
@@ -43,8 +45,8 @@ class Calibration:
 
     Examples
     --------
-    >>> Calibration(2.0, 0.5).temperatures(np.array([0, 3])).tolist()
-    [2.0, 4.0]
+    >>> Calibration(2.0, 0.5).temperatures(np.array([0, 1, 9])).tolist()
+    [1.0, 2.0, 4.0]
     """
 
     temperature: float = 1.0
@@ -53,18 +55,24 @@ class Calibration:
     method: str = ""
 
     def __post_init__(self) -> None:
-        for name, above in (("temperature", True), ("length_exponent", False)):
+        for name in ("temperature", "length_exponent"):
             value: Any = getattr(self, name)
+            positive = name == "temperature"
             if (not isinstance(value, (int, float)) or isinstance(value, bool)
-                    or not np.isfinite(value) or (above and value <= 0) or abs(value) > 1e9):
+                    or not 0 <= value <= 1e9 or (positive and value == 0)):
                 raise ParameterError.out_of_range(
-                    name, "a finite number above 0" if above else "a finite number", value)
+                    name, f"a finite number {'above 0' if positive else '>= 0'}", value)
+        if self.length_exponent and self.temperature < 1:
+            raise ParameterError("a temperature that grows with the length of a document must be "
+                                 f"at least 1; got {self.temperature!r}")
         if type(self.documents) is not int or self.documents < 0 or type(self.method) is not str:
             raise ParameterError("a calibration's documents are a count, and its method is text")
 
     def temperatures(self, lengths: NDArray[Any]) -> Floats:
         """T of documents with so many scored counts: float64 (n_documents,)."""
-        temperatures: Floats = self.temperature * (1.0 + lengths) ** self.length_exponent
+        if not self.length_exponent:
+            return np.full(len(lengths), float(self.temperature))
+        temperatures: Floats = 1.0 + (self.temperature - 1.0) * lengths ** self.length_exponent
         return temperatures
 
     def apply(self, scores: Floats, lengths: NDArray[Any]) -> Floats:

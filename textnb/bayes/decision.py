@@ -58,8 +58,8 @@ class Decision:
     Attributes
     ----------
     thresholds : mapping of label to float
-        Least log-odds, base e, of every class of the model; -inf to accept it always. They are on
-        calibrated scores where the model is calibrated.
+        Least log-odds, base e, of every class of the model; -inf to accept it always, inf to give
+        it never. They are on calibrated scores where the model is calibrated.
     positive : label, optional
         The class that the thresholds were chosen for, e.g. "spam".
     evidence : mapping
@@ -82,9 +82,9 @@ class Decision:
             raise ParameterError("a decision needs a threshold for every class")
         for label, value in self.thresholds.items():
             if (not isinstance(value, (int, float)) or isinstance(value, bool)
-                    or np.isnan(value) or value == np.inf):
+                    or np.isnan(value)):
                 raise ParameterError.out_of_range(
-                    f"the threshold of {label!r}", "a number, or -inf", value)
+                    f"the threshold of {label!r}", "a number, -inf or inf", value)
         if self.positive is not None and self.positive not in self.thresholds:
             raise ParameterError.unknown_choice(
                 "positive", self.positive, [str(label) for label in self.thresholds])
@@ -107,7 +107,8 @@ class Decision:
         """
         self.check_classes(classes)
         least = np.array([self.thresholds[label] for label in classes], dtype=np.float64)
-        accepted = odds >= least
+        # A class whose threshold is inf is not given even where it alone is possible.
+        accepted = (odds >= least) & (least < np.inf)
         ranked = np.where(accepted, odds, -np.inf)
         best = ranked.argmax(axis=1) if len(odds) else np.zeros(0, dtype=np.int64)
         # A class that is accepted at log-odds of -inf is found by its acceptance.
@@ -118,9 +119,10 @@ class Decision:
         return answer
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready values; a threshold of -inf is null."""
+        """JSON-ready values; a threshold of -inf is "always", one of inf is "never"."""
+        names = {-np.inf: "always", np.inf: "never"}
         return {
-            "thresholds": [{"label": label, "log_odds": None if value == -np.inf else float(value)}
+            "thresholds": [{"label": label, "log_odds": names.get(value, float(value))}
                            for label, value in self.thresholds.items()],
             "positive": self.positive,
             "evidence": dict(self.evidence),
@@ -132,7 +134,8 @@ class Decision:
         if set(values) != {"thresholds", "positive", "evidence"} or not isinstance(
                 values["evidence"], Mapping):
             raise ParameterError(f"a decision has other values than {sorted(values)}")
-        thresholds = {row["label"]: -np.inf if row["log_odds"] is None else row["log_odds"]
+        numbers = {"always": -np.inf, "never": np.inf}
+        thresholds = {row["label"]: numbers.get(row["log_odds"], row["log_odds"])
                       for row in values["thresholds"]}
         if len(thresholds) < len(values["thresholds"]):
             raise ParameterError("a decision has two thresholds for one class")

@@ -10,14 +10,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.linalg.blas
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from textnb.errors import ParameterError
+
+# SciPy is imported where rows are sparse: a filter that scores one message starts without it.
+if TYPE_CHECKING:
+    import scipy.sparse as sp
 
 Floats = NDArray[np.float64]
 # Rows that are whitened at a time.
@@ -81,12 +83,37 @@ class LinearForm:
         """
         if self.center is not None:
             return _centered(X, self.center) @ self.weights + self.intercept
+        import scipy.sparse as sp
+
         rows = self.used(X)
         scores = np.asarray(rows @ self.weights)
         scores += self.intercept
         if self.required is not None:
             missing = self.required.sum(axis=0) - rows @ self.required.astype(np.float64)
             scores[np.asarray(missing.todense() if sp.issparse(missing) else missing) > 0] = -np.inf
+        return scores
+
+    def scores_of_one(self, columns: NDArray[np.int64], values: Floats) -> Floats:
+        """Scores of one sparse row, the bits of `scores`, without SciPy.
+
+        Parameters
+        ----------
+        columns : int64 (n_stored,)
+            Sorted.
+        values : float64 (n_stored,)
+            As the weights meet them: above 0, and 1 where the form asks for presence.
+
+        Returns
+        -------
+        float64 (n_classes,)
+        """
+        # Added one after the other, in the order of the columns, as a sparse product adds them.
+        parts = values[:, None] * self.weights[columns]
+        total = parts.cumsum(axis=0)[-1] if len(parts) else np.zeros(len(self.classes))
+        scores: Floats = total + self.intercept
+        if self.required is not None:
+            held = self.required[columns].sum(axis=0)
+            scores[np.asarray(self.required.sum(axis=0) - held).reshape(-1) > 0] = -np.inf
         return scores
 
     def log_posterior(self, X: Any) -> Floats:
@@ -176,6 +203,8 @@ class LinearForm:
 
     def used(self, X: Any) -> sp.csr_array:
         """The rows as the weights meet them: presence if the form asks for it, no stored zeros."""
+        import scipy.sparse as sp
+
         # Sparse even when X is dense: 0 * -inf must stay 0, as l = 0 has weights of -inf.
         rows = X if sp.issparse(X) and X.format == "csr" else sp.csr_array(X)
         if rows.shape[1] != self.weights.shape[0]:
@@ -218,6 +247,8 @@ class QuadraticForm:
 
     def scores(self, X: Any) -> Floats:
         """Log joint density of each row and class, base e: float64 (n_rows, n_classes)."""
+        import scipy.linalg.blas
+
         scores = np.empty((X.shape[0], len(self.classes)))
         for start in range(0, X.shape[0], _BLOCK):
             for k, whiten in enumerate(self.whiten):
@@ -251,6 +282,8 @@ def _centered(X: Any, center: Floats) -> Floats:
 
 def canonical(rows: sp.csr_array) -> sp.csr_array:
     """The rows with sorted columns and one entry per cell; what was given is left as it was."""
+    import scipy.sparse as sp
+
     if rows.has_canonical_format:
         return rows
     # Small integers would wrap where the entries of a cell are added.
@@ -262,6 +295,8 @@ def canonical(rows: sp.csr_array) -> sp.csr_array:
 
 def presence(rows: sp.csr_array, above: float) -> sp.csr_array:
     """1 where a value is above a threshold (>= 0), nothing stored elsewhere."""
+    import scipy.sparse as sp
+
     rows = canonical(rows)
     high = rows.data > above
     marks = np.ones(len(rows.data), dtype=np.int64)

@@ -16,7 +16,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from textnb.bayes.forms import Floats, LinearForm
@@ -147,9 +146,17 @@ def bernoulli_form(
         weights=np.ascontiguousarray(weights.T),
         intercept=intercept,
         presence_above=presence_above,
-        required=sp.csc_array(always.T) if always.any() else None,
+        required=_required(always),
     )
     return form, log_p
+
+
+def _required(always: NDArray[np.bool_]) -> Any:
+    if not always.any():
+        return None
+    import scipy.sparse as sp
+
+    return sp.csc_array(always.T)
 
 
 def _summed(l: Smoothing, n_features: int) -> float:

@@ -20,10 +20,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from textnb.errors import DataError, ParameterError
+
+# SciPy is imported where rows are counted: a filter that scores one message starts without it.
 
 # Beyond this, neighbouring integers share a float64.
 _EXACT = 2.0**53
@@ -72,6 +73,8 @@ class CountStatistics:
         DataError
             If ``y`` holds a label that is not among ``classes``.
         """
+        import scipy.sparse as sp
+
         y = np.asarray(y)
         known = np.unique(y) if classes is None else np.unique(np.asarray(classes))
         codes = class_codes(y, known)
@@ -194,6 +197,8 @@ def class_codes(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int64]:
 
 def as_counts(X: Any) -> Any:
     """int64 where every value is whole, float64 otherwise; a small integer type would wrap."""
+    import scipy.sparse as sp
+
     if sp.issparse(X):
         values = as_counts(X.data)
         return X if values is X.data else sp.csr_array((values, X.indices, X.indptr), X.shape)
@@ -202,6 +207,11 @@ def as_counts(X: Any) -> Any:
     if X.size and not (np.all(np.floor(X) == X) and np.abs(X).max() < _EXACT):
         return X.astype(np.float64, copy=False)
     return X.astype(np.int64)
+
+
+def is_auto(l: Any) -> bool:
+    """Whether the smoothing parameter is to be chosen by leave-one-out."""
+    return isinstance(l, str) and l == "auto"
 
 
 def as_smoothing(l: Any, n_features: int) -> float | NDArray[np.float64]:
@@ -213,6 +223,9 @@ def as_smoothing(l: Any, n_features: int) -> float | NDArray[np.float64]:
         If it is negative, not finite, or an array of another length.
     """
     expected = "a finite number >= 0, or an array of one per feature"
+    if is_auto(l):
+        raise ParameterError("l='auto' belongs to MultinomialNB, BernoulliNB and ComplementNB; "
+                             f"here l must be {expected}")
     try:
         values = np.asarray(l, dtype=np.float64)
     except (TypeError, ValueError):

@@ -45,7 +45,7 @@ class TextAnswers(ClassifierMixin, BaseEstimator):
 
     def predict(
         self, X: Rows, *, probability: bool = False, scores: bool = False, explain: int = 0,
-        progress: Progress | None = None,
+        top: int = 0, progress: Progress | None = None,
     ) -> Any:
         """The most probable class of each document.
 
@@ -53,8 +53,8 @@ class TextAnswers(ClassifierMixin, BaseEstimator):
         ----------
         X : DataFrame, LazyFrame, path, or sequence of str
         probability : bool
-            Add ``probability``, P(predicted | text), and ``calibrated``, whether it is (see
-            `set_calibration`).
+            Add ``probability``, P(predicted | text); and ``calibrated``, true, if the model is
+            (see `set_calibration`).
         scores : bool
             Add ``scores``, a struct of log P(text, class), base e.
         explain : int
@@ -62,6 +62,9 @@ class TextAnswers(ClassifierMixin, BaseEstimator):
             class, against the runner-up: a list of (term, count, contribution), and one entry
             whose term is null for all other terms. ``score = intercept + Σ contribution`` is the
             log-odds of ``predicted`` against ``runner_up``; all are columns.
+        top : int
+            Add ``top``, the so many most probable classes, best first: a list of (class,
+            probability); and ``calibrated`` likewise.
         progress : callable, optional
             Called with the number of rows of each batch that was scored.
 
@@ -82,14 +85,16 @@ class TextAnswers(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         if not is_table(X):
-            if probability or scores or explain:
-                raise ParameterError("probability, scores and explain add columns: pass a frame, "
-                                     "e.g. pl.DataFrame({'text': texts})")
+            if probability or scores or explain or top:
+                raise ParameterError("probability, scores, explain and top add columns: pass a "
+                                     "frame, e.g. pl.DataFrame({'text': texts})")
             labels: NDArray[Any] = self.classes_[self._possible(X).argmax(axis=1)]
             return labels
         if type(explain) is not int or explain < 0:
             raise ParameterError.out_of_range("explain", "a number of terms, 0 or more", explain)
-        answers = Answers(bool(probability), bool(scores), int(explain))
+        if type(top) is not int or top < 0:
+            raise ParameterError.out_of_range("top", "a number of classes, 0 or more", top)
+        answers = Answers(bool(probability), bool(scores), explain, top)
         lazy = self._scorer.frame(scan(X, text=self._columns), answers, progress)
         if not isinstance(X, pl.DataFrame):
             return lazy

@@ -37,7 +37,8 @@ def load(
     """
     name = os.fspath(path)
     manifest, tables = read_archive(path, max_bytes)
-    from textnb.modelfile import sound, unpack_text
+    from textnb.manifest import sound
+    from textnb.modelfile import unpack_text
 
     # Imported where used: each kind needs libraries that the other does without.
     if manifest.get("kind") == "TableClassifier":

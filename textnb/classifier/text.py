@@ -19,15 +19,19 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from textnb.bayes.base import DiscreteNB
+from textnb.bayes.choice import chosen_l
 from textnb.bayes.discrete import CategoricalNB, MultinomialNB
 from textnb.bayes.ratio import NBLogisticRegression
+from textnb.bayes.statistics import is_auto
 from textnb.classifier.answering import Rows, TextAnswers
 from textnb.classifier.learning import Corpus, check_complete, counted, presence_above, weighed
+from textnb.classifier.leaving_out import LeavingOut
 from textnb.errors import DataError, ParameterError
 from textnb.frames.batches import Progress, batches
 from textnb.frames.scan import reading, scan
 from textnb.frames.texts import is_table, table_of_texts, with_labels
-from textnb.modelfile import TEXT_SETTINGS, Choices, TextEstimator, Weighed, pack_text, plain
+from textnb.manifest import TEXT_SETTINGS, Choices, plain
+from textnb.modelfile import TextEstimator, Weighed, pack_text
 from textnb.scorer import Scorer
 from textnb.store import write_archive
 from textnb.terms import TermStatistics
@@ -85,7 +89,7 @@ class TextClassifier(TextAnswers):
     ['yes']
     >>> lazy = model.predict(pl.LazyFrame({"text": ["Tokyo"]}), probability=True)
     >>> lazy.collect().row(0)
-    ('Tokyo', 'no', 0.5090909090909091, False)
+    ('Tokyo', 'no', 0.5090909090909091)
     """
 
     def __init__(
@@ -116,6 +120,10 @@ class TextClassifier(TextAnswers):
     ) -> Self:
         """Learn from labelled documents, in one pass and in bounded memory.
 
+        With ``l="auto"`` the documents are read twice, and the matrix of their counts is kept while
+        ``l`` is chosen as `smoothing_path` does, by leave-one-out. (With ``max_features`` the terms
+        stay those of all documents meanwhile.)
+
         Parameters
         ----------
         X : DataFrame, LazyFrame, path, or sequence of str
@@ -128,11 +136,14 @@ class TextClassifier(TextAnswers):
         Raises
         ------
         DataError
-            If there are no rows, a label is null, or no term is left.
+            If there are no rows, a label is null, or no term is left; with ``l="auto"``, also if
+            there is one class, or no class has two documents.
         """
         estimator = self._model()
         if isinstance(estimator, DiscreteNB):
-            return self._settle(self._count(X, y, progress), anew=True)
+            learned = self._count(X, y, progress)
+            l = self._choose(learned, X, y) if is_auto(estimator.l) else None
+            return self._settle(learned, anew=True, l=l)
         given = None if self.vocabulary is None else given_vocabulary(self.vocabulary)
         with reading(X):
             rows = weighed(self._corpus(X, y, progress), self._limits(), given, self.binary)
@@ -199,8 +210,13 @@ class TextClassifier(TextAnswers):
             if plain(mine[name]) != plain(theirs.get(name)):
                 raise ParameterError(f"models differ in {name}: {mine[name]!r} and "
                                      f"{theirs.get(name)!r}; only models of the same settings add")
+        chosen = [model.estimator_.l_ if is_auto(model.estimator_.l) else None
+                  for model in (self, other)]
+        if chosen[0] != chosen[1]:
+            raise ParameterError(f"models differ in the l that was chosen for them: {chosen[0]:g} "
+                                 f"and {chosen[1]:g}; fit them with one number for l, and they add")
         merged: TextClassifier = clone(self)
-        return merged._settle(self.statistics_ + other.statistics_)
+        return merged._settle(self.statistics_ + other.statistics_, l=chosen[0])
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model file: counts and settings, whole or not at all. See `textnb.load`."""
@@ -211,8 +227,29 @@ class TextClassifier(TextAnswers):
             learned = Weighed(self.estimator_, self._scorer.vocabulary.terms)
         else:
             learned = self.statistics_
-        choices = Choices(self.calibration_, self.decision_)
+        estimator = self.estimator_
+        choices = Choices(self.calibration_, self.decision_,
+                          estimator.l_ if is_auto(estimator.l) else None)
         write_archive(path, *pack_text(settings, self.estimator_, learned, choices))
+
+    def count(
+        self, X: Rows, y: ArrayLike | None = None, *, progress: Progress | None = None
+    ) -> TermStatistics:
+        """What `fit` would learn from the documents, as counts that add and subtract.
+
+        The model is left as it was; `fit_statistics` learns from counts, or sums of them.
+        """
+        return self._count(X, y, progress)
+
+    def fit_statistics(self, statistics: TermStatistics) -> Self:
+        """Learn from counts: the model is that of one `fit` on the documents, to the bit.
+
+        Parameters
+        ----------
+        statistics : TermStatistics
+            As `count` gives them, of a classifier of the same settings.
+        """
+        return self._settle(statistics, anew=True)
 
     def _settings(self) -> dict[str, Any]:
         """All parameters, those of the estimator that is used by default too."""
@@ -234,17 +271,35 @@ class TextClassifier(TextAnswers):
             return counted(self._corpus(X, y, progress), self._limits(),
                            presence_above(estimator, self.binary), self.binary)
 
-    def _settle(self, statistics: TermStatistics, anew: bool = False) -> Self:
-        """Choose the vocabulary from the counts, and let the estimator derive its form."""
+    def _choose(self, statistics: TermStatistics, X: Rows, y: ArrayLike | None) -> float:
+        """The ``l`` that ``l="auto"`` stands for, from the documents that were counted."""
+        terms, limits = self._columns_of(statistics).terms, self._limits()
+        held = self.vocabulary is not None or limits.max_features is not None
+        estimator = self._model()
+        leaving = LeavingOut.of(
+            estimator, statistics, limits, terms if held else None, self.binary)
+        with reading(X):
+            return chosen_l(leaving.whole, list(leaving.rows(self._corpus(X, y, None))))
+
+    def _columns_of(self, statistics: TermStatistics) -> TermStatistics:
+        """The counts of the terms that get a column."""
         if self.vocabulary is not None:
-            chosen = statistics.over(given_vocabulary(self.vocabulary))
-        else:
-            statistics.check_terms(self.tokenizer.pattern)
-            chosen = statistics.within(self._limits())
+            return statistics.over(given_vocabulary(self.vocabulary))
+        statistics.check_terms(self.tokenizer.pattern)
+        return statistics.within(self._limits())
+
+    def _settle(
+        self, statistics: TermStatistics, anew: bool = False, l: float | None = None
+    ) -> Self:
+        """Choose the vocabulary from the counts, and let the estimator derive its form."""
+        chosen = self._columns_of(statistics)
         estimator = self._model()
         presence_above(estimator, self.binary)
         estimator.check_settings(len(chosen.terms), len(chosen.counts.classes))
-        estimator.fit_statistics(chosen.counts)
+        if l is None and is_auto(estimator.l):
+            # What was chosen once is kept.
+            l = getattr(getattr(self, "estimator_", None), "l_", None)
+        estimator.fit_statistics(chosen.counts, l=l)
         classes = estimator.classes_
         if len(classes) == 1:
             warnings.warn(f"only one class, {classes[0]!r}: every document will be given it",
@@ -277,14 +332,14 @@ class TextClassifier(TextAnswers):
         cls, settings: dict[str, Any], learned: TermStatistics | Weighed, choices: Choices
     ) -> Self:
         """The classifier that a model file describes."""
-        model = cls(**settings)._restored(learned)
+        model = cls(**settings)._restored(learned, choices.l)
         return model.set_calibration(choices.calibration).set_decision(choices.decision)
 
-    def _restored(self, learned: TermStatistics | Weighed) -> Self:
+    def _restored(self, learned: TermStatistics | Weighed, l: float | None) -> Self:
         if isinstance(learned, TermStatistics):
             above = presence_above(self._model(), self.binary)
             check_complete(learned, self._limits(), above, self.binary)
-            return self._settle(learned)
+            return self._settle(learned, l=l)
         return self._equip(learned.estimator, learned.terms)
 
     def _model(self) -> Any:

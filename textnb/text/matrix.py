@@ -79,6 +79,32 @@ class Vocabulary:
 
     def counts(self, documents: pl.DataFrame, text: TextColumns) -> sp.csr_array:
         """Counts (int32) of each document's known terms: one row per document, sorted columns."""
+        lengths, flat, _ = self._coded(documents, text)
+        return merge_tokens(*_kept(lengths, flat, flat < len(self.terms)), len(self))
+
+    def counts_of_known(self, documents: pl.DataFrame, text: TextColumns) -> sp.csr_array:
+        """As `counts`, for documents that hold terms of the vocabulary alone.
+
+        Raises
+        ------
+        DataError
+            If a document holds another term; it is named.
+        """
+        lengths, flat, words = self._coded(documents, text)
+        known = flat < len(self.terms)
+        others = pl.Series(np.unique(flat[~known])).cast(pl.UInt32).cat.to(words.dtype)
+        strangers = others.cast(pl.String)
+        separators = self._tokenizer.separators()
+        if self._split and separators is not None:
+            strangers = strangers.filter(strangers.str.len_chars() >= separators[1])
+        if len(strangers):
+            raise DataError(f"term {strangers[0]!r} was never learned")
+        return merge_tokens(*_kept(lengths, flat, known), len(self))
+
+    def _coded(
+        self, documents: pl.DataFrame, text: TextColumns
+    ) -> tuple[Ints, NDArray[Any], Interner]:
+        """Words per document, the codes of all words, and the pool that gives them."""
         tokens = (self._tokenizer.split_expr(text) if self._split
                   else self._tokenizer.expr(text))
         # Held here, as another thread may put a new pool in its place meanwhile.
@@ -87,8 +113,7 @@ class Vocabulary:
         self._spent += int(documents.estimated_size())
         if self._spent > _POOL_BYTES:
             self._refresh()
-        lengths, flat = _flat(codes["codes"])
-        return merge_tokens(*_kept(lengths, flat, flat < len(self.terms)), len(self))
+        return *_flat(codes["codes"]), words
 
     def __getstate__(self) -> dict[str, Any]:
         # The pool's codes have a meaning in this process alone.

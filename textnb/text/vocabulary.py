@@ -62,6 +62,21 @@ class Limits:
         any_share = not isinstance(self.max_df, Integral) and self.max_df == 1.0
         return not (any_term and any_share)
 
+    def bounds(self, documents: int) -> tuple[float, float]:
+        """Least and most of so many documents that may hold a term.
+
+        Raises
+        ------
+        ParameterError
+            If ``max_df`` asks for fewer documents than ``min_df``.
+        """
+        least, most = _documents(self.min_df, documents), _documents(self.max_df, documents)
+        if most < least:
+            raise ParameterError(
+                f"max_df={self.max_df!r} of {documents} documents is fewer than "
+                f"min_df={self.min_df!r}: no term can be within both")
+        return least, most
+
     def select(
         self,
         n_terms: int,
@@ -80,11 +95,7 @@ class Limits:
         """
         keep = np.ones(n_terms, dtype=np.bool_)
         if document_frequency is not None:
-            least, most = _documents(self.min_df, documents), _documents(self.max_df, documents)
-            if most < least:
-                raise ParameterError(
-                    f"max_df={self.max_df!r} of {documents} documents is fewer than "
-                    f"min_df={self.min_df!r}: no term can be within both")
+            least, most = self.bounds(documents)
             keep &= (document_frequency >= least) & (document_frequency <= most)
         if self.max_features is not None and keep.sum() > self.max_features:
             kept = np.flatnonzero(keep)

@@ -1,0 +1,46 @@
+"""The form from counts alone is the estimator's form, to the bit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from textnb import BernoulliNB, ComplementNB, CountStatistics, MultinomialNB, ParameterError
+from textnb.bayes.derive import derived_form
+
+COUNTS = CountStatistics(np.array(["a", "b", "c"]), np.array([3, 1, 2]),
+                         np.array([[3, 0, 1, 2], [0, 1, 0, 1], [2, 2, 0, 0]]))
+
+
+@pytest.mark.parametrize("estimator", [
+    MultinomialNB(), MultinomialNB(l=0.0), MultinomialNB(l=0.1, fit_prior=False),
+    MultinomialNB(class_prior=[0.2, 0.3, 0.5]), MultinomialNB(l=[1.0, 0.5, 2.0, 0.1]),
+    BernoulliNB(), BernoulliNB(l=0.0), BernoulliNB(binarize=1.0), BernoulliNB(binarize=None),
+    ComplementNB(), ComplementNB(norm=True), ComplementNB(l=0.0),
+], ids=repr)
+@pytest.mark.parametrize("classes", [3, 1])
+def test_it_is_the_estimators_form(estimator: Any, classes: int) -> None:
+    if classes == 1 and estimator.class_prior is not None:
+        estimator = estimator.set_params(class_prior=[1.0])
+    counts = CountStatistics(COUNTS.classes[:classes], COUNTS.class_count[:classes],
+                             COUNTS.feature_count[:classes])
+    expected = estimator.fit_statistics(counts).linear_form()
+    found = derived_form(type(estimator).__name__, estimator.get_params(), counts)
+    assert found.weights.tobytes() == expected.weights.tobytes()
+    assert found.intercept.tobytes() == expected.intercept.tobytes()
+    assert found.presence_above == expected.presence_above
+    assert (found.required is None) == (expected.required is None)
+    if found.required is not None:
+        assert (found.required.toarray() == expected.required.toarray()).all()
+
+
+def test_a_term_once_per_document() -> None:
+    form = derived_form("MultinomialNB", MultinomialNB().get_params(), COUNTS, binary=True)
+    assert form.presence_above == 0.0
+
+
+def test_another_estimator_is_refused() -> None:
+    with pytest.raises(ParameterError, match="unknown value 'GaussianNB'"):
+        derived_form("GaussianNB", MultinomialNB().get_params(), COUNTS)

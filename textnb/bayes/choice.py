@@ -1,0 +1,188 @@
+"""Which smoothing parameter: the loss on rows that were left out, over a grid of values.
+
+The loss is taken after a temperature of its own for each value [1]_: naive Bayes is so sure of long
+rows that its plain log loss tells how sure it is, more than how right. And of the values whose loss
+is within one standard error of the least, the largest is chosen [2]_: left-out rows have near
+copies among the others, which rewards too little smoothing. Complement's scores are no
+log-probabilities, so it is judged by accuracy instead.
+
+References
+----------
+.. [1] C. Guo, G. Pleiss, Y. Sun, K. Q. Weinberger (2017). On calibration of modern neural networks.
+   ICML, section 4.2: temperature scaling.
+.. [2] L. Breiman, J. H. Friedman, R. A. Olshen, C. J. Stone (1984). Classification and regression
+   trees, Wadsworth, section 3.4.3: the one standard error rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from textnb.bayes.forms import Floats, log_posterior
+from textnb.bayes.leave_one_out import LeaveOneOut, LeftOutRows
+from textnb.errors import DataError
+
+Ints = NDArray[np.int64]
+# Four values to a decade, from 0.001 to 10.
+GRID = tuple(float(f"{10.0 ** (step / 4):.4g}") for step in range(-12, 5))
+# Of log T, base e.
+_COLDEST, _HOTTEST = -5.0, 15.0
+
+
+@dataclass(frozen=True)
+class Smoothed:
+    """How well one smoothing parameter does on rows that the model had not learned.
+
+    Attributes
+    ----------
+    l : float
+    log_loss : float
+        Mean of -log P(own class | row), base e.
+    accuracy : float
+        Share of all rows whose most probable class is their own.
+    temperature : float
+        The one under which the loss is least.
+    calibrated_log_loss : float
+        The log loss of softmax(scores / temperature).
+    standard_error : float
+        Of ``calibrated_log_loss``, as a mean over rows.
+    rows : int
+        Over which losses are means.
+    """
+
+    l: float
+    log_loss: float
+    accuracy: float
+    temperature: float
+    calibrated_log_loss: float
+    standard_error: float
+    rows: int
+
+
+def smoothed(l: float, scores: Floats, codes: Ints, countable: NDArray[np.bool_]) -> Smoothed:
+    """Measure the scores of rows.
+
+    Parameters
+    ----------
+    l : float
+        With which they were made.
+    scores : float64 (n_rows, n_classes)
+        Joint log-probabilities, base e.
+    codes : int64 (n_rows,)
+        Index of each row's class, -1 for none of them.
+    countable : bool (n_rows,)
+        Rows that losses are taken over, the others being impossible whatever ``l`` is.
+
+    Examples
+    --------
+    >>> scores = np.log([[0.9, 0.1], [0.8, 0.2], [0.7, 0.3]])
+    >>> result = smoothed(1.0, scores, np.array([0, 0, 1]), np.ones(3, dtype=bool))
+    >>> round(result.log_loss, 4), round(result.accuracy, 4)
+    (0.5108, 0.6667)
+    """
+    possible = ~np.isneginf(scores).all(axis=1)
+    accuracy = float(((scores.argmax(axis=1) == codes) & possible).mean())
+    posterior = log_posterior(scores[countable])
+    own = posterior[np.arange(len(posterior)), codes[countable]]
+    if not np.isfinite(own).all():
+        return Smoothed(l, np.inf, accuracy, np.nan, np.inf, np.nan, len(own))
+    behind = posterior - own[:, None]
+    log_temperature = _least_loss(behind)
+    losses = _losses(behind, log_temperature)
+    error = float(losses.std() / np.sqrt(len(losses)))
+    return Smoothed(l, float(-own.mean()), accuracy, float(np.exp(log_temperature)),
+                    float(losses.mean()), error, len(own))
+
+
+def best_of(path: Sequence[Smoothed], probabilistic: bool = True) -> float:
+    """The largest ``l`` whose calibrated loss is within one standard error of the least.
+
+    Losses of less than log((n + 2) / (n + 1)) over n rows do not count as different: by Laplace's
+    rule of succession n right answers in n tell no more. Of scores that are no log-probabilities,
+    the largest ``l`` of the highest accuracy.
+
+    Raises
+    ------
+    DataError
+        If every loss is infinite.
+
+    Examples
+    --------
+    >>> losses = {0.1: 0.30, 1.0: 0.31, 10.0: 0.40}
+    >>> best_of([Smoothed(l, loss, 0.9, 1.0, loss, 0.02, 500) for l, loss in losses.items()])
+    1.0
+    """
+    if not probabilistic:
+        highest = max(each.accuracy for each in path)
+        return max(each.l for each in path if each.accuracy == highest)
+    least = min(path, key=lambda each: each.calibrated_log_loss)
+    if not np.isfinite(least.calibrated_log_loss):
+        raise DataError("some row is impossible under its own class with every l tried: add a "
+                        "value above 0 to the grid")
+    most = max(least.calibrated_log_loss + least.standard_error,
+               float(np.log1p(1.0 / (least.rows + 1))))
+    return max(each.l for each in path if each.calibrated_log_loss <= most)
+
+
+def left_out_path(
+    whole: LeaveOneOut, batches: Sequence[LeftOutRows], grid: Iterable[float]
+) -> list[Smoothed]:
+    """Leave-one-out over a grid, from one count.
+
+    Raises
+    ------
+    DataError
+        If there is one class, or no class has two rows.
+    """
+    codes = np.concatenate([rows.codes for rows in batches])
+    countable = whole.countable(codes)
+    _check_tells(len(whole.statistics.classes), countable)
+
+    def scores(l: float) -> Floats:
+        scorer = whole.scorer(l)
+        return np.concatenate([scorer(rows) for rows in batches])
+
+    return path_of(scores, codes, countable, grid)
+
+
+def chosen_l(whole: LeaveOneOut, batches: Sequence[LeftOutRows]) -> float:
+    """What ``l="auto"`` stands for: the best of `GRID`, by leave-one-out."""
+    return best_of(left_out_path(whole, batches, GRID), whole.probabilistic)
+
+
+def path_of(
+    scores: Callable[[float], Floats], codes: Ints, countable: NDArray[np.bool_],
+    grid: Iterable[float],
+) -> list[Smoothed]:
+    """A grid measured: ``scores`` gives those of all rows with one ``l``."""
+    return [smoothed(l, scores(l), codes, countable) for l in grid]
+
+
+def _check_tells(n_classes: int, countable: NDArray[np.bool_]) -> None:
+    if n_classes < 2:
+        raise DataError("a smoothing parameter is chosen by how well classes are told apart, and "
+                        "there is one class: give l as a number")
+    if not countable.any():
+        raise DataError("a smoothing parameter is chosen by leaving rows out, and no class has two "
+                        "of them: give l as a number")
+
+
+def _least_loss(behind: Floats) -> float:
+    """log T of least loss; the loss is convex in 1/T, so the search has one minimum to find."""
+    from scipy.optimize import minimize_scalar
+
+    found = minimize_scalar(lambda log_t: float(_losses(behind, log_t).mean()),
+                            bounds=(_COLDEST, _HOTTEST), method="bounded",
+                            options={"xatol": 1e-3})
+    return float(found.x)
+
+
+def _losses(behind: Floats, log_temperature: float) -> Floats:
+    scaled = behind * np.exp(-log_temperature)
+    top = scaled.max(axis=1, keepdims=True)
+    losses: Floats = top[:, 0] + np.log(np.exp(scaled - top).sum(axis=1))
+    return losses

@@ -1,0 +1,381 @@
+"""Each learned row scored by the model without it, by subtracting its counts from the statistic.
+
+Nothing is fitted again. For a row of class c, with counts x, the model without it has n_ct - x_t
+where the whole has n_ct, one row less in c's prior, and the features that are still within the
+limits on terms. Other classes keep their counts, so that all rows share one table of logarithms,
+and only the row's own class, and the features that leave or enter with the row, are worked out
+entry by entry: O(features of the row + classes) per row, in sparse products.
+
+>>> X, y = np.array([[2, 1], [1, 0], [0, 3]]), np.array([0, 0, 1])
+>>> statistics = CountStatistics.from_matrix(X, y)
+>>> whole = MultinomialLeftOut(statistics, None, True)
+>>> scores = whole.scorer(1.0)(whole.rows(sp.csr_array(X), y))
+>>> np.exp(scores[0]).round(6).tolist()  # of [2, 1]: π = 1/2, θ = 2/3 and 1/3; 1/5 and 4/5
+[0.074074, 0.016]
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from textnb.bayes.forms import Floats, canonical
+from textnb.bayes.smoothing import Smoothing, log_prior, log_ratio
+from textnb.bayes.statistics import CountStatistics
+
+Ints = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Within:
+    """Which features stay columns once a row is gone: those that are still seen and within limits.
+
+    Attributes
+    ----------
+    total : int64 (n_features,)
+        Occurrences of each feature in all rows.
+    document_frequency : int64 (n_features,) or None
+        Rows that hold each feature; None where no limit needs it.
+    least, most : float
+        Limits on rows that hold a feature, of one row less than there are.
+    """
+
+    total: Ints
+    document_frequency: Ints | None = None
+    least: float = 0.0
+    most: float = np.inf
+
+    def base(self) -> Mask:
+        """The columns where the row that is gone holds none of the features: (n_features,)."""
+        base: Mask = self._within(slice(None), 0) & (self.total > 0)
+        return base
+
+    def held(self, columns: NDArray[Any], counts: NDArray[Any]) -> Mask:
+        """Whether features that the row does hold, so often, are still columns: (n_entries,)."""
+        held: Mask = self._within(columns, 1) & (self.total[columns] > counts)
+        return held
+
+    def _within(self, columns: Any, gone: int) -> Any:
+        if self.document_frequency is None:
+            return np.ones(self.total[columns].shape, dtype=np.bool_)
+        left = self.document_frequency[columns] - gone
+        return (left >= self.least) & (left <= self.most)
+
+
+@dataclass(frozen=True, eq=False)
+class LeftOutRows:
+    """Rows as the models without them see them; what of it does not depend on ``l``.
+
+    Attributes
+    ----------
+    codes : int64 (n_rows,)
+        The class of each row.
+    used : csr_array of float64 (n_rows, n_features)
+        What is scored: counts, or 1 for what is present, of features that are still columns.
+    own : (n_entries of used,)
+        What the row's own class counts of the feature, the row included.
+    shift : csr_array of int64 (n_rows, n_features)
+        1 for a feature that becomes a column with the row gone, -1 for one that ceases to be.
+    lengths : float64 (n_rows,)
+        Sum of what is scored.
+    pairs : tuple or None
+        For complement: features and counts that occur together, and the rows over those pairs.
+    """
+
+    codes: Ints
+    used: sp.csr_array
+    own: NDArray[Any]
+    shift: sp.csr_array
+    lengths: Floats
+    pairs: tuple[NDArray[Any], NDArray[Any], sp.csr_array] | None = None
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+
+Scorer = Callable[[LeftOutRows], Floats]
+
+
+class LeaveOneOut(ABC):
+    """A model's statistic, from which each of its rows is left out in turn.
+
+    Parameters
+    ----------
+    statistics : CountStatistics
+        Of all rows, over all features that may be columns.
+    class_prior : float64 (n_classes,) or None
+    fit_prior : bool
+    within : Within, optional
+        Which features are columns with a row gone; all are, without.
+    presence_above : float, optional
+        Rows count a feature once, where its count is above this.
+    """
+
+    # Whether scores are log-probabilities, so that a log loss judges them.
+    probabilistic = True
+
+    def __init__(
+        self,
+        statistics: CountStatistics,
+        class_prior: Floats | None,
+        fit_prior: bool,
+        within: Within | None = None,
+        presence_above: float | None = None,
+    ):
+        self.statistics = statistics
+        self._within, self._above = within, presence_above
+        self.counts = np.ascontiguousarray(statistics.feature_count.T)
+        self._base = (np.ones(len(self.counts), dtype=np.bool_) if within is None
+                      else within.base())
+        self._log_prior, self._gone = _priors(statistics.class_count, class_prior, fit_prior)
+
+    @abstractmethod
+    def scorer(self, l: Smoothing) -> Scorer:
+        """Joint log-probabilities of rows, with a smoothing parameter."""
+
+    def rows(self, X: sp.csr_array, codes: Ints) -> LeftOutRows:
+        """Rows that were learned, made ready.
+
+        Parameters
+        ----------
+        X : csr_array (n_rows, n_features)
+            Counts, as they stand in the rows: not yet presence.
+        codes : int64 (n_rows,)
+            Index of each row's class.
+        """
+        X = canonical(X)
+        row = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+        column, amount = X.indices, X.data
+        if self._above is not None:
+            amount = (amount > self._above).astype(np.int64)
+        own = self.counts[column, codes[row]]
+        held = (np.ones(len(column), dtype=np.bool_) if self._within is None
+                else self._within.held(column, X.data))
+        scored = held & (amount > 0)
+        change = held.astype(np.int64) - self._base[column]
+        moved = change != 0
+        used = _entries(amount[scored].astype(np.float64), column[scored], row[scored], X.shape)
+        return LeftOutRows(
+            codes, used, own[scored],
+            _entries(change[moved], column[moved], row[moved], X.shape),
+            np.asarray(used.sum(axis=1)))
+
+    def countable(self, codes: Ints) -> Mask:
+        """Rows whose own class is possible without them: (n_rows,).
+
+        A row that is alone in its class has no such class without it, whatever ``l``.
+        """
+        return ~np.isneginf(self._intercept[codes, codes])
+
+    def _size(self, rows: LeftOutRows, l: Smoothing) -> Any:
+        """Σ l over the columns that are left: (n_rows,), or one number."""
+        if isinstance(l, np.ndarray):
+            return float(l.sum())
+        return l * (int(self._base.sum()) + np.asarray(rows.shift.sum(axis=1)))
+
+    @property
+    def _intercept(self) -> Floats:
+        """By the row's class and the class scored: (n_classes, n_classes)."""
+        return self._log_prior
+
+
+class MultinomialLeftOut(LeaveOneOut):
+    """Leave-one-out of multinomial naive Bayes: `multinomial_log_prob` of n - x."""
+
+    def scorer(self, l: Smoothing) -> Scorer:
+        table = _log(self.counts + _column(l))
+        totals = self.counts[self._base].sum(axis=0)
+
+        def scores(rows: LeftOutRows) -> Floats:
+            every = np.arange(len(rows))
+            left = rows.own - rows.used.data
+            result: Floats = rows.used @ table
+            result[every, rows.codes] = _row_sums(rows.used, _log(left + _at(l, rows.used)))
+            total = totals + rows.shift @ self.counts
+            total = total.astype(np.float64)
+            total[every, rows.codes] -= rows.lengths
+            total += np.reshape(self._size(rows, l), (-1, 1))
+            result -= rows.lengths[:, None] * _finite_log(total)
+            result += self._intercept[rows.codes]
+            return result
+
+        return scores
+
+
+class ComplementLeftOut(LeaveOneOut):
+    """Leave-one-out of complement naive Bayes: the row is gone from all classes but its own.
+
+    What the others count is n_t - n_kt - x_t: a table of the pairs (t, x_t) that occur.
+    """
+
+    probabilistic = False
+
+    def rows(self, X: sp.csr_array, codes: Ints) -> LeftOutRows:
+        rows = super().rows(X, codes)
+        used = rows.used
+        values, value = np.unique(used.data, return_inverse=True)
+        width = max(1, len(values))
+        keys, pair = np.unique(used.indices.astype(np.int64) * width + value, return_inverse=True)
+        column, which = np.divmod(keys, width)
+        over_pairs = sp.csr_array((used.data, pair.astype(used.indices.dtype), used.indptr),
+                                  shape=(len(rows), len(keys)))
+        return replace(rows, pairs=(column, values[which], over_pairs))
+
+    def scorer(self, l: Smoothing) -> Scorer:
+        every_class = self.counts.sum(axis=1)
+        totals = every_class[self._base].sum() - self.counts[self._base].sum(axis=0)
+
+        def scores(rows: LeftOutRows) -> Floats:
+            assert rows.pairs is not None
+            every, used = np.arange(len(rows)), rows.used
+            column, value, over_pairs = rows.pairs
+            smoothing = l[column] if isinstance(l, np.ndarray) else l
+            left = (every_class[column] - value + smoothing)[:, None] - self.counts[column]
+            result: Floats = -(over_pairs @ _log(left))
+            own = every_class[used.indices] - rows.own + _at(l, used)
+            result[every, rows.codes] = -_row_sums(used, _log(own))
+            moved = rows.shift @ every_class
+            total = totals + moved[:, None] - rows.shift @ self.counts - rows.lengths[:, None]
+            total[every, rows.codes] += rows.lengths
+            total += np.reshape(self._size(rows, l), (-1, 1))
+            result += rows.lengths[:, None] * _finite_log(total)
+            result += self._intercept[rows.codes]
+            return result
+
+        return scores
+
+    @property
+    def _intercept(self) -> Floats:
+        # The scores hold no prior, except where there is one class.
+        alone = (~self._gone).sum(axis=1, keepdims=True) == 1
+        return np.where(self._gone, -np.inf, np.where(alone, self._log_prior, 0.0))
+
+
+class BernoulliLeftOut(LeaveOneOut):
+    """Leave-one-out of Bernoulli naive Bayes: its class has n_c - 1 rows, n_ct - x_t with t.
+
+    Terms that a row lacks are summed over all columns once per class, for the class as it is and
+    for the class with one row less; the row's own terms correct the sum.
+    """
+
+    def scorer(self, l: Smoothing) -> Scorer:
+        size = self.statistics.class_count
+        column = _column(l)
+        log_p = log_ratio(self.counts + column, size + 2.0 * column)
+        absent = _Absence(self.counts, size, column, self._base)
+        # As a class of so many rows less one sees a term that the row lacks.
+        fewer = np.maximum(size - 1, 0)
+        less = _Absence(np.minimum(self.counts, fewer), fewer, column, self._base,
+                        self.counts < size)
+        weights = np.where(absent.never, 0.0, log_p - absent.log)
+
+        def scores(rows: LeftOutRows) -> Floats:
+            every, codes = np.arange(len(rows)), rows.codes
+            result: Floats = self._intercept[codes] + (
+                absent.total + rows.used @ weights + rows.shift @ absent.log)
+            own_rows = fewer[codes]
+            present = log_ratio(rows.own - 1 + _at(l, rows.used),
+                                own_rows[_row_of(rows.used)] + 2.0 * _at(l, rows.used))
+            used_at, shift_at = _cells(rows.used, codes), _cells(rows.shift, codes)
+            own = (less.total[codes] + _row_sums(rows.used, present - less.log[used_at])
+                   + _row_sums(rows.shift, less.log[shift_at]))
+            result[every, codes] = self._intercept[codes, codes] + own
+            if absent.never.any() or less.never.any():
+                missing = absent.never_total + (rows.shift - rows.used) @ absent.never.astype(float)
+                missing[every, codes] = less.never_total[codes] + _row_sums(
+                    rows.shift, less.never[shift_at]) - _row_sums(rows.used, less.never[used_at])
+                result[missing > 0] = -np.inf
+                # As `bernoulli_form` has it: a class without rows, and no smoothing.
+                result[:, (size == 0) & absent.never.any(axis=0)] = -np.inf
+            return result
+
+        return scores
+
+
+class _Absence:
+    """log(1-p) of each term and class, 0 and marked where a term is never absent (``l`` = 0)."""
+
+    def __init__(
+        self, counts: NDArray[Any], size: NDArray[Any], column: Any, base: Mask,
+        defined: Mask | None = None,
+    ):
+        self.log = log_ratio(size - counts + column, size + 2.0 * column)
+        if defined is not None:
+            # Of a term that all rows of a class hold, none lacks it.
+            self.log[~defined] = 0.0
+        self.never = np.isneginf(self.log)
+        self.log[self.never] = 0.0
+        # Added as `bernoulli_form` adds them: along each class.
+        self.total = np.ascontiguousarray(self.log[base].T).sum(axis=1)
+        self.never_total = self.never[base].sum(axis=0).astype(np.float64)
+
+
+def _priors(
+    class_count: NDArray[Any], class_prior: Floats | None, fit_prior: bool
+) -> tuple[Floats, Mask]:
+    """log π of each class where a row of each class is gone, and which class is gone with it.
+
+    (n_classes, n_classes), by the class of the row.
+    """
+    many = len(class_count)
+    priors, gone = np.full((many, many), -np.inf), np.eye(many, dtype=np.bool_)
+    gone &= class_count <= 1
+    for own in range(many):
+        left = class_count.copy()
+        left[own] -= 1
+        stay = ~gone[own]
+        given = None if class_prior is None else class_prior[stay]
+        if stay.any():
+            priors[own, stay] = log_prior(np.maximum(left[stay], 0), given, fit_prior)
+    return priors, gone
+
+
+def _entries(
+    data: NDArray[Any], column: NDArray[Any], row: Ints, shape: tuple[int, int]
+) -> sp.csr_array:
+    indptr = np.zeros(shape[0] + 1, dtype=column.dtype)
+    np.cumsum(np.bincount(row, minlength=shape[0]), out=indptr[1:])
+    return sp.csr_array((data, column, indptr), shape=shape)
+
+
+def _row_of(entries: sp.csr_array) -> Ints:
+    return np.repeat(np.arange(entries.shape[0]), np.diff(entries.indptr))
+
+
+def _cells(entries: sp.csr_array, codes: Ints) -> tuple[Any, Any]:
+    """Where a table (n_features, n_classes) has each entry, for the class of its row."""
+    return entries.indices, codes[_row_of(entries)]
+
+
+def _row_sums(entries: sp.csr_array, values: Any) -> Floats:
+    """Σ over each row's entries of what they hold times a value."""
+    products = sp.csr_array((entries.data * values, entries.indices, entries.indptr),
+                            shape=entries.shape)
+    return np.asarray(products.sum(axis=1), dtype=np.float64)
+
+
+def _column(l: Smoothing) -> Any:
+    return l[:, None] if isinstance(l, np.ndarray) else l
+
+
+def _at(l: Smoothing, entries: sp.csr_array) -> Any:
+    return l[entries.indices] if isinstance(l, np.ndarray) else l
+
+
+def _log(values: Any) -> Floats:
+    """log, base e: -inf at 0, and below it by the rounding of sums of fractions."""
+    with np.errstate(divide="ignore"):
+        logged: Floats = np.log(np.maximum(values, 0.0))
+    return logged
+
+
+def _finite_log(total: Floats) -> Floats:
+    """log of totals: 0 where nothing was counted nor smoothed, as every term is impossible then."""
+    return np.log(total, out=np.zeros_like(total), where=total > 0)

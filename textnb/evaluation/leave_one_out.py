@@ -1,0 +1,98 @@
+"""Leave-one-out, exactly and without fitting again: counts subtract."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from textnb.bayes.base import DiscreteNB
+from textnb.classifier.learning import Corpus
+from textnb.classifier.leaving_out import LeavingOut
+from textnb.classifier.text import TextClassifier
+from textnb.errors import ParameterError
+from textnb.evaluation.held_out import HeldOut
+from textnb.frames.batches import Progress, batches
+from textnb.frames.scan import reading, scan
+from textnb.frames.texts import labels_as
+from textnb.text.vocabulary import Limits, given_vocabulary
+
+
+def leave_one_out(
+    model: TextClassifier, frame: Any, *, progress: Progress | None = None
+) -> HeldOut:
+    """Score each learned document by the model fitted to all documents but it.
+
+    The document's counts are taken from the statistic, and what follows from them is worked out
+    anew: priors, totals, and the vocabulary. Terms that no other document holds are not scored, and
+    ``min_df`` and ``max_df`` are applied to the other documents. The scores are those of fitting
+    again without the document, to rounding.
+
+    Parameters
+    ----------
+    model : TextClassifier
+        Fitted, of MultinomialNB, BernoulliNB or ComplementNB(norm=False).
+    frame : DataFrame, LazyFrame or path
+        The documents that the model has learned, in any order. They are read in batches: memory is
+        set by the statistic, one batch and the result.
+    progress : callable, optional
+        Called with the number of rows of each batch that was scored.
+
+    Returns
+    -------
+    HeldOut
+        With ``method`` "leave-one-out". A class whose only document is left out has score -inf;
+        where no term is left, priors are all there is to the scores. An ``l`` that was chosen
+        automatically is kept.
+
+    Raises
+    ------
+    DataError
+        If the documents are not those that were learned (what differs is named), or there are
+        fewer than two.
+    ParameterError
+        If subtraction can't tell: ``max_features``, ``norm=True``, an array ``l`` without a given
+        vocabulary, and NBLogisticRegression need k folds.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> train = pl.DataFrame({"text": ["aa aa", "aa bb", "bb"], "label": ["x", "x", "y"]})
+    >>> left_out = leave_one_out(TextClassifier().fit(train), train)
+    >>> np.exp(left_out.scores).round(4).tolist()  # P(text, class) without the text
+    [[0.125, 0.0556], [0.0938, 0.1111], [0.3333, 0.0]]
+    """
+    leaving, corpus = left_out_documents(model, frame, model_estimator(model), progress)
+    scorer = leaving.whole.scorer(model.estimator_.l_)
+    with reading(frame):
+        parts = [(scorer(rows), rows.codes, rows.lengths) for rows in leaving.rows(corpus)]
+    scores, actual, lengths = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return HeldOut(model.classes_, scores, actual, lengths, "leave-one-out")
+
+
+def model_estimator(model: TextClassifier) -> DiscreteNB:
+    """The model's estimator; ParameterError where it does not learn by counting."""
+    if not isinstance(model, TextClassifier):
+        raise ParameterError.out_of_range("model", "a TextClassifier", type(model).__name__)
+    check_is_fitted(model)
+    estimator = model.estimator_
+    if not isinstance(estimator, DiscreteNB):
+        raise ParameterError(f"{type(estimator).__name__} learns from all documents at once, and "
+                             "none can be subtracted: use k folds")
+    return estimator
+
+
+def left_out_documents(
+    model: TextClassifier, frame: Any, estimator: DiscreteNB, progress: Progress | None
+) -> tuple[LeavingOut, Corpus]:
+    """What leaves documents out of a model, and the documents as it reads them."""
+    limits = Limits(model.min_df, model.max_df, model.max_features)
+    given = None if model.vocabulary is None else given_vocabulary(model.vocabulary)
+    leaving = LeavingOut.of(estimator, model.statistics_, limits, given, bool(model.binary))
+    names = [model.text] if isinstance(model.text, str) else list(model.text)
+    with reading(frame):
+        lazy = scan(frame, text=names, label=model.label)
+        rows = lazy.select(*names, labels_as(model.label, lazy, leaving.classes.dtype))
+    return leaving, Corpus(batches(rows, names, progress=progress), model.tokenizer, names,
+                           model.label)

@@ -1,0 +1,208 @@
+"""The smoothing path: how well each ``l`` does, all from one count."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from textnb.bayes.base import DiscreteNB, is_number
+from textnb.bayes.choice import GRID, Smoothed, best_of, left_out_path, path_of
+from textnb.bayes.discrete import ComplementNB
+from textnb.bayes.forms import Floats
+from textnb.classifier.text import TextClassifier
+from textnb.errors import DataError, ParameterError
+from textnb.evaluation.held_out import UNKNOWN, codes_of
+from textnb.evaluation.leave_one_out import left_out_documents, model_estimator
+from textnb.frames.batches import Progress, batches
+from textnb.frames.scan import reading, scan
+from textnb.frames.texts import labels_as
+from textnb.text.matrix import Vocabulary
+
+
+@dataclass(frozen=True, eq=False)
+class SmoothingPath:
+    """Losses and accuracy for each ``l``, on documents that the models had not learned.
+
+    Attributes
+    ----------
+    table : DataFrame
+        A row per ``l``, ascending: ``l``; ``log_loss``, the mean of -log P(own label | document),
+        base e; ``accuracy``; ``temperature``, the one under which the loss is least;
+        ``calibrated_log_loss``, the loss of softmax(scores / temperature); and its
+        ``standard_error``. Losses are infinite where a document is impossible under its own class
+        (``l`` = 0); there is then no temperature and no error.
+    best : float
+        The largest ``l`` whose calibrated log loss is within one standard error of the least, or
+        below log((n + 2) / (n + 1)) over n documents, by Laplace's rule no more than n right
+        answers tell; for ComplementNB, whose scores are no log-probabilities, the largest of the
+        highest accuracy.
+        It is what ``l="auto"`` chooses, on the default grid.
+    method : str
+        "leave-one-out" or "held-out rows".
+    documents, excluded : int
+        Documents, and those of them that no loss counts: alone in their class and left out, or
+        with a label that is none of the model's classes.
+    """
+
+    table: pl.DataFrame
+    best: float
+    method: str
+    documents: int
+    excluded: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready values."""
+        return {"best": self.best, "method": self.method, "documents": self.documents,
+                "excluded": self.excluded, "path": self.table.to_dicts()}
+
+
+def smoothing_path(
+    model: TextClassifier, frame: Any = None, grid: Iterable[float] | None = None, *,
+    test: Any = None, progress: Progress | None = None,
+) -> SmoothingPath:
+    """Losses and accuracy for a grid of ``l``, from one count and one reading of the documents.
+
+    Parameters
+    ----------
+    model : TextClassifier
+        Fitted, of MultinomialNB, BernoulliNB or ComplementNB; its own ``l`` does not matter.
+    frame : DataFrame, LazyFrame or path
+        The documents that the model has learned: each is scored without itself, as
+        `leave_one_out` does. The matrix of their counts is kept while the path is made.
+    grid : iterable of float, optional
+        Values >= 0; 17 from 0.001 to 10 if not given, four to a decade.
+    test : DataFrame, LazyFrame or path, optional
+        Instead of ``frame``: documents that the model has not learned.
+    progress : callable, optional
+        Called with the number of rows of each batch that was read.
+
+    Raises
+    ------
+    DataError
+        As `leave_one_out`; or if there is one class, or no document can tell.
+    ParameterError
+        As `leave_one_out`; or if not one of ``frame`` and ``test`` is given, or the grid is no
+        list of numbers.
+
+    Notes
+    -----
+    Naive Bayes takes the words of a document for independent, and is sure of long documents
+    whether it is right or not. The plain log loss is then a matter of few documents: on AG News
+    and 20 Newsgroups the ``l`` of least leave-one-out log loss is 10 and 0.56, which is 0.011 and
+    0.010 in accuracy on the test set behind the best of 1, 0.1 and 0.01. A temperature of its own
+    for each ``l`` [1]_ takes that away, and the one standard error rule [2]_ what near copies
+    among the documents do. Accuracy of ``best`` on test data less that of the best of the three:
+
+    ============= ============= =========== ============
+    corpus        MultinomialNB BernoulliNB ComplementNB
+    ============= ============= =========== ============
+    SMS Spam      -0.0002       -0.0029     +0.0007
+    BBC News      -0.0045       -0.0018     -0.0018
+    R8            -0.0005       -0.0009     0.0000
+    20 Newsgroups -0.0023       +0.0072     -0.0023
+    AG News       -0.0022       +0.0009     -0.0014
+    IMDB          +0.0052       +0.0025     -0.0033
+    ============= ============= =========== ============
+
+    The first two are means over five folds; the others have a test set.
+
+    References
+    ----------
+    .. [1] C. Guo, G. Pleiss, Y. Sun, K. Q. Weinberger (2017). On calibration of modern neural
+       networks. ICML, section 4.2.
+    .. [2] L. Breiman, J. H. Friedman, R. A. Olshen, C. J. Stone (1984). Classification and
+       regression trees, Wadsworth, section 3.4.3.
+
+    Examples
+    --------
+    >>> train = pl.DataFrame({"text": ["aa aa", "aa bb", "bb", "bb aa"] * 5,
+    ...                       "label": ["x", "x", "y", "y"] * 5})
+    >>> path = smoothing_path(TextClassifier().fit(train), train, [0.1, 1.0])
+    >>> path.table.select("l", "accuracy").rows(), path.best
+    ([(0.1, 0.75), (1.0, 0.75)], 1.0)
+    """
+    estimator = model_estimator(model)
+    values = _grid(GRID if grid is None else grid)
+    if (frame is None) == (test is None):
+        raise ParameterError("give the documents that were learned as frame, to leave each out, or "
+                             "others as test: one of them")
+    if test is None:
+        free = clone(estimator).set_params(l=1.0)
+        leaving, corpus = left_out_documents(model, frame, free, progress)
+        with reading(frame):
+            rows = list(leaving.rows(corpus))
+        countable = np.concatenate([leaving.whole.countable(batch.codes) for batch in rows])
+        path, method = left_out_path(leaving.whole, rows, values), "leave-one-out"
+        probabilistic = leaving.whole.probabilistic
+    else:
+        counts, codes = _read(model, test, progress)
+        countable = codes != UNKNOWN
+        _check_known(model, countable)
+        probabilistic = not isinstance(estimator, ComplementNB)
+        path, method = path_of(
+            lambda l: _scores(model, estimator, counts, l), codes, countable, values
+        ), "held-out rows"
+    return SmoothingPath(_table(path), best_of(path, probabilistic), method, len(countable),
+                         int((~countable).sum()))
+
+
+def _grid(grid: Iterable[Any]) -> list[float]:
+    expected = "one or more different finite numbers >= 0"
+    if isinstance(grid, (str, bytes)) or not isinstance(grid, Iterable):
+        raise ParameterError.out_of_range("grid", expected, grid)
+    values = list(grid)
+    if (not values or not all(is_number(l) and np.isfinite(l) and l >= 0 for l in values)
+            or len(set(values)) < len(values)):
+        raise ParameterError.out_of_range("grid", expected, values)
+    return sorted(float(l) for l in values)
+
+
+def _read(
+    model: TextClassifier, test: Any, progress: Progress | None
+) -> tuple[list[Any], NDArray[np.int64]]:
+    """Counts of the vocabulary's terms in batches, and each document's class."""
+    names = [model.text] if isinstance(model.text, str) else list(model.text)
+    classes = pl.Series(model.classes_.tolist())
+    vocabulary = Vocabulary(model.tokenizer, pl.Series(model.vocabulary_))
+    counts, codes, row = [], [np.zeros(0, dtype=np.int64)], 0
+    with reading(test):
+        lazy = scan(test, text=names, label=model.label)
+        rows = lazy.select(*names, labels_as(model.label, lazy, classes.dtype))
+        for batch in batches(rows, names, progress=progress):
+            labels = batch[model.label]
+            if labels.null_count():
+                raise DataError.null_label(model.label, row + int(labels.is_null().arg_true()[0]))
+            row += batch.height
+            counts.append(vocabulary.counts(batch, names))
+            codes.append(codes_of(labels, classes))
+    if not row:
+        raise DataError.no_rows("the test set")
+    return counts, np.concatenate(codes)
+
+
+def _check_known(model: TextClassifier, countable: NDArray[np.bool_]) -> None:
+    if len(model.classes_) < 2:
+        raise DataError("a smoothing parameter is chosen by how well classes are told apart, and "
+                        "the model has one class")
+    if not countable.any():
+        raise DataError("the model knows none of the labels of the test set; its classes are "
+                        f"{', '.join(map(repr, model.classes_.tolist()[:10]))}")
+
+
+def _scores(model: TextClassifier, estimator: DiscreteNB, counts: list[Any], l: float) -> Floats:
+    form = clone(estimator).set_params(l=l).fit_statistics(estimator.statistics_).linear_form()
+    if model.binary:
+        form = replace(form, presence_above=0.0)
+    return np.concatenate([form.scores(batch) for batch in counts])
+
+
+def _table(path: list[Smoothed]) -> pl.DataFrame:
+    return pl.DataFrame([asdict(each) for each in path]).with_columns(
+        pl.col("temperature", "standard_error").fill_nan(None)
+    ).select("l", "log_loss", "accuracy", "calibrated_log_loss", "standard_error", "temperature")

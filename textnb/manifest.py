@@ -1,0 +1,228 @@
+"""A model file's document and tables, checked value by value: what needs no estimator.
+
+A filter that must answer at once builds its form from these alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from textnb.bayes.calibration import Calibration
+from textnb.bayes.decision import Decision
+from textnb.bayes.statistics import CountStatistics
+from textnb.errors import ModelFileError, ParameterError, first_line
+from textnb.terms import TermStatistics
+from textnb.text.tokens import Tokenizer
+
+TEXT_SETTINGS = ("text", "label", "tokenizer", "min_df", "max_df", "max_features", "vocabulary",
+                 "binary")
+COUNT_COLUMNS = {"class": pl.Int32, "column": pl.Int32, "count": pl.Int64}
+_LABEL_TYPES: dict[str, type] = {"string": str, "integer": int, "boolean": bool}
+_EXACT = 2**53
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What was chosen for a model from documents: ``l`` where its parameter is "auto"."""
+
+    calibration: Calibration | None = None
+    decision: Decision | None = None
+    l: float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready values of what was chosen."""
+        chosen = {name: value.to_dict() for name, value in (
+            ("calibration", self.calibration), ("decision", self.decision)) if value is not None}
+        return chosen if self.l is None else {**chosen, "l": self.l}
+
+
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """What a model keeps that scores with weights of its own, and not with counts."""
+
+    weights: NDArray[np.float64]
+    intercept: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class TextParts:
+    """A text model as its file describes it.
+
+    Attributes
+    ----------
+    settings : dict
+        Of the classifier, the tokenizer made.
+    estimator, parameters : str, dict
+        The name of the model on counts, and its settings; ``l`` as it was chosen, where it was.
+    learned : TermStatistics
+    weights : Weights or None
+        Of a discriminative model.
+    choices : Choices
+    """
+
+    settings: dict[str, Any]
+    estimator: str
+    parameters: dict[str, Any]
+    learned: TermStatistics
+    weights: Weights | None
+    choices: Choices
+
+
+def text_parts(
+    path: str, manifest: Mapping[str, Any], tables: Mapping[str, pl.DataFrame], max_bytes: int
+) -> TextParts:
+    """The parts of a text model; to be called within `sound`, which names the file.
+
+    Raises
+    ------
+    ModelFileError
+        If its counts would take more than ``max_bytes``.
+    ValueError, KeyError, ...
+        If a value is missing, of another type, or out of its range: see `sound`.
+    """
+    settings = described_settings(manifest, "TextClassifier", TEXT_SETTINGS)
+    settings["tokenizer"] = Tokenizer.from_dict(settings["tokenizer"])
+    classes, class_count = unpacked_classes(manifest["classes"])
+    weighed = "weights" in tables
+    expected = {"terms", "counts", "weights"} if weighed else {"terms", "counts"}
+    require(set(tables) == expected, f"its tables are not {', '.join(sorted(expected))}")
+    terms = _terms(tables["terms"])
+    needed = len(classes) * len(terms) * 8
+    if needed > max_bytes:
+        raise ModelFileError.too_large(path, needed, max_bytes)
+    counts = CountStatistics(
+        classes, class_count, _counts(tables["counts"], len(classes), len(terms)))
+    frequency, occurrences = (
+        _column(tables["terms"], name) for name in ("document_frequency", "occurrences"))
+    require(frequency is None or int(frequency.max()) <= int(class_count.sum()),
+            "a term is in more documents than there are")
+    require(occurrences is None or float(occurrences.sum(dtype=np.float64)) < _EXACT,
+            "occurrences are too large to add")
+    weights = None
+    if weighed:
+        intercept = np.array(manifest["intercept"], dtype=np.float64)
+        require(intercept.shape == (len(classes),) and bool(np.isfinite(intercept).all()),
+                "intercepts are not one finite number per class")
+        weights = Weights(_weights(tables["weights"], len(classes), len(terms)), intercept)
+    described, choices = manifest["estimator"], _choices(manifest)
+    parameters = dict(described["parameters"])
+    require((parameters.get("l") == "auto") == (choices.l is not None),
+            "l was chosen and is not \"auto\", or the other way round")
+    if choices.l is not None:
+        parameters["l"] = choices.l
+    return TextParts(settings, described["name"], parameters,
+                     TermStatistics(terms, counts, frequency, occurrences), weights, choices)
+
+
+def described_settings(
+    manifest: Mapping[str, Any], kind: str, names: tuple[str, ...]
+) -> dict[str, Any]:
+    """The classifier's settings, as they were written."""
+    require(manifest["kind"] == kind, f"kind {manifest['kind']!r} is unknown")
+    settings = dict(manifest["settings"])
+    require(set(settings) == set(names), f"its settings are not those of a {kind}")
+    return settings
+
+
+def _choices(manifest: Mapping[str, Any]) -> Choices:
+    calibration, decision, l = (manifest.get(name) for name in ("calibration", "decision", "l"))
+    require(l is None or (type(l) is float and 0.0 <= l < float("inf")), "l is not a number >= 0")
+    return Choices(None if calibration is None else Calibration.from_dict(calibration),
+                   None if decision is None else Decision.from_dict(decision), l)
+
+
+@contextmanager
+def sound(path: str) -> Iterator[None]:
+    try:
+        yield
+    except ModelFileError:
+        raise
+    except (ParameterError, LookupError, TypeError, ValueError, AttributeError, OverflowError,
+            MemoryError, RecursionError, pl.exceptions.PolarsError) as error:
+        reason = first_line(error)[:500]
+        what = f"no {reason}" if isinstance(error, KeyError) else reason
+        raise ModelFileError.damaged(path, what) from error
+
+
+def require(sound: bool, what: str) -> None:
+    if not sound:
+        raise ValueError(what)
+
+
+def plain(value: Any) -> Any:
+    if isinstance(value, Tokenizer):
+        return value.to_dict()
+    if isinstance(value, (np.ndarray, np.generic, pl.Series)):
+        return value.tolist() if not isinstance(value, pl.Series) else value.to_list()
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    return [plain(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+def packed_classes(classes: NDArray[Any], class_count: NDArray[Any]) -> dict[str, Any]:
+    """Labels, their type, and rows per class."""
+    labels = classes.tolist()
+    label_type = next(name for name, type_ in _LABEL_TYPES.items() if type(labels[0]) is type_)
+    return {"type": label_type, "labels": labels, "documents": class_count.tolist()}
+
+
+def unpacked_classes(described: Mapping[str, Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    labels, documents = described["labels"], described["documents"]
+    type_ = _LABEL_TYPES[described["type"]]
+    require(len(labels) == len(documents) > 0, "labels and documents per class do not match")
+    require(all(type(label) is type_ for label in labels), f"a label is not of {type_.__name__}")
+    require(type_ is not int or all(-2**63 <= label < 2**64 for label in labels),
+            "a label is beyond 64 bits")
+    require(all(a < b for a, b in pairwise(labels)), "labels are not sorted")
+    require(all(type(n) is int and n >= 0 for n in documents) and sum(documents) < _EXACT,
+            "documents per class are not counts")
+    classes = np.array(labels, dtype=object if type_ is str else None)
+    return classes, np.array(documents, dtype=np.int64)
+
+
+def _terms(table: pl.DataFrame) -> pl.Series:
+    terms = table["term"]
+    require(terms.dtype == pl.String and len(terms) > 0 and not terms.null_count(),
+             "terms are not strings")
+    require(bool((terms.slice(1) > terms.head(len(terms) - 1)).all()), "terms are not sorted")
+    return terms
+
+
+def _column(table: pl.DataFrame, name: str) -> NDArray[np.int64] | None:
+    if name not in table.columns:
+        return None
+    values = table[name]
+    require(values.dtype == pl.Int64 and not values.null_count() and bool((values >= 0).all()),
+             f"{name} is not a column of counts")
+    return values.to_numpy()
+
+
+def _counts(table: pl.DataFrame, n_classes: int, n_terms: int) -> NDArray[np.int64]:
+    require(table.schema == pl.Schema(COUNT_COLUMNS), f"counts have the columns {table.schema}")
+    require(not any(table.null_count().row(0)), "counts hold a null")
+    row, column, count = (table[name].to_numpy() for name in COUNT_COLUMNS)
+    inside = (row >= 0) & (row < n_classes) & (column >= 0) & (column < n_terms) & (count > 0)
+    require(bool(inside.all()), "a count is out of range")
+    # Sums must stay exact, also as float64.
+    require(float(count.sum(dtype=np.float64)) < _EXACT, "counts are too large to add")
+    cells = row.astype(np.int64) * n_terms + column
+    require(bool((np.diff(cells) > 0).all()), "counts are not sorted by class and column")
+    dense = np.zeros((n_classes, n_terms), dtype=np.int64)
+    dense[row, column] = count
+    return dense
+
+
+def _weights(table: pl.DataFrame, n_classes: int, n_terms: int) -> NDArray[np.float64]:
+    require(table.schema == pl.Schema({str(k): pl.Float64 for k in range(n_classes)})
+            and table.height == n_terms, "weights are not one per class and term")
+    weights: NDArray[np.float64] = np.ascontiguousarray(table.to_numpy())
+    require(bool(np.isfinite(weights).all()), "a weight is not finite")
+    return weights
