@@ -17,6 +17,9 @@ import polars as pl
 from textnb.errors import ParameterError, SchemaError, SourceError, first_line
 from textnb.frames.features import feature_columns
 from textnb.frames.folder import scan_folder
+from textnb.frames.mail import COLUMNS as MAIL_COLUMNS
+from textnb.frames.mail import scan_mail
+from textnb.frames.mailboxes import looks_like_mail
 from textnb.frames.stdin import spooled_stdin
 
 # From a file's inferred schema, if it asks for that, to the columns that are read as numbers.
@@ -29,6 +32,7 @@ _ENDINGS = {
     ".csv": "csv", ".tsv": "tsv", ".tab": "tsv",
     ".ndjson": "ndjson", ".jsonl": "ndjson",
     ".txt": "lines",
+    ".eml": "mail", ".mbox": "mail", ".mbx": "mail",
 }
 # Of more columns than this, the engine does not keep NDJSON's order.
 _IN_ORDER = 32
@@ -53,12 +57,14 @@ def scan(
         text files per class, ``"-"`` for standard input, a URL that Polars reads (``s3://...``),
         or a frame. Parquet, IPC, CSV, TSV, NDJSON, and plain text with a document per line;
         gzipped where Polars reads that. A folder per class gives the columns ``label``, ``text``
-        and ``path``.
+        and ``path``. Mail (``.eml``, ``.mbox``, a Maildir, class folders of these; all that
+        `scan_mail` reads with ``format="mail"``) gives its columns.
     text : str or sequence of str, optional
-        Columns that must be there and hold strings.
+        Columns that must be there and hold strings. Of mail, other names than those of its columns
+        are headers, and ``"text"`` is the subject, a line break and the body.
     label : str, optional
         Column that must be there and hold classes: strings, integers, booleans or categories.
-    format : {"parquet", "ipc", "csv", "tsv", "ndjson", "lines", "folder"}, optional
+    format : {"parquet", "ipc", "csv", "tsv", "ndjson", "lines", "folder", "mail"}, optional
         Needed where the name does not tell.
     encoding : str
         Of the text files in a folder per class; other formats are UTF-8.
@@ -88,9 +94,33 @@ def scan(
 columns are 'text', 'label'. Say which with text=...
     """
     numbers = None if text is None else _none_of_them
-    frame = _frame_of(source, format, encoding, numbers, storage_options)
+    if _is_mail(source, format):
+        frame = _mail(source, text, encoding)
+    else:
+        frame = _frame_of(source, format, encoding, numbers, storage_options)
     with reading(source):
         return checked(frame, text=text, label=label)
+
+
+def _is_mail(source: Any, format: str | None) -> bool:
+    if not isinstance(source, (str, os.PathLike)) or format not in (None, "mail"):
+        return False
+    with reading(source):
+        return format == "mail" or looks_like_mail(os.fspath(source))
+
+
+def _mail(source: Any, text: str | Sequence[str] | None, encoding: str) -> pl.LazyFrame:
+    """Mail with the headers that are read as texts, and its subject and body as one text."""
+    if encoding.lower().replace("-", "") != "utf8":
+        raise ParameterError(f"encoding={encoding!r} is not for mail: each message tells its own")
+    columns = [text] if isinstance(text, str) else list(text or [])
+    with reading(source):
+        frame = scan_mail(source, headers=[
+            name for name in columns if name not in MAIL_COLUMNS and name != "text"])
+    if "text" not in columns:
+        return frame
+    return frame.with_columns(
+        text=pl.concat_str(pl.col("subject").fill_null(""), "body", separator="\n"))
 
 
 def scan_table(
@@ -258,7 +288,7 @@ def _reader(
         "lines": lambda where: pl.scan_lines(where, name="text", **options),
     }
     if format not in readers:
-        raise ParameterError.unknown_choice("format", format, [*readers, "folder"])
+        raise ParameterError.unknown_choice("format", format, [*readers, "folder", "mail"])
     return readers[format]
 
 
@@ -326,6 +356,8 @@ def _culprit(path: str, error: BaseException) -> tuple[str, str]:
         if os.path.isfile(name))
     for name in files:
         try:
+            if _format_of(name) == "mail":
+                continue
             alone = _reader(_format_of(name), _none_of_them)(_literal([name]))
             alone.select(pl.all().null_count()).collect()
         except SourceError:

@@ -1,0 +1,93 @@
+"""The verb mail, and mail as the input of the others."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from tests.cli.conftest import Run, files_in
+
+
+@pytest.fixture
+def box(folder: Path) -> Path:
+    """Mail of two classes; one message is malformed."""
+    for name, content in {
+        "ham/1.eml": b"Subject: Minutes\nX-Mailer: m\n\nof the meeting",
+        "ham/2.eml": b"Subject: Lunch\nDate: soon\n\nat noon",
+        "spam/1.eml": b"Subject: Free\n\nfree offer",
+        "spam/2.eml": b"Subject: Free\n\nfree money",
+    }.items():
+        path = folder / "mail" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    return Path("mail")
+
+
+def test_a_table(run: Run, box: Path) -> None:
+    ran = run("mail", box, "-o", "mail.parquet", "--header", "x-mailer").checked()
+    assert ran.err.startswith("read 4 messages in ")
+    assert ran.err.endswith("note: 1 messages are malformed; --errors lists them\n")
+    table = pl.read_parquet("mail.parquet")
+    assert table.select("label", "subject", "x-mailer").rows() == [
+        ("ham", "Minutes", "m"), ("ham", "Lunch", None), ("spam", "Free", None),
+        ("spam", "Free", None)]
+    lines = run("mail", box, "-q").checked().out.splitlines()
+    assert [json.loads(line)["subject"] for line in lines] == ["Minutes", "Lunch", "Free", "Free"]
+
+
+def test_lists_are_text_in_csv(run: Run, box: Path) -> None:
+    run("mail", box, "-o", "mail.csv").checked()
+    assert pl.read_csv("mail.csv")["errors"].to_list()[1] == "bad date: soon"
+
+
+def test_errors(run: Run, box: Path) -> None:
+    lines = run("mail", box, "--errors").checked().out.splitlines()
+    assert lines[0] == "mail/ham/2.eml: bad date: soon"
+    assert "bad date" in lines[-2]
+    assert lines[-2].split()[-2] == "1"
+    found = json.loads(run("mail", box, "--errors", "--format", "json").checked().out)
+    assert found == [{"error": "bad date", "messages": 1, "paths": ["mail/ham/2.eml"]}]
+    ran = run("mail", box, "--errors", "-o", "mail.ndjson").checked()
+    assert ran.out.startswith("mail/ham/2.eml: ")
+    assert pl.read_ndjson("mail.ndjson").height == 4
+
+
+def test_standard_input(run: Run, folder: Path) -> None:
+    ran = run("mail", "-", input=b"Subject: x\n\nBody").checked()
+    assert json.loads(ran.out)["body"] == "Body"
+
+
+@pytest.mark.parametrize(("args", "code", "said"), [
+    (["nowhere"], 1, "no such file or folder"),
+    (["mail", "--errors", "-o", "-"], 2, "can't both go to standard output"),
+    (["mail", "--errors", "--output-format", "csv"], 2, "can't both go to standard output"),
+    (["mail", "--format", "json"], 2, "--format is for --errors"),
+    (["mail", "--errors", "--format", "jsn"], 2, "did you mean 'json'"),
+    (["mail", "--header", "a b"], 2, "names of headers"),
+    (["mail", "-o", "x.xyz"], 2, "can't tell the output format"),
+])
+def test_what_goes_wrong_is_one_line(
+    run: Run, box: Path, args: list[str], code: int, said: str
+) -> None:
+    ran = run("mail", *args).checked(code)
+    assert ran.out == ""
+    assert ran.err.count("\n") == 1
+    assert said in ran.err
+    assert files_in(Path()) == ["mail"]
+
+
+def test_a_model_of_mail(run: Run, box: Path) -> None:
+    run("train", box, "--text", "subject", "--text", "body", "--text", "x-mailer",
+        "--field-prefix", "--input-format", "mail", "-o", "spam.textnb").checked()
+    assert "subject:free" in run("top", "spam.textnb").checked().out
+    assert "accuracy 1.0000" in run("test", "spam.textnb", box).checked().out
+    message = b"Subject: Free\n\nmoney"
+    ran = run("predict", "spam.textnb", "-", "--input-format", "mail", input=message).checked()
+    assert json.loads(ran.out)["predicted"] == "spam"
+    os.remove("spam.textnb")
+    run("train", box, "-o", "spam.textnb").checked()
+    assert "minutes" in run("top", "spam.textnb").checked().out

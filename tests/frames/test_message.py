@@ -1,0 +1,383 @@
+"""One message, sound or not: its fields, and notes of what was wrong. Nothing makes it fail."""
+
+from __future__ import annotations
+
+import base64
+import subprocess
+import sys
+import time
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from textnb.errors import ParameterError
+from textnb.frames import charsets
+from textnb.frames.message import MAX_DEPTH, MAX_PARTS, MailMessage, divide, parse_message
+
+SOUND = b"""\
+From: =?utf-8?q?Ren=C3=A9?= <rene@example.org>
+To: a@example.org,
+\tb@example.org
+Subject: Hello
+Date: Fri, 1 Mar 2002 10:00:00 +0200
+Message-ID: <1@example.org>
+Received: one
+received: two
+
+Text.
+"""
+
+
+def parsed(raw: bytes | str, *headers: str) -> MailMessage:
+    return parse_message(raw.encode() if isinstance(raw, str) else raw, headers)
+
+
+def strings(message: MailMessage) -> list[str]:
+    fields = [message.message_id, message.from_, message.to, message.subject, message.headers,
+              message.body, *message.attachments, *message.errors, *message.requested.values()]
+    return [field for field in fields if field is not None]
+
+
+def multipart(kind: str, *parts: str, boundary: str = "b") -> str:
+    inner = "".join(f"--{boundary}\n{part}\n" for part in parts)
+    return f"Content-Type: multipart/{kind}; boundary={boundary}\n\n{inner}--{boundary}--\n"
+
+
+def plain(text: str) -> str:
+    return f"Content-Type: text/plain\n\n{text}"
+
+
+def html(text: str) -> str:
+    return f"Content-Type: text/html\n\n{text}"
+
+
+class TestFields:
+    def test_a_sound_message(self) -> None:
+        message = parsed(SOUND, "received", "X-None")
+        assert message == MailMessage(
+            message_id="<1@example.org>", date=datetime(2002, 3, 1, 8, tzinfo=UTC),
+            from_="René <rene@example.org>", to="a@example.org,\tb@example.org", subject="Hello",
+            headers="From: René <rene@example.org>\nTo: a@example.org,\tb@example.org\n"
+                    "Subject: Hello\nDate: Fri, 1 Mar 2002 10:00:00 +0200\n"
+                    "Message-ID: <1@example.org>\nReceived: one\nreceived: two",
+            body="Text.\n", html=False, attachments=(),
+            requested={"received": "one\ntwo", "X-None": None}, errors=())
+
+    def test_line_ends(self) -> None:
+        # The folds of a header keep their white space; of other line ends nothing is left.
+        assert parsed(SOUND.replace(b"\n", b"\r\n")) == parsed(SOUND)
+        old = parsed(SOUND.replace(b"\n", b"\r"))
+        assert (old.subject, old.body) == ("Hello", "Text.\n")
+        assert old.errors == ("lines that end in a bare carriage return",)
+
+    def test_the_columns_of_a_table(self) -> None:
+        message = parsed(SOUND, "received")
+        assert message.column("from") == "René <rene@example.org>"
+        assert message.column("received") == "one\ntwo"
+        assert message.column("text") == "Hello\nText.\n"
+        with pytest.raises(KeyError):
+            message.column("x-other")
+
+    @pytest.mark.parametrize(("raw", "body", "errors"), [
+        (b"", "", ("empty message",)),
+        (b"\n\0 \r\n", "\0 \n", ("empty message",)),
+        (b"Subject: x", "", ()),
+        (b"\nno head", "no head", ("no headers",)),
+        (b"no head at all", "no head at all", ("no headers",)),
+        (b"a: b\nno empty line", "no empty line", ("no empty line after the headers",)),
+        (b"From a@b Fri Mar  1 10:00:00 2002\nA: b\n\nx", "x", ()),
+        (b"A: b\n>From a@b Fri Mar  1 10:00:00 2002\nC: d\n\nx", "x",
+         ("mailbox line among the headers",)),
+        (b": nameless\nA: b\n\nx", "x", ("malformed headers: InvalidHeaderDefect",)),
+        (b" begins folded\nA: b\n\nx", "x",
+         ("malformed headers: FirstHeaderLineIsContinuationDefect",)),
+    ])
+    def test_odd_forms(self, raw: bytes, body: str, errors: tuple[str, ...]) -> None:
+        message = parsed(raw)
+        assert (message.body, message.errors) == (body, errors)
+
+    @pytest.mark.parametrize(("date", "expected"), [
+        ("Fri, 1 Mar 2002 10:00:00 -0000", datetime(2002, 3, 1, 10, tzinfo=UTC)),
+        ("1 Mar 02 10:00 EST", datetime(2002, 3, 1, 15, tzinfo=UTC)),
+        ("Fri, 31 Feb 2002 10:00:00 +0000", None),
+        ("Fri, 31 Dec 9999 23:00:00 -0200", None),
+        ("Fri, 1 Mar 99999 10:00:00 +0000", None),
+        ("soon", None), ("", None), ("9" * 300, None),
+    ])
+    def test_dates(self, date: str, expected: datetime | None) -> None:
+        message = parsed(f"Date: {date}\n\nx")
+        assert message.date == expected
+        assert [error.split(":")[0] for error in message.errors] == (
+            ["bad date"] if expected is None else [])
+
+    def test_what_is_no_message(self) -> None:
+        with pytest.raises(ParameterError, match="raw must be bytes; got 'str'"):
+            parse_message("Subject: x")  # type: ignore[arg-type]
+        for names in (["a b"], ["a:"], [""], ["é"], [3], ["a", "a"]):
+            with pytest.raises(ParameterError, match=r"^headers must be"):
+                parse_message(b"", names)  # type: ignore[arg-type]
+
+
+class TestText:
+    @pytest.mark.parametrize(("value", "text"), [
+        ("=?iso-8859-1?Q?caf=E9_au?= lait", "café au lait"),
+        ("=?utf-8?b?Y2Fmw6k=?=", "café"),
+        ("=?utf-8*fr?b?Y2Fmw6k?=", "café"),
+        ("=?utf-8?q?a?= =?utf-8?q?b?=", "ab"),
+        ("=?utf-8?q?caf=C3?=\n =?utf-8?q?=A9?=", "café"),
+        ("=?utf-8?q?a?= b =?utf-8?q?c?=", "a b c"),
+        ("=?utf-8?q?Really??=", "Really?"),
+        ("=?gb2312?B?1tDOxA==?=", "中文"),
+        ("=?windows-1251?b?z/Do4uXy?= =?utf-8?b?w6k=?=", "Приветé"),
+        ("a =? b", "a =? b"),
+    ])
+    def test_encoded_words(self, value: str, text: str) -> None:
+        assert parsed(f"Subject: {value}\n\nx").subject == text
+
+    @pytest.mark.parametrize(("raw", "text", "error"), [
+        (b"=?none-such?q?a=E9?=", "aé", "unknown charset: none-such"),
+        (b"=?utf-8?q?a=E9?=", "a\ufffd", "undecodable bytes replaced: utf-8"),
+        (b"=?utf-8?b?abcde?=", "=?utf-8?b?abcde?=", "bad encoded word: =?utf-8?b?abcde?="),
+        (b"caf\xe9", "café", "bytes that are not UTF-8, read as windows-1252"),
+        (b"=?utf-8?q?open", "=?utf-8?q?open", "bad encoded word: =?utf-8?q?open"),
+    ])
+    def test_bad_headers(self, raw: bytes, text: str, error: str) -> None:
+        message = parsed(b"Subject: " + raw + b"\n\nx")
+        assert (message.subject, message.errors[0]) == (text, error)
+
+    def test_headers_in_utf8_are_sound(self) -> None:
+        message = parsed("Subject: café\n\nx")
+        assert (message.subject, message.errors) == ("café", ())
+
+    @pytest.mark.parametrize(("charset", "body", "text", "errors"), [
+        ("iso-8859-1", b"\x93caf\xe9\x94", "“café”", ()),
+        ("'utf-8'", "café".encode(), "café", ()),
+        ("utf-16", "café".encode("utf-16"), "café", ()),
+        ("us-ascii", "café".encode(), "café", ()),
+        ("us-ascii", b"caf\xe9", "café", ("bytes that are not UTF-8, read as windows-1252",)),
+        ("big5", b"a\xff", "a\ufffd", ("undecodable bytes replaced: big5",)),
+        ("utf-7", b"+2AA-", "\ufffd", ("undecodable bytes replaced: utf-7",)),
+        ("rot13", b"abc", "abc", ("unknown charset: rot13",)),
+        ("zip", b"abc", "abc", ("unknown charset: zip",)),
+        ("punycode", b"abc", "abc", ("unknown charset: punycode",)),
+        ("unicode_escape", b"\\d", "\\d", ("unknown charset: unicode_escape",)),
+        ("x" * 99, b"abc", "abc", ("unknown charset: " + "x" * 99,)),
+    ])
+    def test_charsets(
+        self, charset: str, body: bytes, text: str, errors: tuple[str, ...]
+    ) -> None:
+        head = f'Content-Type: text/plain; charset="{charset}"\n\n'.encode()
+        message = parsed(head + body)
+        assert (message.body, message.errors) == (text, errors)
+
+    @pytest.mark.parametrize(("encoding", "body", "text", "errors"), [
+        ("quoted-printable", b"caf=C3=A9=\n!", "café!", ()),
+        ("BASE64", base64.b64encode("café".encode()), "café", ()),
+        ("base64", b"Y2Fm\n", "caf", ()),
+        ("base64", b"YWJj!ZGVm", "abcdef", ("bad base64: InvalidBase64CharactersDefect",)),
+        ("base64", b"YWJjZA", "abcd", ("bad base64: InvalidBase64PaddingDefect",)),
+        ("x-uuencode", b"begin 644 a\n#86)C\n`\nend\n", "abc", ()),
+        ("rot13", b"abc", "abc", ("unknown transfer encoding: rot13",)),
+        ("8bit; x", b"abc", "abc", ()),
+    ])
+    def test_transfer_encodings(
+        self, encoding: str, body: bytes, text: str, errors: tuple[str, ...]
+    ) -> None:
+        message = parsed(f"Content-Transfer-Encoding: {encoding}\n\n".encode() + body)
+        assert (message.body, message.errors) == (text, errors)
+
+
+class TestHtml:
+    @pytest.mark.parametrize(("markup", "text"), [
+        ("<p>one<p>two", "one\ntwo"),
+        ("V<!-- no -->ia<b>g</b><FONT color='red'>ra</FONT>", "Viagra"),
+        ("<td>a</td><td>b</td>c<br>d", "a\nb\nc\nd"),
+        ("a &lt;&#98;&gt;&nbsp;c &euro; &bogus;", "a <b> c € &bogus;"),
+        ("<head><title>t</title><style>s</style></head>a<script>if (a<b) '<p>x'</script>b", "a\nb"),
+        ('<a href="x>y" title="a>b">link</a>', "link"),
+        ('<img src="data:' + "x" * 9000 + '">shown', "shown"),
+        ("fr<sp", "fr"), ("", ""), ("a\0b", "ab"), ("<div>", ""),
+    ])
+    def test_words_that_are_shown(self, markup: str, text: str) -> None:
+        message = parsed(html(markup))
+        assert (message.body, message.html, message.errors) == (text, True, ())
+
+    def test_tags_are_cut_out_of_what_is_too_large(self) -> None:
+        markup = ("<style>p {}</style><!-- <p>no --><p>one &amp; two<script>'<p>x'</script>"
+                  "<b>th</b>ree&#" + "9" * 5000 + ";")
+        notes: list[str] = []
+        assert charsets.html_text(markup, notes, tags=3) == "one & two\nthree\ufffd"
+        assert notes == ["HTML too large or too deep to build, its tags cut out"]
+        assert charsets.html_text(markup, notes) == "one & two\nthree\ufffd"
+
+    def test_elements_that_would_be_opened_again_and_again(self) -> None:
+        # As a tree: 5,000 paragraphs of 300 elements each, 200 MB.
+        bomb = "".join(f'<b id=">{i}">' for i in range(300)) + "<p>x" * 5000
+        message = parsed(html(bomb))
+        assert message.errors == ("HTML too large or too deep to build, its tags cut out",)
+
+
+class TestParts:
+    def test_mixed(self) -> None:
+        message = parsed(multipart(
+            "mixed", plain("one"), html("<p>two"), "Content-Type: image/png\n\nx",
+            'Content-Type: text/plain\nContent-Disposition: attachment; filename="a b.txt"\n\nno',
+            "Content-Type: text/plain; name=notes.txt\n\nthree",
+            "Content-Disposition: attachment;\n filename*=utf-8''caf%C3%A9.pdf\n\nno",
+            'Content-Type: application/x; name="=?utf-8?q?=C3=A9?="\n\nno',
+            'Content-Type: application/x; name="ü"\n\nno'))
+        assert message.body == "one\ntwo\nthree"
+        assert message.html
+        assert message.attachments == ("image/png", "a b.txt", "notes.txt", "café.pdf", "é", "ü")
+        assert message.errors == ()
+
+    @pytest.mark.parametrize(("parts", "body", "from_html"), [
+        ((plain("text"), html("<p>text")), "text", False),
+        ((html("<p>markup"), plain("")), "markup", True),
+        ((plain("Your reader shows no HTML."), html("word " * 100)), " ".join(["word"] * 100),
+         True),
+        ((plain("word " * 21), html("word " * 100)), "word " * 21, False),
+        ((plain("short"), html("<p>short too")), "short", False),
+        ((plain(" "), html("<p> ")), "", False),
+        ((plain("a"), "Content-Type: text/calendar\n\nBEGIN"), "a", False),
+    ])
+    def test_alternatives(self, parts: tuple[str, ...], body: str, from_html: bool) -> None:
+        message = parsed(multipart("alternative", *parts))
+        assert (message.body, message.html) == (body, from_html)
+
+    def test_nested(self) -> None:
+        inner = multipart("alternative", plain("deep"), html("<p>deep"), boundary="bb")
+        forwarded = f"Content-Type: message/rfc822\n\nSubject: inner\n{plain('forwarded')}"
+        attached = ("Content-Type: message/rfc822\nContent-Disposition: attachment\n\n"
+                    "Subject: x\n\nno")
+        message = parsed("Subject: outer\n" + multipart("mixed", inner, forwarded, attached))
+        assert message.subject == "outer"
+        assert message.body == "deep\nforwarded"
+        assert message.attachments == ("message/rfc822",)
+
+    def test_a_digest_holds_messages(self) -> None:
+        message = parsed(multipart("digest", "\nSubject: a\n\none", "\nSubject: b\n\ntwo"))
+        assert message.body == "one\ntwo"
+
+    @pytest.mark.parametrize(("raw", "body", "error"), [
+        ("Content-Type: multipart/mixed\n\ntext", "text", "multipart without a boundary"),
+        ("Content-Type: multipart/mixed; boundary=b\n\ntext", "text", "boundary not found"),
+        ("Content-Type: multipart/mixed; boundary=b\n\n--b\n\ntext", "text", "no closing boundary"),
+        ("Content-Type: text/plain charset=x\n\ntext", "text",
+         "malformed content type: text/plain charset=x"),
+        (f"Content-Type: text/plain; name*{'9' * 5000}=a\n\ntext", "text",
+         "malformed parameters: ValueError"),
+        ("Content-Type: nonsense\n\ntext", "text", None),
+    ])
+    def test_broken_structure(self, raw: str, body: str, error: str | None) -> None:
+        message = parsed(raw)
+        assert message.body == body
+        assert message.errors == (() if error is None else (error,))
+
+    def test_where_parts_end(self) -> None:
+        assert divide(b"--b\n1\n--b  \n2\r\n--bc\n--b--\nx\n--b\ny", b"b", 9) == (
+            [b"1", b"2\r\n--bc"], True)
+        assert divide(b"a --b\n--b\n--b\n", b"b", 9) == ([b"", b""], False)
+        assert divide(b"", b"b", 9) == ([], False)
+        assert divide(b"--b\nx\n" * 9, b"b", 3) == ([b"x"] * 4, False)
+
+    def test_limits_are_told(self) -> None:
+        deep = "".join(f"Content-Type: multipart/mixed; boundary=b{i}\n\n--b{i}\n"
+                       for i in range(MAX_DEPTH + 1)) + "\nlost"
+        message = parsed(deep)
+        assert f"parts nested deeper than {MAX_DEPTH} not read" in message.errors
+        assert message.body == ""
+        message = parsed(multipart("mixed", *[plain("x")] * (MAX_PARTS + 5)))
+        assert f"parts beyond {MAX_PARTS} not read" in message.errors
+        assert message.body == "\n".join("x" * (MAX_PARTS - 1))
+        long = parsed("Subject: " + "x" * 200_000 + "\n\nbody")
+        assert len(long.subject or "") == 128 << 10
+        assert long.errors == ("header beyond 128 KiB not read: Subject",)
+        many = parsed("a: b\n" * 200_000 + "\nbody")
+        assert many.body == "body"
+        assert many.errors == ("headers beyond 512 KiB not read",)
+
+
+MEGABYTE = 1 << 20
+HOSTILE = {
+    "nested": lambda: b"".join(b"Content-Type: multipart/mixed; boundary=b%d\n\n--b%d\n" % (i, i)
+                               for i in range(20_000)),
+    "one boundary": lambda: b"Content-Type: multipart/mixed; boundary=b\n\n--b\n" * 20_000,
+    "rfc822": lambda: b"Content-Type: message/rfc822\n\n" * 30_000,
+    "headers": lambda: b"a:b\n" * 250_000,
+    "words": lambda: b"Subject: " + b"=?utf-8?q?a?= " * 70_000,
+    "open words": lambda: b"Subject: =?a?q?" * 70_000,
+    "divs": lambda: b"Content-Type: text/html\n\n" + b"<div>" * 200_000,
+    "spans": lambda: b"Content-Type: text/html\n\n" + b"<span>" * 9_000 + b"</x>" * 9_000,
+    "attributes": lambda: b"Content-Type: text/html\n\n<p a='>' " + b"b1 c2 " * 150_000,
+    "quotes": lambda: b"Content-Type: text/html\n\n" + b"<a '\"" * 200_000,
+    "scripts": lambda: b"Content-Type: text/html\n\n" + b"<script>" * 125_000,
+    "parameters": lambda: b"Content-Type: text/plain" + b';a="' * 250_000,
+    "continued": lambda: b"Content-Disposition: attachment" + b"".join(
+        b";\n a*%d=b" % i for i in range(70_000)),
+    "dashes": lambda: b"Content-Type: multipart/mixed; boundary=-\n\n" + b"\n---x" * 200_000,
+    "line": lambda: b"Subject: " + b"x" * MEGABYTE + b"\n\n" + b"y" * MEGABYTE,
+    "date": lambda: b"Date: " + b"1 " * 500_000,
+    "base64": lambda: b"Content-Transfer-Encoding: base64\n\n" + b"A\n" * 500_000,
+    "NULs": lambda: b"\0" * MEGABYTE,
+}
+
+
+class TestHostile:
+    @pytest.mark.parametrize("name", HOSTILE)
+    def test_a_megabyte_takes_no_time(self, name: str) -> None:
+        raw = HOSTILE[name]()
+        started = time.process_time()
+        message = parsed(raw)
+        # About 0.4 s for the slowest; what is quadratic takes minutes.
+        assert time.process_time() - started < 5
+        assert all(string.encode() is not None for string in strings(message))
+
+    @settings(max_examples=150, deadline=None, database=None)
+    @given(st.binary(max_size=300))
+    def test_any_bytes(self, raw: bytes) -> None:
+        for string in strings(parsed(raw, "subject")):
+            string.encode()
+
+    @settings(max_examples=250, deadline=None, database=None)
+    @given(st.lists(st.sampled_from([
+        b"Content-Type: ", b"multipart/mixed", b"multipart/alternative", b"multipart/digest",
+        b"message/rfc822", b"text/html", b"text/plain", b"; ", b"boundary=b", b'boundary="b',
+        b"charset=", b"utf-8", b"utf-7", b"utf-16", b"big5", b"iso-2022-jp", b"hz", b"gb2312",
+        b"\n", b"\r\n", b"\n\n", b"\n--b\n", b"\n--b--\n", b"--b", b" ", b"\t", b"Subject: ",
+        b"=?utf-8?q?", b"=?gb2312?b?", b"?=", b"=C3=A9", b"w6k=", b"\xe9", b"\xff\xfe", b"\0",
+        b"Content-Disposition: ", b"attachment", b"; filename=", b"; filename*=utf-8''%C3%A9",
+        b"; filename*0*=x'y'", b"; filename*1=", b"Content-Transfer-Encoding: ", b"base64",
+        b"quoted-printable", b"x-uuencode", b"begin 644 a\n", b"Date: ", b"1 Jan 2000 00:00:00",
+        b" +9999", b" -0000", b"From ", b">From a 10:00 ", b"<p>", b"<b a='", b"<!--", b"-->",
+        b"<script>", b"&#xD800;", b"&amp;", b"+2AA-", b"abc", b":",
+    ]) | st.binary(max_size=4), max_size=60))
+    def test_pieces_of_messages(self, pieces: list[bytes]) -> None:
+        for string in strings(parsed(b"".join(pieces), "x", "subject")):
+            string.encode()
+
+    @settings(max_examples=150, deadline=None, database=None)
+    @given(st.data())
+    def test_a_message_that_was_damaged(self, data: st.DataObject) -> None:
+        raw = bytearray(multipart(
+            "mixed", "Content-Type: text/plain; charset=gb2312\n"
+            "Content-Transfer-Encoding: base64\n\n1tDOxA==",
+            html("<p>caf&eacute;<table><td>x"), "Content-Disposition: attachment; "
+            "filename*0=a; filename*1*=utf-8''%C3%A9\n\nx").encode())
+        raw[:0] = b"Date: 1 Mar 2002 10:00 EST\nSubject: =?iso-2022-jp?b?GyRCJCIbKEI=?=\n"
+        for _ in range(data.draw(st.integers(1, 8))):
+            at = data.draw(st.integers(0, len(raw) - 1))
+            raw[at:at + data.draw(st.integers(0, 9))] = data.draw(st.binary(max_size=3))
+        for string in strings(parsed(bytes(raw))):
+            string.encode()
+
+
+def test_only_the_standard_library_is_imported() -> None:
+    code = ("import sys, textnb.frames.message as m; m.parse_message(b'Subject: x\\n\\nx');"
+            "heavy = {'polars', 'numpy', 'selectolax', 'sklearn', 'typer'} & set(sys.modules);"
+            "print(sorted(heavy))")
+    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True,
+                          text=True, timeout=60, check=True)
+    assert done.stdout == "[]\n"

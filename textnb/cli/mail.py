@@ -1,0 +1,97 @@
+"""The verb that makes a table of mail, and tells what was malformed in it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from textnb.cli.console import as_json, note, out, progress, verb
+from textnb.cli.inputs import Format, Quiet, check_format, reading
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+@verb
+def mail(
+    source: Annotated[str, typer.Argument(
+        help="Message file, mbox, Maildir, folder of these, folder per class, tar archive, glob, "
+             "or - for a message on standard input.")],
+    output: Annotated[str | None, typer.Option(
+        "--output", "-o", help="File to write, by its ending, or - for standard output.  "
+                               "[default: -, or nothing with --errors]")] = None,
+    header: Annotated[list[str] | None, typer.Option(
+        help="Add a column of this header; repeat it for several.")] = None,
+    errors: Annotated[bool, typer.Option(
+        "--errors", help="List the messages that are malformed, and how many of each kind.",
+    )] = False,
+    output_format: Annotated[str | None, typer.Option(
+        help="parquet, ipc, csv, tsv or ndjson.  [default: by the output's ending]")] = None,
+    format: Format = "text",
+    quiet: Quiet = False,
+) -> None:
+    """Write mail as a table, a row per message; malformed messages too, with what is wrong."""
+    import polars as pl
+
+    from textnb import sinks
+    from textnb.errors import ParameterError
+    from textnb.frames.mail import scan_mail
+
+    check_format(format)
+    if not errors and format != "text":
+        raise ParameterError("--format is for --errors; for the table, see --output-format")
+    if output is None and (not errors or output_format is not None):
+        output = "-"
+    if errors and output == "-":
+        raise ParameterError("--errors and the table can't both go to standard output; give "
+                             "--output a file")
+    chosen = None if output is None else sinks.output_format(output, output_format)
+    with reading(source):
+        frame = scan_mail(source, headers=header or [])
+    malformed: list[pl.DataFrame] = []
+    with reading(source), progress("reading", "read", quiet, "messages") as advance:
+
+        def seen(batch: pl.DataFrame) -> pl.DataFrame:
+            malformed.append(batch.select("path", "errors").filter(
+                pl.col("errors").list.len() > 0))
+            advance(batch.height)
+            return batch
+
+        if output is None:
+            for batch in frame.select("path", "errors").collect_batches(
+                    chunk_size=512, maintain_order=True, lazy=True):
+                seen(batch)
+        else:
+            counted = frame.map_batches(seen, schema=frame.collect_schema(), streamable=True)
+            sinks.write(_flat(counted) if chosen in ("csv", "tsv") else counted, output,
+                          output_format)
+    # The engine may pass batches on out of their order.
+    found = pl.concat(malformed).sort("path") if malformed else pl.DataFrame(
+        schema={"path": pl.String, "errors": pl.List(pl.String)})
+    if errors:
+        _list(found, format)
+    elif not quiet and found.height:
+        note(f"note: {found.height:,} messages are malformed; --errors lists them")
+
+
+def _flat(frame: pl.LazyFrame) -> pl.LazyFrame:
+    """Lists as text, for formats that have none."""
+    import polars as pl
+
+    return frame.with_columns(pl.col("attachments", "errors").list.join("; "))
+
+
+def _list(malformed: pl.DataFrame, format: str) -> None:
+    import polars as pl
+
+    from textnb.cli.tables import frame_table, plain, show
+    from textnb.frames.mail import mail_errors
+
+    kinds = mail_errors(malformed)
+    if format == "json":
+        out(as_json(kinds.to_dicts()))
+        return
+    for path, errors in malformed.with_columns(pl.col("errors").list.join("; ")).iter_rows():
+        out(plain(f"{path}: {errors}"))
+    show(frame_table(kinds.drop("paths")))

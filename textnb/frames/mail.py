@@ -1,0 +1,273 @@
+"""Mail as a lazy table: one row per message, whatever holds the messages."""
+
+from __future__ import annotations
+
+import atexit
+import glob as globbing
+import os
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
+from typing import Any
+
+import polars as pl
+from polars.io.plugins import register_io_source
+
+from textnb.errors import ParameterError, SchemaError, SourceError
+from textnb.frames.charsets import valid
+from textnb.frames.mailboxes import Item, Place, archive_label, class_folders, items, places
+from textnb.frames.message import check_headers, parse_message
+from textnb.frames.stdin import spooled_stdin
+
+_SCHEMA = {
+    "message_id": pl.String(), "date": pl.Datetime("us", "UTC"), "from": pl.String(),
+    "to": pl.String(), "subject": pl.String(), "headers": pl.String(), "body": pl.String(),
+    "attachments": pl.List(pl.String()), "flags": pl.String(), "path": pl.String(),
+    "errors": pl.List(pl.String()),
+}
+COLUMNS = ("label", *_SCHEMA)
+# What is known of a message before it is parsed.
+_UNPARSED = {"label", "path", "flags"}
+_BATCH_ROWS, _BATCH_BYTES = 512, 8 << 20
+_SECONDS_TO_END = 2.0
+
+
+class _Reading:
+    """How many batches are being read, in the engine's threads.
+
+    Where a query ends early (head), one more is. The interpreter's end would break it off inside
+    the engine, and abort the process: so it waits a little.
+    """
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._batches = 0
+        atexit.register(self._end)
+
+    def __enter__(self) -> None:
+        with self._changed:
+            self._batches += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self._changed:
+            self._batches -= 1
+            self._changed.notify_all()
+
+    def _end(self) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: not self._batches, _SECONDS_TO_END)
+
+
+_READING = _Reading()
+
+
+def scan_mail(
+    source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    *,
+    headers: Sequence[str] = (),
+    label: bool | None = None,
+) -> pl.LazyFrame:
+    """Lazy rows of mail messages, in the order of their sorted paths.
+
+    Parameters
+    ----------
+    source : path, glob, or sequence of these
+        A message file, an mbox file, a Maildir (with its subfolders ``.Name``), a folder of these
+        and of folders of them, a tar archive of message files, or ``"-"`` for one message or mbox
+        on standard input. Files and archives may be compressed by gzip, bzip2 or xz. A folder that
+        holds folders alone has one class in each. Of files without an ending ``.eml`` or
+        ``.mbox``, those that begin with ``From`` and a space are mbox.
+    headers : sequence of str
+        Names of further headers, in any case; each becomes a String column.
+    label : bool, optional
+        Whether there is a column ``label``: the class folder, in an archive the first folder of a
+        member's path. Left out, there is one where there are such folders.
+
+    Returns
+    -------
+    polars.LazyFrame
+        ``label`` (see there); ``message_id``, ``from``, ``to``, ``subject`` (String, decoded, null
+        if absent); ``date`` (Datetime in UTC); ``headers`` (String: all of them, one per line);
+        ``body`` (String: see `parse_message`); ``attachments`` (List of String); ``flags``
+        (String, the letters of a Maildir's file name; null for other sources); ``path`` (String:
+        the file, ``mbox#2``, ``archive:member``); ``errors`` (List of String: what was malformed,
+        empty where nothing was); and a String column per header asked for. Where all columns asked
+        for are among ``label``, ``path`` and ``flags``, no message is parsed.
+
+    Raises
+    ------
+    SourceError
+        If there is no such file or folder, or it holds nothing. A file that can't be read is a row
+        whose ``errors`` say so.
+    ParameterError
+        If a header's name is that of another column, or not one of a header.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> _ = (folder / "a.eml").write_bytes(b"Subject: Hello\\nX-Mailer: none\\n\\nBody")
+    >>> mail = scan_mail(folder, headers=["x-mailer"])
+    >>> mail.select("subject", "body", "x-mailer").collect().row(0)
+    ('Hello', 'Body', 'none')
+    """
+    names = check_headers(headers)
+    taken = [name for name in names if name in COLUMNS]
+    if taken:
+        raise ParameterError.out_of_range(
+            "headers", f"other than the columns that are there anyway ({', '.join(COLUMNS)})",
+            taken[0])
+    roots = _roots(source)
+    labelled = _labelled(roots) if label is None else label
+    if label and not _labelled(roots):
+        raise SourceError.unreadable(
+            str(source), "it has no folder per class, from which a label could come")
+    schema = pl.Schema({**({"label": pl.String()} if labelled else {}), **_SCHEMA,
+                        **{name: pl.String() for name in names}})
+
+    def batches(
+        columns: list[str] | None, predicate: pl.Expr | None, n_rows: int | None,
+        batch_size: int | None,
+    ) -> Iterator[pl.DataFrame]:
+        wanted = pl.Schema({name: schema[name] for name in columns or schema})
+        rows = min(batch_size or _BATCH_ROWS, _BATCH_ROWS)
+        stream = _divided(_found(roots), n_rows, rows)
+        while True:
+            with _READING:
+                found = next(stream, None)
+                frame = None if found is None else _frame(found, wanted, names, predicate)
+            if frame is None:
+                return
+            yield frame
+
+    return register_io_source(batches, schema=schema, is_pure=True)
+
+
+def mail_errors(frame: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame:
+    """What was malformed in a table of mail, the most frequent first.
+
+    Parameters
+    ----------
+    frame : DataFrame or LazyFrame
+        With the columns ``path`` and ``errors`` of `scan_mail`.
+
+    Returns
+    -------
+    polars.DataFrame
+        One row per kind of error: ``error`` (String: the part before a colon), ``messages`` (Int64:
+        how many have it) and ``paths`` (List of String: theirs, in order).
+
+    Raises
+    ------
+    SchemaError
+        If a column is missing.
+
+    Examples
+    --------
+    >>> mail = pl.DataFrame({"path": ["a", "b"], "errors": [["bad date: x"], []]},
+    ...                     schema_overrides={"errors": pl.List(pl.String)})
+    >>> mail_errors(mail).rows()
+    [('bad date', 1, ['a'])]
+    """
+    table = frame.lazy()
+    schema = table.collect_schema()
+    for column in ("path", "errors"):
+        if column not in schema:
+            raise SchemaError.missing_column(column, schema.names(), column)
+    kind = pl.col("errors").str.split(": ").list.first()
+    return (table.select("path", "errors").filter(pl.col("errors").list.len() > 0).collect()
+            .with_row_index("message").explode("errors").with_columns(error=kind)
+            .unique(["message", "error"], maintain_order=True)
+            .group_by("error", maintain_order=True)
+            .agg(messages=pl.len().cast(pl.Int64), paths=pl.col("path"))
+            .sort("messages", "error", descending=[True, False]))
+
+
+def _roots(source: Any) -> dict[str, str]:
+    """The paths that are meant, those that are there and what matches others; and their names."""
+    given = [source] if isinstance(source, (str, os.PathLike)) else list(source)
+    found: dict[str, str] = {}
+    for path in [os.fspath(one) for one in given]:
+        if path == "-":
+            found[spooled_stdin()[0]] = "-"
+        elif "://" in path:
+            raise SourceError.unreadable(path, "mail is read from local files; download it first")
+        elif os.path.exists(path):
+            found[path] = path
+        else:
+            matches = sorted(globbing.glob(path, recursive=True))
+            if not matches:
+                raise SourceError.not_found(path)
+            found.update((match, match) for match in matches)
+    for path in found:
+        if os.path.isdir(path) and next(places(path), None) is None:
+            raise SourceError.unreadable(path, "it holds no message")
+    return found
+
+
+def _labelled(roots: Iterable[str]) -> bool:
+    return all(class_folders(root) or archive_label(root) for root in roots)
+
+
+def _found(roots: Mapping[str, str]) -> Iterator[Item]:
+    for root, name in roots.items():
+        for item in (item for place in _places(root) for item in items(place)):
+            yield item if root == name else replace(
+                item, path=name + item.path.removeprefix(root))
+
+
+def _places(root: str) -> Iterator[Place]:
+    folders = class_folders(root)
+    if not folders:
+        yield from places(root)
+    for folder in folders:
+        yield from places(folder, os.path.basename(folder))
+
+
+def _divided(
+    found: Iterable[Item], n_rows: int | None, batch_rows: int
+) -> Iterator[list[Item]]:
+    """Batches bounded in rows and bytes; at least one, which may be empty."""
+    batch: list[Item] = []
+    size = 0
+    for item in islice(found, n_rows):
+        batch.append(item)
+        size += len(item.raw)
+        if len(batch) >= batch_rows or size >= _BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+    yield batch
+
+
+def _frame(
+    found: list[Item], wanted: pl.Schema, headers: Sequence[str], predicate: pl.Expr | None
+) -> pl.DataFrame:
+    if predicate is not None and set(predicate.meta.root_names()) <= _UNPARSED & set(wanted):
+        # What it leaves out need not be parsed.
+        known = pl.Schema({name: dtype for name, dtype in wanted.items() if name in _UNPARSED})
+        places = pl.DataFrame(map(_unparsed, found), schema=known, orient="row")
+        kept = places.with_row_index("row").filter(predicate)["row"]
+        found, predicate = [found[row] for row in kept], None
+    parsed = not set(wanted) <= _UNPARSED
+    rows = [_parsed(item, headers) if parsed else _unparsed(item) for item in found]
+    frame = pl.DataFrame({name: pl.Series([row[name] for row in rows], dtype=dtype)
+                          for name, dtype in wanted.items()}, schema=wanted)
+    return frame if predicate is None else frame.filter(predicate)
+
+
+def _unparsed(item: Item) -> dict[str, Any]:
+    # A name that is not UTF-8 has surrogates for its bytes.
+    return {"label": None if item.label is None else valid(item.label),
+            "flags": item.flags, "path": valid(item.path)}
+
+
+def _parsed(item: Item, headers: Sequence[str]) -> dict[str, Any]:
+    message = parse_message(item.raw, headers)
+    # Of what could not be read at all, it is not the message that is empty.
+    unread = not item.raw and item.errors
+    return {**_unparsed(item), "message_id": message.message_id, "date": message.date,
+            "from": message.from_, "to": message.to, "subject": message.subject,
+            "headers": message.headers, "body": message.body,
+            "attachments": list(message.attachments),
+            "errors": [*item.errors, *(() if unread else message.errors)], **message.requested}

@@ -1,0 +1,379 @@
+"""Raw messages out of what holds them: mbox, Maildir, message files, archives of them.
+
+    path ─> Place (a file, its class, how to read it) ─> Item (one message's bytes, where it was)
+
+Files are read in pieces, one message in memory at a time. What can't be read is an item that says
+so, never an exception and never a message less.
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import os
+import re
+import stat
+import tarfile
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import IO, Any
+
+from textnb.frames.charsets import Notes, note
+
+# Servers refuse messages above 25 to 150 MB, of which attachments are most.
+MAX_MESSAGE = 64 << 20
+_PIECE = 1 << 20
+# What an archive may spend on the description of one member: long names and extended attributes.
+_MAX_DESCRIPTION = 4 << 20
+_ARCHIVE = re.compile(r"\.(?:tar|tar\.(?:gz|bz2|xz)|tgz|tbz2?|txz)$", re.I)
+_MAILBOX = re.compile(r"\.(?:mbox|mbx)(?:\.(?:gz|bz2|xz))?$", re.I)
+_MESSAGE = re.compile(r"\.eml(?:\.(?:gz|bz2|xz))?$", re.I)
+_PACKED: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\0": lzma.open}
+_FLAGS = re.compile(r":2,([A-Za-z]*)$")
+# "From anyone@example.org Sat Jan  3 01:05:34 1996", and what has its parts in another order.
+_DATE = [re.compile(part) for part in (
+    rb"\b(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)\b", rb"\b\d{1,2}:\d\d\b",
+    rb"\b(?:19|20)\d\d\b")]
+_HEADER = re.compile(rb"[!-9;-~]+:|>?From ")
+_EMPTY = (b"\n", b"\r\n", b"")
+_QUOTED = re.compile(rb">+From ")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A file of messages: ``kind`` is message, mailbox, archive, or unknown until it is read."""
+
+    path: str
+    kind: str
+    label: str | None = None
+    flags: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One message, where it was, and what was wrong in reaching it."""
+
+    raw: bytes
+    path: str
+    label: str | None
+    flags: str | None
+    errors: tuple[str, ...] = ()
+
+
+def is_maildir(folder: str) -> bool:
+    """Whether a folder has a Maildir's ``cur`` and ``new``."""
+    return all(os.path.isdir(os.path.join(folder, name)) for name in ("cur", "new"))
+
+
+def named_as_mail(path: str) -> bool:
+    """Whether a file's name says that it holds mail, and nothing else."""
+    return bool(_MESSAGE.search(path) or _MAILBOX.search(path))
+
+
+def looks_like_mail(path: str) -> bool:
+    """Whether a path can be nothing but mail: by its name, as a Maildir, or by all it holds."""
+    if not os.path.isdir(path):
+        return named_as_mail(path)
+    if is_maildir(path):
+        return True
+    files, folders = _listing(path)
+    if files:
+        return all(map(named_as_mail, files))
+    return bool(folders) and all(map(_class_of_mail, folders))
+
+
+def _class_of_mail(folder: str) -> bool:
+    files, folders = _listing(folder)
+    return is_maildir(folder) or (bool(files) and not folders and all(map(named_as_mail, files)))
+
+
+def class_folders(path: str) -> list[str]:
+    """The class folders of a folder that holds no messages itself."""
+    if not os.path.isdir(path) or is_maildir(path):
+        return []
+    files, folders = _listing(path)
+    return [] if files else folders
+
+
+def places(path: str, label: str | None = None) -> Iterator[Place]:
+    """All files of messages in a folder, or the file itself, sorted by path."""
+    if not os.path.isdir(path):
+        yield Place(path, _kind(path), label)
+        return
+    maildir = is_maildir(path)
+    try:
+        files, folders = _listing(path, hidden=maildir)
+    except OSError:
+        # Reading it will fail again, and be told.
+        yield Place(path, "unknown", label)
+        return
+    for name in folders if maildir else sorted([*files, *folders]):
+        if maildir and os.path.basename(name) in ("cur", "new"):
+            for place in places(name, label):
+                flags = _FLAGS.search(place.path)
+                yield replace(place, kind="message", flags=flags[1] if flags else "")
+        elif maildir and not is_maildir(name):
+            # Messages that are being delivered (tmp), and what programs keep there.
+            continue
+        elif os.path.isdir(name) and not os.path.islink(name):
+            yield from places(name, label)
+        else:
+            yield Place(name, _kind(name), label)
+
+
+def _listing(folder: str, hidden: bool = False) -> tuple[list[str], list[str]]:
+    """Files and folders in a folder, sorted; a link to a folder, which may go round, is neither."""
+    with os.scandir(folder) as entries:
+        shown = sorted((entry for entry in entries if hidden or not entry.name.startswith(".")),
+                       key=lambda entry: entry.name)
+        folders = [entry.path for entry in shown if entry.is_dir(follow_symlinks=False)]
+        return [entry.path for entry in shown if not os.path.isdir(entry.path)], folders
+
+
+def _kind(path: str) -> str:
+    kinds = ((_ARCHIVE, "archive"), (_MAILBOX, "mailbox"), (_MESSAGE, "message"))
+    return next((kind for ending, kind in kinds if ending.search(path)), "unknown")
+
+
+def archive_label(path: str) -> str | None:
+    """The folder of an archive's first file; None if it lies in none, or is no archive."""
+    if _kind(path) != "archive":
+        return None
+    first = next(items(Place(path, "archive")), None)
+    return None if first is None else _top(first.path.removeprefix(f"{path}:"))
+
+
+def items(place: Place) -> Iterator[Item]:
+    """The messages of a file, in order."""
+    empty = Item(b"", place.path, place.label, place.flags)
+    try:
+        # A pipe or device would be waited for, without end.
+        mode = os.stat(place.path).st_mode
+        if stat.S_ISDIR(mode):
+            os.scandir(place.path).close()
+        if not stat.S_ISREG(mode):
+            raise OSError("not a file")
+        with open(place.path, "rb") as file:
+            if place.kind == "archive":
+                yield from _of_archive(_unpacked(file), place)
+            else:
+                yield from _of_file(file, place)
+    except Exception as error:
+        # Whatever a hostile or broken file makes the libraries raise is told where it was.
+        yield replace(empty, errors=(_unreadable(error),))
+
+
+def _of_file(file: IO[bytes], place: Place) -> Iterator[Item]:
+    """The message, or the messages of the mailbox, that a stream holds."""
+    content = _unpacked(file)
+    mailbox = place.kind == "mailbox" or (
+        place.kind == "unknown" and content.peek(5)[:5] == b"From ")
+    if mailbox:
+        yield from _of_mailbox(content, place)
+        return
+    notes = Notes()
+    raw = _read(content, notes)
+    yield Item(raw, place.path, place.label, place.flags, tuple(notes))
+
+
+def _unreadable(error: BaseException) -> str:
+    notes = Notes()
+    reason = error.strerror if isinstance(error, OSError) else None
+    note(notes, "unreadable", reason or str(error) or type(error).__name__)
+    return notes[0]
+
+
+def _unpacked(file: Any) -> Any:
+    """The content of a file that may be compressed, by its first bytes.
+
+    It is not buffered again: of a file that breaks off, a buffer loses what it had of it.
+    """
+    head = file.peek(6)[:6]
+    return next((opened(file, "rb") for magic, opened in _PACKED.items()
+                 if head.startswith(magic)), file)
+
+
+def _read(file: Any, notes: Notes) -> bytes:
+    """Content up to the limit; what could be read of it, where reading fails."""
+    pieces, size = [], 0
+    try:
+        # As much as one read gives: of a broken file, all before the break.
+        while piece := file.read1(_PIECE):
+            pieces.append(piece[:MAX_MESSAGE - size])
+            size += len(piece)
+            if size > MAX_MESSAGE:
+                note(notes, "message beyond 64 MiB not read")
+                break
+    except Exception as error:
+        notes.append(_unreadable(error))
+    return b"".join(pieces)
+
+
+# mbox
+
+
+class _Lines:
+    """The lines of a file, long ones in pieces, with one line seen ahead."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+        self._lines = self._read()
+        self.failure: str | None = None
+        self.next = next(self._lines, b"")
+
+    def _read(self) -> Iterator[bytes]:
+        rest = b""
+        try:
+            while piece := self._file.read1(_PIECE):
+                *lines, rest = (rest + piece).split(b"\n")
+                for line in lines:
+                    yield line + b"\n"
+                if len(rest) > _PIECE:
+                    yield rest
+                    rest = b""
+        except Exception as error:
+            self.failure = _unreadable(error)
+        if rest:
+            yield rest
+
+    def __iter__(self) -> Iterator[bytes]:
+        while line := self.next:
+            self.next = next(self._lines, b"")
+            yield line
+
+
+def _of_mailbox(file: Any, place: Place) -> Iterator[Item]:
+    """Messages of an mbox file (RFC 4155; quoted lines as in mboxrd).
+
+    A line ``From ...`` parts messages at the start, or after an empty line, where it has a date
+    (if the first one has) and a header or an empty line comes next: mailers do not all quote such
+    lines of a text.
+    """
+    lines = _Lines(file)
+    dated = _has_date(lines.next)
+    notes = Notes()
+    if lines.next and not lines.next.startswith(b"From "):
+        note(notes, "mbox without a line From at its start")
+    pieces: list[bytes] = []
+    number = size = 0
+    before, whole = b"\n", True
+    for line in lines:
+        # Of nearly all lines, the first byte tells that they are text.
+        if whole and line[0] in b"F>":
+            if _QUOTED.match(line):
+                line = line[1:]
+            elif (pieces and line.startswith(b"From ") and before in _EMPTY
+                    and _parts_here(line, lines.next, dated)):
+                number += 1
+                yield _mailbox_item(pieces, place, number, notes)
+                pieces, size, notes = [], 0, Notes()
+        if pieces or line not in _EMPTY:
+            size += len(line)
+            if size <= MAX_MESSAGE:
+                pieces.append(line)
+            else:
+                note(notes, "message beyond 64 MiB not read")
+                if size - len(line) < MAX_MESSAGE:
+                    pieces.append(line[:MAX_MESSAGE - size])
+        before, whole = (line if whole else b"x"), line.endswith(b"\n")
+    if lines.failure is not None:
+        notes.append(lines.failure)
+    if pieces or notes or not number:
+        yield _mailbox_item(pieces, place, number + 1, notes)
+
+
+def _mailbox_item(pieces: list[bytes], place: Place, number: int, notes: Notes) -> Item:
+    raw = b"".join(pieces)
+    # The empty line before the next message is the file's, not the message's.
+    for ending in (b"\r\n\r\n", b"\n\n"):
+        if raw.endswith(ending):
+            raw = raw[:-len(ending) // 2]
+            break
+    return Item(raw, f"{place.path}#{number}", place.label, place.flags, tuple(notes))
+
+
+def _has_date(line: bytes) -> bool:
+    return all(part.search(line) for part in _DATE)
+
+
+def _parts_here(line: bytes, after: bytes, dated: bool) -> bool:
+    if dated and not _has_date(line):
+        return False
+    return bool(_HEADER.match(after)) or (dated and not after.strip(b"\r\n"))
+
+
+# Archives
+
+
+class _Budget:
+    """A stream that refuses to give more than it is allowed between two members."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+        self.left: int | None = None
+
+    def read(self, size: int) -> bytes:
+        data: bytes = self._file.read1(size)
+        if self.left is not None:
+            self.left -= len(data)
+            if self.left < 0:
+                raise OSError("the description of a member is beyond 4 MiB")
+        return data
+
+
+class _Member(tarfile.TarInfo):
+    """A member's description; where it is damaged, that is no end of the archive."""
+
+    @classmethod
+    def fromtarfile(cls, archive: tarfile.TarFile) -> _Member:
+        try:
+            return super().fromtarfile(archive)
+        except tarfile.HeaderError as error:
+            if type(error).__name__ in ("EmptyHeaderError", "TruncatedHeaderError",
+                                        "InvalidHeaderError"):
+                raise OSError(f"the archive breaks off: {error}") from None
+            raise
+
+
+def _of_archive(file: Any, place: Place) -> Iterator[Item]:
+    """Regular files of an archive, streamed; other members are items that say so."""
+    budget: Any = _Budget(file)
+    budget.left = _MAX_DESCRIPTION
+    with tarfile.open(fileobj=budget, mode="r|", tarinfo=_Member) as archive:
+        while True:
+            budget.left = _MAX_DESCRIPTION
+            member = archive.next()
+            # The library keeps them all.
+            archive.members = []  # type: ignore[attr-defined]
+            if member is None:
+                return
+            budget.left = None
+            if not member.isdir():
+                yield from _member(archive, member, place)
+
+
+def _member(
+    archive: tarfile.TarFile, member: tarfile.TarInfo, place: Place
+) -> Iterator[Item]:
+    label = place.label if place.label is not None else _top(member.name)
+    path = f"{place.path}:{member.name}"
+    content = archive.extractfile(member) if member.isreg() and not member.issparse() else None
+    if content is None:
+        kind = ("link" if member.issym() or member.islnk() else
+                "sparse file" if member.issparse() else "device or pipe")
+        yield Item(b"", path, label, None, (f"refused: a {kind} in an archive",))
+        return
+    kind = "unknown" if _kind(path) == "archive" else _kind(path)
+    try:
+        yield from _of_file(content, Place(path, kind, label))
+    except Exception as error:
+        yield Item(b"", path, label, None, (_unreadable(error),))
+    # What was not read of a large one is passed over here, where it costs no more than time.
+    while content.read(_PIECE):
+        pass
+
+
+def _top(name: str) -> str | None:
+    parts = [part for part in name.split("/") if part not in ("", ".")]
+    return parts[0] if len(parts) > 1 else None

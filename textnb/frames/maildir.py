@@ -1,0 +1,50 @@
+"""Filing in a Maildir: a message moves from folder to folder by one rename, whole at any moment."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from textnb.errors import ParameterError, SourceError
+
+
+def new_messages(maildir: str) -> Iterator[str]:
+    """Paths of the messages that came and were not seen yet, sorted.
+
+    Raises
+    ------
+    SourceError
+        If the folder is no Maildir.
+    """
+    new = os.path.join(maildir, "new")
+    if not all(os.path.isdir(os.path.join(maildir, part)) for part in ("cur", "new")):
+        raise SourceError.unreadable(maildir, "it is no Maildir: it has no cur and new in it")
+    for name in sorted(os.listdir(new)):
+        path = os.path.join(new, name)
+        if not name.startswith(".") and os.path.isfile(path):
+            yield path
+
+
+def subfolder(maildir: str, name: str) -> str:
+    """Path of a Maildir's folder, as ``.Spam``; ParameterError for a name that leads elsewhere."""
+    if not name.startswith(".") or "/" in name or name.strip(".") == "" or ".." in name:
+        raise ParameterError.out_of_range(
+            "a folder of a Maildir", "a name such as .Spam or .Junk.Today", name)
+    return os.path.join(maildir, name)
+
+
+def filed(path: str, folder: str) -> str:
+    """Move a message into a folder of the same Maildir, which is made if it is not there.
+
+    Raises
+    ------
+    OSError
+        If it can't be moved, or a message of its name is there; it is then where it was.
+    """
+    for part in ("tmp", "cur", "new"):
+        os.makedirs(os.path.join(folder, part), mode=0o700, exist_ok=True)
+    target = os.path.join(folder, "new", os.path.basename(path))
+    # A link refuses to replace what is there, as a rename would not.
+    os.link(path, target)
+    os.unlink(path)
+    return target
