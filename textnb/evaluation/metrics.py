@@ -151,7 +151,7 @@ def evaluate(
 
 
 def evaluate_roc(model: TextClassifier | TableClassifier, frame: Any, positive: Any) -> Roc:
-    """ROC of one class against the rest, by the log-odds of the class.
+    """ROC of one class against the rest, by the log-odds of the class: calibrated if the model is.
 
     Parameters
     ----------
@@ -177,6 +177,9 @@ def evaluate_roc(model: TextClassifier | TableClassifier, frame: Any, positive: 
     classes = model.classes_.tolist()
     if positive not in classes:
         raise ParameterError.unknown_choice("positive", positive, [str(n) for n in classes])
+    if getattr(model, "calibration_", None) is not None:
+        # Where temperatures depend on a text's length, they change the order of texts.
+        return _calibrated_roc(model, frame, positive)
     with reading(frame):
         lazy = opened(model, frame)
         labels = pl.Series(classes)
@@ -190,6 +193,13 @@ def evaluate_roc(model: TextClassifier | TableClassifier, frame: Any, positive: 
     scores = np.where(np.isneginf(scores).all(axis=1, keepdims=True), 0.0, scores)
     others = np.logaddexp.reduce(np.delete(scores, k, axis=1), axis=1)
     return roc((rows["actual"] == positive).to_numpy(), scores[:, k] - others)
+
+
+def _calibrated_roc(model: Any, frame: Any, positive: Any) -> Roc:
+    from textnb.evaluation.held_out import held_out
+
+    held = held_out(model, frame).calibrated(model.calibration_)
+    return roc(held.actual == held.classes.tolist().index(positive), held.log_odds(positive))
 
 
 def _read(

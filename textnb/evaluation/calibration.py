@@ -1,0 +1,348 @@
+"""Probabilities that mean what they say: a temperature fitted on documents that were left out.
+
+Naive Bayes is surer than it is right. The temperature is the one number (or two, where it grows
+with the length of a document) under which the labels of documents that the model had not learned
+are most likely. The most probable class of a document stays the same.
+
+References
+----------
+.. [1] C. Guo, G. Pleiss, Y. Sun, K. Q. Weinberger (2017). On calibration of modern neural networks.
+   ICML: section 4.2 (temperature scaling), eq. 5 (expected calibration error).
+.. [2] G. Schwarz (1978). Estimating the dimension of a model. Annals of Statistics 6, 461-464.
+.. [3] G. W. Brier (1950). Verification of forecasts expressed in terms of probability. Monthly
+   Weather Review 78, 1-3: eq. 2.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from scipy.optimize import brentq, minimize
+from sklearn.metrics import brier_score_loss
+
+from textnb.bayes.calibration import Calibration
+from textnb.bayes.forms import Floats, log_posterior
+from textnb.classifier.text import TextClassifier
+from textnb.errors import DataError, ParameterError
+from textnb.evaluation.held_out import UNKNOWN, HeldOut
+from textnb.evaluation.leave_one_out import leave_one_out
+from textnb.frames.batches import Progress
+
+# Of log T, base e.
+_LOWEST, _HIGHEST = -20.0, 20.0
+_EXPONENT = 3.0
+
+
+@dataclass(frozen=True, eq=False)
+class Reliability:
+    """How far the probability of the predicted class is from the share of right answers.
+
+    Attributes
+    ----------
+    table : DataFrame
+        ``low``, ``high``, ``confidence`` (mean probability of the predicted class), ``accuracy``,
+        ``documents``: one row per bin (low, high] of that probability, all of one width. Mean and
+        accuracy of an empty bin are null.
+    expected_calibration_error : float
+        Mean of |accuracy - confidence| over the bins, weighted by their documents: Guo et al.
+        (2017), eq. 5.
+    brier : float
+        Mean over documents of the sum over classes of (probability - truth)²: Brier (1950), eq. 2.
+        Between 0 and 2; for two classes, twice the score that counts one class alone.
+    log_loss : float
+        Mean of -log P(own label | document), base e, without a bound: infinite where a label was
+        given probability 0.
+    documents : int
+    excluded : int
+        Documents that are in no figure: their label is none of the model's classes, or no class
+        can have produced them.
+    """
+
+    table: pl.DataFrame
+    expected_calibration_error: float
+    brier: float
+    log_loss: float
+    documents: int
+    excluded: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready values."""
+        return {
+            "documents": self.documents,
+            "excluded": self.excluded,
+            "log_loss": self.log_loss,
+            "brier": self.brier,
+            "expected_calibration_error": self.expected_calibration_error,
+            "bins": self.table.to_dicts(),
+        }
+
+
+def reliability(held: HeldOut, bins: int = 15) -> Reliability:
+    """Compare probabilities with what came true.
+
+    Parameters
+    ----------
+    held : HeldOut
+        ``held.calibrated(model.calibration_)`` for the probabilities that a model gives.
+    bins : int
+
+    Raises
+    ------
+    ParameterError
+        If there is only one class, or ``bins`` is not a count.
+    DataError
+        If no document has both a label that the model knows and a class that is possible.
+
+    Examples
+    --------
+    >>> import textnb
+    >>> train = pl.DataFrame({"text": ["aa aa", "bb bb", "aa"], "label": ["x", "y", "x"]})
+    >>> test = pl.DataFrame({"text": ["aa", "bb", "aa bb"], "label": ["x", "y", "y"]})
+    >>> held = textnb.held_out(textnb.TextClassifier().fit(train), test)
+    >>> found = textnb.reliability(held, bins=2)
+    >>> found.table["documents"].to_list(), round(found.log_loss, 4), round(found.brier, 4)
+    ([0, 3], 0.5228, 0.3579)
+    """
+    if type(bins) is not int or bins < 1:
+        raise ParameterError.out_of_range("bins", "an int >= 1", bins)
+    _check_classes(held)
+    known = (held.actual != UNKNOWN) & (held.predicted != UNKNOWN)
+    if not known.any():
+        raise DataError("no document has a label that the model knows and a class that is "
+                        "possible: there is nothing to compare")
+    used = held.take(known)
+    posterior = np.exp(log_posterior(used.scores))
+    confidence, right = posterior.max(axis=1), used.predicted == used.actual
+    table = _bins(confidence, right, bins)
+    gap = (table["accuracy"] - table["confidence"]).abs() * table["documents"]
+    brier = brier_score_loss(used.actual, posterior, labels=range(len(used.classes)),
+                             scale_by_half=False)
+    return Reliability(table, float(gap.sum()) / len(used), float(brier), used.log_loss, len(used),
+                       len(held) - len(used))
+
+
+def fit_calibration(held: HeldOut, *, length_aware: bool = True) -> Calibration:
+    """The temperature under which the labels of held-out documents are most likely.
+
+    Minimises the mean log loss of ``softmax(scores / T)`` [1]_, where T is one temperature, or
+    ``1 + (temperature - 1) · n ** length_exponent``. With one temperature the loss is convex in
+    1/T, so its minimum is the root of its slope. The exponent is kept where it lowers the loss by
+    more than log(N) / 2N, as Schwarz's criterion asks of one more parameter [2]_; else it is 0.
+
+    Parameters
+    ----------
+    held : HeldOut
+        Not calibrated.
+    length_aware : bool
+        Whether T may grow with the length n of a document. An exponent of which no minimum is found
+        between 0 and 3 is 0.
+
+    Returns
+    -------
+    Calibration
+        For `TextClassifier.set_calibration`.
+
+    Raises
+    ------
+    ParameterError
+        If there is only one class.
+    DataError
+        If no document can tell a temperature.
+
+    Notes
+    -----
+    Documents whose label is none of the classes, or is impossible (``l = 0``), are left out, as no
+    temperature can mend them; a warning says how many.
+
+    Documents that are all right ask for T = 0. T is therefore at least the one under which the
+    mean probability of the N labels that are the one most probable class is (N + 1) / (N + 2),
+    Laplace's rule of succession; and log T is between -20 and 20.
+
+    References
+    ----------
+    .. [1] C. Guo, G. Pleiss, Y. Sun, K. Q. Weinberger (2017). On calibration of modern neural
+       networks. ICML, section 4.2.
+    .. [2] G. Schwarz (1978). Estimating the dimension of a model. Annals of Statistics 6, 461-464.
+
+    Examples
+    --------
+    >>> import textnb
+    >>> train = pl.DataFrame({"text": ["aa", "bb", "bb cc"], "label": ["x", "y", "y"]})
+    >>> test = pl.DataFrame({"text": ["aa"] * 4, "label": ["x", "x", "x", "y"]})
+    >>> model = textnb.TextClassifier().fit(train)
+    >>> calibration = textnb.fit_calibration(textnb.held_out(model, test), length_aware=False)
+    >>> model.set_calibration(calibration).predict_proba(["aa"]).round(6).tolist()
+    [[0.75, 0.25]]
+    """
+    _check_classes(held)
+    used = held.take(_telling(held))
+    left_out = len(held) - len(used)
+    if not len(used):
+        raise DataError(f"none of {len(held)} documents can tell a temperature: their labels are "
+                        "none of the model's classes, or impossible under it")
+    if left_out:
+        warnings.warn(f"{left_out} of {len(held)} documents are left out: their labels are none of "
+                      "the model's classes, or impossible under it", stacklevel=2)
+    loss = _Loss(used)
+    log_temperature, bounded = _one_temperature(loss)
+    temperature, exponent = float(np.exp(log_temperature)), 0.0
+    if length_aware and not bounded and temperature > 1:
+        temperature, exponent = _with_exponent(loss, temperature)
+    return Calibration(temperature, exponent, len(used), held.method)
+
+
+def calibrate(
+    model: TextClassifier, frame: Any, *, length_aware: bool = True,
+    progress: Progress | None = None,
+) -> Calibration:
+    """The temperature of a model, from the very rows that it learned: each left out in turn.
+
+    Parameters
+    ----------
+    model : TextClassifier
+        Fitted. It stays as it is: pass the answer to `TextClassifier.set_calibration`.
+    frame : DataFrame, LazyFrame or path
+        What the model learned. For rows that it has not learned, ``fit_calibration(held_out(model,
+        frame))``.
+    length_aware : bool
+        As in `fit_calibration`.
+    progress : callable, optional
+        Called with the number of rows of each batch that was scored.
+
+    Raises
+    ------
+    ParameterError
+        If the model is no TextClassifier that leaves documents out exactly, or has one class.
+    DataError
+        If the rows are not those that the model learned.
+
+    Examples
+    --------
+    >>> import textnb
+    >>> train = pl.DataFrame({"text": ["aa", "aa bb", "bb", "bb aa", "aa"],
+    ...                       "label": ["x", "x", "y", "y", "y"]})
+    >>> model = textnb.TextClassifier().fit(train)
+    >>> calibration = textnb.calibrate(model, train)
+    >>> calibration.documents, calibration.method
+    (5, 'leave-one-out')
+    """
+    if not isinstance(model, TextClassifier):
+        raise ParameterError.out_of_range("model", "a TextClassifier", type(model).__name__)
+    return fit_calibration(leave_one_out(model, frame, progress=progress),
+                           length_aware=length_aware)
+
+
+def _check_classes(held: HeldOut) -> None:
+    if len(held.classes) < 2:
+        raise ParameterError(f"the model has one class, {held.classes.tolist()[0]!r}, whose "
+                             "probability is always 1: there is nothing to calibrate")
+
+
+def _bins(confidence: Floats, right: NDArray[np.bool_], bins: int) -> pl.DataFrame:
+    edges = np.linspace(0.0, 1.0, bins + 1)
+    # (low, high]: a bin's own upper edge is in it.
+    which = np.clip(np.searchsorted(edges, confidence, side="left") - 1, 0, bins - 1)
+    documents = np.bincount(which, minlength=bins)
+    sums = (np.bincount(which, weights=values, minlength=bins) for values in (confidence, right))
+    means = [np.divide(values, documents, out=np.full(bins, np.nan), where=documents > 0)
+             for values in sums]
+    return pl.DataFrame({
+        "low": edges[:-1], "high": edges[1:], "confidence": means[0], "accuracy": means[1],
+        "documents": documents.astype(np.int64),
+    }).with_columns(pl.col("confidence", "accuracy").fill_nan(None))
+
+
+def _telling(held: HeldOut) -> NDArray[np.bool_]:
+    """Documents whose loss a temperature can change to something finite."""
+    own = held.scores[np.arange(len(held)), np.maximum(held.actual, 0)]
+    telling: NDArray[np.bool_] = (
+        (held.actual != UNKNOWN) & np.isfinite(own) & (held.scores < np.inf).all(axis=1))
+    return telling
+
+
+class _Loss:
+    """Mean log loss of documents as a function of log T, and its slopes."""
+
+    def __init__(self, held: HeldOut) -> None:
+        # Less the best of each row: what they share cancels, and the best stays exactly 0.
+        self.scores = held.scores - held.scores.max(axis=1, keepdims=True)
+        self.impossible = np.isneginf(self.scores)
+        self.finite = np.where(self.impossible, 0.0, self.scores)
+        self.own = self.scores[np.arange(len(held)), held.actual]
+        self.lengths = held.lengths
+        # Of documents without a term it is of no matter: 0 to any power is 0.
+        self.log_length = np.log(np.maximum(held.lengths, 1.0))
+        # Documents whose label alone is the most probable class.
+        self.right = (self.own == 0) & ((self.scores == 0).sum(axis=1) == 1)
+
+    def slopes(self, log_temperatures: Floats | float) -> tuple[Floats, Floats]:
+        """Each document's loss, and its slope in 1/T: E[score] - score of the label."""
+        inverse = np.broadcast_to(np.exp(-np.asarray(log_temperatures)), self.own.shape)
+        with np.errstate(over="ignore"):
+            powers = np.exp(np.where(self.impossible, -np.inf,
+                                     self.finite * inverse[:, None]))
+        total = powers.sum(axis=1)
+        expected = (powers * self.finite).sum(axis=1) / total
+        return np.log(total) - inverse * self.own, expected - self.own
+
+    def mean_slope(self, log_temperature: float) -> float:
+        return float(self.slopes(log_temperature)[1].mean())
+
+    def of_both(self, parameters: Floats) -> tuple[float, Floats]:
+        """Mean loss and its gradient in log(temperature - 1) and in the exponent of the length."""
+        beyond = np.exp(parameters[0]) * self.lengths ** parameters[1]
+        losses, slopes = self.slopes(np.log1p(beyond))
+        change = -slopes * beyond / (1.0 + beyond) ** 2
+        return float(losses.mean()), np.array(
+            [change.mean(), float(change @ self.log_length) / len(change)])
+
+
+def _one_temperature(loss: _Loss) -> tuple[float, bool]:
+    """log T, and whether a bound decided it."""
+    if loss.mean_slope(_LOWEST) <= 0:
+        best = _LOWEST
+    elif loss.mean_slope(_HIGHEST) >= 0:
+        best = _HIGHEST
+    else:
+        best = float(brentq(loss.mean_slope, _LOWEST, _HIGHEST, xtol=1e-12))
+    floor = _floor(loss)
+    if not (loss.finite < 0).any():
+        return 0.0, True  # no score tells one class from another
+    return max(best, floor), best <= floor or best in (_LOWEST, _HIGHEST)
+
+
+def _floor(loss: _Loss) -> float:
+    """log T at which the mean probability of the labels that are right is (N + 1) / (N + 2)."""
+    n = int(loss.right.sum())
+
+    def surplus(log_temperature: float) -> float:
+        losses = loss.slopes(log_temperature)[0][loss.right]
+        return float(np.exp(-losses).mean()) - (n + 1) / (n + 2)
+
+    if not n or surplus(_LOWEST) <= 0:
+        return _LOWEST
+    if surplus(_HIGHEST) >= 0:
+        return _HIGHEST
+    return float(brentq(surplus, _LOWEST, _HIGHEST, xtol=1e-12))
+
+
+def _with_exponent(loss: _Loss, temperature: float) -> tuple[float, float]:
+    """Temperature and exponent; the exponent is 0 where it does not earn its place."""
+    longest = float(loss.log_length.max())
+    # From the one temperature at the mean length, were the excess proportional to the length.
+    start = np.array([np.log(temperature - 1.0) - float(loss.log_length.mean()), 1.0])
+    # T at the lengths seen stays within its bounds whatever the exponent.
+    found = minimize(loss.of_both, start, jac=True, method="L-BFGS-B",
+                     bounds=[(_LOWEST - _EXPONENT * longest, _HIGHEST), (0.0, _EXPONENT)],
+                     options={"ftol": 1e-14, "gtol": 1e-9, "maxiter": 500})
+    n = len(loss.own)
+    gain = float(loss.slopes(np.log(temperature))[0].mean()) - float(found.fun)
+    # At a bound the exponent was not found: a few documents of one length are all wrong.
+    if gain <= np.log(n) / (2 * n) or not 0 < found.x[1] < _EXPONENT:
+        return temperature, 0.0
+    return 1.0 + float(np.exp(found.x[0])), float(found.x[1])

@@ -1,0 +1,162 @@
+"""A threshold for every class, by the precision of its answers; "none of these" is one too."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from textnb.bayes.calibration import Calibration
+from textnb.bayes.decision import UNSURE, Decision, log_odds
+from textnb.bayes.forms import Floats
+from textnb.errors import ParameterError
+from textnb.evaluation.binomial import check_share, lower_bound, trials_needed
+from textnb.evaluation.decisions import above
+from textnb.evaluation.held_out import UNKNOWN, HeldOut
+
+# Each prefix against the one before.
+_LONGER = 1.1
+
+
+def choose_class_thresholds(
+    held: HeldOut,
+    *,
+    min_precision: float,
+    confidence: float = 0.95,
+    calibration: Calibration | None = None,
+) -> Decision:
+    """When to answer each class, and when none: thresholds by the precision of the answers.
+
+    Parameters
+    ----------
+    held : HeldOut
+        Not calibrated. A document whose label is none of the model's classes is one for which
+        every answer is wrong.
+    min_precision : float
+        Of the documents that are given a class, at least so large a share must have it as their
+        label, class by class.
+    confidence : float
+        Of each class's precision.
+    calibration : Calibration, optional
+        The model's, if it has one: ``model.calibration_``.
+
+    Returns
+    -------
+    Decision
+        A class of which that can't be shown has the threshold inf and is never given.
+
+    Raises
+    ------
+    ParameterError
+        If a value is out of its range, or there is one class.
+
+    Notes
+    -----
+    Where classes are never given, a warning names them.
+
+    A class is given only where it is more probable than all others together, so its answers depend
+    on its own threshold alone. Its n such documents are ordered by log-odds, and prefixes of them
+    are tested, each for whether Clopper and Pearson's lower bound on its precision [1]_ is enough:
+    from a short prefix to ever longer ones, until one fails. Tests in an order that is fixed
+    beforehand, up to the first failure, need no correction [2]_; the order here follows from the
+    log-odds, in which the labels of these documents have no part. As one error among few documents
+    would end it, there are several starts, each twice as long as the one before, that share
+    1 - confidence evenly [3]_. The longest prefix that passed sets the threshold. The first start
+    is as long as it takes to show the precision without an error.
+
+    References
+    ----------
+    .. [1] C. J. Clopper, E. S. Pearson (1934). The use of confidence or fiducial limits illustrated
+       in the case of the binomial. Biometrika 26, 404-413.
+    .. [2] P. Bauer (1991). Multiple testing in clinical trials. Statistics in Medicine 10, 871-890.
+    .. [3] A. N. Angelopoulos, S. Bates, E. J. Candès, M. I. Jordan, L. Lei (2021). Learn then test:
+       calibrating predictive algorithms to achieve risk control. arXiv:2110.01052, section 2.3.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import textnb
+    >>> train = pl.DataFrame({"text": ["goal match", "bank rate"], "label": ["sport", "money"]})
+    >>> test = pl.DataFrame({"text": ["goal"] * 30 + ["bank"] * 10,
+    ...                      "label": ["sport"] * 30 + ["money"] * 5 + ["sport"] * 5})
+    >>> model = textnb.TextClassifier().fit(train)
+    >>> held = textnb.held_out(model, test)
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")
+    ...     decision = textnb.choose_class_thresholds(held, min_precision=0.9)
+    >>> decision.thresholds["money"], decision.evidence["coverage"]
+    (inf, 0.75)
+    """
+    check_share("min_precision", min_precision)
+    check_share("confidence", confidence)
+    if len(held.classes) < 2:
+        raise ParameterError("the model has one class: there is nothing to decide")
+    labels = held.classes.tolist()
+    odds = log_odds(held.calibrated(calibration).scores)
+    found = [_precise(label, odds[:, k], held.actual == k, min_precision, confidence)
+             for k, label in enumerate(labels)]
+    never = [entry["label"] for entry in found if entry["threshold"] is None]
+    if never:
+        warnings.warn(f"these classes are never given, as a precision of {min_precision:g} can't "
+                      f"be shown: {', '.join(map(repr, never))}", stacklevel=2)
+    decision = Decision({entry["label"]: math.inf if entry["threshold"] is None
+                         else entry["threshold"] for entry in found})
+    answers = decision.decide(odds, labels)
+    given = answers != UNSURE
+    right = int((answers[given] == held.actual[given]).sum())
+    evidence = {
+        "min_precision": min_precision, "confidence": confidence, "documents": len(held),
+        "answered": int(given.sum()), "correct": right,
+        "coverage": float(given.mean()) if len(held) else None,
+        "precision": right / int(given.sum()) if given.any() else None,
+        "unknown_labels": int((held.actual == UNKNOWN).sum()),
+        "classes": found, "scored": held.method, "calibrated": calibration is not None}
+    return replace(decision, evidence=evidence)
+
+
+def _precise(
+    label: Any, odds: Floats, right: NDArray[np.bool_], least: float, confidence: float
+) -> dict[str, Any]:
+    """One class: the lowest of some thresholds at which its precision can be shown."""
+    own = odds >= 0
+    order = np.argsort(-odds[own], kind="stable")
+    scores, hits = odds[own][order], right[own][order].cumsum()
+    starts, level = _starts(len(scores), least, confidence)
+    entry = {"label": label, "threshold": None, "answered": 0, "correct": 0,
+             "precision_bound": None, "candidates": len(scores), "starts": starts}
+    for start in starts:
+        length = start
+        while True:
+            # Equal scores stand or fall together.
+            n = int(np.searchsorted(-scores, -scores[length - 1], side="right"))
+            bound = lower_bound(int(hits[n - 1]), n, level)
+            if bound < least:
+                break
+            if n > int(entry["answered"]):
+                left_out = float(scores[n]) if n < len(scores) else -np.inf
+                entry |= {"threshold": max(0.0, above(left_out, scores)), "answered": n,
+                          "correct": int(hits[n - 1]), "precision_bound": bound}
+            if n == len(scores):
+                break
+            length = min(len(scores), max(n + 1, math.ceil(length * _LONGER)))
+    return entry
+
+
+def _starts(n: int, least: float, confidence: float) -> tuple[list[int], float]:
+    """Lengths of the prefixes to begin with, and the confidence of each of their tests.
+
+    >>> _starts(300, 0.95, 0.95)
+    ([80, 160], 0.9833333333333333)
+    """
+    fewest = trials_needed(1.0 - least, confidence)
+    if n < fewest:
+        return [], confidence
+    shares = 1 + int(math.log2(n / fewest))
+    level = 1.0 - (1.0 - confidence) / shares
+    first = trials_needed(1.0 - least, level)
+    return [length for j in range(shares) if (length := first << j) <= n], level

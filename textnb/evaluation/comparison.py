@@ -1,0 +1,194 @@
+"""Two models side by side: what has moved between them, and which decisions it flips."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from textnb.bayes.forms import Floats
+from textnb.classifier.text import TextClassifier
+from textnb.errors import ParameterError
+from textnb.frames.batches import Progress
+from textnb.frames.scan import reading, scan
+
+_EXAMPLES = 20
+_SHOWN = 200
+_HOLDERS = ("__textnb_a", "__textnb_b")
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """How two models of texts differ.
+
+    Attributes
+    ----------
+    classes : DataFrame
+        ``class``, ``documents_a``, ``documents_b``, ``share_a``, ``share_b``, ``drift`` (the
+        difference of the shares; null where a model lacks the class).
+    terms : DataFrame
+        The terms that moved most: ``class``, ``term``, ``weight_a``, ``weight_b`` (null where the
+        term has no column in that model), ``change``, and ``moved``: |change| times the term's
+        larger share of the class's counts, by which they are ranked. A weight is as in
+        `TextClassifier.top`: for the class, less the mean of its scores for the other classes.
+    terms_gained, terms_lost : int
+        Columns of b alone, and of a alone.
+    documents : int
+        Rows that both have judged; 0 where none were given.
+    flipped : DataFrame
+        ``a``, ``b``, ``documents``: predictions that differ, with how many.
+    examples : DataFrame
+        Some of these rows: ``row`` (counted from 0), ``a``, ``b``, ``text``.
+    """
+
+    classes: pl.DataFrame
+    terms: pl.DataFrame
+    terms_gained: int
+    terms_lost: int
+    documents: int
+    flipped: pl.DataFrame
+    examples: pl.DataFrame
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready values."""
+        return {
+            "classes": self.classes.to_dicts(),
+            "terms": self.terms.to_dicts(),
+            "terms_gained": self.terms_gained,
+            "terms_lost": self.terms_lost,
+            "documents": self.documents,
+            "flipped": self.flipped.to_dicts(),
+            "examples": self.examples.to_dicts(),
+        }
+
+
+def compare_models(
+    a: TextClassifier, b: TextClassifier, frame: Any = None, *, k: int = 20,
+    progress: Progress | None = None,
+) -> Comparison:
+    """Compare two models of texts, and what they say of the same rows.
+
+    Parameters
+    ----------
+    a, b : TextClassifier
+        Fitted; say, before and after an update. Their labels must be of one type.
+    frame : DataFrame, LazyFrame or path, optional
+        Rows with the text columns of both; they need no labels.
+    k : int
+        Terms per class.
+    progress : callable, optional
+        Called with the number of rows of each batch that was scored.
+
+    Examples
+    --------
+    >>> a = TextClassifier().fit(["good film", "bad film"], ["pos", "neg"])
+    >>> b = TextClassifier().fit(["good film", "bad film", "good plot"], ["pos", "neg", "pos"])
+    >>> result = compare_models(a, b, pl.DataFrame({"text": ["film", "plot"]}))
+    >>> result.flipped.rows(), result.terms_gained, result.classes["drift"].round(3).to_list()
+    ([('neg', 'pos', 2)], 1, [-0.167, 0.167])
+    """
+    for model in (a, b):
+        if not isinstance(model, TextClassifier):
+            raise ParameterError("models of texts are compared; got "
+                                 f"{type(model).__name__}")
+    if type(k) is not int or k < 1:
+        raise ParameterError.out_of_range("k", "an int >= 1", k)
+    if type(a.classes_.tolist()[0]) is not type(b.classes_.tolist()[0]):
+        raise ParameterError("the models' labels are of different types: "
+                             f"{a.classes_.tolist()[0]!r} and {b.classes_.tolist()[0]!r}")
+    terms_a, terms_b = (pl.Series("term", model.vocabulary_) for model in (a, b))
+    documents, flipped, examples = _flips(a, b, frame, progress)
+    return Comparison(
+        _drift(a, b), _moved(a, b, terms_a, terms_b, k),
+        len(terms_b) - int(terms_b.is_in(terms_a.implode()).sum()),
+        len(terms_a) - int(terms_a.is_in(terms_b.implode()).sum()),
+        documents, flipped, examples)
+
+
+def _drift(a: TextClassifier, b: TextClassifier) -> pl.DataFrame:
+    frames = []
+    for side, model in (("a", a), ("b", b)):
+        documents = np.asarray(_statistics(model).class_count)
+        frames.append(pl.DataFrame({
+            "class": model.classes_.tolist(), f"documents_{side}": documents,
+            f"share_{side}": documents / documents.sum()}))
+    joined = frames[0].join(frames[1], on="class", how="full", coalesce=True)
+    return joined.sort("class").select(
+        "class", "documents_a", "documents_b", "share_a", "share_b",
+        (pl.col("share_b") - pl.col("share_a")).alias("drift"))
+
+
+def _moved(
+    a: TextClassifier, b: TextClassifier, terms_a: pl.Series, terms_b: pl.Series, k: int
+) -> pl.DataFrame:
+    tables = []
+    for label in [name for name in a.classes_.tolist() if name in b.classes_.tolist()]:
+        left, right = _weights(a, terms_a, label, "a"), _weights(b, terms_b, label, "b")
+        both = left.join(right, on="term", how="full", coalesce=True)
+        change = pl.col("weight_b").fill_null(0.0) - pl.col("weight_a").fill_null(0.0)
+        share = pl.max_horizontal("part_a", "part_b")
+        # Infinite weights (l = 0) that did not move have no difference.
+        moved = both.with_columns(change.fill_nan(0.0).alias("change")).with_columns(
+            (pl.col("change").abs() * share).fill_nan(0.0).alias("moved"))
+        best = moved.filter(pl.col("moved") > 0).sort(
+            ["moved", "term"], descending=[True, False]).head(k)
+        tables.append(best.select(
+            pl.lit(label).alias("class"), "term", "weight_a", "weight_b", "change", "moved"))
+    if tables:
+        return pl.concat(tables)
+    return pl.DataFrame(schema={
+        "class": pl.String, "term": pl.String, "weight_a": pl.Float64, "weight_b": pl.Float64,
+        "change": pl.Float64, "moved": pl.Float64})
+
+
+def _weights(
+    model: TextClassifier, terms: pl.Series, label: Any, side: str
+) -> pl.DataFrame:
+    form = model.linear_form()
+    k = model.classes_.tolist().index(label)
+    counts = np.asarray(model.estimator_.feature_count_[k], dtype=np.float64)
+    own: Floats = form.weights[:, k]
+    if len(form.classes) > 1:
+        with np.errstate(invalid="ignore"):
+            own = own - np.delete(form.weights, k, axis=1).mean(axis=1)
+    return pl.DataFrame({"term": terms, f"weight_{side}": own,
+                         f"part_{side}": counts / max(counts.sum(), 1.0)})
+
+
+def _statistics(model: TextClassifier) -> Any:
+    return model.estimator_.statistics_
+
+
+def _flips(
+    a: TextClassifier, b: TextClassifier, frame: Any, progress: Progress | None
+) -> tuple[int, pl.DataFrame, pl.DataFrame]:
+    dtype = pl.Series(a.classes_.tolist()).dtype
+    schema = {"a": dtype, "b": dtype}
+    if frame is None:
+        return (0, pl.DataFrame(schema={**schema, "documents": pl.Int64}),
+                pl.DataFrame(schema={"row": pl.Int64, **schema, "text": pl.String}))
+    columns = [*dict.fromkeys([*_columns(a), *_columns(b)])]
+    with reading(frame):
+        rows = scan(frame, text=columns).select(columns)
+        told = a.predict(rows, progress=progress).select(
+            *columns, pl.col("predicted").alias(_HOLDERS[0]))
+        told = b.predict(told).select(*columns, _HOLDERS[0], pl.col("predicted").alias(_HOLDERS[1]))
+        text = pl.concat_str([pl.col(name).cast(pl.String).fill_null("").str.slice(0, _SHOWN)
+                              for name in columns], separator=" | ")
+        numbered = told.select(
+            pl.int_range(pl.len(), dtype=pl.Int64).alias("row"), pl.col(_HOLDERS[0]).alias("a"),
+            pl.col(_HOLDERS[1]).alias("b"), text.alias("text"))
+        differ = pl.col("a").ne_missing(pl.col("b"))
+        documents, flipped, examples = pl.collect_all([
+            numbered.select(pl.len()),
+            numbered.filter(differ).group_by("a", "b").agg(pl.len().cast(pl.Int64)
+                                                           .alias("documents")),
+            numbered.filter(differ).head(_EXAMPLES)])
+    return (int(documents.item()),
+            flipped.sort(["documents", "a", "b"], descending=[True, False, False]), examples)
+
+
+def _columns(model: TextClassifier) -> list[str]:
+    return [model.text] if isinstance(model.text, str) else list(model.text)

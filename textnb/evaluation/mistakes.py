@@ -1,0 +1,58 @@
+"""The rows that a model misjudges: what "train on error" learns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from textnb.classifier.text import TextClassifier
+from textnb.frames.batches import Progress
+from textnb.frames.scan import scan
+from textnb.frames.texts import labels_as
+
+_ACTUAL = "__textnb_actual"
+
+
+def mistakes(
+    model: TextClassifier, frame: Any, *, progress: Progress | None = None
+) -> pl.LazyFrame:
+    """The labelled rows that a model judges wrongly, or not at all.
+
+    Learning these alone (train on error) keeps a filter small and quick to correct. What it has
+    then counted is no sample of the mail: the classes' shares and the words' frequencies are those
+    of the hard messages, so priors and probabilities are biased towards them, and a calibration or
+    a guarantee chosen before no longer holds. All rows are judged by the model as it is, so the
+    result depends on no order.
+
+    Parameters
+    ----------
+    model : TextClassifier
+        Fitted. Where it has a decision, that is what counts: "unsure" is a mistake.
+    frame : DataFrame, LazyFrame or path
+        With the model's text and label columns.
+    progress : callable, optional
+        Called with the number of rows of each batch that was scored.
+
+    Returns
+    -------
+    LazyFrame
+        The model's text columns and the label, in order; a label that the model does not know
+        is a mistake. A null label stays, for what comes after to refuse it.
+
+    Examples
+    --------
+    >>> model = TextClassifier().fit(["good", "bad"], ["pos", "neg"])
+    >>> rows = pl.DataFrame({"text": ["good", "bad"], "label": ["pos", "pos"]})
+    >>> mistakes(model, rows).collect().rows()
+    [('bad', 'pos')]
+    """
+    names = [model.text] if isinstance(model.text, str) else list(model.text)
+    dtype = pl.Series(model.classes_.tolist()).dtype
+    lazy = scan(frame, text=names, label=model.label)
+    # Under another name, so that a label column called "predicted" is not in the way.
+    rows = lazy.select(*names, labels_as(model.label, lazy, dtype).alias(_ACTUAL))
+    judged: pl.LazyFrame = model.predict(rows, progress=progress)
+    answer = "predicted" if model.decision_ is None else "decision"
+    right = pl.col(answer).eq_missing(pl.col(_ACTUAL)) & pl.col(_ACTUAL).is_not_null()
+    return judged.filter(~right).select(*names, pl.col(_ACTUAL).alias(model.label))

@@ -1,0 +1,1 @@
+"""The report of a test: one page, from the scoring pass to its charts."""

@@ -1,0 +1,284 @@
+"""Which fold scores each labelled document: stratified, grouped, or in order of time.
+
+The splits are scikit-learn's. Of a lazy frame or a file, only the columns that a split needs are
+collected.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, TimeSeriesSplit
+
+from textnb.bayes.base import is_whole
+from textnb.errors import DataError, ParameterError, SchemaError
+from textnb.frames.texts import as_int64
+
+Ints = NDArray[np.int64]
+# The fold of documents that are learned by all models and scored by none.
+LEARNED_ONLY = -1
+_SEEDS = 2**32
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """A fold for each labelled document.
+
+    Attributes
+    ----------
+    labels : polars.Series
+        In the type that classes have in a model: String, Int64 or Boolean.
+    classes : polars.Series
+        Sorted.
+    folds : int64 (n_documents,)
+        From 0; -1 for documents that are learned and not scored (the first part, by time).
+    count : int
+        Number of folds.
+    method : str
+    """
+
+    labels: pl.Series
+    classes: pl.Series
+    folds: Ints
+    count: int
+    method: str
+
+    @property
+    def in_time(self) -> bool:
+        """Whether a fold is scored by what came before it, and not by all others."""
+        return bool((self.folds == LEARNED_ONLY).any())
+
+    def learned_by(self, fold: int) -> NDArray[np.bool_]:
+        """Mask of the documents that the model of a fold learns."""
+        mask: NDArray[np.bool_] = self.folds < fold if self.in_time else self.folds != fold
+        return mask
+
+
+def split(
+    frame: pl.LazyFrame, label: str, *, folds: int = 5, groups: str | None = None,
+    time: str | None = None, seed: int = 0,
+) -> Split:
+    """Divide labelled documents into folds.
+
+    Parameters
+    ----------
+    frame : LazyFrame
+    label : str
+        Column of labels; each fold has about the same share of each class.
+    folds : int
+        2 or more.
+    groups : str, optional
+        Column whose equal values stay in one fold.
+    time : str, optional
+        Column in whose order the documents are divided into ``folds + 1`` parts, the first of which
+        is fold -1. Equal times stay together: a part ends after them.
+    seed : int
+        Shuffles the documents, or groups; must be 0 with ``time``.
+
+    Raises
+    ------
+    ParameterError
+        If a setting is out of range, or there are fewer documents of every class, fewer groups or
+        fewer different times than the folds need.
+    DataError
+        If there are no rows, one class alone, or a label, group or time is null.
+
+    Examples
+    --------
+    >>> frame = pl.LazyFrame({"label": ["a", "b"] * 3, "day": [6, 5, 4, 3, 2, 1]})
+    >>> split(frame, "label", folds=2, time="day").folds.tolist()
+    [1, 1, 0, 0, -1, -1]
+    """
+    _check_settings(folds, groups, time, seed)
+    labels, key = _columns(frame, label, groups, time)
+    if not len(labels):
+        raise DataError.no_rows("the input")
+    if labels.null_count():
+        raise DataError.null_label(label, int(labels.is_null().arg_true()[0]))
+    labels = as_int64(labels)
+    classes = labels.unique().sort()
+    if len(classes) == 1:
+        raise DataError(f"all labels are {classes[0]!r}: there is nothing to tell apart; "
+                        "validation needs documents of two classes or more")
+    codes = classes.search_sorted(labels).to_numpy().astype(np.int64)
+    method = f"{folds} folds"
+    if key is not None and time is not None:
+        assigned, method = _by_time(key, time, folds), f"{method} in order of {time!r}"
+    elif key is not None and groups is not None:
+        assigned, method = _by_group(key, groups, codes, folds, seed), f"{method} by {groups!r}"
+    else:
+        assigned = _stratified(codes, classes, folds, seed)
+    made = Split(labels, classes, assigned, folds, method)
+    _note_unlearned(made, codes)
+    return made
+
+
+def text_columns(text: Any, label: str | None) -> list[str]:
+    """One or several text columns as a list.
+
+    Raises
+    ------
+    ParameterError
+        If they are no names, or one comes twice or is the label's too.
+    """
+    columns = [text] if isinstance(text, str) else (
+        list(text) if isinstance(text, (list, tuple)) else [])
+    if not columns or not all(isinstance(name, str) for name in columns) or (
+            len(set(columns)) < len(columns)):
+        raise ParameterError.out_of_range("text", "a column, or several different ones", text)
+    if label in columns:
+        raise ParameterError.out_of_range("label", "a column that is no text column", label)
+    return columns
+
+
+def _check_settings(folds: Any, groups: Any, time: Any, seed: Any) -> None:
+    if not is_whole(folds) or folds < 2:
+        raise ParameterError.out_of_range("folds", "an int >= 2", folds)
+    for name, value in (("groups", groups), ("time", time)):
+        if value is not None and not isinstance(value, str):
+            raise ParameterError.out_of_range(name, "the name of a column, or None", value)
+    if groups is not None and time is not None:
+        raise ParameterError("groups and time exclude each other: give one of them")
+    if not is_whole(seed) or not 0 <= seed < _SEEDS:
+        raise ParameterError.out_of_range("seed", "an int >= 0 and below 2**32", seed)
+    if time is not None and seed:
+        raise ParameterError(f"seed={seed} is of no use with time: documents are taken in order of "
+                             "time and not shuffled; leave it out")
+
+
+def _columns(
+    frame: pl.LazyFrame, label: str, groups: str | None, time: str | None
+) -> tuple[pl.Series, pl.Series | None]:
+    schema, key = frame.collect_schema(), time if groups is None else groups
+    if key is not None and key not in schema:
+        raise SchemaError.missing_column(
+            key, schema.names(), "time" if groups is None else "groups")
+    names = pl.col(label)
+    if isinstance(schema[label], (pl.Categorical, pl.Enum)):
+        names = names.cast(pl.String)
+    keys = [] if key is None else [pl.col(key).alias("key")]
+    rows = frame.select(names.alias("label"), *keys).collect()
+    return rows["label"], None if key is None else rows["key"]
+
+
+def _stratified(codes: Ints, classes: pl.Series, folds: int, seed: int) -> Ints:
+    sizes = np.bincount(codes)
+    if sizes.max() < folds:
+        raise ParameterError(f"folds={folds} is more than the {sizes.max()} documents of the "
+                             "largest class; ask for fewer folds, or leave one out at a time")
+    rare = np.flatnonzero(sizes < folds)
+    if len(rare):
+        warnings.warn(f"{_named(classes, rare)} with fewer documents than the {folds} folds: some "
+                      "folds test none of it", stacklevel=4)
+    with warnings.catch_warnings():
+        # What scikit-learn says of it without naming the class.
+        warnings.filterwarnings("ignore", "The least populated class", UserWarning)
+        return _numbered(StratifiedKFold(folds, shuffle=True, random_state=seed), codes, None)
+
+
+def _by_group(values: pl.Series, name: str, codes: Ints, folds: int, seed: int) -> Ints:
+    _check_whole(values, name, "group")
+    if values.dtype.is_nested():
+        raise SchemaError(f"the column of groups {name!r} is {values.dtype}; give one of strings, "
+                          "numbers or dates")
+    if isinstance(values.dtype, (pl.Categorical, pl.Enum)):
+        values = values.cast(pl.String)
+    # In order of appearance: a CSV file's groups are strings, which sort otherwise than numbers.
+    distinct = values.unique(maintain_order=True)
+    if len(distinct) < folds:
+        raise ParameterError(f"folds={folds} is more than the {len(distinct)} groups of {name!r}; "
+                             "ask for fewer folds")
+    numbers = pl.Series(range(len(distinct)), dtype=pl.Int64)
+    groups = values.replace_strict(distinct, numbers, return_dtype=pl.Int64).to_numpy()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The least populated class", UserWarning)
+        try:
+            assigned = _numbered(
+                StratifiedGroupKFold(folds, shuffle=True, random_state=seed), codes, groups)
+        except ValueError as error:
+            raise ParameterError(f"folds={folds}: {error}") from None
+    empty = folds - len(np.unique(assigned))
+    if empty:
+        raise ParameterError(f"the groups of {name!r} are too uneven for {folds} folds: {empty} of "
+                             "them would be empty; ask for fewer")
+    return assigned
+
+
+def _numbered(splitter: Any, codes: Ints, groups: Ints | None) -> Ints:
+    assigned = np.empty(len(codes), dtype=np.int64)
+    rows = np.zeros((len(codes), 1))
+    for fold, (_, test) in enumerate(splitter.split(rows, codes, groups)):
+        assigned[test] = fold
+    return assigned
+
+
+def _by_time(values: pl.Series, name: str, folds: int) -> Ints:
+    _check_whole(values, name, "time")
+    ranks = _moments(values, name).rank("dense").to_numpy().astype(np.int64) - 1
+    ends = np.cumsum(np.bincount(ranks))[:-1]
+    if len(ends) < folds:
+        raise ParameterError(f"folds={folds} needs {folds + 1} different times; {name!r} has "
+                             f"{len(ends) + 1}")
+    cuts = [test[0] for _, test in TimeSeriesSplit(folds).split(np.zeros((len(ranks), 1)))]
+    # A cut among equal times moves behind them; each part keeps one time or more.
+    step = np.arange(folds)
+    last = np.searchsorted(ends, cuts)
+    last = np.maximum.accumulate(last - step) + step
+    last = np.minimum(last, len(ends) - folds + step)
+    parts: Ints = np.searchsorted(last, ranks).astype(np.int64)
+    return parts + LEARNED_ONLY
+
+
+def _moments(values: pl.Series, name: str) -> pl.Series:
+    """Times as numbers; of strings, those that they write, so that "10" comes after "9"."""
+    dtype = values.dtype
+    if dtype.is_temporal():
+        return values.to_physical()
+    if dtype.is_numeric():
+        if dtype.is_float() and values.is_nan().any():
+            raise DataError(f"time column {name!r} is NaN in row "
+                            f"{int(values.is_nan().arg_true()[0])} (counted from 0)")
+        return values
+    if dtype == pl.String:
+        numbers = values.cast(pl.Float64, strict=False)
+        if not numbers.null_count():
+            return numbers
+        for kind in (pl.Datetime("us"), pl.Date()):
+            try:
+                return values.str.strptime(kind).to_physical()
+            except pl.exceptions.PolarsError:
+                continue
+    raise SchemaError(f"time column {name!r} is {dtype} and holds no times that can be told: "
+                      "dates, datetimes or numbers, or strings of the form 2026-01-31 or "
+                      "2026-01-31T12:00:00. Parse it first, e.g. "
+                      f"pl.col({name!r}).str.to_datetime('%d.%m.%Y')")
+
+
+def _check_whole(values: pl.Series, name: str, role: str) -> None:
+    if values.null_count():
+        row = int(values.is_null().arg_true()[0])
+        raise DataError(f"{role} column {name!r} is null in row {row} (counted from 0); fill "
+                        f"it, or drop such rows: frame.filter(pl.col({name!r}).is_not_null())")
+
+
+def _note_unlearned(made: Split, codes: Ints) -> None:
+    """A class that is tested by a model that has not met it."""
+    strangers: set[int] = set()
+    for fold in range(made.count):
+        learned = np.unique(codes[made.learned_by(fold)])
+        strangers |= set(np.setdiff1d(codes[made.folds == fold], learned).tolist())
+    if strangers:
+        warnings.warn(f"{_named(made.classes, np.array(sorted(strangers)))} in a fold whose model "
+                      "has learned no document of it: those documents count as errors",
+                      stacklevel=4)
+
+
+def _named(classes: pl.Series, which: Ints) -> str:
+    names = ", ".join(repr(name) for name in classes.gather(which[:5]).to_list())
+    more = f" and {len(which) - 5} more" if len(which) > 5 else ""
+    return f"class{'es' if len(which) > 1 else ''} {names}{more}"
