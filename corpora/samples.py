@@ -8,7 +8,13 @@ for training too. Words are shared between classes: no model is perfect.
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from email.message import EmailMessage
+from email.policy import SMTP
+from html import escape
+from pathlib import Path
 
 import polars as pl
 
@@ -107,6 +113,61 @@ def spam_messages(n: int, seed: int = 0) -> pl.DataFrame:
     return pl.DataFrame(rows, schema={"label": pl.String, "text": pl.String}, orient="row")
 
 
+def mail(n: int, seed: int = 0) -> dict[str, list[bytes]]:
+    """Generate mail messages, one spam in four, as they come: with headers, MIME and HTML.
+
+    Parameters
+    ----------
+    n
+        Number of messages.
+    seed
+        Another seed gives other messages.
+
+    Returns
+    -------
+    dict
+        Messages (RFC 5322) of `ham` and of `spam`.
+
+    Examples
+    --------
+    >>> messages = mail(4)
+    >>> len(messages["ham"]), len(messages["spam"])
+    (3, 1)
+    """
+    source = random.Random(f"mail {seed}")
+    start = datetime(2025, 1, 6, 8, tzinfo=UTC)
+    messages: dict[str, list[bytes]] = {"ham": [], "spam": []}
+    for number, label in enumerate(_labels(source, ("ham", "ham", "ham", "spam"), n)):
+        text = _filled(source, source.choice(_SPAM if label == "spam" else _HAM))
+        message = EmailMessage(policy=SMTP.clone(linesep="\n"))
+        words = text.split()
+        at = "friends.example" if label == "ham" else source.choice(("offers.example", "x.example"))
+        message["From"] = f"{source.choice(_FILLERS['name'])} <{source.randrange(1000)}@{at}>"
+        message["To"] = "you@home.example"
+        message["Subject"] = " ".join(words[:5])
+        message["Date"] = start + timedelta(minutes=41 * number)
+        message["Message-ID"] = f"<{number}.{seed}@{at}>"
+        if label == "spam" and source.random() < 0.5:
+            shown = "".join(f"<p>{escape(word)}</p>" for word in words)
+            message.set_content(f"<html><body>{shown}</body></html>", subtype="html")
+        else:
+            message.set_content(text)
+        messages[label].append(message.as_bytes())
+    return messages
+
+
+def mailbox(messages: Sequence[bytes]) -> bytes:
+    """Write messages as one mbox file, lines that begin with ``From `` escaped.
+
+    Examples
+    --------
+    >>> mailbox([b"Subject: a\\n\\nFrom here\\n"])
+    b'From - Mon Jan  6 08:00:00 2025\\nSubject: a\\n\\n>From here\\n\\n'
+    """
+    escaped = (re.sub(rb"(?m)^(>*From )", rb">\1", message) for message in messages)
+    return b"".join(b"From - Mon Jan  6 08:00:00 2025\n" + message + b"\n" for message in escaped)
+
+
 def news(n: int, seed: int = 0) -> pl.DataFrame:
     """Generate titles and descriptions of news in four topics, as in AG News.
 
@@ -173,6 +234,15 @@ def feature_table(n: int, seed: int = 0) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
+def write_pipeline_samples(folder: Path) -> None:
+    """Write the rows that the jobs in `pipelines` run on where they are given no others."""
+    for label, messages in mail(600).items():
+        (folder / "mail" / label).mkdir(parents=True, exist_ok=True)
+        (folder / "mail" / label / "inbox.mbox").write_bytes(mailbox(messages))
+    news(1000).drop("text").write_csv(folder / "news.csv")
+    feature_table(300).with_columns(pl.col(pl.Float64).round(4)).write_csv(folder / "table.csv")
+
+
 def _labels(source: random.Random, cycle: Sequence[str], n: int) -> Iterator[str]:
     """Yield n labels: the cycle, shuffled anew each time round."""
     if n < 0:
@@ -204,3 +274,7 @@ def _words(source: random.Random, label: str, count: int) -> list[str]:
     every = [word for words in _TOPIC_WORDS.values() for word in words]
     urns = source.choices((_TOPIC_WORDS[label], _SHARED_WORDS, every), (3, 5, 2), k=count)
     return [source.choice(urn) for urn in urns]
+
+
+if __name__ == "__main__":
+    write_pipeline_samples(Path(__file__).parents[1] / "pipelines" / "samples")

@@ -19,13 +19,15 @@ ROOT = Path(__file__).parents[1] / PACKAGE
 ORDER = (
     ("errors", "threads", "parquet"),
     ("frames", "text", "bayes", "store"),
-    ("terms", "answers", "insight"),
-    ("modelfile", "scorer"),
+    ("terms", "answers", "insight", "sinks"),
+    ("manifest",),
+    ("modelfile", "scorer", "mailfilter"),
     ("tablefile",),
     ("classifier",),
     ("evaluation",),
     ("export",),
     ("engines",),
+    ("pipeline",),
     ("cli",),
 )
 RANK = {place: rank for rank, places in enumerate(ORDER) for place in places}

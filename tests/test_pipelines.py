@@ -1,48 +1,157 @@
-"""The jobs in pipelines/ run from end to end on generated samples."""
+"""The jobs in pipelines/, from end to end on generated samples; stopped, and on a full disk."""
 
 from __future__ import annotations
 
-import numpy as np
+import json
+import os
+import re
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
 import polars as pl
 import pytest
 
 import textnb
-from pipelines import export_weights, feature_table, news_topics, spam_filter
+from corpora.samples import write_pipeline_samples
+from pipelines import iris
+
+JOBS = Path(__file__).parents[1] / "pipelines"
+NAMES = sorted(path.stem for path in JOBS.glob("*.toml"))
+OUTPUTS = {"spam_filter": "spam-filter", "news_topics": "news-topics",
+           "export_weights": "exported-weights", "feature_table": "feature-table"}
+PROGRAM = [sys.executable, "-c", "from textnb.cli.main import main; main()"]
 
 
-def test_spam_filter(tmp_path: object, capsys: pytest.CaptureFixture[str]) -> None:
-    out = f"{tmp_path}/spam"
-    spam_filter.main(["-o", out])
-    assert "accuracy 0.9" in capsys.readouterr().out
-    answered = pl.read_parquet(f"{out}/held_out.parquet")
-    assert {"predicted", "probability", "explanation"} <= set(answered.columns)
-    assert answered.height > 200
+def started(name: str, output: Path, **settings: Any) -> subprocess.Popen[str]:
+    env = {**os.environ, "TEXTNB_OUTPUT": str(output)}
+    return subprocess.Popen([*PROGRAM, "run", str(JOBS / f"{name}.toml")], env=env, text=True,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, **settings)
 
-    export_weights.main(
-        [f"{out}/spam.textnb", "--classes", "spam", "ham", "-o", f"{out}/w.parquet"])
-    assert "x holds counts" in capsys.readouterr().out
-    table = pl.read_parquet(f"{out}/w.parquet")
-    model = textnb.load(f"{out}/spam.textnb")
+
+@pytest.fixture(autouse=True)
+def report_is_installed() -> None:
+    pytest.importorskip("altair")
+    pytest.importorskip("vl_convert")
+
+
+def test_every_job_is_here() -> None:
+    assert set(OUTPUTS) == set(NAMES)
+
+
+def test_samples_are_those_that_are_generated(tmp_path: Path) -> None:
+    write_pipeline_samples(tmp_path)
+    made = {path.relative_to(tmp_path): path.read_bytes()
+            for path in tmp_path.rglob("*") if path.is_file()}
+    there = {path.relative_to(JOBS / "samples"): path.read_bytes()
+             for path in (JOBS / "samples").rglob("*") if path.is_file()}
+    assert made == there
+
+
+@pytest.fixture
+def little_room(tmp_path: Path) -> Iterator[tuple[Path, dict[str, Any], str]]:
+    """A folder on a small file system; where none can be mounted, a limit on the size of files."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", str(place)],
+                             capture_output=True, check=False)
+    if mounted.returncode:
+        yield place, {"preexec_fn": _small_files}, "File too large"
+        return
+    (place / "keep").write_bytes(b"x" * 60_000)
+    yield place, {}, "No space left on device"
+    subprocess.run(["umount", str(place)], check=True)
+
+
+def _small_files() -> None:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_job_is_whole_or_not_there(
+    name: str, tmp_path: Path, little_room: tuple[Path, dict[str, Any], str]
+) -> None:
+    folder = tmp_path / "outputs"
+    folder.mkdir()
+    with started(name, folder) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline().startswith("reading rows: ")
+        process.send_signal(signal.SIGINT)
+        _, error = process.communicate(timeout=60)
+    assert (process.returncode, "Traceback" in error) == (130, False), error
+    assert "interrupted; no output was written or replaced" in error
+    assert os.listdir(folder) == []
+
+    place, settings, reason = little_room
+    with started(name, place, **settings) as process:
+        _, error = process.communicate(timeout=120)
+    assert (process.returncode, "Traceback" in error) == (1, False), error
+    assert re.search(f"error: can't write '?{re.escape(str(place))}", error)
+    assert reason in error
+    assert set(os.listdir(place)) <= {"keep"}
+
+    with started(name, folder) as process:
+        told, error = process.communicate(timeout=120)
+    assert process.returncode == 0, error
+    out = folder / OUTPUTS[name]
+    assert told == f"{out}\n"
+    assert os.listdir(folder) == [OUTPUTS[name]]
+    assert json.loads((out / "metrics.json").read_text())["accuracy"] > 0.9
+    CHECKS[name](out)
+
+
+def spam_filter(out: Path) -> None:
+    assert sorted(os.listdir(out)) == [
+        "held_out.parquet", "metrics.json", "model.textnb", "report.html", "run.json", "terms.csv",
+        "validation.json"]
+    model = textnb.load(out / "model.textnb")
     assert isinstance(model, textnb.TextClassifier)
-    counts = model.transform(answered)
-    margin = counts @ table["w"].slice(1).to_numpy() + table["w"][0]
-    assert np.array_equal(margin > 0, (answered["predicted"] == "spam").to_numpy())
+    assert model.decision_ is not None
+    assert model.decision_.evidence["false_positive_rate_bound"] <= 0.01
+    answered = pl.read_parquet(out / "held_out.parquet")
+    assert {"decision", "probability", "explanation", "subject", "errors"} <= set(answered.columns)
+    spam = answered.filter(pl.col("decision") == "spam")
+    assert (spam["label"] == "spam").mean() > 0.9
+    assert any(term.startswith("subject:") for term in pl.read_csv(out / "terms.csv")["term"])
+    message = b"Subject: You have WON a cash prize\n\nClaim code 55502, call 0900 555 0199"
+    assert textnb.MailFilter.load(out / "model.textnb").judge(message).status == "spam"
 
 
-def test_news_topics(tmp_path: object, capsys: pytest.CaptureFixture[str]) -> None:
-    out = f"{tmp_path}/news"
-    news_topics.main(["-o", out])
-    assert "accuracy 0.9" in capsys.readouterr().out
-    assert "probability" in pl.read_parquet(f"{out}/topics.parquet").columns
-    export_weights.main([f"{out}/news.textnb", "-o", f"{out}/weights.csv"])
-    table = pl.read_csv(f"{out}/weights.csv")
-    assert table.columns == ["term", "Business", "Sci/Tech", "Sports", "World"]
-    assert any(term.startswith("title:") for term in table["term"].drop_nulls())
+def news_topics(out: Path) -> None:
+    topics = pl.read_parquet(out / "topics.parquet")
+    assert topics["top"].list.len().unique().to_list() == [3]
+    assert 0 < topics["decision"].null_count() < topics.height / 4
+    words = pl.read_csv(out / "topic_words.csv")
+    assert words["class"].n_unique() == 4
+    assert any(term.startswith("title:") for term in words["term"])
+    assert json.loads((out / "validation.json").read_text())["method"] == "leave-one-out"
 
 
-def test_feature_table(tmp_path: object, capsys: pytest.CaptureFixture[str]) -> None:
+def export_weights(out: Path) -> None:
+    assert {"weights", "classifier.py", "spam.sql"} <= set(os.listdir(out))
+    for name in ("weights", "classifier.py", "spam.sql"):
+        assert textnb.verify_export(out / name).passed
+    weights = pl.read_parquet(out / "weights" / "weights.parquet")
+    assert weights.columns == ["term", "w"]
+
+
+def feature_table(out: Path) -> None:
+    answered = pl.read_parquet(out / "answers.parquet")
+    assert {"predicted", "scores", "x1", "label"} <= set(answered.columns)
+    assert (answered["predicted"] == answered["label"]).mean() > 0.9
+
+
+CHECKS = {"spam_filter": spam_filter, "news_topics": news_topics,
+          "export_weights": export_weights, "feature_table": feature_table}
+
+
+def test_iris(tmp_path: object, capsys: pytest.CaptureFixture[str]) -> None:
     out = f"{tmp_path}/iris"
-    feature_table.main(["-o", out])
+    iris.main(["-o", out])
     told = capsys.readouterr().out
     # Estimate and published figure stand side by side.
     assert "│ versicolor ┆ sepal_length ┆ 5.936 ┆ 0.266    ┆ 5.936          ┆ 0.266 " in told
@@ -57,10 +166,10 @@ def test_feature_table(tmp_path: object, capsys: pytest.CaptureFixture[str]) -> 
 
 def test_estimates_of_iris_are_the_published_ones() -> None:
     model = textnb.TableClassifier(
-        textnb.GaussianNB(var_smoothing=0.0), features=feature_table.SEPALS, label="group"
-    ).fit(feature_table.flowers())
-    both = feature_table.estimates(model, feature_table.SEPALS, "group").join(
-        feature_table.published_groups(), on=["group", "feature"], validate="1:1")
+        textnb.GaussianNB(var_smoothing=0.0), features=iris.SEPALS, label="group"
+    ).fit(iris.flowers())
+    both = iris.estimates(model, iris.SEPALS, "group").join(
+        iris.published_groups(), on=["group", "feature"], validate="1:1")
     assert both.height == 4
     for row in both.iter_rows(named=True):
         assert abs(row["mean"] - row["published mean"]) < 5.1e-4

@@ -9,6 +9,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from textnb.bayes.calibration import Calibration
+    from textnb.bayes.decision import Decision
     from textnb.bayes.discrete import BernoulliNB, CategoricalNB, ComplementNB, MultinomialNB
     from textnb.bayes.discriminants import LinearDiscriminantAnalysis, NearestCentroid
     from textnb.bayes.forms import LinearForm, QuadraticForm
@@ -35,27 +37,46 @@ if TYPE_CHECKING:
         TextnbError,
         VocabularyError,
     )
+    from textnb.evaluation.against_rest import operating_points, roca
+    from textnb.evaluation.calibration import Reliability, calibrate, fit_calibration, reliability
+    from textnb.evaluation.class_thresholds import choose_class_thresholds
+    from textnb.evaluation.comparison import compare_models
+    from textnb.evaluation.decisions import choose_threshold
+    from textnb.evaluation.duplicates import find_duplicates
+    from textnb.evaluation.folds import accuracy_by_fold, cross_validate, evaluation_of
+    from textnb.evaluation.held_out import HeldOut, held_out
+    from textnb.evaluation.leave_one_out import leave_one_out
     from textnb.evaluation.metrics import evaluate, evaluate_roc
+    from textnb.evaluation.mistakes import mistakes
+    from textnb.evaluation.report.page import write_report
     from textnb.evaluation.roc import roc
+    from textnb.evaluation.smoothing import SmoothingPath, smoothing_path
     from textnb.export.describe import describe_model
     from textnb.export.verify import verify_export
     from textnb.export.write import export_model
+    from textnb.frames.mail import mail_errors, scan_mail
+    from textnb.frames.message import parse_message
     from textnb.frames.scan import scan
+    from textnb.mailfilter import MailFilter
     from textnb.text.tokens import Tokenizer
 
 _HOME = {
     "BernoulliNB": "bayes.discrete",
+    "Calibration": "bayes.calibration",
     "CategoricalNB": "bayes.discrete",
     "ComplementNB": "bayes.discrete",
     "CountStatistics": "bayes.statistics",
     "DataError": "errors",
+    "Decision": "bayes.decision",
     "ExportError": "errors",
     "GaussianNB": "bayes.gaussian",
+    "HeldOut": "evaluation.held_out",
     "HistogramDensity": "bayes.plugin",
     "ImpossibleRowError": "errors",
     "LinearDiscriminantAnalysis": "bayes.discriminants",
     "LinearForm": "bayes.forms",
     "LogCountRatio": "bayes.ratio",
+    "MailFilter": "mailfilter",
     "ModelFileError": "errors",
     "MomentStatistics": "bayes.moments",
     "MultinomialNB": "bayes.discrete",
@@ -66,36 +87,62 @@ _HOME = {
     "QuadraticDiscriminantAnalysis": "bayes.quadratic",
     "QuadraticForm": "bayes.forms",
     "RegularizedDiscriminantAnalysis": "bayes.quadratic",
+    "Reliability": "evaluation.calibration",
     "SchemaError": "errors",
+    "SmoothingPath": "evaluation.smoothing",
     "SourceError": "errors",
     "TableClassifier": "classifier.table",
     "TextClassifier": "classifier.text",
     "TextnbError": "errors",
     "Tokenizer": "text.tokens",
     "VocabularyError": "errors",
+    "accuracy_by_fold": "evaluation.folds",
+    "calibrate": "evaluation.calibration",
+    "choose_class_thresholds": "evaluation.class_thresholds",
+    "choose_threshold": "evaluation.decisions",
+    "compare_models": "evaluation.comparison",
+    "cross_validate": "evaluation.folds",
     "describe_model": "export.describe",
     "evaluate": "evaluation.metrics",
     "evaluate_roc": "evaluation.metrics",
+    "evaluation_of": "evaluation.folds",
     "export_model": "export.write",
+    "find_duplicates": "evaluation.duplicates",
+    "fit_calibration": "evaluation.calibration",
+    "held_out": "evaluation.held_out",
+    "leave_one_out": "evaluation.leave_one_out",
     "load": "classifier.load",
+    "mail_errors": "frames.mail",
+    "mistakes": "evaluation.mistakes",
+    "operating_points": "evaluation.against_rest",
+    "parse_message": "frames.message",
+    "reliability": "evaluation.calibration",
     "roc": "evaluation.roc",
+    "roca": "evaluation.against_rest",
     "scan": "frames.scan",
+    "scan_mail": "frames.mail",
+    "smoothing_path": "evaluation.smoothing",
     "verify_export": "export.verify",
+    "write_report": "evaluation.report.page",
 }
 
 __all__ = [
     "BernoulliNB",
+    "Calibration",
     "CategoricalNB",
     "ComplementNB",
     "CountStatistics",
     "DataError",
+    "Decision",
     "ExportError",
     "GaussianNB",
+    "HeldOut",
     "HistogramDensity",
     "ImpossibleRowError",
     "LinearDiscriminantAnalysis",
     "LinearForm",
     "LogCountRatio",
+    "MailFilter",
     "ModelFileError",
     "MomentStatistics",
     "MultinomialNB",
@@ -106,21 +153,43 @@ __all__ = [
     "QuadraticDiscriminantAnalysis",
     "QuadraticForm",
     "RegularizedDiscriminantAnalysis",
+    "Reliability",
     "SchemaError",
+    "SmoothingPath",
     "SourceError",
     "TableClassifier",
     "TextClassifier",
     "TextnbError",
     "Tokenizer",
     "VocabularyError",
+    "accuracy_by_fold",
+    "calibrate",
+    "choose_class_thresholds",
+    "choose_threshold",
+    "compare_models",
+    "cross_validate",
     "describe_model",
     "evaluate",
     "evaluate_roc",
+    "evaluation_of",
     "export_model",
+    "find_duplicates",
+    "fit_calibration",
+    "held_out",
+    "leave_one_out",
     "load",
+    "mail_errors",
+    "mistakes",
+    "operating_points",
+    "parse_message",
+    "reliability",
     "roc",
+    "roca",
     "scan",
+    "scan_mail",
+    "smoothing_path",
     "verify_export",
+    "write_report",
 ]
 
 

@@ -89,10 +89,16 @@ def trained(
 MODELS: dict[tuple[str, str], tuple[TextClassifier, pl.DataFrame]] = {}
 
 
+# The four models leave in two kinds of forms: over counts, and over presence. Each kind meets the
+# larger corpus in every target, and each model meets it once.
+CASES = [(to, name, estimator) for to in TARGETS for name in ("sms_spam", "20newsgroups")
+         for estimator in ESTIMATORS
+         if name == "sms_spam" or to == "json" or estimator in ESTIMATORS[:2]]
+
+
 @pytest.mark.usefixtures("engine")
-@pytest.mark.parametrize("estimator", ESTIMATORS, ids=name_of)
-@pytest.mark.parametrize("name", ["sms_spam", "20newsgroups"])
-@pytest.mark.parametrize("to", TARGETS)
+@pytest.mark.parametrize(("to", "name", "estimator"), CASES, ids=lambda value: (
+    value if isinstance(value, str) else name_of(value)))
 def test_the_whole_test_split(
     to: str, name: str, estimator: Any, corpus: Callable[[str], pl.LazyFrame], tmp_path: Path
 ) -> None:

@@ -21,6 +21,8 @@ from rich.console import Console
 from textnb.errors import ParameterError, SourceError, TextnbError
 
 BAD_DATA, BAD_USAGE, INTERRUPTED = 1, 2, 130
+# Of the filter alone, whose codes are bogofilter's: 0 spam, 1 ham, 2 unsure, 3 error.
+FAILED = 3
 _PLAN = "\n\nThis error occurred in the following expression:"
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -30,11 +32,21 @@ stderr = Console(stderr=True, highlight=False, soft_wrap=True)
 
 def verb(function: Callable[P, R]) -> Callable[P, R]:
     """A command whose failures become one line on standard error and an exit code."""
+    return _verb(function, BAD_DATA, BAD_USAGE, 0)
 
+
+def judging_verb(function: Callable[P, R]) -> Callable[P, R]:
+    """A command whose exit code is its answer: every failure is `FAILED`."""
+    return _verb(function, FAILED, FAILED, FAILED)
+
+
+def _verb(
+    function: Callable[P, R], bad_data: int, bad_usage: int, reader_gone: int
+) -> Callable[P, R]:
     @functools.wraps(function)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
         if sys.stdout is None:
-            raise _failed(SourceError("standard output is closed"), BAD_DATA)
+            raise _failed(SourceError("standard output is closed"), bad_data)
         # Where the terminal can't show a character, its code is better than a failure.
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper):
@@ -46,17 +58,17 @@ def verb(function: Callable[P, R]) -> Callable[P, R]:
                 sys.stdout.flush()
                 return result
             except ParameterError as error:
-                raise _failed(error, BAD_USAGE) from None
+                raise _failed(error, bad_usage) from None
             except TextnbError as error:
-                raise _failed(error, BAD_DATA) from None
+                raise _failed(error, bad_data) from None
             except BrokenPipeError:
                 # Whoever read the output has seen enough.
                 _drop_output()
-                _leave(0)
+                _leave(reader_gone)
             except KeyboardInterrupt:
                 leave_interrupted()
             except OSError as error:
-                raise _failed(error, BAD_DATA) from None
+                raise _failed(error, bad_data) from None
 
     return run
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -14,13 +15,13 @@ if TYPE_CHECKING:
 
 Model = Annotated[str, typer.Argument(help="Model file.")]
 Input = Annotated[str, typer.Argument(
-    help="Parquet, IPC, CSV, TSV, NDJSON or .txt file, glob, folder, folder per class, URL, or - "
-         "for standard input.")]
+    help="Parquet, IPC, CSV, TSV, NDJSON or .txt file, mail (.eml, .mbox, Maildir), glob, folder, "
+         "folder per class, URL, or - for standard input.")]
 Where = Annotated[str | None, typer.Option(
     help="Use the rows for which this SQL condition holds, e.g. \"split = 'test'\".")]
 InputFormat = Annotated[str | None, typer.Option(
     help="Format of the input where its name does not tell: parquet, ipc, csv, tsv, ndjson, "
-         "lines, folder.")]
+         "lines, folder, mail.")]
 Encoding = Annotated[str, typer.Option(help="Encoding of text files in a folder per class.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary.")]
 Format = Annotated[str, typer.Option(help="text, for people, or json.")]
@@ -78,3 +79,54 @@ def reading(input: str) -> Any:
     from textnb.frames.scan import reading as reading_of
 
     return reading_of(input)
+
+
+def check_format(value: str) -> None:
+    """ParameterError for a format of results that is not known."""
+    from textnb.errors import ParameterError
+
+    if value not in ("text", "json"):
+        raise ParameterError.unknown_choice("--format", value, ("text", "json"))
+
+
+def check_apart(given: str, output: str) -> None:
+    """An output may not take the place of what it is made from."""
+    import os
+
+    from textnb.errors import ParameterError
+
+    if os.path.exists(output) and os.path.exists(given) and os.path.samefile(given, output):
+        raise ParameterError(f"--output {output} is also what is read; give it another name")
+
+
+def unit_of(classifier: TextClassifier | TableClassifier) -> str:
+    """What the rows of a model are called."""
+    return "documents" if text_columns(classifier) is not None else "rows"
+
+
+def watched(frame: pl.LazyFrame, text: Any) -> tuple[pl.LazyFrame, Callable[[str], None]]:
+    """A table of mail, and what tells, once its rows were read, how many were malformed."""
+    import polars as pl
+
+    from textnb.cli.console import note
+
+    schema = frame.collect_schema()
+    if text is None or schema.get("errors") != pl.List(pl.String) or "path" not in schema:
+        return frame, lambda input: None
+    column = text if isinstance(text, str) else text[0]
+    # By their paths, as the rows may be read more than once.
+    malformed: set[str] = set()
+
+    def look(rows: pl.Series) -> pl.Series:
+        fields = rows.struct.unnest()
+        malformed.update(fields.filter(pl.col("errors").list.len() > 0)["path"])
+        return fields[column]
+
+    def tell(input: str) -> None:
+        if malformed:
+            note(f"note: {len(malformed):,} messages are malformed; textnb mail {input} --errors "
+                 "tells how")
+
+    seen = pl.struct(column, "errors", "path").map_batches(
+        look, return_dtype=schema[column], is_elementwise=True)
+    return frame.with_columns(seen.alias(column)), tell

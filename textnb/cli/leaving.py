@@ -14,6 +14,7 @@ from textnb.cli.inputs import (
     Model,
     Quiet,
     Where,
+    check_format,
     reading,
     rows,
     text_columns,
@@ -67,6 +68,13 @@ def export(
             note(f"{pruned['flipped']:,} of {pruned['rows']:,} rows of {check} are decided "
                  "otherwise (largest change of a difference of scores: "
                  f"{pruned['largest_difference']:.4g})")
+    if getattr(classifier, "decision_", None) is not None:
+        # A target's answer is the most probable class, by the sign of a score where there is one.
+        note("note: the model has a decision: its thresholds are in form.json, and not in what the "
+             "target answers" + ("" if positive is None else
+                                 f": {positive} wins where its score is above 0"))
+    if pruned is not None and getattr(classifier, "calibration_", None) is not None:
+        note("note: the calibration was fitted with all terms, and some are left out here")
     what = {"text": "texts", "terms": "tokens", "features": "features"}[exported.reads]
     beside = f" (and {output}.bundle.zip, which proves it)" if exported.single else ""
     note(f"{exported.target}, scores {what} -> {output}{beside}")
@@ -83,7 +91,6 @@ def verify(
     encoding: Encoding = "utf-8",
 ) -> None:
     """Run golden rows through the real engine and compare; exit code 1 on any difference."""
-    from textnb.cli.settings import check_format
     from textnb.export.verify import verify_export
 
     check_format(format)
@@ -111,7 +118,6 @@ def verify(
 def describe(model: Model, format: Format = "text") -> None:
     """Show what a receiver of a model must know."""
     from textnb.classifier.load import load
-    from textnb.cli.settings import check_format
     from textnb.cli.tables import show_description
     from textnb.export.describe import describe_model
 

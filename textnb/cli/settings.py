@@ -7,21 +7,11 @@ from typing import Any
 import typer
 from numpy.typing import NDArray
 
-from textnb.bayes.discrete import BernoulliNB, ComplementNB, MultinomialNB
-from textnb.bayes.discriminants import LinearDiscriminantAnalysis, NearestCentroid
-from textnb.bayes.gaussian import GaussianNB
-from textnb.bayes.quadratic import QuadraticDiscriminantAnalysis, RegularizedDiscriminantAnalysis
-from textnb.bayes.ratio import NBLogisticRegression
 from textnb.errors import ParameterError, SourceError
+from textnb.pipeline.models import TABLES as TABLE_MODELS
+from textnb.pipeline.models import TEXTS as TEXT_MODELS
 from textnb.text.tokens import Tokenizer
 
-TEXT_MODELS: dict[str, type[Any]] = {
-    "multinomial": MultinomialNB, "bernoulli": BernoulliNB, "complement": ComplementNB,
-    "nblr": NBLogisticRegression}
-TABLE_MODELS: dict[str, type[Any]] = {
-    "gaussian": GaussianNB, "lda": LinearDiscriminantAnalysis,
-    "qda": QuadraticDiscriminantAnalysis, "rda": RegularizedDiscriminantAnalysis,
-    "centroid": NearestCentroid}
 # Options that some models have and others do not: to accept one and ignore it would mislead.
 _OF_MODEL = {
     "l": ("multinomial", "bernoulli", "complement", "nblr"),
@@ -62,7 +52,10 @@ def check_options(model: str, given: dict[str, Any]) -> None:
 
 def text_estimator(model: str, given: dict[str, Any]) -> Any:
     """The estimator of a text model, its parameters checked before documents are read."""
-    chosen = TEXT_MODELS[model](**_parameters(model, given))
+    parameters = _parameters(model, given)
+    if "l" in parameters:
+        parameters["l"] = _smoothing(parameters["l"])
+    chosen = TEXT_MODELS[model](**parameters)
     chosen.check_settings(1, 1)
     return chosen
 
@@ -82,6 +75,13 @@ def table_estimator(model: str, given: dict[str, Any]) -> Any:
 
 def _parameters(model: str, given: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in given.items() if model in _OF_MODEL.get(name, ())}
+
+
+def _smoothing(value: str) -> float | str:
+    try:
+        return value if value == "auto" else float(value)
+    except ValueError:
+        raise ParameterError.out_of_range("--l", "a number, or auto", value) from None
 
 
 def _numbers(option: str, value: str) -> float | list[float]:
@@ -137,8 +137,3 @@ def stop_words(path: str | None) -> tuple[str, ...]:
 def as_label(value: str, classes: NDArray[Any]) -> Any:
     """The class whose name was typed."""
     return {str(name): name for name in classes.tolist()}.get(value, value)
-
-
-def check_format(value: str) -> None:
-    if value not in ("text", "json"):
-        raise ParameterError.unknown_choice("--format", value, ("text", "json"))

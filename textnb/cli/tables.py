@@ -85,10 +85,16 @@ def plain(value: str) -> str:
 
 def show_description(card: dict[str, Any]) -> None:
     """A model's card: the classes as a table, the rest line by line."""
+    from textnb.bayes.decision import Decision
+    from textnb.cli.evidence import decision_words
+
     classes = card["classes"]
     lines = Table(show_header=False, box=None, pad_edge=False)
     for name, value in card.items():
-        if name != "classes":
+        if name == "decision" and value is not None:
+            for line in decision_words(Decision.from_dict(value)):
+                lines.add_row(_text(name), _text(line))
+        elif name != "classes":
             lines.add_row(_text(name), _text(_plainly(value)))
     show(lines)
     table = Table(title=f"{len(classes)} classes", title_justify="left")

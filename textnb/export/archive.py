@@ -20,6 +20,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from textnb.bayes.calibration import Calibration
+from textnb.bayes.decision import Decision
 from textnb.bayes.forms import LinearForm
 from textnb.errors import (
     ExportError,
@@ -55,6 +57,8 @@ def write_tables(
         "above": bundle.above,
         "tokenizer": None if bundle.tokenizer is None else bundle.tokenizer.to_dict(),
         "columns": list(bundle.columns),
+        "calibration": None if bundle.calibration is None else bundle.calibration.to_dict(),
+        "decision": None if bundle.decision is None else plain(bundle.decision.to_dict()),
         "trained": plain(bundle.about or {}),
         "pruned": None if pruned is None else dict(pruned),
     }
@@ -231,7 +235,14 @@ def _bundle(form: Mapping[str, Any], table: pl.DataFrame) -> Bundle:
     return Bundle(
         LinearForm(classes, weights, intercept, tuple(terms.to_list()), above), reads,
         None if tokenizer is None else Tokenizer.from_dict(tokenizer), tuple(columns), positive,
-        form["trained"])
+        form["trained"], *_choices(form))
+
+
+def _choices(form: Mapping[str, Any]) -> tuple[Calibration | None, Decision | None]:
+    """Where they were chosen: a bundle may lack them, or hold null."""
+    calibration, decision = form.get("calibration"), form.get("decision")
+    return (None if calibration is None else Calibration.from_dict(calibration),
+            None if decision is None else Decision.from_dict(decision))
 
 
 def _require(sound: bool, what: str) -> None:

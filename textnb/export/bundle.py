@@ -1,6 +1,6 @@
 """A bundle: a linear form, how its input is made from a text, and golden rows to prove it.
 
-    form.json         classes, intercepts, tokenizer, what was trained, and the target
+    form.json         classes, intercepts, tokenizer, calibration and decision, what was trained
     weights.parquet   one row per term or feature, one column per class, or one ``w``
     golden.parquet    documents, their tokens, and the scores and labels that they must get
     characters.json   the characters of words and their lower case, where a target splits texts
@@ -22,6 +22,8 @@ import polars as pl
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from textnb.bayes.calibration import Calibration
+from textnb.bayes.decision import Decision
 from textnb.bayes.forms import Floats, LinearForm
 from textnb.errors import ExportError, ParameterError
 from textnb.export.portable import Words, portable
@@ -50,6 +52,10 @@ class Bundle:
         ``w·x + b > 0``.
     about : mapping
         Provenance: estimator, parameters, documents per class, log priors (base e).
+    calibration : Calibration or None
+        How a receiver makes probabilities of scores. Targets give scores as they are.
+    decision : Decision or None
+        How a receiver answers "unsure". The labels that targets give are the most probable ones.
     """
 
     form: LinearForm
@@ -58,6 +64,8 @@ class Bundle:
     columns: tuple[str, ...]
     positive: Any = None
     about: Mapping[str, Any] | None = None
+    calibration: Calibration | None = None
+    decision: Decision | None = None
 
     def __post_init__(self) -> None:
         form = self.form
@@ -70,6 +78,8 @@ class Bundle:
                               "systems can't hold; drop the class, or train with priors above 0")
         if self.positive is not None:
             form.binary(self.positive)
+        if self.decision is not None:
+            self.decision.check_classes(self.labels)
 
     @cached_property
     def labels(self) -> list[Any]:
@@ -223,7 +233,8 @@ def bundle_of(
         form = replace(form, terms=names)
         return Bundle(form, "features", None, names, positive, provenance(model))
     columns = (model.text,) if isinstance(model.text, str) else tuple(model.text)
-    return Bundle(form, reads or "text", tokenizer, columns, positive, provenance(model))
+    return Bundle(form, reads or "text", tokenizer, columns, positive, provenance(model),
+                  model.calibration_, model.decision_)
 
 
 def _label(form: LinearForm, positive: Any) -> Any:

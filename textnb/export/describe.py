@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from textnb.bayes.statistics import is_auto
 from textnb.export.archive import plain
 from textnb.export.bundle import provenance
 from textnb.store import VERSION
@@ -22,9 +23,11 @@ def describe_model(model: Any) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``kind``, ``estimator`` and its ``parameters``, ``classes`` (label, rows, prior),
+        ``kind``, ``estimator`` and its ``parameters``, with ``chosen`` what "auto" among them
+        stands for, ``classes`` (label, rows, prior),
         ``training_rows``, ``reads`` (columns), and of texts ``vocabulary`` (number of terms),
-        ``tokens`` counted in training, ``limits``, and ``tokenizer``; of tables ``features``;
+        ``tokens`` counted in training, ``limits``, ``tokenizer``, ``calibration`` and ``decision``
+        (None where there is none); of tables ``features``;
         ``format`` (of the model file) and ``textnb`` (versions).
 
     Examples
@@ -48,6 +51,8 @@ def describe_model(model: Any) -> dict[str, Any]:
                     in zip(labels, rows or [None] * len(labels), priors, strict=True)],
         "training_rows": sum(rows) if rows else None,
     }
+    if is_auto(getattr(estimator, "l", None)):
+        card["chosen"] = {"l": float(estimator.l_)}
     tokenizer = getattr(model, "tokenizer", None)
     if tokenizer is None:
         card |= {"reads": list(model.features_), "features": len(model.feature_names_)}
@@ -59,5 +64,8 @@ def describe_model(model: Any) -> dict[str, Any]:
             "limits": {name: getattr(model, name) for name in ("min_df", "max_df",
                                                                "max_features", "binary")},
             "tokenizer": tokenizer.to_dict(),
+            "calibration": (None if model.calibration_ is None
+                            else model.calibration_.to_dict()),
+            "decision": None if model.decision_ is None else plain(model.decision_.to_dict()),
         }
     return {**card, "format": VERSION, "textnb": version("textnb")}

@@ -7,17 +7,20 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import IO
 
 import polars as pl
 
 from textnb.errors import ParameterError, SchemaError, SourceError
 from textnb.store import check_target, replacing
 
-_ENDINGS = {".parquet": "parquet", ".pq": "parquet", ".ipc": "ipc", ".arrow": "ipc",
+ENDINGS = {".parquet": "parquet", ".pq": "parquet", ".ipc": "ipc", ".arrow": "ipc",
             ".feather": "ipc", ".csv": "csv", ".tsv": "tsv", ".ndjson": "ndjson",
             ".jsonl": "ndjson"}
 FORMATS = ("parquet", "ipc", "csv", "tsv", "ndjson")
 _ROWS = 8192
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_PROBE = 1 << 16
 
 
 def write(frame: pl.LazyFrame, path: str, format: str | None) -> None:
@@ -40,7 +43,7 @@ def write(frame: pl.LazyFrame, path: str, format: str | None) -> None:
         with _writing("standard output"):
             _to_stdout(frame, chosen)
         return
-    with replacing(path) as file, _writing(path):
+    with replacing(path) as file, _writing(path, file):
         if chosen == "parquet":
             frame.sink_parquet(file)
         elif chosen == "ipc":
@@ -52,17 +55,29 @@ def write(frame: pl.LazyFrame, path: str, format: str | None) -> None:
 
 
 @contextmanager
-def _writing(path: str) -> Iterator[None]:
+def _writing(path: str, file: IO[bytes] | None = None) -> Iterator[None]:
     """A full disk is the output's fault, not the input's: the engine reports both alike."""
     try:
         yield
     except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-        full = next((code for code in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+        full = next((code for code in _FULL
                      if getattr(error, "errno", None) == code or f"os error {code})" in str(error)),
-                    None)
+                    None) or _no_room(file)
         if full is None:
             raise
         raise SourceError(f"can't write {path}: {os.strerror(full)}") from error
+
+
+def _no_room(file: IO[bytes] | None) -> int | None:
+    """Why some bytes more can't be written: of a footer that found no room, the engine hides it."""
+    try:
+        if file is not None:
+            end = file.seek(0, os.SEEK_END)
+            if os.pwrite(file.fileno(), b"\0" * _PROBE, end) < _PROBE:
+                return errno.ENOSPC
+    except OSError as error:
+        return error.errno if error.errno in _FULL else None
+    return None
 
 
 def output_format(path: str, format: str | None) -> str:
@@ -80,10 +95,10 @@ def output_format(path: str, format: str | None) -> str:
         return "ndjson"
     check_target(path)
     ending = os.path.splitext(path)[1].lower()
-    if ending not in _ENDINGS:
+    if ending not in ENDINGS:
         raise ParameterError(f"can't tell the output format from {path!r}; known endings: "
-                             f"{', '.join(_ENDINGS)}; or say --output-format")
-    return _ENDINGS[ending]
+                             f"{', '.join(ENDINGS)}; or say --output-format")
+    return ENDINGS[ending]
 
 
 def _to_stdout(frame: pl.LazyFrame, format: str) -> None:

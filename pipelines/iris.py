@@ -1,7 +1,7 @@
 """Job: the full Bayes and the naive Bayes classifier of a small feature table, with the estimates
 beside the published ones.
 
-    python -m pipelines.feature_table -o OUTPUT_FOLDER
+    python -m pipelines.iris -o OUTPUT_FOLDER
 
 The table is Fisher's iris flowers, which scikit-learn carries: the Bayes classifier with a
 covariance per class of sepal length and width, and naive Bayes of versicolor against the rest on

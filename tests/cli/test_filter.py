@@ -1,0 +1,187 @@
+"""textnb filter: one message on standard input, or the new ones of a Maildir."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from tests.cli.conftest import PROGRAM, Run, finished, start
+from textnb import Decision, TextClassifier, load
+
+ROWS = pl.DataFrame({
+    "body": ["cheap pills", "a prize for you", "see you at noon", "the minutes"] * 5,
+    "label": ["spam", "spam", "ham", "ham"] * 5})
+SPAM, HAM, OTHER = (b"Subject: a\n\ncheap pills\n", b"Subject: a\n\nthe noon minutes\n",
+                    b"Subject: a\n\nunheard of\n")
+
+
+@pytest.fixture
+def model(folder: Path) -> Path:
+    TextClassifier(text="body").fit(ROWS).save(folder / "mail.textnb")
+    return folder / "mail.textnb"
+
+
+@pytest.mark.parametrize(("message", "code", "status"), [
+    (SPAM, 0, "spam"), (HAM, 1, "ham"), (OTHER, 2, "unsure")])
+def test_the_verdict_is_the_exit_code(
+    run: Run, model: Path, message: bytes, code: int, status: str
+) -> None:
+    ran = run("filter", model, input=message).checked(code)
+    name, odds = ran.out.split()
+    assert name == status
+    assert (float(odds) > 0) == (status == "spam")
+    assert ("no word of the message was learned" in ran.err) == (code == 2)
+    assert run("filter", model, "--exit-zero", input=message).checked(0).out == ran.out
+    told = json.loads(run("filter", model, "--format", "json", input=message).out)
+    assert told["status"] == status
+    assert set(told) == {"status", "log_odds", "probability", "calibrated", "reason", "errors"}
+
+
+@pytest.mark.parametrize("arguments", [
+    ["--no-such-option"], [], ["--format", "xml"], ["none.textnb"],
+    ["mail.textnb", "--spam-class", "junk"], ["mail.textnb", "--spam-cutoff", "2"],
+    ["mail.textnb", "--spam-cutoff", "0.4", "--ham-cutoff", "0.6"],
+    ["mail.textnb", "--min-learned", "-1"], ["mail.textnb", "--min-learned", "x"],
+    ["mail.textnb", "--dry-run"], ["mail.textnb", "--maildir", "nowhere"],
+    ["mail.textnb", "--maildir", ".", "--passthrough"], ["notes.txt"],
+])
+def test_every_failure_is_3(model: Path, arguments: list[str]) -> None:
+    Path("notes.txt").write_text("no model")
+    ran = finished(start("filter", *arguments), SPAM).checked(3)
+    assert ran.out == ""
+    assert ran.err
+
+
+def test_an_empty_message_is_an_error(model: Path) -> None:
+    assert "it is empty" in finished(start("filter", model), b"").checked(3).err
+
+
+@pytest.mark.parametrize("message", [
+    SPAM, SPAM.replace(b"\n", b"\r\n"), b"From a@b Mon Jan  1 00:00:00 2024\n" + SPAM,
+    b"\n\ncheap pills", b"cheap pills", b"\xff\0\n\xfe cheap pills \r\r\n",
+    b"From a@b Mon\r\n" + SPAM.replace(b"\n", b"\r\n"), b"X-Textnb-Status: ham\n" + SPAM,
+], ids=range(8))
+def test_passthrough_adds_one_line(model: Path, message: bytes) -> None:
+    process = start("filter", model, "-p", "-e")
+    out, _ = process.communicate(message, timeout=60)
+    assert process.returncode == 0
+    at = out.index(b"X-Textnb-Status: ")
+    end = out.index(b"\n", at) + 1
+    assert out[:at] + out[end:] == message
+    line = out[at:end]
+    assert line.endswith(b"\r\n") == message.partition(b"\n")[0].endswith(b"\r")
+    assert b"; log-odds=" in line
+    assert b"; calibrated=no" in line
+    assert out.startswith(b"From " if message.startswith(b"From ") else b"X-Textnb")
+
+
+def test_passthrough_loses_no_message(folder: Path) -> None:
+    process = start("filter", "none.textnb", "--passthrough")
+    out, err = process.communicate(SPAM, timeout=60)
+    assert (process.returncode, out) == (3, SPAM)
+    assert b"no such model file" in err
+
+
+def test_a_reader_that_has_gone_is_no_spam(model: Path) -> None:
+    message = SPAM + b"x" * (1 << 20)
+    with start("filter", model, "-p") as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdout.close()
+        process.stdin.write(message)
+        process.stdin.close()
+        assert process.wait(60) == 3
+
+
+def test_an_interrupt_is_no_verdict(model: Path) -> None:
+    with start("filter", model) as process:
+        time.sleep(1.5)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 130
+
+
+def test_a_full_disk_is_no_verdict(model: Path) -> None:
+    with open("/dev/full", "wb") as full:
+        ran = subprocess.run([*PROGRAM, "filter", str(model), "-p"], input=SPAM, stdout=full,
+                             stderr=subprocess.PIPE, timeout=60)
+    assert ran.returncode == 3
+    assert b"No space left" in ran.stderr
+
+
+def test_thresholds(run: Run, model: Path) -> None:
+    assert run("filter", model, "--spam-cutoff", "0.999999", input=SPAM).checked(1)
+    doubt = run("filter", model, "--spam-cutoff", "0.999999", "--ham-cutoff", "0.01", input=SPAM)
+    assert doubt.checked(2).out.startswith("unsure")
+    fitted = load(model)
+    assert isinstance(fitted, TextClassifier)
+    fitted.set_decision(Decision({"ham": -1.0, "spam": 50.0}, "spam")).save(model)
+    run("filter", model, input=SPAM).checked(2)
+    run("filter", model, "--spam-cutoff", "0.5", input=SPAM).checked(0)
+
+
+def test_too_little_learned_is_said(run: Run, folder: Path) -> None:
+    TextClassifier(text="body").fit(ROWS.head(4)).save("few.textnb")
+    ran = run("filter", "few.textnb", input=SPAM).checked(2)
+    assert "too little was learned to judge: 2 spam and 2 others" in ran.err
+    run("filter", "few.textnb", "--min-learned", "2", input=SPAM).checked(0)
+
+
+@pytest.fixture
+def maildir(folder: Path) -> Path:
+    for part in ("cur", "new", "tmp"):
+        (folder / "Mail" / part).mkdir(parents=True)
+    for name, message in (("1.spam", SPAM), ("2.ham", HAM), ("3.other", OTHER)):
+        (folder / "Mail" / "new" / name).write_bytes(message)
+    (folder / "Mail" / "cur" / "0.seen:2,S").write_bytes(SPAM)
+    return folder / "Mail"
+
+
+def files(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+def test_a_maildir_is_filed(run: Run, model: Path, maildir: Path) -> None:
+    dry = run("filter", model, "--maildir", maildir, "--dry-run").checked()
+    assert files(maildir) == ["cur/0.seen:2,S", "new/1.spam", "new/2.ham", "new/3.other"]
+    ran = run("filter", model, "--maildir", maildir).checked()
+    assert ran.out == dry.out
+    assert [line.split()[0] for line in ran.out.splitlines()] == ["spam", "ham", "unsure"]
+    assert "1 spam, 1 ham, 1 unsure" in ran.err
+    assert files(maildir) == [".Spam/new/1.spam", "cur/0.seen:2,S", "new/2.ham", "new/3.other"]
+    assert (maildir / ".Spam" / "new" / "1.spam").read_bytes() == SPAM
+    again = run("filter", model, "--maildir", maildir, "--unsure-folder", ".Maybe", "--format",
+                "json").checked()
+    told = [json.loads(line) for line in again.out.splitlines()]
+    assert [entry["status"] for entry in told] == ["ham", "unsure"]
+    assert ".Maybe/new/3.other" in files(maildir)
+
+
+def test_a_message_is_never_replaced(run: Run, model: Path, maildir: Path) -> None:
+    run("filter", model, "--maildir", maildir).checked()
+    (maildir / "new" / "1.spam").write_bytes(SPAM * 2)
+    ran = run("filter", model, "--maildir", maildir).checked(3)
+    assert "1.spam stays where it is: File exists" in ran.err
+    assert (maildir / ".Spam" / "new" / "1.spam").read_bytes() == SPAM
+    assert (maildir / "new" / "1.spam").read_bytes() == SPAM * 2
+
+
+@pytest.mark.parametrize("name", ["Spam", "../elsewhere", ".a/b", "..", ".", ".a/../../b", "/tmp"])
+def test_messages_stay_in_the_maildir(run: Run, model: Path, maildir: Path, name: str) -> None:
+    ran = run("filter", model, "--maildir", maildir, "--spam-folder", name).checked(3)
+    assert "a name such as .Spam" in ran.err
+    assert "new/1.spam" in files(maildir)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads every file")
+def test_a_message_that_can_not_be_read(run: Run, model: Path, maildir: Path) -> None:
+    (maildir / "new" / "1.spam").chmod(0)
+    ran = run("filter", model, "--maildir", maildir).checked(3)
+    assert "1.spam stays where it is: Permission denied" in ran.err
+    assert "2.ham" in ran.out

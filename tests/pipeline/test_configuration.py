@@ -1,0 +1,140 @@
+"""A job's file: every key is checked, and every error names its key."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from textnb import ParameterError, SourceError
+from textnb.pipeline.configuration import Job, read_job
+
+SOUND = """
+output = "out"
+[input]
+train = "rows.csv"
+"""
+
+
+def job(folder: Path, text: str = SOUND, *settings: str) -> Job:
+    path = folder / "job.toml"
+    path.write_text(text, "utf-8")
+    return read_job(path, settings)
+
+
+def test_what_is_left_out_has_a_default(tmp_path: Path) -> None:
+    read = job(tmp_path)
+    assert (read.model.kind, read.model.columns, read.model.label) == (
+        "multinomial", ["text"], "label")
+    assert (read.input.hold_out, read.validation, read.decision) == (0.2, None, None)
+
+
+def test_paths_are_beside_the_jobs_file(tmp_path: Path) -> None:
+    read = job(tmp_path, SOUND + 'test = "/data/test.csv"\n[predictions]\ninput = "new/*.csv"')
+    assert read.output == str(tmp_path / "out")
+    assert read.input.train == str(tmp_path / "rows.csv")
+    assert read.input.test == "/data/test.csv"
+    assert read.predictions is not None
+    assert read.predictions.input == str(tmp_path / "new/*.csv")
+    assert job(tmp_path, SOUND, "input.train=s3://bucket/rows.parquet").input.train == (
+        "s3://bucket/rows.parquet")
+    assert job(tmp_path, SOUND, "input.train=-").input.train == "-"
+
+
+def test_paths_are_filled_in_from_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MAIL", "/home/me/mail")
+    monkeypatch.delenv("NOT_SET", raising=False)
+    assert job(tmp_path, SOUND, "input.train=${MAIL}/spam").input.train == "/home/me/mail/spam"
+    assert job(tmp_path, SOUND, "input.train=${NOT_SET:-other}").input.train == str(
+        tmp_path / "other")
+    with pytest.raises(ParameterError, match=r"input\.train: the environment variable NOT_SET is "
+                                             r"not set; set it, or write \$\{NOT_SET:-default\}"):
+        job(tmp_path, SOUND, "input.train=${NOT_SET}/x")
+    # Only paths are filled in: a condition may hold such a text.
+    assert job(tmp_path, SOUND, "input.train_where=a = '${MAIL}'").input.train_where == (
+        "a = '${MAIL}'")
+
+
+@pytest.mark.parametrize(("setting", "found"), [
+    ("model.l=0.1", lambda job: job.model.parameters["l"] == 0.1),
+    ("model.l=auto", lambda job: job.model.parameters["l"] == "auto"),
+    ('model.text=["a", "b"]', lambda job: job.model.columns == ["a", "b"]),
+    ("model.text=body", lambda job: job.model.columns == ["body"]),
+    ("model.tokenizer.ngram_range=[1, 2]", lambda job: job.model.tokenizer == {
+        "ngram_range": [1, 2]}),
+    ("validation.folds=3", lambda job: job.validation.folds == 3),
+    ("calibration={}", lambda job: job.calibration.length_aware is True),
+    ("exports.0.to=json", lambda job: job.exports[0].to == "json"),
+    ("output = elsewhere", lambda job: job.output.endswith("elsewhere")),
+])
+def test_keys_are_set_from_outside(tmp_path: Path, setting: str, found: Any) -> None:
+    more = ("exports.0.file=x.json",) if setting.startswith("exports") else ()
+    assert found(job(tmp_path, SOUND, setting, *more))
+
+
+@pytest.mark.parametrize(("setting", "message"), [
+    ("model.kind=multinomal", "model: kind: unknown value 'multinomal' - did you mean"),
+    ("model.alpha=1.0", "model: a setting of multinomial: unknown value 'alpha'"),
+    ("model.l=-1", "model: l must be"),
+    ("model.features=['x']", r"model: features belongs to the kinds gaussian, lda"),
+    ("model.tokenizer.patern=x", "model: Tokenizer has no setting 'patern'"),
+    ("model.tokenizer.ngram_range=[2, 1]", "model: ngram_range must be"),
+    ("model.min_df=often", r"model\.min_df: input should be a valid .*; got 'often'"),
+    ("input.trian=x", r"input\.trian: no such key - did you mean 'train'\?; the keys there are"),
+    ("inptu.train=x", r"inptu: no such key - did you mean 'input'\?"),
+    ("validation.folds=1", r"validation\.folds: input should be greater than or equal to 2; got 1"),
+    ("validation.folds=three", r"validation\.folds: input should be a valid integer"),
+    ("validation.method=loo", r"validation\.method: input should be 'folds' or 'leave-one-out'"),
+    ("input.hold_out=1.5", r"input\.hold_out: input should be less than 1; got 1\.5"),
+    ("decision.positive=spam", "decision: give one of max_false_positive_rate, costs"),
+    ("decision.costs=[1.0]", r"decision\.costs: list should have at least 2 items"),
+    ("decision.max_false_positive_rate=0.1", "is about one class: name it with positive"),
+    ("test.report=a/b.html", r"test\.report: a name in the output folder"),
+    ("test.report=model.textnb", r"test\.report: a name in the output folder"),
+    ("predictions.file=x.txt", r"predictions\.file: an ending of \.parquet, "),
+    ("predictions.file=../x.csv", r"predictions\.file: a name in the output folder"),
+    ("exports.0.to=json", r"exports\.0\.file: it is missing"),
+    ("exports.0.to=sqlite", r"exports\.0\.to: target: unknown value 'sqlite'"),
+    ("exports.3.to=json", "--set exports.3.to=json: there are 0 entries"),
+    ("output.x=1", "--set output.x=1: there is no table that could hold 'x'"),
+    ("nonsense", "--set must be key=value, such as model.l=0.1; got 'nonsense'"),
+    ("=1", "--set must be key=value"),
+    ("model..l=1", "--set must be key=value"),
+])
+def test_an_error_names_its_key(tmp_path: Path, setting: str, message: str) -> None:
+    with pytest.raises(ParameterError, match=message):
+        job(tmp_path, SOUND, setting)
+
+
+def test_every_error_is_told_at_once(tmp_path: Path) -> None:
+    with pytest.raises(ParameterError) as told:
+        job(tmp_path, 'title = "x"\n[input]\n[validation]\nfolds = 0')
+    for part in ("job.toml: ", "output: it is missing", "input.train: it is missing",
+                 "title: no such key", "validation.folds: input should be"):
+        assert part in str(told.value)
+
+
+@pytest.mark.parametrize("section", ["calibration", "terms"])
+def test_what_texts_alone_have(tmp_path: Path, section: str) -> None:
+    with pytest.raises(ParameterError, match=rf"\[{section}\] is for models of texts; model.kind "
+                                             "is 'lda'"):
+        job(tmp_path, SOUND, "model.kind=lda", f"{section}={{}}")
+
+
+def test_two_outputs_of_one_name(tmp_path: Path) -> None:
+    with pytest.raises(ParameterError, match=r"two outputs have the name 'a\.csv'"):
+        job(tmp_path, SOUND, "terms.file=a.csv", "predictions.file=a.csv")
+
+
+@pytest.mark.parametrize("content", [b"output = ", b"\xff\xfe", b"[a]\n[a]"])
+def test_what_is_no_toml(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "job.toml").write_bytes(content)
+    with pytest.raises(SourceError, match=r"can't read .*job\.toml: it is no TOML"):
+        read_job(tmp_path / "job.toml")
+    with pytest.raises(SourceError, match="No such file"):
+        read_job(tmp_path / "none.toml")
+    with pytest.raises(SourceError, match="Is a directory"):
+        read_job(tmp_path)

@@ -1,0 +1,268 @@
+"""Whole jobs: what they write, and that they write all of it or nothing."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from corpora.samples import news, spam_messages
+from textnb import (
+    DataError,
+    ExportError,
+    ParameterError,
+    SchemaError,
+    SourceError,
+    TextClassifier,
+    evaluate,
+    load,
+)
+from textnb.pipeline.configuration import read_job
+from textnb.pipeline.run import run_job
+
+JOB = """
+output = "out"
+[input]
+train = "rows.parquet"
+[model]
+l = 0.1
+[terms]
+[predictions]
+"""
+
+
+class Heard:
+    """Remembers what it was told."""
+
+    def __init__(self) -> None:
+        self.steps: list[str] = []
+        self.results: list[str] = []
+        self.rows = 0
+
+    def step(self, name: str) -> Callable[[int], None]:
+        self.steps.append(name)
+        return self._advance
+
+    def said(self, text: str) -> None:
+        self.results.append(text)
+
+    def _advance(self, rows: int) -> None:
+        self.rows += rows
+
+
+def run(folder: Path, *settings: str, text: str = JOB) -> Path:
+    (folder / "job.toml").write_text(text, "utf-8")
+    return run_job(read_job(folder / "job.toml", settings))
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    spam_messages(400).write_parquet(tmp_path / "rows.parquet")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def contents(out: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(out)): path.read_bytes()
+            for path in sorted(out.rglob("*")) if path.is_file()}
+
+
+def test_the_model_is_that_of_the_rows_that_were_not_held_out(folder: Path) -> None:
+    out = run(folder)
+    assert sorted(contents(out)) == [
+        "metrics.json", "model.textnb", "predictions.parquet", "run.json", "terms.csv"]
+    answered = pl.read_parquet(out / "predictions.parquet")
+    rows = pl.read_parquet(folder / "rows.parquet")
+    learned = rows.join(answered.select("text").unique(), on="text", how="anti",
+                        maintain_order="left")
+    # Copies are on one side.
+    assert answered.height + learned.height == rows.height
+    assert 40 < answered.height < 120
+    again = TextClassifier(load(out / "model.textnb").estimator).fit(learned)
+    again.save(folder / "again.textnb")
+    assert (folder / "again.textnb").read_bytes() == (out / "model.textnb").read_bytes()
+    metrics = json.loads((out / "metrics.json").read_text())
+    tested = answered.select("text", "label")
+    assert metrics["accuracy"] == evaluate(again, tested).accuracy
+    record = json.loads((out / "run.json").read_text())
+    assert record["rows"] == {"learned": learned.height, "tested": answered.height, "malformed": 0}
+
+
+def test_it_is_safe_to_repeat(folder: Path) -> None:
+    settings = ("calibration={}", "validation.folds=3", "model.l=auto")
+    first = contents(run(folder, *settings))
+    assert contents(run(folder, *settings)) == first
+    assert sorted(os.listdir(folder)) == ["job.toml", "out", "rows.parquet"]
+    # What only the earlier run wrote goes.
+    (folder / "out" / "note.txt").write_text("mine")
+    assert "terms.csv" not in contents(run(folder, text=JOB.replace("[terms]", "")))
+    assert not (folder / "out" / "note.txt").exists()
+
+
+def test_steps_are_told(folder: Path) -> None:
+    (folder / "job.toml").write_text(JOB, "utf-8")
+    heard = Heard()
+    run_job(read_job("job.toml", ["validation={}", "calibration={}",
+                                  "decision.min_probability=0.9"]), heard)
+    assert heard.steps == ["reading rows", "training", "validating", "calibrating",
+                           "choosing thresholds", "testing", "listing terms", "predicting"]
+    assert "by 5 folds" in heard.results[2]
+    assert heard.rows > 400
+
+
+@pytest.mark.parametrize(("settings", "error", "message"), [
+    (["input.train=none.parquet"], SourceError, "no such file"),
+    (["model.text=body"], SchemaError, "no column 'body'"),
+    (["model.label=kind"], SchemaError, "no column 'kind'"),
+    (["input.train_where=nothing = 1"], ParameterError, "input.train_where: 'nothing = 1'"),
+    (["input.test_where=label = 'x'"], DataError, "no rows to test on"),
+    (["input.train_where=label = 'x'", "input.test_where=label = 'ham'"], DataError,
+     "no rows to learn"),
+    (["test.positive=junk"], ParameterError, "positive: unknown value 'junk'"),
+    (["decision.positive=junk", "decision.costs=[1.0, 1.0]"], ParameterError, "junk"),
+    (["decision.positive=spam", "decision.max_false_positive_rate=0.0001"], DataError,
+     "more are needed"),
+    (["exports.0.to=liblinear", "exports.0.file=x"], ExportError, "say which class"),
+    (["validation.groups=none"], SchemaError, "no column 'none'"),
+    (["model.max_features=20", "calibration={}"], ParameterError, "max_features"),
+])
+def test_a_failure_leaves_the_output_as_it_was(
+    folder: Path, settings: list[str], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        run(folder, *settings)
+    assert sorted(os.listdir(folder)) == ["job.toml", "rows.parquet"]
+    before = contents(run(folder))
+    with pytest.raises(error, match=message):
+        run(folder, *settings)
+    assert contents(folder / "out") == before
+    assert sorted(os.listdir(folder)) == ["job.toml", "out", "rows.parquet"]
+
+
+def test_only_an_output_of_its_own_is_replaced(folder: Path) -> None:
+    (folder / "out").mkdir()
+    run(folder)
+    (folder / "mine").mkdir()
+    (folder / "mine" / "thesis.txt").write_text("years of work")
+    for output in ("mine", "rows.parquet", ".", "..", "/"):
+        with pytest.raises(SourceError, match="can't write"):
+            run(folder, f"output={output}")
+    assert (folder / "mine" / "thesis.txt").read_text() == "years of work"
+    with pytest.raises(SourceError, match="there is no folder"):
+        run(folder, "output=none/out")
+
+
+def test_one_run_at_a_time(folder: Path) -> None:
+    run(folder)
+    with (folder / ".out.textnb-lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(SourceError, match="another run is at work on"):
+            run(folder)
+    run(folder)
+
+
+def test_what_a_killed_run_left_is_thrown_away(folder: Path) -> None:
+    before = contents(run(folder))
+    (folder / ".out.textnb-run").mkdir()
+    (folder / ".out.textnb-run" / "model.textnb").write_text("half")
+    # Killed between its two renames: the old output is under another name.
+    (folder / "out").rename(folder / ".out.textnb-old")
+    with pytest.raises(SourceError, match="no such file"):
+        run(folder, "input.train=none.parquet")
+    assert contents(folder / "out") == before
+    assert contents(run(folder)) == before
+    assert sorted(os.listdir(folder)) == ["job.toml", "out", "rows.parquet"]
+
+
+def test_rows_of_their_own_to_test_on_and_to_predict(folder: Path) -> None:
+    spam_messages(60, seed=1).write_csv(folder / "test.csv")
+    spam_messages(30, seed=2).drop("label").write_ndjson(folder / "new.ndjson")
+    out = run(folder, "input.test=test.csv", "input.test_where=label = 'spam'",
+              "predictions.input=new.ndjson", "predictions.file=new.csv", "predictions.top=0")
+    assert json.loads((out / "run.json").read_text())["rows"]["learned"] == 400
+    assert json.loads((out / "metrics.json").read_text())["documents"] == 15
+    answered = pl.read_csv(out / "new.csv")
+    assert answered.columns == ["text", "predicted", "probability"]
+    assert answered.height == 30
+
+
+def test_topics(folder: Path) -> None:
+    news(400).write_parquet(folder / "news.parquet")
+    out = run(folder, "input.train=news.parquet", 'model.text=["title", "description"]',
+              'model.tokenizer.field_prefix=["title"]', "calibration={}",
+              "decision.min_precision=0.9", "predictions.top=3")
+    answered = pl.read_parquet(out / "predictions.parquet")
+    best = answered.select(
+        pl.col("top").list.first().struct.field("class").alias("first"),
+        pl.col("top").list.len().alias("topics"),
+        pl.col("top").list.eval(pl.element().struct.field("probability")).list.sum().alias("sum"),
+        "predicted", "calibrated", "decision")
+    assert (best["first"] == best["predicted"]).all()
+    assert (best["topics"] == 3).all()
+    assert (best["sum"] <= 1 + 1e-12).all()
+    assert best["calibrated"].all()
+    assert set(pl.read_csv(out / "terms.csv")["class"]) == {
+        "Business", "Sci/Tech", "Sports", "World"}
+    told = json.loads((out / "metrics.json").read_text())["decision"]
+    assert told["unsure"] == best["decision"].null_count()
+
+
+def test_tables(folder: Path) -> None:
+    rows = pl.DataFrame({"x": [float(n % 7) + 5 * (n % 2) for n in range(80)],
+                         "label": [n % 2 == 1 for n in range(80)]})
+    rows.write_parquet(folder / "table.parquet")
+    text = '[input]\ntrain = "table.parquet"\n[model]\nkind = "gaussian"\n[predictions]'
+    out = run(folder, text=f'output = "out"\n{text}')
+    assert {"predicted", "probability"} <= set(
+        pl.read_parquet(out / "predictions.parquet").columns)
+    with pytest.raises(ParameterError, match=r"\[validation\] is for models of texts"):
+        run(folder, "validation={}", text=f'output = "out"\n{text}')
+
+
+def test_an_export_that_can_not_be_verified_is_said(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TEXTNB_POSTGRES", raising=False)
+    settings = ["exports.0.to=sql-postgres", "exports.0.file=spam.sql"]
+    with pytest.raises(ExportError, match="or set verify = false"):
+        run(folder, *settings)
+    assert "spam.sql" in contents(run(folder, *settings, "exports.0.verify=false"))
+
+
+@pytest.fixture
+def unwritable(folder: Path) -> Iterator[Path]:
+    place = folder / "closed"
+    place.mkdir()
+    place.chmod(0o500)
+    yield place
+    place.chmod(0o700)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root writes everywhere")
+def test_a_folder_that_can_not_be_written(unwritable: Path) -> None:
+    with pytest.raises(SourceError, match="Permission denied"):
+        run(unwritable.parent, "output=closed/out")
+
+
+def test_mail(folder: Path, tmp_path: Path) -> None:
+    for label in ("ham", "spam"):
+        (folder / "mail" / label).mkdir(parents=True)
+        for n in range(30):
+            word = "cheap pills" if label == "spam" else "noon lunch"
+            (folder / "mail" / label / f"{n}.eml").write_bytes(
+                f"Subject: {word} {n}\nDate: never\n\n{word} {'x' * (n % 9)}\n".encode())
+    heard: Any = Heard()
+    (folder / "job.toml").write_text(
+        'output = "out"\n[input]\ntrain = "mail"\nformat = "mail"\n[model]\n'
+        'text = ["subject", "body"]\n[predictions]\n', "utf-8")
+    out = run_job(read_job(folder / "job.toml"), heard)
+    assert any("60 messages are malformed" in text for text in heard.results)
+    answered = pl.read_parquet(out / "predictions.parquet")
+    assert answered["errors"].list.len().min() == 1
+    assert (answered["predicted"] == answered["label"]).all()

@@ -1,0 +1,153 @@
+"""Verbs that answer: predict a table of rows, show terms, explain a text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from textnb.cli.console import as_json, note, out, progress, verb
+from textnb.cli.inputs import (
+    Encoding,
+    Format,
+    Input,
+    InputFormat,
+    Model,
+    Quiet,
+    Where,
+    check_apart,
+    check_format,
+    features_of,
+    reading,
+    rows,
+    text_columns,
+    text_model,
+    unit_of,
+    watched,
+)
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+@verb
+def predict(
+    model: Model,
+    input: Input,
+    output: Annotated[str, typer.Option(
+        "--output", "-o", help="File to write, by its ending, or - for standard output.")] = "-",
+    probability: Annotated[bool, typer.Option(
+        help="Add the probability of the predicted class.")] = False,
+    scores: Annotated[bool, typer.Option(
+        help="Add the score of every class: log P(row, class), up to what classes share.")] = False,
+    explain: Annotated[int, typer.Option(
+        help="Add the so many terms that decided most.")] = 0,
+    top_k: Annotated[int, typer.Option(
+        help="Add the so many most probable classes with their probabilities.")] = 0,
+    output_format: Annotated[str | None, typer.Option(
+        help="parquet, ipc, csv, tsv or ndjson.  [default: by the output's ending]")] = None,
+    where: Where = None,
+    input_format: InputFormat = None,
+    encoding: Encoding = "utf-8",
+    quiet: Quiet = False,
+) -> None:
+    """Write the input with a column for the predicted class, in order."""
+    import polars as pl
+
+    from textnb import sinks
+    from textnb.classifier.load import load
+    from textnb.classifier.text import TextClassifier
+    from textnb.errors import ParameterError
+
+    sinks.output_format(output, output_format)
+    check_apart(model, output)
+    classifier = load(model)
+    options: dict[str, Any] = {"probability": probability, "scores": scores}
+    if isinstance(classifier, TextClassifier):
+        options |= {"explain": explain, "top": top_k}
+    elif explain or top_k:
+        option = "--explain" if explain else "--top-k"
+        raise ParameterError(f"{option} is for models of texts; this is one of feature tables")
+    frame = rows(input, where, input_format, encoding, text_columns(classifier), None,
+                 features_of(classifier))
+    frame, tell = watched(frame, text_columns(classifier))
+    impossible = 0
+
+    def count_impossible(predicted: pl.Series) -> pl.Series:
+        nonlocal impossible
+        impossible += predicted.null_count()
+        return predicted
+
+    with reading(input), progress(
+            "predicting", "predicted", quiet, unit_of(classifier)) as advance:
+        answered = classifier.predict(frame, progress=advance, **options)
+        counted = answered.with_columns(pl.col("predicted").map_batches(
+            count_impossible, return_dtype=answered.collect_schema()["predicted"],
+            is_elementwise=True))
+        sinks.write(counted, output, output_format)
+    if not quiet:
+        tell(input)
+    if impossible:
+        note(f"note: {impossible} rows are impossible under every class (l = 0) and have no "
+             "prediction")
+
+
+@verb
+def top(
+    model: Model,
+    label: Annotated[str | None, typer.Option(
+        "--class", "-c", help="One class only.")] = None,
+    k: Annotated[int, typer.Option("-k", help="Terms per class.")] = 20,
+    format: Format = "text",
+) -> None:
+    """Show the terms that speak most for each class."""
+    from textnb.cli.settings import as_label
+    from textnb.cli.tables import frame_table, show
+
+    check_format(format)
+    classifier = text_model(model)
+    terms = classifier.top(k, None if label is None else as_label(label, classifier.classes_))
+    if format == "json":
+        out(as_json(terms.to_dicts()))
+        return
+    for (name,), group in terms.group_by("class", maintain_order=True):
+        show(frame_table(group.drop("class"), title=str(name)))
+
+
+@verb
+def explain(
+    model: Model,
+    text: Annotated[str, typer.Argument(help="The text, or - for standard input.")],
+    k: Annotated[int, typer.Option("-k", help="Terms to show.")] = 20,
+    format: Format = "text",
+) -> None:
+    """Show what decides one text, term by term."""
+    import signal
+    import sys
+
+    from textnb.cli.tables import frame_table, plain, show
+    from textnb.errors import SourceError
+
+    check_format(format)
+    if text == "-":
+        if sys.stdin is None:
+            raise SourceError.unreadable("standard input", "it is closed")
+        signal.siginterrupt(signal.SIGINT, True)
+        try:
+            text = sys.stdin.buffer.read().decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise SourceError.unreadable("standard input", f"it is not UTF-8: {error}") from None
+    elif not text.isprintable():
+        text = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    table = text_model(model).explain(text, k)
+    predicted, runner_up = table.select("predicted", "runner_up").row(0)
+    parts = table.drop("predicted", "runner_up")
+    score = float(parts["contribution"].sum())
+    if format == "json":
+        out(as_json({"predicted": predicted, "runner_up": runner_up, "score": score,
+                     "parts": parts.to_dicts()}))
+        return
+    show(frame_table(parts))
+    against = ("" if runner_up is None
+               else f", against {plain(str(runner_up))} by {score:.3f} (log-odds)")
+    out(f"{plain(str(predicted))}{against}")

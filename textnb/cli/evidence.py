@@ -1,0 +1,109 @@
+"""A calibration and a decision, in words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from textnb.bayes.calibration import Calibration
+    from textnb.bayes.decision import Decision
+    from textnb.evaluation.held_out import HeldOut
+
+
+def calibration_words(calibration: Calibration) -> str:
+    """One line: the temperature, and on what it was fitted."""
+    told = f"T = {calibration.temperature:.4g}"
+    if calibration.length_exponent:
+        told = (f"T = 1 + {calibration.temperature - 1:.4g} · n^{calibration.length_exponent:.4g}, "
+                "n the terms counted in a document")
+    return f"{told} ({calibration.method}, {calibration.documents:,} documents)"
+
+
+def reliability_table(held: HeldOut, calibration: Calibration) -> dict[str, dict[str, float]]:
+    """Log loss, Brier score and expected calibration error, before and after."""
+    from textnb.evaluation.calibration import reliability
+
+    before, after = reliability(held), reliability(held.calibrated(calibration))
+    return {name: {"before": getattr(before, name), "after": getattr(after, name)}
+            for name in ("log_loss", "brier", "expected_calibration_error")}
+
+
+def decision_words(decision: Decision) -> Iterator[str]:
+    """The thresholds, and the evidence for them; of evidence that others wrote, only the former."""
+    evidence = decision.evidence
+    if "classes" in evidence:
+        yield from _every_class(evidence)
+        return
+    yield from _thresholds(decision)
+    if decision.positive is None or "share_caught" not in evidence:
+        return
+    yield from _asked(decision.positive, evidence)
+    yield (f"seen on {evidence['documents']:,} documents ({evidence['scored']}"
+           f"{', calibrated' if evidence['calibrated'] else ''}): "
+           f"{evidence['false_positives']:,} of {evidence['negatives']:,} others answered "
+           f"{decision.positive!r}, {_caught(evidence)}")
+    if evidence["unsure"]:
+        yield f"{_percent(1 - evidence['coverage'])} of the documents are answered \"unsure\""
+
+
+def _thresholds(decision: Decision) -> Iterator[str]:
+    names = sorted(decision.thresholds, key=lambda label: label != decision.positive)
+    others = {decision.thresholds[name] for name in names[1:]}
+    # Most often one threshold is all that the others have.
+    alike = len(names) > 2 and len(others) == 1 and decision.positive is not None
+    for name in names[:1] if alike else names:
+        yield f"{name!r} where its log-odds are at least {_number(decision.thresholds[name])}"
+    if alike:
+        least = others.pop()
+        yield "else the most probable other class" + (
+            "" if math.isinf(least) else f", where its log-odds are at least {least:.4g}")
+
+
+def _asked(positive: Any, evidence: Mapping[str, Any]) -> Iterator[str]:
+    if "costs" in evidence:
+        wrong, missed = evidence["costs"]
+        yield (f"least cost, where a false positive costs {wrong:g} and a false negative "
+               f"{missed:g} ({evidence['rule']}): {evidence['cost']:g} on these documents")
+        return
+    level = f"at {_percent(evidence['confidence'])} confidence"
+    yield (f"at most {_percent(evidence['false_positive_rate_bound'])} of the others are answered "
+           f"{positive!r} {level} ({_percent(evidence['max_false_positive_rate'])} was asked)")
+    if "max_false_negative_rate" in evidence:
+        yield (f"at most {_percent(evidence['false_negative_rate_bound'])} of {positive!r} are "
+               f"answered as another class {level} "
+               f"({_percent(evidence['max_false_negative_rate'])} was asked)")
+
+
+def _caught(evidence: Mapping[str, Any]) -> str:
+    if evidence["share_caught"] is None:
+        return "and none is of it, so what is caught is not known"
+    low, high = evidence["share_caught_interval"]
+    return (f"{evidence['true_positives']:,} of {evidence['positives']:,} caught "
+            f"({_percent(evidence['share_caught'])}, {_percent(low)} to {_percent(high)})")
+
+
+def _every_class(evidence: Mapping[str, Any]) -> Iterator[str]:
+    for entry in evidence["classes"]:
+        if entry["threshold"] is None:
+            yield f"{entry['label']!r} never: its precision can't be shown"
+        else:
+            yield (f"{entry['label']!r} where its log-odds are at least "
+                   f"{_number(entry['threshold'])}: {entry['correct']:,} of {entry['answered']:,} "
+                   f"right, precision at least {_percent(entry['precision_bound'])}")
+    right = evidence["precision"]
+    yield (f"{evidence['answered']:,} of {evidence['documents']:,} documents are given a class "
+           f"({_percent(evidence['coverage'])}"
+           f"{'' if right is None else f'; {_percent(right)} of them right'}; "
+           f"{evidence['scored']}{', calibrated' if evidence['calibrated'] else ''})")
+
+
+def _number(value: float) -> str:
+    if math.isinf(value):
+        return "inf: never" if value > 0 else "-inf: always"
+    return f"{value:.4g}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.4g} %"

@@ -1,0 +1,209 @@
+"""The verb that judges mail as it comes: one message, or the new ones of a Maildir.
+
+Exit codes are those of bogofilter: 0 spam, 1 ham, 2 unsure, 3 error.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+
+from textnb.cli.console import FAILED, as_json, judging_verb, note, out
+from textnb.cli.inputs import Format, Model, check_format
+
+if TYPE_CHECKING:
+    from textnb.mailfilter import MailFilter, Verdict
+
+STATUS = "X-Textnb-Status"
+CODES = {"spam": 0, "ham": 1, "unsure": 2}
+
+
+class JudgingCommand(TyperCommand):
+    """A command whose usage errors are no verdict: 2 would say "unsure"."""
+
+    def make_context(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return super().make_context(*args, **kwargs)
+        except Exception as error:
+            if getattr(error, "exit_code", None):
+                error.exit_code = FAILED  # type: ignore[attr-defined]
+            raise
+
+
+@judging_verb
+def filter_mail(
+    model: Model,
+    passthrough: Annotated[bool, typer.Option(
+        "--passthrough", "-p", help="Write the message with a header X-Textnb-Status, otherwise "
+                                    "byte for byte as it came (also where judging fails, then "
+                                    "without the header).")] = False,
+    exit_zero: Annotated[bool, typer.Option(
+        "--exit-zero", "-e", help="Exit with 0 whatever the verdict, for mail systems that take "
+                                  "another code for a failure; 3 stays an error.")] = False,
+    spam_class: Annotated[str | None, typer.Option(
+        help="The class that is spam.  [default: that of the model's decision, else spam]",
+    )] = None,
+    spam_cutoff: Annotated[float | None, typer.Option(
+        help="Spam from this probability on, instead of the model's decision.")] = None,
+    ham_cutoff: Annotated[float | None, typer.Option(
+        help="Ham up to this probability; unsure between the two.  [default: --spam-cutoff]",
+    )] = None,
+    min_learned: Annotated[int, typer.Option(
+        help="Unsure while fewer messages of spam, or of the rest, were learned.")] = 10,
+    maildir: Annotated[str | None, typer.Option(
+        help="File the messages in new/ of this Maildir instead of reading one.")] = None,
+    spam_folder: Annotated[str, typer.Option(
+        help="Where --maildir files spam: a folder of the Maildir.")] = ".Spam",
+    unsure_folder: Annotated[str | None, typer.Option(
+        help="Where --maildir files what it is unsure of.  [default: left where it is]")] = None,
+    dry_run: Annotated[bool, typer.Option(
+        "--dry-run", help="With --maildir: say what would be filed, and file nothing.")] = False,
+    format: Format = "text",
+) -> None:
+    """Judge one message from standard input: exit code 0 spam, 1 ham, 2 unsure, 3 error."""
+    from textnb.errors import ParameterError
+
+    check_format(format)
+    settings = {"spam": spam_class, "least_learned": min_learned,
+                "cutoffs": _cutoffs(spam_cutoff, ham_cutoff)}
+    if maildir is not None:
+        if passthrough:
+            raise ParameterError("--passthrough is for one message; --maildir files many")
+        _file(model, settings, maildir, spam_folder, unsure_folder, dry_run, format)
+        return
+    if dry_run:
+        raise ParameterError("--dry-run belongs to --maildir")
+    verdict = _judged(model, settings, passthrough, format)
+    raise typer.Exit(0 if exit_zero else CODES[verdict.status])
+
+
+def _judged(model: str, settings: dict[str, Any], passthrough: bool, format: str) -> Verdict:
+    # Read first: whatever goes wrong afterwards, the message is not lost.
+    message = _message()
+    try:
+        verdict = _loaded(model, settings).judge(message)
+    except BaseException as error:
+        if passthrough:
+            _write(message)
+        raise _as_failure(error) from None
+    if passthrough:
+        _write(with_status(message, verdict))
+    elif format == "json":
+        out(as_json(_described(verdict)))
+    else:
+        out(f"{verdict.status} {verdict.log_odds:.6f}")
+    if verdict.reason:
+        note(f"note: unsure, as {verdict.reason}")
+    return verdict
+
+
+def _message() -> bytes:
+    import signal
+
+    from textnb.errors import SourceError
+
+    if sys.stdin is None:
+        raise SourceError.unreadable("standard input", "it is closed")
+    signal.siginterrupt(signal.SIGINT, True)
+    message: bytes = sys.stdin.buffer.read()
+    if not message:
+        raise SourceError.unreadable("standard input", "it is empty, and a message was expected")
+    return message
+
+
+def _write(message: bytes) -> None:
+    sys.stdout.buffer.write(message)
+    sys.stdout.buffer.flush()
+
+
+def with_status(message: bytes, verdict: Verdict) -> bytes:
+    """The message with its verdict as the first header, and every other byte as it was.
+
+    It comes first, after an mbox's "From " line, as headers do that are added on the way: what a
+    sender has written under this name stands below it.
+    """
+    first, found, _ = message.partition(b"\n")
+    ending = b"\r\n" if found and first.endswith(b"\r") else b"\n"
+    calibrated = "yes" if verdict.calibrated else "no"
+    line = (f"{STATUS}: {verdict.status}; log-odds={verdict.log_odds:.6f}; "
+            f"probability={verdict.probability:.6f}; calibrated={calibrated}")
+    at = len(first) + 1 if found and message.startswith(b"From ") else 0
+    return message[:at] + line.encode("ascii") + ending + message[at:]
+
+
+def _described(verdict: Verdict) -> dict[str, Any]:
+    return {"status": verdict.status, "log_odds": verdict.log_odds,
+            "probability": verdict.probability, "calibrated": verdict.calibrated,
+            "reason": verdict.reason, "errors": list(verdict.errors)}
+
+
+def _loaded(model: str, settings: dict[str, Any]) -> MailFilter:
+    from textnb.mailfilter import MailFilter
+
+    return MailFilter.load(model, **settings)
+
+
+def _as_failure(error: BaseException) -> BaseException:
+    """Anything that is no error of ours, nor an interrupt, told in one line: it is no verdict."""
+    from textnb.errors import TextnbError, first_line
+
+    if isinstance(error, (TextnbError, OSError)) or not isinstance(error, Exception):
+        return error
+    return TextnbError(f"the message could not be judged: {first_line(error)}")
+
+
+def _cutoffs(spam: float | None, ham: float | None) -> tuple[float, float] | None:
+    """Probabilities as log-odds: ham up to the first, spam from the second on."""
+    import math
+
+    from textnb.errors import ParameterError
+
+    if spam is None and ham is None:
+        return None
+    high = spam if spam is not None else ham
+    low = ham if ham is not None else spam
+    assert high is not None
+    assert low is not None
+    for name, value in (("--spam-cutoff", high), ("--ham-cutoff", low)):
+        if not 0.0 < value < 1.0:
+            raise ParameterError.out_of_range(name, "a probability between 0 and 1", value)
+    if low > high:
+        raise ParameterError(f"--ham-cutoff {low} is above --spam-cutoff {high}")
+    return math.log(low / (1.0 - low)), math.log(high / (1.0 - high))
+
+
+def _file(
+    model: str, settings: dict[str, Any], maildir: str, spam_folder: str,
+    unsure_folder: str | None, dry_run: bool, format: str,
+) -> None:
+    from textnb.frames.maildir import filed, new_messages, subfolder
+
+    folders = {"spam": subfolder(maildir, spam_folder),
+               "unsure": None if unsure_folder is None else subfolder(maildir, unsure_folder)}
+    judge = _loaded(model, settings)
+    counts, failures, reasons = dict.fromkeys(CODES, 0), 0, set()
+    for path in new_messages(maildir):
+        try:
+            with open(path, "rb") as file:
+                verdict = judge.judge(file.read())
+            target = folders.get(verdict.status)
+            if target is not None and not dry_run:
+                filed(path, target)
+        except OSError as error:
+            failures += 1
+            note(f"note: {path} stays where it is: {error.strerror or error}")
+            continue
+        counts[verdict.status] += 1
+        reasons.add(verdict.reason)
+        shown = {"path": path, **_described(verdict), "filed": None if dry_run else target}
+        out(as_json(shown) if format == "json"
+            else f"{verdict.status} {verdict.log_odds:.6f} {path}")
+    note(", ".join(f"{n:,} {name}" for name, n in counts.items())
+         + (f", {failures:,} could not be judged or filed" if failures else ""))
+    for reason in sorted(reasons - {""}):
+        note(f"note: unsure, as {reason}")
+    if failures:
+        raise typer.Exit(FAILED)

@@ -1,0 +1,245 @@
+"""Verbs for a model at work: update, forget, merge, diff."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from textnb.cli.console import as_json, note, out, progress, verb
+from textnb.cli.inputs import (
+    Encoding,
+    Format,
+    Input,
+    InputFormat,
+    Model,
+    Quiet,
+    Where,
+    check_apart,
+    check_format,
+    features_of,
+    reading,
+    rows,
+    text_columns,
+    text_model,
+    unit_of,
+)
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from textnb.classifier.table import TableClassifier
+    from textnb.classifier.text import TextClassifier
+
+Output = Annotated[str | None, typer.Option(
+    "--output", "-o", help="Model file to write.  [default: MODEL itself, replaced]")]
+As = Annotated[str | None, typer.Option(
+    "--as", help="The class of all rows, where the input has no label column.")]
+
+
+@verb
+def update(
+    model: Model,
+    input: Input,
+    output: Output = None,
+    given: As = None,
+    new_class: Annotated[list[str] | None, typer.Option(
+        "--new-class", help="A label that the model does not know yet; repeat it for several."),
+    ] = None,
+    on_error: Annotated[bool, typer.Option(
+        "--on-error", help="Learn only the rows that the model misjudges. Its counts are then no "
+                           "sample of the rows: priors and probabilities lean towards the hard "
+                           "ones.")] = False,
+    where: Where = None,
+    input_format: InputFormat = None,
+    encoding: Encoding = "utf-8",
+    quiet: Quiet = False,
+) -> None:
+    """Learn more labelled rows: the model is that of one training on all of them."""
+    from textnb.classifier.load import load
+    from textnb.classifier.text import TextClassifier
+    from textnb.errors import DataError, ParameterError
+    from textnb.evaluation.mistakes import mistakes
+    from textnb.store import check_target, locked
+
+    check_target(output or model)
+    check_apart(input, output or model)
+    with locked(model if output is None else output):
+        classifier = load(model)
+        frame = _labelled(classifier, input, given, where, input_format, encoding)
+        known = classifier.classes_.tolist()
+        classes = [_typed(name, known) for name in new_class or []] or None
+        if on_error:
+            if not isinstance(classifier, TextClassifier):
+                raise ParameterError("--on-error is for models of texts")
+            # Collected, as the rows are judged by the model that is about to change.
+            frame = mistakes(classifier, frame).collect().lazy()
+            if not frame.select("*").head(1).collect().height:
+                note("no row was misjudged: nothing to learn, and the model is unchanged")
+                _copy(classifier, output)
+                return
+        try:
+            with (reading(input),
+                  progress("learning", "learned from", quiet, unit_of(classifier)) as advance):
+                classifier.partial_fit(frame, classes=classes, progress=advance)
+        except DataError as error:
+            told, found, _ = str(error).partition("; pass classes=")
+            if not found:
+                raise
+            raise DataError(f"{told}; say --new-class NAME for each that is new") from None
+        classifier.save(output or model)
+    if not quiet:
+        note(f"{len(classifier.classes_)} classes, {_size(classifier)} -> {output or model}")
+
+
+@verb
+def forget(
+    model: Model,
+    input: Input,
+    output: Output = None,
+    given: As = None,
+    where: Where = None,
+    input_format: InputFormat = None,
+    encoding: Encoding = "utf-8",
+    quiet: Quiet = False,
+) -> None:
+    """Take rows out again that were learned: the model is that of a training without them."""
+    from textnb.store import check_target, locked
+
+    check_target(output or model)
+    check_apart(input, output or model)
+    with locked(model if output is None else output):
+        classifier = text_model(model)
+        frame = _labelled(classifier, input, given, where, input_format, encoding)
+        with (reading(input),
+              progress("forgetting", "forgot", quiet, unit_of(classifier)) as advance):
+            classifier.forget(frame, progress=advance)
+        classifier.save(output or model)
+    if not quiet:
+        note(f"{len(classifier.classes_)} classes, {_size(classifier)} -> {output or model}")
+
+
+@verb
+def merge(
+    models: Annotated[list[str], typer.Argument(help="Model files of the same settings.")],
+    output: Annotated[str, typer.Option("--output", "-o", help="Model file to write.")],
+    quiet: Quiet = False,
+) -> None:
+    """Add models: the result is that of one training on the documents of all."""
+    from textnb.errors import ParameterError
+    from textnb.store import check_target
+
+    if len(models) < 2:
+        raise ParameterError("merge adds two models or more: textnb merge A B -o C")
+    check_target(output)
+    total = text_model(models[0])
+    chosen = total.calibration_ is not None or total.decision_ is not None
+    for path in models[1:]:
+        more = text_model(path)
+        chosen |= more.calibration_ is not None or more.decision_ is not None
+        try:
+            total = total + more
+        except ParameterError as error:
+            raise ParameterError(f"{models[0]} and {path}: {error}") from None
+    total.save(output)
+    if chosen:
+        note("note: calibrations and decisions were chosen for the parts: they are not carried "
+             "over")
+    if not quiet:
+        documents = int(total.statistics_.documents)
+        note(f"{documents:,} documents, {len(total.classes_)} classes, {_size(total)} -> {output}")
+
+
+@verb
+def diff(
+    a: Annotated[str, typer.Argument(help="Model file.")],
+    b: Annotated[str, typer.Argument(help="Model file, say after an update.")],
+    input: Annotated[str | None, typer.Argument(
+        help="Rows that both judge: which decisions are flipped.")] = None,
+    k: Annotated[int, typer.Option("-k", help="Terms per class.")] = 10,
+    format: Format = "text",
+    where: Where = None,
+    input_format: InputFormat = None,
+    encoding: Encoding = "utf-8",
+) -> None:
+    """Show how two models differ: classes, terms that moved most, decisions that are flipped."""
+    from textnb.cli.tables import frame_table, show
+    from textnb.errors import ParameterError
+    from textnb.evaluation.comparison import compare_models
+
+    check_format(format)
+    first, second = text_model(a), text_model(b)
+    frame = None
+    if input is not None:
+        columns = [*dict.fromkeys([*_columns(first), *_columns(second)])]
+        frame = rows(input, where, input_format, encoding, columns, None)
+    elif where is not None:
+        raise ParameterError("--where chooses among the rows of INPUT: name one")
+    with reading(input or a):
+        result = compare_models(first, second, frame, k=k)
+    if format == "json":
+        out(as_json(result.to_dict()))
+        return
+    show(frame_table(result.classes, title="documents and shares of the classes"))
+    for (name,), group in result.terms.group_by("class", maintain_order=True):
+        show(frame_table(group.drop("class"), title=f"terms that moved most: {name}"))
+    out(f"{result.terms_gained:,} terms gained, {result.terms_lost:,} lost")
+    if input is None:
+        return
+    flips = int(result.flipped["documents"].sum())
+    share = f" ({flips / result.documents:.2%})" if result.documents else ""
+    out(f"{flips:,} of {result.documents:,} decisions flipped{share}")
+    if flips:
+        show(frame_table(result.flipped))
+        show(frame_table(result.examples, title="some of them"))
+
+
+def _labelled(
+    classifier: TextClassifier | TableClassifier, input: str, given: str | None,
+    where: str | None, input_format: str | None, encoding: str,
+) -> pl.LazyFrame:
+    """The input's rows with labels of the model's type: their own, or the class that was given."""
+    import polars as pl
+
+    from textnb.frames.texts import labels_as
+
+    label = classifier.label
+    known = classifier.classes_.tolist()
+    frame = rows(input, where, input_format, encoding, text_columns(classifier),
+                 label if given is None else None, features_of(classifier))
+    dtype = pl.Series(known).dtype
+    if given is not None:
+        return frame.with_columns(pl.lit(_typed(given, known), dtype=dtype).alias(label))
+    return frame.with_columns(labels_as(label, frame, dtype).alias(label))
+
+
+def _typed(name: str, known: list[Any]) -> Any:
+    """A label that was typed, in the type of the labels that are known."""
+    from textnb.errors import ParameterError
+
+    if isinstance(known[0], bool):
+        if name.lower() in ("true", "false"):
+            return name.lower() == "true"
+        raise ParameterError.out_of_range("a label of this model", "true or false", name)
+    if isinstance(known[0], int):
+        try:
+            return int(name)
+        except ValueError:
+            raise ParameterError.out_of_range(
+                "a label of this model", "an integer", name) from None
+    return name
+
+
+def _copy(classifier: TextClassifier, output: str | None) -> None:
+    if output is not None:
+        classifier.save(output)
+
+
+def _columns(classifier: TextClassifier) -> list[str]:
+    return [classifier.text] if isinstance(classifier.text, str) else list(classifier.text)
+
+
+def _size(classifier: Any) -> str:
+    if text_columns(classifier) is not None:
+        return f"{len(classifier.vocabulary_):,} terms"
+    return f"{len(classifier.feature_names_):,} features"

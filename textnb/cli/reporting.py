@@ -1,0 +1,74 @@
+"""What `textnb test --report` adds: one page beside the figures."""
+
+from __future__ import annotations
+
+import datetime
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from textnb.cli.inputs import reading, rows, text_columns
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from textnb.classifier.table import TableClassifier
+    from textnb.classifier.text import TextClassifier
+    from textnb.evaluation.metrics import Evaluation
+
+
+def check(report: str | None, train: str | None, train_where: str | None, *read: str) -> None:
+    """Refuse what can't be written, or has no effect, before any row is read."""
+    from textnb.errors import ParameterError
+
+    if train is not None and report is None:
+        raise ParameterError("--train goes with --report, which tells what was found")
+    if train_where is not None and train is None:
+        raise ParameterError("--train-where goes with --train, whose rows it chooses")
+    if report is None:
+        return
+    from textnb.evaluation.report.charts import check_installed
+    from textnb.store import check_target
+
+    check_installed()
+    check_target(report)
+    for path in (*read, *([] if train is None else [train])):
+        if os.path.exists(report) and os.path.exists(path) and os.path.samefile(path, report):
+            raise ParameterError(f"--report {report} is also what is read; give it another name")
+
+
+def learned_rows(
+    classifier: TextClassifier | TableClassifier, train: str | None, where: str | None,
+    encoding: str,
+) -> pl.DataFrame | None:
+    """Texts and labels of the training rows."""
+    from textnb.errors import ParameterError
+
+    if train is None:
+        return None
+    text = text_columns(classifier)
+    if text is None:
+        raise ParameterError("--train is for models of texts; this is one of feature tables")
+    columns = [text] if isinstance(text, str) else list(text)
+    chosen = rows(train, where, None, encoding, text, classifier.label)
+    # Read here, so that a fault in this file is not told of the other.
+    with reading(train):
+        return chosen.select(*columns, classifier.label).collect()
+
+
+def write(
+    classifier: TextClassifier | TableClassifier, frame: pl.LazyFrame, report: str,
+    train: pl.DataFrame | None, positive: Any, names: tuple[str, str],
+    progress: Callable[[int], object],
+) -> Evaluation:
+    """Score the rows and write the page; what the figures on the terminal are made from."""
+    from textnb.evaluation.report.page import write_report
+
+    model, input = names
+    title = f"{os.path.basename(model)} on {'standard input' if input == '-' else _name(input)}"
+    return write_report(classifier, frame, report, train=train, positive=positive, title=title,
+                        date=datetime.date.today(), progress=progress)
+
+
+def _name(path: str) -> str:
+    return os.path.basename(os.path.normpath(path.split("?")[0]))

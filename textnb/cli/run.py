@@ -1,0 +1,79 @@
+"""The verb that runs a whole job from its file."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+
+from textnb.cli.console import note, out, stderr, verb
+from textnb.cli.inputs import Quiet
+
+
+@verb
+def run(
+    file: Annotated[str, typer.Argument(help="The job: a TOML file.")],
+    setting: Annotated[list[str] | None, typer.Option(
+        "--set", help="Set a key of the job, such as model.l=0.1 or input.train=mail.mbox; "
+                      "repeat it for several.")] = None,
+    check: Annotated[bool, typer.Option(
+        "--check", help="Check the job's file, and run nothing.")] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Run a job: train, validate, calibrate, decide, test, report, predict, export in one go."""
+    from textnb.pipeline.configuration import read_job
+
+    job = read_job(file, setting or ())
+    if check:
+        note(f"{file} is sound; it would write {job.output}")
+        return
+    from textnb.pipeline.run import Silent, run_job
+
+    if quiet:
+        run_job(job, Silent())
+    else:
+        with _Shown() as shown:
+            run_job(job, shown)
+    out(job.output)
+
+
+class _Shown:
+    """Steps and their results as lines, and the rows of the current step as they pass."""
+
+    def __init__(self) -> None:
+        from rich.progress import Progress, SpinnerColumn, TextColumn
+
+        self._bar = Progress(SpinnerColumn(), TextColumn("{task.description}"),
+                             TextColumn("{task.completed:,.0f} rows"), console=stderr,
+                             transient=True, disable=not stderr.is_terminal)
+        self._task: Any = None
+        self._name, self._began, self._told = "", 0.0, True
+
+    def __enter__(self) -> _Shown:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._bar.stop()
+        if error[0] is None:
+            self._end()
+
+    def step(self, name: str) -> Callable[[int], None]:
+        self._end()
+        if self._task is not None:
+            self._bar.remove_task(self._task)
+        self._task = self._bar.add_task(name, total=None)
+        self._name, self._began, self._told = name, time.monotonic(), False
+        task = self._task
+        return lambda rows: self._bar.advance(task, rows)
+
+    def said(self, text: str) -> None:
+        note(f"{self._name}: {text}")
+        self._told = True
+
+    def _end(self) -> None:
+        if not self._told:
+            note(f"{self._name}: done in {time.monotonic() - self._began:.1f} s")
+            self._told = True

@@ -1,0 +1,171 @@
+"""The verb that says how well a model's settings do on rows that it does not learn: validate."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from textnb.cli.console import as_json, note, out, progress, verb
+from textnb.cli.inputs import (
+    Encoding,
+    Format,
+    Input,
+    InputFormat,
+    Model,
+    Quiet,
+    Where,
+    check_format,
+    reading,
+    rows,
+    text_model,
+)
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from textnb.classifier.text import TextClassifier
+    from textnb.evaluation.held_out import HeldOut
+
+# The options that divide rows into folds, or look at the scores of one model.
+_OF_FOLDS = ("folds", "groups", "time", "seed")
+
+
+@verb
+def validate(
+    context: typer.Context,
+    model: Model,
+    input: Input,
+    folds: Annotated[int, typer.Option(
+        help="Divide the rows so often; each part is scored by a model of the others.")] = 5,
+    groups: Annotated[str | None, typer.Option(
+        help="Column whose equal values stay in one fold, such as an author.")] = None,
+    time: Annotated[str | None, typer.Option(
+        help="Column of times: each part is scored by a model of what came before.")] = None,
+    seed: Annotated[int, typer.Option(help="Shuffles rows before they are divided.")] = 0,
+    leave_one_out: Annotated[bool, typer.Option(
+        "--leave-one-out", help="INPUT is what MODEL learned: each row is left out in turn.",
+    )] = False,
+    smoothing: Annotated[str | None, typer.Option(
+        help="Compare values of l, such as 1,0.1,0.01, or auto for 17 of them, each row of what "
+             "MODEL learned left out in turn.")] = None,
+    positive: Annotated[str | None, typer.Option(
+        help="Also show the rates and the area under the ROC of this class against the rest.",
+    )] = None,
+    format: Format = "text",
+    where: Where = None,
+    input_format: InputFormat = None,
+    encoding: Encoding = "utf-8",
+    quiet: Quiet = False,
+) -> None:
+    """Cross-validate a model's settings: its tokenizer, limits and estimator, learned anew."""
+    from textnb.cli import settings
+
+    check_format(format)
+    _check_one_way(settings.given(context))
+    grid = None if smoothing is None else _grid(smoothing)
+    classifier = text_model(model)
+    frame = rows(input, where, input_format, encoding, classifier.text, classifier.label)
+    with reading(input), progress("validating", "validated", quiet) as advance:
+        if smoothing is not None:
+            from textnb.evaluation.smoothing import smoothing_path
+
+            path = smoothing_path(classifier, frame, grid, progress=advance)
+        else:
+            held, copies = _validated(classifier, frame, leave_one_out, advance, folds=folds,
+                                      groups=groups, time=time, seed=seed)
+    if smoothing is not None:
+        _show_path(path, format)
+        return
+    if copies:
+        note(f"note: {copies:,} of the {len(held):,} documents have the very words of one that "
+             "their model has learned, which flatters the result; see textnb duplicates")
+    _show(held, copies, positive, format)
+
+
+def _check_one_way(given: dict[str, Any]) -> None:
+    """Options that would be ignored are refused."""
+    from textnb.errors import ParameterError
+
+    ways = {"smoothing": (*_OF_FOLDS, "positive"), "leave_one_out": _OF_FOLDS}
+    for way, beside in ways.items():
+        for name in beside:
+            if way in given and name in given:
+                raise ParameterError(f"--{name} does not go with --{way.replace('_', '-')}")
+
+
+def _grid(smoothing: str) -> list[float] | None:
+    from textnb.errors import ParameterError
+
+    if smoothing == "auto":
+        return None
+    try:
+        return [float(part) for part in smoothing.split(",")]
+    except ValueError:
+        raise ParameterError.out_of_range(
+            "--smoothing", "numbers, such as 1,0.1,0.01, or auto", smoothing) from None
+
+
+def _validated(
+    classifier: TextClassifier, frame: pl.LazyFrame, leave_one_out: bool, advance: Any,
+    **how: Any,
+) -> tuple[HeldOut, int]:
+    """Scores, and how many documents have their words in what their model has learned."""
+    import numpy as np
+
+    from textnb.evaluation.duplicates import copies_learned, same_texts
+    from textnb.evaluation.folds import score_folds
+    from textnb.evaluation.leave_one_out import leave_one_out as each_left_out
+    from textnb.evaluation.splits import split
+
+    if leave_one_out:
+        held = each_left_out(classifier, frame, progress=advance)
+        folds = np.arange(len(held))
+    else:
+        made = split(frame, classifier.label, **how)
+        held, folds = score_folds(classifier, frame, made, progress=advance), made.folds
+    return held, copies_learned(same_texts(frame, text=classifier.text), folds)
+
+
+def _show(held: HeldOut, copies: int, positive: str | None, format: str) -> None:
+    from textnb.cli.settings import as_label
+    from textnb.cli.tables import show_evaluation, show_rates
+    from textnb.evaluation.against_rest import roca
+    from textnb.evaluation.folds import accuracy_by_fold, evaluation_of
+
+    result = evaluation_of(held)
+    answer = {"method": held.method, **result.to_dict(), "log_loss": held.log_loss,
+              "copies_learned": copies}
+    if held.folds is not None:
+        table = accuracy_by_fold(held)
+        answer |= {"folds": table.to_dicts(), "accuracy_mean": table["accuracy"].mean(),
+                   "accuracy_standard_deviation": table["accuracy"].std()}
+    if positive is not None:
+        label = as_label(positive, held.classes)
+        answer["rates"], answer["roca"] = result.rates(label).to_dict(), roca(held, label)
+        answer["roc_auc"] = 1 - answer["roca"] / 100
+    if format == "json":
+        out(as_json(answer))
+        return
+    show_evaluation(result)
+    told = f"log loss {answer['log_loss']:.4f}, {held.method}"
+    if held.folds is not None:
+        told += (f": mean accuracy {answer['accuracy_mean']:.4f}, standard deviation "
+                 f"{answer['accuracy_standard_deviation']:.4f}")
+    out(told)
+    if positive is not None:
+        show_rates(positive, answer["rates"], answer["roc_auc"])
+        out(f"1-ROCA {answer['roca']:.4f} %")
+
+
+def _show_path(path: Any, format: str) -> None:
+    import polars as pl
+
+    from textnb.cli.tables import frame_table, show
+
+    if format == "json":
+        out(as_json(path.to_dict()))
+        return
+    names = pl.Series("l", [f"{value:g}" for value in path.table["l"]])
+    show(frame_table(path.table.with_columns(names)))
+    out(f"l = {path.best:g} is best ({path.method}, {path.documents:,} documents)")

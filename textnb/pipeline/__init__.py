@@ -1,0 +1,1 @@
+"""Whole jobs from one file: see `configuration` and `run`."""

@@ -1,0 +1,383 @@
+"""A job's file: TOML, checked key by key before anything is read.
+
+    output           the folder to write, relative to the job's file, as all paths are
+    [input]          rows to learn from and to test on
+    [model]          the model's kind, its settings, its tokenizer or features
+    [validation]     folds or leave-one-out, before the test
+    [calibration]    a temperature, by leave-one-out
+    [decision]       a threshold, with a guarantee, by costs, or a reject option
+    [test]           measures on the test rows, and the report
+    [terms]          the most telling terms of each class
+    [predictions]    rows with their answers
+    [[exports]]      weights for other systems
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from itertools import pairwise
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+
+from textnb.errors import ParameterError, SourceError, suggestion
+from textnb.export.targets.known import target_of
+from textnb.pipeline.models import ESTIMATORS, TABLES, TEXTS, estimator_of, tokenizer_of
+from textnb.sinks import ENDINGS
+
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+# What is written beside what the job names.
+RESERVED = ("model.textnb", "metrics.json", "validation.json", "run.json")
+
+
+def _substituted(value: Any) -> Any:
+    """``${NAME}`` and ``${NAME:-default}`` in a path, from the environment."""
+    if not isinstance(value, str):
+        return value
+
+    def found(match: re.Match[str]) -> str:
+        name, default = match.groups()
+        known = os.environ.get(name) or default
+        if known is None:
+            raise ValueError(f"the environment variable {name} is not set; set it, or write "
+                             f"${{{name}:-default}}")
+        return known
+
+    return _VARIABLE.sub(found, value)
+
+
+def _file_name(value: Any) -> Any:
+    if isinstance(value, str) and (not value or Path(value).name != value or value in RESERVED
+                                   or value.startswith(".")):
+        raise ValueError(f"a name in the output folder, without folders, and none of "
+                         f"{', '.join(RESERVED)}")
+    return value
+
+
+def _table_name(value: Any) -> Any:
+    if isinstance(value, str) and Path(value).suffix.lower() not in ENDINGS:
+        raise ValueError(f"an ending of {', '.join(ENDINGS)}; got {value!r}")
+    return value
+
+
+def _target(value: Any) -> Any:
+    if isinstance(value, str):
+        target_of(value)
+    return value
+
+
+Where = Annotated[str, BeforeValidator(_substituted)]
+FileName = Annotated[str, BeforeValidator(_file_name)]
+Share = Annotated[float, Field(gt=0.0, lt=1.0)]
+
+
+class Section(BaseModel):
+    """A table of the file: no key is accepted that is not known."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class Input(Section):
+    """Where rows come from. Without ``test`` and ``test_where``, ``hold_out`` of them is the test.
+
+    A row is held out by a checksum of its text, so that copies are on one side.
+    """
+
+    train: Where
+    train_where: str | None = None
+    test: Where | None = None
+    test_where: str | None = None
+    hold_out: Share = 0.2
+    format: str | None = None
+    encoding: str = "utf-8"
+
+
+class Model(BaseModel):
+    """What is learned. Keys that are not listed are settings of the estimator."""
+
+    model_config = ConfigDict(extra="allow", strict=True, frozen=True)
+
+    kind: str = "multinomial"
+    label: str = "label"
+    text: str | list[str] | None = None
+    tokenizer: dict[str, Any] = Field(default_factory=dict)
+    min_df: int | float = 1
+    max_df: int | float = 1.0
+    max_features: int | None = None
+    binary: bool = False
+    features: list[str] | None = None
+
+    @model_validator(mode="after")
+    def _checked(self) -> Model:
+        if self.kind not in ESTIMATORS:
+            raise ValueError(str(ParameterError.unknown_choice("kind", self.kind, ESTIMATORS)))
+        foreign = TEXT_KEYS if self.kind in TABLES else TABLE_KEYS
+        for name in sorted(self.model_fields_set & foreign):
+            kinds = TEXTS if self.kind in TABLES else TABLES
+            raise ValueError(f"{name} belongs to the kinds {', '.join(kinds)}; kind is "
+                             f"{self.kind!r}")
+        estimator_of(self.kind, self.parameters)
+        if self.kind in TEXTS:
+            tokenizer_of(self.tokenizer)
+        return self
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Settings of the estimator."""
+        return dict(self.model_extra or {})
+
+    @property
+    def kind_of_rows(self) -> Literal["texts", "tables"]:
+        """What the model reads."""
+        return "texts" if self.kind in TEXTS else "tables"
+
+    @property
+    def columns(self) -> list[str]:
+        """Text columns."""
+        if self.text is None:
+            return ["text"]
+        return [self.text] if isinstance(self.text, str) else self.text
+
+
+TEXT_KEYS = {"text", "tokenizer", "min_df", "max_df", "max_features", "binary"}
+TABLE_KEYS = {"features"}
+
+
+class Validation(Section):
+    """How the model does on rows that it has not learned, among those it learns from."""
+
+    method: Literal["folds", "leave-one-out"] = "folds"
+    folds: Annotated[int, Field(ge=2)] = 5
+    groups: str | None = None
+    time: str | None = None
+    seed: int = 0
+
+
+class Calibration(Section):
+    """Probabilities that are chances: a temperature fitted by leave-one-out."""
+
+    length_aware: bool = True
+
+
+class Decision(Section):
+    """When a class is given: one of a guarantee, costs, a precision, or a least probability."""
+
+    positive: str | int | bool | None = None
+    max_false_positive_rate: Share | None = None
+    max_false_negative_rate: Share | None = None
+    confidence: Share = 0.95
+    costs: Annotated[list[float], Field(min_length=2, max_length=2)] | None = None
+    min_precision: Share | None = None
+    min_probability: Share | None = None
+    scored: Literal["leave-one-out", "folds"] = "leave-one-out"
+
+    @model_validator(mode="after")
+    def _checked(self) -> Decision:
+        ways = ("max_false_positive_rate", "costs", "min_precision", "min_probability")
+        given = [name for name in ways if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise ValueError(f"give one of {', '.join(ways)}; got {' and '.join(given) or 'none'}")
+        if given[0] in ways[:2] and self.positive is None:
+            raise ValueError(f"{given[0]} is about one class: name it with positive")
+        if given[0] in ways[2:] and self.positive is not None:
+            raise ValueError(f"{given[0]} is for all classes: leave positive out")
+        if self.max_false_negative_rate is not None and given[0] != ways[0]:
+            raise ValueError("max_false_negative_rate goes with max_false_positive_rate")
+        return self
+
+
+class Test(Section):
+    """Measures on the test rows."""
+
+    positive: str | int | bool | None = None
+    report: FileName | None = None
+
+
+class Terms(Section):
+    """The k most telling terms of each class."""
+
+    k: Annotated[int, Field(ge=1)] = 20
+    file: FileName = "terms.csv"
+
+
+class Predictions(Section):
+    """Rows with their answers: those of ``input``, or the test rows."""
+
+    input: Where | None = None
+    where: str | None = None
+    format: str | None = None
+    file: Annotated[FileName, BeforeValidator(_table_name)] = "predictions.parquet"
+    probability: bool = True
+    scores: bool = False
+    top: Annotated[int, Field(ge=0)] = 0
+    explain: Annotated[int, Field(ge=0)] = 0
+
+
+class Export(Section):
+    """Weights for another system, proved on golden rows unless ``verify`` is false."""
+
+    to: Annotated[str, BeforeValidator(_target)]
+    file: FileName
+    positive: str | int | bool | None = None
+    reads: Literal["text", "terms"] | None = None
+    top: Annotated[int, Field(ge=1)] | None = None
+    max_bytes: Annotated[int, Field(ge=1)] | None = None
+    verify: bool = True
+
+
+class Job(Section):
+    """A whole job."""
+
+    output: Where
+    input: Input
+    model: Model = Field(default_factory=Model)
+    validation: Validation | None = None
+    calibration: Calibration | None = None
+    decision: Decision | None = None
+    test: Test = Field(default_factory=Test)
+    terms: Terms | None = None
+    predictions: Predictions | None = None
+    exports: list[Export] = Field(default_factory=list)
+
+    @model_validator(mode="after")
+    def _checked(self) -> Job:
+        if self.model.kind in TABLES:
+            for name in ("calibration", "decision", "terms"):
+                if getattr(self, name) is not None:
+                    raise ValueError(f"[{name}] is for models of texts; model.kind is "
+                                     f"{self.model.kind!r}")
+        names = [export.file for export in self.exports]
+        names += [part.file for part in (self.terms, self.predictions) if part is not None]
+        names += [self.test.report] if self.test.report else []
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"two outputs have the name {twice[0]!r}")
+        return self
+
+
+def read_job(path: str | os.PathLike[str], settings: Iterable[str] = ()) -> Job:
+    """A job's file, with some keys set from outside, checked.
+
+    Parameters
+    ----------
+    path : path
+        TOML.
+    settings : iterable of str
+        ``key=value``: the key with dots between its parts (``model.l=0.1``,
+        ``exports.0.to=json``), the value as in TOML; what is no TOML value is a string.
+
+    Raises
+    ------
+    ParameterError
+        If a key is unknown or its value is not what is expected; the key is named.
+    SourceError
+        If the file can't be read, or is no TOML.
+    """
+    name = os.fspath(path)
+    try:
+        with open(path, "rb") as file:
+            values = tomllib.load(file)
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SourceError.unreadable(name, f"it is no TOML: {error}") from None
+    except OSError as error:
+        raise SourceError.unreadable(name, error.strerror) from None
+    for setting in settings:
+        _set(values, setting)
+    try:
+        job = Job.model_validate(values)
+    except ValidationError as error:
+        raise ParameterError(f"{name}: {_told(error)}") from None
+    return _placed(job, Path(path).resolve().parent)
+
+
+def _set(values: dict[str, Any], setting: str) -> None:
+    key, found, text = setting.partition("=")
+    parts = key.strip().split(".")
+    if not found or not all(parts):
+        raise ParameterError.out_of_range("--set", "key=value, such as model.l=0.1", setting)
+    try:
+        value = tomllib.loads(f"value = {text.strip()}")["value"]
+    except tomllib.TOMLDecodeError:
+        value = text
+    place: Any = values
+    for part, following in pairwise(parts):
+        place = _inside(place, part, [] if following.isdigit() else {}, setting)
+    _inside(place, parts[-1], value, setting, replace=True)
+
+
+def _inside(place: Any, part: str, value: Any, setting: str, replace: bool = False) -> Any:
+    if isinstance(place, list) and part.isdigit():
+        if int(part) == len(place):
+            place.append({} if value == [] else value)
+        elif int(part) > len(place):
+            raise ParameterError(f"--set {setting}: there are {len(place)} entries, counted from 0")
+        elif replace:
+            place[int(part)] = value
+        return place[int(part)]
+    if not isinstance(place, dict):
+        raise ParameterError(f"--set {setting}: there is no table that could hold {part!r}")
+    if replace:
+        place[part] = value
+    return place.setdefault(part, value)
+
+
+def _told(error: ValidationError) -> str:
+    """Every key that is wrong, what was expected of it, and what came."""
+    lines = []
+    for problem in error.errors():
+        # The alternatives of a union stand in the path by their types: no keys of the file.
+        keys = [str(part) for part in problem["loc"]
+                if not (isinstance(part, str) and part in _TYPES)]
+        key = ".".join(keys) or "the job"
+        if problem["type"] == "extra_forbidden":
+            known = _keys_of(keys[:-1])
+            near = suggestion(keys[-1], known)
+            lines.append(f"{key}: no such key{near}; the keys there are {', '.join(known)}")
+        elif problem["type"] == "missing":
+            lines.append(f"{key}: it is missing")
+        elif problem["type"] == "value_error":
+            lines.append(f"{key}: {problem['msg'].removeprefix('Value error, ')}")
+        else:
+            reason = problem["msg"]
+            lines.append(f"{key}: {reason[0].lower()}{reason[1:]}; got {problem['input']!r:.200}")
+    return "\n  ".join(dict.fromkeys(lines))
+
+
+_TYPES = {"str", "int", "float", "bool", "list[str]", "constrained-int", "constrained-float"}
+
+
+def _keys_of(path: list[str]) -> list[str]:
+    section: Any = Job
+    for part in path:
+        if part.isdigit():
+            continue
+        annotation = section.model_fields[part].annotation
+        section = next((kind for kind in _kinds(annotation)), section)
+    return list(section.model_fields)
+
+
+def _kinds(annotation: Any) -> Iterable[type[BaseModel]]:
+    for part in (annotation, *getattr(annotation, "__args__", ())):
+        if isinstance(part, type) and issubclass(part, BaseModel):
+            yield part
+
+
+def _placed(job: Job, folder: Path) -> Job:
+    """Paths relative to the job's file as paths."""
+    def place(where: str | None) -> str | None:
+        if where is None or where == "-" or "://" in where:
+            return where
+        return str(folder / Path(where).expanduser())
+
+    update: Mapping[str, Any] = {
+        "output": place(job.output),
+        "input": job.input.model_copy(update={
+            "train": place(job.input.train), "test": place(job.input.test)})}
+    if job.predictions is not None:
+        update = {**update, "predictions": job.predictions.model_copy(
+            update={"input": place(job.predictions.input)})}
+    return job.model_copy(update=dict(update))

@@ -1,0 +1,49 @@
+"""The models that a job can name, and what their settings are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from textnb.bayes.discrete import BernoulliNB, ComplementNB, MultinomialNB
+from textnb.bayes.discriminants import LinearDiscriminantAnalysis, NearestCentroid
+from textnb.bayes.gaussian import GaussianNB
+from textnb.bayes.quadratic import QuadraticDiscriminantAnalysis, RegularizedDiscriminantAnalysis
+from textnb.bayes.ratio import NBLogisticRegression
+from textnb.errors import ParameterError
+from textnb.text.tokens import Tokenizer
+
+TEXTS: dict[str, type[Any]] = {
+    "multinomial": MultinomialNB, "bernoulli": BernoulliNB, "complement": ComplementNB,
+    "nblr": NBLogisticRegression}
+TABLES: dict[str, type[Any]] = {
+    "gaussian": GaussianNB, "lda": LinearDiscriminantAnalysis,
+    "qda": QuadraticDiscriminantAnalysis, "rda": RegularizedDiscriminantAnalysis,
+    "centroid": NearestCentroid}
+ESTIMATORS = {**TEXTS, **TABLES}
+
+
+def estimator_of(kind: str, parameters: Mapping[str, Any]) -> Any:
+    """The estimator of a kind, its settings checked before rows are read.
+
+    Raises
+    ------
+    ParameterError
+        If a setting is not known, or out of its range.
+    """
+    known = ESTIMATORS[kind]().get_params()
+    for name in parameters:
+        if name not in known:
+            raise ParameterError.unknown_choice(f"a setting of {kind}", name, sorted(known))
+    estimator = ESTIMATORS[kind](**parameters)
+    estimator.check_settings(1, 2)
+    return estimator
+
+
+def tokenizer_of(settings: Mapping[str, Any]) -> Tokenizer:
+    """The tokenizer of settings as a file has them."""
+    plain = {name: tuple(value) if isinstance(value, list) else value
+             for name, value in settings.items()}
+    if plain.pop("sklearn", False):
+        return Tokenizer.sklearn(**plain)
+    return Tokenizer.from_dict(plain)

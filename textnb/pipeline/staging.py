@@ -1,0 +1,133 @@
+"""The output folder of a job: all of it is replaced at once, or nothing is touched.
+
+A run works in a hidden folder beside the output, named after it. A second run of the same job waits
+for none: it is refused while the first works, and what a killed one left behind is thrown away.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from textnb.errors import SourceError
+from textnb.store import creation_mask
+
+RECORD = "run.json"
+_FORMAT = "textnb-run"
+
+
+@contextmanager
+def staged(output: str | os.PathLike[str]) -> Iterator[Path]:
+    """A folder to work in, which takes the place of the output once the block ends.
+
+    Raises
+    ------
+    SourceError
+        If the output is there and was not made by a job, can't be written, or another run is at
+        work on it.
+    """
+    target = Path(output).resolve()
+    _check(target)
+    work = target.with_name(f".{target.name}.textnb-run")
+    old = target.with_name(f".{target.name}.textnb-old")
+    with _alone(target):
+        _recover(target, old)
+        forget = functools.partial(shutil.rmtree, work, ignore_errors=True)
+        # Where the process is ended from another thread, no `except` of this one runs.
+        atexit.register(forget)
+        try:
+            forget()
+            work.mkdir()
+            yield work
+            _published(work, target, old)
+        except OSError as error:
+            raise SourceError(f"can't write {str(target)!r}: {error.strerror or error}") from error
+        finally:
+            forget()
+            atexit.unregister(forget)
+
+
+def _check(target: Path) -> None:
+    if not target.parent.is_dir():
+        raise SourceError(f"can't write {str(target)!r}: there is no folder "
+                          f"{str(target.parent)!r}")
+    if target == Path.cwd().resolve() or target in Path.cwd().resolve().parents:
+        raise SourceError(f"can't write {str(target)!r}: it is the current folder, or one above")
+    if target.is_dir() and (not any(target.iterdir()) or _is_ours(target)):
+        return
+    if target.exists() or target.is_symlink():
+        raise SourceError(f"can't write {str(target)!r}: it is there and was not written by a "
+                          "job; remove it, or choose another output")
+
+
+def _is_ours(target: Path) -> bool:
+    try:
+        record = json.loads((target / RECORD).read_text("utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(record, dict) and record.get("format") == _FORMAT
+
+
+@contextmanager
+def _alone(target: Path) -> Iterator[None]:
+    """The only run that works on an output."""
+    try:
+        import fcntl
+    except ImportError:  # pragma: no cover - where there are no such locks
+        yield
+        return
+    lock = target.with_name(f".{target.name}.textnb-lock")
+    try:
+        file = open(lock, "w")  # noqa: SIM115 - held for as long as the lock is
+    except OSError as error:
+        raise SourceError(f"can't write {str(target)!r}: {error.strerror}") from error
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise SourceError(f"another run is at work on {str(target)!r}; wait for it, or choose "
+                              "another output") from None
+        remove = functools.partial(_unlink, lock)
+        atexit.register(remove)
+        try:
+            yield
+        finally:
+            remove()
+            atexit.unregister(remove)
+
+
+def _unlink(path: Path) -> None:
+    path.unlink(missing_ok=True)
+
+
+def _recover(target: Path, old: Path) -> None:
+    """Where a run was killed between its two renames, the old output is put back."""
+    if old.exists() and not target.exists():
+        old.rename(target)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _published(work: Path, target: Path, old: Path) -> None:
+    mask = creation_mask()
+    work.chmod(0o777 & ~mask)
+    if target.exists():
+        target.rename(old)
+    try:
+        work.rename(target)
+    except BaseException:
+        if old.exists():
+            old.rename(target)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def record(values: dict[str, object]) -> str:
+    """The text of the file by which a job knows its own output again."""
+    return json.dumps({"format": _FORMAT, "version": 1, **values}, ensure_ascii=False, indent=1,
+                      allow_nan=False, default=str)
