@@ -24,7 +24,7 @@ JOBS = Path(__file__).parents[1] / "pipelines"
 NAMES = sorted(path.stem for path in JOBS.glob("*.toml"))
 OUTPUTS = {"spam_filter": "spam-filter", "news_topics": "news-topics",
            "export_weights": "exported-weights", "feature_table": "feature-table"}
-PROGRAM = [sys.executable, "-c", "from textnb.cli.main import main; main()"]
+PROGRAM = [sys.executable, "-c", "from textnb.cli.entry import main; main()"]
 
 
 def started(name: str, output: Path, **settings: Any) -> subprocess.Popen[str]:

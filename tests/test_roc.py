@@ -94,7 +94,7 @@ def test_on_the_command_line(tmp_path: Path) -> None:
     MAIL.write_parquet(tmp_path / "mail.parquet")
     TextClassifier().fit(MAIL).save(tmp_path / "mail.textnb")
     ran = subprocess.run(
-        [sys.executable, "-c", "from textnb.cli.main import main; main()", "test",
+        [sys.executable, "-c", "from textnb.cli.entry import main; main()", "test",
          str(tmp_path / "mail.textnb"), str(tmp_path / "mail.parquet"), "--positive", "spam",
          "--format", "json"], capture_output=True, text=True, check=True)
     answer = json.loads(ran.stdout)

@@ -19,7 +19,7 @@ from textnb import TextClassifier
 from textnb.cli.main import app
 
 # The command as a program: what the installed script does.
-PROGRAM = [sys.executable, "-c", "from textnb.cli.main import main; main()"]
+PROGRAM = [sys.executable, "-c", "from textnb.cli.entry import main; main()"]
 
 MAIL = pl.DataFrame({
     "text": ["free money now", "cheap free offer", "hello friend lunch", "meeting at lunch",

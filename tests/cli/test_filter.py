@@ -69,8 +69,8 @@ def test_an_empty_message_is_an_error(model: Path) -> None:
     b"From a@b Mon\r\n" + SPAM.replace(b"\n", b"\r\n"), b"X-Textnb-Status: ham\n" + SPAM,
 ], ids=range(8))
 def test_passthrough_adds_one_line(model: Path, message: bytes) -> None:
-    process = start("filter", model, "-p", "-e")
-    out, _ = process.communicate(message, timeout=60)
+    with start("filter", model, "-p", "-e") as process:
+        out, _ = process.communicate(message, timeout=60)
     assert process.returncode == 0
     at = out.index(b"X-Textnb-Status: ")
     end = out.index(b"\n", at) + 1
@@ -83,8 +83,8 @@ def test_passthrough_adds_one_line(model: Path, message: bytes) -> None:
 
 
 def test_passthrough_loses_no_message(folder: Path) -> None:
-    process = start("filter", "none.textnb", "--passthrough")
-    out, err = process.communicate(SPAM, timeout=60)
+    with start("filter", "none.textnb", "--passthrough") as process:
+        out, err = process.communicate(SPAM, timeout=60)
     assert (process.returncode, out) == (3, SPAM)
     assert b"no such model file" in err
 

@@ -50,7 +50,7 @@ def model(large: Path) -> Path:
 
 def test_the_installed_command_is_the_program() -> None:
     (command,) = entry_points(group="console_scripts", name="textnb")
-    assert command.value == "textnb.cli.main:main"
+    assert command.value == "textnb.cli.entry:main"
 
 
 def test_the_program_trains_and_predicts(folder: Path) -> None:
@@ -184,7 +184,7 @@ def test_a_stopped_stream_ends(folder: Path, large: Path, model: Path) -> None:
 READY = """
 import textnb.evaluation.metrics
 from textnb import LinearForm
-from textnb.cli.main import main
+from textnb.cli.entry import main
 
 scores = LinearForm.scores
 def announced(*args):
@@ -231,7 +231,7 @@ def test_a_stop_while_stdin_is_read_leaves_nothing(
 
 DEAF = """
 import signal, sys, time
-from textnb.cli import main, signals
+from textnb.cli import entry, signals
 signals.GRACE_SECONDS = 1.0
 
 def swallowing(*args, **kwargs):
@@ -246,7 +246,7 @@ from textnb.classifier.text import TextClassifier
 from textnb import store
 TextClassifier.predict = swallowing
 with store.replacing("unfinished.textnb") as file:
-    main.main()
+    entry.main()
 """
 
 
@@ -276,7 +276,7 @@ class Announced(io.FileIO):
         return super().readinto(buffer)
 
 sys.stdin = io.TextIOWrapper(io.BufferedReader(Announced(0)))
-from textnb.cli.main import main
+from textnb.cli.entry import main
 main()
 """
 

@@ -120,7 +120,7 @@ def test_steps_are_told(folder: Path) -> None:
     (["input.train=none.parquet"], SourceError, "no such file"),
     (["model.text=body"], SchemaError, "no column 'body'"),
     (["model.label=kind"], SchemaError, "no column 'kind'"),
-    (["input.train_where=nothing = 1"], ParameterError, "input.train_where: 'nothing = 1'"),
+    (["input.train_where=nothing = 1"], ParameterError, "input.train_where 'nothing = 1'"),
     (["input.test_where=label = 'x'"], DataError, "no rows to test on"),
     (["input.train_where=label = 'x'", "input.test_where=label = 'ham'"], DataError,
      "no rows to learn"),

@@ -207,3 +207,12 @@ def _file(
         note(f"note: unsure, as {reason}")
     if failures:
         raise typer.Exit(FAILED)
+
+
+alone = typer.Typer(name="textnb", add_completion=False, pretty_exceptions_enable=False)
+alone.command("filter", cls=JudgingCommand)(filter_mail)
+
+
+@alone.callback()
+def _alone() -> None:
+    """As one of many verbs, so that usage is told in the same words."""

@@ -32,24 +32,14 @@ def rows(
     label: str | None, features: Any = None,
 ) -> pl.LazyFrame:
     """The input's rows, with their columns checked: of texts, or (without ``text``) a table's."""
-    import polars as pl
-
-    from textnb.errors import ParameterError
+    from textnb.frames.conditions import rows_where
     from textnb.frames.scan import scan, scan_table
 
     if text is not None:
         frame = scan(input, text=text, label=label, format=format, encoding=encoding)
     else:
         frame = scan_table(input, features, label, format=format, encoding=encoding)
-    if where is None:
-        return frame
-    try:
-        chosen = frame.filter(pl.sql_expr(where))
-        chosen.collect_schema()
-    except pl.exceptions.PolarsError as error:
-        raise ParameterError(f"--where {where!r}: {str(error).splitlines()[0]}; the columns are "
-                             f"{', '.join(frame.collect_schema().names())}") from None
-    return chosen
+    return rows_where(frame, where, "--where")
 
 
 def text_columns(classifier: TextClassifier | TableClassifier) -> Any:

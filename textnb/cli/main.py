@@ -19,13 +19,12 @@ from textnb.cli import (
     leaving,
     mail,
     run,
-    signals,
     testing,
     threshold,
     training,
     validate,
 )
-from textnb.cli.console import leave_interrupted, out
+from textnb.cli.console import out
 
 app = typer.Typer(
     name="textnb", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False,
@@ -66,9 +65,3 @@ app.command("duplicates")(duplicates.duplicates)
 app.command("export")(leaving.export)
 app.command("verify")(leaving.verify)
 app.command("describe")(leaving.describe)
-
-
-def main() -> None:
-    """Entry point of the ``textnb`` command."""
-    signals.listen(leave_interrupted)
-    app()

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import polars as pl
 
-from textnb.errors import DataError, ParameterError, first_line
+from textnb.errors import DataError
+from textnb.frames.conditions import rows_where
 from textnb.frames.scan import reading, scan, scan_table
 from textnb.pipeline.configuration import Job
 from textnb.sinks import write
@@ -52,7 +53,7 @@ def read_rows(job: Job, folder: Path) -> Rows:
     learn, test = folder / "train.parquet", folder / "test.parquet"
     with reading(given.train):
         whole = opened(job, given.train, given.format, labels=True)
-        rows = where(whole, given.train_where, "input.train_where")
+        rows = rows_where(whole, given.train_where, "input.train_where")
         held_out = given.test is None and given.test_where is None
         if held_out:
             apart = _held_out(job, rows, given.hold_out)
@@ -63,7 +64,7 @@ def read_rows(job: Job, folder: Path) -> Rows:
         source = given.test or given.train
         with reading(source):
             tests = opened(job, source, given.format, labels=True)
-            _sink(where(tests, given.test_where, "input.test_where"), test)
+            _sink(rows_where(tests, given.test_where, "input.test_where"), test)
     learned, tested = (int(pl.scan_parquet(path).select(pl.len()).collect().item())
                        for path in (learn, test))
     for name, count in (("learn from", learned), ("test on", tested)):
@@ -80,19 +81,6 @@ def opened(job: Job, source: str, format: str | None, *, labels: bool) -> pl.Laz
         return scan(source, text=model.columns, label=label, format=format,
                     encoding=job.input.encoding)
     return scan_table(source, model.features, label, format=format, encoding=job.input.encoding)
-
-
-def where(frame: pl.LazyFrame, condition: str | None, key: str) -> pl.LazyFrame:
-    """The rows for which an SQL condition holds; ParameterError names the key of a bad one."""
-    if condition is None:
-        return frame
-    try:
-        chosen = frame.filter(pl.sql_expr(condition))
-        chosen.collect_schema()
-    except pl.exceptions.PolarsError as error:
-        raise ParameterError(f"{key}: {condition!r}: {first_line(error)}; the columns are "
-                             f"{', '.join(frame.collect_schema().names())}") from None
-    return chosen
 
 
 def _held_out(job: Job, rows: pl.LazyFrame, share: float) -> pl.Expr:

@@ -27,10 +27,11 @@ from textnb.evaluation.leave_one_out import leave_one_out
 from textnb.evaluation.metrics import evaluate, evaluate_roc
 from textnb.export.verify import verify_export
 from textnb.export.write import export_model
+from textnb.frames.conditions import rows_where
 from textnb.frames.scan import reading
 from textnb.pipeline.configuration import Job, Validation
 from textnb.pipeline.models import estimator_of, tokenizer_of
-from textnb.pipeline.rows import Rows, opened, read_rows, where
+from textnb.pipeline.rows import Rows, opened, read_rows
 from textnb.pipeline.staging import RECORD, record, staged
 from textnb.sinks import write
 
@@ -300,7 +301,7 @@ def _predict(work: _Work) -> None:
     if isinstance(work.model, TextClassifier):
         options |= {"top": settings.top, "explain": settings.explain}
     with reading(settings.input or work.job.input.train):
-        rows = where(frame, settings.where, "predictions.where")
+        rows = rows_where(frame, settings.where, "predictions.where")
         answered = work.model.predict(rows, progress=advance, **options)
         write(answered, str(work.folder / settings.file), None)
     work.observer.said(f"-> {settings.file}")

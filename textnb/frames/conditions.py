@@ -1,0 +1,40 @@
+"""Rows chosen by a condition in SQL."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from textnb.errors import ParameterError, first_line
+
+
+def rows_where(frame: pl.LazyFrame, condition: str | None, name: str) -> pl.LazyFrame:
+    """The rows for which a condition holds; all of them without one.
+
+    Parameters
+    ----------
+    frame : LazyFrame
+    condition : str or None
+        SQL, such as ``split = 'train'``.
+    name : str
+        What the condition was given as, for errors.
+
+    Raises
+    ------
+    ParameterError
+        If it is no condition on the frame's columns.
+
+    Examples
+    --------
+    >>> frame = pl.LazyFrame({"n": [1, 2, 3]})
+    >>> rows_where(frame, "n > 1", "--where").collect()["n"].to_list()
+    [2, 3]
+    """
+    if condition is None:
+        return frame
+    try:
+        chosen = frame.filter(pl.sql_expr(condition))
+        chosen.collect_schema()
+    except pl.exceptions.PolarsError as error:
+        raise ParameterError(f"{name} {condition!r}: {first_line(error)}; the columns are "
+                             f"{', '.join(frame.collect_schema().names())}") from None
+    return chosen
