@@ -236,10 +236,12 @@ TRAIN = """
 import os, signal, sys
 import polars as pl
 import textnb.store
-import textnb.cli.main
+import textnb.cli.entry
+import textnb.cli.signals
+textnb.cli.signals.GRACE_SECONDS = 1.0
 {prepare}
 sys.argv = ["textnb", "train", sys.argv[1], "-o", sys.argv[2]]
-textnb.cli.main.main()
+textnb.cli.entry.main()
 """
 
 
