@@ -21,7 +21,7 @@ from textnb.bayes.decision import UNSURE, Decision, log_odds
 from textnb.bayes.derive import derived_form
 from textnb.bayes.forms import Floats, LinearForm
 from textnb.errors import ParameterError
-from textnb.frames.message import parse_message
+from textnb.frames.message import BEYOND, MAX_MESSAGE, parse_message
 from textnb.manifest import TextParts, sound, text_parts
 from textnb.store import MAX_BYTES, read_archive
 from textnb.text.tokens import Tokenizer
@@ -149,6 +149,8 @@ class MailFilter:
         with sound(name):
             parts = text_parts(name, manifest, tables, max_bytes)
             form, terms = _scoring(parts)
+            if parts.choices.decision is not None:
+                parts.choices.decision.check_classes(form.classes.tolist())
         counts = parts.learned.counts
         learned = dict(zip(counts.classes.tolist(), counts.class_count.tolist(), strict=True))
         decision = parts.choices.decision
@@ -173,11 +175,13 @@ class MailFilter:
         message : bytes
             As received: headers, an empty line, the body.
         """
-        parsed = parse_message(message, self.columns)
+        parsed = parse_message(message[:MAX_MESSAGE], self.columns)
         row = pl.DataFrame({name: [parsed.column(name)] for name in self.columns},
                            schema=dict.fromkeys(self.columns, pl.String))
         scores, length = self._scores(row)
         errors = tuple(parsed.errors)
+        if len(message) > MAX_MESSAGE:
+            errors += (BEYOND,)
         calibrated = self.calibration is not None
         if self.calibration is not None:
             scores = self.calibration.apply(scores, np.array([length]))

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import IO
 
 import polars as pl
+import polars.selectors as cs
 
 from textnb.errors import ParameterError, SchemaError, SourceError
 from textnb.store import check_target, replacing
@@ -26,6 +27,8 @@ _PROBE = 1 << 16
 def write(frame: pl.LazyFrame, path: str, format: str | None) -> None:
     """Run the lazy frame into a file, or to standard output for ``-``, in order.
 
+    CSV and TSV hold lists of strings as text, joined by "; ".
+
     Raises
     ------
     ParameterError
@@ -36,9 +39,11 @@ def write(frame: pl.LazyFrame, path: str, format: str | None) -> None:
     chosen = output_format(path, format)
     if chosen in ("csv", "tsv"):
         for name, dtype in frame.collect_schema().items():
-            if dtype.is_nested():
+            if dtype.is_nested() and dtype != pl.List(pl.String):
                 raise SchemaError(f"column {name!r} is {dtype}, which CSV can't hold: write "
                                   "Parquet or NDJSON, or drop it")
+        # Names of attachments, say: CSV has no lists.
+        frame = frame.with_columns(cs.by_dtype(pl.List(pl.String)).list.join("; "))
     if path == "-":
         with _writing("standard output"):
             _to_stdout(frame, chosen)

@@ -185,3 +185,47 @@ def test_a_message_that_can_not_be_read(run: Run, model: Path, maildir: Path) ->
     ran = run("filter", model, "--maildir", maildir).checked(3)
     assert "1.spam stays where it is: Permission denied" in ran.err
     assert "2.ham" in ran.out
+
+
+@pytest.mark.parametrize(("arguments", "message", "code"), [
+    (["none.textnb"], SPAM, 3), (["none.textnb", "-p", "-e"], SPAM, 3),
+    (["mail.textnb"], OTHER, 2), (["mail.textnb", "-e"], OTHER, 0)])
+def test_a_full_standard_error_changes_no_verdict(
+    model: Path, arguments: list[str], message: bytes, code: int
+) -> None:
+    with open("/dev/full", "wb") as full:
+        ran = subprocess.run([*PROGRAM, "filter", *arguments], input=message, stderr=full,
+                             stdout=subprocess.PIPE, timeout=60)
+    assert ran.returncode == code
+
+
+@pytest.mark.parametrize("arguments", [
+    ["--spam-folder", ".Spam"], ["--unsure-folder", ".U"], ["--ham-cutoff", "0.1"],
+    ["-p", "--format", "json"]])
+def test_an_option_without_effect_is_refused(model: Path, arguments: list[str]) -> None:
+    finished(start("filter", model, *arguments), SPAM).checked(3)
+
+
+def test_the_header_does_not_take_what_continues_another(model: Path) -> None:
+    message = b" folded\n\tmore\n" + SPAM
+    with start("filter", model, "-p", "-e") as process:
+        out, _ = process.communicate(message, timeout=60)
+    assert out.startswith(b" folded\n\tmore\nX-Textnb-Status: spam;")
+    assert out.endswith(SPAM)
+
+
+def test_filing_that_was_ended_in_the_middle_is_finished(
+    run: Run, model: Path, maildir: Path
+) -> None:
+    (maildir / ".Spam" / "new").mkdir(parents=True)
+    os.link(maildir / "new" / "1.spam", maildir / ".Spam" / "new" / "1.spam")
+    run("filter", model, "--maildir", maildir).checked()
+    assert "new/1.spam" not in files(maildir)
+    assert ".Spam/new/1.spam" in files(maildir)
+
+
+def test_a_link_is_not_filed(run: Run, model: Path, maildir: Path) -> None:
+    (maildir / "new" / "0.link").symlink_to("1.spam")
+    ran = run("filter", model, "--maildir", maildir).checked(3)
+    assert "0.link stays where it is: it is a symbolic link" in ran.err
+    assert ".Spam/new/1.spam" in files(maildir)

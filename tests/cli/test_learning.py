@@ -205,3 +205,42 @@ def test_a_lock_follows_the_file_that_takes_its_place(folder: Path) -> None:
 def test_a_model_that_is_not_there(run: Run, folder: Path, verb: str) -> None:
     NEW.write_csv("new.csv")
     assert "no such model file" in run(verb, "none.textnb", "new.csv").checked(1).err
+
+
+def test_a_class_for_rows_that_have_labels_is_refused(
+    run: Run, model: Path, folder: Path
+) -> None:
+    before = model.read_bytes()
+    for verb in ("update", "forget"):
+        ran = run(verb, model, folder / "new.csv", "--as", "spam").checked(2)
+        assert "the input has a column 'label': leave --as away" in ran.err
+    assert model.read_bytes() == before
+    NEW.drop("label").write_csv("none.csv")
+    assert "say --as CLASS" in run("update", model, "none.csv").checked(1).err
+
+
+def test_labels_beyond_their_type(run: Run, folder: Path) -> None:
+    TextClassifier().fit(pl.DataFrame({"text": ["aa", "bb"], "label": [0, 1]})).save("i.textnb")
+    pl.DataFrame({"text": ["cc"]}).write_csv("more.csv")
+    for label in ("99999999999999999999", "1_0", "x"):
+        ran = run("update", "i.textnb", "more.csv", "--as", label).checked(2)
+        assert "an integer of 64 bits" in ran.err
+    pl.DataFrame({"text": ["cc"], "label": ["x"]}).write_csv("bad.csv")
+    for options in ([], ["--on-error"]):
+        assert "bad.csv" in run("update", "i.textnb", "bad.csv", *options).checked(1).err
+
+
+@pytest.mark.parametrize("labels", [["a", "b"], [False, True]], ids=["str", "bool"])
+def test_labels_of_two_types_do_not_merge(run: Run, folder: Path, labels: list[object]) -> None:
+    for name, classes in (("a", [0, 1]), ("b", labels)):
+        TextClassifier().fit(pl.DataFrame({"text": ["aa", "bb"], "label": classes})).save(name)
+    ran = run("merge", "a", "b", "-o", "c").checked(2)
+    assert "a and b: models differ in the type of their labels" in ran.err
+
+
+def test_what_was_chosen_before_is_said_to_be_old(run: Run, model: Path, folder: Path) -> None:
+    fitted = load(model)
+    assert isinstance(fitted, TextClassifier)
+    fitted.set_calibration(Calibration(2.0)).save(model)
+    ran = run("update", model, folder / "new.csv").checked()
+    assert "its calibration stayed, but the model has learned more since" in ran.err

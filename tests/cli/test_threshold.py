@@ -196,7 +196,7 @@ def test_clear(run: Run, model: Path, held: Path) -> None:
     (["held.parquet", "--costs", "1,1", "-c", "spam", "--dry-run", "-o", "x"], "leave --output"),
     (["--costs", "1,1", "-c", "spam"], "name an INPUT, or --clear"),
     (["--clear", "--where", "a = 1"], "not with --where"),
-    (["held.parquet", "--clear"], "not with --input"),
+    (["held.parquet", "--clear"], "not with INPUT"),
     (["held.parquet", "--costs", "1,1", "-c", "spam", "--format", "xml"], "--format")])
 def test_usage(run: Run, model: Path, held: Path, words: list[str], told: str) -> None:
     before = model.read_bytes()

@@ -146,3 +146,11 @@ class TestMistakes:
             "label": pl.String})
         with pytest.raises(DataError, match="null in row 0"):
             model.partial_fit(mistakes(model, rows))
+
+
+def test_decisions_are_what_is_compared() -> None:
+    always, never = models()[0], models()[0]
+    always.set_decision(Decision({"ham": float("inf"), "spam": -float("inf")}))
+    never.set_decision(Decision({"ham": -float("inf"), "spam": float("inf")}))
+    assert compare_models(always, never, OLD).flipped.rows() == [("spam", "ham", 4)]
+    assert compare_models(models()[0], never, OLD).flipped.rows() == [("spam", "ham", 2)]

@@ -381,3 +381,11 @@ def test_only_the_standard_library_is_imported() -> None:
     done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True,
                           text=True, timeout=60, check=True)
     assert done.stdout == "[]\n"
+
+
+@pytest.mark.parametrize("year", ["0102", "102"])
+def test_a_year_of_three_digits_counts_from_1900(year: str) -> None:
+    message = parse_message(f"Date: Mon, 4 Feb {year} 10:00:00 +0000\n\n".encode())
+    assert message.date is not None
+    assert message.date.year == 2002
+    assert message.errors == (f"year of three digits: Mon, 4 Feb {year} 10:00:00 +0000",)

@@ -87,6 +87,8 @@ def test_keys_are_set_from_outside(tmp_path: Path, setting: str, found: Any) -> 
     ("inptu.train=x", r"inptu: no such key - did you mean 'input'\?"),
     ("validation.folds=1", r"validation\.folds: input should be greater than or equal to 2; got 1"),
     ("validation.folds=three", r"validation\.folds: input should be a valid integer"),
+    ("validation={method='leave-one-out', folds=3}", "validation: folds goes with the method"),
+    ("validation={groups='a', time='b'}", "validation: groups and time exclude each other"),
     ("validation.method=loo", r"validation\.method: input should be 'folds' or 'leave-one-out'"),
     ("input.hold_out=1.5", r"input\.hold_out: input should be less than 1; got 1\.5"),
     ("decision.positive=spam", "decision: give one of max_false_positive_rate, costs"),
@@ -100,11 +102,28 @@ def test_keys_are_set_from_outside(tmp_path: Path, setting: str, found: Any) -> 
     ("exports.0.to=sqlite", r"exports\.0\.to: target: unknown value 'sqlite'"),
     ("exports.3.to=json", "--set exports.3.to=json: there are 0 entries"),
     ("output.x=1", "--set output.x=1: there is no table that could hold 'x'"),
+    ("exports.\u00b2=1", "exports: input should be a valid list"),
+    ("model.l=" + "[" * 3000, "--set model.l: "),
+    ("model.l=" + "9" * 5000, "--set model.l: "),
+    ("test.report=a\0.html", "test.report: a name in the output folder"),
+    ("output=a\0", "output: a path without the character NUL"),
+    ("model.min_df=inf", "model: min_df must be"),
+    ("model.text=[]", "model: text must be a column"),
+    ("model.label=text", "model: the label column 'text' is also one"),
+    ("model.label=predicted", "'predicted' is the name of an answer"),
+    ("model={kind='nblr'}", None),
+    ("calibration={}", None),
     ("nonsense", "--set must be key=value, such as model.l=0.1; got 'nonsense'"),
     ("=1", "--set must be key=value"),
     ("model..l=1", "--set must be key=value"),
 ])
-def test_an_error_names_its_key(tmp_path: Path, setting: str, message: str) -> None:
+def test_an_error_names_its_key(tmp_path: Path, setting: str, message: str | None) -> None:
+    if message is None:
+        # Sound by itself; the two together are not.
+        with pytest.raises(ParameterError, match=r"\[calibration\] leaves rows out"):
+            job(tmp_path, SOUND, "model.kind=nblr", "calibration={}")
+        assert job(tmp_path, SOUND, setting)
+        return
     with pytest.raises(ParameterError, match=message):
         job(tmp_path, SOUND, setting)
 
@@ -117,7 +136,7 @@ def test_every_error_is_told_at_once(tmp_path: Path) -> None:
         assert part in str(told.value)
 
 
-@pytest.mark.parametrize("section", ["calibration", "terms"])
+@pytest.mark.parametrize("section", ["validation", "calibration", "terms"])
 def test_what_texts_alone_have(tmp_path: Path, section: str) -> None:
     with pytest.raises(ParameterError, match=rf"\[{section}\] is for models of texts; model.kind "
                                              "is 'lda'"):

@@ -22,6 +22,9 @@ from numpy.typing import NDArray
 from textnb.bayes.forms import Floats
 from textnb.errors import ParameterError
 
+# Beyond them T would overflow for a long document.
+_BOUNDS = {"temperature": (1e-9, 1e9), "length_exponent": (0.0, 10.0)}
+
 
 @dataclass(frozen=True)
 class Calibration:
@@ -57,11 +60,10 @@ class Calibration:
     def __post_init__(self) -> None:
         for name in ("temperature", "length_exponent"):
             value: Any = getattr(self, name)
-            positive = name == "temperature"
+            least, most = _BOUNDS[name]
             if (not isinstance(value, (int, float)) or isinstance(value, bool)
-                    or not 0 <= value <= 1e9 or (positive and value == 0)):
-                raise ParameterError.out_of_range(
-                    name, f"a finite number {'above 0' if positive else '>= 0'}", value)
+                    or not least <= value <= most):
+                raise ParameterError.out_of_range(name, f"from {least:g} to {most:g}", value)
         if self.length_exponent and self.temperature < 1:
             raise ParameterError("a temperature that grows with the length of a document must be "
                                  f"at least 1; got {self.temperature!r}")

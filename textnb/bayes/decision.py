@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +14,7 @@ from textnb.bayes.forms import Floats
 from textnb.errors import ParameterError
 
 UNSURE = -1
+_MOST_EVIDENCE = 1 << 22
 
 
 def log_odds(scores: Floats) -> Floats:
@@ -81,8 +83,8 @@ class Decision:
         if not self.thresholds:
             raise ParameterError("a decision needs a threshold for every class")
         for label, value in self.thresholds.items():
-            if (not isinstance(value, (int, float)) or isinstance(value, bool)
-                    or np.isnan(value)):
+            if (not isinstance(value, (int, float)) or isinstance(value, bool) or value != value
+                    or (isinstance(value, int) and abs(value) > 2**53)):
                 raise ParameterError.out_of_range(
                     f"the threshold of {label!r}", "a number, -inf or inf", value)
         if self.positive is not None and self.positive not in self.thresholds:
@@ -91,10 +93,14 @@ class Decision:
 
     def check_classes(self, classes: Sequence[Any]) -> None:
         """Raises ParameterError where the thresholds are not those of a model's classes."""
-        if set(self.thresholds) != set(classes):
+        def typed(labels: Iterable[Any]) -> set[tuple[str, Any]]:
+            return {(type(label).__name__, label) for label in labels}
+
+        if typed(self.thresholds) != typed(classes):
+            had, has = ([*map(repr, labels)][:10] for labels in (self.thresholds, classes))
             raise ParameterError(
-                f"the decision has thresholds for {sorted(map(str, self.thresholds))}, and the "
-                f"model has the classes {sorted(map(str, classes))}: give one for each")
+                f"the decision has {len(self.thresholds):,} thresholds, for {', '.join(had)}, and "
+                f"the model has {len(classes):,} classes, {', '.join(has)}: give one for each")
 
     def decide(self, odds: Floats, classes: Sequence[Any]) -> NDArray[np.int64]:
         """Index of the answer among the classes, `UNSURE` (-1) where there is none.
@@ -139,4 +145,16 @@ class Decision:
                       for row in values["thresholds"]}
         if len(thresholds) < len(values["thresholds"]):
             raise ParameterError("a decision has two thresholds for one class")
+        _check_evidence(values["evidence"])
         return cls(thresholds, values["positive"], values["evidence"])
+
+
+def _check_evidence(evidence: Mapping[str, Any]) -> None:
+    """Evidence that somebody wrote: strict JSON, of a size to read."""
+    try:
+        length = len(json.dumps(evidence, allow_nan=False))
+    except (TypeError, ValueError, RecursionError):
+        raise ParameterError("a decision's evidence is no JSON") from None
+    if length > _MOST_EVIDENCE:
+        raise ParameterError(f"a decision's evidence takes {length:,} characters, more than "
+                             f"{_MOST_EVIDENCE:,}")

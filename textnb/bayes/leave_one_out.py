@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from textnb.bayes.forms import Floats, canonical
 from textnb.bayes.smoothing import Smoothing, log_prior, log_ratio
 from textnb.bayes.statistics import CountStatistics
+from textnb.errors import ParameterError
 
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -229,6 +230,9 @@ class ComplementLeftOut(LeaveOneOut):
         return replace(rows, pairs=(column, values[which], over_pairs))
 
     def scorer(self, l: Smoothing) -> Scorer:
+        if np.min(l) == 0:
+            raise ParameterError("without smoothing (l = 0) the complement's weights are infinite, "
+                                 "and rows can't be left out by subtraction: use k folds, or l > 0")
         every_class = self.counts.sum(axis=1)
         totals = every_class[self._base].sum() - self.counts[self._base].sum(axis=0)
 
@@ -236,8 +240,9 @@ class ComplementLeftOut(LeaveOneOut):
             assert rows.pairs is not None
             every, used = np.arange(len(rows)), rows.used
             column, value, over_pairs = rows.pairs
-            smoothing = l[column] if isinstance(l, np.ndarray) else l
-            left = (every_class[column] - value + smoothing)[:, None] - self.counts[column]
+            smoothing = l[column, None] if isinstance(l, np.ndarray) else l
+            # Integers first: they would swallow the digits of a small l.
+            left = (every_class[column] - value)[:, None] - self.counts[column] + smoothing
             result: Floats = -(over_pairs @ _log(left))
             own = every_class[used.indices] - rows.own + _at(l, used)
             result[every, rows.codes] = -_row_sums(used, _log(own))

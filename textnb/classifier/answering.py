@@ -140,13 +140,20 @@ class TextAnswers(ClassifierMixin, BaseEstimator):
         Raises
         ------
         ParameterError
-            If the thresholds are not those of the model's classes.
+            If the thresholds are not those of the model's classes, or were chosen on scores that
+            were calibrated where the model is not, or the other way round.
         """
         check_is_fitted(self)
         if decision is not None:
             if not isinstance(decision, Decision):
                 raise ParameterError.out_of_range("decision", "a Decision, or None", decision)
             decision.check_classes(self.classes_.tolist())
+            scaled, asked = self.calibration_ is not None, decision.evidence.get("calibrated")
+            if isinstance(asked, bool) and asked != scaled:
+                raise ParameterError(
+                    f"the thresholds were chosen on scores that were {'' if asked else 'not '}"
+                    f"calibrated, and the model is {'' if scaled else 'not '}calibrated: choose "
+                    "them with calibration=model.calibration_")
         self.decision_ = decision
         self._scorer = replace(self._scorer, decision=decision)
         return self

@@ -205,6 +205,10 @@ class TextClassifier(TextAnswers):
         check_is_fitted(self)
         check_is_fitted(other)
         self._check_adds()
+        kinds = [type(model.classes_.tolist()[0]).__name__ for model in (self, other)]
+        if kinds[0] != kinds[1]:
+            raise ParameterError(f"models differ in the type of their labels: {kinds[0]} and "
+                                 f"{kinds[1]}; only models of the same type add")
         mine, theirs = self._settings(), other._settings()
         for name in mine:
             if plain(mine[name]) != plain(theirs.get(name)):

@@ -74,8 +74,12 @@ def _verb(
 
 
 def note(message: str) -> None:
-    """One line for the person, on standard error."""
-    stderr.print(message, markup=False)
+    """One line for the person, on standard error: what can't be told there changes no answer."""
+    try:
+        stderr.print(message, markup=False)
+    except OSError:
+        # Else closing it, at exit, would fail again, and change the exit code.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
 
 
 def out(text: str) -> None:

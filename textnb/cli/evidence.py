@@ -32,6 +32,13 @@ def reliability_table(held: HeldOut, calibration: Calibration) -> dict[str, dict
 
 def decision_words(decision: Decision) -> Iterator[str]:
     """The thresholds, and the evidence for them; of evidence that others wrote, only the former."""
+    try:
+        yield from list(_words(decision))
+    except (LookupError, TypeError, ValueError, AttributeError):
+        yield from _thresholds(decision)
+
+
+def _words(decision: Decision) -> Iterator[str]:
     evidence = decision.evidence
     if "classes" in evidence:
         yield from _every_class(evidence)

@@ -49,14 +49,14 @@ def filter_mail(
     spam_cutoff: Annotated[float | None, typer.Option(
         help="Spam from this probability on, instead of the model's decision.")] = None,
     ham_cutoff: Annotated[float | None, typer.Option(
-        help="Ham up to this probability; unsure between the two.  [default: --spam-cutoff]",
+        help="With --spam-cutoff: ham up to this probability, and unsure between the two.",
     )] = None,
     min_learned: Annotated[int, typer.Option(
         help="Unsure while fewer messages of spam, or of the rest, were learned.")] = 10,
     maildir: Annotated[str | None, typer.Option(
         help="File the messages in new/ of this Maildir instead of reading one.")] = None,
-    spam_folder: Annotated[str, typer.Option(
-        help="Where --maildir files spam: a folder of the Maildir.")] = ".Spam",
+    spam_folder: Annotated[str | None, typer.Option(
+        help="Where --maildir files spam: a folder of the Maildir.  [default: .Spam]")] = None,
     unsure_folder: Annotated[str | None, typer.Option(
         help="Where --maildir files what it is unsure of.  [default: left where it is]")] = None,
     dry_run: Annotated[bool, typer.Option(
@@ -70,12 +70,17 @@ def filter_mail(
     settings = {"spam": spam_class, "least_learned": min_learned,
                 "cutoffs": _cutoffs(spam_cutoff, ham_cutoff)}
     if maildir is not None:
-        if passthrough:
-            raise ParameterError("--passthrough is for one message; --maildir files many")
-        _file(model, settings, maildir, spam_folder, unsure_folder, dry_run, format)
+        if passthrough or exit_zero:
+            option = "--passthrough" if passthrough else "--exit-zero"
+            raise ParameterError(f"{option} is for one message; --maildir files many")
+        _file(model, settings, maildir, spam_folder or ".Spam", unsure_folder, dry_run, format)
         return
-    if dry_run:
-        raise ParameterError("--dry-run belongs to --maildir")
+    for option, given in (("--dry-run", dry_run), ("--spam-folder", spam_folder),
+                          ("--unsure-folder", unsure_folder)):
+        if given:
+            raise ParameterError(f"{option} belongs to --maildir")
+    if passthrough and format != "text":
+        raise ParameterError("--passthrough writes the message: it goes without --format")
     verdict = _judged(model, settings, passthrough, format)
     raise typer.Exit(0 if exit_zero else CODES[verdict.status])
 
@@ -131,6 +136,9 @@ def with_status(message: bytes, verdict: Verdict) -> bytes:
     line = (f"{STATUS}: {verdict.status}; log-odds={verdict.log_odds:.6f}; "
             f"probability={verdict.probability:.6f}; calibrated={calibrated}")
     at = len(first) + 1 if found and message.startswith(b"From ") else 0
+    # A continued line before any header would continue this one.
+    while message[at:at + 1] in (b" ", b"\t") and b"\n" in message[at:]:
+        at = message.index(b"\n", at) + 1
     return message[:at] + line.encode("ascii") + ending + message[at:]
 
 
@@ -161,12 +169,12 @@ def _cutoffs(spam: float | None, ham: float | None) -> tuple[float, float] | Non
 
     from textnb.errors import ParameterError
 
-    if spam is None and ham is None:
-        return None
-    high = spam if spam is not None else ham
-    low = ham if ham is not None else spam
-    assert high is not None
-    assert low is not None
+    if spam is None:
+        if ham is None:
+            return None
+        raise ParameterError("--ham-cutoff goes with --spam-cutoff: the two take the place of the "
+                             "model's decision")
+    high, low = spam, spam if ham is None else ham
     for name, value in (("--spam-cutoff", high), ("--ham-cutoff", low)):
         if not 0.0 < value < 1.0:
             raise ParameterError.out_of_range(name, "a probability between 0 and 1", value)
@@ -192,9 +200,11 @@ def _file(
             target = folders.get(verdict.status)
             if target is not None and not dry_run:
                 filed(path, target)
-        except OSError as error:
+        except Exception as error:
+            # One message never stops the others, and none is lost.
             failures += 1
-            note(f"note: {path} stays where it is: {error.strerror or error}")
+            reason = getattr(error, "strerror", None) or str(error).split("\n")[0]
+            note(f"note: {path} stays where it is: {reason}")
             continue
         counts[verdict.status] += 1
         reasons.add(verdict.reason)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -72,9 +73,11 @@ def update(
         if on_error:
             if not isinstance(classifier, TextClassifier):
                 raise ParameterError("--on-error is for models of texts")
-            # Collected, as the rows are judged by the model that is about to change.
-            frame = mistakes(classifier, frame).collect().lazy()
-            if not frame.select("*").head(1).collect().height:
+            with reading(input):
+                # Collected, as the rows are judged by the model that is about to change.
+                wrong = mistakes(classifier, frame).collect()
+            frame = wrong.lazy()
+            if not wrong.height:
                 note("no row was misjudged: nothing to learn, and the model is unchanged")
                 _copy(classifier, output)
                 return
@@ -90,6 +93,7 @@ def update(
         classifier.save(output or model)
     if not quiet:
         note(f"{len(classifier.classes_)} classes, {_size(classifier)} -> {output or model}")
+        _tell_stale(classifier, on_error)
 
 
 @verb
@@ -201,16 +205,36 @@ def _labelled(
     """The input's rows with labels of the model's type: their own, or the class that was given."""
     import polars as pl
 
+    from textnb.errors import ParameterError, SchemaError
     from textnb.frames.texts import labels_as
 
     label = classifier.label
     known = classifier.classes_.tolist()
-    frame = rows(input, where, input_format, encoding, text_columns(classifier),
-                 label if given is None else None, features_of(classifier))
+    try:
+        frame = rows(input, where, input_format, encoding, text_columns(classifier),
+                     label if given is None else None, features_of(classifier))
+    except SchemaError as error:
+        if "(the label column)" not in str(error):
+            raise
+        raise SchemaError(f"{str(error).partition('. Say which')[0]}; where all rows are of one "
+                          "class, say --as CLASS") from None
     dtype = pl.Series(known).dtype
+    if given is not None and label in frame.collect_schema():
+        raise ParameterError(f"--as is for rows without labels, and the input has a column "
+                             f"{label!r}: leave --as away, or choose the rows with --where and "
+                             "write them without that column")
     if given is not None:
         return frame.with_columns(pl.lit(_typed(given, known), dtype=dtype).alias(label))
     return frame.with_columns(labels_as(label, frame, dtype).alias(label))
+
+
+def _tell_stale(classifier: TextClassifier | TableClassifier, on_error: bool) -> None:
+    chosen = [name for name in ("calibration", "decision")
+              if getattr(classifier, f"{name}_", None) is not None]
+    if chosen:
+        why = "learned only what it misjudged" if on_error else "learned more"
+        note(f"note: its {' and '.join(chosen)} stayed, but the model has {why} since: check with "
+             "textnb test, and choose again where it matters")
 
 
 def _typed(name: str, known: list[Any]) -> Any:
@@ -222,11 +246,10 @@ def _typed(name: str, known: list[Any]) -> Any:
             return name.lower() == "true"
         raise ParameterError.out_of_range("a label of this model", "true or false", name)
     if isinstance(known[0], int):
-        try:
-            return int(name)
-        except ValueError:
+        if not re.fullmatch(r"-?[0-9]{1,19}", name) or not -2**63 <= int(name) < 2**63:
             raise ParameterError.out_of_range(
-                "a label of this model", "an integer", name) from None
+                "a label of this model", "an integer of 64 bits", name)
+        return int(name)
     return name
 
 

@@ -68,13 +68,16 @@ def export(
             note(f"{pruned['flipped']:,} of {pruned['rows']:,} rows of {check} are decided "
                  "otherwise (largest change of a difference of scores: "
                  f"{pruned['largest_difference']:.4g})")
-    if getattr(classifier, "decision_", None) is not None:
+    chosen = [name for name in ("calibration", "decision")
+              if getattr(classifier, f"{name}_", None) is not None]
+    if pruned is not None and chosen:
+        note(f"note: the model's {' and '.join(chosen)} held with all terms: what is exported has "
+             "none")
+    elif "decision" in chosen:
         # A target's answer is the most probable class, by the sign of a score where there is one.
         note("note: the model has a decision: its thresholds are in form.json, and not in what the "
              "target answers" + ("" if positive is None else
                                  f": {positive} wins where its score is above 0"))
-    if pruned is not None and getattr(classifier, "calibration_", None) is not None:
-        note("note: the calibration was fitted with all terms, and some are left out here")
     what = {"text": "texts", "terms": "tokens", "features": "features"}[exported.reads]
     beside = f" (and {output}.bundle.zip, which proves it)" if exported.single else ""
     note(f"{exported.target}, scores {what} -> {output}{beside}")

@@ -46,7 +46,8 @@ def mail(
     if errors and output == "-":
         raise ParameterError("--errors and the table can't both go to standard output; give "
                              "--output a file")
-    chosen = None if output is None else sinks.output_format(output, output_format)
+    if output is not None:
+        sinks.output_format(output, output_format)
     with reading(source):
         frame = scan_mail(source, headers=header or [])
     malformed: list[pl.DataFrame] = []
@@ -64,8 +65,7 @@ def mail(
                 seen(batch)
         else:
             counted = frame.map_batches(seen, schema=frame.collect_schema(), streamable=True)
-            sinks.write(_flat(counted) if chosen in ("csv", "tsv") else counted, output,
-                          output_format)
+            sinks.write(counted, output, output_format)
     # The engine may pass batches on out of their order.
     found = pl.concat(malformed).sort("path") if malformed else pl.DataFrame(
         schema={"path": pl.String, "errors": pl.List(pl.String)})
@@ -73,13 +73,6 @@ def mail(
         _list(found, format)
     elif not quiet and found.height:
         note(f"note: {found.height:,} messages are malformed; --errors lists them")
-
-
-def _flat(frame: pl.LazyFrame) -> pl.LazyFrame:
-    """Lists as text, for formats that have none."""
-    import polars as pl
-
-    return frame.with_columns(pl.col("attachments", "errors").list.join("; "))
 
 
 def _list(malformed: pl.DataFrame, format: str) -> None:

@@ -19,7 +19,8 @@ def run(
         "--set", help="Set a key of the job, such as model.l=0.1 or input.train=mail.mbox; "
                       "repeat it for several.")] = None,
     check: Annotated[bool, typer.Option(
-        "--check", help="Check the job's file, and run nothing.")] = False,
+        "--check", help="Check the job's file, its output and its inputs' columns; run nothing."),
+    ] = False,
     quiet: Quiet = False,
 ) -> None:
     """Run a job: train, validate, calibrate, decide, test, report, predict, export in one go."""
@@ -27,6 +28,9 @@ def run(
 
     job = read_job(file, setting or ())
     if check:
+        from textnb.pipeline.rows import check_job
+
+        check_job(job)
         note(f"{file} is sound; it would write {job.output}")
         return
     from textnb.pipeline.run import Silent, run_job

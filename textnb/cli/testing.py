@@ -84,5 +84,8 @@ def run_test(
         out(as_json(answer))
         return
     show_evaluation(result)
+    if result.decided is not None:
+        out("by the model's decision: " + ", ".join(
+            f"{value:,} {name.replace('_', ' ')}" for name, value in result.decided.items()))
     if positive is not None:
         show_rates(positive, answer["rates"], answer["roc_auc"])

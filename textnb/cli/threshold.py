@@ -110,8 +110,9 @@ def _check_alone(given: dict[str, Any]) -> None:
 
     beyond = sorted(set(given) - {"model", "clear", "output", "quiet"})
     if beyond:
+        name = "class" if beyond[0] == "label" else beyond[0].replace("_", "-")
         raise ParameterError("--clear takes thresholds away: it goes with MODEL (and --output), "
-                             f"not with --{beyond[0].replace('_', '-')}")
+                             f"not with {'INPUT' if name == 'input' else f'--{name}'}")
 
 
 def _check_asked(input: str | None, given: set[str]) -> None:

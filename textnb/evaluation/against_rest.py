@@ -26,13 +26,14 @@ class AgainstRest:
     odds: Floats
     positive: NDArray[np.bool_]
     unknown: int
+    impossible: NDArray[np.bool_]
 
     @property
     def called(self) -> Floats:
         """What must reach the threshold: of several classes, -inf where another is more probable.
 
         >>> sides = AgainstRest(["a", "b", "c"], 0, np.array([[0.1, -2, -3], [-1, 0, -3.]]),
-        ...                np.array([True, False]), 0)
+        ...                np.array([True, False]), 0, np.zeros(2, dtype=bool))
         >>> sides.called.tolist(), sides.against.tolist()
         ([0.1, -inf], [-2.0, 0.0])
         """
@@ -64,9 +65,11 @@ def against_rest(held: HeldOut, positive: Any) -> AgainstRest:
     if not len(held):
         raise DataError.no_rows("the held-out set")
     odds = log_odds(held.scores)
+    impossible = np.asarray(np.isnan(odds).any(axis=1))
     odds[np.isnan(odds)] = -np.inf
     k = labels.index(positive)
-    return AgainstRest(labels, k, odds, held.actual == k, int((held.actual == UNKNOWN).sum()))
+    return AgainstRest(labels, k, odds, held.actual == k, int((held.actual == UNKNOWN).sum()),
+                       impossible)
 
 
 def operating_points(held: HeldOut, positive: Any, *, confidence: float = 0.95) -> pl.DataFrame:

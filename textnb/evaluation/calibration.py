@@ -179,6 +179,8 @@ def fit_calibration(held: HeldOut, *, length_aware: bool = True) -> Calibration:
     >>> model.set_calibration(calibration).predict_proba(["aa"]).round(6).tolist()
     [[0.75, 0.25]]
     """
+    if held.calibration is not None:
+        raise ParameterError("these scores are calibrated already: pass them as they were")
     _check_classes(held)
     used = held.take(_telling(held))
     left_out = len(held) - len(used)

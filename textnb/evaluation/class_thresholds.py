@@ -97,7 +97,8 @@ def choose_class_thresholds(
     if len(held.classes) < 2:
         raise ParameterError("the model has one class: there is nothing to decide")
     labels = held.classes.tolist()
-    odds = log_odds(held.calibrated(calibration).scores)
+    held = held.calibrated(calibration)
+    odds = log_odds(held.scores)
     found = [_precise(label, odds[:, k], held.actual == k, min_precision, confidence)
              for k, label in enumerate(labels)]
     never = [entry["label"] for entry in found if entry["threshold"] is None]
@@ -115,7 +116,7 @@ def choose_class_thresholds(
         "coverage": float(given.mean()) if len(held) else None,
         "precision": right / int(given.sum()) if given.any() else None,
         "unknown_labels": int((held.actual == UNKNOWN).sum()),
-        "classes": found, "scored": held.method, "calibrated": calibration is not None}
+        "classes": found, "scored": held.method, "calibrated": held.calibration is not None}
     return replace(decision, evidence=evidence)
 
 

@@ -38,7 +38,8 @@ class Comparison:
     documents : int
         Rows that both have judged; 0 where none were given.
     flipped : DataFrame
-        ``a``, ``b``, ``documents``: predictions that differ, with how many.
+        ``a``, ``b``, ``documents``: answers that differ, with how many: the most probable class, or
+        what a model's decision makes of it (null for "unsure").
     examples : DataFrame
         Some of these rows: ``row`` (counted from 0), ``a``, ``b``, ``text``.
     """
@@ -173,8 +174,8 @@ def _flips(
     with reading(frame):
         rows = scan(frame, text=columns).select(columns)
         told = a.predict(rows, progress=progress).select(
-            *columns, pl.col("predicted").alias(_HOLDERS[0]))
-        told = b.predict(told).select(*columns, _HOLDERS[0], pl.col("predicted").alias(_HOLDERS[1]))
+            *columns, pl.col(_answer(a)).alias(_HOLDERS[0]))
+        told = b.predict(told).select(*columns, _HOLDERS[0], pl.col(_answer(b)).alias(_HOLDERS[1]))
         text = pl.concat_str([pl.col(name).cast(pl.String).fill_null("").str.slice(0, _SHOWN)
                               for name in columns], separator=" | ")
         numbered = told.select(
@@ -188,6 +189,10 @@ def _flips(
             numbered.filter(differ).head(_EXAMPLES)])
     return (int(documents.item()),
             flipped.sort(["documents", "a", "b"], descending=[True, False, False]), examples)
+
+
+def _answer(model: TextClassifier) -> str:
+    return "predicted" if model.decision_ is None else "decision"
 
 
 def _columns(model: TextClassifier) -> list[str]:

@@ -47,16 +47,17 @@ def choose_threshold(
     Parameters
     ----------
     held : HeldOut
-        Not calibrated: the calibration is given apart. A label that is none of the model's classes
+        A label that is none of the model's classes
         is not ``positive``, and counts as negative.
     positive : label
     max_false_positive_rate : float, optional
         Of the documents that are not ``positive``, at most so large a share may be answered as it,
-        with the confidence that is asked for. The lowest threshold that keeps this is chosen.
+        with the confidence that is asked for. The lowest threshold that keeps this is chosen, but
+        of two classes none below 0, where the other is more probable.
     max_false_negative_rate : float, optional
         With ``max_false_positive_rate``: of the ``positive`` documents, at most so large a share
-        may be answered as another class. Where both can't be kept by one cut, what lies between
-        is answered "unsure".
+        may be answered as another class; the threshold may then be below 0. Where both can't be
+        kept by one cut, what lies between is answered "unsure".
     confidence : float
         Of each of the two guarantees; both hold together with at least ``2 confidence - 1``.
     costs : (float, float), optional
@@ -66,7 +67,8 @@ def choose_threshold(
         the highest), or log(cost of a false positive / cost of a false negative), which is right
         where probabilities are [3]_.
     calibration : Calibration, optional
-        The model's, if it has one: ``model.calibration_``.
+        The model's, if it has one and the scores are not calibrated with it yet:
+        ``model.calibration_``.
 
     Returns
     -------
@@ -95,7 +97,9 @@ def choose_threshold(
     With two classes ``positive`` is answered where its log-odds reach the threshold, the other
     class where they do not. With more, ``positive`` must also be the most probable class, and else
     the most probable of the others is the answer. In the presence of ``max_false_negative_rate``
-    another class must reach a threshold of its own log-odds, the same for all of them.
+    another class must reach a threshold of its own log-odds, the same for all of them; ``positive``
+    may then be the answer where a more probable class does not reach its own, and the guarantee
+    counts that.
 
     References
     ----------
@@ -122,7 +126,8 @@ def choose_threshold(
     [('ham', 59), ('spam', 1)]
     """
     check_share("confidence", confidence)
-    sides = against_rest(held.calibrated(calibration), positive)
+    held = held.calibrated(calibration)
+    sides = against_rest(held, positive)
     asked: dict[str, Any]
     if costs is not None:
         if max_false_positive_rate is not None or max_false_negative_rate is not None:
@@ -142,7 +147,7 @@ def choose_threshold(
     decision = Decision(thresholds, positive)
     seen = _seen(sides, decision, costs, confidence)
     return replace(decision, evidence={**asked, **seen, "scored": held.method,
-                                       "calibrated": calibration is not None})
+                                       "calibrated": held.calibration is not None})
 
 
 def _guaranteed(
@@ -150,10 +155,16 @@ def _guaranteed(
 ) -> tuple[dict[str, Any], dict[Any, float]]:
     check_share("max_false_positive_rate", false_positives)
     name = sides.labels[sides.k]
-    least, asked = _limit(sides.called, ~sides.positive, false_positives, confidence,
+    # Where others have thresholds too, ``positive`` may be the answer without being most probable.
+    called = sides.called if false_negatives is None else sides.odds[:, sides.k]
+    least, asked = _limit(called, ~sides.positive, false_positives, confidence,
                           f"documents that are not {name!r}", "false_positive")
     least_against = -np.inf
-    if false_negatives is not None:
+    if false_negatives is None:
+        if len(sides.labels) == 2:
+            # Where the two are far apart, a bound alone would call probable ham spam.
+            least = max(least, 0.0)
+    else:
         check_share("max_false_negative_rate", false_negatives)
         least_against, more = _limit(sides.against, sides.positive, false_negatives, confidence,
                                      f"documents of {name!r}", "false_negative")
@@ -236,7 +247,8 @@ def _seen(
     sides: AgainstRest, decision: Decision, costs: tuple[float, float] | None, confidence: float
 ) -> dict[str, Any]:
     """What the decision does on the documents that it was chosen on."""
-    answers = decision.decide(sides.odds, sides.labels)
+    # A row that no class can have produced is unsure, whatever the thresholds.
+    answers = np.where(sides.impossible, UNSURE, decision.decide(sides.odds, sides.labels))
     called, left = answers == sides.k, (answers != sides.k) & (answers != UNSURE)
     positives, negatives = int(sides.positive.sum()), int((~sides.positive).sum())
     caught = int((called & sides.positive).sum())

@@ -17,7 +17,7 @@ from textnb.bayes.calibration import Calibration
 from textnb.bayes.decision import log_odds
 from textnb.bayes.forms import Floats, log_posterior
 from textnb.classifier.text import TextClassifier
-from textnb.errors import DataError
+from textnb.errors import DataError, ParameterError
 from textnb.frames.batches import Progress, batches
 from textnb.frames.scan import reading, scan
 from textnb.frames.texts import labels_as
@@ -33,7 +33,8 @@ class HeldOut:
     ----------
     classes : (n_classes,)
     scores : float64 (n_documents, n_classes)
-        Joint log-probabilities, base e, as `LinearForm.scores` gives them: not calibrated.
+        Joint log-probabilities, base e, as `LinearForm.scores` gives them; divided by temperatures
+        where there is a ``calibration``.
     actual : int64 (n_documents,)
         Index of each document's label among the classes; -1 for a label that is none of them.
     lengths : float64 (n_documents,)
@@ -42,6 +43,8 @@ class HeldOut:
         "held-out rows", "leave-one-out", "5 folds" ...
     folds : int64 (n_documents,) or None
         Which model scored each document, where there were several.
+    calibration : Calibration or None
+        What `calibrated` has applied to the scores.
 
     Examples
     --------
@@ -57,6 +60,7 @@ class HeldOut:
     lengths: Floats
     method: str
     folds: NDArray[np.int64] | None = None
+    calibration: Calibration | None = None
 
     def __len__(self) -> int:
         return len(self.actual)
@@ -75,10 +79,21 @@ class HeldOut:
         return float((self.predicted == self.actual).mean())
 
     def calibrated(self, calibration: Calibration | None) -> HeldOut:
-        """The same documents with scores / T; as they are without a calibration."""
+        """The same documents with scores / T; as they are without a calibration.
+
+        Raises
+        ------
+        ParameterError
+            If they are calibrated already.
+        """
         if calibration is None:
             return self
-        return replace(self, scores=calibration.apply(self.scores, self.lengths))
+        if self.calibration is not None:
+            raise ParameterError("these scores are calibrated already, and a second time would "
+                                 "divide them twice: leave calibration= away, or pass the scores "
+                                 "as they were")
+        return replace(self, scores=calibration.apply(self.scores, self.lengths),
+                       calibration=calibration)
 
     def log_odds(self, label: Any) -> Floats:
         """Log-odds (base e) of one class against the others, -inf for impossible rows."""

@@ -5,7 +5,7 @@ The measures are scikit-learn's, given the counts as sample weights.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -48,6 +48,10 @@ class Evaluation:
         same order); the last column counts rows that are impossible under every class.
     unknown_labels : list
         Labels of the test set that the model does not know.
+    decisions : DataFrame or None
+        Where the model has a decision: ``actual``, ``decision`` (null for "unsure"), ``n``.
+    positive : label or None
+        The class that the decision was chosen for.
     """
 
     documents: int
@@ -56,6 +60,30 @@ class Evaluation:
     macro_f1: float
     confusion: Counts
     unknown_labels: list[Any]
+    decisions: pl.DataFrame | None = None
+    positive: Any = None
+
+    @property
+    def decided(self) -> dict[str, int] | None:
+        """What the model's decision makes of the documents; None where it has none.
+
+        ``answered``, ``unsure``, ``right`` (of those answered); and with a positive class
+        ``false_positives``, ``true_positives`` and ``missed`` (of its documents, those that are not
+        given it).
+        """
+        if self.decisions is None:
+            return None
+        sure = pl.col("decision").is_not_null()
+        parts = {"answered": sure, "unsure": ~sure, "right": pl.col("decision") == pl.col("actual")}
+        if self.positive is not None:
+            given = pl.col("decision").eq_missing(pl.lit(self.positive))
+            own = pl.col("actual") == self.positive
+            parts |= {"false_positives": given & ~own, "true_positives": given & own,
+                      "missed": own & ~given}
+        counts = self.decisions.select(
+            pl.col("n").filter(part).sum().cast(pl.Int64).alias(name)
+            for name, part in parts.items())
+        return counts.row(0, named=True)
 
     @property
     def impossible(self) -> int:
@@ -89,6 +117,7 @@ class Evaluation:
             "unknown_labels": self.unknown_labels,
             "classes": self.per_class.to_dicts(),
             "confusion": self.confusion.tolist(),
+            **({} if self.decisions is None else {"decision": self.decided}),
         }
 
 
@@ -135,8 +164,9 @@ def evaluate(
         lazy = opened(model, frame)
         labels = pl.Series(model.classes_.tolist())
         answered = model.predict(_read(model, lazy, labels.dtype), progress=progress)
-        pairs = answered.group_by(_ACTUAL, "predicted").len("n").collect().rename(
-            {_ACTUAL: "actual"})
+        decision = getattr(model, "decision_", None)
+        told = ["predicted"] if decision is None else ["predicted", "decision"]
+        pairs = answered.group_by(_ACTUAL, *told).len("n").collect().rename({_ACTUAL: "actual"})
     if not pairs.height:
         raise DataError.no_rows("the test set")
     if pairs["actual"].null_count():
@@ -147,7 +177,10 @@ def evaluate(
         raise DataError(f"the model knows none of the labels, such as "
                         f"{result.unknown_labels[0]!r}; its classes are "
                         f"{', '.join(map(repr, labels.to_list()[:10]))}")
-    return result
+    if decision is None:
+        return result
+    return replace(result, decisions=pairs.group_by("actual", "decision").agg(
+        pl.col("n").sum()).sort("actual", "decision"), positive=decision.positive)
 
 
 def evaluate_roc(model: TextClassifier | TableClassifier, frame: Any, positive: Any) -> Roc:

@@ -188,7 +188,8 @@ class Bundle:
         form = replace(self.form, weights=self.form.weights[chosen],
                        terms=tuple(self.terms[t] for t in chosen),
                        center=None if self.form.center is None else self.form.center[chosen])
-        return replace(self, form=form)
+        # Both were chosen with all terms: what they promise does not hold for some of them.
+        return replace(self, form=form, calibration=None, decision=None)
 
     @cached_property
     def _vocabulary(self) -> Vocabulary:
@@ -247,6 +248,10 @@ def _label(form: LinearForm, positive: Any) -> Any:
         "positive", positive, [str(label) for label in form.classes.tolist()])
 
 
+def _chose(estimator: Any) -> bool:
+    return isinstance(getattr(estimator, "l", None), str) and hasattr(estimator, "l_")
+
+
 def provenance(model: Any) -> dict[str, Any]:
     """What was trained, and on how much: no text of the training rows."""
     estimator = model.estimator_
@@ -257,7 +262,8 @@ def provenance(model: Any) -> dict[str, Any]:
     if log_prior is None and hasattr(estimator, "priors_"):
         log_prior = np.log(estimator.priors_)
     return {"estimator": {"name": type(estimator).__name__,
-                          "parameters": estimator.get_params(deep=False)},
+                          "parameters": estimator.get_params(deep=False),
+                          **({"chosen": {"l": estimator.l_}} if _chose(estimator) else {})},
             "documents": documents,
             "log_prior": None if log_prior is None else np.asarray(log_prior).tolist()}
 

@@ -20,9 +20,9 @@ from dataclasses import dataclass, replace
 from typing import IO, Any
 
 from textnb.frames.charsets import Notes, note
+from textnb.frames.message import BEYOND, MAX_MESSAGE
 
 # Servers refuse messages above 25 to 150 MB, of which attachments are most.
-MAX_MESSAGE = 64 << 20
 _PIECE = 1 << 20
 # What an archive may spend on the description of one member: long names and extended attributes.
 _MAX_DESCRIPTION = 4 << 20
@@ -203,7 +203,7 @@ def _read(file: Any, notes: Notes) -> bytes:
             pieces.append(piece[:MAX_MESSAGE - size])
             size += len(piece)
             if size > MAX_MESSAGE:
-                note(notes, "message beyond 64 MiB not read")
+                note(notes, BEYOND)
                 break
     except Exception as error:
         notes.append(_unreadable(error))
@@ -273,7 +273,7 @@ def _of_mailbox(file: Any, place: Place) -> Iterator[Item]:
             if size <= MAX_MESSAGE:
                 pieces.append(line)
             else:
-                note(notes, "message beyond 64 MiB not read")
+                note(notes, BEYOND)
                 if size - len(line) < MAX_MESSAGE:
                     pieces.append(line[:MAX_MESSAGE - size])
         before, whole = (line if whole else b"x"), line.endswith(b"\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 
@@ -44,7 +45,14 @@ def filed(path: str, folder: str) -> str:
     for part in ("tmp", "cur", "new"):
         os.makedirs(os.path.join(folder, part), mode=0o700, exist_ok=True)
     target = os.path.join(folder, "new", os.path.basename(path))
-    # A link refuses to replace what is there, as a rename would not.
-    os.link(path, target)
+    if os.path.islink(path):
+        raise OSError(errno.EINVAL, "it is a symbolic link")
+    try:
+        # A link refuses to replace what is there, as a rename would not.
+        os.link(path, target)
+    except FileExistsError:
+        # Of a run that was ended between the two: the same message is in both folders.
+        if not os.path.samefile(path, target):
+            raise
     os.unlink(path)
     return target

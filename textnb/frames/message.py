@@ -22,6 +22,8 @@ from typing import NamedTuple
 from textnb.errors import ParameterError
 from textnb.frames.charsets import MAX_TAGS, Notes, decoded, header_text, html_text, note, valid
 
+# Servers let through some tens of MiB.
+MAX_MESSAGE, BEYOND = 64 << 20, "message beyond 64 MiB not read"
 # Mailers nest parts to about 5, chains of forwarded messages to 10 or so.
 MAX_DEPTH = 20
 # Digests of mailing lists hold some hundreds; each part costs as much as a small message.
@@ -204,6 +206,10 @@ def _date(text: str, notes: Notes) -> datetime | None:
     try:
         # Of a longer one, no date is meant.
         date = parsedate_to_datetime(text[:200])
+        if date.year < 1000:
+            # RFC 5322, section 4.3: three digits count from 1900, and mailers have written 0102.
+            note(notes, "year of three digits", text)
+            date = date.replace(year=date.year + 1900)
         aware = date.replace(tzinfo=UTC) if date.tzinfo is None else date
         return aware.astimezone(UTC)
     except (ValueError, TypeError, IndexError, OverflowError, AttributeError):

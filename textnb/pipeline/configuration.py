@@ -24,10 +24,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from textnb.errors import ParameterError, SourceError, suggestion
+from textnb.errors import ParameterError, SourceError, first_line, suggestion
 from textnb.export.targets.known import target_of
 from textnb.pipeline.models import ESTIMATORS, TABLES, TEXTS, estimator_of, tokenizer_of
 from textnb.sinks import ENDINGS
+from textnb.text.vocabulary import Limits
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 # What is written beside what the job names.
@@ -38,6 +39,8 @@ def _substituted(value: Any) -> Any:
     """``${NAME}`` and ``${NAME:-default}`` in a path, from the environment."""
     if not isinstance(value, str):
         return value
+    if "\0" in value:
+        raise ValueError("a path without the character NUL")
 
     def found(match: re.Match[str]) -> str:
         name, default = match.groups()
@@ -52,7 +55,7 @@ def _substituted(value: Any) -> Any:
 
 def _file_name(value: Any) -> Any:
     if isinstance(value, str) and (not value or Path(value).name != value or value in RESERVED
-                                   or value.startswith(".")):
+                                   or value.startswith(".") or "\0" in value):
         raise ValueError(f"a name in the output folder, without folders, and none of "
                          f"{', '.join(RESERVED)}")
     return value
@@ -122,7 +125,14 @@ class Model(BaseModel):
                              f"{self.kind!r}")
         estimator_of(self.kind, self.parameters)
         if self.kind in TEXTS:
-            tokenizer_of(self.tokenizer)
+            tokenizer_of(self.tokenizer).expr(self.columns or ["text"])
+            Limits(self.min_df, self.max_df, self.max_features)
+            if not self.columns or len(set(self.columns)) < len(self.columns):
+                raise ValueError("text must be a column, or several different ones")
+        if self.label in (self.columns if self.kind in TEXTS else self.features or ()):
+            raise ValueError(f"the label column {self.label!r} is also one that is read")
+        if self.label in ("predicted", "decision"):
+            raise ValueError(f"label {self.label!r} is the name of an answer: rename the column")
         return self
 
     @property
@@ -155,6 +165,15 @@ class Validation(Section):
     groups: str | None = None
     time: str | None = None
     seed: int = 0
+
+    @model_validator(mode="after")
+    def _checked(self) -> Validation:
+        of_folds = sorted(self.model_fields_set & {"folds", "groups", "time", "seed"})
+        if self.method == "leave-one-out" and of_folds:
+            raise ValueError(f"{of_folds[0]} goes with the method 'folds'")
+        if self.groups is not None and self.time is not None:
+            raise ValueError("groups and time exclude each other")
+        return self
 
 
 class Calibration(Section):
@@ -246,17 +265,40 @@ class Job(Section):
     @model_validator(mode="after")
     def _checked(self) -> Job:
         if self.model.kind in TABLES:
-            for name in ("calibration", "decision", "terms"):
+            for name in ("validation", "calibration", "decision", "terms"):
                 if getattr(self, name) is not None:
                     raise ValueError(f"[{name}] is for models of texts; model.kind is "
                                      f"{self.model.kind!r}")
-        names = [export.file for export in self.exports]
+        self._check_left_out()
+        names = [name for export in self.exports
+                 for name in (export.file, f"{export.file}.bundle.zip")]
+        names += [*RESERVED]
         names += [part.file for part in (self.terms, self.predictions) if part is not None]
         names += [self.test.report] if self.test.report else []
+        # Some file systems do not tell upper from lower case.
+        names = [name.casefold() for name in names]
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise ValueError(f"two outputs have the name {twice[0]!r}")
         return self
+
+    def _check_left_out(self) -> None:
+        """What is asked for by leave-one-out must be a model that it can be done for."""
+        asked = [name for name, wanted in (
+            ("calibration", self.calibration is not None),
+            ("validation", self.validation is not None
+             and self.validation.method == "leave-one-out"),
+            ("decision", self.decision is not None and self.decision.scored == "leave-one-out"
+             and self.decision.min_probability is None)) if wanted]
+        if not asked:
+            return
+        for key, hinders in (("model.kind = 'nblr'", self.model.kind == "nblr"),
+                             ("model.max_features", self.model.max_features is not None),
+                             ("model.norm", self.model.parameters.get("norm") is True)):
+            if hinders:
+                raise ValueError(f"[{asked[0]}] leaves rows out by subtraction, which {key} does "
+                                 "not allow" + ("" if asked[0] == "calibration" else
+                                                ": use folds"))
 
 
 def read_job(path: str | os.PathLike[str], settings: Iterable[str] = ()) -> Job:
@@ -281,8 +323,8 @@ def read_job(path: str | os.PathLike[str], settings: Iterable[str] = ()) -> Job:
     try:
         with open(path, "rb") as file:
             values = tomllib.load(file)
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SourceError.unreadable(name, f"it is no TOML: {error}") from None
+    except (ValueError, RecursionError) as error:
+        raise SourceError.unreadable(name, f"it is no TOML: {first_line(error)}") from None
     except OSError as error:
         raise SourceError.unreadable(name, error.strerror) from None
     for setting in settings:
@@ -303,14 +345,16 @@ def _set(values: dict[str, Any], setting: str) -> None:
         value = tomllib.loads(f"value = {text.strip()}")["value"]
     except tomllib.TOMLDecodeError:
         value = text
+    except (ValueError, RecursionError) as error:
+        raise ParameterError(f"--set {key}: {first_line(error)}") from None
     place: Any = values
     for part, following in pairwise(parts):
-        place = _inside(place, part, [] if following.isdigit() else {}, setting)
+        place = _inside(place, part, [] if _is_place(following) else {}, setting)
     _inside(place, parts[-1], value, setting, replace=True)
 
 
 def _inside(place: Any, part: str, value: Any, setting: str, replace: bool = False) -> Any:
-    if isinstance(place, list) and part.isdigit():
+    if isinstance(place, list) and _is_place(part):
         if int(part) == len(place):
             place.append({} if value == [] else value)
         elif int(part) > len(place):
@@ -323,6 +367,10 @@ def _inside(place: Any, part: str, value: Any, setting: str, replace: bool = Fal
     if replace:
         place[part] = value
     return place.setdefault(part, value)
+
+
+def _is_place(part: str) -> bool:
+    return part.isascii() and part.isdigit() and len(part) < 6
 
 
 def _told(error: ValidationError) -> str:
@@ -353,7 +401,7 @@ _TYPES = {"str", "int", "float", "bool", "list[str]", "constrained-int", "constr
 def _keys_of(path: list[str]) -> list[str]:
     section: Any = Job
     for part in path:
-        if part.isdigit():
+        if _is_place(part):
             continue
         annotation = section.model_fields[part].annotation
         section = next((kind for kind in _kinds(annotation)), section)

@@ -8,13 +8,17 @@ from pathlib import Path
 
 import polars as pl
 
-from textnb.errors import DataError
+from textnb.errors import DataError, ParameterError, SchemaError
+from textnb.evaluation.binomial import trials_needed
 from textnb.frames.conditions import rows_where
 from textnb.frames.scan import reading, scan, scan_table
 from textnb.pipeline.configuration import Job
+from textnb.pipeline.staging import check_output
 from textnb.sinks import write
 
 _PARTS = 1 << 20
+# Of an empty text the checksum is where it starts: in the middle, and so learned.
+_START = 1 << 19
 
 
 @dataclass(frozen=True)
@@ -65,12 +69,17 @@ def read_rows(job: Job, folder: Path) -> Rows:
         with reading(source):
             tests = opened(job, source, given.format, labels=True)
             _sink(rows_where(tests, given.test_where, "input.test_where"), test)
-    learned, tested = (int(pl.scan_parquet(path).select(pl.len()).collect().item())
+    learned, tested = (int(stored(path).select(pl.len()).collect().item())
                        for path in (learn, test))
     for name, count in (("learn from", learned), ("test on", tested)):
         if not count:
             raise DataError(f"no rows to {name}: see [input] in the job's file")
     return Rows(learn, test, learned, tested, held_out, _malformed(learn) + _malformed(test))
+
+
+def stored(path: Path) -> pl.LazyFrame:
+    """Rows of a file of our own: brackets and stars in its name are no glob."""
+    return pl.scan_parquet(path, glob=False)
 
 
 def opened(job: Job, source: str, format: str | None, *, labels: bool) -> pl.LazyFrame:
@@ -83,6 +92,77 @@ def opened(job: Job, source: str, format: str | None, *, labels: bool) -> pl.Laz
     return scan_table(source, model.features, label, format=format, encoding=job.input.encoding)
 
 
+def check_labels(job: Job, rows: Rows) -> None:
+    """Refuse, before anything is learned, what the training rows' labels do not allow.
+
+    Raises
+    ------
+    ParameterError
+        If a class that the job names is none of them.
+    DataError
+        If there are too few rows for the guarantee that is asked for.
+    """
+    _check_free(job, rows)
+    label = job.model.label
+    counts = stored(rows.train).group_by(label).len("n").collect()
+    known = counts[label].cast(pl.String) if counts[label].dtype in (
+        pl.Categorical, pl.Enum) else counts[label]
+    named = {"test.positive": job.test.positive} | {
+        f"exports.{k}.positive": export.positive for k, export in enumerate(job.exports)}
+    decision = job.decision
+    if decision is not None:
+        named["decision.positive"] = decision.positive
+    for key, positive in named.items():
+        if positive is not None and positive not in known.to_list():
+            raise ParameterError.unknown_choice(
+                key, positive, [str(name) for name in sorted(known.drop_nulls().to_list())])
+    if decision is None or decision.max_false_positive_rate is None:
+        return
+    own = pl.Series(known == decision.positive).fill_null(False)
+    for rate, side, what in (
+            (decision.max_false_positive_rate, ~own, f"rows that are not {decision.positive!r}"),
+            (decision.max_false_negative_rate, own, f"rows of {decision.positive!r}")):
+        there = int(counts.filter(side)["n"].sum())
+        needed = 0 if rate is None else trials_needed(rate, decision.confidence)
+        if there < needed:
+            raise DataError(f"[decision]: to show a rate of {rate:g} at {decision.confidence:g} "
+                            f"confidence takes {needed:,} {what} to learn from; there are "
+                            f"{there:,}, so {needed - there:,} more are needed")
+
+
+def _check_free(job: Job, rows: Rows) -> None:
+    """No column of the rows that are answered may have the name of an answer."""
+    if job.predictions is None or job.predictions.input is not None:
+        return
+    answers = {"predicted"} | ({"decision"} if job.decision is not None else set())
+    answers |= {name for name in ("probability", "scores", "top")
+                if getattr(job.predictions, name)}
+    for name in stored(rows.test).collect_schema():
+        if name in answers:
+            raise SchemaError.column_exists(name)
+
+
+def check_job(job: Job) -> None:
+    """What can be told of a job without reading its rows.
+
+    Raises
+    ------
+    TextnbError
+        If its output can't be written, or a source is not there or lacks a column.
+    """
+    check_output(Path(job.output).resolve())
+    given, predictions = job.input, job.predictions
+    sources = [(given.train, given.format, True, given.train_where, "input.train_where"),
+               (given.test or given.train, given.format, True, given.test_where,
+                "input.test_where")]
+    if predictions is not None and predictions.input is not None:
+        sources.append((predictions.input, predictions.format, False, predictions.where,
+                        "predictions.where"))
+    for source, format, labels, condition, key in sources:
+        with reading(source):
+            rows_where(opened(job, source, format, labels=labels), condition, key)
+
+
 def _held_out(job: Job, rows: pl.LazyFrame, share: float) -> pl.Expr:
     """A share of the rows by a checksum of what they hold, so that copies are on one side."""
     if job.model.kind_of_rows == "texts":
@@ -93,7 +173,7 @@ def _held_out(job: Job, rows: pl.LazyFrame, share: float) -> pl.Expr:
 
     def low(values: pl.Series) -> pl.Series:
         # A checksum of Python's own: the engine's hashes change from release to release.
-        return pl.Series([zlib.crc32(value.encode()) % _PARTS < least for value in values],
+        return pl.Series([zlib.crc32(value.encode(), _START) % _PARTS < least for value in values],
                          dtype=pl.Boolean)
 
     texts = [pl.col(name).cast(pl.String).fill_null("") if dtype != pl.List(pl.String)
@@ -108,7 +188,7 @@ def _sink(rows: pl.LazyFrame, path: Path) -> None:
 
 
 def _malformed(path: Path) -> int:
-    frame = pl.scan_parquet(path)
+    frame = stored(path)
     if frame.collect_schema().get("errors") != pl.List(pl.String):
         return 0
     return int(frame.select((pl.col("errors").list.len() > 0).sum()).collect().item())

@@ -17,7 +17,7 @@ import polars as pl
 
 from textnb.classifier.table import TableClassifier
 from textnb.classifier.text import TextClassifier
-from textnb.errors import ExportError, ParameterError
+from textnb.errors import ExportError
 from textnb.evaluation.calibration import fit_calibration, reliability
 from textnb.evaluation.class_thresholds import choose_class_thresholds
 from textnb.evaluation.decisions import choose_threshold
@@ -31,7 +31,7 @@ from textnb.frames.conditions import rows_where
 from textnb.frames.scan import reading
 from textnb.pipeline.configuration import Job, Validation
 from textnb.pipeline.models import estimator_of, tokenizer_of
-from textnb.pipeline.rows import Rows, opened, read_rows
+from textnb.pipeline.rows import Rows, check_labels, opened, read_rows, stored
 from textnb.pipeline.staging import RECORD, record, staged
 from textnb.sinks import write
 
@@ -108,6 +108,7 @@ def run_job(job: Job, observer: Observer | None = None) -> Path:
         observer.said(f"{rows.learned:,} rows to learn from, {rows.tested:,} to test on{how}")
         if rows.malformed:
             observer.said(f"{rows.malformed:,} messages are malformed: see their column errors")
+        check_labels(job, rows)
         work = _Work(job, folder, observer, rows)
         for step in (_train, _validate, _calibrate, _decide, _test, _terms, _predict, _export):
             step(work)
@@ -115,6 +116,7 @@ def run_job(job: Job, observer: Observer | None = None) -> Path:
             path.unlink()
         cache.rmdir()
         (folder / RECORD).write_text(record({
+            "files": sorted({*(path.name for path in folder.iterdir()), RECORD}),
             "textnb": version("textnb"), "job": _plain(job.model_dump(exclude_defaults=True)),
             "rows": {"learned": rows.learned, "tested": rows.tested,
                      "malformed": rows.malformed}}) + "\n", "utf-8")
@@ -135,7 +137,7 @@ def _train(work: _Work) -> None:
     else:
         model = TableClassifier(estimator, features=settings.features, label=settings.label)
     with reading(work.job.input.train):
-        model.fit(pl.scan_parquet(work.rows.train), progress=advance)
+        model.fit(stored(work.rows.train), progress=advance)
     work.model = model
     size = (f"{len(model.vocabulary_):,} terms" if isinstance(model, TextClassifier)
             else f"{len(model.feature_names_):,} features")
@@ -152,13 +154,13 @@ def _chosen(model: Model) -> str:
 def _held_out(work: _Work) -> HeldOut:
     """The training rows by leave-one-out, scored once for all steps."""
     if work.left_out is None:
-        work.left_out = leave_one_out(work.model, pl.scan_parquet(work.rows.train))
+        work.left_out = leave_one_out(work.model, stored(work.rows.train))
     return work.left_out
 
 
 def _folds(work: _Work) -> HeldOut:
     how = work.job.validation or Validation()
-    return cross_validate(work.model, pl.scan_parquet(work.rows.train), folds=how.folds,
+    return cross_validate(work.model, stored(work.rows.train), folds=how.folds,
                           groups=how.groups, time=how.time, seed=how.seed)
 
 
@@ -167,8 +169,6 @@ def _validate(work: _Work) -> None:
     if settings is None:
         return
     work.observer.step("validating")
-    if not isinstance(work.model, TextClassifier):
-        raise ParameterError("[validation] is for models of texts")
     held = _held_out(work) if settings.method == "leave-one-out" else _folds(work)
     told: dict[str, Any] = {"method": held.method, "documents": len(held),
                             "accuracy": held.accuracy, "log_loss": _finite(held.log_loss)}
@@ -230,54 +230,34 @@ def _told(thresholds: Any) -> str:
 def _test(work: _Work) -> None:
     work.model.save(work.folder / "model.textnb")
     advance = work.observer.step("testing")
-    settings, test = work.job.test, pl.scan_parquet(work.rows.test)
+    settings, test = work.job.test, stored(work.rows.test)
     positive = settings.positive
     result = evaluate(work.model, test, progress=advance)
     told = result.to_dict()
     if positive is not None:
         told["rates"] = result.rates(positive).to_dict()
         told["roc_auc"] = evaluate_roc(work.model, test, positive).auc
-    if isinstance(work.model, TextClassifier):
+    if isinstance(work.model, TextClassifier) and len(work.model.classes_) > 1:
         held = held_out(work.model, test)
         measured = reliability(held.calibrated(work.model.calibration_))
         told["calibrated"] = work.model.calibration_ is not None
         told |= {"log_loss": _finite(measured.log_loss), "brier": measured.brier,
                  "expected_calibration_error": measured.expected_calibration_error}
-        told["decision"] = _decided(work, held)
     work.metrics = told
     work.write("metrics.json", told)
+    if result.decided is not None:
+        work.observer.said(", ".join(f"{value:,} {name.replace('_', ' ')}"
+                                     for name, value in result.decided.items()))
     work.observer.said(f"accuracy {result.accuracy:.4f}, macro F1 {result.macro_f1:.4f} on "
                        f"{result.documents:,} rows")
     if settings.report is not None:
         from textnb.evaluation.report.page import write_report
 
         work.observer.step("writing the report")
-        learned = (pl.scan_parquet(work.rows.train)
+        learned = (stored(work.rows.train)
                    if isinstance(work.model, TextClassifier) else None)
         write_report(work.model, test, work.folder / settings.report, positive=positive,
                      train=learned)
-
-
-def _decided(work: _Work, held: HeldOut) -> dict[str, Any] | None:
-    """What the decision makes of the test rows."""
-    decision = work.model.decision_
-    if decision is None:
-        return None
-    from textnb.bayes.decision import UNSURE, log_odds
-
-    classes = held.classes.tolist()
-    answers = decision.decide(
-        log_odds(held.calibrated(work.model.calibration_).scores), classes)
-    sure = answers != UNSURE
-    told = {"answered": int(sure.sum()), "unsure": int((~sure).sum()),
-            "right": int((answers == held.actual)[sure].sum())}
-    if decision.positive is not None:
-        k = classes.index(decision.positive)
-        told |= {"false_positives": int(((answers == k) & (held.actual != k)).sum()),
-                 "true_positives": int(((answers == k) & (held.actual == k)).sum())}
-    work.observer.said(", ".join(f"{value:,} {name.replace('_', ' ')}"
-                                 for name, value in told.items()))
-    return told
 
 
 def _terms(work: _Work) -> None:
@@ -294,7 +274,7 @@ def _predict(work: _Work) -> None:
         return
     advance = work.observer.step("predicting")
     if settings.input is None:
-        frame: pl.LazyFrame = pl.scan_parquet(work.rows.test)
+        frame: pl.LazyFrame = stored(work.rows.test)
     else:
         frame = opened(work.job, settings.input, settings.format, labels=False)
     options: dict[str, Any] = {"probability": settings.probability, "scores": settings.scores}

@@ -33,11 +33,12 @@ def staged(output: str | os.PathLike[str]) -> Iterator[Path]:
         work on it.
     """
     target = Path(output).resolve()
-    _check(target)
+    check_output(target)
     work = target.with_name(f".{target.name}.textnb-run")
     old = target.with_name(f".{target.name}.textnb-old")
     with _alone(target):
         _recover(target, old)
+        check_output(target)
         forget = functools.partial(shutil.rmtree, work, ignore_errors=True)
         # Where the process is ended from another thread, no `except` of this one runs.
         atexit.register(forget)
@@ -53,25 +54,34 @@ def staged(output: str | os.PathLike[str]) -> Iterator[Path]:
             atexit.unregister(forget)
 
 
-def _check(target: Path) -> None:
+def check_output(target: Path) -> None:
+    """SourceError where an output can't be written, or holds what is not a job's own."""
     if not target.parent.is_dir():
         raise SourceError(f"can't write {str(target)!r}: there is no folder "
                           f"{str(target.parent)!r}")
     if target == Path.cwd().resolve() or target in Path.cwd().resolve().parents:
         raise SourceError(f"can't write {str(target)!r}: it is the current folder, or one above")
-    if target.is_dir() and (not any(target.iterdir()) or _is_ours(target)):
-        return
+    if target.is_dir():
+        strangers = sorted({path.name for path in target.iterdir()} - _ours(target))
+        if not strangers:
+            return
+        raise SourceError(f"can't write {str(target)!r}: it holds {strangers[0]!r}, which no job "
+                          "wrote there; move it away, or choose another output")
     if target.exists() or target.is_symlink():
         raise SourceError(f"can't write {str(target)!r}: it is there and was not written by a "
                           "job; remove it, or choose another output")
 
 
-def _is_ours(target: Path) -> bool:
+def _ours(target: Path) -> set[str]:
+    """The names of what a job wrote into its output."""
     try:
-        record = json.loads((target / RECORD).read_text("utf-8"))
+        told = json.loads((target / RECORD).read_text("utf-8"))
     except (OSError, ValueError):
-        return False
-    return isinstance(record, dict) and record.get("format") == _FORMAT
+        return set()
+    if not isinstance(told, dict) or told.get("format") != _FORMAT:
+        return set()
+    files = told.get("files")
+    return {name for name in files if isinstance(name, str)} if isinstance(files, list) else set()
 
 
 @contextmanager
@@ -83,23 +93,37 @@ def _alone(target: Path) -> Iterator[None]:
         yield
         return
     lock = target.with_name(f".{target.name}.textnb-lock")
+    while True:
+        try:
+            # Not through a link that somebody else has put there.
+            descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        except OSError as error:
+            raise SourceError(f"can't write {str(target)!r}: {lock.name}: {error.strerror}"
+                              ) from error
+        with os.fdopen(descriptor, "rb") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise SourceError(f"another run is at work on {str(target)!r}; wait for it, or "
+                                  "choose another output") from None
+            if not _is_still(lock, descriptor):
+                # Its last holder took it away between the two lines.
+                continue
+            remove = functools.partial(_unlink, lock)
+            atexit.register(remove)
+            try:
+                yield
+            finally:
+                remove()
+                atexit.unregister(remove)
+            return
+
+
+def _is_still(path: Path, descriptor: int) -> bool:
     try:
-        file = open(lock, "w")  # noqa: SIM115 - held for as long as the lock is
-    except OSError as error:
-        raise SourceError(f"can't write {str(target)!r}: {error.strerror}") from error
-    with file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise SourceError(f"another run is at work on {str(target)!r}; wait for it, or choose "
-                              "another output") from None
-        remove = functools.partial(_unlink, lock)
-        atexit.register(remove)
-        try:
-            yield
-        finally:
-            remove()
-            atexit.unregister(remove)
+        return os.path.samestat(os.fstat(descriptor), os.lstat(path))
+    except FileNotFoundError:
+        return False
 
 
 def _unlink(path: Path) -> None:

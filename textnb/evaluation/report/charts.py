@@ -66,10 +66,10 @@ def confusion_chart(names: Sequence[str], answers: Sequence[str], counts: NDArra
     base = alt.Chart(_data("cells")).encode(
         x=alt.X("answer:N", title="answer", sort=None, axis=alt.Axis(
             orient="top", labelAngle=-45 if many or max(map(len, names)) > 8 else 0,
-            labelLimit=140, domain=False, ticks=False, grid=False),
+            labelLimit=0, domain=False, ticks=False, grid=False),
             scale=alt.Scale(domain=list(answers))),
         y=alt.Y("actual:N", title="label", sort=None, scale=alt.Scale(domain=list(names)),
-                axis=alt.Axis(labelLimit=160, domain=False, ticks=False, grid=False)))
+                axis=alt.Axis(labelLimit=0, domain=False, ticks=False, grid=False)))
     tiles = base.mark_rect(cornerRadius=3).encode(
         color=alt.Color("kind:N", legend=None,
                         scale=alt.Scale(domain=["right", "wrong"], range=[CELL, MISS])),
@@ -230,7 +230,7 @@ def _percent() -> Any:
 
 
 def _legend(symbol: str) -> Any:
-    return _altair().Legend(orient="bottom", title=None, columns=2, labelLimit=160, symbolSize=140,
+    return _altair().Legend(orient="bottom", title=None, columns=2, labelLimit=0, symbolSize=140,
                             symbolStrokeWidth=2, symbolType=symbol)
 
 

@@ -36,6 +36,21 @@ def shortened(text: str, length: int = SHOWN) -> tuple[str, int]:
     return (text, 0) if len(text) <= length else (text[:length].rstrip(), len(text) - length)
 
 
+def _fitted(text: str) -> str:
+    """What of a text fits into the columns of a name, no character cut in the middle."""
+    line = " ".join(text.split())
+    shown, columns = "", 0
+    for character in line:
+        piece = visible(character) or " "
+        columns += sum(0 if unicodedata.combining(c) else
+                       2 if unicodedata.east_asian_width(c) in "WF" or ord(c) > 0xFFFF else 1
+                       for c in piece)
+        if columns > _NAME or len(shown) > 4 * _NAME:
+            return shown.rstrip() + "…"
+        shown += piece
+    return shown
+
+
 def names_of(labels: Iterable[Any]) -> list[str]:
     """A short name for each label, different for different labels.
 
@@ -47,9 +62,7 @@ def names_of(labels: Iterable[Any]) -> list[str]:
     seen: dict[str, int] = {}
     names = []
     for label in labels:
-        # Cut first: what is made visible may be longer, and is not cut in the middle of a name.
-        text, left = shortened(str(label), _NAME)
-        name = (visible(text) or "(empty)") + ("…" if left else "")
+        name = _fitted(str(label)) or "(empty)"
         while name in seen:
             seen[name] += 1
             name = f"{name} ({seen[name]})"
