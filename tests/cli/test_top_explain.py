@@ -11,7 +11,7 @@ import pytest
 import textnb
 from tests.cli.conftest import MAIL, Run
 from tests.cli.test_scoring import LABELS, cells, strict
-from textnb import ComplementNB, MultinomialNB, TextClassifier
+from textnb import ComplementNB, MultinomialNB, TextClassifier, Tokenizer
 
 
 @pytest.fixture
@@ -184,3 +184,16 @@ def test_explain_refuses_bad_usage(run: Run, trained: Path) -> None:
 def test_text_that_is_not_utf8_is_bad_data(run: Run, trained: Path) -> None:
     ran = run("explain", trained, "-", input=b"d\xe9jeuner").checked(1)
     assert "standard input" in ran.err
+
+
+def test_the_text_is_of_one_of_several_columns(run: Run, folder: Path) -> None:
+    rows = pl.DataFrame({"subject": ["win", "hi"], "body": ["money", "lunch"],
+                         "label": ["spam", "ham"]})
+    TextClassifier(text=["subject", "body"], tokenizer=Tokenizer(field_prefix=True)).fit(
+        rows).save("m.textnb")
+    first = run("explain", "m.textnb", "money").checked().out
+    assert "money" not in first
+    named = run("explain", "m.textnb", "money", "--column", "body").checked().out
+    assert "body:money" in named
+    assert "unknown value 'title'" in run(
+        "explain", "m.textnb", "x", "--column", "title").checked(2).err

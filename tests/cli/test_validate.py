@@ -74,7 +74,8 @@ def test_a_smoothing_path(run: Run, table: Path, model: Path) -> None:
     answer = told(run, "validate", model, table, "--smoothing", "1,0.1")
     assert answer == json.loads(json.dumps(path.to_dict()))
     text = run("validate", model, table, "--smoothing", "1,0.1").checked().out
-    assert text.splitlines()[-1] == f"l = {path.best:g} is best (leave-one-out, 12 documents)"
+    assert text.splitlines()[-1] == (
+        f"l = {path.best:g} is what --l auto would choose of these (leave-one-out, 12 documents)")
     assert len(told(run, "validate", model, table, "--smoothing", "auto")["path"]) == 17
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
@@ -228,8 +228,17 @@ class TextAnswers(ClassifierMixin, BaseEstimator):
         return top_terms(self._form.weights, self.estimator_.feature_count_,
                          self._scorer.vocabulary.terms, self._scorer.labels, k, label)
 
-    def explain(self, text: str, k: int = 20) -> pl.DataFrame:
+    def explain(
+        self, text: str | Mapping[str, str], k: int = 20
+    ) -> pl.DataFrame:
         """What decides one text: `predict(..., explain=k)` for it, one row per entry.
+
+        Parameters
+        ----------
+        text : str, or mapping of str to str
+            Of the first text column, or of several by their names; others are empty.
+        k : int
+            Terms to show.
 
         Returns
         -------
@@ -241,7 +250,12 @@ class TextAnswers(ClassifierMixin, BaseEstimator):
         if type(k) is not int or k < 1:
             raise ParameterError.out_of_range("k", "an int >= 1", k)
         names = self._columns
-        frame = pl.DataFrame({name: [text if name == names[0] else ""] for name in names})
+        texts = {names[0]: text} if isinstance(text, str) else dict(text)
+        for name in texts:
+            if name not in names:
+                raise ParameterError.unknown_choice("text column", name, names)
+        frame = pl.DataFrame({name: [texts.get(name, "")] for name in names},
+                             schema=dict.fromkeys(names, pl.String))
         row = self.predict(frame, explain=k).row(0, named=True)
         if row["predicted"] is None:
             raise ImpossibleRowError.rows([0], 1)

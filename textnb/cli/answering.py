@@ -118,6 +118,8 @@ def top(
 def explain(
     model: Model,
     text: Annotated[str, typer.Argument(help="The text, or - for standard input.")],
+    column: Annotated[str | None, typer.Option(
+        help="Of several text columns, the one that the text is of.  [default: the first]")] = None,
     k: Annotated[int, typer.Option("-k", help="Terms to show.")] = 20,
     format: Format = "text",
 ) -> None:
@@ -139,7 +141,7 @@ def explain(
             raise SourceError.unreadable("standard input", f"it is not UTF-8: {error}") from None
     elif not text.isprintable():
         text = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-    table = text_model(model).explain(text, k)
+    table = text_model(model).explain(text if column is None else {column: text}, k)
     predicted, runner_up = table.select("predicted", "runner_up").row(0)
     parts = table.drop("predicted", "runner_up")
     score = float(parts["contribution"].sum())

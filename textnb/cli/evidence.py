@@ -74,7 +74,9 @@ def _asked(positive: Any, evidence: Mapping[str, Any]) -> Iterator[str]:
         yield (f"least cost, where a false positive costs {wrong:g} and a false negative "
                f"{missed:g} ({evidence['rule']}): {evidence['cost']:g} on these documents")
         return
-    level = f"at {_percent(evidence['confidence'])} confidence"
+    # Of leave-one-out and folds, other models have made the scores than the one that will answer.
+    about = "" if evidence["scored"] == "held-out rows" else "about "
+    level = f"at {about}{_percent(evidence['confidence'])} confidence"
     yield (f"at most {_percent(evidence['false_positive_rate_bound'])} of the others are answered "
            f"{positive!r} {level} ({_percent(evidence['max_false_positive_rate'])} was asked)")
     if "max_false_negative_rate" in evidence:

@@ -114,8 +114,8 @@ def watched(frame: pl.LazyFrame, text: Any) -> tuple[pl.LazyFrame, Callable[[str
 
     def tell(input: str) -> None:
         if malformed:
-            note(f"note: {len(malformed):,} messages are malformed; textnb mail {input} --errors "
-                 "tells how")
+            many = "1 message is" if len(malformed) == 1 else f"{len(malformed):,} messages are"
+            note(f"note: {many} malformed; textnb mail {input} --errors tells how")
 
     seen = pl.struct(column, "errors", "path").map_batches(
         look, return_dtype=schema[column], is_elementwise=True)

@@ -168,4 +168,5 @@ def _show_path(path: Any, format: str) -> None:
         return
     names = pl.Series("l", [f"{value:g}" for value in path.table["l"]])
     show(frame_table(path.table.with_columns(names)))
-    out(f"l = {path.best:g} is best ({path.method}, {path.documents:,} documents)")
+    out(f"l = {path.best:g} is what --l auto would choose of these ({path.method}, "
+        f"{path.documents:,} documents)")
