@@ -1,0 +1,1 @@
+"""Where rows are on a cluster: `textnb.engines.spark` counts and scores them there."""

@@ -1,0 +1,141 @@
+"""`fit` on a Spark frame: what can be learned there, and which statistic it is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+import polars as pl
+from sklearn.base import clone
+
+from textnb.bayes.base import DiscreteNB
+from textnb.bayes.discrete import MultinomialNB
+from textnb.bayes.gaussian import GaussianNB, MomentClassifier
+from textnb.bayes.statistics import is_auto
+from textnb.classifier.table import TableClassifier
+from textnb.classifier.text import TextClassifier
+from textnb.engines.spark.columns import (
+    check_columns,
+    check_frame,
+    check_single,
+    polars_schema,
+)
+from textnb.engines.spark.counts import term_statistics
+from textnb.engines.spark.moments import moment_statistics
+from textnb.errors import ParameterError
+from textnb.frames.features import feature_columns, feature_names
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+Model = TypeVar("Model", TextClassifier, TableClassifier)
+
+
+def fit(model: Model, frame: DataFrame, *, prune: bool = False) -> Model:
+    """Learn from the rows of a Spark frame, where they lie.
+
+    Each partition is counted in a Python worker by the model's own tokenizer, and Spark adds the
+    counts: integers, so any partitioning, and tasks that were retried, give the model of one local
+    `fit`, to the byte of its file. Feature tables have sums of real numbers: these are added in the
+    order of the partitions, so the same rows in the same partitions and order give the same bits,
+    and others the same up to rounding.
+
+    Parameters
+    ----------
+    model : TextClassifier or TableClassifier
+        Its settings; it is left as it is. What learns from all rows at once can't be fitted so:
+        `NBLogisticRegression`, ``l="auto"``, `PlugInBayes`, ``shrinkage="auto"``, a choice of alpha
+        and gamma.
+    frame : pyspark.sql.DataFrame
+        Read once. What it is computed from must give the same rows if a task is retried.
+    prune : bool
+        Apply ``min_df``, ``max_df``, ``max_features`` or ``vocabulary`` in Spark, and collect the
+        terms alone that get a column. The model answers the same, but its ``statistics_`` lack all
+        other terms: `partial_fit`, `forget` and ``+`` then count those from there on, and so may
+        keep other terms than one `fit` on all documents. Without, all terms that were ever counted
+        come to the driver.
+
+    Returns
+    -------
+    TextClassifier or TableClassifier
+        A fitted one, of this process: save it, or pass it to `predict`.
+
+    Raises
+    ------
+    ParameterError
+        If the model needs all rows at once, or Spark is not installed.
+    SchemaError
+        If a column is missing or of another type.
+    DataError
+        If there are no rows, a label is null, or a feature is null, NaN or infinite.
+    VocabularyError
+        If no term is left.
+
+    Examples
+    --------
+    In a session ``spark``::
+
+        from textnb import MultinomialNB, TextClassifier
+        from textnb.engines.spark import fit
+
+        rows = [("Chinese Beijing", "yes"), ("Tokyo", "no")]
+        frame = spark.createDataFrame(rows, "text string, label string")
+        model = fit(TextClassifier(MultinomialNB()), frame)
+        print(model.vocabulary_)  # ['beijing', 'chinese', 'tokyo']
+    """
+    if not isinstance(model, (TextClassifier, TableClassifier)):
+        raise ParameterError.out_of_range("model", "a TextClassifier or a TableClassifier", model)
+    if not isinstance(prune, bool):
+        raise ParameterError.out_of_range("prune", "True or False", prune)
+    if isinstance(model, TableClassifier):
+        return _fit_table(model, frame, prune)
+    return _fit_text(model, frame, prune)
+
+
+def _fit_text(model: TextClassifier, frame: DataFrame, prune: bool) -> TextClassifier:
+    estimator = _counting(model)
+    check_frame(frame)
+    fresh: TextClassifier = clone(model)
+    text = fresh.input_columns(pl.LazyFrame(schema=dict.fromkeys(frame.columns, pl.String)))
+    check_columns(frame, text, model.label)
+    # A setting that can't be used is refused before the cluster starts to work.
+    fresh.count(pl.DataFrame({name: ["a"] for name in [*text, model.label]}))
+    return fresh.fit_statistics(term_statistics(fresh, frame, estimator, text, prune))
+
+
+def _counting(model: TextClassifier) -> DiscreteNB:
+    """The model's estimator, once it is seen to learn from counts alone."""
+    estimator = MultinomialNB() if model.estimator is None else model.estimator
+    if not isinstance(estimator, DiscreteNB):
+        raise ParameterError(f"{type(estimator).__name__} learns from all documents at once, and "
+                             "no process of a cluster has them: use MultinomialNB, BernoulliNB or "
+                             "ComplementNB, or fit it on a sample: frame.sample(0.01).toArrow()")
+    if is_auto(getattr(estimator, "l", None)):
+        raise ParameterError("l='auto' is chosen from all documents, and no process of a cluster "
+                             "has them: give l as a number, such as the estimator_.l_ of a model "
+                             "that was fitted with l='auto' on a sample")
+    return estimator
+
+
+def _fit_table(model: TableClassifier, frame: DataFrame, prune: bool) -> TableClassifier:
+    estimator = GaussianNB() if model.estimator is None else model.estimator
+    if not (isinstance(estimator, MomentClassifier) and estimator.streams):
+        raise ParameterError(f"{estimator!r} needs all rows at once, and no process of a cluster "
+                             "has them: give shrinkage, alpha and gamma as numbers, or fit it on a "
+                             "sample: frame.sample(0.01).toArrow()")
+    if prune:
+        raise ParameterError("prune=True is about terms: a feature table has none")
+    if not isinstance(model.label, str):
+        raise ParameterError.out_of_range("label", "the name of a column", model.label)
+    check_frame(frame)
+    check_columns(frame, [], model.label)
+    empty = polars_schema(frame)
+    columns = feature_columns(empty, model.features, model.label)
+    check_single(frame, columns)
+    names = feature_names(empty, columns)
+    learned = clone(estimator)
+    learned.fit_statistics(
+        moment_statistics(frame, columns, model.label, learned.diagonal), names)
+    settings = {"features": columns, "label": model.label}
+    fitted = TableClassifier.restored(settings, names, learned)
+    fitted.set_params(estimator=model.estimator, features=model.features)
+    return fitted

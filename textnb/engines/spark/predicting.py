@@ -1,0 +1,194 @@
+"""`predict` on a Spark frame: the model is broadcast, and answers where the rows lie."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+from sklearn.utils.validation import check_is_fitted
+
+from textnb.classifier.load import load
+from textnb.classifier.table import TableClassifier
+from textnb.classifier.text import TextClassifier
+from textnb.engines.spark.columns import (
+    Batches,
+    check_columns,
+    check_frame,
+    check_single,
+    polars_frame,
+    polars_schema,
+    positional,
+)
+from textnb.errors import ParameterError, SchemaError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.core.broadcast import Broadcast
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+
+# The model that this worker scored with last, by the SHA-256 of its file: tasks follow each other
+# in one process.
+_LOADED: dict[str, TextClassifier | TableClassifier] = {}
+
+
+def predict(
+    model: TextClassifier | TableClassifier, frame: DataFrame, *, probability: bool = False,
+    scores: bool = False, explain: int = 0, top: int = 0,
+) -> DataFrame:
+    """The most probable class of each row of a Spark frame, lazily.
+
+    The model is broadcast as the bytes of its file, and loaded once in each Python worker.
+
+    Parameters
+    ----------
+    model : TextClassifier or TableClassifier
+        Fitted, and of a kind that can be saved.
+    frame : pyspark.sql.DataFrame
+    probability, scores, explain, top
+        As in `TextClassifier.predict`; ``explain`` and ``top`` are for texts.
+
+    Returns
+    -------
+    pyspark.sql.DataFrame
+        Every column of the frame in its type, ``predicted``, and those asked for, as
+        `TextClassifier.predict` names them. Rows keep their partitions and their order there.
+
+    Raises
+    ------
+    ParameterError
+        If the model can't be saved, or Spark is not installed.
+    SchemaError
+        If a column is missing or of another type, or a column of an answer's name is there.
+    pyspark.errors.PythonException
+        Where the frame is computed: with the text of a DataError, if a feature is null, NaN or
+        infinite, or a string is not UTF-8.
+
+    Examples
+    --------
+    In a session ``spark``::
+
+        from textnb import TextClassifier
+        from textnb.engines.spark import predict
+
+        model = TextClassifier().fit(["Chinese Beijing", "Tokyo"], ["yes", "no"])
+        answers = predict(model, spark.createDataFrame([(7, "Tokyo")], "id int, text string"))
+        print(answers.collect())  # [Row(id=7, text='Tokyo', predicted='no')]
+    """
+    if not isinstance(model, (TextClassifier, TableClassifier)):
+        raise ParameterError.out_of_range("model", "a TextClassifier or a TableClassifier", model)
+    check_is_fitted(model)
+    check_frame(frame)
+    asked: dict[str, Any] = {"probability": probability, "scores": scores}
+    if isinstance(model, TextClassifier):
+        asked |= {"explain": explain, "top": top}
+    elif explain or top:
+        raise ParameterError("explain and top are about texts: of a feature table ask for "
+                             "probability and scores")
+    read = _columns(model, frame)
+    answers = _answers(model, frame, read, asked)
+    names = [f"a{i}" for i in range(len(answers))]
+    content = _file_of(model)
+    shipped = Shipped(hashlib.sha256(content).hexdigest(),
+                      frame.sparkSession.sparkContext.broadcast(content))
+    places = [frame.columns.index(column) for column in read]
+    answered = [field.name for field in answers]
+    types = _arrow_schema(answers)
+
+    def answer(batches: Batches) -> Batches:
+        scorer = shipped.model()
+        for batch in batches:
+            rows = polars_frame(batch.select(places), read)
+            # Lazily, so that no message gives the number of a row of this batch.
+            given = scorer.predict(rows.lazy(), **asked).select(answered).collect()
+            yield _widened(batch, given, names, types)
+
+    plain = positional(frame)
+    schema = _joined(plain.schema, names, answers)
+    return plain.mapInArrow(answer, schema).toDF(*frame.columns, *answered)
+
+
+@dataclass(frozen=True)
+class Shipped:
+    """A model on its way to the workers."""
+
+    digest: str
+    content: Broadcast[bytes]
+
+    def model(self) -> TextClassifier | TableClassifier:
+        """The model in this worker, loaded if it is not that of the task before."""
+        if self.digest not in _LOADED:
+            _LOADED.clear()
+            with tempfile.TemporaryDirectory() as folder:
+                path = Path(folder) / "model.textnb"
+                path.write_bytes(self.content.value)
+                _LOADED[self.digest] = load(path, max_bytes=sys.maxsize)
+        return _LOADED[self.digest]
+
+
+def _file_of(model: TextClassifier | TableClassifier) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.textnb"
+        model.save(path)
+        return path.read_bytes()
+
+
+def _columns(model: TextClassifier | TableClassifier, frame: DataFrame) -> list[str]:
+    """The columns that are read, once they are seen to be there."""
+    if isinstance(model, TextClassifier):
+        strings = pl.LazyFrame(schema=dict.fromkeys(frame.columns, pl.String))
+        columns = model.input_columns(strings)
+        check_columns(frame, columns)
+        return columns
+    columns = model.input_columns(polars_schema(frame))
+    check_single(frame, columns)
+    return columns
+
+
+def _answers(
+    model: TextClassifier | TableClassifier, frame: DataFrame, read: list[str],
+    asked: dict[str, Any],
+) -> StructType:
+    """Names and types of what is added."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    schema = polars_schema(frame).select(read).collect_schema()
+    answered = model.predict(pl.DataFrame(schema=schema), **asked).drop(read)
+    sensitive = str(frame.sparkSession.conf.get("spark.sql.caseSensitive")).lower() == "true"
+    present = set(frame.columns) if sensitive else {name.lower() for name in frame.columns}
+    for name in answered.columns:
+        if name in present:
+            raise SchemaError(f"the frame has a column {name!r} already, and the prediction would "
+                              f"stand beside it; rename or drop it first: frame.drop({name!r})")
+    arrow = answered.to_arrow(compat_level=pl.CompatLevel.oldest()).schema
+    return from_arrow_schema(arrow)
+
+
+def _arrow_schema(fields: StructType) -> pa.Schema:
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    return to_arrow_schema(fields)
+
+
+def _joined(schema: StructType, names: list[str], answers: StructType) -> StructType:
+    from pyspark.sql.types import StructField, StructType
+
+    return StructType([*schema.fields, *(
+        StructField(name, field.dataType) for name, field in zip(names, answers, strict=True))])
+
+
+def _widened(
+    batch: pa.RecordBatch, answers: pl.DataFrame, names: list[str], types: pa.Schema
+) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    table = answers.to_arrow(compat_level=pl.CompatLevel.oldest()).cast(types).combine_chunks()
+    added = [column.chunk(0) if column.num_chunks else pa.array([], type=column.type)
+             for column in table.columns]
+    return pa.RecordBatch.from_arrays([*batch.columns, *added],
+                                      names=[*batch.schema.names, *names])
