@@ -88,7 +88,8 @@ def polars_schema(frame: DataFrame) -> pl.LazyFrame:
 
 def _kind(dtype: DataType) -> str:
     """A type's name without its parameters: decimal(10,2), string collate UNICODE."""
-    return dtype.typeName().split("(")[0].split(" ")[0]
+    name: str = dtype.typeName()
+    return name.split("(")[0].split(" ")[0]
 
 
 def positional(frame: DataFrame) -> DataFrame:
