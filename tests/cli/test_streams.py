@@ -17,7 +17,8 @@ import polars as pl
 import pytest
 
 from tests.cli.conftest import MAIL, PROGRAM, Ran, files_in, finished, start
-from textnb import TextClassifier
+from textnb import DataError, TextClassifier
+from textnb.cli import console
 
 INTERRUPTED = "interrupted; no output was written or replaced"
 
@@ -298,3 +299,14 @@ def test_the_copy_of_stdin_is_removed(folder: Path, trained: Path) -> None:
         process = start("predict", trained, "-", env={**os.environ, "TMPDIR": str(spool)})
         finished(process, content).checked(code)
         assert files_in(spool) == []
+
+
+def test_an_interrupt_that_became_a_panic_is_one() -> None:
+    told = "called `Result::unwrap()` on an `Err` value: PyErr { type: <class 'KeyboardInterrupt'> }"
+    panic = pl.exceptions.ComputeError(told)
+    assert console._was_interrupted(panic)
+    wrapped = DataError("can't read the frame")
+    wrapped.__cause__ = panic
+    assert console._was_interrupted(wrapped)
+    assert not console._was_interrupted(DataError(f"a label is {told!r}"))
+    assert not console._was_interrupted(pl.exceptions.ComputeError("no such file"))

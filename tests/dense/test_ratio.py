@@ -177,6 +177,7 @@ def test_newsgroups_by_date(corpus: Callable[[str], pl.LazyFrame]) -> None:
 
 def test_reviews_by_words_and_pairs(corpus: Callable[[str], pl.LazyFrame]) -> None:
     frame = corpus("imdb").collect()
-    model = TextClassifier(NBLogisticRegression(), tokenizer=Tokenizer(ngram_range=(1, 2)))
+    model = TextClassifier(NBLogisticRegression(), min_df=2,
+                           tokenizer=Tokenizer(ngram_range=(1, 2)))
     model.fit(frame.filter(split="train"))
     assert model.score(frame.filter(split="test")) >= 0.910

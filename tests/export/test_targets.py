@@ -134,7 +134,7 @@ HOSTILE = ["'", '"', "\\", ";--", "'); DROP TABLE documents; --", "</script>", "
 
 @pytest.mark.usefixtures("engine")
 @pytest.mark.parametrize("to", TARGETS)
-@settings(max_examples=12, deadline=None, derandomize=True,
+@settings(max_examples=6, deadline=None, derandomize=True,
           suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_hostile_terms_and_labels(to: str, tmp_path: Path, data: st.DataObject) -> None:

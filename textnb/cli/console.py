@@ -60,6 +60,8 @@ def _verb(
             except ParameterError as error:
                 raise _failed(error, bad_usage) from None
             except TextnbError as error:
+                if _was_interrupted(error):
+                    leave_interrupted()
                 raise _failed(error, bad_data) from None
             except BrokenPipeError:
                 # Whoever read the output has seen enough.
@@ -69,8 +71,23 @@ def _verb(
                 leave_interrupted()
             except OSError as error:
                 raise _failed(error, bad_data) from None
+            except BaseException as error:
+                if _was_interrupted(error):
+                    leave_interrupted()
+                raise
 
     return run
+
+
+def _was_interrupted(error: BaseException | None) -> bool:
+    """Whether an interrupt is behind an error: in a callback of the engine it becomes a panic."""
+    while error is not None:
+        if isinstance(error, KeyboardInterrupt) or (
+                type(error).__name__ in ("PanicException", "ComputeError")
+                and "KeyboardInterrupt" in str(error)):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def note(message: str) -> None:
