@@ -302,7 +302,7 @@ def test_the_copy_of_stdin_is_removed(folder: Path, trained: Path) -> None:
 
 
 def test_an_interrupt_that_became_a_panic_is_one() -> None:
-    told = "called `Result::unwrap()` on an `Err` value: PyErr { type: <class 'KeyboardInterrupt'> }"
+    told = "called `Result::unwrap()` on an `Err`: PyErr { type: <class 'KeyboardInterrupt'> }"
     panic = pl.exceptions.ComputeError(told)
     assert console._was_interrupted(panic)
     wrapped = DataError("can't read the frame")
