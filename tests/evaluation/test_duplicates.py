@@ -48,7 +48,7 @@ def check_against_oracle(
 # Against every pair
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(TEXTS, TEXTS, st.sampled_from([0.3, 0.5, 0.75, 0.8, 1.0]), st.integers(1, 3))
 def test_two_tables_as_every_pair_tells(
     train: list[Any], test: list[Any], near: float, width: int
@@ -57,7 +57,7 @@ def test_two_tables_as_every_pair_tells(
     check_against_oracle(found, train, test, near, width)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(TEXTS, st.sampled_from([0.3, 0.5, 0.75, 0.8, 1.0]), st.integers(1, 3))
 def test_one_table_as_every_pair_tells(train: list[Any], near: float, width: int) -> None:
     found = find_duplicates(frame_of(train), near=near, shingle=width)

@@ -62,7 +62,7 @@ def fitted(model: TextClassifier, frame: pl.DataFrame) -> TextClassifier:
         return model.fit(frame)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(corpora, models(), st.booleans())
 def test_it_is_fitting_again_without_each_row(
     frame: pl.DataFrame, model: TextClassifier, given_prior: bool

@@ -181,7 +181,7 @@ def test_hostile_terms_and_labels(target: Sql) -> None:
     agrees(target, bundle, frame)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(data=st.data())
 def test_any_text(target: Sql, data: st.DataObject) -> None:
     texts = st.text(st.one_of(
