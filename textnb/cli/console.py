@@ -13,12 +13,14 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NoReturn, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar
 
 import typer
-from rich.console import Console
 
 from textnb.errors import ParameterError, SourceError, TextnbError
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 BAD_DATA, BAD_USAGE, INTERRUPTED = 1, 2, 130
 # Of the filter alone, whose codes are bogofilter's: 0 spam, 1 ham, 2 unsure, 3 error.
@@ -27,7 +29,13 @@ _PLAN = "\n\nThis error occurred in the following expression:"
 P = ParamSpec("P")
 R = TypeVar("R")
 
-stderr = Console(stderr=True, highlight=False, soft_wrap=True)
+
+@functools.cache
+def stderr() -> Console:
+    """Where people are told things. Made when it is first needed: a filter mostly is silent."""
+    from rich.console import Console
+
+    return Console(stderr=True, highlight=False, soft_wrap=True)
 
 
 def verb(function: Callable[P, R]) -> Callable[P, R]:
@@ -93,7 +101,7 @@ def _was_interrupted(error: BaseException | None) -> bool:
 def note(message: str) -> None:
     """One line for the person, on standard error: what can't be told there changes no answer."""
     try:
-        stderr.print(message, markup=False)
+        stderr().print(message, markup=False)
     except OSError:
         # Else closing it, at exit, would fail again, and change the exit code.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
@@ -136,8 +144,8 @@ def progress(
             return Text(f"{task.completed:,.0f} rows{speed}")
 
     started, seen = time.monotonic(), 0
-    with Progress(SpinnerColumn(), TextColumn("{task.description}"), Rows(), console=stderr,
-                  transient=True, disable=not stderr.is_terminal) as bar:
+    with Progress(SpinnerColumn(), TextColumn("{task.description}"), Rows(), console=stderr(),
+                  transient=True, disable=not stderr().is_terminal) as bar:
         task = bar.add_task(what, total=None)
 
         def advance(rows: int) -> None:

@@ -50,8 +50,8 @@ class _Shown:
         from rich.progress import Progress, SpinnerColumn, TextColumn
 
         self._bar = Progress(SpinnerColumn(), TextColumn("{task.description}"),
-                             TextColumn("{task.completed:,.0f} rows"), console=stderr,
-                             transient=True, disable=not stderr.is_terminal)
+                             TextColumn("{task.completed:,.0f} rows"), console=stderr(),
+                             transient=True, disable=not stderr().is_terminal)
         self._task: Any = None
         self._name, self._began, self._told = "", 0.0, True
 
