@@ -82,8 +82,10 @@ def test_a_job_is_whole_or_not_there(
         assert process.stderr.readline().startswith("reading rows: ")
         process.send_signal(signal.SIGINT)
         _, error = process.communicate(timeout=60)
-    assert (process.returncode, "Traceback" in error) == (130, False), error
-    assert "interrupted; no output was written or replaced" in error
+    # The engine may tell of a panic where the interrupt reached it; no traceback is ours.
+    ours = [line for line in error.splitlines() if line.startswith("Traceback")]
+    assert (process.returncode, ours) == (130, []), error
+    assert error.splitlines()[-1] == "interrupted; no output was written or replaced"
     assert os.listdir(folder) == []
 
     place, settings, reason = little_room
