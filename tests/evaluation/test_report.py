@@ -16,6 +16,7 @@ import pytest
 from selectolax.lexbor import LexborHTMLParser
 from sklearn.metrics import average_precision_score, roc_auc_score
 
+import textnb
 from tests.cli.conftest import MAIL, Run, files_in, folder, mail, run, trained
 from textnb import (
     BernoulliNB,
@@ -620,3 +621,13 @@ def test_twenty_classes(
     check_accessible(tree)
     assert tiles_of(tree)["Accuracy"] == f"{model.score(test) * 100:.1f} %"
     assert len(tree.css("#confusion svg path")) > 20
+
+
+def test_what_it_returns_is_what_evaluate_tells(tmp_path: Path) -> None:
+    rows = pl.DataFrame({"text": ["win cash", "see you", "win you", "cash", ""],
+                         "label": ["spam", "ham", "spam", "ham", "other"]})
+    model = textnb.TextClassifier().fit(rows.head(2))
+    model.set_decision(textnb.Decision({"ham": 0.0, "spam": 0.5}, "spam"))
+    told = textnb.evaluate(model, rows).to_dict()
+    assert textnb.write_report(model, rows, tmp_path / "r.html").to_dict() == told
+    assert set(told["decision"]) > {"answered", "unsure", "false_positives", "missed"}

@@ -95,7 +95,7 @@ class TextAnswers(ClassifierMixin, BaseEstimator):
         if type(top) is not int or top < 0:
             raise ParameterError.out_of_range("top", "a number of classes, 0 or more", top)
         answers = Answers(bool(probability), bool(scores), explain, top)
-        lazy = self._scorer.frame(scan(X, text=self._columns), answers, progress)
+        lazy = self._scorer.frame(scan(X, text=self.text_columns), answers, progress)
         if not isinstance(X, pl.DataFrame):
             return lazy
         return lazy.collect()
@@ -168,7 +168,7 @@ class TextAnswers(ClassifierMixin, BaseEstimator):
         lengths : float64 (n_rows,)
         """
         check_is_fitted(self)
-        counts = self._scorer.vocabulary.counts(rows, self._columns)
+        counts = self._scorer.vocabulary.counts(rows, self.text_columns)
         return self._form.scores(counts), self._scorer.lengths(counts)
 
     def score(self, X: Rows, y: ArrayLike | None = None) -> float:
@@ -178,7 +178,7 @@ class TextAnswers(ClassifierMixin, BaseEstimator):
             return float(np.mean(self.classes_[self._possible(X).argmax(axis=1)] == np.asarray(y)))
         if not is_table(X):
             raise ParameterError("y is needed where X is a sequence of texts")
-        frame = scan(X, text=self._columns, label=self.label)
+        frame = scan(X, text=self.text_columns, label=self.label)
         with reading(X):
             answered = self._scorer.frame(frame, Answers()).select(
                 (pl.col("predicted") == labels_as(self.label, frame, self._scorer.labels.dtype))
@@ -249,7 +249,7 @@ class TextAnswers(ClassifierMixin, BaseEstimator):
         """
         if type(k) is not int or k < 1:
             raise ParameterError.out_of_range("k", "an int >= 1", k)
-        names = self._columns
+        names = self.text_columns
         texts = {names[0]: text} if isinstance(text, str) else dict(text)
         for name in texts:
             if name not in names:
@@ -263,11 +263,12 @@ class TextAnswers(ClassifierMixin, BaseEstimator):
 
     def input_columns(self, frame: pl.LazyFrame) -> list[str]:
         """The columns that are read; SchemaError where the frame lacks one."""
-        scan(frame, text=self._columns)
-        return self._columns
+        scan(frame, text=self.text_columns)
+        return self.text_columns
 
     @property
-    def _columns(self) -> list[str]:
+    def text_columns(self) -> list[str]:
+        """The text columns, one or several."""
         columns = [self.text] if isinstance(self.text, str) else (
             list(self.text) if isinstance(self.text, (list, tuple)) else [])
         if not columns or not all(isinstance(name, str) for name in columns) or (
@@ -280,12 +281,12 @@ class TextAnswers(ClassifierMixin, BaseEstimator):
         return columns
 
     def _matrices(self, X: Rows) -> Iterator[sp.csr_array]:
-        frame = (scan(X, text=self._columns) if is_table(X)
-                 else table_of_texts(X, self._columns))
+        frame = (scan(X, text=self.text_columns) if is_table(X)
+                 else table_of_texts(X, self.text_columns))
         with reading(X):
             yield from in_threads(
-                lambda batch: self._scorer.vocabulary.counts(batch, self._columns),
-                batches(frame.select(self._columns), self._columns))
+                lambda batch: self._scorer.vocabulary.counts(batch, self.text_columns),
+                batches(frame.select(self.text_columns), self.text_columns))
 
     def _possible(self, X: Rows) -> Floats:
         scores = self.predict_joint_log_proba(X)

@@ -313,7 +313,7 @@ class TextClassifier(TextAnswers):
 
     def _equip(self, estimator: TextEstimator, terms: pl.Series, anew: bool = False) -> Self:
         # A tokenizer that does not fit the columns says so here.
-        self.tokenizer.expr(self._columns)
+        self.tokenizer.expr(self.text_columns)
         self.estimator_, self.classes_ = estimator, estimator.classes_
         self._form = estimator.linear_form()
         if self.binary:
@@ -327,7 +327,7 @@ class TextClassifier(TextAnswers):
             decision = None
         self.calibration_, self.decision_ = calibration, decision
         self._scorer = Scorer(Vocabulary(self.tokenizer, terms), self._form,
-                              pl.Series("label", classes), list(self._columns),
+                              pl.Series("label", classes), list(self.text_columns),
                               calibration, decision)
         return self
 
@@ -365,21 +365,21 @@ class TextClassifier(TextAnswers):
         return limits
 
     def _corpus(self, X: Rows, y: ArrayLike | None, progress: Progress | None) -> Corpus:
-        frame = self._labelled(X, y).select([*self._columns, self.label])
-        return Corpus(batches(frame, self._columns, progress=progress), self.tokenizer,
-                      self._columns, self.label)
+        frame = self._labelled(X, y).select([*self.text_columns, self.label])
+        return Corpus(batches(frame, self.text_columns, progress=progress), self.tokenizer,
+                      self.text_columns, self.label)
 
     def _labelled(self, X: Rows, y: ArrayLike | None) -> pl.LazyFrame | pl.DataFrame:
         if not is_table(X):
             if y is None:
                 raise ParameterError("y is needed where X is a sequence of texts")
-            return with_labels(table_of_texts(X, self._columns), y, self.label)
+            return with_labels(table_of_texts(X, self.text_columns), y, self.label)
         if y is None:
-            return scan(X, text=self._columns, label=self.label)
+            return scan(X, text=self.text_columns, label=self.label)
         if not isinstance(X, pl.DataFrame):
             raise ParameterError("y goes with texts or a DataFrame; a LazyFrame or a file holds "
                                  f"its labels in the column {self.label!r}")
-        scan(X, text=self._columns)
+        scan(X, text=self.text_columns)
         return with_labels(X, y, self.label)
 
     def __sklearn_is_fitted__(self) -> bool:

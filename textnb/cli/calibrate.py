@@ -13,6 +13,7 @@ from textnb.cli.inputs import (
     Input,
     InputFormat,
     Model,
+    ModelOutput,
     Quiet,
     Where,
     check_apart,
@@ -27,8 +28,7 @@ from textnb.cli.inputs import (
 def calibrate(
     model: Model,
     input: Input,
-    output: Annotated[str | None, typer.Option(
-        "--output", "-o", help="Model file to write.  [default: MODEL itself, replaced]")] = None,
+    output: ModelOutput = None,
     held_out: Annotated[bool, typer.Option(
         "--held-out", help="INPUT holds rows that MODEL has not learned. Else it is what MODEL "
                            "learned, and each row is left out in turn.")] = False,

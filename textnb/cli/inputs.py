@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from textnb.classifier.text import TextClassifier
 
 Model = Annotated[str, typer.Argument(help="Model file.")]
+ModelOutput = Annotated[str | None, typer.Option(
+    "--output", "-o", help="Model file to write.  [default: MODEL itself, replaced]")]
 Input = Annotated[str, typer.Argument(
     help="Parquet, IPC, CSV, TSV, NDJSON or .txt file, mail (.eml, .mbox, Maildir), glob, folder, "
          "folder per class, URL, or - for standard input.")]

@@ -14,6 +14,7 @@ from textnb.cli.inputs import (
     Input,
     InputFormat,
     Model,
+    ModelOutput,
     Quiet,
     Where,
     check_apart,
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
     from textnb.classifier.table import TableClassifier
     from textnb.classifier.text import TextClassifier
 
-Output = Annotated[str | None, typer.Option(
-    "--output", "-o", help="Model file to write.  [default: MODEL itself, replaced]")]
 As = Annotated[str | None, typer.Option(
     "--as", help="The class of all rows, where the input has no label column.")]
 
@@ -42,7 +41,7 @@ As = Annotated[str | None, typer.Option(
 def update(
     model: Model,
     input: Input,
-    output: Output = None,
+    output: ModelOutput = None,
     given: As = None,
     new_class: Annotated[list[str] | None, typer.Option(
         "--new-class", help="A label that the model does not know yet; repeat it for several."),
@@ -79,7 +78,8 @@ def update(
             frame = wrong.lazy()
             if not wrong.height:
                 note("no row was misjudged: nothing to learn, and the model is unchanged")
-                _copy(classifier, output)
+                if output is not None:
+                    classifier.save(output)
                 return
         try:
             with (reading(input),
@@ -100,7 +100,7 @@ def update(
 def forget(
     model: Model,
     input: Input,
-    output: Output = None,
+    output: ModelOutput = None,
     given: As = None,
     where: Where = None,
     input_format: InputFormat = None,
@@ -175,7 +175,7 @@ def diff(
     first, second = text_model(a), text_model(b)
     frame = None
     if input is not None:
-        columns = [*dict.fromkeys([*_columns(first), *_columns(second)])]
+        columns = [*dict.fromkeys([*first.text_columns, *second.text_columns])]
         frame = rows(input, where, input_format, encoding, columns, None)
     elif where is not None:
         raise ParameterError("--where chooses among the rows of INPUT: name one")
@@ -251,15 +251,6 @@ def _typed(name: str, known: list[Any]) -> Any:
                 "a label of this model", "an integer of 64 bits", name)
         return int(name)
     return name
-
-
-def _copy(classifier: TextClassifier, output: str | None) -> None:
-    if output is not None:
-        classifier.save(output)
-
-
-def _columns(classifier: TextClassifier) -> list[str]:
-    return [classifier.text] if isinstance(classifier.text, str) else list(classifier.text)
 
 
 def _size(classifier: Any) -> str:

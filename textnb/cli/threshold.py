@@ -12,6 +12,7 @@ from textnb.cli.inputs import (
     Format,
     InputFormat,
     Model,
+    ModelOutput,
     Quiet,
     Where,
     check_apart,
@@ -53,8 +54,7 @@ def threshold(
     leave_one_out: Annotated[bool, typer.Option(
         "--leave-one-out", help="INPUT is what MODEL learned: each row is left out in turn.",
     )] = False,
-    output: Annotated[str | None, typer.Option(
-        "--output", "-o", help="Model file to write.  [default: MODEL itself, replaced]")] = None,
+    output: ModelOutput = None,
     dry_run: Annotated[bool, typer.Option(
         "--dry-run", help="Show what would be chosen, and write nothing.")] = False,
     clear: Annotated[bool, typer.Option(

@@ -170,7 +170,7 @@ def _flips(
     if frame is None:
         return (0, pl.DataFrame(schema={**schema, "documents": pl.Int64}),
                 pl.DataFrame(schema={"row": pl.Int64, **schema, "text": pl.String}))
-    columns = [*dict.fromkeys([*_columns(a), *_columns(b)])]
+    columns = [*dict.fromkeys([*a.text_columns, *b.text_columns])]
     with reading(frame):
         rows = scan(frame, text=columns).select(columns)
         told = a.predict(rows, progress=progress).select(
@@ -193,7 +193,3 @@ def _flips(
 
 def _answer(model: TextClassifier) -> str:
     return "predicted" if model.decision_ is None else "decision"
-
-
-def _columns(model: TextClassifier) -> list[str]:
-    return [model.text] if isinstance(model.text, str) else list(model.text)

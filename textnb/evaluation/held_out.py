@@ -139,7 +139,7 @@ def held_out(
     DataError
         If there are no rows, or a label is null.
     """
-    names = [model.text] if isinstance(model.text, str) else list(model.text)
+    names = model.text_columns
     classes = pl.Series(model.classes_.tolist())
     parts: list[tuple[Floats, NDArray[np.int64], Floats]] = []
     row = 0

@@ -90,7 +90,7 @@ def left_out_documents(
     limits = Limits(model.min_df, model.max_df, model.max_features)
     given = None if model.vocabulary is None else given_vocabulary(model.vocabulary)
     leaving = LeavingOut.of(estimator, model.statistics_, limits, given, bool(model.binary))
-    names = [model.text] if isinstance(model.text, str) else list(model.text)
+    names = model.text_columns
     with reading(frame):
         lazy = scan(frame, text=names, label=model.label)
         rows = lazy.select(*names, labels_as(model.label, lazy, leaving.classes.dtype))

@@ -13,6 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 from sklearn.metrics import accuracy_score, confusion_matrix, precision_recall_fscore_support
 
+from textnb.bayes.decision import Decision
 from textnb.errors import DataError, ParameterError
 from textnb.evaluation.roc import Rates, Roc, roc
 from textnb.frames.batches import Progress
@@ -84,6 +85,14 @@ class Evaluation:
             pl.col("n").filter(part).sum().cast(pl.Int64).alias(name)
             for name, part in parts.items())
         return counts.row(0, named=True)
+
+    def deciding(self, pairs: pl.DataFrame, decision: Decision | None) -> Evaluation:
+        """The same results with those of a decision, whose answers ``pairs`` hold too."""
+        if decision is None:
+            return self
+        counts = pairs.group_by("actual", "decision").agg(pl.col("n").sum())
+        return replace(self, decisions=counts.sort("actual", "decision"),
+                       positive=decision.positive)
 
     @property
     def impossible(self) -> int:
@@ -177,10 +186,7 @@ def evaluate(
         raise DataError(f"the model knows none of the labels, such as "
                         f"{result.unknown_labels[0]!r}; its classes are "
                         f"{', '.join(map(repr, labels.to_list()[:10]))}")
-    if decision is None:
-        return result
-    return replace(result, decisions=pairs.group_by("actual", "decision").agg(
-        pl.col("n").sum()).sort("actual", "decision"), positive=decision.positive)
+    return result.deciding(pairs, decision)
 
 
 def evaluate_roc(model: TextClassifier | TableClassifier, frame: Any, positive: Any) -> Roc:

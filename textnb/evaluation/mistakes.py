@@ -47,7 +47,7 @@ def mistakes(
     >>> mistakes(model, rows).collect().rows()
     [('bad', 'pos')]
     """
-    names = [model.text] if isinstance(model.text, str) else list(model.text)
+    names = model.text_columns
     dtype = pl.Series(model.classes_.tolist()).dtype
     lazy = scan(frame, text=names, label=model.label)
     # Under another name, so that a label column called "predicted" is not in the way.

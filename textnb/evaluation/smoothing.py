@@ -167,7 +167,7 @@ def _read(
     model: TextClassifier, test: Any, progress: Progress | None
 ) -> tuple[list[Any], NDArray[np.int64]]:
     """Counts of the vocabulary's terms in batches, and each document's class."""
-    names = [model.text] if isinstance(model.text, str) else list(model.text)
+    names = model.text_columns
     classes = pl.Series(model.classes_.tolist())
     vocabulary = Vocabulary(model.tokenizer, pl.Series(model.vocabulary_))
     counts, codes, row = [], [np.zeros(0, dtype=np.int64)], 0

@@ -233,7 +233,7 @@ def bundle_of(
         names = tuple(model.feature_names_)
         form = replace(form, terms=names)
         return Bundle(form, "features", None, names, positive, provenance(model))
-    columns = (model.text,) if isinstance(model.text, str) else tuple(model.text)
+    columns = tuple(model.text_columns)
     return Bundle(form, reads or "text", tokenizer, columns, positive, provenance(model),
                   model.calibration_, model.decision_)
 

@@ -58,7 +58,7 @@ def describe_model(model: Any) -> dict[str, Any]:
         card |= {"reads": list(model.features_), "features": len(model.feature_names_)}
     else:
         card |= {
-            "reads": [model.text] if isinstance(model.text, str) else list(model.text),
+            "reads": model.text_columns,
             "vocabulary": len(model.vocabulary_),
             "tokens": int(np.asarray(estimator.feature_count_).sum()),
             "limits": {name: getattr(model, name) for name in ("min_df", "max_df",

@@ -141,7 +141,7 @@ def _reading(target: Target, model: Any, reads: str | None) -> Any:
             "reads", reads, ["features"] if dense else ["text", "terms"])
     if reads is None and not dense and hasattr(target, "reading"):
         # It splits some texts itself, and says which.
-        columns = [model.text] if isinstance(model.text, str) else list(model.text)
+        columns = model.text_columns
         return target.reading(model.tokenizer, columns)
     if reads is None:
         possible = [name for name in target.reads if (name == "features") == dense]

@@ -62,13 +62,13 @@ def read_rows(job: Job, folder: Path) -> Rows:
         if held_out:
             apart = _held_out(job, rows, given.hold_out)
             rows, tests = rows.filter(~apart), rows.filter(apart)
-            _sink(tests, test)
-        _sink(rows, learn)
+            write(tests, str(test), None)
+        write(rows, str(learn), None)
     if not held_out:
         source = given.test or given.train
         with reading(source):
             tests = opened(job, source, given.format, labels=True)
-            _sink(rows_where(tests, given.test_where, "input.test_where"), test)
+            write(rows_where(tests, given.test_where, "input.test_where"), str(test), None)
     learned, tested = (int(stored(path).select(pl.len()).collect().item())
                        for path in (learn, test))
     for name, count in (("learn from", learned), ("test on", tested)):
@@ -183,14 +183,8 @@ def _held_out(job: Job, rows: pl.LazyFrame, share: float) -> pl.Expr:
         low, return_dtype=pl.Boolean, is_elementwise=True)
 
 
-def _sink(rows: pl.LazyFrame, path: Path) -> None:
-    write(rows, str(path), None)
-
-
 def _malformed(path: Path) -> int:
     frame = stored(path)
     if frame.collect_schema().get("errors") != pl.List(pl.String):
         return 0
     return int(frame.select((pl.col("errors").list.len() > 0).sum()).collect().item())
-
-

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Protocol
@@ -29,6 +29,7 @@ from textnb.export.verify import verify_export
 from textnb.export.write import export_model
 from textnb.frames.conditions import rows_where
 from textnb.frames.scan import reading
+from textnb.manifest import plain
 from textnb.pipeline.configuration import Job, Validation
 from textnb.pipeline.models import estimator_of, tokenizer_of
 from textnb.pipeline.rows import Rows, check_labels, opened, read_rows, stored
@@ -65,7 +66,6 @@ class _Work:
     observer: Observer
     rows: Rows
     model: Any = None
-    metrics: dict[str, Any] = field(default_factory=dict)
     left_out: HeldOut | None = None
 
     def write(self, name: str, values: Any) -> None:
@@ -117,7 +117,7 @@ def run_job(job: Job, observer: Observer | None = None) -> Path:
         cache.rmdir()
         (folder / RECORD).write_text(record({
             "files": sorted({*(path.name for path in folder.iterdir()), RECORD}),
-            "textnb": version("textnb"), "job": _plain(job.model_dump(exclude_defaults=True)),
+            "textnb": version("textnb"), "job": plain(job.model_dump(exclude_defaults=True)),
             "rows": {"learned": rows.learned, "tested": rows.tested,
                      "malformed": rows.malformed}}) + "\n", "utf-8")
     return Path(job.output)
@@ -243,7 +243,6 @@ def _test(work: _Work) -> None:
         told["calibrated"] = work.model.calibration_ is not None
         told |= {"log_loss": _finite(measured.log_loss), "brier": measured.brier,
                  "expected_calibration_error": measured.expected_calibration_error}
-    work.metrics = told
     work.write("metrics.json", told)
     if result.decided is not None:
         work.observer.said(", ".join(f"{value:,} {name.replace('_', ' ')}"
@@ -308,9 +307,3 @@ def _export(work: _Work) -> None:
 
 def _finite(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
-
-
-def _plain(values: Any) -> Any:
-    if isinstance(values, dict):
-        return {str(key): _plain(value) for key, value in values.items()}
-    return [_plain(value) for value in values] if isinstance(values, (list, tuple)) else values

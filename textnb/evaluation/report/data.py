@@ -12,6 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 from sklearn.metrics import average_precision_score, precision_recall_curve
 
+from textnb.answers import where_possible
 from textnb.bayes.decision import UNSURE, log_odds
 from textnb.bayes.discrete import ComplementNB
 from textnb.bayes.forms import Floats
@@ -144,19 +145,26 @@ class _Seen:
         columns = ((part.scores, part.actual, part.lengths) for part in self.parts)
         scores, actual, lengths = map(np.concatenate, zip(*columns, strict=True))
         held = HeldOut(self.model.classes_, scores, actual, lengths, "held-out rows")
-        return Scored(held, held.calibrated(self._calibration()), self._evaluation(held),
-                      self.worst[0], self.told[0], self.blank, self.missing)
+        posterior = held.calibrated(self._calibration())
+        return Scored(held, posterior, self._evaluation(held, posterior), self.worst[0],
+                      self.told[0], self.blank, self.missing)
 
-    def _evaluation(self, held: HeldOut) -> Evaluation:
+    def _evaluation(self, held: HeldOut, posterior: HeldOut) -> Evaluation:
         if (held.actual == UNKNOWN).all():
             raise DataError(f"the model knows none of the labels, such as {self.labels[0][0]!r}; "
                             f"its classes are {', '.join(map(repr, self.classes.to_list()[:10]))}")
-        predicted = self.classes.gather(pl.Series(np.maximum(held.predicted, 0)))
-        pairs = pl.DataFrame({"actual": pl.concat(self.labels), "predicted": predicted,
-                              "possible": held.predicted != UNKNOWN})
-        return evaluation(
-            pairs.select("actual", pl.when("possible").then("predicted").alias("predicted"))
-            .group_by("actual", "predicted").len("n"), self.classes)
+        answers = {"actual": pl.concat(self.labels), "predicted": self._named(held.predicted)}
+        told = decided(self.model, posterior)
+        if told is not None:
+            answers["decision"] = self._named(told.answer)
+        pairs = pl.DataFrame(answers).group_by(*answers).len("n")
+        return evaluation(pairs, self.classes).deciding(
+            pairs, getattr(self.model, "decision_", None))
+
+    def _named(self, codes: NDArray[np.int64]) -> pl.Series:
+        """Classes by their index; null where it is -1."""
+        names = self.classes.gather(pl.Series(np.maximum(codes, 0)))
+        return where_possible(names, pl.Series(codes >= 0))
 
 
 def _scored(
