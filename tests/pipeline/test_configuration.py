@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from textnb import ParameterError, SourceError
-from textnb.pipeline.configuration import Job, read_job
+from textnb.pipeline.configuration import Job
+from textnb.pipeline.jobfile import read_job
 
 SOUND = """
 output = "out"

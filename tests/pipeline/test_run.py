@@ -23,7 +23,7 @@ from textnb import (
     evaluate,
     load,
 )
-from textnb.pipeline.configuration import read_job
+from textnb.pipeline.jobfile import read_job
 from textnb.pipeline.run import run_job
 
 JOB = """

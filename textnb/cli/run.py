@@ -24,7 +24,7 @@ def run(
     quiet: Quiet = False,
 ) -> None:
     """Run a job: train, validate, calibrate, decide, test, report, predict, export in one go."""
-    from textnb.pipeline.configuration import read_job
+    from textnb.pipeline.jobfile import read_job
 
     job = read_job(file, setting or ())
     if check:
