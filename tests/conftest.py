@@ -1,13 +1,33 @@
-"""What all tests share."""
+"""What all tests share: real corpora, and servers of our own for as long as the tests run."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import pwd
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 import polars as pl
 import pytest
+
+# The server stops when standard input ends, so even if the tests are killed.
+_SERVER = """
+"$1/initdb" -D "$2/data" -U textnb -A trust -E UTF8 --locale=C --no-sync >"$2/log" 2>&1 &&
+"$1/pg_ctl" -D "$2/data" -l "$2/log" -w \\
+    -o "-k $2 -c listen_addresses='' -c fsync=off" start >>"$2/log" 2>&1 || { cat "$2/log"; exit; }
+echo ready
+cat >/dev/null
+"$1/pg_ctl" -D "$2/data" -m immediate stop >/dev/null
+rm -rf "$2/data" "$2/log"
+"""
 
 
 @pytest.fixture(scope="session")
@@ -24,3 +44,106 @@ def corpus() -> Callable[[str], pl.LazyFrame]:
         return pl.scan_parquet(path)
 
     return read
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    """The connection string, also in TEXTNB_POSTGRES; skipped where PostgreSQL is absent."""
+    if find_spec("psycopg") is None:
+        pytest.skip("needs psycopg: pip install 'textnb[postgres]'")
+    given = os.environ.get("TEXTNB_POSTGRES")
+    if given:
+        yield given
+        return
+    programs = _programs()
+    if programs is None:
+        pytest.skip("needs initdb and pg_ctl: apt-get install postgresql")
+    with (tempfile.TemporaryDirectory(prefix="textnb-") as name,
+          pytest.MonkeyPatch.context() as patch):
+        folder = Path(name)
+        command = [*_somebody_else(folder), "sh", "-c", _SERVER, "sh", str(programs), name]
+        # A session of its own, for an interrupt from the keyboard must not end the shell first.
+        with subprocess.Popen(command, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                              text=True, start_new_session=True) as shell:
+            assert shell.stdout is not None
+            said = shell.stdout.readline()
+            if said != "ready\n":
+                pytest.fail(said + shell.stdout.read())
+            # A socket in our own folder alone: no port to race for, and no other user's way in.
+            server = f"host={folder} user=textnb dbname=postgres"
+            patch.setenv("TEXTNB_POSTGRES", server)
+            yield server
+
+
+def _programs() -> Path | None:
+    folders = [Path(folder) for folder in os.environ.get("PATH", "").split(os.pathsep)]
+    # Debian keeps them beside the path, a folder per version.
+    folders += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
+    return next((folder for folder in folders
+                 if (folder / "initdb").exists() and (folder / "pg_ctl").exists()), None)
+
+
+def _somebody_else(folder: Path) -> list[str]:
+    """How to run a program as somebody else than root, whom the server refuses."""
+    if os.geteuid() != 0:
+        return []
+    runuser = shutil.which("runuser", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
+    if runuser is None:
+        pytest.skip("PostgreSQL refuses to run as root, and there is no runuser")
+    user = "postgres" if "postgres" in {user.pw_name for user in pwd.getpwall()} else "nobody"
+    shutil.chown(folder, user)
+    return [runuser, "-u", user, "--"]
+
+
+@dataclass(frozen=True)
+class S3:
+    """A store on this machine that speaks S3's language, with one bucket, ``bucket``."""
+
+    url: str
+
+    @property
+    def options(self) -> dict[str, str]:
+        """Storage options; the credentials are in the environment."""
+        return {"aws_endpoint_url": self.url, "aws_region": "us-east-1", "aws_allow_http": "true"}
+
+    def request(self, method: str, path: str, body: bytes | None = None) -> bytes:
+        """What the server answers."""
+        asked = urllib.request.Request(self.url + path, data=body, method=method,
+                                       headers={"Content-Type": "text/plain"})
+        with urllib.request.urlopen(asked, timeout=30) as answer:
+            content: bytes = answer.read()
+        return content
+
+
+@pytest.fixture(scope="session")
+def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3]:
+    """Skipped where it is not installed, apart from what is tested: the versions differ."""
+    own = Path(__file__).parents[1] / ".venv/s3/bin/moto_server"
+    program = os.environ.get("TEXTNB_MOTO_SERVER") or (str(own) if own.exists() else None)
+    if program is None:
+        pytest.skip("needs the moto_server that TEXTNB_MOTO_SERVER names, or an environment in "
+                    ".venv/s3 with what is in .ci/s3-server.txt")
+    log = tmp_path_factory.mktemp("s3") / "log"
+    with (log.open("wb") as told, pytest.MonkeyPatch.context() as patch,
+          subprocess.Popen([program, "-H", "127.0.0.1", "-p", "0"], stdin=subprocess.DEVNULL,
+                           stdout=told, stderr=told) as server):
+        try:
+            yield _with_bucket(server, log, patch)
+        finally:
+            server.terminate()
+
+
+def _with_bucket(server: subprocess.Popen[bytes], log: Path, patch: pytest.MonkeyPatch) -> S3:
+    deadline = time.monotonic() + 60
+    while not (found := re.search(r"http://127\.0\.0\.1:[1-9]\d*", log.read_text("utf-8"))):
+        if server.poll() is not None or time.monotonic() > deadline:
+            pytest.fail(f"moto_server did not start: {log.read_text('utf-8')}")
+        time.sleep(0.05)
+    # Never those of whoever runs the tests.
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        patch.delenv(name)
+    patch.setenv("AWS_ACCESS_KEY_ID", "READER")
+    patch.setenv("AWS_SECRET_ACCESS_KEY", "TOPSECRET")
+    store = S3(found[0])
+    store.request("PUT", "/bucket")
+    return store

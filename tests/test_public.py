@@ -80,6 +80,7 @@ SURFACE = [
     "roc",
     "roca",
     "scan",
+    "scan_database",
     "scan_mail",
     "smoothing_path",
     "verify_export",

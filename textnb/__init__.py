@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from textnb.export.describe import describe_model
     from textnb.export.verify import verify_export
     from textnb.export.write import export_model
+    from textnb.frames.database import scan_database
     from textnb.frames.mail import mail_errors, scan_mail
     from textnb.frames.message import parse_message
     from textnb.frames.scan import scan
@@ -120,6 +121,7 @@ _HOME = {
     "roc": "evaluation.roc",
     "roca": "evaluation.against_rest",
     "scan": "frames.scan",
+    "scan_database": "frames.database",
     "scan_mail": "frames.mail",
     "smoothing_path": "evaluation.smoothing",
     "verify_export": "export.verify",
@@ -186,6 +188,7 @@ __all__ = [
     "roc",
     "roca",
     "scan",
+    "scan_database",
     "scan_mail",
     "smoothing_path",
     "verify_export",

@@ -1,12 +1,12 @@
 """What a prediction adds to a frame: which columns, and how they are computed lazily.
 
-It is one expression over the columns that are read, so that projections, filters and row limits
-pass through it, and nothing runs before the frame is collected.
+The rows are read in bounded batches, answered in threads, and given on in order. Projections,
+filters and row limits pass through, and nothing runs before the frame is collected.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,9 +15,11 @@ from numpy.typing import NDArray
 
 from textnb.bayes.decision import UNSURE, Decision, log_odds
 from textnb.bayes.forms import Floats, log_posterior
-from textnb.errors import SchemaError
+from textnb.errors import ParameterError, SchemaError
+from textnb.frames.batches import batches
+from textnb.frames.sources import source_of
+from textnb.threads import in_threads
 
-_ANSWER = "__textnb_answer"
 EXPLANATION = pl.List(pl.Struct({"term": pl.String, "count": pl.Int64, "contribution": pl.Float64}))
 
 
@@ -46,14 +48,15 @@ class Answers:
     top: int = 0
 
 
-Batches = Callable[[pl.DataFrame], Iterable[pl.DataFrame]]
+Batches = Callable[[pl.LazyFrame], Iterator[pl.DataFrame]]
 
 
 def answered(
     frame: pl.LazyFrame,
     columns: Sequence[str],
     schema: dict[str, pl.DataType],
-    answer: Batches,
+    answer: Callable[[pl.DataFrame], pl.DataFrame],
+    divided: Batches,
 ) -> pl.LazyFrame:
     """The frame with the columns of ``schema``, still lazy.
 
@@ -65,7 +68,9 @@ def answered(
     schema : dict of str to DataType
         What it gives.
     answer : callable
-        From a DataFrame of those columns to DataFrames of the answers, for its rows in order.
+        From a batch with those columns to its answers, a row each.
+    divided : callable
+        From a frame to batches of bounded size, in order.
 
     Raises
     ------
@@ -77,18 +82,24 @@ def answered(
         if name in present:
             raise SchemaError.column_exists(name)
 
-    holder = _ANSWER
-    while holder in present:
-        holder += "_"
+    def read(
+        asked: list[str], predicate: pl.Expr | None, rows: int | None
+    ) -> Iterator[pl.DataFrame]:
+        source = frame if rows is None else frame.head(rows)
+        if predicate is not None and set(predicate.meta.root_names()) <= set(present):
+            # What it leaves out need not be answered.
+            source, predicate = source.filter(predicate), None
+        own = [name for name in asked if name in present]
+        if len(own) == len(asked):
+            rows_of = batches(source.select(own))
+        else:
+            needed = source.select(list(dict.fromkeys([*own, *columns])))
+            rows_of = in_threads(lambda batch: batch.hstack(answer(batch)), divided(needed))
+        for batch in rows_of:
+            kept = batch if predicate is None else batch.filter(predicate)
+            yield kept.select(asked)
 
-    def run(rows: pl.Series) -> pl.Series:
-        parts = list(answer(rows.struct.unnest()))
-        return (pl.concat(parts) if parts else pl.DataFrame(schema=schema)).to_struct(_ANSWER)
-
-    expression = pl.struct(columns).map_batches(
-        run, return_dtype=pl.Struct(schema), is_elementwise=True)
-    return frame.with_columns(expression.alias(holder)).with_columns(
-        pl.col(holder).struct.field(name) for name in schema).drop(holder)
+    return source_of(read, pl.Schema({**present, **schema}))
 
 
 def schema_of(
@@ -106,6 +117,9 @@ def schema_of(
     if calibrated and (answers.probability or answers.top):
         schema["calibrated"] = pl.Boolean()
     if answers.scores:
+        if any("\0" in str(label) for label in labels):
+            raise ParameterError("scores=True has a field for each class, and a field's name can't "
+                                 "hold the character NUL, which is in a class: ask for top=K")
         schema["scores"] = pl.Struct({str(label): pl.Float64() for label in labels})
     if answers.explain:
         schema |= {"runner_up": labels.dtype, "score": pl.Float64(),

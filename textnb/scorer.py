@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,7 +23,6 @@ from textnb.bayes.decision import Decision
 from textnb.bayes.forms import Floats, LinearForm
 from textnb.frames.batches import Progress, batches
 from textnb.text.matrix import Vocabulary
-from textnb.threads import in_threads
 
 # Of rows that are scored at a time, times classes: with many classes, few rows.
 _MOST_SCORES = 1 << 21
@@ -79,20 +77,16 @@ class Scorer:
 
         step = max(1, _MOST_SCORES // len(self.form.classes))
 
-        def one(batch: pl.DataFrame) -> pl.DataFrame:
+        def answer(batch: pl.DataFrame) -> pl.DataFrame:
             counts = self.vocabulary.counts(batch, self.text)
-            answer = pl.concat([self._answer(counts[at:at + step], answers)
-                                for at in range(0, max(1, batch.height), step)])
+            parts = pl.concat([self._answer(counts[at:at + step], answers)
+                               for at in range(0, max(1, batch.height), step)])
             if progress is not None:
                 progress(batch.height)
-            return answer
+            return parts
 
-        def answer(texts: pl.DataFrame) -> Iterable[pl.DataFrame]:
-            # The engine's batches are large: some of the rows at a time bound the memory.
-            rows = list(batches(texts, self.text))
-            return map(one, rows) if len(rows) == 1 else in_threads(one, rows)
-
-        return answered(frame, self.text, self._schema(answers), answer)
+        return answered(frame, self.text, self._schema(answers), answer,
+                        lambda rows: batches(rows, self.text))
 
     def _schema(self, answers: Answers) -> dict[str, pl.DataType]:
         return schema_of(self.labels, answers, self.decision, self.calibration is not None)

@@ -13,6 +13,7 @@ import polars as pl
 import polars.selectors as cs
 
 from textnb.errors import ParameterError, SchemaError, SourceError
+from textnb.frames.cloud import is_url, shown
 from textnb.store import check_target, replacing
 
 ENDINGS = {".parquet": "parquet", ".pq": "parquet", ".ipc": "ipc", ".arrow": "ipc",
@@ -87,6 +88,11 @@ def _no_room(file: IO[bytes] | None) -> int | None:
 
 def output_format(path: str, format: str | None) -> str:
     """The format asked for, or that of the path's ending; NDJSON for standard output."""
+    if is_url(path):
+        # Where its input fails, the engine completes the upload with the rows that it has: half a
+        # table would take the place of what was there, and look whole.
+        raise ParameterError(f"can't write {shown(path)}: an upload that fails amid the rows would "
+                             "leave part of them there. Write a file, and copy it when it is whole")
     if format is not None:
         if format not in FORMATS:
             raise ParameterError.unknown_choice("--output-format", format, FORMATS)

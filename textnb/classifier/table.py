@@ -189,18 +189,17 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         lazy = self._checked(X)
         answers = Answers(bool(probability), bool(scores))
 
-        def answer(rows: pl.DataFrame) -> Iterator[pl.DataFrame]:
-            for batch in batches(rows, rows=_ROWS):
-                # The engine hands over some rows of the frame, and does not say which.
-                joint = self.estimator_.predict_joint_log_proba(
-                    matrix(batch, self.features_, None))
-                if progress is not None:
-                    progress(batch.height)
-                yield pl.DataFrame(answer_columns(joint, self._labels, answers)[0])
+        def answer(batch: pl.DataFrame) -> pl.DataFrame:
+            # Which rows of the frame these are is not known where some were filtered out.
+            joint = self.estimator_.predict_joint_log_proba(matrix(batch, self.features_, None))
+            if progress is not None:
+                progress(batch.height)
+            return pl.DataFrame(answer_columns(joint, self._labels, answers)[0])
 
         if isinstance(X, pl.DataFrame):
             matrix(X, self.features_, 0)
-        result = answered(lazy, self.features_, schema_of(self._labels, answers), answer)
+        result = answered(lazy, self.features_, schema_of(self._labels, answers), answer,
+                          lambda rows: batches(rows, rows=_ROWS))
         return result.collect() if isinstance(X, pl.DataFrame) else result
 
     def predict_joint_log_proba(self, X: Any) -> Floats:

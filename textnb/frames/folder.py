@@ -6,19 +6,23 @@ import os
 from collections.abc import Iterator
 
 import polars as pl
-from polars.io.plugins import register_io_source
 
-from textnb.errors import ParameterError, SourceError
+from textnb.errors import ParameterError, SourceError, first_line
+from textnb.frames.slices import OnSkip
+from textnb.frames.sources import source_of
 
 _SCHEMA = pl.Schema({"label": pl.String, "text": pl.String, "path": pl.String})
 _BATCH_ROWS, _BATCH_BYTES = 1024, 8 << 20
 
 
-def scan_folder(root: str, encoding: str = "utf-8") -> pl.LazyFrame:
+def scan_folder(
+    root: str, encoding: str = "utf-8", on_skip: OnSkip | None = None
+) -> pl.LazyFrame:
     """Lazy rows ``label`` (the folder), ``text`` (the file), ``path``, sorted by path.
 
     Files and folders whose names begin with a dot are left out. Projection, row limits and
-    filters are honoured: where ``text`` is not asked for, no file is opened.
+    filters are honoured: where ``text`` is not asked for, no file is opened. With ``on_skip``,
+    files that can't be read are left out, and it is told of them.
 
     Raises
     ------
@@ -33,30 +37,38 @@ def scan_folder(root: str, encoding: str = "utf-8") -> pl.LazyFrame:
         raise SourceError.unreadable(
             root, "it holds neither data files nor a folder of text files per class")
 
-    def batches(
-        columns: list[str] | None, predicate: pl.Expr | None, n_rows: int | None,
-        batch_size: int | None,
+    def read(
+        columns: list[str], predicate: pl.Expr | None, n_rows: int | None
     ) -> Iterator[pl.DataFrame]:
-        wanted = _SCHEMA.names() if columns is None else columns
-        rows = min(batch_size or _BATCH_ROWS, _BATCH_ROWS)
-        for frame in _frames(root, encoding, wanted, n_rows, rows):
+        skipped: list[SourceError] = []
+        left_out = None if on_skip is None else skipped
+        for frame in _frames(root, encoding, columns, n_rows, left_out):
             yield frame if predicate is None else frame.filter(predicate)
+        if on_skip is not None and skipped:
+            on_skip(skipped, sum(1 for _ in _files(root)))
 
-    return register_io_source(batches, schema=_SCHEMA, is_pure=True)
+    return source_of(read, _SCHEMA)
 
 
 def _frames(
-    root: str, encoding: str, wanted: list[str], n_rows: int | None, batch_rows: int
+    root: str, encoding: str, wanted: list[str], n_rows: int | None,
+    left_out: list[SourceError] | None,
 ) -> Iterator[pl.DataFrame]:
     rows: list[tuple[str, str, str]] = []
     size = given = 0
     for label, path in _files(root):
         if n_rows is not None and given + len(rows) >= n_rows:
             break
-        text = _text(path, encoding) if "text" in wanted else ""
+        try:
+            text = _text(path, encoding) if "text" in wanted else ""
+        except SourceError as error:
+            if left_out is None:
+                raise
+            left_out.append(error)
+            continue
         rows.append((label, text, path))
         size += len(text)
-        if len(rows) >= batch_rows or size >= _BATCH_BYTES:
+        if len(rows) >= _BATCH_ROWS or size >= _BATCH_BYTES:
             yield pl.DataFrame(rows, schema=_SCHEMA, orient="row").select(wanted)
             given, rows, size = given + len(rows), [], 0
     yield pl.DataFrame(rows, schema=_SCHEMA, orient="row").select(wanted)
@@ -75,8 +87,11 @@ def _files(root: str) -> Iterator[tuple[str, str]]:
 
 
 def _text(path: str, encoding: str) -> str:
-    with open(path, "rb") as file:
-        content = file.read()
+    try:
+        with open(path, "rb") as file:
+            content = file.read()
+    except OSError as error:
+        raise SourceError.unreadable(path, error.strerror or first_line(error)) from error
     try:
         return content.decode(encoding)
     except UnicodeDecodeError as error:

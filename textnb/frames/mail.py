@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import atexit
 import glob as globbing
 import os
-import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any
 
 import polars as pl
-from polars.io.plugins import register_io_source
 
 from textnb.errors import ParameterError, SchemaError, SourceError
 from textnb.frames.charsets import valid
 from textnb.frames.mailboxes import Item, Place, archive_label, class_folders, items, places
 from textnb.frames.message import check_headers, parse_message
+from textnb.frames.sources import source_of
 from textnb.frames.stdin import spooled_stdin
 
 _SCHEMA = {
@@ -30,36 +28,6 @@ COLUMNS = ("label", *_SCHEMA)
 # What is known of a message before it is parsed.
 _UNPARSED = {"label", "path", "flags"}
 _BATCH_ROWS, _BATCH_BYTES = 512, 8 << 20
-_SECONDS_TO_END = 2.0
-
-
-class _Reading:
-    """How many batches are being read, in the engine's threads.
-
-    Where a query ends early (head), one more is. The interpreter's end would break it off inside
-    the engine, and abort the process: so it waits a little.
-    """
-
-    def __init__(self) -> None:
-        self._changed = threading.Condition()
-        self._batches = 0
-        atexit.register(self._end)
-
-    def __enter__(self) -> None:
-        with self._changed:
-            self._batches += 1
-
-    def __exit__(self, *error: object) -> None:
-        with self._changed:
-            self._batches -= 1
-            self._changed.notify_all()
-
-    def _end(self) -> None:
-        with self._changed:
-            self._changed.wait_for(lambda: not self._batches, _SECONDS_TO_END)
-
-
-_READING = _Reading()
 
 
 def scan_mail(
@@ -126,22 +94,14 @@ def scan_mail(
     schema = pl.Schema({**({"label": pl.String()} if labelled else {}), **_SCHEMA,
                         **{name: pl.String() for name in names}})
 
-    def batches(
-        columns: list[str] | None, predicate: pl.Expr | None, n_rows: int | None,
-        batch_size: int | None,
+    def read(
+        columns: list[str], predicate: pl.Expr | None, n_rows: int | None
     ) -> Iterator[pl.DataFrame]:
-        wanted = pl.Schema({name: schema[name] for name in columns or schema})
-        rows = min(batch_size or _BATCH_ROWS, _BATCH_ROWS)
-        stream = _divided(_found(roots), n_rows, rows)
-        while True:
-            with _READING:
-                found = next(stream, None)
-                frame = None if found is None else _frame(found, wanted, names, predicate)
-            if frame is None:
-                return
-            yield frame
+        wanted = pl.Schema({name: schema[name] for name in columns})
+        for found in _divided(_found(roots), n_rows, _BATCH_ROWS):
+            yield _frame(found, wanted, names, predicate)
 
-    return register_io_source(batches, schema=schema, is_pure=True)
+    return source_of(read, schema)
 
 
 def mail_errors(frame: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame:

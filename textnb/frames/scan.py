@@ -8,6 +8,7 @@ from __future__ import annotations
 import glob as globbing
 import json
 import os
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,11 +16,15 @@ from typing import Any
 import polars as pl
 
 from textnb.errors import ParameterError, SchemaError, SourceError, first_line
+from textnb.frames.cloud import is_database, is_url, reason, shown, storage
 from textnb.frames.features import feature_columns
 from textnb.frames.folder import scan_folder
+from textnb.frames.lake import FORMATS as LAKES
+from textnb.frames.lake import scan_lake, table_format
 from textnb.frames.mail import COLUMNS as MAIL_COLUMNS
 from textnb.frames.mail import scan_mail
 from textnb.frames.mailboxes import looks_like_mail
+from textnb.frames.slices import OnSkip, scan_in_turn
 from textnb.frames.stdin import spooled_stdin
 
 # From a file's inferred schema, if it asks for that, to the columns that are read as numbers.
@@ -47,6 +52,7 @@ def scan(
     format: str | None = None,
     encoding: str = "utf-8",
     storage_options: Mapping[str, Any] | None = None,
+    on_error: str | OnSkip = "raise",
 ) -> pl.LazyFrame:
     """Open a table of documents lazily, and check its columns.
 
@@ -54,22 +60,32 @@ def scan(
     ----------
     source : path, DataFrame or LazyFrame
         A file, a glob (``"news/*.parquet"``), a folder of data files, a folder with one folder of
-        text files per class, ``"-"`` for standard input, a URL that Polars reads (``s3://...``),
-        or a frame. Parquet, IPC, CSV, TSV, NDJSON, and plain text with a document per line;
-        gzipped where Polars reads that. A folder per class gives the columns ``label``, ``text``
-        and ``path``. Mail (``.eml``, ``.mbox``, a Maildir, class folders of these; all that
-        `scan_mail` reads with ``format="mail"``) gives its columns.
+        text files per class, ``"-"`` for standard input, a URL that Polars reads (``s3://...``), a
+        Delta or Iceberg table's folder, or a frame. Parquet, IPC, CSV, TSV, NDJSON, and plain text
+        with a document per line; gzipped where Polars reads that. A folder per class gives the
+        columns ``label``, ``text`` and ``path``. Mail (``.eml``, ``.mbox``, a Maildir, class
+        folders of these; all that `scan_mail` reads with ``format="mail"``) gives its columns.
     text : str or sequence of str, optional
         Columns that must be there and hold strings. Of mail, other names than those of its columns
         are headers, and ``"text"`` is the subject, a line break and the body.
     label : str, optional
         Column that must be there and hold classes: strings, integers, booleans or categories.
-    format : {"parquet", "ipc", "csv", "tsv", "ndjson", "lines", "folder", "mail"}, optional
+    format : {"parquet", "ipc", "csv", "tsv", "ndjson", "lines", "folder", "mail", "delta", \
+"iceberg"}, optional
         Needed where the name does not tell.
     encoding : str
         Of the text files in a folder per class; other formats are UTF-8.
     storage_options : mapping, optional
-        Passed to Polars for URLs.
+        Passed to Polars for URLs: ``aws_region``, ``aws_endpoint_url``, ... Those of S3 are
+        checked; where none hold credentials, they are looked for where the AWS tools do. A server
+        that does not answer is asked four times in all, if ``max_retries`` does not say otherwise.
+    on_error : {"raise", "skip"} or callable
+        What to do about a local file, of one or many, that can't be read to its end (truncated,
+        corrupt, not UTF-8, without permission): raise an error that names it; or leave it out as a
+        whole, and warn, once the others were read, which were left out and why (or call the
+        callable with the list of `SourceError` and the number of files). Files of rows are then
+        read twice: to their end, before a row is used, and for their rows. Mail needs none: a
+        file that can't be read is a row whose ``errors`` say so.
 
     Returns
     -------
@@ -94,10 +110,14 @@ def scan(
 columns are 'text', 'label'. Say which with text=...
     """
     numbers = None if text is None else _none_of_them
+    on_skip = _on_skip(on_error, source)
     if _is_mail(source, format):
+        if on_skip is not None:
+            raise ParameterError("on_error is not for mail: a file that can't be read is a row "
+                                 "whose errors say so")
         frame = _mail(source, text, encoding)
     else:
-        frame = _frame_of(source, format, encoding, numbers, storage_options)
+        frame = _frame_of(source, format, encoding, numbers, storage_options, on_skip)
     with reading(source):
         return checked(frame, text=text, label=label)
 
@@ -125,7 +145,8 @@ def _mail(source: Any, text: str | Sequence[str] | None, encoding: str) -> pl.La
 
 def scan_table(
     source: Any, features: Any, label: str | None = None, *, format: str | None = None,
-    encoding: str = "utf-8",
+    encoding: str = "utf-8", storage_options: Mapping[str, Any] | None = None,
+    on_error: str | OnSkip = "raise",
 ) -> pl.LazyFrame:
     """As `scan`, for a feature table: features of a CSV file are read as numbers.
 
@@ -139,14 +160,15 @@ def scan_table(
             return [features]
         return feature_columns(pl.LazyFrame(schema=inferred()), features, label)
 
-    frame = _frame_of(source, format, encoding, numbers, None)
+    frame = _frame_of(source, format, encoding, numbers, storage_options,
+                      _on_skip(on_error, source))
     with reading(source):
         return checked(frame, label=label)
 
 
 def _frame_of(
     source: Any, format: str | None, encoding: str, numbers: Numbers | None,
-    storage_options: Mapping[str, Any] | None,
+    storage_options: Mapping[str, Any] | None, on_skip: OnSkip | None,
 ) -> pl.LazyFrame:
     if isinstance(source, pl.LazyFrame):
         return source
@@ -154,11 +176,27 @@ def _frame_of(
         return source.lazy()
     if isinstance(source, (str, os.PathLike)):
         with reading(source):
-            return _open(os.fspath(source), format, encoding, numbers, storage_options)
+            return _open(os.fspath(source), format, encoding, numbers, storage_options,
+                         on_skip)
     if hasattr(source, "__arrow_c_stream__"):
         return pl.DataFrame(source).lazy()
     raise ParameterError("a source is a path, a polars DataFrame or a LazyFrame; "
                          f"got {type(source).__name__}")
+
+
+def _on_skip(on_error: Any, source: Any) -> OnSkip | None:
+    if on_error == "raise":
+        return None
+    if on_error != "skip" and not callable(on_error):
+        raise ParameterError.out_of_range("on_error", "'raise', 'skip' or a callable", on_error)
+    if not isinstance(source, (str, os.PathLike)):
+        raise ParameterError("on_error is for files; what a frame was made from is read elsewhere")
+    return _warn if on_error == "skip" else on_error
+
+
+def _warn(skipped: list[SourceError], files: int) -> None:
+    warnings.warn(f"{len(skipped)} of {files} files could not be read and were left out: "
+                  + "; ".join(map(str, skipped)), stacklevel=2)
 
 
 def checked(
@@ -225,7 +263,7 @@ class reading:
 
 def _open(
     path: str, format: str | None, encoding: str, numbers: Numbers | None,
-    storage_options: Mapping[str, Any] | None,
+    storage_options: Mapping[str, Any] | None, on_skip: OnSkip | None,
 ) -> pl.LazyFrame:
     folder = os.path.isdir(path) or format == "folder"
     if encoding.lower().replace("-", "") != "utf8" and not folder:
@@ -234,37 +272,60 @@ def _open(
                              "iconv -f latin1 -t utf-8")
     if path == "-":
         path, sniffed = spooled_stdin()
-        return _reader(format or sniffed, numbers)(path)
-    if "://" in path:
-        options = {} if storage_options is None else {"storage_options": dict(storage_options)}
-        return _reader(format or _format_of(path), numbers, **options)(path)
+        return _local([path], format or sniffed, numbers, on_skip)
+    options = storage(path, storage_options)
+    lake = format if format in LAKES else table_format(path) if format is None else None
+    if on_skip is not None and (is_url(path) or lake):
+        raise ParameterError(f"on_error is for local files of rows; {shown(path)} is none")
+    if lake is not None:
+        return scan_lake(path, lake, options)
+    if is_url(path):
+        if is_database(path):
+            raise ParameterError(f"{shown(path)} is a database: say which rows with "
+                                 "textnb.scan_database(query, connection)")
+        return _reader(format or _format_of(path), numbers, storage_options=options)(path)
     if os.path.isdir(path):
-        return _open_folder(path, format, encoding, numbers)
+        return _open_folder(path, format, encoding, numbers, on_skip)
     if os.path.exists(path):
-        return _reader(format or _format_of(path), numbers)(_literal([path]))
+        return _local([path], format or _format_of(path), numbers, on_skip)
     matches = sorted(globbing.glob(path, recursive=True))
     if not matches:
         raise SourceError.not_found(path)
-    return _reader(format or _one_format(matches), numbers)(_literal(matches))
+    return _local(matches, format or _one_format(matches), numbers, on_skip)
+
+
+def _local(
+    files: list[str], format: str, numbers: Numbers | None, on_skip: OnSkip | None
+) -> pl.LazyFrame:
+    """Files that are there: the columnar ones in slices, all in turn where some may be left out."""
+    reader = _reader(format, numbers)
+    columnar = format in ("parquet", "ipc")
+    if columnar or on_skip is not None:
+        return scan_in_turn(
+            files, lambda path: reader(_literal([path])), sliced=columnar, on_skip=on_skip)
+    return reader(_literal(files))
 
 
 def _open_folder(
-    path: str, format: str | None, encoding: str, numbers: Numbers | None
+    path: str, format: str | None, encoding: str, numbers: Numbers | None, on_skip: OnSkip | None
 ) -> pl.LazyFrame:
     if format == "folder":
-        return scan_folder(path, encoding)
+        return scan_folder(path, encoding, on_skip)
     with os.scandir(path) as entries:
         inside = sorted((entry.name, entry.path, entry.is_file()) for entry in entries)
     files = [where for name, where, is_file in inside
              if is_file and not name.startswith((".", "_"))]
     if files:
-        return _reader(format or _one_format(files), numbers)(_literal(files))
+        return _local(files, format or _one_format(files), numbers, on_skip)
     if any("=" in name for name, _, is_file in inside if not is_file):
         partitioned = sorted(globbing.glob(os.path.join(globbing.escape(path), "**", "*.parquet"),
                                            recursive=True))
         if partitioned:
+            if on_skip is not None:
+                raise ParameterError("on_error is not for a folder of partitions (name=value): "
+                                     f"name its files: {path}/**/*.parquet")
             return pl.scan_parquet(globbing.escape(path), hive_partitioning=True)
-    return scan_folder(path, encoding)
+    return scan_folder(path, encoding, on_skip)
 
 
 def _literal(paths: Sequence[str]) -> list[str]:
@@ -288,7 +349,7 @@ def _reader(
         "lines": lambda where: pl.scan_lines(where, name="text", **options),
     }
     if format not in readers:
-        raise ParameterError.unknown_choice("format", format, [*readers, "folder", "mail"])
+        raise ParameterError.unknown_choice("format", format, [*readers, "folder", "mail", *LAKES])
     return readers[format]
 
 
@@ -333,7 +394,7 @@ def _format_of(path: str) -> str:
         name = name.removesuffix(packed)
     ending = Path(name).suffix
     if ending not in _ENDINGS:
-        raise SourceError.unknown_format(path, _ENDINGS)
+        raise SourceError.unknown_format(shown(path), _ENDINGS)
     return _ENDINGS[ending]
 
 
@@ -347,7 +408,9 @@ def _one_format(paths: Sequence[str]) -> str:
 
 def _culprit(path: str, error: BaseException) -> tuple[str, str]:
     """Which of the files failed, and why, read again one by one."""
-    if "://" in path or path == "-":
+    if is_url(path):
+        return shown(path), reason(path, error)
+    if path == "-":
         return path, first_line(error)
     files = [path] if os.path.isfile(path) else sorted(
         name for name in globbing.glob(

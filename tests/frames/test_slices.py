@@ -1,0 +1,168 @@
+"""Files read in turn: the files' rows, however they are divided; bad files are told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from textnb import scan
+from textnb.errors import ParameterError, SchemaError, SourceError
+from textnb.frames import slices
+
+ROWS = pl.DataFrame({"id": range(3000), "text": [f"word{i} " * (1 + i % 40) for i in range(3000)],
+                     "label": [str(i % 3) for i in range(3000)]})
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Slices of some kilobytes, so that a file of a few thousand rows has many."""
+    monkeypatch.setattr(slices, "_BYTES", 4 << 10)
+    monkeypatch.setattr(slices, "_FIRST", 7)
+
+
+@pytest.mark.usefixtures("small")
+class TestSlices:
+    @pytest.mark.parametrize("group", [1, 64, 1000, 3000])
+    def test_rows_are_the_files_whatever_its_row_groups(self, group: int, tmp_path: Path) -> None:
+        ROWS.write_parquet(tmp_path / "rows.parquet", row_group_size=group)
+        assert scan(tmp_path / "rows.parquet").collect().equals(ROWS)
+
+    def test_ipc_and_several_files(self, tmp_path: Path) -> None:
+        for i, part in enumerate(ROWS.iter_slices(1100)):
+            part.write_ipc(tmp_path / f"{i}.ipc")
+        frame = scan(tmp_path / "*.ipc")
+        assert frame.collect().equals(ROWS)
+        assert frame.select("id").collect().equals(ROWS.select("id"))
+        assert frame.select(pl.len()).collect().item() == 3000
+
+    def test_row_limits_and_filters_reach_the_files(self, tmp_path: Path) -> None:
+        for i, part in enumerate(ROWS.iter_slices(1100)):
+            part.write_parquet(tmp_path / f"{i}.parquet")
+        frame = scan(tmp_path / "*.parquet", text="text")
+        assert frame.head(1200).collect().equals(ROWS.head(1200))
+        assert frame.slice(1099, 3).collect().equals(ROWS.slice(1099, 3))
+        assert frame.tail(5).collect().equals(ROWS.tail(5))
+        late = pl.col("id") > 2500
+        assert frame.filter(late).select("label").collect().equals(
+            ROWS.filter(late).select("label"))
+        assert frame.filter(late).head(4).collect().equals(ROWS.filter(late).head(4))
+
+    def test_no_more_is_decoded_than_a_slice(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        taken: list[int] = []
+        known = slices._slices
+
+        def watched(frame: pl.LazyFrame) -> Any:
+            for part in known(frame):
+                taken.append(int(part.estimated_size()))
+                yield part
+
+        monkeypatch.setattr(slices, "_slices", watched)
+        ROWS.write_parquet(tmp_path / "rows.parquet")
+        scan(tmp_path / "rows.parquet").collect()
+        # One slice is of rows that were longer than those before.
+        assert len(taken) > 50
+        assert max(taken) < 4 * (4 << 10)
+
+    @pytest.mark.parametrize("frame", [ROWS.clear(), ROWS.head(1)])
+    def test_no_row_and_one_row(self, frame: pl.DataFrame, tmp_path: Path) -> None:
+        frame.write_parquet(tmp_path / "rows.parquet")
+        assert scan(tmp_path / "rows.parquet").collect().equals(frame)
+
+
+def test_files_of_other_columns_are_named(tmp_path: Path) -> None:
+    ROWS.write_parquet(tmp_path / "a.parquet")
+    ROWS.drop("id").write_parquet(tmp_path / "b.parquet")
+    with pytest.raises(SchemaError, match=r"b\.parquet has no column 'id', which .*a\.parquet has"):
+        scan(tmp_path / "*.parquet").collect()
+    ROWS.with_columns(pl.col("id").cast(pl.Int8, strict=False)).write_parquet(
+        tmp_path / "b.parquet")
+    with pytest.raises(SchemaError, match=r"'id' is Int8 in .*b\.parquet, and Int64 in"):
+        scan(tmp_path / "*.parquet").collect()
+    ROWS.with_columns(more=1).write_parquet(tmp_path / "b.parquet")
+    with pytest.raises(SchemaError, match=r"b\.parquet has a column 'more', which"):
+        scan(tmp_path / "*.parquet").collect()
+    ROWS.select("label", "id", "text").write_parquet(tmp_path / "b.parquet")
+    assert scan(tmp_path / "*.parquet").collect().equals(pl.concat([ROWS, ROWS]))
+
+
+def write(rows: pl.DataFrame, path: Path) -> None:
+    {".parquet": rows.write_parquet, ".ipc": rows.write_ipc, ".csv": rows.write_csv,
+     ".ndjson": rows.write_ndjson}[path.suffix](path)
+
+
+class TestFilesThatCanNotBeRead:
+    @pytest.fixture
+    def folder(self, tmp_path: Path) -> Path:
+        """Sound files, one cut short, one damaged within, one of other columns."""
+        for i, part in enumerate(ROWS.iter_slices(1000)):
+            part.write_parquet(tmp_path / f"{i}.parquet", row_group_size=100)
+        whole = (tmp_path / "0.parquet").read_bytes()
+        (tmp_path / "cut.parquet").write_bytes(whole[:-100])
+        damaged = bytearray(whole)
+        damaged[len(whole) // 2:len(whole) // 2 + 400] = bytes(400)
+        (tmp_path / "damaged.parquet").write_bytes(damaged)
+        ROWS.drop("id").write_parquet(tmp_path / "other.parquet")
+        return tmp_path
+
+    def test_by_default_the_first_is_named(self, folder: Path) -> None:
+        with pytest.raises(SourceError, match=r"can't read .*cut\.parquet: .*PAR1"):
+            scan(folder).collect()
+        (folder / "cut.parquet").unlink()
+        with pytest.raises(SourceError, match=r"can't read .*damaged\.parquet"):
+            scan(folder).collect()
+
+    def test_skipped_they_are_left_out_as_a_whole_and_listed(self, folder: Path) -> None:
+        told: list[tuple[list[SourceError], int]] = []
+        frame = scan(folder, text="text", label="label",
+                     on_error=lambda errors, files: told.append((errors, files)))
+        assert told == []
+        assert frame.collect().equals(ROWS)
+        (errors, files), = told
+        assert files == 6
+        assert [Path(str(error).split(":")[0].split(" ")[-1]).name for error in errors[:2]] == [
+            "cut.parquet", "damaged.parquet"]
+        assert "no column 'id'" in str(errors[2])
+
+    def test_a_warning_lists_them(self, folder: Path) -> None:
+        with pytest.warns(UserWarning, match=r"3 of 6 files could not be read.*cut\.parquet"):
+            assert scan(folder, on_error="skip").select("id").collect().height == 3000
+
+    @pytest.mark.parametrize("ending", ["csv", "ndjson"])
+    def test_other_formats(self, ending: str, tmp_path: Path) -> None:
+        for i, part in enumerate(ROWS.iter_slices(1500)):
+            write(part, tmp_path / f"{i}.{ending}")
+        bad = tmp_path / f"bad.{ending}"
+        bad.write_bytes((tmp_path / f"0.{ending}").read_bytes() + b'{"id": 1, "text": "\xff"}\n')
+        with pytest.warns(UserWarning, match="1 of 3 files could not be read"):
+            rows = scan(tmp_path / f"*.{ending}", text="text", on_error="skip").collect()
+        assert rows["text"].equals(ROWS["text"])
+
+    def test_texts_in_class_folders(self, tmp_path: Path) -> None:
+        for name, content in (("a/1", b"one"), ("a/2", b"tw\xff"), ("b/3", b"three")):
+            path = tmp_path / f"{name}.txt"
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(content)
+        with pytest.warns(UserWarning, match=r"1 of 3 files could not be read.*2\.txt.*not utf-8"):
+            rows = scan(tmp_path, on_error="skip").collect()
+        assert rows["text"].to_list() == ["one", "three"]
+
+    def test_none_can_be_read(self, tmp_path: Path) -> None:
+        for name in "ab":
+            (tmp_path / f"{name}.parquet").write_bytes(b"nothing")
+        with pytest.raises(SourceError, match="none of the 2 files can be read"):
+            scan(tmp_path, on_error="skip")
+
+    @pytest.mark.parametrize(("source", "reason"), [
+        (ROWS, "for files"), (ROWS.lazy(), "for files")])
+    def test_what_is_no_file(self, source: Any, reason: str) -> None:
+        with pytest.raises(ParameterError, match=reason):
+            scan(source, on_error="skip")
+
+    def test_an_unknown_choice(self, folder: Path) -> None:
+        with pytest.raises(ParameterError, match="'raise', 'skip' or a callable"):
+            scan(folder, on_error="ignore")

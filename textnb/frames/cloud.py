@@ -1,0 +1,187 @@
+"""Rows at a URL: its storage options checked, its secrets hidden, its failures in plain words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from textnb.errors import ParameterError, first_line, suggestion
+
+# Databases that SQLAlchemy knows by their own; others are told by the driver, as in `x+driver`.
+_DATABASES = frozenset({"postgresql", "postgres", "sqlite", "mysql", "mariadb", "oracle", "mssql",
+                        "duckdb", "snowflake", "redshift", "cockroachdb"})
+_S3 = ("s3", "s3a")
+_SECRET = re.compile("pass|sign|token|secret|key|credential", re.I)
+# As the AWS tools do. Polars' own eight take a quarter of a minute where no server is.
+_RETRIES = 3
+# Polars' own options, which are numbers: io/cloud/_utils.py there.
+_INTEGERS = frozenset({
+    "max_retries", "retry_timeout_ms", "retry_init_backoff_ms", "retry_max_backoff_ms",
+    "file_cache_ttl", "rate_read_init", "rate_read_floor", "rate_read_ceiling", "rate_write_init",
+    "rate_write_floor", "rate_write_ceiling"})
+_NUMBERS = frozenset({"retry_base_multiplier"})
+# What the engine's S3 client knows (object_store, AmazonS3ConfigKey and ClientConfigKey), with or
+# without the prefix aws_. It ignores others: a key that is typed wrongly would be as if not given.
+_S3_KEYS = frozenset({
+    "access_key_id", "secret_access_key", "session_token", "token", "region", "default_region",
+    "bucket", "bucket_name", "endpoint", "endpoint_url", "endpoint_url_s3", "endpoint_url_sts",
+    "virtual_hosted_style_request", "s3_express", "imdsv1_fallback", "metadata_endpoint",
+    "unsigned_payload", "checksum_algorithm", "container_credentials_relative_uri",
+    "container_credentials_full_uri", "container_authorization_token_file",
+    "web_identity_token_file", "role_arn", "role_session_name", "skip_signature",
+    "copy_if_not_exists", "conditional_put", "disable_tagging", "request_payer",
+    "server_side_encryption", "sse_kms_key_id", "sse_bucket_key_enabled",
+    "sse_customer_key_base64", "profile",
+    "allow_http", "allow_invalid_certificates", "connect_timeout", "default_content_type",
+    "http1_only", "http2_only", "http2_keep_alive_interval", "http2_keep_alive_timeout",
+    "http2_keep_alive_while_idle", "http2_max_frame_size", "pool_idle_timeout",
+    "pool_max_idle_per_host", "proxy_url", "proxy_ca_certificate", "proxy_excludes",
+    "randomize_addresses", "read_timeout", "timeout", "user_agent"})
+
+
+def is_url(path: str) -> bool:
+    """Whether a path is a URL."""
+    return "://" in path
+
+
+def is_database(path: str) -> bool:
+    """Whether a path is the URL of a database.
+
+    Examples
+    --------
+    >>> is_database("postgresql://localhost/news"), is_database("s3://bucket/news.parquet")
+    (True, False)
+    """
+    scheme, found, _ = path.partition("://")
+    return bool(found) and ("+" in scheme or scheme.lower() in _DATABASES)
+
+
+def is_s3(path: str) -> bool:
+    """Whether a path is the URL of an object in S3, or in a store that speaks its language."""
+    return path.partition("://")[0].lower() in _S3 and is_url(path)
+
+
+def shown(path: str) -> str:
+    """A path as it may be told: a URL without its password and without what follows ``?``.
+
+    Examples
+    --------
+    >>> shown("postgresql://reader:secret@host/news?sslmode=require")
+    'postgresql://reader:***@host/news'
+    """
+    scheme, found, rest = path.partition("://")
+    if not found:
+        return path
+    # The last @: a password that was not percent-encoded may hold others, and any character.
+    user, at, rest = rest.rpartition("@")
+    rest = re.split(r"[?#]", rest, maxsplit=1)[0]
+    if at:
+        rest = f"{user.partition(':')[0]}:***@{rest}" if ":" in user else f"{user}@{rest}"
+    return f"{scheme}://{rest}"
+
+
+def without_secrets(message: str, path: str) -> str:
+    """What somebody else's error says, without the URL's password and query.
+
+    Examples
+    --------
+    >>> without_secrets("no host 'let@db'", "postgresql://reader:in@let@db/news")
+    "no host '***@db'"
+    """
+    if not is_url(path):
+        return message
+    message = message.replace(path, shown(path))
+    rest = path.partition("://")[2]
+    password = rest.rpartition("@")[0].partition(":")[2]
+    # Where a reader takes another @ for the last, it tells what follows as the host.
+    secrets = {password, *re.split(r"[@/?#]", password)}
+    secrets |= {part.partition("=")[2] for part in re.split(r"[?&]", rest)[1:]
+                if _SECRET.search(part.partition("=")[0])}
+    forms = {form for secret in secrets for form in (secret, unquote(secret)) if form}
+    # The longest first, so that none leaves an end of another.
+    for form in sorted(forms, key=len, reverse=True):
+        message = message.replace(form, "***")
+    return message
+
+
+def parsed_options(pairs: Iterable[str] | None, name: str) -> dict[str, str] | None:
+    """``KEY=VALUE`` pairs as storage options; None where there are none.
+
+    Raises
+    ------
+    ParameterError
+        If one is no pair. It is not repeated, as it may be a secret.
+
+    Examples
+    --------
+    >>> parsed_options(["aws_region=eu-west-1"], "--storage-option")
+    {'aws_region': 'eu-west-1'}
+    """
+    options: dict[str, str] = {}
+    for place, pair in enumerate(pairs or (), start=1):
+        key, found, value = pair.partition("=")
+        if not found or not re.fullmatch(r"[A-Za-z][A-Za-z0-9_.-]*", key):
+            raise ParameterError(f"{name} must be KEY=VALUE, such as aws_region=eu-west-1; the "
+                                 f"{place}. one is not (it is not shown, as it may be a secret)")
+        if key in options:
+            raise ParameterError(f"{name}: {key} is given twice")
+        options[key] = value
+    return options or None
+
+
+def storage(path: str, options: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Storage options for Polars: checked, and for S3 with fewer retries than its own.
+
+    Raises
+    ------
+    ParameterError
+        If the path is no URL, a key is not known for S3, or a number is none. No value is told.
+    """
+    if options and (not is_url(path) or path.startswith("file://")):
+        raise ParameterError(f"storage options are for URLs such as s3://bucket/key; {path!r} is "
+                             "a path on this machine")
+    given: dict[str, Any] = {"max_retries": _RETRIES} if is_s3(path) else {}
+    for key, value in (options or {}).items():
+        own = key.lower()
+        if own in _INTEGERS or own in _NUMBERS:
+            try:
+                value = float(value) if own in _NUMBERS else int(value)
+            except (TypeError, ValueError):
+                raise ParameterError(f"storage option {key} must be a number") from None
+        elif is_s3(path) and own.removeprefix("aws_") not in _S3_KEYS:
+            known = [*_S3_KEYS, *(f"aws_{name}" for name in _S3_KEYS), *_INTEGERS]
+            raise ParameterError(f"storage option {key!r} is none that S3 knows"
+                                 f"{suggestion(own, sorted(known))}")
+        given[own if own in _INTEGERS | _NUMBERS else key] = value
+    return given or None
+
+
+def reason(path: str, error: BaseException) -> str:
+    """Why a URL can't be read or written, in one line without secrets."""
+    message = without_secrets(str(error), path)
+    code = re.search(r"<Code>([A-Za-z0-9]+)</Code>", message)
+    status = re.search(r"status code:?\s*(?:\S*↳\S*\s*)?(\d{3})", message)
+    number = status[1] if status else None
+    known = code[1] if code else None
+    if "169.254.169.254" in message:
+        return ("no credentials were found, neither in storage options nor where the AWS tools "
+                "look for them (AWS_ACCESS_KEY_ID, ~/.aws)")
+    if known == "NoSuchBucket":
+        return f"there is no bucket {urlsplit(path).netloc!r}"
+    if known == "NoSuchKey":
+        return "there is no such object in the bucket"
+    if number == "404":
+        return "there is no such object, or no such bucket"
+    if number in ("401", "403"):
+        return (f"access was refused ({', '.join(filter(None, [number, known]))}): check the "
+                "credentials, and what they allow")
+    if "expanded paths were empty" in message:
+        return "it matches no object"
+    if "Caused by:" in message:
+        server = re.search(r"https?://[^\s/]+", message)
+        cause = message.strip().splitlines()[-1].strip()
+        cause = re.sub(r"^\d+:\s*", "", cause)
+        return f"the server {server[0] if server else 'there'} does not answer: {cause}"
+    return first_line(Exception(message))

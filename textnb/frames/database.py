@@ -1,0 +1,328 @@
+"""Rows of a database's query, lazily and in batches: nothing but their types is asked before.
+
+    query, URL or Engine  ->  LazyFrame
+
+PostgreSQL by ADBC (its own binary copy), or any database that SQLAlchemy reaches. In PostgreSQL the
+query runs inside ``SELECT columns FROM (query)``, so that only the columns that are used are sent,
+and what has no type of Polars' own (enumerations, JSON, UUIDs) comes as text from both drivers.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
+from typing import Any
+
+import polars as pl
+
+from textnb.errors import (
+    ParameterError,
+    SchemaError,
+    SourceError,
+    TextnbError,
+    first_line,
+)
+from textnb.frames.cloud import is_database, shown, without_secrets
+from textnb.frames.sources import source_of
+
+Types = dict[str, tuple[pl.DataType, str | None]]
+
+_ROWS, _BYTES = 1024, 4 << 20
+# Of a database whose driver does not tell types, they are those of so many rows.
+_SAMPLE = 1000
+# PostgreSQL's own types by name and number (pg_type.dat), the type here, and the cast that it takes
+# to get there. All others are cast to text.
+_POSTGRES: dict[str, tuple[int, pl.DataType, str | None]] = {
+    "bool": (16, pl.Boolean(), None), "int2": (21, pl.Int16(), None),
+    "int4": (23, pl.Int32(), None), "int8": (20, pl.Int64(), None),
+    "float4": (700, pl.Float32(), None), "float8": (701, pl.Float64(), None),
+    "numeric": (1700, pl.Float64(), "float8"), "text": (25, pl.String(), None),
+    "varchar": (1043, pl.String(), None), "date": (1082, pl.Date(), None),
+    "timestamp": (1114, pl.Datetime("us"), None),
+    "timestamptz": (1184, pl.Datetime("us", "UTC"), None)}
+_OTHER: tuple[pl.DataType, str] = (pl.String(), "text")
+_BY_NUMBER = {number: (dtype, cast) for number, dtype, cast in _POSTGRES.values()}
+
+
+def scan_database(
+    query: str, connection: Any, *, schema: Mapping[str, Any] | None = None
+) -> pl.LazyFrame:
+    """The rows of a query as a LazyFrame that reads them in batches when it is collected.
+
+    A projection, a filter and a row limit are honoured: in PostgreSQL only the columns that are
+    used are sent, filters are applied to each batch, and where no more rows are needed, no more are
+    read and the connection is closed. It is closed after errors and interrupts too; but where what
+    is made of the rows fails (``fit`` meets a null label), Polars lets go of them with its next
+    query. The query runs once per pass over the rows; in which order, only its ``ORDER BY`` says.
+
+    Parameters
+    ----------
+    query : str
+        One SELECT.
+    connection : str or sqlalchemy.Engine
+        ``postgresql://user@host/database`` is read by ADBC; a URL that names a driver
+        (``postgresql+psycopg://...``), one of another database (``sqlite:///mail.db``) and an
+        Engine by SQLAlchemy, in PostgreSQL with a cursor on the server. A password is best left to
+        ``PGPASSWORD`` or ``~/.pgpass``: the command line is seen by other users.
+    schema : mapping of str to polars data type, optional
+        Types of columns instead of the database's own. Outside PostgreSQL, types are those of the
+        first 1,000 rows, so that a column that is null in all of them needs its type here.
+
+    Returns
+    -------
+    polars.LazyFrame
+        Text of any kind, enumerations and what Polars has no type for are strings, and
+        ``numeric`` is Float64; null stays null.
+
+    Raises
+    ------
+    SourceError
+        If a library is missing, or the database can't be reached or refuses the query; also when
+        the frame is collected. The query's first line is told, a password never.
+    SchemaError
+        If two columns of the query have one name, or ``schema`` names none of them.
+
+    Examples
+    --------
+    >>> import sqlalchemy
+    >>> engine = sqlalchemy.create_engine("sqlite://")
+    >>> scan_database("SELECT 'free money' AS text, 1 AS spam", engine).collect().to_dicts()
+    [{'text': 'free money', 'spam': 1}]
+    """
+    if not isinstance(query, str) or not query.strip():
+        raise ParameterError.out_of_range("query", "a SELECT", query)
+    reader = _reader(query.strip().rstrip(";").rstrip(), connection)
+    with reader.telling():
+        types = reader.types()
+    for name in schema or ():
+        if name not in types:
+            raise SchemaError.missing_column(name, list(types), "schema")
+    types = {name: ((schema or {}).get(name, dtype), cast)
+             for name, (dtype, cast) in types.items()}
+    given = pl.Schema({name: dtype for name, (dtype, _) in types.items()})
+
+    def batches(
+        columns: list[str], predicate: pl.Expr | None, left: int | None
+    ) -> Iterator[pl.DataFrame]:
+        names = columns or list(types)
+        with reader.telling(), closing(reader.rows({name: types[name] for name in names})) as rows:
+            for batch in rows:
+                kept = batch if left is None else batch.head(left)
+                yield kept if predicate is None else kept.filter(predicate)
+                if left is not None:
+                    left -= kept.height
+                    if left <= 0:
+                        return
+
+    return source_of(batches, given)
+
+
+def _reader(query: str, connection: Any) -> _Reader:
+    if isinstance(connection, str):
+        if not is_database(connection):
+            # Not repeated: it may be a connection string with a password.
+            raise ParameterError("connection must be a database's URL, such as "
+                                 "postgresql://user@host/database")
+        if connection.partition("://")[0] in ("postgresql", "postgres"):
+            return _Adbc(query, connection)
+        return _SqlAlchemy(query, connection, None)
+    if hasattr(connection, "dialect") and hasattr(connection, "url"):
+        return _SqlAlchemy(query, connection.url.render_as_string(hide_password=False), connection)
+    raise ParameterError("connection must be a database's URL or an Engine of SQLAlchemy; got "
+                         f"{type(connection).__name__}")
+
+
+class _Telling:
+    """Context in which a driver's failure becomes an error that names query and database."""
+
+    def __init__(self, reader: _Reader):
+        self._reader = reader
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        reader = self._reader
+        if not isinstance(error, reader.failures) or isinstance(error, TextnbError):
+            return
+        # The driver's next lines repeat the query, with what was put around it here.
+        told = without_secrets(first_line(error), reader.url)
+        raise SourceError.unreadable(
+            f"the query {first_line(Exception(reader.query))!r} at {shown(reader.url)}", told
+        ) from None
+
+
+class _Reader(ABC):
+    """What a driver must do; ``failures`` are its exceptions."""
+
+    failures: tuple[type[BaseException], ...]
+
+    def __init__(self, query: str, url: str):
+        self.query, self.url = query, url
+
+    def telling(self) -> _Telling:
+        return _Telling(self)
+
+    @abstractmethod
+    def types(self) -> Types:
+        """The columns, their types, and what PostgreSQL must cast them to."""
+
+    @abstractmethod
+    def rows(self, types: Types) -> Generator[pl.DataFrame, None, None]:
+        """The rows of some columns. Closing the iterator closes the connection."""
+
+    def selecting(self, types: Types) -> str:
+        """The query for some columns, in PostgreSQL. A comment may end the user's last line."""
+        chosen = ", ".join(
+            _quoted(name) if cast is None else f"{_quoted(name)}::{cast} AS {_quoted(name)}"
+            for name, (_, cast) in types.items())
+        return f"SELECT {chosen} FROM (\n{self.query}\n) AS textnb_rows"
+
+
+class _Adbc(_Reader):
+    """PostgreSQL by its binary copy, straight into Arrow."""
+
+    def __init__(self, query: str, url: str):
+        super().__init__(query, url)
+        try:
+            import pyarrow  # noqa: F401
+            from adbc_driver_postgresql import dbapi
+        except ImportError:
+            raise _missing("reading PostgreSQL takes its ADBC driver and PyArrow") from None
+        self._connect: Any = dbapi.connect
+        # What fails amid the rows is an OSError.
+        self.failures = (dbapi.Error, OSError)
+
+    def types(self) -> Types:
+        with self._connect(self.url) as connection, connection.cursor() as cursor:
+            fields = cursor.adbc_execute_schema(self.query)
+        names = _apart([field.name for field in fields])
+        found = []
+        for field in fields:
+            name = (field.metadata or {}).get(b"POSTGRESQL:type", b"").decode()
+            found.append(_POSTGRES[name][1:] if name in _POSTGRES else _OTHER)
+        return dict(zip(names, found, strict=True))
+
+    def rows(self, types: Types) -> Generator[pl.DataFrame, None, None]:
+        schema = {name: dtype for name, (dtype, _) in types.items()}
+        with self._connect(self.url) as connection, connection.cursor() as cursor:
+            cursor.adbc_statement.set_options(
+                **{"adbc.postgresql.batch_size_hint_bytes": str(_BYTES)})
+            cursor.execute(self.selecting(types))
+            with closing(cursor.fetch_record_batch()) as batches:
+                for batch in batches:
+                    frame = pl.from_arrow(batch)
+                    assert isinstance(frame, pl.DataFrame)
+                    yield frame.cast(schema)  # type: ignore[arg-type]
+
+
+class _SqlAlchemy(_Reader):
+    """Any database, row by row through Python."""
+
+    def __init__(self, query: str, url: str, engine: Any):
+        super().__init__(query, url)
+        try:
+            from sqlalchemy.exc import SQLAlchemyError
+        except ImportError:
+            raise _missing("reading this database takes SQLAlchemy") from None
+        self._given = engine
+        # A URL that can't be parsed is a ValueError, a driver that is missing an ImportError.
+        self.failures = (SQLAlchemyError, ImportError, ValueError, OSError)
+
+    def types(self) -> Types:
+        engine = self._engine()
+        if engine.dialect.name != "postgresql":
+            return self._types_of_rows(engine)
+        with engine.connect() as connection:
+            result = connection.execution_options(no_parameters=True).exec_driver_sql(
+                f"SELECT * FROM (\n{self.query}\n) AS textnb_rows LIMIT 0")
+            columns = [(column[0], column[1]) for column in result.cursor.description]
+        names = _apart([name for name, _ in columns])
+        return {name: _BY_NUMBER.get(number, _OTHER)
+                for name, (_, number) in zip(names, columns, strict=True)}
+
+    def _types_of_rows(self, engine: Any) -> Types:
+        with engine.connect() as connection:
+            result = connection.execution_options(
+                stream_results=True, no_parameters=True).exec_driver_sql(self.query)
+            names = _apart(list(result.keys()))
+            sample = result.fetchmany(_SAMPLE)
+        frame = _frame(names, sample, None)
+        return {name: (dtype, None) for name, dtype in frame.schema.items()}
+
+    def rows(self, types: Types) -> Generator[pl.DataFrame, None, None]:
+        steps = self._steps(types)
+        # The engine asks from several threads, and some drivers know but the one that connected.
+        with ThreadPoolExecutor(1) as thread:
+            try:
+                while (batch := thread.submit(next, steps, None).result()) is not None:
+                    yield batch
+            finally:
+                # Refused at the interpreter's end, with which the connection ends too.
+                with suppress(RuntimeError):
+                    thread.submit(steps.close).result()
+
+    def _steps(self, types: Types) -> Generator[pl.DataFrame, None, None]:
+        engine = self._engine()
+        postgres = engine.dialect.name == "postgresql"
+        schema = {name: dtype for name, (dtype, _) in types.items()}
+        # A cursor on the server, where the driver has one.
+        query = self.selecting(types) if postgres else self.query
+        # A cursor on the server, where the driver has one.
+        with (engine.connect().execution_options(
+                stream_results=True, max_row_buffer=_ROWS, no_parameters=True) as connection,
+              closing(connection.exec_driver_sql(query)) as result):
+            names = list(result.keys())
+            for rows in result.partitions(_ROWS):
+                yield _frame(names, rows, schema).select(list(types))
+
+    def _engine(self) -> Any:
+        import sqlalchemy
+
+        if self._given is not None:
+            return self._given
+        # No pool: a connection that is given back is closed.
+        return sqlalchemy.create_engine(self.url, poolclass=sqlalchemy.pool.NullPool)
+
+
+def _frame(
+    names: Sequence[str], rows: Sequence[Any], schema: Mapping[str, Any] | None
+) -> pl.DataFrame:
+    """Rows of Python's objects as a frame, of types that are theirs, or that were found before."""
+    columns = list(zip(*rows, strict=True)) or [()] * len(names)
+    series = []
+    for name, values in zip(names, columns, strict=True):
+        dtype = None if schema is None else schema.get(name, pl.Null())
+        if schema is not None and name not in schema:
+            continue
+        try:
+            # Whatever stands in a column of text is text, as SQLite's numbers there.
+            column = pl.Series(name, values, dtype=dtype, strict=dtype != pl.String)
+            if column.null_count() > sum(value is None for value in values):
+                # The engine makes null of what does not fit, in a column that was null before.
+                raise TypeError("the first rows are null, others are not")
+            series.append(column)
+        except (TypeError, pl.exceptions.PolarsError, OverflowError) as error:
+            raise SchemaError(
+                f"column {name!r} of the query holds values that are not all "
+                f"{dtype or 'of one type'} ({first_line(error)}); cast it in the query, or say its "
+                f"type: scan_database(..., schema={{{name!r}: pl.String}})") from None
+    return pl.DataFrame(series)
+
+
+def _apart(names: list[str]) -> list[str]:
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise SchemaError(f"the query has two columns named {twice[0]!r}: name them apart with AS")
+    return names
+
+
+def _quoted(name: str) -> str:
+    doubled = name.replace('"', '""')
+    return f'"{doubled}"'
+
+
+def _missing(what: str) -> SourceError:
+    return SourceError(f"{what}: pip install 'textnb[database]'")

@@ -1,0 +1,139 @@
+"""Files read one after the other, the columnar ones a slice of rows at a time.
+
+    file -> slices of about 64 MiB -> pieces of a few thousand rows
+
+The engine decodes several row groups ahead, each as a whole, and some writers make one row group of
+all rows. A slice is decoded from the pages that hold it, so memory depends neither on how large
+row groups are nor on how many files there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import polars as pl
+
+from textnb.errors import SchemaError, SourceError, first_line
+from textnb.frames.batches import ROWS
+from textnb.frames.sources import source_of
+
+Opened = Callable[[str], pl.LazyFrame]
+# Told, after files were read, why some were left out, and of how many.
+OnSkip = Callable[[list[SourceError], int], object]
+ENGINE = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
+# Decoded at a time; the first slice of a file tells how large its rows are.
+_BYTES, _FIRST, _MOST = 64 << 20, 1024, 1 << 20
+
+
+def scan_in_turn(
+    files: Sequence[str], opened: Opened, *, sliced: bool, on_skip: OnSkip | None = None
+) -> pl.LazyFrame:
+    """The rows of several files of one schema, in the order of the files.
+
+    Parameters
+    ----------
+    files : sequence of str
+    opened : callable
+        From a path to its LazyFrame.
+    sliced : bool
+        Whether rows can be read from the middle of a file without those before them.
+    on_skip : callable, optional
+        Leave out files that can't be read to their end, as a whole, and tell of them. Each file is
+        then read twice: to its end, before a row of it is used, and for its rows.
+
+    Raises
+    ------
+    SourceError
+        If a file can't be read; it is named.
+    SchemaError
+        If a file has other columns than the first one.
+    """
+    first, schema = _first_schema(files, opened, on_skip)
+
+    def read(
+        columns: list[str], predicate: pl.Expr | None, rows: int | None
+    ) -> Iterator[pl.DataFrame]:
+        left = rows
+        skipped: list[SourceError] = []
+        for path in files:
+            if left == 0:
+                break
+            try:
+                frame = _sound(path, opened, first, schema, on_skip is not None)
+            except (SourceError, SchemaError) as error:
+                if on_skip is None:
+                    raise
+                skipped.append(SourceError(str(error)))
+                continue
+            frame = frame.select(columns)
+            frame = frame if left is None else frame.head(left)
+            for piece in _pieces(path, frame, sliced):
+                left = None if left is None else left - piece.height
+                yield piece if predicate is None else piece.filter(predicate)
+        if on_skip is not None and skipped:
+            on_skip(skipped, len(files))
+
+    return source_of(read, schema)
+
+
+def _first_schema(
+    files: Sequence[str], opened: Opened, on_skip: OnSkip | None
+) -> tuple[str, pl.Schema]:
+    """Of the first file, or of the first that can be opened where others are left out."""
+    for path in files:
+        try:
+            return path, opened(path).collect_schema()
+        except ENGINE as error:
+            if on_skip is None:
+                raise SourceError.unreadable(path, first_line(error)) from error
+    raise SourceError(f"none of the {len(files)} files can be read; the first is {files[0]}")
+
+
+def _sound(
+    path: str, opened: Opened, first: str, schema: pl.Schema, whole: bool
+) -> pl.LazyFrame:
+    """The file's frame, once its columns (and if ``whole``, all its rows) are seen to be sound."""
+    try:
+        frame = opened(path)
+        _check_schema(path, frame.collect_schema(), first, schema)
+        if whole:
+            frame.select(pl.all().null_count()).collect()
+    except ENGINE as error:
+        raise SourceError.unreadable(path, first_line(error)) from error
+    return frame
+
+
+def _pieces(path: str, frame: pl.LazyFrame, sliced: bool) -> Iterator[pl.DataFrame]:
+    parts = _slices(frame) if sliced else frame.collect_batches(
+        chunk_size=ROWS, maintain_order=True, lazy=True)
+    try:
+        for part in parts:
+            yield from part.iter_slices(ROWS)
+    except ENGINE as error:
+        raise SourceError.unreadable(path, first_line(error)) from error
+
+
+def _slices(frame: pl.LazyFrame) -> Iterator[pl.DataFrame]:
+    total = frame.select(pl.len()).collect().item()
+    at, step = 0, _FIRST
+    while at < total:
+        part = frame.slice(at, step).collect()
+        at += part.height
+        # No more than eight times as many: the rows to come may be longer.
+        step = max(1, min(step * _BYTES // max(1, int(part.estimated_size())), 8 * step, _MOST))
+        yield part
+
+
+def _check_schema(path: str, own: pl.Schema, first: str, schema: pl.Schema) -> None:
+    if own == schema or dict(own) == dict(schema):
+        return
+    for name in schema:
+        if name not in own:
+            raise SchemaError(f"{path} has no column {name!r}, which {first} has; files that are "
+                              "read together have the same columns")
+        if own[name] != schema[name]:
+            raise SchemaError(f"column {name!r} is {own[name]} in {path}, and {schema[name]} in "
+                              f"{first}; files that are read together have the same columns")
+    extra = next(name for name in own if name not in schema)
+    raise SchemaError(f"{path} has a column {extra!r}, which {first} lacks; files that are read "
+                      "together have the same columns")

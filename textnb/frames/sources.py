@@ -1,0 +1,76 @@
+"""Rows that Python makes, as a LazyFrame."""
+
+from __future__ import annotations
+
+import atexit
+import threading
+from collections.abc import Callable, Iterator
+
+import polars as pl
+from polars.io.plugins import register_io_source
+
+# From the columns that are asked for, a filter and a number of rows (either may be None), to the
+# frames that are left of them: rows are counted before they are filtered.
+Read = Callable[[list[str], pl.Expr | None, int | None], Iterator[pl.DataFrame]]
+_SECONDS_TO_END = 2.0
+
+
+class _Reading:
+    """How many batches are being read, in the engine's threads.
+
+    Where a query ends early (head), one more is. The interpreter's end would break it off inside
+    the engine, and abort the process: so it waits a little.
+    """
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._batches = 0
+        atexit.register(self._end)
+
+    def __enter__(self) -> None:
+        with self._changed:
+            self._batches += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self._changed:
+            self._batches -= 1
+            self._changed.notify_all()
+
+    def _end(self) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: not self._batches, _SECONDS_TO_END)
+
+
+_READING = _Reading()
+
+
+def source_of(read: Read, schema: pl.Schema) -> pl.LazyFrame:
+    """A LazyFrame whose rows are read when it is collected, by a generator.
+
+    Parameters
+    ----------
+    read : callable
+        See `Read`. Called once for each time that the frame is read.
+    schema : Schema
+
+    Examples
+    --------
+    >>> def numbers(columns, predicate, rows):
+    ...     frame = pl.DataFrame({"n": [1, 2, 3]}).head(3 if rows is None else rows)
+    ...     yield frame if predicate is None else frame.filter(predicate)
+    >>> source_of(numbers, pl.Schema({"n": pl.Int64})).filter(pl.col("n") > 1).collect().height
+    2
+    """
+    def frames(
+        columns: list[str] | None, predicate: pl.Expr | None, n_rows: int | None,
+        batch_size: int | None,
+    ) -> Iterator[pl.DataFrame]:
+        stream = read(schema.names() if columns is None else columns, predicate, n_rows)
+        while True:
+            with _READING:
+                frame = next(stream, None)
+            if frame is None:
+                return
+            yield frame
+
+    return register_io_source(frames, schema=schema, is_pure=True)
