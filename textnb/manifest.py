@@ -17,13 +17,16 @@ from numpy.typing import NDArray
 
 from textnb.bayes.calibration import Calibration
 from textnb.bayes.decision import Decision
+from textnb.bayes.pruning import Pruned
 from textnb.bayes.statistics import CountStatistics
 from textnb.errors import ModelFileError, ParameterError, first_line
 from textnb.terms import TermStatistics
 from textnb.text.tokens import Tokenizer
 
 TEXT_SETTINGS = ("text", "label", "tokenizer", "min_df", "max_df", "max_features", "vocabulary",
-                 "binary")
+                 "binary", "memory_limit")
+# Written where they are set: a model without them is what it was before there were any.
+OPTIONAL = ("memory_limit",)
 COUNT_COLUMNS = {"class": pl.Int32, "column": pl.Int32, "count": pl.Int64}
 _LABEL_TYPES: dict[str, type] = {"string": str, "integer": int, "boolean": bool}
 _EXACT = 2**53
@@ -36,11 +39,13 @@ class Choices:
     calibration: Calibration | None = None
     decision: Decision | None = None
     l: float | None = None
+    pruned: Pruned | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready values of what was chosen."""
         chosen = {name: value.to_dict() for name, value in (
-            ("calibration", self.calibration), ("decision", self.decision)) if value is not None}
+            ("calibration", self.calibration), ("decision", self.decision),
+            ("pruned", self.pruned)) if value is not None}
         return chosen if self.l is None else {**chosen, "l": self.l}
 
 
@@ -127,16 +132,18 @@ def described_settings(
 ) -> dict[str, Any]:
     """The classifier's settings, as they were written."""
     require(manifest["kind"] == kind, f"kind {manifest['kind']!r} is unknown")
-    settings = dict(manifest["settings"])
+    settings = {**{name: None for name in OPTIONAL if name in names}, **manifest["settings"]}
     require(set(settings) == set(names), f"its settings are not those of a {kind}")
     return settings
 
 
 def _choices(manifest: Mapping[str, Any]) -> Choices:
-    calibration, decision, l = (manifest.get(name) for name in ("calibration", "decision", "l"))
+    calibration, decision, l, pruned = (
+        manifest.get(name) for name in ("calibration", "decision", "l", "pruned"))
     require(l is None or (type(l) is float and 0.0 <= l < float("inf")), "l is not a number >= 0")
     return Choices(None if calibration is None else Calibration.from_dict(calibration),
-                   None if decision is None else Decision.from_dict(decision), l)
+                   None if decision is None else Decision.from_dict(decision), l,
+                   None if pruned is None else Pruned.from_dict(pruned))
 
 
 @contextmanager

@@ -27,6 +27,7 @@ from textnb.bayes.discrete import BernoulliNB, ComplementNB, MultinomialNB
 from textnb.bayes.ratio import NBLogisticRegression
 from textnb.manifest import (
     COUNT_COLUMNS,
+    OPTIONAL,
     Choices,
     packed_classes,
     plain,
@@ -70,9 +71,7 @@ def pack_text(
     terms = learned.terms.alias("term").to_frame()
     tokenizer: Tokenizer = settings["tokenizer"]
     if tokenizer.analyzer == "word" and tokenizer.ngram_range[1] > 1:
-        terms = terms.with_columns(pl.Series(
-            "words", [tokenizer.split_terms(term) for term in terms["term"]],
-            dtype=pl.List(pl.String)))
+        terms = terms.with_columns(tokenizer.split_all(terms["term"]).alias("words"))
     for name in ("document_frequency", "occurrences"):
         values = getattr(learned, name, None)
         if values is not None:
@@ -120,7 +119,8 @@ def described(
         "estimator": {"name": type(estimator).__name__,
                       "parameters": {name: plain(value) for name, value
                                      in estimator.get_params(deep=False).items()}},
-        "settings": {name: plain(value) for name, value in settings.items()},
+        "settings": {name: plain(value) for name, value in settings.items()
+                     if value is not None or name not in OPTIONAL},
     }
 
 

@@ -18,7 +18,7 @@ from textnb.errors import DataError, VocabularyError
 from textnb.text.vocabulary import Limits
 
 if TYPE_CHECKING:
-    from textnb.text.matrix import LabelledCounts
+    from textnb.text.counts import LabelledCounts
 
 Ints = NDArray[np.int64]
 

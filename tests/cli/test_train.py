@@ -100,6 +100,7 @@ OPTIONS: list[tuple[list[str], Callable[[TextClassifier], Any], Any]] = [
     (["--l", "0.25"], inner("l"), 0.25),
     (["--l", "0"], inner("l"), 0.0),
     (["--l", "auto"], inner("l"), "auto"),
+    (["--memory-limit", "3M"], lambda model: model.memory_limit, 3 << 20),
     ([], inner("fit_prior"), True),
     (["--uniform-prior"], inner("fit_prior"), False),
     (["--fit-prior"], inner("fit_prior"), True),
@@ -293,7 +294,7 @@ def test_every_option_of_train_is_tested() -> None:
               if option.startswith("--")}
     # What says where rows come from, and where notes go, is tested below and above.
     tested |= {"--output", "-o", "--features", "--input-format", "--encoding", "--quiet", "-q",
-               "--lowercase"}
+               "--lowercase", "--storage-option", "--query", "--on-unreadable"}
     command = get_command(app).commands["train"]  # type: ignore[attr-defined]
     offered = {name for option in command.params if option.param_type_name == "option"
                for name in [*option.opts, *option.secondary_opts]}

@@ -242,7 +242,9 @@ class WeightedMixin:
         X : array or sparse array (n_rows, n_features)
         y : array (n_rows,)
         sample_weight : array (n_rows,), optional
-            Weights >= 0, not all 0. Counts are then float64.
+            Weights >= 0, not all 0. Counts are then float64: sums of real numbers, which another
+            order or other batches change in their last bits (log-probabilities by less than
+            1e-12). Without, they are integers, and nothing changes a bit.
 
         Raises
         ------

@@ -17,7 +17,9 @@ from textnb.bayes.moments import MomentStatistics
 from textnb.errors import DataError, ParameterError
 from textnb.frames.texts import as_int64
 from textnb.terms import TermStatistics
-from textnb.text.matrix import Vocabulary, count_by_label, count_matrix, stacked
+from textnb.text.counts import count_by_label
+from textnb.text.limited import Dropped, count_within
+from textnb.text.matrix import Vocabulary, count_matrix, stacked
 from textnb.text.tokens import Tokenizer
 from textnb.text.vocabulary import Limits
 
@@ -39,6 +41,17 @@ class Rows:
     counts: sp.csr_array
     terms: pl.Series
     labels: NDArray[Any]
+
+
+def counted_within(
+    corpus: Corpus, limits: Limits, above: float | None, binary: bool, memory: int
+) -> tuple[TermStatistics, Dropped | None]:
+    """Counts per class within so many bytes, and what was left out for that."""
+    counts, dropped = count_within(
+        corpus.frames, corpus.tokenizer, corpus.text, corpus.label, memory, limits,
+        presence_above=above, document_frequency=limits.need_document_frequency,
+        occurrences=not binary)
+    return TermStatistics.of(counts), dropped
 
 
 def counted(

@@ -24,17 +24,27 @@ from textnb.bayes.discrete import CategoricalNB, MultinomialNB
 from textnb.bayes.ratio import NBLogisticRegression
 from textnb.bayes.statistics import is_auto
 from textnb.classifier.answering import Rows, TextAnswers
-from textnb.classifier.learning import Corpus, check_complete, counted, presence_above, weighed
+from textnb.classifier.learning import (
+    Corpus,
+    check_complete,
+    counted,
+    counted_within,
+    presence_above,
+    weighed,
+)
 from textnb.classifier.leaving_out import LeavingOut
+from textnb.classifier.limiting import check_memory_limit, check_unpruned, limited, pruned_of
+from textnb.classifier.merging import check_alike
 from textnb.errors import DataError, ParameterError
 from textnb.frames.batches import Progress, batches
 from textnb.frames.scan import reading, scan
 from textnb.frames.texts import is_table, table_of_texts, with_labels
-from textnb.manifest import TEXT_SETTINGS, Choices, plain
+from textnb.manifest import TEXT_SETTINGS, Choices
 from textnb.modelfile import TextEstimator, Weighed, pack_text
 from textnb.scorer import Scorer
 from textnb.store import write_archive
 from textnb.terms import TermStatistics
+from textnb.text.limited import Dropped
 from textnb.text.matrix import Vocabulary
 from textnb.text.tokens import Tokenizer
 from textnb.text.vocabulary import Limits, given_vocabulary
@@ -62,6 +72,13 @@ class TextClassifier(TextAnswers):
         Count these terms alone; the limits above must then be left alone.
     binary : bool
         Count a term once per document.
+    memory_limit : int, optional
+        Bytes for the terms and their counts, beside what the process takes otherwise. Where they do
+        not fit, counts go to temporary files meanwhile, and in the end the rarest terms are left
+        out: all that occur no more than so often, as few as need be. What is kept has its exact
+        counts, and depends on the documents alone; ``pruned_`` tells what was left out and how much
+        that can change. Such a model can't learn more or forget; and `count`, as `partial_fit`,
+        takes what its documents need.
 
     Attributes
     ----------
@@ -73,8 +90,12 @@ class TextClassifier(TextAnswers):
         See `set_calibration`.
     decision_ : Decision or None
         See `set_decision`.
+    pruned_ : Pruned or None
+        What `memory_limit` left out: ``terms``, ``occurrences``, ``at_most``, and the most that
+        log-odds can differ for that: ``intercept``, ``per_kept_term``, ``per_pruned_term``.
     statistics_ : TermStatistics
-        Counts of all terms, those outside the limits too: it is what adds and subtracts.
+        Counts of all terms, those outside the limits too (but for `memory_limit`): it is what adds
+        and subtracts.
         `NBLogisticRegression` has none.
 
     Examples
@@ -104,6 +125,7 @@ class TextClassifier(TextAnswers):
         max_features: int | None = None,
         vocabulary: Sequence[str] | None = None,
         binary: bool = False,
+        memory_limit: int | None = None,
     ):
         self.estimator = estimator
         self.text = text
@@ -114,6 +136,7 @@ class TextClassifier(TextAnswers):
         self.max_features = max_features
         self.vocabulary = vocabulary
         self.binary = binary
+        self.memory_limit = memory_limit
 
     def fit(
         self, X: Rows, y: ArrayLike | None = None, *, progress: Progress | None = None
@@ -141,9 +164,9 @@ class TextClassifier(TextAnswers):
         """
         estimator = self._model()
         if isinstance(estimator, DiscreteNB):
-            learned = self._count(X, y, progress)
+            learned, dropped = self._count_within(X, y, progress)
             l = self._choose(learned, X, y) if is_auto(estimator.l) else None
-            return self._settle(learned, anew=True, l=l)
+            return self._settle(learned, anew=True, l=l, dropped=dropped)
         given = None if self.vocabulary is None else given_vocabulary(self.vocabulary)
         with reading(X):
             rows = weighed(self._corpus(X, y, progress), self._limits(), given, self.binary)
@@ -169,7 +192,10 @@ class TextClassifier(TextAnswers):
         ------
         DataError
             If a label was not announced; the model is then as it was.
+        ParameterError
+            If terms were left out for the model's `memory_limit`.
         """
+        check_unpruned(getattr(self, "pruned_", None), "learning more")
         more = self._count(X, y, progress)
         announced = [] if classes is None else list(classes)
         if hasattr(self, "statistics_") or announced:
@@ -194,6 +220,7 @@ class TextClassifier(TextAnswers):
         """
         check_is_fitted(self)
         self._check_adds()
+        check_unpruned(self.pruned_, "forgetting")
         rest = self.statistics_ - self._count(X, y, progress)
         if not rest.documents:
             raise DataError("every document would be forgotten and no model would be left; "
@@ -205,22 +232,9 @@ class TextClassifier(TextAnswers):
         check_is_fitted(self)
         check_is_fitted(other)
         self._check_adds()
-        kinds = [type(model.classes_.tolist()[0]).__name__ for model in (self, other)]
-        if kinds[0] != kinds[1]:
-            raise ParameterError(f"models differ in the type of their labels: {kinds[0]} and "
-                                 f"{kinds[1]}; only models of the same type add")
-        mine, theirs = self._settings(), other._settings()
-        for name in mine:
-            if plain(mine[name]) != plain(theirs.get(name)):
-                raise ParameterError(f"models differ in {name}: {mine[name]!r} and "
-                                     f"{theirs.get(name)!r}; only models of the same settings add")
-        chosen = [model.estimator_.l_ if is_auto(model.estimator_.l) else None
-                  for model in (self, other)]
-        if chosen[0] != chosen[1]:
-            raise ParameterError(f"models differ in the l that was chosen for them: {chosen[0]:g} "
-                                 f"and {chosen[1]:g}; fit them with one number for l, and they add")
+        chosen = check_alike(self, other)
         merged: TextClassifier = clone(self)
-        return merged._settle(self.statistics_ + other.statistics_, l=chosen[0])
+        return merged._settle(self.statistics_ + other.statistics_, l=chosen)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model file: counts and settings, whole or not at all. See `textnb.load`."""
@@ -233,7 +247,7 @@ class TextClassifier(TextAnswers):
             learned = self.statistics_
         estimator = self.estimator_
         choices = Choices(self.calibration_, self.decision_,
-                          estimator.l_ if is_auto(estimator.l) else None)
+                          estimator.l_ if is_auto(estimator.l) else None, self.pruned_)
         write_archive(path, *pack_text(settings, self.estimator_, learned, choices))
 
     def count(
@@ -241,7 +255,8 @@ class TextClassifier(TextAnswers):
     ) -> TermStatistics:
         """What `fit` would learn from the documents, as counts that add and subtract.
 
-        The model is left as it was; `fit_statistics` learns from counts, or sums of them.
+        The model is left as it was; `fit_statistics` learns from counts, or sums of them. All
+        terms are counted: `memory_limit` is for sums, not for their parts.
         """
         return self._count(X, y, progress)
 
@@ -255,13 +270,6 @@ class TextClassifier(TextAnswers):
         """
         return self._settle(statistics, anew=True)
 
-    def _settings(self) -> dict[str, Any]:
-        """All parameters, those of the estimator that is used by default too."""
-        estimator = self._model()
-        return {**self.get_params(deep=False), "estimator": type(estimator).__name__,
-                **{f"estimator__{name}": value
-                   for name, value in estimator.get_params().items()}}
-
     def _check_adds(self) -> None:
         if not isinstance(self.estimator_, DiscreteNB):
             raise ParameterError(f"{type(self.estimator_).__name__} learns from all documents at "
@@ -274,6 +282,17 @@ class TextClassifier(TextAnswers):
         with reading(X):
             return counted(self._corpus(X, y, progress), self._limits(),
                            presence_above(estimator, self.binary), self.binary)
+
+    def _count_within(
+        self, X: Rows, y: ArrayLike | None, progress: Progress | None
+    ) -> tuple[TermStatistics, Dropped | None]:
+        if self.memory_limit is None:
+            return self._count(X, y, progress), None
+        estimator, limits = self._model(), self._limits()
+        with reading(X):
+            return counted_within(self._corpus(X, y, progress), limits,
+                                  presence_above(estimator, self.binary), self.binary,
+                                  int(self.memory_limit))
 
     def _choose(self, statistics: TermStatistics, X: Rows, y: ArrayLike | None) -> float:
         """The ``l`` that ``l="auto"`` stands for, from the documents that were counted."""
@@ -293,9 +312,12 @@ class TextClassifier(TextAnswers):
         return statistics.within(self._limits())
 
     def _settle(
-        self, statistics: TermStatistics, anew: bool = False, l: float | None = None
+        self, statistics: TermStatistics, anew: bool = False, l: float | None = None,
+        dropped: Dropped | None = None,
     ) -> Self:
         """Choose the vocabulary from the counts, and let the estimator derive its form."""
+        if self.memory_limit is not None and dropped is None:
+            statistics, dropped = limited(statistics, int(self.memory_limit), self._limits())
         chosen = self._columns_of(statistics)
         estimator = self._model()
         presence_above(estimator, self.binary)
@@ -304,12 +326,14 @@ class TextClassifier(TextAnswers):
             # What was chosen once is kept.
             l = getattr(getattr(self, "estimator_", None), "l_", None)
         estimator.fit_statistics(chosen.counts, l=l)
-        classes = estimator.classes_
+        classes = estimator.classes_.tolist()
         if len(classes) == 1:
             warnings.warn(f"only one class, {classes[0]!r}: every document will be given it",
                           stacklevel=3)
         self.statistics_ = statistics
-        return self._equip(estimator, chosen.terms, anew)
+        self._equip(estimator, chosen.terms, anew)
+        self.pruned_ = pruned_of(dropped, estimator, chosen, self._limits())
+        return self
 
     def _equip(self, estimator: TextEstimator, terms: pl.Series, anew: bool = False) -> Self:
         # A tokenizer that does not fit the columns says so here.
@@ -325,7 +349,7 @@ class TextClassifier(TextAnswers):
             warnings.warn("the classes have changed: the decision, whose thresholds were for "
                           "others, is dropped", stacklevel=4)
             decision = None
-        self.calibration_, self.decision_ = calibration, decision
+        self.calibration_, self.decision_, self.pruned_ = calibration, decision, None
         self._scorer = Scorer(Vocabulary(self.tokenizer, terms), self._form,
                               pl.Series("label", classes), list(self.text_columns),
                               calibration, decision)
@@ -337,6 +361,7 @@ class TextClassifier(TextAnswers):
     ) -> Self:
         """The classifier that a model file describes."""
         model = cls(**settings)._restored(learned, choices.l)
+        model.pruned_ = choices.pruned
         return model.set_calibration(choices.calibration).set_decision(choices.decision)
 
     def _restored(self, learned: TermStatistics | Weighed, l: float | None) -> Self:
@@ -359,6 +384,7 @@ class TextClassifier(TextAnswers):
         if not isinstance(self.binary, (bool, np.bool_)):
             raise ParameterError.out_of_range("binary", "True or False", self.binary)
         limits = Limits(self.min_df, self.max_df, self.max_features)
+        check_memory_limit(self.memory_limit, self._model(), self.vocabulary is not None)
         if self.vocabulary is not None and limits != Limits():
             raise ParameterError("a given vocabulary is not limited: leave min_df, max_df and "
                                  "max_features at their defaults")

@@ -13,7 +13,10 @@ from textnb.cli.inputs import (
     Input,
     InputFormat,
     Model,
+    OnUnreadable,
+    Query,
     Quiet,
+    StorageOption,
     Where,
     check_apart,
     check_format,
@@ -48,6 +51,9 @@ def predict(
         help="parquet, ipc, csv, tsv or ndjson.  [default: by the output's ending]")] = None,
     where: Where = None,
     input_format: InputFormat = None,
+    storage_option: StorageOption = None,
+    on_unreadable: OnUnreadable = "raise",
+    query: Query = None,
     encoding: Encoding = "utf-8",
     quiet: Quiet = False,
 ) -> None:
@@ -69,7 +75,8 @@ def predict(
         option = "--explain" if explain else "--top-k"
         raise ParameterError(f"{option} is for models of texts; this is one of feature tables")
     frame = rows(input, where, input_format, encoding, text_columns(classifier), None,
-                 features_of(classifier))
+                 features_of(classifier), storage=storage_option, query=query,
+                 on_error=on_unreadable)
     frame, tell = watched(frame, text_columns(classifier))
     impossible = 0
 

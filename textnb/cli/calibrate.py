@@ -14,7 +14,9 @@ from textnb.cli.inputs import (
     InputFormat,
     Model,
     ModelOutput,
+    Query,
     Quiet,
+    StorageOption,
     Where,
     check_apart,
     check_format,
@@ -37,6 +39,8 @@ def calibrate(
     format: Format = "text",
     where: Where = None,
     input_format: InputFormat = None,
+    storage_option: StorageOption = None,
+    query: Query = None,
     encoding: Encoding = "utf-8",
     quiet: Quiet = False,
 ) -> None:
@@ -52,7 +56,8 @@ def calibrate(
     check_apart(input, output or model)
     with locked(output or model):
         classifier = text_model(model)
-        frame = rows(input, where, input_format, encoding, classifier.text, classifier.label)
+        frame = rows(input, where, input_format, encoding, classifier.text, classifier.label,
+                     storage=storage_option, query=query)
         score = scored_apart if held_out else leave_one_out
         with reading(input), progress("scoring", "scored", quiet) as advance:
             held = score(classifier, frame, progress=advance)

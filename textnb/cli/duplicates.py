@@ -7,7 +7,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from textnb.cli.console import as_json, note, out, verb
-from textnb.cli.inputs import Encoding, Format, InputFormat, Where, check_format, reading, rows
+from textnb.cli.inputs import (
+    Encoding,
+    Format,
+    InputFormat,
+    Query,
+    StorageOption,
+    Where,
+    check_format,
+    check_storage,
+    for_url,
+    reading,
+    rows,
+)
 
 if TYPE_CHECKING:
     import polars as pl
@@ -38,6 +50,8 @@ def duplicates(
     where: Where = None,
     test_where: Annotated[str | None, typer.Option(help="As --where, for TEST.")] = None,
     input_format: InputFormat = None,
+    storage_option: StorageOption = None,
+    query: Query = None,
     encoding: Encoding = "utf-8",
 ) -> None:
     """Count rows of TEST whose text is in TRAIN too, word for word or nearly so."""
@@ -53,9 +67,12 @@ def duplicates(
     if train == test == "-":
         raise ParameterError("standard input can be one of TRAIN and TEST only")
     columns = text or ["text"]
-    before = rows(train, where, input_format, encoding, columns, label)
+    check_storage(storage_option, train, test)
+    before = rows(train, where, input_format, encoding, columns, label,
+                  storage=for_url(train, storage_option), query=query)
     asked = before if test is None else rows(
-        test, test_where, input_format, encoding, columns, label)
+        test, test_where, input_format, encoding, columns, label,
+        storage=for_url(test, storage_option))
     with reading(train if test is None else test):
         found = find_duplicates(before, None if test is None else asked, text=columns, label=label,
                                 near=None if exact else near)

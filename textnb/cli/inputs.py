@@ -18,30 +18,105 @@ ModelOutput = Annotated[str | None, typer.Option(
     "--output", "-o", help="Model file to write.  [default: MODEL itself, replaced]")]
 Input = Annotated[str, typer.Argument(
     help="Parquet, IPC, CSV, TSV, NDJSON or .txt file, mail (.eml, .mbox, Maildir), glob, folder, "
-         "folder per class, URL, or - for standard input.")]
+         "folder per class, URL (s3://...), Delta or Iceberg table, database with --query, or - "
+         "for standard input.")]
 Where = Annotated[str | None, typer.Option(
     help="Use the rows for which this SQL condition holds, e.g. \"split = 'test'\".")]
 InputFormat = Annotated[str | None, typer.Option(
     help="Format of the input where its name does not tell: parquet, ipc, csv, tsv, ndjson, "
-         "lines, folder, mail.")]
+         "lines, folder, mail, delta, iceberg.")]
+StorageOption = Annotated[list[str] | None, typer.Option(
+    "--storage-option", metavar="KEY=VALUE",
+    help="Of URLs, such as aws_region=eu-west-1; repeat it for several. Others see it in the list "
+         "of processes: leave secrets to AWS_SECRET_ACCESS_KEY and the like.")]
+Query = Annotated[str | None, typer.Option(
+    "--query", metavar="SELECT",
+    help="Of a database (postgresql://user@host/name), the rows. Leave its password to PGPASSWORD "
+         "or ~/.pgpass.")]
 Encoding = Annotated[str, typer.Option(help="Encoding of text files in a folder per class.")]
+OnUnreadable = Annotated[str, typer.Option(
+    help="raise, or skip: leave out local files that can't be read to their end, and list them.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary.")]
 Format = Annotated[str, typer.Option(help="text, for people, or json.")]
 
 
 def rows(
     input: str, where: str | None, format: str | None, encoding: str, text: Any,
-    label: str | None, features: Any = None,
+    label: str | None, features: Any = None, *, storage: list[str] | None = None,
+    query: str | None = None, on_error: str = "raise",
 ) -> pl.LazyFrame:
     """The input's rows, with their columns checked: of texts, or (without ``text``) a table's."""
+    from textnb.frames.cloud import parsed_options
     from textnb.frames.conditions import rows_where
     from textnb.frames.scan import scan, scan_table
 
+    source: Any = input
+    options: dict[str, Any] = {"format": format, "encoding": encoding,
+                               "storage_options": parsed_options(storage, "--storage-option"),
+                               "on_error": _on_error(on_error)}
+    if _reads_database(input, query, options):
+        from textnb.frames.database import scan_database
+
+        source, options = scan_database(query or "", input), {}
     if text is not None:
-        frame = scan(input, text=text, label=label, format=format, encoding=encoding)
+        frame = scan(source, text=text, label=label, **options)
     else:
-        frame = scan_table(input, features, label, format=format, encoding=encoding)
+        frame = scan_table(source, features, label, **options)
     return rows_where(frame, where, "--where")
+
+
+def _on_error(chosen: str) -> Any:
+    """For `scan`: "raise", or what lists the files that were left out, once."""
+    from textnb.cli.console import note
+    from textnb.errors import ParameterError
+
+    if chosen not in ("raise", "skip"):
+        raise ParameterError.unknown_choice("--on-unreadable", chosen, ("raise", "skip"))
+    told: set[str] = set()
+
+    def tell(skipped: list[Any], files: int) -> None:
+        # Rows may be read more than once.
+        new = [str(error) for error in skipped if str(error) not in told]
+        told.update(new)
+        if new:
+            note(f"left out {len(new):,} of {files:,} files:")
+        for reason in new:
+            note(f"  {reason}")
+
+    return tell if chosen == "skip" else "raise"
+
+
+def _reads_database(input: str, query: str | None, options: dict[str, Any]) -> bool:
+    """Whether the input is a database; ParameterError for what does not go with what it is."""
+    from textnb.errors import ParameterError
+    from textnb.frames.cloud import is_database, shown
+
+    if not is_database(input):
+        if query is not None:
+            raise ParameterError("--query is for a database, such as postgresql://user@host/name; "
+                                 f"{shown(input)!r} is none")
+        return False
+    if query is None:
+        raise ParameterError(f"{shown(input)} is a database: say which rows with --query "
+                             "'SELECT ...'")
+    if options != {"format": None, "encoding": "utf-8", "storage_options": None,
+                   "on_error": "raise"}:
+        raise ParameterError("--input-format, --encoding, --storage-option and --on-unreadable are "
+                             f"for files; {shown(input)} is a database")
+    return True
+
+
+def for_url(place: str | None, storage: list[str] | None) -> list[str] | None:
+    """Storage options for a place, where it is a URL."""
+    return storage if place is not None and "://" in place else None
+
+
+def check_storage(storage: list[str] | None, *places: str | None) -> None:
+    """ParameterError for storage options where no place that is read or written is a URL."""
+    from textnb.errors import ParameterError
+
+    if storage and not any(for_url(place, storage) for place in places):
+        raise ParameterError("--storage-option is for URLs, such as s3://bucket/key; none is given")
 
 
 def text_columns(classifier: TextClassifier | TableClassifier) -> Any:

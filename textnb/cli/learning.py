@@ -15,7 +15,10 @@ from textnb.cli.inputs import (
     InputFormat,
     Model,
     ModelOutput,
+    OnUnreadable,
+    Query,
     Quiet,
+    StorageOption,
     Where,
     check_apart,
     check_format,
@@ -52,6 +55,9 @@ def update(
                            "ones.")] = False,
     where: Where = None,
     input_format: InputFormat = None,
+    storage_option: StorageOption = None,
+    on_unreadable: OnUnreadable = "raise",
+    query: Query = None,
     encoding: Encoding = "utf-8",
     quiet: Quiet = False,
 ) -> None:
@@ -66,7 +72,8 @@ def update(
     check_apart(input, output or model)
     with locked(model if output is None else output):
         classifier = load(model)
-        frame = _labelled(classifier, input, given, where, input_format, encoding)
+        frame = _labelled(classifier, input, given, where, input_format, encoding,
+                          storage_option, query, on_unreadable)
         known = classifier.classes_.tolist()
         classes = [_typed(name, known) for name in new_class or []] or None
         if on_error:
@@ -104,6 +111,9 @@ def forget(
     given: As = None,
     where: Where = None,
     input_format: InputFormat = None,
+    storage_option: StorageOption = None,
+    on_unreadable: OnUnreadable = "raise",
+    query: Query = None,
     encoding: Encoding = "utf-8",
     quiet: Quiet = False,
 ) -> None:
@@ -114,7 +124,8 @@ def forget(
     check_apart(input, output or model)
     with locked(model if output is None else output):
         classifier = text_model(model)
-        frame = _labelled(classifier, input, given, where, input_format, encoding)
+        frame = _labelled(classifier, input, given, where, input_format, encoding,
+                          storage_option, query, on_unreadable)
         with (reading(input),
               progress("forgetting", "forgot", quiet, unit_of(classifier)) as advance):
             classifier.forget(frame, progress=advance)
@@ -164,6 +175,8 @@ def diff(
     format: Format = "text",
     where: Where = None,
     input_format: InputFormat = None,
+    storage_option: StorageOption = None,
+    query: Query = None,
     encoding: Encoding = "utf-8",
 ) -> None:
     """Show how two models differ: classes, terms that moved most, decisions that are flipped."""
@@ -176,9 +189,11 @@ def diff(
     frame = None
     if input is not None:
         columns = [*dict.fromkeys([*first.text_columns, *second.text_columns])]
-        frame = rows(input, where, input_format, encoding, columns, None)
-    elif where is not None:
-        raise ParameterError("--where chooses among the rows of INPUT: name one")
+        frame = rows(input, where, input_format, encoding, columns, None,
+                     storage=storage_option, query=query)
+    elif where is not None or query is not None or storage_option:
+        raise ParameterError("--where, --query and --storage-option are for the rows of INPUT: "
+                             "name one")
     with reading(input or a):
         result = compare_models(first, second, frame, k=k)
     if format == "json":
@@ -200,7 +215,8 @@ def diff(
 
 def _labelled(
     classifier: TextClassifier | TableClassifier, input: str, given: str | None,
-    where: str | None, input_format: str | None, encoding: str,
+    where: str | None, input_format: str | None, encoding: str, storage: list[str] | None,
+    query: str | None, on_unreadable: str,
 ) -> pl.LazyFrame:
     """The input's rows with labels of the model's type: their own, or the class that was given."""
     import polars as pl
@@ -212,7 +228,8 @@ def _labelled(
     known = classifier.classes_.tolist()
     try:
         frame = rows(input, where, input_format, encoding, text_columns(classifier),
-                     label if given is None else None, features_of(classifier))
+                     label if given is None else None, features_of(classifier), storage=storage,
+                     query=query, on_error=on_unreadable)
     except SchemaError as error:
         if "(the label column)" not in str(error):
             raise

@@ -12,7 +12,9 @@ from textnb.cli.inputs import (
     Format,
     InputFormat,
     Model,
+    Query,
     Quiet,
+    StorageOption,
     Where,
     check_format,
     reading,
@@ -40,6 +42,8 @@ def export(
         help="Keep as many terms as a file of this size holds.")] = None,
     check: Annotated[str | None, typer.Option(
         help="File of texts on which decisions that pruning flips are counted.")] = None,
+    storage_option: StorageOption = None,
+    query: Query = None,
     quiet: Quiet = False,
 ) -> None:
     """Write a model for another system: weights, tokenizer, and golden rows to prove it."""
@@ -47,13 +51,17 @@ def export(
     from textnb.cli.settings import as_label
     from textnb.errors import ParameterError
     from textnb.export.write import export_model
+    from textnb.frames.cloud import shown
 
     if input not in (None, "text", "terms"):
         raise ParameterError.unknown_choice("--input", input, ("text", "terms"))
+    if check is None and (query is not None or storage_option):
+        raise ParameterError("--query and --storage-option are for the rows of --check: name them")
     classifier = load(model)
     label = None if positive is None else as_label(positive, classifier.classes_)
     frame = None if check is None else rows(
-        check, None, None, "utf-8", text_columns(classifier), None)
+        check, None, None, "utf-8", text_columns(classifier), None, storage=storage_option,
+        query=query)
     reads: Any = input
     with reading(check or model):
         exported = export_model(classifier, output, to, positive=label, reads=reads, top=top,
@@ -65,8 +73,8 @@ def export(
         note(f"{pruned['kept']:,} terms kept, {pruned['dropped']:,} left out: each token of those "
              f"moves the difference of two scores by at most {pruned['worst_per_token']:.4g}")
         if "rows" in pruned:
-            note(f"{pruned['flipped']:,} of {pruned['rows']:,} rows of {check} are decided "
-                 "otherwise (largest change of a difference of scores: "
+            note(f"{pruned['flipped']:,} of {pruned['rows']:,} rows of {shown(check or '')} are "
+                 "decided otherwise (largest change of a difference of scores: "
                  f"{pruned['largest_difference']:.4g})")
     chosen = [name for name in ("calibration", "decision")
               if getattr(classifier, f"{name}_", None) is not None]
@@ -91,13 +99,19 @@ def verify(
     format: Format = "text",
     where: Where = None,
     input_format: InputFormat = None,
+    storage_option: StorageOption = None,
+    query: Query = None,
     encoding: Encoding = "utf-8",
 ) -> None:
     """Run golden rows through the real engine and compare; exit code 1 on any difference."""
+    from textnb.errors import ParameterError
     from textnb.export.verify import verify_export
 
     check_format(format)
-    frame = None if input is None else rows(input, where, input_format, encoding, None, None)
+    if input is None and (query is not None or storage_option):
+        raise ParameterError("--query and --storage-option are for the rows of INPUT: name them")
+    frame = None if input is None else rows(
+        input, where, input_format, encoding, None, None, storage=storage_option, query=query)
     with reading(input or path):
         found = verify_export(path, frame)
     if format == "json":

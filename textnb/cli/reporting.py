@@ -39,7 +39,7 @@ def check(report: str | None, train: str | None, train_where: str | None, *read:
 
 def learned_rows(
     classifier: TextClassifier | TableClassifier, train: str | None, where: str | None,
-    encoding: str,
+    encoding: str, storage: list[str] | None,
 ) -> pl.DataFrame | None:
     """Texts and labels of the training rows."""
     from textnb.errors import ParameterError
@@ -50,7 +50,7 @@ def learned_rows(
     if text is None:
         raise ParameterError("--train is for models of texts; this is one of feature tables")
     columns = [text] if isinstance(text, str) else list(text)
-    chosen = rows(train, where, None, encoding, text, classifier.label)
+    chosen = rows(train, where, None, encoding, text, classifier.label, storage=storage)
     # Read here, so that a fault in this file is not told of the other.
     with reading(train):
         return chosen.select(*columns, classifier.label).collect()
@@ -71,4 +71,6 @@ def write(
 
 
 def _name(path: str) -> str:
-    return os.path.basename(os.path.normpath(path.split("?")[0]))
+    from textnb.frames.cloud import shown
+
+    return os.path.basename(os.path.normpath(shown(path)))

@@ -14,10 +14,15 @@ from textnb.cli.inputs import (
     Input,
     InputFormat,
     Model,
+    OnUnreadable,
+    Query,
     Quiet,
+    StorageOption,
     Where,
     check_format,
+    check_storage,
     features_of,
+    for_url,
     reading,
     rows,
     text_columns,
@@ -43,6 +48,9 @@ def run_test(
     format: Format = "text",
     where: Where = None,
     input_format: InputFormat = None,
+    storage_option: StorageOption = None,
+    on_unreadable: OnUnreadable = "raise",
+    query: Query = None,
     encoding: Encoding = "utf-8",
     quiet: Quiet = False,
 ) -> None:
@@ -53,13 +61,16 @@ def run_test(
     from textnb.evaluation.metrics import evaluate, evaluate_roc
 
     check_format(format)
+    check_storage(storage_option, input, train)
     reporting.check(report, train, train_where, model, input)
     classifier = load(model)
     frame = rows(input, where, input_format, encoding, text_columns(classifier), classifier.label,
-                 features_of(classifier))
+                 features_of(classifier), storage=for_url(input, storage_option), query=query,
+                 on_error=on_unreadable)
     frame, tell = watched(frame, text_columns(classifier))
     label = None if positive is None else as_label(positive, classifier.classes_)
-    learned = reporting.learned_rows(classifier, train, train_where, encoding)
+    learned = reporting.learned_rows(
+        classifier, train, train_where, encoding, for_url(train, storage_option))
     done = "tested" if report is None else "tested and reported on"
     with reading(input), progress("testing", done, quiet, unit_of(classifier)) as advance:
         if report is None:

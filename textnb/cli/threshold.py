@@ -13,7 +13,9 @@ from textnb.cli.inputs import (
     InputFormat,
     Model,
     ModelOutput,
+    Query,
     Quiet,
+    StorageOption,
     Where,
     check_apart,
     check_format,
@@ -62,6 +64,8 @@ def threshold(
     format: Format = "text",
     where: Where = None,
     input_format: InputFormat = None,
+    storage_option: StorageOption = None,
+    query: Query = None,
     encoding: Encoding = "utf-8",
     quiet: Quiet = False,
 ) -> None:
@@ -88,7 +92,8 @@ def threshold(
         classifier = text_model(model)
         decision = None
         if input is not None:
-            frame = rows(input, where, input_format, encoding, classifier.text, classifier.label)
+            frame = rows(input, where, input_format, encoding, classifier.text, classifier.label,
+                         storage=storage_option, query=query)
             with reading(input), progress("scoring", "scored", quiet) as advance:
                 held = _scored(classifier, frame, leave_one_out, advance)
             decision = _chosen(classifier, held, asked, confidence)

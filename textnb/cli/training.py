@@ -11,7 +11,10 @@ from textnb.cli.inputs import (
     Encoding,
     Input,
     InputFormat,
+    OnUnreadable,
+    Query,
     Quiet,
+    StorageOption,
     Where,
     check_apart,
     reading,
@@ -21,6 +24,7 @@ from textnb.cli.inputs import (
 )
 
 if TYPE_CHECKING:
+    from textnb.bayes.pruning import Pruned
     from textnb.classifier.table import TableClassifier
     from textnb.classifier.text import TextClassifier
 
@@ -67,6 +71,9 @@ def train(
         help="Keep the so many most frequent terms.")] = None,
     binary: Annotated[bool, typer.Option(
         "--binary", help="Count a term once per document.")] = False,
+    memory_limit: Annotated[str | None, typer.Option(
+        help="Bytes for the terms and their counts, such as 500M or 2G: the rarest terms are left "
+             "out until the rest fits (multinomial, bernoulli, complement).")] = None,
     features: Annotated[str | None, typer.Option(
         help="Feature columns, such as x1,x2.  [default: all numeric ones]")] = None,
     shrinkage: Annotated[str | None, typer.Option(
@@ -85,6 +92,9 @@ def train(
         "--allow-singular", help="Use the pseudo-inverse of a singular covariance.")] = False,
     where: Where = None,
     input_format: InputFormat = None,
+    storage_option: StorageOption = None,
+    on_unreadable: OnUnreadable = "raise",
+    query: Query = None,
     encoding: Encoding = "utf-8",
     quiet: Quiet = False,
 ) -> None:
@@ -107,7 +117,8 @@ def train(
         names = None if features is None else features.split(",")
         classifier = TableClassifier(
             settings.table_estimator(model, given), features=names, label=label)
-        frame = rows(input, where, input_format, encoding, None, label, names)
+        frame = rows(input, where, input_format, encoding, None, label, names,
+                     storage=storage_option, query=query, on_error=on_unreadable)
     else:
         columns = text or ["text"]
         classifier = TextClassifier(
@@ -119,8 +130,10 @@ def train(
                 strip_accents=strip_accents, stop_words=settings.stop_words(stop_words),
                 field_prefix=field_prefix),
             min_df=settings.limit("--min-df", min_df), max_df=settings.limit("--max-df", max_df),
-            max_features=max_features, binary=binary)
-        frame = rows(input, where, input_format, encoding, columns, label)
+            max_features=max_features, binary=binary,
+            memory_limit=None if memory_limit is None else settings.size(memory_limit))
+        frame = rows(input, where, input_format, encoding, columns, label,
+                     storage=storage_option, query=query, on_error=on_unreadable)
     seen, tell = watched(frame, None if model in TABLES else text or ["text"])
     with (reading(input),
           progress("training", "learned from", quiet, unit_of(classifier)) as advance):
@@ -133,6 +146,8 @@ def train(
         learned = f"{len(classifier.vocabulary_):,} terms"
         if l == "auto":
             learned += f", l = {classifier.estimator_.l_:g} (chosen by leave-one-out)"
+        if classifier.pruned_ is not None:
+            note(_left_out(classifier.pruned_))
     else:
         learned = (f"{len(classifier.feature_names_):,} features "
                    f"({_some(classifier.features_)})")
@@ -147,6 +162,19 @@ def train(
                  + ("" if accuracy is None else
                     f", cross-validated accuracy {float(np.nanmax(accuracy)):.4f}"))
     note(f"{len(classifier.classes_)} classes, {learned} -> {output}")
+
+
+def _left_out(pruned: Pruned) -> str:
+    often = "once" if pruned.at_most == 1 else f"{pruned.at_most:,} times or less"
+    said = (f"left out for the memory limit: {pruned.terms:,} terms that occur {often} "
+            f"({pruned.occurrences:,} occurrences in all)")
+    if pruned.per_kept_term is None:
+        return said + "; no bound is known on what that changes (--norm)"
+    if not (pruned.per_kept_term or pruned.per_pruned_term or pruned.intercept):
+        return said + "; it changes nothing, as other limits leave them out too"
+    return said + (f"; log-odds differ by at most {pruned.intercept:.3g}, plus "
+                   f"{pruned.per_kept_term:.3g} per word that is known and "
+                   f"{pruned.per_pruned_term:.3g} per word left out")
 
 
 def _some(names: list[str]) -> str:

@@ -13,7 +13,9 @@ from textnb.cli.inputs import (
     Input,
     InputFormat,
     Model,
+    Query,
     Quiet,
+    StorageOption,
     Where,
     check_format,
     reading,
@@ -55,6 +57,8 @@ def validate(
     format: Format = "text",
     where: Where = None,
     input_format: InputFormat = None,
+    storage_option: StorageOption = None,
+    query: Query = None,
     encoding: Encoding = "utf-8",
     quiet: Quiet = False,
 ) -> None:
@@ -65,7 +69,8 @@ def validate(
     _check_one_way(settings.given(context))
     grid = None if smoothing is None else _grid(smoothing)
     classifier = text_model(model)
-    frame = rows(input, where, input_format, encoding, classifier.text, classifier.label)
+    frame = rows(input, where, input_format, encoding, classifier.text, classifier.label,
+                 storage=storage_option, query=query)
     with reading(input), progress("validating", "validated", quiet) as advance:
         if smoothing is not None:
             from textnb.evaluation.smoothing import smoothing_path

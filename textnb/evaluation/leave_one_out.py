@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from textnb.bayes.base import DiscreteNB
 from textnb.classifier.learning import Corpus
 from textnb.classifier.leaving_out import LeavingOut
+from textnb.classifier.limiting import check_unpruned
 from textnb.classifier.text import TextClassifier
 from textnb.errors import ParameterError
 from textnb.evaluation.held_out import HeldOut
@@ -87,6 +88,7 @@ def left_out_documents(
     model: TextClassifier, frame: Any, estimator: DiscreteNB, progress: Progress | None
 ) -> tuple[LeavingOut, Corpus]:
     """What leaves documents out of a model, and the documents as it reads them."""
+    check_unpruned(model.pruned_, "leaving documents out")
     limits = Limits(model.min_df, model.max_df, model.max_features)
     given = None if model.vocabulary is None else given_vocabulary(model.vocabulary)
     leaving = LeavingOut.of(estimator, model.statistics_, limits, given, bool(model.binary))

@@ -26,8 +26,8 @@ def describe_model(model: Any) -> dict[str, Any]:
         ``kind``, ``estimator`` and its ``parameters``, with ``chosen`` what "auto" among them
         stands for, ``classes`` (label, rows, prior),
         ``training_rows``, ``reads`` (columns), and of texts ``vocabulary`` (number of terms),
-        ``tokens`` counted in training, ``limits``, ``tokenizer``, ``calibration`` and ``decision``
-        (None where there is none); of tables ``features``;
+        ``tokens`` counted in training, ``limits``, ``pruned``, ``tokenizer``, ``calibration`` and
+        ``decision`` (None where there is none); of tables ``features``;
         ``format`` (of the model file) and ``textnb`` (versions).
 
     Examples
@@ -62,7 +62,9 @@ def describe_model(model: Any) -> dict[str, Any]:
             "vocabulary": len(model.vocabulary_),
             "tokens": int(np.asarray(estimator.feature_count_).sum()),
             "limits": {name: getattr(model, name) for name in ("min_df", "max_df",
-                                                               "max_features", "binary")},
+                                                               "max_features", "binary",
+                                                               "memory_limit")},
+            "pruned": None if model.pruned_ is None else model.pruned_.to_dict(),
             "tokenizer": tokenizer.to_dict(),
             "calibration": (None if model.calibration_ is None
                             else model.calibration_.to_dict()),

@@ -21,8 +21,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from textnb.classifier.limiting import check_memory_limit
 from textnb.errors import ParameterError
 from textnb.export.targets.known import target_of
+from textnb.frames.cloud import is_url
 from textnb.pipeline.models import ESTIMATORS, TABLES, TEXTS, estimator_of, tokenizer_of
 from textnb.sinks import ENDINGS
 from textnb.text.vocabulary import Limits
@@ -64,6 +66,14 @@ def _table_name(value: Any) -> Any:
     return value
 
 
+def _options(value: Any) -> Any:
+    """Storage options; what is wrong with them is told without them, as they may be secrets."""
+    if not isinstance(value, dict) or not all(
+            isinstance(option, (str, bool, int, float)) for option in value.values()):
+        raise ValueError("a table of strings and numbers, such as { aws_region = \"eu-west-1\" }")
+    return {key: _substituted(option) for key, option in value.items()}
+
+
 def _target(value: Any) -> Any:
     if isinstance(value, str):
         target_of(value)
@@ -94,6 +104,7 @@ class Input(Section):
     hold_out: Share = 0.2
     format: str | None = None
     encoding: str = "utf-8"
+    storage_options: Annotated[dict[str, Any], BeforeValidator(_options)] | None = None
 
 
 class Model(BaseModel):
@@ -109,6 +120,7 @@ class Model(BaseModel):
     max_df: int | float = 1.0
     max_features: int | None = None
     binary: bool = False
+    memory_limit: int | None = None
     features: list[str] | None = None
 
     @model_validator(mode="after")
@@ -120,10 +132,11 @@ class Model(BaseModel):
             kinds = TEXTS if self.kind in TABLES else TABLES
             raise ValueError(f"{name} belongs to the kinds {', '.join(kinds)}; kind is "
                              f"{self.kind!r}")
-        estimator_of(self.kind, self.parameters)
+        estimator = estimator_of(self.kind, self.parameters)
         if self.kind in TEXTS:
             tokenizer_of(self.tokenizer).expr(self.columns or ["text"])
             Limits(self.min_df, self.max_df, self.max_features)
+            check_memory_limit(self.memory_limit, estimator, given=False)
             if not self.columns or len(set(self.columns)) < len(self.columns):
                 raise ValueError("text must be a column, or several different ones")
         if self.label in (self.columns if self.kind in TEXTS else self.features or ()):
@@ -150,7 +163,7 @@ class Model(BaseModel):
         return [self.text] if isinstance(self.text, str) else self.text
 
 
-TEXT_KEYS = {"text", "tokenizer", "min_df", "max_df", "max_features", "binary"}
+TEXT_KEYS = {"text", "tokenizer", "min_df", "max_df", "max_features", "binary", "memory_limit"}
 TABLE_KEYS = {"features"}
 
 
@@ -267,6 +280,10 @@ class Job(Section):
                     raise ValueError(f"[{name}] is for models of texts; model.kind is "
                                      f"{self.model.kind!r}")
         self._check_left_out()
+        places = [self.input.train, self.input.test, self.predictions and self.predictions.input]
+        if self.input.storage_options and not any(place and is_url(place) for place in places):
+            raise ValueError("input.storage_options are for URLs, such as s3://bucket/key; the job "
+                             "names none")
         names = [name for export in self.exports
                  for name in (export.file, f"{export.file}.bundle.zip")]
         names += [*RESERVED]

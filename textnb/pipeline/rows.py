@@ -10,6 +10,7 @@ import polars as pl
 
 from textnb.errors import DataError, ParameterError, SchemaError
 from textnb.evaluation.binomial import trials_needed
+from textnb.frames.cloud import is_url
 from textnb.frames.conditions import rows_where
 from textnb.frames.scan import reading, scan, scan_table
 from textnb.pipeline.configuration import Job
@@ -86,10 +87,12 @@ def opened(job: Job, source: str, format: str | None, *, labels: bool) -> pl.Laz
     """The rows of a source, their columns checked."""
     model = job.model
     label = model.label if labels else None
+    options = job.input.storage_options if is_url(source) else None
     if model.kind_of_rows == "texts":
         return scan(source, text=model.columns, label=label, format=format,
-                    encoding=job.input.encoding)
-    return scan_table(source, model.features, label, format=format, encoding=job.input.encoding)
+                    encoding=job.input.encoding, storage_options=options)
+    return scan_table(source, model.features, label, format=format, encoding=job.input.encoding,
+                      storage_options=options)
 
 
 def check_labels(job: Job, rows: Rows) -> None:

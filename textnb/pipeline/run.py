@@ -27,6 +27,7 @@ from textnb.evaluation.leave_one_out import leave_one_out
 from textnb.evaluation.metrics import evaluate, evaluate_roc
 from textnb.export.verify import verify_export
 from textnb.export.write import export_model
+from textnb.frames.cloud import shown
 from textnb.frames.conditions import rows_where
 from textnb.frames.scan import reading
 from textnb.manifest import plain
@@ -117,10 +118,23 @@ def run_job(job: Job, observer: Observer | None = None) -> Path:
         cache.rmdir()
         (folder / RECORD).write_text(record({
             "files": sorted({*(path.name for path in folder.iterdir()), RECORD}),
-            "textnb": version("textnb"), "job": plain(job.model_dump(exclude_defaults=True)),
+            "textnb": version("textnb"), "job": _recorded(job),
             "rows": {"learned": rows.learned, "tested": rows.tested,
                      "malformed": rows.malformed}}) + "\n", "utf-8")
     return Path(job.output)
+
+
+def _recorded(job: Job) -> Any:
+    """What the job said, without secrets."""
+    told = plain(job.model_dump(exclude_defaults=True))
+    for section, key in (("input", "train"), ("input", "test"), ("predictions", "input")):
+        place = told.get(section, {}).get(key)
+        if place is not None:
+            told[section][key] = shown(place)
+    options = told["input"].get("storage_options")
+    if options:
+        told["input"]["storage_options"] = dict.fromkeys(options, "***")
+    return told
 
 
 def _train(work: _Work) -> None:
@@ -133,7 +147,8 @@ def _train(work: _Work) -> None:
         model = TextClassifier(
             estimator, text=columns[0] if len(columns) == 1 else columns, label=settings.label,
             tokenizer=tokenizer_of(settings.tokenizer), min_df=settings.min_df,
-            max_df=settings.max_df, max_features=settings.max_features, binary=settings.binary)
+            max_df=settings.max_df, max_features=settings.max_features, binary=settings.binary,
+            memory_limit=settings.memory_limit)
     else:
         model = TableClassifier(estimator, features=settings.features, label=settings.label)
     with reading(work.job.input.train):

@@ -1,6 +1,6 @@
-"""Tokens to integers: document-term matrices and counts per class. Polars meets SciPy here alone.
+"""Tokens to integers: document-term matrices. Polars meets SciPy here alone.
 
-    frames -> token codes (Polars) -> rows of a CSR matrix, or counts per class (NumPy)
+    frames -> token codes (Polars) -> rows of a CSR matrix
 
 While the vocabulary is unknown, terms are interned in a pool in the order in which they come, and
 columns are put in the order of the sorted terms once all are known: the pool's order, which depends
@@ -10,7 +10,7 @@ on threads, never shows. No Python object is made per document or token.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -72,6 +72,7 @@ class Vocabulary:
         # no term is such a word.
         self._split = separators is not None and bool(
             (terms.str.len_chars() >= separators[1]).all())
+        self._turn = Lock()
         self._refresh()
 
     def __len__(self) -> int:
@@ -107,20 +108,23 @@ class Vocabulary:
         """Words per document, the codes of all words, and the pool that gives them."""
         tokens = (self._tokenizer.split_expr(text) if self._split
                   else self._tokenizer.expr(text))
-        # Held here, as another thread may put a new pool in its place meanwhile.
-        words = self._words
+        with self._turn:
+            if self._spent > _POOL_BYTES:
+                self._refresh()
+            self._spent += int(documents.estimated_size())
+            # Held here, as another thread may put a new pool in its place meanwhile.
+            words = self._words
         codes = documents.select(tokens.cast(pl.List(words.dtype)).alias("codes"))
-        self._spent += int(documents.estimated_size())
-        if self._spent > _POOL_BYTES:
-            self._refresh()
-        return *_flat(codes["codes"]), words
+        return *flat_codes(codes["codes"]), words
 
     def __getstate__(self) -> dict[str, Any]:
         # The pool's codes have a meaning in this process alone.
-        return {name: value for name, value in vars(self).items() if name != "_words"}
+        return {name: value for name, value in vars(self).items()
+                if name not in ("_words", "_turn")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
+        self._turn = Lock()
         self._refresh()
 
     def _refresh(self) -> None:
@@ -129,115 +133,6 @@ class Vocabulary:
         words = Interner()
         self.terms.cast(words.dtype)
         self._words, self._spent = words, 0
-
-
-@dataclass(frozen=True)
-class LabelledCounts:
-    """Counts per class of all the terms that were seen.
-
-    Attributes
-    ----------
-    terms : polars.Series of String, sorted
-    labels : polars.Series, sorted: String, Int64 or Boolean
-    class_count : int64 (n_classes,)
-        Documents.
-    feature_count : int64 (n_classes, n_terms)
-        Occurrences, or documents that hold the term where presence was counted.
-    document_frequency : int64 (n_terms,) or None
-        Documents that hold the term, where it was asked for.
-    occurrences : int64 (n_terms,) or None
-        Occurrences over all classes, where presence was counted.
-    """
-
-    terms: pl.Series
-    labels: pl.Series
-    class_count: Ints
-    feature_count: Ints
-    document_frequency: Ints | None
-    occurrences: Ints | None
-
-
-def count_by_label(
-    frames: Iterable[pl.DataFrame],
-    tokenizer: Tokenizer,
-    text: TextColumns,
-    label: str,
-    *,
-    presence_above: float | None = None,
-    document_frequency: bool = False,
-) -> LabelledCounts:
-    """Term counts per class, batch by batch: memory is set by the vocabulary and one batch.
-
-    Parameters
-    ----------
-    frames : iterable of DataFrame
-        Batches with the text and label columns.
-    tokenizer : Tokenizer
-    text : str or sequence of str
-    label : str
-    presence_above : float, optional
-        Count the documents in which a term occurs more often than this, instead of occurrences.
-    document_frequency : bool
-        Also count the documents that hold each term.
-
-    Raises
-    ------
-    DataError
-        If a label is null (the row is named) or there are no rows.
-    """
-    words, labels = Interner(), Interner()
-    codes = _interning(tokenizer, text, words)
-    table = _GrowingTable()
-    per_document = document_frequency or presence_above is not None
-    class_count = np.zeros(0, dtype=np.int64)
-    frequency, occurrences = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
-    label_type: pl.DataType | None = None
-    rows = 0
-
-    def encoded(frame: pl.DataFrame) -> pl.DataFrame:
-        nonlocal label_type
-        label_type = frame.schema[label]
-        return frame.lazy().select(
-            codes.alias("codes"),
-            pl.col(label).cast(pl.String).cast(labels.dtype).to_physical().alias("label"),
-        ).collect()
-
-    for coded in in_threads(encoded, frames, threads=1):
-        _check_labels(coded["label"], label, rows)
-        rows += coded.height
-        rows_label = coded["label"].to_numpy().astype(np.int64)
-        class_count = _add_at(class_count, rows_label)
-        lengths, flat = _flat(coded["codes"])
-        words.saw(flat)
-        labels.saw(rows_label)
-        if not per_document:
-            table.add(np.repeat(rows_label, lengths), flat)
-            continue
-        counts = merge_tokens(lengths, flat, len(words))
-        if document_frequency:
-            frequency = _add_at(frequency, counts.indices)
-        row_label = np.repeat(rows_label, np.diff(counts.indptr))
-        if presence_above is None:
-            table.add(row_label, counts.indices, counts.data.astype(np.int64))
-        else:
-            occurrences = _add_at(occurrences, flat)
-            present = counts.data > presence_above
-            table.add(row_label[present], counts.indices[present])
-    if label_type is None or rows == 0:
-        raise DataError.no_rows("the input")
-    kept, terms = _sorted_terms(words, tokenizer)
-    counts = table.values(len(labels), len(words))
-    del table
-    names = _typed(labels.strings(), label_type)
-    order = names.arg_sort().to_numpy()
-    return LabelledCounts(
-        terms=terms,
-        labels=names.sort(),
-        class_count=_padded(class_count, len(names))[order],
-        feature_count=counts[np.ix_(order, kept)],
-        document_frequency=_padded(frequency, len(words))[kept] if document_frequency else None,
-        occurrences=None if presence_above is None else _padded(occurrences, len(words))[kept],
-    )
 
 
 def count_matrix(
@@ -273,12 +168,12 @@ def count_matrix(
     (['a', 'aa', 'b', 'bb'], [[1, 0, 2, 0], [0, 0, 0, 0], [0, 1, 0, 1]])
     """
     words = Interner()
-    codes = _interning(tokenizer, text, words)
+    codes = interning(tokenizer, text, words)
     batches = []
     for frame in frames:
-        batches.append(_flat(frame.lazy().select(codes.alias("codes")).collect()["codes"]))
+        batches.append(flat_codes(frame.lazy().select(codes.alias("codes")).collect()["codes"]))
         words.saw(batches[-1][1])
-    kept, terms = _sorted_terms(words, tokenizer)
+    kept, terms = sorted_terms(words, tokenizer)
     if not len(terms):
         raise VocabularyError.no_tokens(tokenizer.pattern, sum(len(n) for n, _ in batches))
     column = np.full(len(words), -1, dtype=np.int32)
@@ -314,13 +209,13 @@ def merge_tokens(lengths: Ints, codes: NDArray[Any], width: int) -> sp.csr_array
     return counts
 
 
-def _interning(tokenizer: Tokenizer, text: TextColumns, words: Interner) -> pl.Expr:
+def interning(tokenizer: Tokenizer, text: TextColumns, words: Interner) -> pl.Expr:
     split = tokenizer.separators() is not None
     tokens = tokenizer.split_expr(text) if split else tokenizer.expr(text)
     return tokens.cast(pl.List(words.dtype))
 
 
-def _sorted_terms(words: Interner, tokenizer: Tokenizer) -> tuple[Ints, pl.Series]:
+def sorted_terms(words: Interner, tokenizer: Tokenizer) -> tuple[Ints, pl.Series]:
     """The codes of the terms, in the order of the sorted terms, and the terms."""
     strings = words.strings().alias("term")
     separators = tokenizer.separators()
@@ -332,7 +227,7 @@ def _sorted_terms(words: Interner, tokenizer: Tokenizer) -> tuple[Ints, pl.Serie
     return kept.gather(order).to_numpy().astype(np.int64), found.gather(order)
 
 
-def _flat(codes: pl.Series) -> tuple[Ints, NDArray[Any]]:
+def flat_codes(codes: pl.Series) -> tuple[Ints, NDArray[Any]]:
     """Tokens per document, and the codes of all tokens one after the other."""
     lengths = codes.list.len().cast(pl.Int64).to_numpy()
     flat = codes.explode(empty_as_null=False, keep_nulls=False).to_physical()
@@ -369,61 +264,3 @@ def stacked(blocks: list[sp.csr_array], width: int) -> sp.csr_array:
     whole = sp.csr_array((data, indices, indptr), shape=(rows, width))
     whole.has_canonical_format = True
     return whole
-
-
-def _typed(names: pl.Series, dtype: pl.DataType) -> pl.Series:
-    """Label names as what they were: booleans, integers (Int64 where they fit), or strings."""
-    if dtype == pl.Boolean:
-        return names == "true"
-    if not dtype.is_integer():
-        return names
-    narrow = names.cast(pl.Int64, strict=False)
-    return names.cast(dtype) if narrow.null_count() else narrow
-
-
-def _check_labels(labels: pl.Series, column: str, first_row: int) -> None:
-    if labels.null_count():
-        row = first_row + int(labels.is_null().arg_true()[0])
-        raise DataError.null_label(column, row)
-
-
-def _padded(counts: Ints, length: int) -> Ints:
-    return np.pad(counts, (0, length - len(counts)))
-
-
-def _add_at(counts: Ints, codes: NDArray[Any]) -> Ints:
-    more = np.bincount(codes, minlength=len(counts))
-    more[:len(counts)] += counts
-    return more
-
-
-class _GrowingTable:
-    """int64 counts (rows x columns) that grow in both directions."""
-
-    def __init__(self) -> None:
-        self._counts = np.zeros((2, 1024), dtype=np.int64)
-
-    def add(self, rows: Ints, columns: NDArray[Any], amounts: Ints | None = None) -> None:
-        if not len(rows):
-            return
-        self._grow(int(rows.max()) + 1, int(columns.max()) + 1)
-        cells = rows * self._counts.shape[1] + columns
-        flat = self._counts.reshape(-1)
-        if amounts is None and len(cells) * 8 > len(flat):
-            flat += np.bincount(cells, minlength=len(flat))
-        else:
-            np.add.at(flat, cells, 1 if amounts is None else amounts)
-
-    def _grow(self, rows: int, columns: int) -> None:
-        have_rows, have_columns = self._counts.shape
-        if rows <= have_rows and columns <= have_columns:
-            return
-        larger = np.zeros((rows if rows > have_rows else have_rows,
-                           max(columns * 3 // 2, have_columns) if columns > have_columns
-                           else have_columns), dtype=np.int64)
-        larger[:have_rows, :have_columns] = self._counts
-        self._counts = larger
-
-    def values(self, rows: int, columns: int) -> Ints:
-        self._grow(rows, columns)
-        return self._counts[:rows, :columns]

@@ -179,6 +179,12 @@ class Tokenizer:
         return [re.sub(r"\\(.)", r"\1", word, flags=re.S)
                 for word in re.findall(r"(?:[^\\ ]|\\.)+", term, flags=re.S)]
 
+    def split_all(self, terms: pl.Series) -> pl.Series:
+        """As `split_terms`, of many: a List(String) series."""
+        if self._escaped or self.analyzer != "word" or self.ngram_range[1] == 1:
+            return pl.Series([self.split_terms(term) for term in terms], dtype=pl.List(pl.String))
+        return terms.str.split(" ")
+
     def to_dict(self) -> dict[str, Any]:
         """The settings as JSON-ready values; `from_dict` is the inverse."""
         as_dict = {field.name: getattr(self, field.name) for field in fields(self)}

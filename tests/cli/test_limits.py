@@ -1,0 +1,80 @@
+"""A limit of memory and files that can't be read, on the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import textnb
+from tests.cli.conftest import Run
+from tests.text.test_limited import documents
+
+
+@pytest.fixture
+def news(folder: Path) -> Path:
+    """Files of documents, one of which is cut short."""
+    (folder / "news").mkdir()
+    for i, part in enumerate(documents(rows=600).iter_slices(300)):
+        part.write_parquet(folder / "news" / f"{i}.parquet")
+    whole = (folder / "news" / "0.parquet").read_bytes()
+    (folder / "news" / "x.parquet").write_bytes(whole[:-40])
+    return folder / "news"
+
+
+def test_a_file_that_can_not_be_read(run: Run, news: Path) -> None:
+    ran = run("train", news, "-o", "m.textnb").checked(1)
+    assert f"can't read {news / 'x.parquet'}" in ran.err
+    assert not Path("m.textnb").exists()
+    ran = run("train", news, "-o", "m.textnb", "--on-unreadable", "skip").checked()
+    assert "left out 1 of 3 files:" in ran.err
+    assert f"can't read {news / 'x.parquet'}" in ran.err
+    assert sum(textnb.load("m.textnb").estimator_.class_count_) == 600
+    for verb in (["test", "m.textnb", news], ["update", "m.textnb", news],
+                 ["forget", "m.textnb", news], ["predict", "m.textnb", news, "-o", "a.parquet"]):
+        run(*verb).checked(1)
+        assert "left out 1 of 3 files:" in run(*verb, "--on-unreadable", "skip").checked().err
+    assert pl.read_parquet("a.parquet").height == 600
+    ran = run("train", news, "-o", "m.textnb", "--on-unreadable", "ignore").checked(2)
+    assert "choose one of raise, skip" in ran.err
+
+
+@pytest.fixture
+def wide(folder: Path) -> Path:
+    """More words than fit in a mebibyte."""
+    documents(rows=4000).with_row_index("i").select(
+        pl.format("{} own{}", "text", "i").alias("text"), "label").write_parquet("wide.parquet")
+    return Path("wide.parquet")
+
+
+def test_what_was_left_out_is_told(run: Run, wide: Path) -> None:
+    ran = run("train", wide, "-o", "m.textnb", "--memory-limit", "1M").checked()
+    pruned = textnb.load("m.textnb").pruned_
+    assert pruned is not None
+    assert f"left out for the memory limit: {pruned.terms:,} terms that occur" in ran.err
+    assert f"{pruned.per_kept_term:.3g} per word that is known" in ran.err
+    card = json.loads(run("describe", "m.textnb", "--format", "json").checked().out)
+    assert card["pruned"]["terms"] == pruned.terms
+    assert card["limits"]["memory_limit"] == 1 << 20
+    ran = run("train", wide, "-o", "m.textnb", "--memory-limit", "1M", "--min-df", "9").checked()
+    assert "it changes nothing, as other limits leave them out too" in ran.err
+    ran = run("train", wide, "-o", "m.textnb", "--memory-limit", "1M", "--model", "complement",
+              "--norm").checked()
+    assert "no bound is known" in ran.err
+    assert "memory_limit, so learning more" in run("update", "m.textnb", wide).checked(2).err
+
+
+@pytest.mark.parametrize(("size", "expected"), [
+    ("1048576", 1 << 20), ("2m", 2 << 20), ("1.5MiB", 3 << 19), ("3GB", 3 << 30),
+    ("2048 k", None), ("1M5", None), ("-1M", None), ("", None), ("1e9", None), ("1K", None)])
+def test_sizes(run: Run, wide: Path, size: str, expected: Any) -> None:
+    ran = run("train", wide, "-o", "m.textnb", f"--memory-limit={size}", "--min-df", "9")
+    if expected is None:
+        assert "such as 500M" in ran.checked(2).err or "1 MiB" in ran.err
+        assert not Path("m.textnb").exists()
+    else:
+        ran.checked()
+        assert textnb.load("m.textnb").memory_limit == expected

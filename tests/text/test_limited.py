@@ -1,0 +1,187 @@
+"""Counts within a limit of memory: exact ones, of the terms that are frequent enough."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from textnb import Tokenizer
+from textnb.errors import DataError, SourceError, VocabularyError
+from textnb.frames.batches import batches
+from textnb.text import limited as module
+from textnb.text.counts import LabelledCounts, count_by_label
+from textnb.text.limited import count_within, selected_within
+from textnb.text.vocabulary import Limits
+
+WORDS = [f"w{i:04d}" for i in range(3000)]
+
+
+def documents(seed: int = 0, rows: int = 2000) -> pl.DataFrame:
+    """Words of Zipf's frequencies: many occur once, a few all the time."""
+    rng = np.random.default_rng(seed)
+    drawn = np.minimum(rng.zipf(1.3, size=(rows, 12)) - 1, len(WORDS) - 1)
+    return pl.DataFrame({
+        "text": [" ".join(WORDS[i] for i in row) for row in drawn],
+        "label": [f"class {i % 3}" for i in range(rows)]})
+
+
+MODES: list[dict[str, Any]] = [
+    {}, {"document_frequency": True}, {"presence_above": 0.0},
+    {"presence_above": 1.0, "document_frequency": True},
+    {"presence_above": 0.0, "occurrences": False}]
+
+
+def within(
+    frame: pl.DataFrame, memory: int, limits: Limits = Limits(), rows: int = 50,  # noqa: B008
+    **mode: Any,
+) -> Any:
+    return count_within(
+        batches(frame, ["text"], rows=rows), Tokenizer(), "text", "label", memory, limits, **mode)
+
+
+def in_memory(frame: pl.DataFrame, occurrences: bool = True, **mode: Any) -> LabelledCounts:
+    counts = count_by_label([frame], Tokenizer(), "text", "label", **mode)
+    return counts if occurrences else LabelledCounts(
+        counts.terms, counts.labels, counts.class_count, counts.feature_count,
+        counts.document_frequency, None)
+
+
+def assert_same(left: LabelledCounts, right: LabelledCounts) -> None:
+    assert left.terms.equals(right.terms)
+    assert left.labels.equals(right.labels)
+    for name in ("class_count", "feature_count", "document_frequency", "occurrences"):
+        one, two = getattr(left, name), getattr(right, name)
+        assert (one is None) == (two is None), name
+        assert one is None or (np.array_equal(one, two) and one.dtype == two.dtype), name
+
+
+def kept_of(counts: LabelledCounts, keep: Any) -> LabelledCounts:
+    return LabelledCounts(
+        counts.terms.filter(pl.Series(keep)), counts.labels, counts.class_count,
+        counts.feature_count[:, keep],
+        None if counts.document_frequency is None else counts.document_frequency[keep],
+        None if counts.occurrences is None else counts.occurrences[keep])
+
+
+@pytest.mark.parametrize("mode", MODES, ids=str)
+@pytest.mark.parametrize("memory", [20_000, 100_000, 300_000])
+def test_files_and_memory_choose_the_same_terms(mode: dict[str, Any], memory: int) -> None:
+    frame = documents()
+    limits = Limits(min_df=2) if mode.get("document_frequency") else Limits()
+    counts, dropped = within(frame, memory, limits, **mode)
+    whole = in_memory(frame, **mode)
+    total = whole.feature_count.sum(axis=0) if whole.occurrences is None else whole.occurrences
+    keep, expected = selected_within(
+        memory, limits, whole.terms, total, whole.class_count, whole.feature_count,
+        whole.document_frequency)
+    assert_same(counts, kept_of(whole, keep))
+    assert dropped is not None
+    assert expected is not None
+    assert (dropped.terms, dropped.occurrences, dropped.at_most) == (
+        expected.terms, expected.occurrences, expected.at_most)
+    assert np.array_equal(dropped.missing, expected.missing)
+
+
+def test_what_is_left_out_is_what_plain_counting_says() -> None:
+    frame = documents()
+    counts, dropped = within(frame, 100_000)
+    assert dropped is not None
+    plain: Counter[str] = Counter()
+    classes: dict[str, Counter[str]] = {}
+    for text, label in frame.rows():
+        plain.update(text.split())
+        classes.setdefault(label, Counter()).update(text.split())
+    gone = {word: n for word, n in plain.items() if n <= dropped.at_most}
+    assert counts.terms.to_list() == sorted(set(plain) - set(gone))
+    assert [[classes[label][term] for term in counts.terms] for label in sorted(classes)] == (
+        counts.feature_count.tolist())
+    assert (dropped.terms, dropped.occurrences) == (len(gone), sum(gone.values()))
+    for k, label in enumerate(sorted(classes)):
+        seen = Counter(classes[label][word] for word in gone)
+        assert dropped.missing[k].tolist() == [
+            seen[n] for n in range(dropped.missing.shape[1])]
+    # Nothing more was left out than had to be.
+    letters = sum(len(word) for word, n in plain.items() if n >= dropped.at_most)
+    terms = sum(n >= dropped.at_most for n in plain.values())
+    assert module._cost(terms, letters, 3) > 100_000 >= module._cost_of_all(counts)
+
+
+@pytest.mark.parametrize("rows", [1, 7, 2000])
+def test_neither_order_nor_batches_matter(rows: int) -> None:
+    frame = documents(rows=400)
+    expected, lost = within(frame, 60_000)
+    shuffled = frame.sample(fraction=1.0, shuffle=True, seed=rows)
+    counts, dropped = within(shuffled, 60_000, rows=rows)
+    assert_same(counts, expected)
+    assert np.array_equal(dropped.missing, lost.missing)
+
+
+def test_what_fits_is_whole() -> None:
+    frame = documents()
+    whole = in_memory(frame)
+    enough = module._cost_of_all(whole)
+    # Half of it is counted at a time: this goes through files, and loses nothing.
+    counts, dropped = within(frame, enough)
+    assert dropped is None
+    assert_same(counts, whole)
+    counts, dropped = within(frame, enough - 1)
+    assert dropped is not None
+    assert dropped.at_most == 1
+
+
+@pytest.mark.parametrize("label", [pl.Series([True, False] * 200), pl.Series([-7, 10**12] * 200),
+                                   pl.Series(["a", "b"] * 200, dtype=pl.Categorical)])
+def test_labels_of_any_type_keep_it(label: pl.Series) -> None:
+    frame = documents(rows=400).with_columns(label=label)
+    counts, _ = within(frame, 60_000)
+    assert counts.labels.equals(in_memory(frame).labels)
+    assert counts.labels.dtype == in_memory(frame).labels.dtype
+
+
+def test_a_class_that_comes_late_and_a_null_label() -> None:
+    frame = pl.concat([documents(rows=400), documents(1, rows=30).with_columns(
+        label=pl.lit("a late one"))])
+    counts, _ = within(frame, 60_000)
+    assert counts.labels.to_list() == ["a late one", "class 0", "class 1", "class 2"]
+    assert counts.class_count.tolist() == [30, 134, 133, 133]
+    missing = frame.with_columns(label=pl.when(pl.int_range(430) != 417).then("label"))
+    with pytest.raises(DataError, match="null in row 417"):
+        within(missing, 60_000)
+
+
+def test_not_one_term_fits() -> None:
+    with pytest.raises(VocabularyError, match="not one term fits within memory_limit; raise it"):
+        within(documents(rows=50), 100)
+    with pytest.raises(DataError, match="no rows"):
+        within(documents().clear(), 10_000)
+
+
+def test_no_file_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module.tempfile, "tempdir", str(tmp_path))
+    within(documents(), 20_000)
+    assert os.listdir(tmp_path) == []
+
+    def broken() -> Any:
+        yield documents()
+        yield documents(1)
+        assert os.listdir(tmp_path)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        count_within(broken(), Tokenizer(), "text", "label", 20_000, Limits())
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_full_disk_is_told_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(pl.DataFrame, "write_parquet", full)
+    with pytest.raises(SourceError, match=r"can't write temporary counts .*No space left.*TMPDIR"):
+        within(documents(), 20_000)

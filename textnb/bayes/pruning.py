@@ -1,0 +1,141 @@
+"""How much a model's answers can change where terms were left out: bounds from counts alone.
+
+With the terms that were left out, class k would have D_k counts more and the vocabulary V more
+terms. A term that was kept then has log θ smaller by log((N_k + D_k + l (d + V)) / (N_k + l d)),
+the same for all terms of the class; a term that was left out speaks for one class against another
+by no more than the most frequent of them can; and absent terms (Bernoulli) move the intercept. For
+the formulas of the models see `textnb.bayes.smoothing`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from textnb.bayes.forms import Floats
+from textnb.bayes.statistics import CountStatistics
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Pruned:
+    """What was left out of a model for want of memory, and what that can change.
+
+    Attributes
+    ----------
+    terms : int
+        Terms that were left out.
+    occurrences : int
+        Theirs, in all documents (where a term counts once per document: documents).
+    at_most : int
+        No term that was left out occurs more often than this; all that were kept do.
+    per_kept_term, per_pruned_term, intercept : float or None
+        The log-odds (base e) of any two classes differ from those of the model with all terms by no
+        more than ``intercept``, plus ``per_kept_term`` for each term of the text that the model
+        knows, plus ``per_pruned_term`` for each that was left out, as often as they count. 0 where
+        `min_df` or `max_features` would have left them out anyway; inf with ``l = 0``; None where
+        no bound is known (``norm=True``).
+    """
+
+    terms: int
+    occurrences: int
+    at_most: int
+    per_kept_term: float | None
+    per_pruned_term: float | None
+    intercept: float | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready; "inf" for infinity."""
+        return {name: "inf" if value == np.inf else value for name, value in asdict(self).items()}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Pruned:
+        """Raises ValueError for what `to_dict` does not give."""
+        counts = [values[name] for name in ("terms", "occurrences", "at_most")]
+        bounds = [np.inf if values[name] == "inf" else values[name]
+                  for name in ("per_kept_term", "per_pruned_term", "intercept")]
+        if set(values) != set(cls.__annotations__):
+            raise ValueError("what was pruned is not described as it should be")
+        if not all(type(count) is int and count > 0 for count in counts):
+            raise ValueError("what was pruned is not counted by integers above 0")
+        if not all(bound is None or (type(bound) is float and bound >= 0) for bound in bounds):
+            raise ValueError("what pruning can change is not a number >= 0")
+        return cls(*counts, *bounds)
+
+
+def pruning_effect(
+    name: str, parameters: Mapping[str, Any], kept: CountStatistics, missing: Ints, at_most: int,
+    *, all_missing: bool = True,
+) -> tuple[float | None, float | None, float | None]:
+    """The bounds of `Pruned`: per kept term, per pruned term, and of the intercept.
+
+    Parameters
+    ----------
+    name : {"MultinomialNB", "BernoulliNB", "ComplementNB"}
+    parameters : mapping
+        The estimator's; ``l`` a number.
+    kept : CountStatistics
+        Of the model's columns.
+    missing : int64 (n_classes, n_counts)
+        Of the terms that a model without the limit would also have: how many have a count of 0, 1,
+        2 ... in each class.
+    at_most : int
+        No such term occurs more often, over all classes.
+    all_missing : bool
+        Whether that model would have all of them; else any part of them.
+
+    Examples
+    --------
+    Of the counts (3, 1, 1) and (1, 0, 2), only the first term is kept; one term is missing with
+    counts 1 and 0, another with 1 and 2:
+
+    >>> kept = CountStatistics(np.array(["a", "b"]), np.array([2, 2]), np.array([[3], [1]]))
+    >>> effect = pruning_effect("MultinomialNB", {"l": 1.0}, kept, np.array([[0, 2, 0], [1, 0, 1]]),
+    ...                         at_most=3)
+    >>> [round(float(np.exp(bound)), 6) for bound in effect]  # (8/4) : (6/2), 3 * (8/6), 1
+    [1.5, 4.0, 1.0]
+    """
+    terms = int(missing[0].sum())
+    if not terms or len(missing) == 1:
+        return 0.0, 0.0, 0.0
+    l = np.float64(parameters["l"])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        if name == "BernoulliNB":
+            return _bernoulli(kept.class_count, missing, l, all_missing)
+        if parameters.get("norm"):
+            return None, None, None
+        counts = kept.feature_count.sum(axis=1)
+        more = missing @ np.arange(missing.shape[1])
+        largest = missing.shape[1] - 1
+        if name == "ComplementNB":
+            counts, more, largest = counts.sum() - counts, more.sum() - more, at_most
+        before = counts + l * kept.n_features
+        after = before + more + l * terms
+        return (_spread(np.log(after / before), all_missing),
+                _number(np.log((largest + l) / l) + np.log(after.max() / after.min())), 0.0)
+
+
+def _bernoulli(rows: Ints, missing: Ints, l: np.float64, all_missing: bool) -> tuple[
+        float | None, float | None, float | None]:
+    count = np.arange(missing.shape[1])
+    largest = (count * (missing > 0)).max(axis=1)
+    highest = np.log(largest + l) - np.log(rows - largest + l)
+    lowest = np.log(l) - np.log(rows + l)
+    absent = np.log(np.maximum(rows[:, None] - count, 0) + l) - np.log(rows + 2 * l)[:, None]
+    # 0 terms of a count that no class can have are nothing, not 0 times infinity.
+    intercept = np.where(missing > 0, missing * absent, 0.0).sum(axis=1)
+    return 0.0, _number(highest.max() - lowest.min()), _spread(-intercept, all_missing)
+
+
+def _spread(changes: Floats, all_missing: bool) -> float:
+    """The largest difference of two classes; of a part of the changes, which are >= 0, at most."""
+    return _number(changes.max() - changes.min() if all_missing else changes.max())
+
+
+def _number(bound: Any) -> float:
+    return np.inf if np.isnan(bound) else float(bound)

@@ -1,0 +1,74 @@
+"""What a limit of memory leaves out of a text model, and what it rules out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from textnb.bayes.base import DiscreteNB
+from textnb.bayes.pruning import Pruned, pruning_effect
+from textnb.bayes.statistics import is_auto
+from textnb.errors import ParameterError
+from textnb.terms import TermStatistics
+from textnb.text.limited import Dropped, selected_within
+from textnb.text.vocabulary import Limits
+
+_LEAST = 1 << 20
+
+
+def check_memory_limit(memory: Any, estimator: Any, given: bool) -> None:
+    """Raises ParameterError for what is no limit, or for settings that it does not go with."""
+    if memory is None:
+        return
+    if isinstance(memory, (bool, np.bool_)) or not isinstance(memory, (int, np.integer)) or (
+            memory < _LEAST):
+        raise ParameterError.out_of_range(
+            "memory_limit", f"None or a number of bytes, {_LEAST} (1 MiB) or more", memory)
+    if given:
+        raise ParameterError("a given vocabulary is not limited: leave memory_limit at None")
+    if not isinstance(estimator, DiscreteNB):
+        raise ParameterError(f"{type(estimator).__name__} keeps the matrix of all documents, which "
+                             "memory_limit can't bound: use MultinomialNB, BernoulliNB or "
+                             "ComplementNB, or limit the terms by min_df")
+    if is_auto(estimator.l):
+        raise ParameterError("l='auto' keeps the matrix of all documents, which memory_limit "
+                             "can't bound: give l as a number, such as the estimator_.l_ of a "
+                             "model that was fitted with l='auto' on a sample")
+    if np.ndim(estimator.l):
+        raise ParameterError("memory_limit chooses the terms, so l can't have one value for each: "
+                             "give one number for l")
+
+
+def check_unpruned(pruned: Pruned | None, what: str) -> None:
+    """Raises ParameterError where counts were left out that ``what`` would need."""
+    if pruned is not None:
+        raise ParameterError(
+            f"{pruned.terms:,} terms were left out of this model for its memory_limit, so {what} "
+            "can't be exact; fit all documents at once, or without the limit")
+
+
+def limited(
+    statistics: TermStatistics, memory: int, limits: Limits
+) -> tuple[TermStatistics, Dropped | None]:
+    """The statistic of the terms that fit, and what was left out."""
+    keep, dropped = selected_within(
+        memory, limits, statistics.terms, statistics.total, statistics.counts.class_count,
+        statistics.counts.feature_count, statistics.document_frequency)
+    return statistics.select(keep), dropped
+
+
+def pruned_of(
+    dropped: Dropped | None, estimator: DiscreteNB, kept: TermStatistics, limits: Limits
+) -> Pruned | None:
+    """What was left out, and what that can change in a fitted estimator."""
+    if dropped is None:
+        return None
+    missing, most = dropped.missing, limits.max_features
+    if most is not None and len(kept.terms) >= most:
+        # The most frequent terms are there, and it would have no others.
+        missing = np.zeros_like(missing)
+    effect = pruning_effect(
+        type(estimator).__name__, {**estimator.get_params(), "l": estimator.l_}, kept.counts,
+        missing, dropped.at_most, all_missing=most is None)
+    return Pruned(dropped.terms, dropped.occurrences, dropped.at_most, *effect)

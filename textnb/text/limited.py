@@ -1,0 +1,361 @@
+"""Counts per class within a limit of memory: exact, and without the rarest terms if need be.
+
+    frames -> counts of some batches -> a run on disk -> ... -> sums, a share of the terms at a time
+           -> the terms that occur more than so often
+
+When the terms that were counted take half of the limit, their counts go to a temporary file and
+counting begins anew. In the end the files are added, so every count is exact; then the rarest terms
+are left out, all that occur equally often together, until the rest fits. What is kept depends on
+the documents alone: not on their order, on batches or on threads.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from textnb.errors import SourceError, VocabularyError, first_line
+from textnb.text.counts import Ints, LabelCounter, LabelledCounts
+from textnb.text.tokens import TextColumns, Tokenizer
+from textnb.text.vocabulary import Limits
+
+# What a term takes besides its letters: entries in pools and vectors, and per class its count, its
+# weight and their copies while they are made. Measured; letters are in two pools.
+_PER_TERM, _PER_CLASS, _PER_BYTE = 96, 40, 2
+# So many shares of the terms are added one after the other.
+_SHARES = 64
+# Instead of a label's number: of all classes together.
+_DOCUMENTS, _OCCURRENCES = -1, -2
+_SCHEMA = {"term": pl.String, "label": pl.Int32, "count": pl.Int64}
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+@dataclass(frozen=True, eq=False)
+class Dropped:
+    """What was left out.
+
+    Attributes
+    ----------
+    terms : int
+        How many terms.
+    occurrences : int
+        Of all of them together (documents that hold one, where a term counts once in each).
+    at_most : int
+        None of them occurs more often than this, and every term that was kept does.
+    missing : int64 (n_classes, ...)
+        Of those that other limits would have kept: how many have a count of 0, 1, 2 ... in each
+        class, classes in the order of their sorted labels.
+    """
+
+    terms: int
+    occurrences: int
+    at_most: int
+    missing: Ints
+
+
+def count_within(
+    frames: Iterable[pl.DataFrame],
+    tokenizer: Tokenizer,
+    text: TextColumns,
+    label: str,
+    memory: int,
+    limits: Limits,
+    *,
+    presence_above: float | None = None,
+    document_frequency: bool = False,
+    occurrences: bool = True,
+) -> tuple[LabelledCounts, Dropped | None]:
+    """As `count_by_label`, within so many bytes for the terms and their counts.
+
+    Parameters
+    ----------
+    memory : int
+        Bytes.
+    limits : Limits
+        The other limits, to tell which of the terms that are left out they would have kept.
+    occurrences : bool
+        Where presence is counted: whether a term is as rare as its occurrences are (and they are
+        kept), or the documents that hold it.
+
+    Raises
+    ------
+    SourceError
+        If the temporary files can't be written.
+    VocabularyError
+        If no term fits.
+    """
+    rest = _Peekable(frames)
+    first_row = 0
+    with tempfile.TemporaryDirectory(prefix="textnb-counts-") as folder:
+        runs = _Runs(Path(folder), document_frequency,
+                     occurrences and presence_above is not None)
+        while True:
+            counter = LabelCounter(
+                tokenizer, text, label, presence_above, document_frequency, first_row)
+            counter.read(_until_full(rest, counter, memory // 2))
+            first_row = counter.rows
+            ended = rest.has_ended()
+            counts = counter.counts()
+            if not occurrences:
+                counts = replace(counts, occurrences=None)
+            if ended and not runs.written and _cost_of_all(counts) <= memory:
+                return counts, None
+            with _on_disk(folder):
+                runs.write(counts)
+            # What is added needs the room.
+            del counter, counts
+            if ended:
+                break
+        with _on_disk(folder):
+            return runs.added(memory, limits)
+
+
+def _until_full(
+    frames: Iterator[pl.DataFrame], counter: LabelCounter, memory: int
+) -> Iterator[pl.DataFrame]:
+    seen_bytes = 0
+    for frame in frames:
+        yield frame
+        seen_bytes += int(frame.estimated_size())
+        labels, terms = counter.size
+        # Letters are not told apart from all text until the terms are listed: this many at most.
+        letters = min(seen_bytes, 16 * terms)
+        if _cost(terms, letters, labels) > memory:
+            return
+
+
+class _Peekable:
+    """An iterator that can tell whether it has ended."""
+
+    def __init__(self, frames: Iterable[pl.DataFrame]) -> None:
+        self._frames = iter(frames)
+        self._ahead: list[pl.DataFrame] = []
+
+    def __iter__(self) -> Iterator[pl.DataFrame]:
+        return self
+
+    def __next__(self) -> pl.DataFrame:
+        return self._ahead.pop() if self._ahead else next(self._frames)
+
+    def has_ended(self) -> bool:
+        if not self._ahead:
+            self._ahead.extend(islice(self._frames, 1))
+        return not self._ahead
+
+
+def _cost(terms: Any, letters: Any, labels: int) -> Any:
+    return terms * (_PER_TERM + _PER_CLASS * labels) + _PER_BYTE * letters
+
+
+def _cost_of_all(counts: LabelledCounts) -> int:
+    letters = int(counts.terms.str.len_bytes().cast(pl.Int64).sum())
+    cost: int = _cost(len(counts.terms), letters, len(counts.labels))
+    return cost
+
+
+class _on_disk:
+    """Context in which a full disk is named as what it is."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if not isinstance(error, (OSError, pl.exceptions.PolarsError)):
+            return
+        full = [code for code in _FULL if getattr(error, "errno", None) == code
+                or f"os error {code})" in str(error)]
+        reason = os.strerror(full[0]) if full else first_line(error)
+        raise SourceError(
+            f"can't write temporary counts to {os.path.dirname(self._folder)}: {reason}. Make "
+            "room, name another folder by TMPDIR, or raise memory_limit") from error
+
+
+class _Runs:
+    """Counts on disk, in several files that hold the same terms."""
+
+    def __init__(self, folder: Path, frequencies: bool, presence: bool) -> None:
+        self._folder = folder
+        self._frequencies, self._presence = frequencies, presence
+        self._label_type: pl.DataType = pl.String()
+        self._labels: dict[str, int] = {}
+        self._documents: dict[str, int] = {}
+        # Of each file, where the shares of terms begin.
+        self._starts: list[Ints] = []
+
+    @property
+    def written(self) -> int:
+        return len(self._starts)
+
+    def write(self, counts: LabelledCounts) -> None:
+        self._label_type = counts.labels.dtype
+        names = counts.labels.cast(pl.String).to_list()
+        for name, documents in zip(names, counts.class_count.tolist(), strict=True):
+            self._labels.setdefault(name, len(self._labels))
+            self._documents[name] = self._documents.get(name, 0) + documents
+        listed = _listed(counts, [self._labels[name] for name in names])
+        # Which share a term is in has a meaning in this process alone.
+        share = (pl.col("term").hash(seed=0) % _SHARES).cast(pl.UInt8).alias("share")
+        listed = listed.with_columns(share).sort("share")
+        sizes = np.bincount(listed["share"].to_numpy(), minlength=_SHARES)
+        listed.drop("share").write_parquet(
+            self._run(self.written), compression="lz4", row_group_size=1 << 16)
+        self._starts.append(np.concatenate([[0], np.cumsum(sizes)]))
+
+    def added(self, memory: int, limits: Limits) -> tuple[LabelledCounts, Dropped | None]:
+        frequencies = []
+        for share in range(_SHARES):
+            sums = self._sum(share)
+            sums.write_parquet(self._share(share), compression="lz4")
+            frequencies.append(self._rarity(sums).group_by("total").agg(
+                terms=pl.len().cast(pl.Int64),
+                letters=pl.col("term").str.len_bytes().cast(pl.Int64).sum()))
+        frequency = pl.concat(frequencies).group_by("total").sum().sort("total", descending=True)
+        at_most = _cutoff(frequency, memory, len(self._labels))
+        documents = sum(self._documents.values())
+        kept, dropped = [], []
+        for share in range(_SHARES):
+            sums = pl.read_parquet(self._share(share), memory_map=False)
+            rare = self._rarity(sums).filter(pl.col("total") <= at_most)
+            kept.append(sums.join(rare, on="term", how="anti"))
+            dropped.append(self._missing(sums, rare, limits, documents))
+        counts = self._assembled(pl.concat(kept))
+        if not at_most:
+            return counts, None
+        gone = frequency.filter(pl.col("total") <= at_most)
+        order = [self._labels[name] for name in counts.labels.cast(pl.String)]
+        return counts, Dropped(
+            int(gone["terms"].sum()), int((gone["total"] * gone["terms"]).sum()), at_most,
+            _histogram(pl.concat(dropped), order))
+
+    def _sum(self, share: int) -> pl.DataFrame:
+        parts = [
+            pl.scan_parquet(self._run(run)).slice(
+                int(starts[share]), int(starts[share + 1] - starts[share])).collect()
+            for run, starts in enumerate(self._starts)]
+        return pl.concat(parts).group_by("term", "label").agg(pl.col("count").sum())
+
+    def _missing(
+        self, sums: pl.DataFrame, rare: pl.DataFrame, limits: Limits, documents: int
+    ) -> pl.DataFrame:
+        """Of the rare terms that the other limits would have kept: how many of each count."""
+        if limits.need_document_frequency:
+            least, most = limits.bounds(documents)
+            rare = rare.join(
+                sums.filter((pl.col("label") == _DOCUMENTS)
+                            & pl.col("count").is_between(least, most)), on="term", how="semi")
+        cells = sums.filter(pl.col("label") >= 0, pl.col("count") > 0).join(
+            rare, on="term", how="semi")
+        counts = cells.group_by("label", "count").agg(terms=pl.len().cast(pl.Int64))
+        # No count of any class is 0 in the files: the number of terms stands for what is left.
+        return pl.concat([counts, pl.DataFrame(
+            {"label": [_DOCUMENTS], "count": [0], "terms": [rare.height]}, schema=counts.schema)])
+
+    def _rarity(self, sums: pl.DataFrame) -> pl.DataFrame:
+        """Terms and how often each occurs over all classes."""
+        of_all = pl.col("label") == _OCCURRENCES if self._presence else pl.col("label") >= 0
+        return sums.filter(of_all).group_by("term").agg(total=pl.col("count").sum())
+
+    def _assembled(self, cells: pl.DataFrame) -> LabelledCounts:
+        if cells.is_empty():
+            raise _none_fits()
+        terms = cells["term"].unique().sort()
+        column = terms.search_sorted(cells["term"]).to_numpy()
+        label, count = cells["label"].to_numpy(), cells["count"].to_numpy()
+        per_term = []
+        for number, wanted in ((_DOCUMENTS, self._frequencies), (_OCCURRENCES, self._presence)):
+            values = np.zeros(len(terms), dtype=np.int64)
+            values[column[label == number]] = count[label == number]
+            per_term.append(values if wanted else None)
+        names = pl.Series(list(self._labels), dtype=pl.String)
+        typed = names == "true" if self._label_type == pl.Boolean else names.cast(self._label_type)
+        order = typed.arg_sort().to_numpy()
+        place = np.empty(len(order), dtype=np.int64)
+        place[order] = np.arange(len(order))
+        table = np.zeros((len(order), len(terms)), dtype=np.int64)
+        of_class = label >= 0
+        table[place[label[of_class]], column[of_class]] = count[of_class]
+        documents = np.array(list(self._documents.values()), dtype=np.int64)
+        return LabelledCounts(terms.alias("term"), typed.sort(), documents[order], table,
+                              *per_term)
+
+    def _run(self, number: int) -> Path:
+        return self._folder / f"run-{number}.parquet"
+
+    def _share(self, number: int) -> Path:
+        return self._folder / f"share-{number}.parquet"
+
+
+def _listed(counts: LabelledCounts, labels: list[int]) -> pl.DataFrame:
+    """A row for each count that is not 0, and for what is known of a term over all classes."""
+    rows, columns = np.nonzero(counts.feature_count)
+    parts = [pl.DataFrame({
+        "term": counts.terms.gather(pl.Series(columns)),
+        "label": np.array(labels, dtype=np.int32)[rows],
+        "count": counts.feature_count[rows, columns]}, schema=_SCHEMA)]
+    for number, values in ((_DOCUMENTS, counts.document_frequency),
+                           (_OCCURRENCES, counts.occurrences)):
+        if values is not None:
+            parts.append(pl.DataFrame(
+                {"term": counts.terms, "label": np.full(len(values), number, dtype=np.int32),
+                 "count": values}, schema=_SCHEMA))
+    return pl.concat(parts)
+
+
+def _cutoff(frequency: pl.DataFrame, memory: int, labels: int) -> int:
+    """The terms that occur more often than this fit, together; the most frequent come first."""
+    taken = _cost(pl.col("terms").cum_sum(), pl.col("letters").cum_sum(), labels)
+    beyond = frequency.filter(taken > memory)
+    return int(beyond["total"][0]) if beyond.height else 0
+
+
+def _histogram(missing: pl.DataFrame, order: list[int]) -> Ints:
+    """How many terms have each count in each class, classes in this order."""
+    summed = missing.group_by("label", "count").agg(pl.col("terms").sum())
+    terms = int(summed.filter(pl.col("label") == _DOCUMENTS)["terms"].sum())
+    cells = summed.filter(pl.col("label") >= 0)
+    largest = int(cells["count"].max() or 0)  # type: ignore[arg-type]
+    table = np.zeros((len(order), largest + 1), dtype=np.int64)
+    table[cells["label"].to_numpy(), cells["count"].to_numpy()] = cells["terms"].to_numpy()
+    table[:, 0] = terms - table[:, 1:].sum(axis=1)
+    return table[order]
+
+
+def selected_within(
+    memory: int, limits: Limits, terms: pl.Series, total: Ints, class_count: Ints,
+    feature_count: Ints, document_frequency: Ints | None,
+) -> tuple[NDArray[np.bool_], Dropped | None]:
+    """The same choice for counts that are in memory: a mask of the terms that are kept."""
+    letters = terms.str.len_bytes().cast(pl.Int64)
+    frequency = pl.DataFrame({"total": total, "letters": letters}).group_by("total").agg(
+        pl.len().cast(pl.Int64).alias("terms"), pl.col("letters").sum())
+    at_most = _cutoff(frequency.sort("total", descending=True), memory, len(class_count))
+    if not at_most:
+        return np.ones(len(terms), dtype=np.bool_), None
+    keep: NDArray[np.bool_] = total > at_most
+    if not keep.any():
+        raise _none_fits()
+    within = ~keep
+    if document_frequency is not None:
+        least, most = limits.bounds(int(class_count.sum()))
+        within &= (document_frequency >= least) & (document_frequency <= most)
+    missing = feature_count[:, within]
+    largest = int(missing.max(initial=0))
+    table = np.stack([np.bincount(row, minlength=largest + 1) for row in missing])
+    return keep, Dropped(int((~keep).sum()), int(total[~keep].sum()), at_most, table)
+
+
+def _none_fits() -> VocabularyError:
+    return VocabularyError("empty vocabulary: not one term fits within memory_limit; raise it")
