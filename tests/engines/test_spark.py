@@ -38,7 +38,8 @@ from textnb import (
     Tokenizer,
     VocabularyError,
 )
-from textnb.engines.spark import fit, predict
+from textnb.engines.spark import columns, fit, predict
+from textnb.engines.spark.counts import counted_rows
 from textnb.engines.spark.predicting import Shipped
 
 # One cluster for the file, where tests are spread over processes by group.
@@ -138,7 +139,7 @@ class TestTextModels:
         fitted = fit(model, rows)
         assert content(fitted, tmp_path) == content(model.fit(ROWS), tmp_path)
 
-    @pytest.mark.parametrize("partitions", [1, 37])
+    @pytest.mark.parametrize("partitions", [1, 11])
     def test_partitions_do_not_matter(
         self, partitions: int, rows: Any, tmp_path: Path
     ) -> None:
@@ -174,6 +175,34 @@ class TestTextModels:
         frame = spark.read.parquet(str(Path(os.environ["TEXTNB_CORPORA"]) / f"{name}.parquet"))
         fitted = fit(model, frame.repartition(partitions))
         assert content(fitted, tmp_path) == content(local, tmp_path)
+
+
+    @pytest.mark.parametrize("model", [
+        TextClassifier(ComplementNB()),
+        TextClassifier(BernoulliNB(binarize=1.0), min_df=2),
+        TextClassifier(text=["subject", "text"], binary=True, label="truth"),
+    ], ids=lambda model: re.sub(r"\s+", " ", str(model))[15:-1])
+    def test_a_partition_of_many_batches(
+        self, model: TextClassifier, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Of which none is held longer than it is counted."""
+        monkeypatch.setattr(columns, "_BYTES", 1)
+        read = [*model.text_columns, model.label]
+        parts = [batch for part in in_arrow(ROWS.select(read)).to_batches(max_chunksize=1)
+                 for batch in (part, part.slice(0, 0))]
+        estimator = MultinomialNB() if model.estimator is None else model.estimator
+
+        def listed(batches: list[Any]) -> pl.DataFrame:
+            frame = pl.from_arrow(list(counted_rows(iter(batches), model, estimator, read, None)))
+            assert isinstance(frame, pl.DataFrame)
+            return frame.sort("label", "term")
+
+        assert len(parts) == 2 * ROWS.height
+        whole = listed(in_arrow(ROWS.select(read)).to_batches())
+        assert listed(parts).equals(whole)
+        assert not list(counted_rows(iter([]), model, estimator, read, None))
+        documents = whole.filter(pl.col("term").is_null())["count"].sum()
+        assert documents == ROWS.height
 
 
 class TestPruning:
@@ -236,6 +265,27 @@ class TestFaults:
         assert content(fitted, tmp_path) == content(
             TextClassifier(BernoulliNB(), min_df=2).fit(local), tmp_path)
 
+    @pytest.mark.parametrize("fault", ["raised", "killed"])
+    def test_a_task_that_runs_twice(self, fault: str, rows: Any, tmp_path: Path) -> None:
+        """As it failed, or its Python died, with all rows handed on: they count once."""
+        model = TextClassifier(BernoulliNB(), min_df=2)
+
+        def at_fault(batches: Iterator[Any]) -> Iterator[Any]:
+            from pyspark import TaskContext
+
+            context: Any = TaskContext.get()
+            yield from batches
+            if context.partitionId() == 1:
+                (tmp_path / f"attempt{context.attemptNumber()}").touch()
+                if context.attemptNumber() == 0:
+                    if fault == "raised":
+                        raise RuntimeError("once")
+                    os.kill(os.getpid(), signal.SIGKILL)
+
+        fitted = fit(model, rows.coalesce(3).mapInArrow(at_fault, rows.schema))
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["attempt0", "attempt1"]
+        assert content(fitted, tmp_path) == content(model.fit(ROWS), tmp_path)
+
     @pytest.mark.parametrize("prune", [False, True])
     def test_labels_that_are_null(self, prune: bool, spark: Any) -> None:
         frame = spark.createDataFrame(
@@ -259,6 +309,8 @@ class TestFaults:
         ("1 text, 'x' label", {}, "text column 'text' must be a string; it is int. Cast it"),
         ("'a' txt, 'x' label", {}, "no column 'text'.* did you mean 'txt'"),
         ("'a' text, 'b' text, 'x' label", {}, "2 columns are called 'text': rename or drop"),
+        ("'a' text, 1.5D `a.label`", {"label": "a.label"},
+         r"frame\.withColumn\('a\.label', frame\['`a\.label`'\]\.cast\('string'\)\)"),
         ("'a' text, 'x' class", {"label": "klass"}, "no column 'klass'.* did you mean 'class'"),
     ])
     def test_columns_that_do_not_fit(
@@ -280,6 +332,29 @@ class TestFaults:
     def test_what_can_not_be_fitted_so(self, model: Any, message: str, rows: Any) -> None:
         with pytest.raises(ParameterError, match=message):
             fit(model, rows)
+
+    def test_a_hint_names_a_column_as_spark_does(self, spark: Any) -> None:
+        frame = spark.sql("select 'Tokyo' text, 1.5D `a.``b`")
+        with pytest.raises(SchemaError) as refused:
+            fit(TextClassifier(label="a.`b"), frame)
+        mended = eval(str(refused.value).partition("Cast it: ")[2], {"frame": frame})
+        assert mended.dtypes == [("text", "string"), ("a.`b", "string")]
+
+    def test_a_stream(self, spark: Any) -> None:
+        stream = spark.readStream.format("rate").load().selectExpr("'a' text", "'x' label", "value")
+        for model in (TextClassifier(), TableClassifier(features=["value"])):
+            with pytest.raises(ParameterError, match="a stream has no last row"):
+                fit(model, stream)
+
+    def test_a_session_that_was_stopped(
+        self, rows: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """What `SparkContext.stop` leaves; the tests that follow need theirs."""
+        monkeypatch.setattr(rows.sparkSession.sparkContext, "_jsc", None)
+        for call in (lambda: fit(TextClassifier(), rows),
+                     lambda: predict(TextClassifier().fit(ROWS), rows)):
+            with pytest.raises(ParameterError, match="the frame's Spark session was stopped"):
+                call()
 
     def test_a_frame_of_polars(self, spark: Any) -> None:
         with pytest.raises(ParameterError, match=r"must be a pyspark\.sql\.DataFrame; got DataFra"):
@@ -328,6 +403,34 @@ class TestPrediction:
         kept = answers.drop("predicted")
         assert kept.schema == frame.schema
         assert kept.collect() == frame.collect()
+
+    def test_strings_of_limited_length(self, spark: Any) -> None:
+        """Which a session may tell from others."""
+        spark.conf.set("spark.sql.preserveCharVarcharTypeInfo", "true")
+        limited = spark.sql("select cast(t as varchar(9)) text, cast(l as char(1)) label from "
+                            "values ('aa bb', 'x'), ('bb', 'y') as (t, l)").coalesce(1)
+        spark.conf.set("spark.sql.preserveCharVarcharTypeInfo", "false")
+        assert [dtype for _, dtype in limited.dtypes] == ["varchar(9)", "char(1)"]
+        assert fit(TextClassifier(), limited).vocabulary_ == ["aa", "bb"]
+        # Spark gives Python no such type back.
+        with pytest.raises(SchemaError, match=r"'text' \(varchar\(9\)\), 'label' \(char\(1\)\)"):
+            predict(TextClassifier().fit(ROWS), limited)
+
+    @pytest.mark.parametrize("query", [
+        "interval '1' month span", "make_interval(1, 2) span", "array(interval '1' year) span"])
+    def test_columns_that_spark_keeps_from_python(self, query: str, spark: Any) -> None:
+        frame = spark.sql(f"select 'Tokyo' text, {query}, 1 id")
+        with pytest.raises(SchemaError, match=r"does not pass to Python: 'span' \("):
+            predict(TextClassifier().fit(ROWS), frame)
+
+    def test_a_class_that_can_name_no_field(self, rows: Any) -> None:
+        named = ROWS.with_columns(pl.col("label") + "\0")
+        model = TextClassifier().fit(named)
+        with pytest.raises(ParameterError, match=r"can have the name '\\x00', for its NUL"):
+            predict(model, rows, scores=True)
+        answers = predict(model, rows.coalesce(1), top=1).select("predicted", "top").collect()
+        assert {row.predicted for row in answers} == {row.top[0]["class"] for row in answers}
+        assert {row.predicted[-1] for row in answers} == {"\0"}
 
     def test_nothing_runs_before_it_is_asked_for(self, spark: Any, rows: Any) -> None:
         model = TextClassifier().fit(ROWS)
@@ -392,10 +495,11 @@ class TestTables:
     ) -> None:
         """And the same partitions give the same bits."""
         local, frame = table
+        frame = frame.coalesce(5) if isinstance(estimator, GaussianNB) else frame
         model = TableClassifier(estimator, label="label")
         fitted, expected = fit(model, frame), model.fit(local)
         mine, theirs = fitted.estimator_.statistics_, expected.estimator_.statistics_
-        assert frame.rdd.getNumPartitions() == 34
+        assert table[1].rdd.getNumPartitions() == 34
         assert mine.classes.tolist() == theirs.classes.tolist()
         assert mine.class_count.tolist() == theirs.class_count.tolist()
         np.testing.assert_allclose(mine.mean, theirs.mean, rtol=1e-9)
@@ -407,8 +511,19 @@ class TestTables:
         assert fitted.feature_names_ == ["x", "y", "k"]
         assert content(fit(model, frame), tmp_path) == content(fitted, tmp_path)
 
+    def test_the_local_model_from_one_partition(
+        self, table: tuple[pl.DataFrame, Any], tmp_path: Path, spark: Any
+    ) -> None:
+        """Also where the session passes large strings on, which Spark wants back as such."""
+        local, frame = table[0], spark.createDataFrame(in_arrow(table[0])).coalesce(1)
+        model = TableClassifier(LinearDiscriminantAnalysis(), label="label")
+        spark.conf.set("spark.sql.execution.arrow.useLargeVarTypes", "true")
+        fitted = fit(model, frame)
+        spark.conf.set("spark.sql.execution.arrow.useLargeVarTypes", "false")
+        assert content(fitted, tmp_path) == content(model.fit(local), tmp_path)
+
     def test_prediction(self, table: tuple[pl.DataFrame, Any]) -> None:
-        local, frame = table
+        local, frame = table[0], table[1].coalesce(4)
         model = TableClassifier(label="k", features=["x", "y"]).fit(local)
         answers = pl.from_arrow(predict(model, frame, probability=True, scores=True).toArrow())
         assert isinstance(answers, pl.DataFrame)

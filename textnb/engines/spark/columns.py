@@ -19,7 +19,8 @@ Batches = Iterator["pa.RecordBatch"]
 # Of Arrow data that are counted or scored at a time.
 _BYTES = 32 << 20
 
-_TEXTS: dict[str, Any] = {"string": pl.String, "void": pl.Null}
+_TEXTS: dict[str, Any] = {"string": pl.String, "char": pl.String, "varchar": pl.String,
+                          "void": pl.Null}
 _LABELS: dict[str, Any] = {**_TEXTS, "boolean": pl.Boolean, "byte": pl.Int8, "short": pl.Int16,
            "integer": pl.Int32, "long": pl.Int64}
 _TYPES: dict[str, Any] = {
@@ -30,7 +31,7 @@ _TYPES: dict[str, Any] = {
 
 
 def check_frame(frame: Any) -> None:
-    """Raises ParameterError if it is no Spark frame, or Spark is not installed."""
+    """Raises ParameterError if it is no frame of a running session, or Spark is not installed."""
     try:
         import pandas
         import pyarrow
@@ -47,6 +48,11 @@ def check_frame(frame: Any) -> None:
     if not isinstance(frame, Classic):
         raise ParameterError("a frame of Spark Connect is not supported: run the job inside the "
                              "cluster, with spark-submit or SparkSession.builder.master(...)")
+    context: Any = frame.sparkSession.sparkContext
+    # What is left of a context that was stopped.
+    if getattr(context, "_jsc", context) is None:
+        raise ParameterError("the frame's Spark session was stopped: make the frame in a session "
+                             "that runs")
 
 
 def check_columns(frame: DataFrame, text: Sequence[str], label: str | None = None) -> None:
@@ -68,7 +74,36 @@ def _check_column(
     if _kind(own) not in types:
         raise SchemaError(f"{role} column {column!r} must be {expected}; it is "
                           f"{own.simpleString()}. Cast it: frame.withColumn({column!r}, "
-                          f"frame[{column!r}].cast('string'))")
+                          f"{reference(column)}.cast('string'))")
+
+
+def reference(column: str) -> str:
+    """How Python code names a column of a Spark frame: a dot would ask for a struct's field.
+
+    Examples
+    --------
+    >>> reference("label"), reference("the.label")
+    ("frame['label']", "frame['`the.label`']")
+    """
+    plain = "." not in column and "`" not in column
+    quoted = column if plain else "`" + column.replace("`", "``") + "`"
+    return f"frame[{quoted!r}]"
+
+
+def kept_from_python(frame: DataFrame) -> SchemaError:
+    """What is raised where Spark refuses a column's type, with the columns' names."""
+    from pyspark.errors import PySparkNotImplementedError
+
+    plain, refused = positional(frame), []
+    for name, field in zip(frame.columns, plain.schema.fields, strict=True):
+        alone = plain.select(field.name)
+        try:
+            alone.mapInArrow(lambda batches: batches, alone.schema)
+        except PySparkNotImplementedError:
+            refused.append(f"{name!r} ({field.dataType.simpleString()})")
+    return SchemaError("there are columns of a type that Spark does not pass to Python: "
+                       f"{', '.join(refused)}. Cast them to strings or numbers, or drop them and "
+                       "join them to the answers")
 
 
 def check_single(frame: DataFrame, columns: Sequence[str]) -> None:

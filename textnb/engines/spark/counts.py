@@ -12,23 +12,28 @@ No task needs more than the terms of its partition, and the driver no more than 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
+from textnb.bayes.base import DiscreteNB
 from textnb.bayes.statistics import CountStatistics
-from textnb.classifier.learning import presence_above
+from textnb.classifier.learning import Corpus, counted, presence_above
 from textnb.classifier.text import TextClassifier
 from textnb.engines.spark.columns import (
     Batches,
     arrow_rows,
     polars_rows,
+    reference,
     selected,
     told,
     typed_labels,
 )
 from textnb.errors import DataError, VocabularyError
+from textnb.frames.batches import batches as bounded
 from textnb.terms import TermStatistics
 from textnb.text.vocabulary import Limits, given_vocabulary
 
@@ -43,7 +48,7 @@ _KEYS = ["label", "term", "error"]
 
 
 def term_statistics(
-    model: TextClassifier, frame: DataFrame, estimator: Any, text: list[str], prune: bool
+    model: TextClassifier, frame: DataFrame, estimator: DiscreteNB, text: list[str], prune: bool
 ) -> TermStatistics:
     """What `TextClassifier.count` gives for the rows of a Spark frame.
 
@@ -73,7 +78,7 @@ def term_statistics(
              if prune and model.vocabulary is not None else None)
 
     def count(batches: Batches) -> Batches:
-        return counted_rows(batches, model, columns, given)
+        return counted_rows(batches, model, estimator, columns, given)
 
     rows = selected(frame, columns).mapInArrow(told(count, _error), _SCHEMA)
     sums = rows.groupBy(*_KEYS).agg(F.sum("count").alias("count"),
@@ -83,6 +88,7 @@ def term_statistics(
         sums.persist()
         try:
             collected = _collected(_within(sums, model))
+            _check_kept(collected, sums, model)
         finally:
             sums.unpersist()
     else:
@@ -91,26 +97,35 @@ def term_statistics(
 
 
 def counted_rows(
-    batches: Batches, model: TextClassifier, columns: list[str], given: pl.Series | None
+    batches: Batches, model: TextClassifier, estimator: DiscreteNB, columns: list[str],
+    given: pl.Series | None,
 ) -> Batches:
     """The counts of one partition as rows for Spark; none where it is empty."""
     import pyarrow as pa
 
-    total: TermStatistics | None = None
     unlabelled = 0
-    for rows in polars_rows(batches, columns):
-        labelled = rows.filter(pl.col(columns[-1]).is_not_null())
-        unlabelled += rows.height - labelled.height
-        # Without a label on every row there will be no model.
-        if labelled.height and not unlabelled:
-            more = model.count(labelled)
-            more = more if given is None else more.over(given)
-            total = more if total is None else total + more
+
+    def labelled() -> Iterator[pl.DataFrame]:
+        nonlocal unlabelled
+        for rows in polars_rows(batches, columns):
+            known = rows.filter(pl.col(columns[-1]).is_not_null())
+            unlabelled += rows.height - known.height
+            # Without a label on every row there will be no model.
+            if not unlabelled:
+                yield from bounded(known, columns[:-1])
+
+    # One pass, as a local `fit` makes it: sums of parts would sort all terms for every part.
+    rows = labelled()
+    first = next(rows, None)
+    total = None if first is None else counted(
+        Corpus(chain([first], rows), model.tokenizer, columns[:-1], columns[-1]),
+        _limits(model), presence_above(estimator, model.binary), model.binary)
     schema = _arrow_schema(pa)
     if unlabelled:
         yield from arrow_rows(_rows(count=[unlabelled]), schema, _ROWS)
     elif total is not None:
-        yield from arrow_rows(_listed(total), schema, _ROWS)
+        kept = total if given is None else total.over(given)
+        yield from arrow_rows(_listed(kept), schema, _ROWS)
 
 
 def _arrow_schema(pa: Any) -> Any:
@@ -152,7 +167,7 @@ def _within(sums: DataFrame, model: TextClassifier) -> DataFrame:
     """The sums of the terms that are within the limits, and those that are of no term."""
     from pyspark.sql import functions as F
 
-    limits = Limits(model.min_df, model.max_df, model.max_features)
+    limits = _limits(model)
     of_none, of_terms = sums.where("term IS NULL"), sums.where("term IS NOT NULL")
     documents = of_none.where("label IS NOT NULL").agg(F.sum("count")).collect()[0][0]
     if not documents or of_none.where("label IS NULL").count():
@@ -169,11 +184,23 @@ def _within(sums: DataFrame, model: TextClassifier) -> DataFrame:
     if limits.max_features is not None:
         # Spark compares strings byte by byte, which in UTF-8 is by code point, as Polars does.
         kept = kept.orderBy(F.desc("total"), F.asc("term")).limit(int(limits.max_features))
-    if kept.isEmpty() and not terms.isEmpty():
-        raise VocabularyError.all_pruned(
-            terms.count(), f"min_df={limits.min_df!r} and max_df={limits.max_df!r} of {documents} "
-                           "documents")
     return of_none.unionByName(of_terms.join(kept.select("term"), "term", "left_semi"))
+
+
+def _check_kept(collected: pl.DataFrame, sums: DataFrame, model: TextClassifier) -> None:
+    """Raises VocabularyError if there are terms, and the limits leave none of them."""
+    # A row of no label and no term says why there will be no model.
+    if collected["term"].count() or collected["label"].null_count():
+        return
+    found = sums.where("term IS NOT NULL").select("term").distinct().count()
+    if found:
+        raise VocabularyError.all_pruned(
+            found, f"min_df={model.min_df!r} and max_df={model.max_df!r} of "
+                   f"{collected['count'].sum()} documents")
+
+
+def _limits(model: TextClassifier) -> Limits:
+    return Limits(model.min_df, model.max_df, model.max_features)
 
 
 def _collected(sums: DataFrame) -> pl.DataFrame:
@@ -183,7 +210,7 @@ def _collected(sums: DataFrame) -> pl.DataFrame:
 
 
 def _assembled(
-    collected: pl.DataFrame, model: TextClassifier, frame: DataFrame, estimator: Any,
+    collected: pl.DataFrame, model: TextClassifier, frame: DataFrame, estimator: DiscreteNB,
     given: pl.Series | None,
 ) -> TermStatistics:
     label, term = pl.col("label"), pl.col("term")
@@ -204,7 +231,7 @@ def _assembled(
     counts[_codes(cells["label"], documents["label"].gather(order)),
            _codes(cells["term"], terms)] = cells["count"].to_numpy()
     per_term = collected.filter(label.is_null() & term.is_not_null()).sort("term")
-    limits = Limits(model.min_df, model.max_df, model.max_features)
+    limits = _limits(model)
     counts_presence = presence_above(estimator, model.binary) is not None
     statistics = TermStatistics(
         terms, CountStatistics(names.gather(order).to_numpy(),
@@ -217,7 +244,7 @@ def _assembled(
 def unlabelled_rows(column: str, rows: int) -> DataError:
     """What is raised where labels are missing."""
     return DataError(f"label column {column!r} is null in {rows} row{'s'[:rows != 1]}; label "
-                     f"them, or drop them: frame.where(frame[{column!r}].isNotNull())")
+                     f"them, or drop them: frame.where({reference(column)}.isNotNull())")
 
 
 def _codes(values: pl.Series, known: pl.Series) -> Any:

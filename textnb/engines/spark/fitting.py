@@ -46,7 +46,8 @@ def fit(model: Model, frame: DataFrame, *, prune: bool = False) -> Model:
         `NBLogisticRegression`, ``l="auto"``, `PlugInBayes`, ``shrinkage="auto"``, a choice of alpha
         and gamma.
     frame : pyspark.sql.DataFrame
-        Read once. What it is computed from must give the same rows if a task is retried.
+        Read once. What it is computed from must give the same rows if a task is retried: of a frame
+        that draws at random, or reads what changes, take ``frame.checkpoint()``.
     prune : bool
         Apply ``min_df``, ``max_df``, ``max_features`` or ``vocabulary`` in Spark, and collect the
         terms alone that get a column. The model answers the same, but its ``statistics_`` lack all
@@ -62,7 +63,8 @@ def fit(model: Model, frame: DataFrame, *, prune: bool = False) -> Model:
     Raises
     ------
     ParameterError
-        If the model needs all rows at once, or Spark is not installed.
+        If the model needs all rows at once, the frame is a stream, its session was stopped, or
+        Spark is not installed.
     SchemaError
         If a column is missing or of another type.
     DataError
@@ -93,13 +95,20 @@ def fit(model: Model, frame: DataFrame, *, prune: bool = False) -> Model:
 
 def _fit_text(model: TextClassifier, frame: DataFrame, prune: bool) -> TextClassifier:
     estimator = _counting(model)
-    check_frame(frame)
+    _check_rows(frame)
     fresh: TextClassifier = clone(model)
     text = fresh.input_columns(pl.LazyFrame(schema=dict.fromkeys(frame.columns, pl.String)))
     check_columns(frame, text, model.label)
     # A setting that can't be used is refused before the cluster starts to work.
     fresh.count(pl.DataFrame({name: ["a"] for name in [*text, model.label]}))
     return fresh.fit_statistics(term_statistics(fresh, frame, estimator, text, prune))
+
+
+def _check_rows(frame: DataFrame) -> None:
+    check_frame(frame)
+    if frame.isStreaming:
+        raise ParameterError("a stream has no last row: fit each batch, in "
+                             "frame.writeStream.foreachBatch(...), and add the models with +")
 
 
 def _counting(model: TextClassifier) -> DiscreteNB:
@@ -126,7 +135,7 @@ def _fit_table(model: TableClassifier, frame: DataFrame, prune: bool) -> TableCl
         raise ParameterError("prune=True is about terms: a feature table has none")
     if not isinstance(model.label, str):
         raise ParameterError.out_of_range("label", "the name of a column", model.label)
-    check_frame(frame)
+    _check_rows(frame)
     check_columns(frame, [], model.label)
     empty = polars_schema(frame)
     columns = feature_columns(empty, model.features, model.label)

@@ -56,7 +56,9 @@ def moment_statistics(
         return moment_rows(batches, columns, diagonal)
 
     def together(table: pa.Table) -> pa.Table:
-        return merged(table, diagonal)
+        rows = merged(table, diagonal)
+        # Strings are large or not, as the session says, and Spark takes no others back here.
+        return rows.cast(table.select(rows.column_names).schema)
 
     parts = selected(frame, columns).mapInArrow(told(count, _error), _SCHEMA)
     for _ in range(_TIMES):

@@ -20,6 +20,7 @@ from textnb.engines.spark.columns import (
     check_columns,
     check_frame,
     check_single,
+    kept_from_python,
     polars_frame,
     polars_schema,
     positional,
@@ -62,9 +63,11 @@ def predict(
     Raises
     ------
     ParameterError
-        If the model can't be saved, or Spark is not installed.
+        If the model can't be saved, a class can't name a field of ``scores``, the frame's session
+        was stopped, or Spark is not installed.
     SchemaError
-        If a column is missing or of another type, or a column of an answer's name is there.
+        If a column is missing, of another type, or of one that Spark does not pass to Python (an
+        interval of months), or a column of an answer's name is there.
     pyspark.errors.PythonException
         Where the frame is computed: with the text of a DataError, if a feature is null, NaN or
         infinite, or a string is not UTF-8.
@@ -84,6 +87,8 @@ def predict(
         raise ParameterError.out_of_range("model", "a TextClassifier or a TableClassifier", model)
     check_is_fitted(model)
     check_frame(frame)
+    from pyspark.errors import PySparkNotImplementedError
+
     asked: dict[str, Any] = {"probability": probability, "scores": scores}
     if isinstance(model, TextClassifier):
         asked |= {"explain": explain, "top": top}
@@ -91,6 +96,7 @@ def predict(
         raise ParameterError("explain and top are about texts: of a feature table ask for "
                              "probability and scores")
     read = _columns(model, frame)
+    _check_fields(model, scores)
     answers = _answers(model, frame, read, asked)
     names = [f"a{i}" for i in range(len(answers))]
     content = _file_of(model)
@@ -110,7 +116,10 @@ def predict(
 
     plain = positional(frame)
     schema = _joined(plain.schema, names, answers)
-    return plain.mapInArrow(answer, schema).toDF(*frame.columns, *answered)
+    try:
+        return plain.mapInArrow(answer, schema).toDF(*frame.columns, *answered)
+    except PySparkNotImplementedError as error:
+        raise kept_from_python(frame) from error
 
 
 @dataclass(frozen=True)
@@ -148,6 +157,15 @@ def _columns(model: TextClassifier | TableClassifier, frame: DataFrame) -> list[
     columns = model.input_columns(polars_schema(frame))
     check_single(frame, columns)
     return columns
+
+
+def _check_fields(model: TextClassifier | TableClassifier, scores: bool) -> None:
+    """Raises ParameterError if a class can't name a field of ``scores``."""
+    for label in model.classes_.tolist() if scores else []:
+        if "\0" in str(label):
+            raise ParameterError(f"scores=True names a field by each class, and no field of Spark "
+                                 f"can have the name {label!r}, for its NUL: ask for top=K, whose "
+                                 "classes are values")
 
 
 def _answers(
