@@ -3,7 +3,8 @@
 Real rows are repeated, and each repetition brings new words in, so that the vocabulary grows as
 Heaps' law has it: k n ** 0.5 terms after n copies of the rows. The files are written before
 anything is measured; each measurement is a process of its own that reads them from disk: `textnb
-train` (multinomial) and `textnb predict` to Parquet. Peak memory is that of the process.
+train` (multinomial) and `textnb predict` to Parquet. Peak memory is that of the process. Beside
+them stands `fit` on the same rows in memory, of which the seconds are those of `fit` alone.
 """
 
 from __future__ import annotations
@@ -12,11 +13,13 @@ import argparse
 import json
 import os
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -35,10 +38,23 @@ finally:
 """
 
 
+IN_MEMORY = """
+import json, sys, time
+import polars as pl
+from textnb import TextClassifier
+rows = pl.read_parquet(sys.argv[1], columns=["text", "label"])
+started = time.perf_counter()
+TextClassifier().fit(rows)
+seconds = time.perf_counter() - started
+print(json.dumps({"seconds": round(seconds, 3)}), file=sys.stderr)
+"""
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sizes", type=int, nargs="*", default=SIZES, help="megabytes of text")
     parser.add_argument("--corpus", default="imdb.parquet", help="a file of TEXTNB_CORPORA")
+    parser.add_argument("--runs", type=int, default=1, help="medians of so many")
     parser.add_argument("--folder", type=Path, help="where files are written, and kept")
     parser.add_argument("--json", type=Path, help="write the measurements here too")
     parser.add_argument("--picture", type=Path, help="draw them (.svg or .png)")
@@ -46,14 +62,17 @@ def main() -> None:
     folder = arguments.folder or Path(tempfile.mkdtemp(prefix="textnb-scale-"))
     rows = pl.read_parquet(Path(os.environ["TEXTNB_CORPORA"]) / arguments.corpus,
                            columns=["label", "text"])
-    found = []
+    found: list[dict[str, Any]] = []
     try:
         for size in sorted(arguments.sizes):
             where = write(rows, folder / str(size), size)
-            for task in ("train", "predict"):
-                found.append({"size": size, "task": task, **measured(task, where, folder)})
-                line = found[-1]
-                print(f"{size:>6} MB {task:<8} {line['seconds']:8.2f} s {line['peak_mib']:6} MiB "
+            for task in ("in memory", "train", "predict"):
+                runs = [measured(task, where, folder) for _ in range(arguments.runs)]
+                line = {"size": size, "task": task, "runs": len(runs), **{
+                    name: statistics.median(run[name] for run in runs) for name in runs[0]}}
+                found.append(line)
+                peak = f"{line['peak_mib']:6.0f} MiB" if "peak_mib" in line else " " * 10
+                print(f"{size:>6} MB {task:<9} {line['seconds']:8.2f} s {peak} "
                       f"{1000 * line['seconds'] / size:7.2f} ms/MB", flush=True)
             if arguments.folder is None:
                 shutil.rmtree(where)
@@ -98,6 +117,11 @@ def novel(copy: int, new: int, rows: int) -> pl.Series:
 def measured(task: str, where: Path, folder: Path) -> dict[str, float]:
     model, answers = folder / "model.textnb", folder / "answers.parquet"
     files = str(where / "*.parquet")
+    if task == "in memory":
+        ran = subprocess.run([sys.executable, "-c", IN_MEMORY, files], capture_output=True,
+                             text=True, check=True)
+        taken: dict[str, float] = json.loads(ran.stderr.strip().splitlines()[-1])
+        return taken
     verb = (["train", files, "-o", str(model)] if task == "train"
             else ["predict", str(model), files, "-o", str(answers), "--probability"])
     started = time.perf_counter()
@@ -109,7 +133,7 @@ def measured(task: str, where: Path, folder: Path) -> dict[str, float]:
     return {"seconds": round(seconds, 3), "peak_mib": peak}
 
 
-def draw(found: list[dict[str, object]], path: Path) -> None:
+def draw(found: list[dict[str, Any]], path: Path) -> None:
     """Both against size, on logarithmic scales (needs textnb[report])."""
     import altair as alt
 
