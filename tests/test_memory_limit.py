@@ -29,8 +29,7 @@ def wide() -> pl.DataFrame:
     """More words than fit in a mebibyte: two of its own for each document, and common ones."""
     frame = documents(rows=4000)
     return frame.with_row_index("i").select(
-        pl.format("{} own{} own{}", "text", "i", pl.col("i") // 2), "label").rename(
-            {"literal": "text"}, strict=False)
+        pl.format("{} own{} its{}", "text", "i", "i").alias("text"), "label")
 
 
 @pytest.mark.parametrize(("estimator", "settings"), [
@@ -121,3 +120,30 @@ def test_folds_are_those_of_fits(wide: pl.DataFrame) -> None:
 def test_no_term_within_other_limits(wide: pl.DataFrame) -> None:
     with pytest.raises(VocabularyError, match="none is within"):
         TextClassifier(min_df=4000, memory_limit=MIB).fit(wide)
+
+
+@pytest.mark.parametrize("estimator", [MultinomialNB(), ComplementNB(), BernoulliNB()], ids=str)
+@pytest.mark.parametrize("max_features", [3001, 4000])
+def test_bounds_hold_where_a_part_of_what_is_missing_would_be_there(
+    estimator: Any, max_features: int
+) -> None:
+    """The missing terms are those of one class, and would even the classes out."""
+    frequent = [f"b{i:05d}" for i in range(3000)]
+    rows = pl.DataFrame({
+        "text": [" ".join(frequent)] * 2 + [" ".join(frequent[:50])] + [
+            " ".join(f"a{i:05d}" for i in range(3600))],
+        "label": ["B", "B", "A", "A"]})
+    whole = TextClassifier(estimator, max_features=max_features).fit(rows)
+    limited = TextClassifier(estimator, max_features=max_features, memory_limit=MIB).fit(rows)
+    assert limited.pruned_ is not None
+    assert limited.pruned_.at_most == 1
+    texts = ["a00000", " ".join(f"a{i:05d}" for i in range(40)), "b00001 b00002 a00003"]
+    X = whole.transform(texts)
+    known = pl.Series(whole.vocabulary_).is_in(
+        pl.Series(limited.vocabulary_).implode()).to_numpy()
+    gap = [model.predict_joint_log_proba(texts)[:, 0] - model.predict_joint_log_proba(texts)[:, 1]
+           for model in (whole, limited)]
+    pruned: Any = limited.pruned_
+    bound = (pruned.intercept + pruned.per_kept_term * X[:, known].sum(axis=1)
+             + pruned.per_pruned_term * X[:, ~known].sum(axis=1))
+    assert (np.abs(gap[0] - gap[1]) <= bound + 1e-9).all()

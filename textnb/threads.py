@@ -35,15 +35,18 @@ def in_threads(
     [1, 2, 3]
     """
     threads = pl.thread_pool_size() if threads is None else threads
-    with ThreadPoolExecutor(threads) as pool:
-        coming: deque[Future[R]] = deque()
-        try:
-            for item in items:
-                coming.append(pool.submit(function, item))
-                if len(coming) > threads:
-                    yield coming.popleft().result()
-            while coming:
+    pool = ThreadPoolExecutor(threads)
+    coming: deque[Future[R]] = deque()
+    ended = False
+    try:
+        for item in items:
+            coming.append(pool.submit(function, item))
+            if len(coming) > threads:
                 yield coming.popleft().result()
-        finally:
-            for future in coming:
-                future.cancel()
+        while coming:
+            yield coming.popleft().result()
+        ended = True
+    finally:
+        # A generator that was given up is finished in whatever thread comes by, perhaps one of the
+        # pool: that can't wait for itself, nor for another that waits for it.
+        pool.shutdown(wait=ended, cancel_futures=True)

@@ -45,8 +45,8 @@ def test_a_file_that_can_not_be_read(run: Run, news: Path) -> None:
 @pytest.fixture
 def wide(folder: Path) -> Path:
     """More words than fit in a mebibyte."""
-    documents(rows=4000).with_row_index("i").select(
-        pl.format("{} own{}", "text", "i").alias("text"), "label").write_parquet("wide.parquet")
+    words = pl.format("{} own{} its{}", "text", "i", "i").alias("text")
+    documents(rows=4000).with_row_index("i").select(words, "label").write_parquet("wide.parquet")
     return Path("wide.parquet")
 
 
@@ -69,12 +69,22 @@ def test_what_was_left_out_is_told(run: Run, wide: Path) -> None:
 
 @pytest.mark.parametrize(("size", "expected"), [
     ("1048576", 1 << 20), ("2m", 2 << 20), ("1.5MiB", 3 << 19), ("3GB", 3 << 30),
-    ("2048 k", None), ("1M5", None), ("-1M", None), ("", None), ("1e9", None), ("1K", None)])
+    ("2048 k", None), ("1M5", None), ("-1M", None), ("", None), ("1e9", None), ("1K", None),
+    ("9" * 400 + "G", None), ("9" * 12 + "G", None)])
 def test_sizes(run: Run, wide: Path, size: str, expected: Any) -> None:
     ran = run("train", wide, "-o", "m.textnb", f"--memory-limit={size}", "--min-df", "9")
     if expected is None:
-        assert "such as 500M" in ran.checked(2).err or "1 MiB" in ran.err
+        assert "bytes, such as 500M" in ran.checked(2).err
         assert not Path("m.textnb").exists()
     else:
         ran.checked()
         assert textnb.load("m.textnb").memory_limit == expected
+
+
+def test_a_job_tells_it_too(run: Run, wide: Path) -> None:
+    Path("job.toml").write_text(
+        'output = "out"\n[input]\ntrain = "wide.parquet"\n[model]\nmemory_limit = "1M"\n')
+    assert "left out for the memory limit: " in run("run", "job.toml").checked().err
+    Path("job.toml").write_text(
+        'output = "out"\n[input]\ntrain = "wide.parquet"\n[model]\nmemory_limit = "many"\n')
+    assert "such as 500M" in run("run", "job.toml").checked(2).err

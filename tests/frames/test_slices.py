@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -151,6 +152,23 @@ class TestFilesThatCanNotBeRead:
             rows = scan(tmp_path, on_error="skip").collect()
         assert rows["text"].to_list() == ["one", "three"]
 
+    def test_the_columns_are_those_of_most_files(self, folder: Path) -> None:
+        ROWS.with_columns(more=1).write_parquet(folder / "+first.parquet")
+        with pytest.warns(UserWarning, match=r"4 of 7 files could not be read.*\+first\.parquet"):
+            assert scan(folder, on_error="skip").collect().equals(ROWS)
+
+    def test_ndjson_has_the_types_of_all_files(self, tmp_path: Path) -> None:
+        """As it has where none may be left out."""
+        lines = ['{"text": null, "label": "a"}', '{"text": "x", "label": "b", "more": 1}',
+                 '{"text": "y", "label": "c"}']
+        for i, line in enumerate(lines):
+            (tmp_path / f"{i}.ndjson").write_text(line + "\n")
+        expected = scan(tmp_path).collect()
+        assert scan(tmp_path, on_error="skip").collect().equals(expected)
+        (tmp_path / "0a.ndjson").write_text('{"text": "cut\n')
+        with pytest.warns(UserWarning, match=r"1 of 4 files .*0a\.ndjson"):
+            assert scan(tmp_path, on_error="skip").collect().equals(expected)
+
     def test_none_can_be_read(self, tmp_path: Path) -> None:
         for name in "ab":
             (tmp_path / f"{name}.parquet").write_bytes(b"nothing")
@@ -166,3 +184,37 @@ class TestFilesThatCanNotBeRead:
     def test_an_unknown_choice(self, folder: Path) -> None:
         with pytest.raises(ParameterError, match="'raise', 'skip' or a callable"):
             scan(folder, on_error="ignore")
+
+
+def test_a_folder_named_as_a_file_is_read_once(tmp_path: Path) -> None:
+    """As other tools write parts."""
+    for i, part in enumerate(ROWS.iter_slices(1500)):
+        (tmp_path / "in" / "rows.parquet").mkdir(parents=True, exist_ok=True)
+        part.write_parquet(tmp_path / "in" / "rows.parquet" / f"{i}.parquet")
+    for pattern in ("in/**/*.parquet", "in/*.parquet", "in/rows.parquet"):
+        assert scan(tmp_path / pattern).collect().equals(ROWS), pattern
+
+
+def test_what_is_no_file_in_a_folder(tmp_path: Path) -> None:
+    ROWS.write_parquet(tmp_path / "rows.parquet")
+    os.mkfifo(tmp_path / "pipe.parquet")
+    os.symlink("loop.parquet", tmp_path / "loop.parquet")
+    assert scan(tmp_path).collect().equals(ROWS)
+    assert scan(tmp_path / "*.parquet", on_error="skip").collect().equals(ROWS)
+    (tmp_path / "texts" / "a").mkdir(parents=True)
+    (tmp_path / "texts" / "a" / "1").write_text("one")
+    os.mkfifo(tmp_path / "texts" / "a" / "2")
+    with pytest.raises(SourceError, match="it is no file"):
+        scan(tmp_path / "texts").collect()
+
+
+def test_a_file_that_shrinks_while_it_is_read(tmp_path: Path) -> None:
+    ROWS.write_parquet(tmp_path / "rows.parquet")
+    total = pl.LazyFrame({"len": [4000]})
+    frame = pl.scan_parquet(tmp_path / "rows.parquet")
+    with pytest.MonkeyPatch.context() as patch:
+        known = pl.LazyFrame.select
+        patch.setattr(pl.LazyFrame, "select", lambda self, *what, **more: (
+            total if what and str(what[0]) == str(pl.len()) else known(self, *what, **more)))
+        with pytest.raises(OSError, match="it was changed meanwhile"):
+            list(slices._slices(frame))

@@ -70,7 +70,7 @@ def kept_of(counts: LabelledCounts, keep: Any) -> LabelledCounts:
 
 
 @pytest.mark.parametrize("mode", MODES, ids=str)
-@pytest.mark.parametrize("memory", [20_000, 100_000, 300_000])
+@pytest.mark.parametrize("memory", [20_000, 100_000, 200_000])
 def test_files_and_memory_choose_the_same_terms(mode: dict[str, Any], memory: int) -> None:
     frame = documents()
     limits = Limits(min_df=2) if mode.get("document_frequency") else Limits()

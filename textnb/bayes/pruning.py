@@ -49,6 +49,19 @@ class Pruned:
     per_pruned_term: float | None
     intercept: float | None
 
+    def told(self) -> str:
+        """In words, for people."""
+        often = "once" if self.at_most == 1 else f"{self.at_most:,} times or less"
+        said = (f"left out for the memory limit: {self.terms:,} terms that occur {often} "
+                f"({self.occurrences:,} occurrences in all)")
+        if self.per_kept_term is None:
+            return said + "; no bound is known on what that changes (norm)"
+        if not (self.per_kept_term or self.per_pruned_term or self.intercept):
+            return said + "; it changes nothing, as other limits leave them out too"
+        return said + (f"; log-odds differ by at most {self.intercept:.3g}, plus "
+                       f"{self.per_kept_term:.3g} per word that is known and "
+                       f"{self.per_pruned_term:.3g} per word left out")
+
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready; "inf" for infinity."""
         return {name: "inf" if value == np.inf else value for name, value in asdict(self).items()}
@@ -116,8 +129,10 @@ def pruning_effect(
             counts, more, largest = counts.sum() - counts, more.sum() - more, at_most
         before = counts + l * kept.n_features
         after = before + more + l * terms
+        # With a part of them, the sum of each class is anything between.
+        least = after if all_missing else before
         return (_spread(np.log(after / before), all_missing),
-                _number(np.log((largest + l) / l) + np.log(after.max() / after.min())), 0.0)
+                _number(np.log((largest + l) / l) + np.log(after.max() / least.min())), 0.0)
 
 
 def _bernoulli(rows: Ints, missing: Ints, l: np.float64, all_missing: bool) -> tuple[

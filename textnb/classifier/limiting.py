@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -22,9 +23,9 @@ def check_memory_limit(memory: Any, estimator: Any, given: bool) -> None:
     if memory is None:
         return
     if isinstance(memory, (bool, np.bool_)) or not isinstance(memory, (int, np.integer)) or (
-            memory < _LEAST):
+            not _LEAST <= memory < 2**63):
         raise ParameterError.out_of_range(
-            "memory_limit", f"None or a number of bytes, {_LEAST} (1 MiB) or more", memory)
+            "memory_limit", f"None or a number of bytes from {_LEAST} (1 MiB) to 2**63 - 1", memory)
     if given:
         raise ParameterError("a given vocabulary is not limited: leave memory_limit at None")
     if not isinstance(estimator, DiscreteNB):
@@ -38,6 +39,28 @@ def check_memory_limit(memory: Any, estimator: Any, given: bool) -> None:
     if np.ndim(estimator.l):
         raise ParameterError("memory_limit chooses the terms, so l can't have one value for each: "
                              "give one number for l")
+
+
+def memory_size(value: str) -> int:
+    """Bytes from words: a number, with K, M or G for so many times 1024, 1024² or 1024³.
+
+    Raises
+    ------
+    ParameterError
+        If it is none, or below 1 MiB.
+
+    Examples
+    --------
+    >>> memory_size("500M")
+    524288000
+    """
+    found = re.fullmatch(r"(\d{1,19}(?:\.\d{1,19})?)([kmg]?)(?:i?b)?", value.strip().lower(),
+                         re.ASCII)
+    size = 0 if found is None else int(float(found[1]) * 1024 ** " kmg".index(found[2] or " "))
+    if not _LEAST <= size < 2**63:
+        raise ParameterError.out_of_range(
+            "a memory limit", "bytes, such as 500M or 2G (times 1024² or 1024³), 1M or more", value)
+    return size
 
 
 def check_unpruned(pruned: Pruned | None, what: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import typer
@@ -123,14 +122,6 @@ def limit(option: str, value: str) -> int | float:
     except ValueError:
         raise ParameterError.out_of_range(
             option, "a count (2) or a share of documents (0.01)", value) from None
-
-
-def size(value: str) -> int:
-    """Bytes: a number, with K, M or G for so many times 1024, 1024² or 1024³."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)([kmg]?)(?:i?b)?", value.strip().lower(), re.ASCII)
-    if found is None:
-        raise ParameterError.out_of_range("--memory-limit", "bytes, such as 500M or 2G", value)
-    return int(float(found[1]) * 1024 ** " kmg".index(found[2] or " "))
 
 
 def stop_words(path: str | None) -> tuple[str, ...]:

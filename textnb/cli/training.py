@@ -24,7 +24,6 @@ from textnb.cli.inputs import (
 )
 
 if TYPE_CHECKING:
-    from textnb.bayes.pruning import Pruned
     from textnb.classifier.table import TableClassifier
     from textnb.classifier.text import TextClassifier
 
@@ -72,8 +71,8 @@ def train(
     binary: Annotated[bool, typer.Option(
         "--binary", help="Count a term once per document.")] = False,
     memory_limit: Annotated[str | None, typer.Option(
-        help="Bytes for the terms and their counts, such as 500M or 2G: the rarest terms are left "
-             "out until the rest fits (multinomial, bernoulli, complement).")] = None,
+        help="Bytes for the terms and their counts, such as 500M or 2G, 1M or more: the rarest "
+             "terms are left out until the rest fits.")] = None,
     features: Annotated[str | None, typer.Option(
         help="Feature columns, such as x1,x2.  [default: all numeric ones]")] = None,
     shrinkage: Annotated[str | None, typer.Option(
@@ -101,6 +100,7 @@ def train(
     """Learn a classifier from labelled rows and write its model file."""
     import numpy as np
 
+    from textnb.classifier.limiting import memory_size
     from textnb.classifier.text import TextClassifier
     from textnb.cli import settings
     from textnb.pipeline.models import TABLES
@@ -131,7 +131,7 @@ def train(
                 field_prefix=field_prefix),
             min_df=settings.limit("--min-df", min_df), max_df=settings.limit("--max-df", max_df),
             max_features=max_features, binary=binary,
-            memory_limit=None if memory_limit is None else settings.size(memory_limit))
+            memory_limit=None if memory_limit is None else memory_size(memory_limit))
         frame = rows(input, where, input_format, encoding, columns, label,
                      storage=storage_option, query=query, on_error=on_unreadable)
     seen, tell = watched(frame, None if model in TABLES else text or ["text"])
@@ -147,7 +147,7 @@ def train(
         if l == "auto":
             learned += f", l = {classifier.estimator_.l_:g} (chosen by leave-one-out)"
         if classifier.pruned_ is not None:
-            note(_left_out(classifier.pruned_))
+            note(classifier.pruned_.told())
     else:
         learned = (f"{len(classifier.feature_names_):,} features "
                    f"({_some(classifier.features_)})")
@@ -162,19 +162,6 @@ def train(
                  + ("" if accuracy is None else
                     f", cross-validated accuracy {float(np.nanmax(accuracy)):.4f}"))
     note(f"{len(classifier.classes_)} classes, {learned} -> {output}")
-
-
-def _left_out(pruned: Pruned) -> str:
-    often = "once" if pruned.at_most == 1 else f"{pruned.at_most:,} times or less"
-    said = (f"left out for the memory limit: {pruned.terms:,} terms that occur {often} "
-            f"({pruned.occurrences:,} occurrences in all)")
-    if pruned.per_kept_term is None:
-        return said + "; no bound is known on what that changes (--norm)"
-    if not (pruned.per_kept_term or pruned.per_pruned_term or pruned.intercept):
-        return said + "; it changes nothing, as other limits leave them out too"
-    return said + (f"; log-odds differ by at most {pruned.intercept:.3g}, plus "
-                   f"{pruned.per_kept_term:.3g} per word that is known and "
-                   f"{pruned.per_pruned_term:.3g} per word left out")
 
 
 def _some(names: list[str]) -> str:

@@ -87,6 +87,8 @@ def _files(root: str) -> Iterator[tuple[str, str]]:
 
 
 def _text(path: str, encoding: str) -> str:
+    if not os.path.isfile(path):
+        raise SourceError.unreadable(path, "it is no file")
     try:
         with open(path, "rb") as file:
             content = file.read()

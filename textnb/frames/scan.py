@@ -288,10 +288,20 @@ def _open(
         return _open_folder(path, format, encoding, numbers, on_skip)
     if os.path.exists(path):
         return _local([path], format or _format_of(path), numbers, on_skip)
-    matches = sorted(globbing.glob(path, recursive=True))
+    matches = _matching(path)
     if not matches:
         raise SourceError.not_found(path)
     return _local(matches, format or _one_format(matches), numbers, on_skip)
+
+
+def _matching(pattern: str) -> list[str]:
+    """Files that match, and folders of files that do not match themselves, sorted."""
+    matches = sorted(globbing.glob(pattern, recursive=True))
+    files = [path for path in matches if os.path.isfile(path)]
+    # A folder that is named as a file holds parts, which a ** has found already.
+    apart = [path for path in matches if os.path.isdir(path)
+             and not any(file.startswith(os.path.join(path, "")) for file in files)]
+    return sorted(files + apart)
 
 
 def _local(
@@ -300,6 +310,8 @@ def _local(
     """Files that are there: the columnar ones in slices, all in turn where some may be left out."""
     reader = _reader(format, numbers)
     columnar = format in ("parquet", "ipc")
+    if format == "ndjson" and len(files) > 1:
+        reader = _ndjson_alike(files, on_skip is not None)
     if columnar or on_skip is not None:
         return scan_in_turn(
             files, lambda path: reader(_literal([path])), sliced=columnar, on_skip=on_skip)
@@ -312,7 +324,8 @@ def _open_folder(
     if format == "folder":
         return scan_folder(path, encoding, on_skip)
     with os.scandir(path) as entries:
-        inside = sorted((entry.name, entry.path, entry.is_file()) for entry in entries)
+        # os.path's: an entry's own is_file raises for a link that leads to itself.
+        inside = sorted((entry.name, entry.path, os.path.isfile(entry.path)) for entry in entries)
     files = [where for name, where, is_file in inside
              if is_file and not name.startswith((".", "_"))]
     if files:
@@ -363,6 +376,25 @@ def _ndjson(where: Any, **options: Any) -> pl.LazyFrame:
     first = pl.scan_lines(where, name="line", **options).head(1).collect().item()
     keys = [name for name in json.loads(first) if name in names]
     return frame.select([*keys, *sorted(set(names) - set(keys))])
+
+
+def _ndjson_alike(files: Sequence[str], lenient: bool) -> Callable[[Any], pl.LazyFrame]:
+    """A reader of NDJSON files with all keys of all of them, each in the type that holds them all.
+
+    The engine would take those of the first file.
+    """
+    schemas = []
+    for path in _literal(files):
+        try:
+            schemas.append(_ndjson(path).collect_schema())
+        except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError):
+            if not lenient:
+                raise
+    if not schemas:
+        return _ndjson
+    schema = pl.concat([pl.DataFrame(schema=each) for each in schemas],
+                       how="diagonal_relaxed").schema
+    return lambda where: pl.scan_ndjson(where, schema=schema)
 
 
 def _none_of_them(inferred: Callable[[], pl.Schema]) -> list[str]:

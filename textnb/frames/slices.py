@@ -48,7 +48,7 @@ def scan_in_turn(
     SchemaError
         If a file has other columns than the first one.
     """
-    first, schema = _first_schema(files, opened, on_skip)
+    first, schema = _common_schema(files, opened, on_skip)
 
     def read(
         columns: list[str], predicate: pl.Expr | None, rows: int | None
@@ -76,17 +76,24 @@ def scan_in_turn(
     return source_of(read, schema)
 
 
-def _first_schema(
+def _common_schema(
     files: Sequence[str], opened: Opened, on_skip: OnSkip | None
 ) -> tuple[str, pl.Schema]:
-    """Of the first file, or of the first that can be opened where others are left out."""
+    """Of the first file; where files may be left out, that of most of those that can be opened."""
+    found: dict[frozenset[tuple[str, pl.DataType]], list[tuple[str, pl.Schema]]] = {}
     for path in files:
         try:
-            return path, opened(path).collect_schema()
+            schema = opened(path).collect_schema()
         except ENGINE as error:
             if on_skip is None:
                 raise SourceError.unreadable(path, first_line(error)) from error
-    raise SourceError(f"none of the {len(files)} files can be read; the first is {files[0]}")
+            continue
+        if on_skip is None:
+            return path, schema
+        found.setdefault(frozenset(schema.items()), []).append((path, schema))
+    if not found:
+        raise SourceError(f"none of the {len(files)} files can be read; the first is {files[0]}")
+    return max(found.values(), key=len)[0]
 
 
 def _sound(
@@ -118,6 +125,8 @@ def _slices(frame: pl.LazyFrame) -> Iterator[pl.DataFrame]:
     at, step = 0, _FIRST
     while at < total:
         part = frame.slice(at, step).collect()
+        if not part.height:
+            raise OSError("it has fewer rows than when it was opened: it was changed meanwhile")
         at += part.height
         # No more than eight times as many: the rows to come may be longer.
         step = max(1, min(step * _BYTES // max(1, int(part.estimated_size())), 8 * step, _MOST))

@@ -21,7 +21,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from textnb.classifier.limiting import check_memory_limit
+from textnb.classifier.limiting import check_memory_limit, memory_size
 from textnb.errors import ParameterError
 from textnb.export.targets.known import target_of
 from textnb.frames.cloud import is_url
@@ -80,6 +80,10 @@ def _target(value: Any) -> Any:
     return value
 
 
+def _memory(value: Any) -> Any:
+    return memory_size(value) if isinstance(value, str) else value
+
+
 Where = Annotated[str, BeforeValidator(_substituted)]
 FileName = Annotated[str, BeforeValidator(_file_name)]
 Share = Annotated[float, Field(gt=0.0, lt=1.0)]
@@ -120,7 +124,7 @@ class Model(BaseModel):
     max_df: int | float = 1.0
     max_features: int | None = None
     binary: bool = False
-    memory_limit: int | None = None
+    memory_limit: Annotated[int | None, BeforeValidator(_memory)] = None
     features: list[str] | None = None
 
     @model_validator(mode="after")

@@ -157,6 +157,9 @@ def _train(work: _Work) -> None:
     size = (f"{len(model.vocabulary_):,} terms" if isinstance(model, TextClassifier)
             else f"{len(model.feature_names_):,} features")
     work.observer.said(f"{len(model.classes_)} classes, {size}{_chosen(model)}")
+    pruned = getattr(model, "pruned_", None)
+    if pruned is not None:
+        work.observer.said(pruned.told())
 
 
 def _chosen(model: Model) -> str:

@@ -31,7 +31,7 @@ from textnb.text.vocabulary import Limits
 
 # What a term takes besides its letters: entries in pools and vectors, and per class its count, its
 # weight and their copies while they are made. Measured; letters are in two pools.
-_PER_TERM, _PER_CLASS, _PER_BYTE = 96, 40, 2
+_PER_TERM, _PER_CLASS, _PER_BYTE = 96, 32, 2
 # So many shares of the terms are added one after the other.
 _SHARES = 64
 # Instead of a label's number: of all classes together.

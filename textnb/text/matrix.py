@@ -108,10 +108,11 @@ class Vocabulary:
         """Words per document, the codes of all words, and the pool that gives them."""
         tokens = (self._tokenizer.split_expr(text) if self._split
                   else self._tokenizer.expr(text))
+        size = int(documents.estimated_size())
         with self._turn:
             if self._spent > _POOL_BYTES:
                 self._refresh()
-            self._spent += int(documents.estimated_size())
+            self._spent += size
             # Held here, as another thread may put a new pool in its place meanwhile.
             words = self._words
         codes = documents.select(tokens.cast(pl.List(words.dtype)).alias("codes"))
