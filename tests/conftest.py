@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -28,6 +29,23 @@ cat >/dev/null
 "$1/pg_ctl" -D "$2/data" -m immediate stop >/dev/null
 rm -rf "$2/data" "$2/log"
 """
+
+# Files whose tests share a server, which takes long to start: those of one go to one process.
+_TOGETHER = {
+    "tests/engines/test_spark.py": "spark", "tests/frames/test_cloud.py": "s3",
+    "tests/cli/test_sources.py": "s3", "tests/frames/test_database.py": "postgres"}
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """One test at a time to each process, but for those that go together."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Together(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return _TOGETHER.get(nodeid.split("::")[0], nodeid)
+
+    return Together(config, log)
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from tests.cli.conftest import Run
     from tests.conftest import S3
 
-in_one_worker = pytest.mark.xdist_group("s3")
 
 
 def storage(s3: S3) -> list[str]:
@@ -23,7 +22,6 @@ def storage(s3: S3) -> list[str]:
             for part in ("--storage-option", f"{name}={value}")]
 
 
-@in_one_worker
 def test_a_model_and_its_answers_from_s3(s3: S3, run: Run, mail: Path, folder: Path) -> None:
     there = "s3://bucket/cli/mail.parquet"
     pl.scan_parquet(mail).sink_parquet(there, storage_options=s3.options)
@@ -47,7 +45,6 @@ def test_a_model_and_its_answers_from_s3(s3: S3, run: Run, mail: Path, folder: P
     assert json.loads(found.out)["exact"] == 6
 
 
-@in_one_worker
 def test_s3_that_fails(s3: S3, run: Run, folder: Path) -> None:
     failed = run("train", "s3://bucket/cli/none.parquet", "-o", "m.textnb", *storage(s3)).checked(1)
     assert failed.err == ("error: can't read s3://bucket/cli/none.parquet: there is no such object "
@@ -101,7 +98,6 @@ def test_a_lake(run: Run, mail: Path, folder: Path) -> None:
     assert "no Iceberg table" in failed.err or "textnb[iceberg]" in failed.err
 
 
-@pytest.mark.xdist_group("postgres")
 def test_a_database(
     postgres: str, run: Run, mail: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -138,7 +134,6 @@ def test_a_database(
     assert "no rows" in failed.checked(1).err
 
 
-@in_one_worker
 def test_a_job(s3: S3, run: Run, mail: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pl.scan_parquet(mail).sink_parquet("s3://bucket/job.parquet", storage_options=s3.options)
     monkeypatch.setenv("THE_KEY", "TOPSECRET")

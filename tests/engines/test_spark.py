@@ -42,9 +42,6 @@ from textnb.engines.spark import columns, fit, predict
 from textnb.engines.spark.counts import counted_rows
 from textnb.engines.spark.predicting import Shipped
 
-# One cluster for the file, where tests are spread over processes by group.
-pytestmark = pytest.mark.xdist_group("spark")
-
 ROWS = pl.DataFrame({
     "text": ["Chinese Beijing Chinese", "Chinese Chinese Shanghai", None, "Chinese Macao", "",
              "Tokyo Japan Chinese", "тест 東京 ß", "Chinese\0Macao"],

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 FRAME = pl.DataFrame({
     "text": ["free money", "lunch, at \"noon\"", "free\noffer", None, "", "see you"] * 50,
     "label": ["spam", "ham", "spam", "ham", "ham", "ham"] * 50})
-in_one_worker = pytest.mark.xdist_group("s3")
 
 
 @pytest.mark.parametrize(("path", "told"), [
@@ -100,7 +99,6 @@ def stored(s3: S3) -> S3:
     return s3
 
 
-@in_one_worker
 @pytest.mark.parametrize("name", ["mail.parquet", "mail.arrow", "mail.csv", "mail.ndjson",
                                   "parts/*.parquet", "parts/"])
 def test_rows_of_every_format(stored: S3, name: str) -> None:
@@ -112,7 +110,6 @@ def test_rows_of_every_format(stored: S3, name: str) -> None:
     assert frame.filter(pl.col("text") == "free money").collect().height == 50
 
 
-@in_one_worker
 def test_a_model_from_there_is_the_local_one(stored: S3, tmp_path: Path) -> None:
     for name in ("mail.parquet", "mail.csv", "mail.ndjson", "parts/*.parquet"):
         frame = scan(f"s3://bucket/{name}", storage_options=stored.options)
@@ -129,7 +126,6 @@ def refused(path: str, told: str, options: dict[str, Any], **settings: Any) -> N
     assert "TOPSECRET" not in str(caught.value)
 
 
-@in_one_worker
 def test_what_is_not_there(stored: S3) -> None:
     refused("s3://bucket/none.parquet", "there is no such object in the bucket", stored.options)
     refused("s3://bucket/none.csv", "there is no such object, or no such bucket", stored.options)
@@ -139,7 +135,6 @@ def test_what_is_not_there(stored: S3) -> None:
     refused("s3://bucket/mail.csv", "can't read", stored.options, format="parquet")
 
 
-@in_one_worker
 def test_a_refused_credential(stored: S3) -> None:
     stored.request("POST", "/moto-api/reset-auth", b"0")
     try:
@@ -169,7 +164,6 @@ def test_nothing_is_written_there(path: str) -> None:
     assert "PW" not in str(caught.value)
 
 
-@in_one_worker
 def test_a_delta_table_there(s3: S3) -> None:
     deltalake = pytest.importorskip("deltalake", reason="needs pip install 'textnb[delta]'")
     path = "s3://bucket/delta"
@@ -181,7 +175,6 @@ def test_a_delta_table_there(s3: S3) -> None:
     refused("s3://nobucket/none", "no bucket 'nobucket'", s3.options, format="delta")
 
 
-@in_one_worker
 def test_an_iceberg_table_there(s3: S3, tmp_path: Path) -> None:
     for library, extra in (("pyiceberg", "iceberg"), ("polars_iceberg", "iceberg"),
                            ("sqlalchemy", "database")):

@@ -21,7 +21,6 @@ from textnb import (
     scan_database,
 )
 
-pytestmark = pytest.mark.xdist_group("postgres")
 Url = Callable[[str], str]
 
 TABLE = """

@@ -6,11 +6,9 @@
 from __future__ import annotations
 
 import glob as globbing
-import json
 import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -19,6 +17,15 @@ from textnb.errors import ParameterError, SchemaError, SourceError, first_line
 from textnb.frames.cloud import is_database, is_url, reason, shown, storage
 from textnb.frames.features import feature_columns
 from textnb.frames.folder import scan_folder
+from textnb.frames.formats import (
+    Numbers,
+    format_of,
+    literal,
+    ndjson_alike,
+    none_of_them,
+    one_format,
+    reader_of,
+)
 from textnb.frames.lake import FORMATS as LAKES
 from textnb.frames.lake import scan_lake, table_format
 from textnb.frames.mail import COLUMNS as MAIL_COLUMNS
@@ -27,20 +34,8 @@ from textnb.frames.mailboxes import looks_like_mail
 from textnb.frames.slices import OnSkip, scan_in_turn
 from textnb.frames.stdin import spooled_stdin
 
-# From a file's inferred schema, if it asks for that, to the columns that are read as numbers.
-Numbers = Callable[[Callable[[], pl.Schema]], Sequence[str]]
 Source = str | os.PathLike[str] | pl.DataFrame | pl.LazyFrame
 
-_ENDINGS = {
-    ".parquet": "parquet", ".pq": "parquet",
-    ".ipc": "ipc", ".arrow": "ipc", ".feather": "ipc",
-    ".csv": "csv", ".tsv": "tsv", ".tab": "tsv",
-    ".ndjson": "ndjson", ".jsonl": "ndjson",
-    ".txt": "lines",
-    ".eml": "mail", ".mbox": "mail", ".mbx": "mail",
-}
-# Of more columns than this, the engine does not keep NDJSON's order.
-_IN_ORDER = 32
 _LABEL_TYPES = (pl.String, pl.Categorical, pl.Enum, pl.Boolean)
 
 
@@ -109,7 +104,7 @@ def scan(
     textnb.errors.SchemaError: no column 'txt' (the text column) - did you mean 'text'?; the \
 columns are 'text', 'label'. Say which with text=...
     """
-    numbers = None if text is None else _none_of_them
+    numbers = None if text is None else none_of_them
     on_skip = _on_skip(on_error, source)
     if _is_mail(source, format):
         if on_skip is not None:
@@ -283,15 +278,15 @@ def _open(
         if is_database(path):
             raise ParameterError(f"{shown(path)} is a database: say which rows with "
                                  "textnb.scan_database(query, connection)")
-        return _reader(format or _format_of(path), numbers, storage_options=options)(path)
+        return reader_of(format or format_of(path), numbers, storage_options=options)(path)
     if os.path.isdir(path):
         return _open_folder(path, format, encoding, numbers, on_skip)
     if os.path.exists(path):
-        return _local([path], format or _format_of(path), numbers, on_skip)
+        return _local([path], format or format_of(path), numbers, on_skip)
     matches = _matching(path)
     if not matches:
         raise SourceError.not_found(path)
-    return _local(matches, format or _one_format(matches), numbers, on_skip)
+    return _local(matches, format or one_format(matches), numbers, on_skip)
 
 
 def _matching(pattern: str) -> list[str]:
@@ -308,14 +303,14 @@ def _local(
     files: list[str], format: str, numbers: Numbers | None, on_skip: OnSkip | None
 ) -> pl.LazyFrame:
     """Files that are there: the columnar ones in slices, all in turn where some may be left out."""
-    reader = _reader(format, numbers)
+    reader = reader_of(format, numbers)
     columnar = format in ("parquet", "ipc")
     if format == "ndjson" and len(files) > 1:
-        reader = _ndjson_alike(files, on_skip is not None)
+        reader = ndjson_alike(files, on_skip is not None)
     if columnar or on_skip is not None:
         return scan_in_turn(
-            files, lambda path: reader(_literal([path])), sliced=columnar, on_skip=on_skip)
-    return reader(_literal(files))
+            files, lambda path: reader(literal([path])), sliced=columnar, on_skip=on_skip)
+    return reader(literal(files))
 
 
 def _open_folder(
@@ -329,7 +324,7 @@ def _open_folder(
     files = [where for name, where, is_file in inside
              if is_file and not name.startswith((".", "_"))]
     if files:
-        return _local(files, format or _one_format(files), numbers, on_skip)
+        return _local(files, format or one_format(files), numbers, on_skip)
     if any("=" in name for name, _, is_file in inside if not is_file):
         partitioned = sorted(globbing.glob(os.path.join(globbing.escape(path), "**", "*.parquet"),
                                            recursive=True))
@@ -339,103 +334,6 @@ def _open_folder(
                                      f"name its files: {path}/**/*.parquet")
             return pl.scan_parquet(globbing.escape(path), hive_partitioning=True)
     return scan_folder(path, encoding, on_skip)
-
-
-def _literal(paths: Sequence[str]) -> list[str]:
-    """Paths of files that are there: brackets and stars in their names are no glob."""
-    return [globbing.escape(path) for path in paths]
-
-
-def _reader(
-    format: str, numbers: Numbers | None, **options: Any
-) -> Callable[[Any], pl.LazyFrame]:
-    def csv(separator: str) -> Callable[[Any], pl.LazyFrame]:
-        return lambda where: _typed(where, separator, numbers, **options)
-
-    # A key that is first seen after the rows from which a schema is inferred would be dropped.
-    readers: dict[str, Callable[[Any], pl.LazyFrame]] = {
-        "parquet": lambda where: pl.scan_parquet(where, **options),
-        "ipc": lambda where: pl.scan_ipc(where, **options),
-        "csv": csv(","),
-        "tsv": csv("\t"),
-        "ndjson": lambda where: _ndjson(where, **options),
-        "lines": lambda where: pl.scan_lines(where, name="text", **options),
-    }
-    if format not in readers:
-        raise ParameterError.unknown_choice("format", format, [*readers, "folder", "mail", *LAKES])
-    return readers[format]
-
-
-def _ndjson(where: Any, **options: Any) -> pl.LazyFrame:
-    frame = pl.scan_ndjson(where, infer_schema_length=None, **options)
-    names = frame.collect_schema().names()
-    if len(names) <= _IN_ORDER:
-        return frame
-    # The engine puts many columns in an order that differs from one process to the next: that of
-    # the first line is the file's own.
-    first = pl.scan_lines(where, name="line", **options).head(1).collect().item()
-    keys = [name for name in json.loads(first) if name in names]
-    return frame.select([*keys, *sorted(set(names) - set(keys))])
-
-
-def _ndjson_alike(files: Sequence[str], lenient: bool) -> Callable[[Any], pl.LazyFrame]:
-    """A reader of NDJSON files with all keys of all of them, each in the type that holds them all.
-
-    The engine would take those of the first file.
-    """
-    schemas = []
-    for path in _literal(files):
-        try:
-            schemas.append(_ndjson(path).collect_schema())
-        except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError):
-            if not lenient:
-                raise
-    if not schemas:
-        return _ndjson
-    schema = pl.concat([pl.DataFrame(schema=each) for each in schemas],
-                       how="diagonal_relaxed").schema
-    return lambda where: pl.scan_ndjson(where, schema=schema)
-
-
-def _none_of_them(inferred: Callable[[], pl.Schema]) -> list[str]:
-    return []
-
-
-def _typed(where: Any, separator: str, numbers: Numbers | None, **options: Any) -> pl.LazyFrame:
-    """A CSV file: types inferred from all rows, or as strings but for the columns of numbers."""
-    if numbers is None:
-        return pl.scan_csv(where, separator=separator, infer_schema_length=None, **options)
-    strings = pl.scan_csv(where, separator=separator, infer_schema=False, **options)
-    if numbers is _none_of_them:
-        return strings
-
-    def inferred() -> pl.Schema:
-        return pl.scan_csv(
-            where, separator=separator, infer_schema_length=None, **options).collect_schema()
-
-    return strings.with_columns(
-        pl.coalesce(pl.col(name).str.strip_chars().cast(pl.Float64, strict=False),
-                    pl.col(name).replace_strict({"true": 1.0, "false": 0.0}, default=None,
-                                                return_dtype=pl.Float64)).alias(name)
-        for name in numbers(inferred) if name in strings.collect_schema())
-
-
-def _format_of(path: str) -> str:
-    name = Path(path.split("?")[0] if "://" in path else path).name.lower()
-    for packed in (".gz", ".zst"):
-        name = name.removesuffix(packed)
-    ending = Path(name).suffix
-    if ending not in _ENDINGS:
-        raise SourceError.unknown_format(shown(path), _ENDINGS)
-    return _ENDINGS[ending]
-
-
-def _one_format(paths: Sequence[str]) -> str:
-    formats = {_format_of(path): path for path in paths}
-    if len(formats) > 1:
-        raise SourceError(f"files of several formats: {', '.join(sorted(formats.values()))}; "
-                          "name those of one format")
-    return next(iter(formats))
 
 
 def _culprit(path: str, error: BaseException) -> tuple[str, str]:
@@ -451,9 +349,9 @@ def _culprit(path: str, error: BaseException) -> tuple[str, str]:
         if os.path.isfile(name))
     for name in files:
         try:
-            if _format_of(name) == "mail":
+            if format_of(name) == "mail":
                 continue
-            alone = _reader(_format_of(name), _none_of_them)(_literal([name]))
+            alone = reader_of(format_of(name), none_of_them)(literal([name]))
             alone.select(pl.all().null_count()).collect()
         except SourceError:
             continue
@@ -464,7 +362,7 @@ def _culprit(path: str, error: BaseException) -> tuple[str, str]:
 
 def _bad_line(path: str) -> str | None:
     """The first line of a plain text file that is not UTF-8."""
-    if _format_of(path) in ("parquet", "ipc") or path.endswith((".gz", ".zst")):
+    if format_of(path) in ("parquet", "ipc") or path.endswith((".gz", ".zst")):
         return None
     with open(path, "rb") as file:
         for number, line in enumerate(file, start=1):

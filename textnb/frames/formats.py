@@ -1,0 +1,125 @@
+"""Formats of rows: which one a file has by its name, and how its rows are opened lazily."""
+
+from __future__ import annotations
+
+import glob as globbing
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from textnb.errors import ParameterError, SourceError
+from textnb.frames.cloud import shown
+from textnb.frames.lake import FORMATS as LAKES
+
+# From a file's inferred schema, if it asks for that, to the columns that are read as numbers.
+Numbers = Callable[[Callable[[], pl.Schema]], Sequence[str]]
+_ENDINGS = {
+    ".parquet": "parquet", ".pq": "parquet",
+    ".ipc": "ipc", ".arrow": "ipc", ".feather": "ipc",
+    ".csv": "csv", ".tsv": "tsv", ".tab": "tsv",
+    ".ndjson": "ndjson", ".jsonl": "ndjson",
+    ".txt": "lines",
+    ".eml": "mail", ".mbox": "mail", ".mbx": "mail",
+}
+# Of more columns than this, the engine does not keep NDJSON's order.
+_IN_ORDER = 32
+
+
+def literal(paths: Sequence[str]) -> list[str]:
+    """Paths of files that are there: brackets and stars in their names are no glob."""
+    return [globbing.escape(path) for path in paths]
+
+
+def reader_of(
+    format: str, numbers: Numbers | None, **options: Any
+) -> Callable[[Any], pl.LazyFrame]:
+    def csv(separator: str) -> Callable[[Any], pl.LazyFrame]:
+        return lambda where: _typed(where, separator, numbers, **options)
+
+    # A key that is first seen after the rows from which a schema is inferred would be dropped.
+    readers: dict[str, Callable[[Any], pl.LazyFrame]] = {
+        "parquet": lambda where: pl.scan_parquet(where, **options),
+        "ipc": lambda where: pl.scan_ipc(where, **options),
+        "csv": csv(","),
+        "tsv": csv("\t"),
+        "ndjson": lambda where: _ndjson(where, **options),
+        "lines": lambda where: pl.scan_lines(where, name="text", **options),
+    }
+    if format not in readers:
+        raise ParameterError.unknown_choice("format", format, [*readers, "folder", "mail", *LAKES])
+    return readers[format]
+
+
+def _ndjson(where: Any, **options: Any) -> pl.LazyFrame:
+    frame = pl.scan_ndjson(where, infer_schema_length=None, **options)
+    names = frame.collect_schema().names()
+    if len(names) <= _IN_ORDER:
+        return frame
+    # The engine puts many columns in an order that differs from one process to the next: that of
+    # the first line is the file's own.
+    first = pl.scan_lines(where, name="line", **options).head(1).collect().item()
+    keys = [name for name in json.loads(first) if name in names]
+    return frame.select([*keys, *sorted(set(names) - set(keys))])
+
+
+def ndjson_alike(files: Sequence[str], lenient: bool) -> Callable[[Any], pl.LazyFrame]:
+    """A reader of NDJSON files with all keys of all of them, each in the type that holds them all.
+
+    The engine would take those of the first file.
+    """
+    schemas = []
+    for path in literal(files):
+        try:
+            schemas.append(_ndjson(path).collect_schema())
+        except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError):
+            if not lenient:
+                raise
+    if not schemas:
+        return _ndjson
+    schema = pl.concat([pl.DataFrame(schema=each) for each in schemas],
+                       how="diagonal_relaxed").schema
+    return lambda where: pl.scan_ndjson(where, schema=schema)
+
+
+def none_of_them(inferred: Callable[[], pl.Schema]) -> list[str]:
+    return []
+
+
+def _typed(where: Any, separator: str, numbers: Numbers | None, **options: Any) -> pl.LazyFrame:
+    """A CSV file: types inferred from all rows, or as strings but for the columns of numbers."""
+    if numbers is None:
+        return pl.scan_csv(where, separator=separator, infer_schema_length=None, **options)
+    strings = pl.scan_csv(where, separator=separator, infer_schema=False, **options)
+    if numbers is none_of_them:
+        return strings
+
+    def inferred() -> pl.Schema:
+        return pl.scan_csv(
+            where, separator=separator, infer_schema_length=None, **options).collect_schema()
+
+    return strings.with_columns(
+        pl.coalesce(pl.col(name).str.strip_chars().cast(pl.Float64, strict=False),
+                    pl.col(name).replace_strict({"true": 1.0, "false": 0.0}, default=None,
+                                                return_dtype=pl.Float64)).alias(name)
+        for name in numbers(inferred) if name in strings.collect_schema())
+
+
+def format_of(path: str) -> str:
+    name = Path(path.split("?")[0] if "://" in path else path).name.lower()
+    for packed in (".gz", ".zst"):
+        name = name.removesuffix(packed)
+    ending = Path(name).suffix
+    if ending not in _ENDINGS:
+        raise SourceError.unknown_format(shown(path), _ENDINGS)
+    return _ENDINGS[ending]
+
+
+def one_format(paths: Sequence[str]) -> str:
+    formats = {format_of(path): path for path in paths}
+    if len(formats) > 1:
+        raise SourceError(f"files of several formats: {', '.join(sorted(formats.values()))}; "
+                          "name those of one format")
+    return next(iter(formats))
