@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from textnb.bayes.decision import UNSURE, Decision, log_odds
 from textnb.bayes.forms import Floats, log_posterior
-from textnb.errors import ParameterError, SchemaError
+from textnb.errors import SchemaError
 from textnb.frames.batches import batches
 from textnb.frames.sources import source_of
 from textnb.threads import in_threads
@@ -117,9 +117,6 @@ def schema_of(
     if calibrated and (answers.probability or answers.top):
         schema["calibrated"] = pl.Boolean()
     if answers.scores:
-        if any("\0" in str(label) for label in labels):
-            raise ParameterError("scores=True has a field for each class, and a field's name can't "
-                                 "hold the character NUL, which is in a class: ask for top=K")
         schema["scores"] = pl.Struct({str(label): pl.Float64() for label in labels})
     if answers.explain:
         schema |= {"runner_up": labels.dtype, "score": pl.Float64(),

@@ -5,7 +5,8 @@ NumPy, SciPy and Polars let other threads run while they work.
 
 from __future__ import annotations
 
-from collections import deque
+import os
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
@@ -14,6 +15,21 @@ import polars as pl
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+
+# Pools that have nothing to do. They are kept: to drop one runs a callback of its own, in which an
+# interrupt would be lost.
+_IDLE: defaultdict[int, deque[ThreadPoolExecutor]] = defaultdict(deque)
+if hasattr(os, "register_at_fork"):
+    # Threads do not live on in a child.
+    os.register_at_fork(after_in_child=_IDLE.clear)
+
+
+def _taken(threads: int) -> ThreadPoolExecutor:
+    try:
+        return _IDLE[threads].pop()
+    except IndexError:
+        return ThreadPoolExecutor(threads)
 
 
 def in_threads(
@@ -35,7 +51,7 @@ def in_threads(
     [1, 2, 3]
     """
     threads = pl.thread_pool_size() if threads is None else threads
-    pool = ThreadPoolExecutor(threads)
+    pool = _taken(threads)
     coming: deque[Future[R]] = deque()
     ended = False
     try:
@@ -47,6 +63,9 @@ def in_threads(
             yield coming.popleft().result()
         ended = True
     finally:
-        # A generator that was given up is finished in whatever thread comes by, perhaps one of the
-        # pool: that can't wait for itself, nor for another that waits for it.
-        pool.shutdown(wait=ended, cancel_futures=True)
+        if ended:
+            _IDLE[threads].append(pool)
+        else:
+            # A generator that was given up is finished in whatever thread comes by, perhaps one of
+            # the pool: that can't wait for itself, nor for another that waits for it.
+            pool.shutdown(wait=False, cancel_futures=True)

@@ -205,7 +205,7 @@ def test_an_interrupt_closes_the_connection(url: str, postgres: str) -> None:
             f"frame = scan_database({MANY!r}, {url!r})\n"
             "threading.Timer(1.0, lambda: os.kill(os.getpid(), signal.SIGINT)).start()\n"
             "try:\n    while True:\n        frame.collect()\n"
-            "except KeyboardInterrupt:\n    print('stopped')\n"
+            "except KeyboardInterrupt:\n    print('stopped', flush=True)\n"
             "import time\ntime.sleep(60)\n")
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as child:
         try:
