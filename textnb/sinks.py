@@ -14,6 +14,7 @@ import polars.selectors as cs
 
 from textnb.errors import ParameterError, SchemaError, SourceError
 from textnb.frames.cloud import is_url, shown
+from textnb.stopping import STOPPED
 from textnb.store import check_target, replacing
 
 ENDINGS = {".parquet": "parquet", ".pq": "parquet", ".ipc": "ipc", ".arrow": "ipc",
@@ -58,6 +59,8 @@ def write(frame: pl.LazyFrame, path: str, format: str | None) -> None:
             frame.sink_ndjson(file)
         else:
             frame.sink_csv(file, separator="\t" if chosen == "tsv" else ",")
+        if STOPPED.is_set():
+            raise KeyboardInterrupt
 
 
 @contextmanager

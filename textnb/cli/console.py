@@ -64,6 +64,11 @@ def _verb(
             try:
                 result = function(*args, **kwargs)
                 sys.stdout.flush()
+                from textnb.stopping import STOPPED
+
+                if STOPPED.is_set():
+                    # The engine stopped, and the interrupt itself was lost in a callback.
+                    leave_interrupted()
                 return result
             except ParameterError as error:
                 raise _failed(error, bad_usage) from None

@@ -13,6 +13,8 @@ import threading
 import time
 from collections.abc import Callable
 
+from textnb.stopping import STOPPED
+
 GRACE_SECONDS = 10.0
 _ENDING = (signal.SIGINT, signal.SIGTERM, *(
     [signal.SIGHUP] if hasattr(signal, "SIGHUP") else []))
@@ -40,6 +42,7 @@ def listen(leave: Callable[[], None]) -> None:
 def _watch(reader: int, passed_on: bool, leave: Callable[[], None]) -> None:
     while (number := os.read(reader, 1)[0]) not in _ENDING:
         pass
+    STOPPED.set()
     if passed_on and number != signal.SIGINT:
         os.kill(os.getpid(), signal.SIGINT)
     time.sleep(GRACE_SECONDS)
