@@ -30,20 +30,22 @@ cat >/dev/null
 rm -rf "$2/data" "$2/log"
 """
 
-# Files whose tests share a server, which takes long to start: those of one go to one process.
-_TOGETHER = {
-    "tests/engines/test_spark.py": "spark", "tests/frames/test_cloud.py": "s3",
-    "tests/cli/test_sources.py": "s3", "tests/frames/test_database.py": "postgres"}
+# Files whose tests share a server, which takes long to start: they go to one process.
+_TOGETHER = {"tests/frames/test_cloud.py": "s3", "tests/cli/test_sources.py": "s3"}
+# Files of few and long tests that share little: each goes alone, after those of all other files, so
+# that in the end no process has much to do while others have nothing.
+_APART = {"tests/cli/test_streams.py", "tests/test_pipelines.py", "tests/store/test_atomic.py"}
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """One test at a time to each process, but for those that go together."""
+    """The tests of a file to one process, which makes once what they share; most tests first."""
     from xdist.scheduler import LoadScopeScheduling
 
     class Together(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            return _TOGETHER.get(nodeid.split("::")[0], nodeid)
+            file = nodeid.split("::")[0]
+            return nodeid if file in _APART else _TOGETHER.get(file, file)
 
     return Together(config, log)
 

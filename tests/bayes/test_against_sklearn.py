@@ -371,10 +371,12 @@ class Counted:
 
 
 @cache
-def counts_of(corpus: Corpus, name: str) -> Counted:
+def counts_of(corpus: Corpus, name: str, every: int = 1) -> Counted:
+    """Counts of one row in so many, from all of the corpus."""
     frame = corpus(name)
     if "split" in frame.collect_schema():
-        train, test = frame.filter(split="train").collect(), frame.filter(split="test").collect()
+        train, test = (frame.filter(split=part).gather_every(every).collect()
+                       for part in ("train", "test"))
     else:
         whole = frame.collect()
         train, test = whole.gather_every(2), whole.gather_every(2, offset=1)
@@ -385,7 +387,7 @@ def counts_of(corpus: Corpus, name: str) -> Counted:
 
 @pytest.fixture(params=["20newsgroups", "r8", "sms_spam"])
 def counted(request: pytest.FixtureRequest, corpus: Corpus) -> Counted:
-    return counts_of(corpus, request.param)
+    return counts_of(corpus, request.param, 3 if request.param == "20newsgroups" else 1)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -476,10 +478,13 @@ def rounded(accuracy: float, digits: int = 4) -> str:
 def test_accuracy_on_the_official_split(corpus: Corpus, name: str) -> None:
     frame = corpus(name).select("text", "label", "split").collect()
     train, test = frame.filter(split="train"), frame.filter(split="test")
-    found = []
-    for estimator in COLUMNS:
-        model = TextClassifier(estimator, tokenizer=Tokenizer.sklearn()).fit(train)
-        found.append(rounded(model.score(test)))
+    model = TextClassifier(COLUMNS[0], tokenizer=Tokenizer.sklearn()).fit(train)
+    found = [rounded(model.score(test))]
+    # Counted once: to learn from counts is to learn from texts.
+    X, rows = model.transform(train), model.transform(test)
+    for estimator in COLUMNS[1:]:
+        estimator.fit(X, train["label"].to_numpy())
+        found.append(rounded(estimator.score(rows, test["label"].to_numpy())))
     assert found == FIGURES[name]
 
 

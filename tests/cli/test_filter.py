@@ -11,9 +11,11 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from typer.testing import CliRunner
 
 from tests.cli.conftest import PROGRAM, Run, finished, start
 from textnb import Decision, TextClassifier, load
+from textnb.cli.filter import alone
 
 ROWS = pl.DataFrame({
     "body": ["cheap pills", "a prize for you", "see you at noon", "the minutes"] * 5,
@@ -45,16 +47,24 @@ def test_the_verdict_is_the_exit_code(
 
 
 @pytest.mark.parametrize("arguments", [
-    ["--no-such-option"], [], ["--format", "xml"], ["none.textnb"],
-    ["mail.textnb", "--spam-class", "junk"], ["mail.textnb", "--spam-cutoff", "2"],
+    ["--no-such-option"], [], ["mail.textnb", "--min-learned", "x"], ["none.textnb"]])
+def test_every_failure_is_3(model: Path, arguments: list[str]) -> None:
+    ran = finished(start("filter", *arguments), SPAM).checked(3)
+    assert ran.out == ""
+    assert ran.err
+
+
+@pytest.mark.parametrize("arguments", [
+    ["mail.textnb", "--format", "xml"], ["mail.textnb", "--spam-class", "junk"],
+    ["mail.textnb", "--spam-cutoff", "2"],
     ["mail.textnb", "--spam-cutoff", "0.4", "--ham-cutoff", "0.6"],
     ["mail.textnb", "--min-learned", "-1"], ["mail.textnb", "--min-learned", "x"],
     ["mail.textnb", "--dry-run"], ["mail.textnb", "--maildir", "nowhere"],
     ["mail.textnb", "--maildir", ".", "--passthrough"], ["notes.txt"],
 ])
-def test_every_failure_is_3(model: Path, arguments: list[str]) -> None:
+def test_what_can_not_be_done_is_3(run: Run, model: Path, arguments: list[str]) -> None:
     Path("notes.txt").write_text("no model")
-    ran = finished(start("filter", *arguments), SPAM).checked(3)
+    ran = run("filter", *arguments, input=SPAM).checked(3)
     assert ran.out == ""
     assert ran.err
 
@@ -69,9 +79,10 @@ def test_an_empty_message_is_an_error(model: Path) -> None:
     b"From a@b Mon\r\n" + SPAM.replace(b"\n", b"\r\n"), b"X-Textnb-Status: ham\n" + SPAM,
 ], ids=range(8))
 def test_passthrough_adds_one_line(model: Path, message: bytes) -> None:
-    with start("filter", model, "-p", "-e") as process:
-        out, _ = process.communicate(message, timeout=60)
-    assert process.returncode == 0
+    ran = CliRunner().invoke(
+        alone, ["filter", str(model), "-p", "-e"], message, catch_exceptions=False)
+    assert ran.exit_code == 0
+    out = ran.stdout_bytes
     at = out.index(b"X-Textnb-Status: ")
     end = out.index(b"\n", at) + 1
     assert out[:at] + out[end:] == message
@@ -202,8 +213,10 @@ def test_a_full_standard_error_changes_no_verdict(
 @pytest.mark.parametrize("arguments", [
     ["--spam-folder", ".Spam"], ["--unsure-folder", ".U"], ["--ham-cutoff", "0.1"],
     ["-p", "--format", "json"]])
-def test_an_option_without_effect_is_refused(model: Path, arguments: list[str]) -> None:
-    finished(start("filter", model, *arguments), SPAM).checked(3)
+def test_an_option_without_effect_is_refused(
+    run: Run, model: Path, arguments: list[str]
+) -> None:
+    run("filter", model, *arguments, input=SPAM).checked(3)
 
 
 def test_the_header_does_not_take_what_continues_another(model: Path) -> None:

@@ -161,7 +161,7 @@ class TestTextModels:
             TextClassifier(min_df=2).fit(ROWS.head(-1)), tmp_path)
 
     @pytest.mark.parametrize(("name", "label", "model", "partitions"), [
-        ("20newsgroups", "label", TextClassifier(BernoulliNB(l=0.1), min_df=2, max_df=0.5), 4),
+        ("r8", "label", TextClassifier(BernoulliNB(l=0.1), min_df=2, max_df=0.5), 4),
     ])
     def test_of_a_corpus(
         self, name: str, label: str, model: TextClassifier, partitions: int, spark: Any,

@@ -298,8 +298,8 @@ def test_calibrating_a_model_on_what_it_learned(corpus: Corpora) -> None:
 
 
 @pytest.mark.parametrize(("name", "factors"), [
-    # By how much the log loss falls: seen 14.1 and 18.0, 3.96 and 4.49.
-    ("20newsgroups", {1.0: 14, 0.1: 17.5}), ("imdb", {1.0: 3.95, 0.1: 4.45})])
+    # By how much the log loss falls: seen 14.1 and 18.0, and 3.96.
+    ("20newsgroups", {1.0: 14, 0.1: 17.5}), ("imdb", {1.0: 3.95})])
 def test_log_loss_on_official_tests_falls(
     corpus: Corpora, name: str, factors: dict[float, float]
 ) -> None:

@@ -407,16 +407,25 @@ def test_liblinear_failures_are_reported(tmp_path: Path) -> None:
 # Real data
 
 
-@both
-def test_newsgroups_given_tokens(kind: Kind, corpus: Corpus, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def newsgroups(corpus: Corpus) -> tuple[Bundle, Rows]:
+    """The model of the training split, and the rows of the test split."""
     news = corpus("20newsgroups")
     model = TextClassifier(MultinomialNB(), min_df=2).fit(news.filter(pl.col("split") == "train"))
     bundle = bundle_of(model, reads="terms")
     test = news.filter(pl.col("split") == "test").select("text").collect()
-    rows = golden.rows_of(bundle, test)
+    assert test.height == 7532
+    return bundle, golden.rows_of(bundle, test)
+
+
+@both
+def test_newsgroups_given_tokens(
+    kind: Kind, newsgroups: tuple[Bundle, Rows], tmp_path: Path
+) -> None:
+    bundle, rows = newsgroups
+    assert rows.counts is not None
     found = check(kind, bundle, rows, tmp_path)
     assert found.labels == bundle.decided(bundle.scores(rows.counts))
-    assert test.height == 7532
 
 
 @with_onnx

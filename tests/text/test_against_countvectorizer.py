@@ -28,8 +28,9 @@ CORPORA = {"20newsgroups": "", "imdb": "", "ag_news_subset": "", "sms_spam": "",
 
 @pytest.fixture(scope="module")
 def read(corpus: Callable[[str], pl.LazyFrame]) -> Read:
-    """Text and label of a corpus by name, read once."""
-    return cache(lambda name: corpus(name).select("text", "label").collect())
+    """Text and label of a corpus by name, read once; a fifth of the largest, from all of it."""
+    return cache(lambda name: corpus(name).select("text", "label").gather_every(
+        5 if name == "imdb" else 1).collect())
 
 
 def assert_same_cells(ours: sp.csr_array, theirs: sp.csr_matrix) -> None:
@@ -95,13 +96,14 @@ def test_no_character_is_one_on_which_unicode_versions_differ(read: Read, name: 
 def test_settings(read: Read, name: str, settings: dict[str, Any]) -> None:
     settings = {key: list(value) if key == "stop_words" else value
                 for key, value in settings.items()}
-    assert assert_same(read(name).head(1500), **settings) > 10
+    rows = 500 if "char" in settings.get("analyzer", "") else 1500
+    assert assert_same(read(name).head(rows), **settings) > 10
 
 
 def test_accents(read: Read) -> None:
     """A corpus where stripping changes words."""
-    frame = read("imdb").filter(pl.col("text").str.contains(r"[^\x00-\x7F]")).head(3000)
-    assert frame.height > 1000
+    frame = read("imdb").filter(pl.col("text").str.contains(r"[^\x00-\x7F]"))
+    assert frame.height > 900
     plain = assert_same(frame)
     assert assert_same(frame, strip_accents="unicode") < plain
     assert assert_same(frame, strip_accents="ascii") != plain
@@ -117,7 +119,9 @@ def test_marks(read: Read) -> None:
 
 
 def test_word_pairs_of_a_larger_corpus(read: Read) -> None:
-    assert assert_same(read("ag_news_subset"), ngram_range=(1, 2), min_df=2) > 100_000
+    # More of them than two bytes can number.
+    frame = read("ag_news_subset").gather_every(2)
+    assert assert_same(frame, ngram_range=(1, 2), min_df=2) > 1 << 16
 
 
 class TestMaxFeatures:
@@ -125,7 +129,7 @@ class TestMaxFeatures:
 
     @pytest.mark.parametrize("binary", [False, True])
     def test_without_a_tie_at_the_boundary(self, read: Read, binary: bool) -> None:
-        frame = read("r8")
+        frame = read("r8").head(2000)
         totals = self._totals(frame, binary)
         ranked = np.sort(totals)[::-1]
         sizes = [int(k) for k in np.flatnonzero(ranked[:-1] != ranked[1:]) + 1]
