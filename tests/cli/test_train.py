@@ -58,6 +58,24 @@ def test_quiet_is_quiet(run: Run, mail: Path) -> None:
         assert (ran.out, ran.err) == ("", "")
 
 
+def test_the_passes_that_were_chosen_are_told(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    texts = ["good film", "bad film", "so good", "so bad"] * 10
+    frame = pl.DataFrame({"text": texts, "label": ["pos", "neg"] * 20})
+    frame.write_csv("films.csv")
+    ran = run("train", "films.csv", "-o", "m.textnb", "--model", "nblr", "--early-stopping",
+              "--max-iter", "4").checked()
+    assert ran.err.splitlines()[-1] == ("2 classes, 4 terms, passes: 1 (accuracy on held-out rows "
+                                        "1.0000) -> m.textnb")
+    model = textnb.load("m.textnb")
+    assert model.estimator_.early_stopping is True
+    TextClassifier(NBLogisticRegression(early_stopping=True, max_iter=4)).fit(frame).save(
+        "python.textnb")
+    assert Path("m.textnb").read_bytes() == Path("python.textnb").read_bytes()
+
+
 # Options
 
 
@@ -96,6 +114,9 @@ OPTIONS: list[tuple[list[str], Callable[[TextClassifier], Any], Any]] = [
     (["--model", "nblr", "--C", "0.5"], inner("C"), 0.5),
     (["--model", "nblr", "--beta", "0.25"], inner("beta"), 0.25),
     (["--model", "nblr", "--l", "0.5"], inner("l"), 0.5),
+    (["--model", "nblr"], inner("max_iter"), 5),
+    (["--model", "nblr", "--max-iter", "9"], inner("max_iter"), 9),
+    (["--model", "nblr"], inner("early_stopping"), False),
     ([], inner("l"), 1.0),
     (["--l", "0.25"], inner("l"), 0.25),
     (["--l", "0"], inner("l"), 0.0),
@@ -232,7 +253,8 @@ def test_features_of_a_csv_file_are_numbers(run: Run, flowers: Path) -> None:
     ["--model", "lda", "--alpha", "0.1"], ["--model", "rda", "--var-smoothing", "1"],
     ["--model", "centroid", "--allow-singular"], ["--model", "multinomial", "--features", "x"],
     ["--model", "multinomial", "--C", "1"], ["--model", "nblr", "--uniform-prior"],
-    ["--model", "bernoulli", "--beta", "0.5"], ["--gamma", "0.5"]], ids="_".join)
+    ["--model", "bernoulli", "--beta", "0.5"], ["--gamma", "0.5"],
+    ["--model", "complement", "--early-stopping"], ["--max-iter", "9"]], ids="_".join)
 def test_an_option_that_a_model_does_not_have_is_refused(
     run: Run, flowers: Path, options: list[str]
 ) -> None:
@@ -246,7 +268,8 @@ def test_an_option_that_a_model_does_not_have_is_refused(
     (["lda", "--shrinkage", "much"], "--shrinkage"), (["lda", "--shrinkage", "2"], "shrinkage"),
     (["rda", "--alpha", "x"], "--alpha"), (["rda", "--alpha", "1.5"], "alpha"),
     (["rda", "--gamma", "-1"], "gamma"), (["gaussian", "--var-smoothing", "-1"], "var_smoothing"),
-    (["nblr", "--C", "0"], "C must be"), (["nblr", "--beta", "2"], "beta must be")], ids=spelt)
+    (["nblr", "--C", "0"], "C must be"), (["nblr", "--beta", "2"], "beta must be"),
+    (["nblr", "--max-iter", "0"], "max_iter must be")], ids=spelt)
 def test_values_out_of_range_are_bad_usage(
     run: Run, flowers: Path, options: list[str], told: str
 ) -> None:
@@ -294,7 +317,8 @@ def test_every_option_of_train_is_tested() -> None:
               if option.startswith("--")}
     # What says where rows come from, and where notes go, is tested below and above.
     tested |= {"--output", "-o", "--features", "--input-format", "--encoding", "--quiet", "-q",
-               "--lowercase", "--storage-option", "--query", "--on-unreadable"}
+               "--lowercase", "--storage-option", "--query", "--on-unreadable",
+               "--early-stopping"}
     command = get_command(app).commands["train"]  # type: ignore[attr-defined]
     offered = {name for option in command.params if option.param_type_name == "option"
                for name in [*option.opts, *option.secondary_opts]}

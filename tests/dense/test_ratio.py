@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,11 @@ import polars as pl
 import pytest
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.optimize import minimize
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedShuffleSplit
 from sklearn.svm import LinearSVC
 
 import textnb
@@ -24,6 +30,8 @@ from textnb import (
     TextClassifier,
     Tokenizer,
 )
+from textnb.bayes.ratio import presence_statistics
+from textnb.bayes.statistics import CountStatistics
 
 Array = NDArray[Any]
 X = np.array([[2, 0, 1, 0], [1, 0, 0, 2], [0, 1, 0, 0], [0, 3, 1, 0], [0, 2, 2, 1], [1, 1, 0, 1]])
@@ -64,7 +72,7 @@ def test_a_ratio_in_numbers() -> None:
 
 def solver_for(loss: str, settings: dict[str, Any]) -> Any:
     if loss == "hinge":
-        return LinearSVC(max_iter=1000, random_state=0, **settings)
+        return LinearSVC(dual=True, max_iter=1000, random_state=0, **settings)
     return LogisticRegression(solver="liblinear", dual=True, max_iter=1000, random_state=0,
                               **settings)
 
@@ -75,7 +83,8 @@ def solver_for(loss: str, settings: dict[str, Any]) -> Any:
 def test_scores_are_the_solver_s_on_scaled_features(loss: Any, binarize: bool, C: float) -> None:
     used = ((X > 0) if binarize else X).astype(float)
     for y, positives in ((TWO, ["pos"]), (THREE, list("abc"))):
-        model = NBLogisticRegression(loss=loss, C=C, binarize=binarize, tol=1e-4).fit(X, y)
+        model = NBLogisticRegression(loss=loss, C=C, binarize=binarize, tol=1e-4,
+                                     max_iter=1000).fit(X, y)
         form = model.linear_form()
         for label in positives:
             r = np.array(by_hand(X, y, label, 1.0, binarize))
@@ -89,6 +98,135 @@ def test_scores_are_the_solver_s_on_scaled_features(loss: Any, binarize: bool, C
             np.testing.assert_allclose(form.intercept[k], solver.intercept_[0], rtol=1e-9)
         np.testing.assert_allclose(used @ form.weights + form.intercept,
                                    model.predict_joint_log_proba(X), rtol=1e-9, atol=1e-12)
+
+
+def many(rows: int = 300, terms: int = 40, classes: int = 3, seed: int = 0) -> tuple[Array, Array]:
+    """Counts that classes share but for a few terms of their own: no model tells all apart."""
+    draw = np.random.default_rng(seed)
+    y = draw.integers(classes, size=rows)
+    mean = np.full((classes, terms), 0.5)
+    for k in range(classes):
+        mean[k, 3 * k:3 * k + 3] = 1.0
+    return draw.poisson(mean[y]), np.array(["a", "b", "c", "d"])[y]
+
+
+@pytest.mark.parametrize("binarize", [True, False])
+@pytest.mark.parametrize("C", [0.1, 1.0])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_a_small_tolerance_gives_the_optimum_of_logistic_regression(
+    binarize: bool, C: float, classes: int
+) -> None:
+    rows, y = many(classes=classes)
+    form = NBLogisticRegression(C=C, binarize=binarize, tol=1e-9, max_iter=100_000).fit(
+        rows, y).linear_form()
+    used = ((rows > 0) if binarize else rows).astype(float)
+    for k, label in enumerate(form.classes.tolist()):
+        if classes == 2 and k == 0:
+            continue
+        r = np.array(by_hand(rows, y, label, 1.0, binarize))
+        # Newton's method on the primal. The intercept is a weight like all others, of a column of
+        # ones: the solver draws it towards 0 too.
+        extended = np.concatenate([used * r, np.ones((len(used), 1))], axis=1)
+        optimum = LogisticRegression(C=C, solver="newton-cholesky", fit_intercept=False, tol=1e-12,
+                                     max_iter=1000).fit(extended, y == label).coef_[0]
+        np.testing.assert_allclose(form.weights[:, k], optimum[:-1] * r, rtol=1e-6, atol=1e-8)
+        np.testing.assert_allclose(form.intercept[k], optimum[-1], rtol=1e-6, atol=1e-8)
+
+
+def test_a_small_tolerance_gives_the_optimum_of_the_squared_hinge() -> None:
+    rows, y = many(classes=2)
+    r = np.array(by_hand(rows, y, "b", 1.0, True))
+    extended = np.concatenate([(rows > 0) * r, np.ones((len(rows), 1))], axis=1)
+    sign = np.where(y == "b", 1.0, -1.0)
+
+    def objective(w: Array) -> tuple[float, Array]:
+        short = np.maximum(0.0, 1.0 - sign * (extended @ w))
+        return 0.5 * w @ w + short @ short, w - 2.0 * (sign * short) @ extended
+
+    optimum = minimize(objective, np.zeros(extended.shape[1]), jac=True, method="L-BFGS-B",
+                       options={"ftol": 1e-15, "gtol": 1e-9, "maxiter": 10_000}).x
+    w, b = NBLogisticRegression(loss="hinge", tol=1e-10, max_iter=100_000).fit(
+        rows, y).linear_form().binary("b")
+    np.testing.assert_allclose(w, optimum[:-1] * r, rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(b, optimum[-1], rtol=1e-5, atol=1e-7)
+
+
+def test_passes_end_it_without_a_word_and_a_tolerance_that_was_missed_is_told() -> None:
+    rows, y = many()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert NBLogisticRegression().fit(rows, y).n_iter_ == 5
+        assert NBLogisticRegression(max_iter=2).fit(rows, y).n_iter_ == 2
+        assert NBLogisticRegression(tol=1.0, max_iter=1000).fit(rows, y).n_iter_ < 1000
+    with pytest.warns(ConvergenceWarning, match="failed to converge"):
+        NBLogisticRegression(tol=1e-9).fit(rows, y)
+
+
+@pytest.mark.parametrize("loss", ["log", "hinge"])
+def test_each_pass_comes_nearer_to_the_optimum(loss: Any) -> None:
+    rows, y = many()
+    best = NBLogisticRegression(loss=loss, tol=1e-9, max_iter=100_000).fit(rows, y).coef_
+    away = [np.abs(NBLogisticRegression(loss=loss, max_iter=passes).fit(rows, y).coef_ - best).max()
+            for passes in (1, 4, 16, 64)]
+    assert away == sorted(away, reverse=True)
+    assert away[-1] < 0.01 * away[0]
+
+
+def test_threads_do_not_change_the_bits() -> None:
+    # The solver's generator of random numbers is one for the whole process.
+    counts, y = many(1500)
+    rows = sp.csr_array(counts)
+
+    def weights(seed: int) -> Array:
+        return NBLogisticRegression(random_state=seed).fit(rows, y).coef_
+
+    alone = [weights(seed) for seed in range(4)]
+    assert not np.array_equal(alone[0], alone[1])
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(weights, [0, 1, 2, 3] * 6))
+    assert all(np.array_equal(found, alone[i % 4]) for i, found in enumerate(together))
+
+
+@pytest.mark.parametrize(("classes", "C", "passes"), [
+    (2, 1.0, [1, 2, 4, 6]), (3, 10.0, [1, 2, 4, 6]), (4, 1.0, [1, 2, 4])])
+def test_early_stopping_takes_the_fewest_passes_of_the_best_held_out_accuracy(
+    classes: int, C: float, passes: list[int]
+) -> None:
+    rows, y = many(classes=classes)
+    settings: dict[str, Any] = {"C": C, "random_state": 3}
+    model = NBLogisticRegression(early_stopping=True, validation_fraction=0.2, max_iter=6,
+                                 **settings).fit(sp.csr_array(rows), y)
+    learn, judge = next(StratifiedShuffleSplit(1, test_size=0.2, random_state=3).split(rows, y))
+    # Learned from the rest alone, ratios too.
+    tried = {n: NBLogisticRegression(max_iter=n, **settings).fit(
+        rows[learn], y[learn]).score(rows[judge], y[judge]) for n in passes}
+    assert model.validation_scores_ == tried
+    chosen = min(n for n in tried if tried[n] == max(tried.values()))
+    assert model.n_iter_ == chosen
+    whole = NBLogisticRegression(max_iter=chosen, **settings).fit(rows, y)
+    assert np.array_equal(model.coef_, whole.coef_)
+    assert np.array_equal(model.intercept_, whole.intercept_)
+    again = clone(model).fit(rows, y)
+    assert np.array_equal(again.coef_, model.coef_)
+    assert not hasattr(model.set_params(early_stopping=False).fit(rows, y), "validation_scores_")
+
+
+def test_early_stopping_needs_rows_of_each_class() -> None:
+    rows, y = many(60)
+    with pytest.raises(DataError, match="there are 6 rows of 3 classes, 1 of the rarest"):
+        NBLogisticRegression(early_stopping=True, validation_fraction=0.5).fit(X, [*"aaabbz"])
+    with pytest.raises(DataError, match=r"holds out 0\.01 of the rows.*early_stopping=False"):
+        NBLogisticRegression(early_stopping=True, validation_fraction=0.01).fit(rows, y)
+    with pytest.raises(DataError, match="got one class"):
+        NBLogisticRegression(early_stopping=True).fit(X, ["x"] * 6)
+
+
+@pytest.mark.parametrize("labels", [TWO, THREE, np.array([3, 1, 2, 2, 1, 3]),
+                                    np.array([True, False] * 3)], ids=str)
+def test_ones_are_counted_as_counts_are(labels: Array) -> None:
+    ones = sp.csr_array((X > 0).astype(np.int8))
+    counted = CountStatistics.from_matrix(ones.astype(np.int64), labels)
+    assert presence_statistics(ones, labels).equals(counted)
 
 
 def test_two_classes_have_a_logistic_posterior() -> None:
@@ -120,7 +258,11 @@ def test_weights_are_drawn_towards_their_mean_magnitude(y: Array, beta: float) -
 
 @pytest.mark.parametrize("settings", [
     {"l": 0.0}, {"l": -1.0}, {"l": [1.0, 0.0, 1.0, 1.0]}, {"beta": -0.1}, {"beta": 1.1},
-    {"loss": "square"}, {"C": 0.0}, {"C": float("inf")}, {"tol": 0.0}], ids=str)
+    {"loss": "square"}, {"C": 0.0}, {"C": float("inf")}, {"C": "1"}, {"C": True}, {"tol": 0.0},
+    {"tol": float("nan")}, {"tol": "0.1"}, {"max_iter": 0}, {"max_iter": 5.0}, {"max_iter": True},
+    {"max_iter": None}, {"early_stopping": "auto"}, {"early_stopping": 1},
+    {"validation_fraction": 0.0}, {"validation_fraction": 1.0}, {"validation_fraction": 5},
+    {"validation_fraction": None}], ids=str)
 def test_settings_out_of_range(settings: dict[str, Any]) -> None:
     with pytest.raises(ParameterError):
         NBLogisticRegression(**settings).fit(X, TWO)
@@ -143,7 +285,8 @@ FRAME = pl.DataFrame({
 
 
 @pytest.mark.parametrize("settings", [
-    {}, {"beta": 0.25, "loss": "hinge"}, {"binarize": False, "l": 0.5}], ids=str)
+    {}, {"beta": 0.25, "loss": "hinge"}, {"binarize": False, "l": 0.5},
+    {"tol": 0.1, "max_iter": 200}, {"early_stopping": True, "validation_fraction": 0.5}], ids=str)
 @pytest.mark.parametrize("labels", [["pos", "neg"] * 3, ["x", "y", "z"] * 2, [3, 1, 2] * 2],
                          ids=["two", "three", "numbers"])
 def test_a_stored_model_scores_the_same_bits(

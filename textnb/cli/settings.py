@@ -17,7 +17,7 @@ _OF_MODEL = {
     "l": ("multinomial", "bernoulli", "complement", "nblr"),
     "fit_prior": ("multinomial", "bernoulli", "complement"),
     "norm": ("complement",),
-    "C": ("nblr",), "beta": ("nblr",),
+    "C": ("nblr",), "beta": ("nblr",), "max_iter": ("nblr",), "early_stopping": ("nblr",),
     "shrinkage": ("lda", "qda"),
     "alpha": ("rda",), "gamma": ("rda",),
     "var_smoothing": ("gaussian",), "shared_variance": ("gaussian",),

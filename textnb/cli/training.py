@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -49,6 +49,10 @@ def train(
     C: Annotated[float, typer.Option(
         "--C", help="Inverse strength of regularisation (nblr).")] = 1.0,
     beta: Annotated[float, typer.Option(help="Interpolation of the weights (nblr).")] = 1.0,
+    max_iter: Annotated[int, typer.Option(help="Most passes over the rows (nblr).")] = 5,
+    early_stopping: Annotated[bool, typer.Option(
+        "--early-stopping", help="As many passes, --max-iter at most, as do best on a tenth of the "
+                                 "rows, held out for that (nblr).")] = False,
     ngrams: Annotated[str, typer.Option(help="Shortest and longest n-gram, e.g. 1,2.")] = "1,1",
     analyzer: Annotated[str, typer.Option(help="word, char or char_wb.")] = "word",
     pattern: Annotated[str | None, typer.Option(
@@ -146,6 +150,8 @@ def train(
         learned = f"{len(classifier.vocabulary_):,} terms"
         if l == "auto":
             learned += f", l = {classifier.estimator_.l_:g} (chosen by leave-one-out)"
+        if early_stopping:
+            learned += f", {_passes(classifier.estimator_)}"
         if classifier.pruned_ is not None:
             note(classifier.pruned_.told())
     else:
@@ -162,6 +168,11 @@ def train(
                  + ("" if accuracy is None else
                     f", cross-validated accuracy {float(np.nanmax(accuracy)):.4f}"))
     note(f"{len(classifier.classes_)} classes, {learned} -> {output}")
+
+
+def _passes(estimator: Any) -> str:
+    accuracy = max(estimator.validation_scores_.values())
+    return f"passes: {estimator.n_iter_} (accuracy on held-out rows {accuracy:.4f})"
 
 
 def _some(names: list[str]) -> str:
