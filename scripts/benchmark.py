@@ -1,14 +1,18 @@
-"""textnb and scikit-learn side by side: every measurement in a process of its own, in turn.
+"""textnb and its peers side by side: every measurement in a process of its own, in turn.
 
-    task       timed, from texts in memory            both sides
-    csr        texts -> document-term counts          CountVectorizer() / count_matrix
-    fit        texts, labels -> fitted model          + MultinomialNB() / TextClassifier.fit
-    predict    texts -> predicted labels              a fitted pair / TextClassifier.predict
-    job        the whole process: start, read the Parquet file, fit on the train rows, predict the
-               test rows, write them to Parquet; no import is left out
+    task                timed
+    csr, csr 1,2        texts in memory to document-term counts (1,2: of words and pairs of words)
+    fit                 texts and labels in memory to a fitted model
+    predict             texts in memory to labels, by a fitted model
+    job, job 1,2        a whole process: start, read Parquet, fit on the train rows, predict the
+                        test rows, write them to Parquet; no import is left out
+    message             one message of twenty words, by a model in memory: median of 3,000
+    first               a whole process on 1,000 + 1,000 texts, all that is compiled at hand
+    first, empty cache  the same where Numba must compile first
 
-Peak memory is that of the process. Times are medians over the runs, ratios are of medians. Both
-sides have the same tokens, so the accuracies of a row must be equal.
+What is timed in memory was used once on few rows before. Models are multinomial naive Bayes where
+no other is named; fastText and Vowpal Wabbit are linear models that learn by steps. A command is
+timed from texts to labels: writing the file that it reads is part of its time.
 """
 
 from __future__ import annotations
@@ -17,171 +21,294 @@ import argparse
 import json
 import os
 import platform
+import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
-TASKS = ("csr", "fit", "predict", "job")
-SIDES = ("scikit-learn", "textnb")
+import polars as pl
+from benchmark_picture import draw
+from benchmark_sides import BASE, LARGE, SIDES, TASKS, WHOLE, Side
+from benchmark_table import caption, markdown, show
+
 FILES = {"imdb": "imdb.parquet", "20newsgroups": "20newsgroups.parquet"}
+# Rows of each split for the first use of a process, and for warming up.
+FEW = 1000
+
+
+@dataclass(frozen=True)
+class Corpus:
+    name: str
+    path: str
+    few: str
+    classes: int
+    large: bool
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--runs", type=int, default=5, help="runs of each measurement")
+    arguments = parsed()
+    if arguments.results:
+        measured = json.loads(arguments.results.read_text())
+        output(arguments, measured["machine"], measured["results"])
+        return
+    sides = present([side for side in SIDES if side.name in arguments.sides])
+    results: list[dict[str, Any]] = []
+    if arguments.folder:
+        arguments.folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="textnb-bench-", dir=arguments.folder) as name:
+        folder = Path(name)
+        # Of the processes to come: a cache of their own, and all that they write in this folder.
+        os.environ |= {"NUMBA_CACHE_DIR": str(folder / "numba"), "TMPDIR": name}
+        imported: dict[str, float] = {}
+        for corpus in corpora(arguments, folder):
+            if not imported:
+                imported = imports(sides, corpus)
+                sides = [side for side in sides if side.name in imported]
+            for task in arguments.tasks:
+                runs = taken(sides, task, corpus, arguments)
+                results += compared(corpus.name, task, runs, imported)
+                if arguments.json:
+                    arguments.json.write_text(
+                        json.dumps({"machine": machine(arguments), "results": results}, indent=1))
+    output(arguments, machine(arguments), results)
+    if any(line.get("differs") or "failed" in line for line in results):
+        sys.exit("some measurements failed, or differ where they should be equal")
+
+
+def parsed() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="scripts/bench", description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    names = [side.name for side in SIDES]
+    parser.add_argument("--runs", type=int, default=5, help="medians of so many (5)")
     parser.add_argument("--corpus", nargs="*", help="names under TEXTNB_CORPORA, or Parquet files "
                         "with label, text and split")
-    parser.add_argument("--json", type=Path, help="write the measurements here too")
-    parser.add_argument("--one", nargs=3, metavar=("SIDE", "TASK", "FILE"), help=argparse.SUPPRESS)
+    parser.add_argument("--gigabytes", type=float, default=0.0, help="besides, so much text: IMDB "
+                        "repeated with new words, as `scripts/bench scale` makes it")
+    parser.add_argument("--large-runs", type=int, default=1, help="medians of so many there (1)")
+    parser.add_argument("--tasks", nargs="*", choices=TASKS, default=TASKS, metavar="TASK")
+    parser.add_argument("--sides", nargs="*", choices=names, default=names, metavar="SIDE",
+                        help="of " + "; ".join(names))
+    parser.add_argument("--folder", type=Path, help="for temporary files")
+    parser.add_argument("--json", type=Path, help="write all measurements here")
+    parser.add_argument("--markdown", type=Path, help="write the table here")
+    parser.add_argument("--picture", type=Path, help="draw it (.svg, .png; needs textnb[report])")
+    parser.add_argument("--results", type=Path, help="measure nothing: show what --json wrote")
     arguments = parser.parse_args()
-    if arguments.one:
-        print(json.dumps(measure(*arguments.one)))
-        return
-    results = []
-    for corpus in arguments.corpus or (
-            list(FILES) if "TEXTNB_CORPORA" in os.environ else ["docstrings"]):
-        path = corpus_file(corpus)
-        for task in TASKS:
-            runs: dict[str, list[dict[str, float]]] = {side: [] for side in SIDES}
-            for _ in range(arguments.runs):
-                for side in SIDES:
-                    runs[side].append(one_process(side, task, path))
-            results.append(row(corpus, task, runs))
-            print_rows(results[-1:], header=len(results) == 1)
-    if arguments.json:
-        machine = {"python": platform.python_version(), "machine": platform.machine(),
-                   "cpus": len(os.sched_getaffinity(0)), "runs": arguments.runs}
-        arguments.json.write_text(json.dumps({"machine": machine, "results": results}, indent=1))
+    if min(arguments.runs, arguments.large_runs) < 1:
+        parser.error("--runs and --large-runs must be 1 or more")
+    return arguments
 
 
-def corpus_file(corpus: str) -> str:
+def present(sides: list[Side]) -> list[Side]:
+    """The sides that are installed; the others are named on stderr."""
+    vw = shutil.which("vw") or find_spec("vowpalwabbit")
+    missing = {
+        "textnb[fast]": not find_spec("numba") and "pip install 'textnb[fast]'",
+        "fastText": not shutil.which("fasttext") and "apt-get install fasttext",
+        "Vowpal Wabbit": not vw and "pip install vowpalwabbit",
+        "bogofilter": not shutil.which("bogofilter") and "apt-get install bogofilter"}
+    for side in sides:
+        if missing.get(side.name):
+            note(f"{side.name} is left out, as it is not installed: {missing[side.name]}")
+    return [side for side in sides if not missing.get(side.name)]
+
+
+def corpora(arguments: argparse.Namespace, folder: Path) -> list[Corpus]:
+    stored = os.environ.get("TEXTNB_CORPORA")
+    chosen = arguments.corpus
+    if chosen is None:
+        chosen = list(FILES) if stored else ["docstrings"]
+    if not stored and (arguments.gigabytes or set(chosen) & set(FILES)):
+        sys.exit("scripts/bench: TEXTNB_CORPORA must name the folder of the corpora")
+    found = [(Path(name).stem, corpus_file(name, folder), False) for name in chosen]
+    if arguments.gigabytes:
+        name = f"{arguments.gigabytes:g} GB"
+        note(f"writing {name} of text")
+        found.append((name, repeated(arguments.gigabytes, folder), True))
+    return [corpus_of(name, path, folder / f"few-{number}.parquet", large)
+            for number, (name, path, large) in enumerate(found)]
+
+
+def corpus_file(corpus: str, folder: Path) -> str:
     if corpus == "docstrings":
         from corpora.docstrings import build
 
-        path = Path(tempfile.mkdtemp()) / "docstrings.parquet"
+        path = folder / "docstrings.parquet"
         build().write_parquet(path)
         return str(path)
-    if corpus in FILES:
-        return str(Path(os.environ["TEXTNB_CORPORA"]) / FILES[corpus])
-    return corpus
+    return str(Path(os.environ["TEXTNB_CORPORA"]) / FILES[corpus]) if corpus in FILES else corpus
 
 
-def one_process(side: str, task: str, path: str) -> dict[str, float]:
-    started = time.perf_counter()
-    ran = subprocess.run([sys.executable, __file__, "--one", side, task, path],
-                         capture_output=True, text=True, check=True)
-    result: dict[str, float] = json.loads(ran.stdout)
-    if task == "job":
-        result["seconds"] = time.perf_counter() - started
-    return result
+def repeated(gigabytes: float, folder: Path) -> str:
+    from benchmark_scale import write
+
+    rows = pl.read_parquet(Path(os.environ["TEXTNB_CORPORA"]) / FILES["imdb"],
+                           columns=["label", "text", "split"])
+    # Shuffled, as the last copy may be cut short.
+    rows = rows.sample(fraction=1, shuffle=True, seed=0)
+    return str(write(rows, folder / "repeated", round(1000 * gigabytes)) / "*.parquet")
 
 
-def row(corpus: str, task: str, runs: dict[str, list[dict[str, float]]]) -> dict[str, object]:
-    sides = {side: {"seconds": statistics.median(run["seconds"] for run in measured),
-                    "fastest": min(run["seconds"] for run in measured),
-                    "slowest": max(run["seconds"] for run in measured),
-                    "peak_mib": statistics.median(run["peak_mib"] for run in measured),
-                    "check": measured[0]["check"]}
-             for side, measured in runs.items()}
-    theirs, ours = (sides[side] for side in SIDES)
-    return {"corpus": corpus, "task": task, **sides,
-            "times_faster": theirs["seconds"] / ours["seconds"],
-            "memory_share": ours["peak_mib"] / theirs["peak_mib"]}
+def corpus_of(name: str, path: str, few: Path, large: bool) -> Corpus:
+    scanned = pl.scan_parquet(path).select("label", "text", "split")
+    parts = []
+    for split in ("train", "test"):
+        numbered = scanned.select("label", "split").with_row_index().filter(split=split).collect()
+        if not numbered.height:
+            sys.exit(f"scripts/bench: {path} has no row whose split is {split!r}")
+        kept = numbered["index"].sample(min(FEW, numbered.height), seed=0).sort()
+        parts.append(scanned.with_row_index().filter(pl.col("index").is_in(kept.implode()))
+                     .drop("index").collect())
+    pl.concat(parts).write_parquet(few)
+    classes = scanned.filter(split="train").select(pl.col("label").n_unique()).collect().item()
+    return Corpus(name, path, str(few), classes, large)
 
 
-def print_rows(rows: list[dict[str, object]], header: bool) -> None:
-    if header:
-        print("| corpus | task | scikit-learn | textnb | faster | peak memory, MiB | share "
-              "| check, both |\n|---|---|---|---|---|---|---|---|")
-    for line in rows:
-        theirs, ours = (line[side] for side in SIDES)
-        assert isinstance(theirs, dict)
-        assert isinstance(ours, dict)
-        same = f"{ours['check']}" if ours["check"] == theirs["check"] else (
-            f"DIFFERS: {theirs['check']}, {ours['check']}")
-        print(f"| {line['corpus']} | {line['task']} | {theirs['seconds']:.2f} s "
-              f"| {ours['seconds']:.3f} s | {line['times_faster']:.1f}x "
-              f"| {theirs['peak_mib']:.0f}, {ours['peak_mib']:.0f} | {line['memory_share']:.0%} "
-              f"| {same} |", flush=True)
+def imports(sides: list[Side], corpus: Corpus) -> dict[str, float]:
+    """MiB that each side holds when it has been used once on few rows; Numba's cache is filled."""
+    found: dict[str, float] = {}
+    for side in sides:
+        # Twice, as what compiles holds more than what finds all compiled.
+        for _ in range(2):
+            result = one_process(side, "imports", corpus)
+        if side.kernel is not None and "failed" not in result and result["kernel"] != side.kernel:
+            note(f"{side.name} is left out: compiled loops "
+                 + ("did not run" if side.kernel else "ran, although switched off"))
+        elif "failed" in result:
+            note(f"{side.name} is left out: {result['failed']}")
+        else:
+            found[side.name] = result["resident_mib"]
+    return found
 
 
-def measure(side: str, task: str, path: str) -> dict[str, float]:
-    """In a process of its own: seconds, peak resident memory, and a figure to compare."""
-    import resource
-
-    seconds, check = (textnb_side if side == "textnb" else sklearn_side)(task, path)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return {"seconds": seconds, "peak_mib": peak, "check": round(check, 6)}
-
-
-def sklearn_side(task: str, path: str) -> tuple[float, float]:
-    import polars as pl
-    from sklearn.feature_extraction.text import CountVectorizer
-    from sklearn.naive_bayes import MultinomialNB
-
-    def texts(split: str) -> tuple[list[str], list[str]]:
-        frame = (pl.scan_parquet(path).filter(pl.col("split") == split).select("text", "label")
-                 .collect())
-        return frame["text"].to_list(), frame["label"].to_list()
-
-    documents, labels = texts("train")
-    started = time.perf_counter()
-    vectorizer, model = CountVectorizer(), MultinomialNB()
-    counts = vectorizer.fit_transform(documents)
-    if task == "csr":
-        return time.perf_counter() - started, float(counts.nnz)
-    model.fit(counts, labels)
-    if task == "fit":
-        return time.perf_counter() - started, float(counts.shape[1])
-    del documents, counts
-    documents, labels = texts("test")
-    started = time.perf_counter()
-    predicted = model.predict(vectorizer.transform(documents))
-    seconds = time.perf_counter() - started
-    if task == "job":
-        with tempfile.TemporaryDirectory() as folder:
-            frame = pl.scan_parquet(path).filter(pl.col("split") == "test").collect()
-            frame.with_columns(predicted=pl.Series(predicted)).write_parquet(
-                Path(folder) / "predicted.parquet")
-    return seconds, float((predicted == labels).mean())
+def taken(
+    sides: list[Side], task: str, corpus: Corpus, arguments: argparse.Namespace
+) -> dict[str, list[dict[str, Any]]]:
+    """The runs of a task, the sides in turn."""
+    if corpus.large and task not in LARGE:
+        return {}
+    of_task = [side for side in sides if task in side.tasks
+               and not (side.two_classes and corpus.classes != 2)
+               and not (task == "message" and side.name == "Vowpal Wabbit"
+                        and not find_spec("vowpalwabbit"))]
+    runs: dict[str, list[dict[str, Any]]] = {side.name: [] for side in of_task}
+    for run in range(arguments.large_runs if corpus.large else arguments.runs):
+        for side in of_task:
+            if run and "failed" in runs[side.name][-1]:
+                continue
+            runs[side.name].append(one_process(side, task, corpus))
+            done = runs[side.name][-1]
+            note(f"{corpus.name}, {task}, {side.name}: "
+                 + (done["failed"] if "failed" in done else f"{done['seconds']:.6f} s"))
+    return runs
 
 
-def textnb_side(task: str, path: str) -> tuple[float, float]:
-    import polars as pl
-
-    import textnb
-    from textnb.frames.batches import batches
-    from textnb.text.matrix import count_matrix
-
-    scanned = pl.scan_parquet(path)
-    train, test = (scanned.filter(pl.col("split") == split) for split in ("train", "test"))
-    tokenizer = textnb.Tokenizer.sklearn()
-    if task == "csr":
-        frame = train.select("text").collect()
+def one_process(side: Side, task: str, corpus: Corpus) -> dict[str, Any]:
+    environment = {key: value for key, value in os.environ.items() if key != "TEXTNB_KERNEL"}
+    if side.kernel is False:
+        environment["TEXTNB_KERNEL"] = "off"
+    elif task.startswith("first"):
+        # Of its own accord it would not load compiled loops for so few texts.
+        environment["TEXTNB_KERNEL"] = "on"
+    path = corpus.few if task.startswith("first") else corpus.path
+    with tempfile.TemporaryDirectory() as empty:
+        if task == "first, empty cache":
+            environment["NUMBA_CACHE_DIR"] = empty
         started = time.perf_counter()
-        counts, _ = count_matrix(batches(frame, ["text"]), tokenizer, "text")
-        return time.perf_counter() - started, float(counts.nnz)
-    model = textnb.TextClassifier(textnb.MultinomialNB(), tokenizer=tokenizer)
-    if task == "fit":
-        frame = train.select("text", "label").collect()
-        started = time.perf_counter()
-        model.fit(frame)
-        return time.perf_counter() - started, float(len(model.vocabulary_))
-    model.fit(train)
-    if task == "predict":
-        frame = test.select("text", "label").collect()
-        started = time.perf_counter()
-        answered = model.predict(frame)
+        ran = subprocess.run(
+            [sys.executable, Path(__file__).with_name("benchmark_one.py"), side.name, task, path,
+             corpus.few], capture_output=True, text=True, check=False, env=environment)
         seconds = time.perf_counter() - started
-        return seconds, float((answered["predicted"] == answered["label"]).mean())
-    with tempfile.TemporaryDirectory() as folder:
-        written = Path(folder) / "predicted.parquet"
-        model.predict(test).sink_parquet(written)
-        answered = pl.read_parquet(written, columns=["label", "predicted"])
-    return 0.0, float((answered["predicted"] == answered["label"]).mean())
+    if ran.returncode:
+        told = ran.stderr.strip().splitlines()[-1:] or ["nothing on stderr"]
+        return {"failed": f"ended with {ran.returncode}: {told[0]}"}
+    result: dict[str, Any] = json.loads(ran.stdout)
+    return {**result, "seconds": seconds} if task in WHOLE else result
+
+
+def compared(
+    corpus: str, task: str, runs: dict[str, list[dict[str, Any]]], imported: dict[str, float]
+) -> list[dict[str, Any]]:
+    """A line for each side: medians, and how it stands to the base."""
+    lines: list[dict[str, Any]] = []
+    expected: dict[str, Any] | None = None
+    base = medians(runs.get(BASE, []))
+    for side in SIDES:
+        if side.name not in runs:
+            continue
+        line = {"corpus": corpus, "task": task, "side": side.name, **medians(runs[side.name])}
+        if "failed" not in line:
+            # Little text, such as a small corpus, is not worth loading the compiled loops.
+            line["too_little_text"] = bool(side.kernel) and not line["measured"][0]["kernel"]
+            if not line["too_little_text"]:
+                line["beside_imports_mib"] = line["peak_mib"] - imported[side.name]
+            if "seconds" in base and side.name != BASE:
+                line["times_faster"] = base["seconds"] / line["seconds"]
+            checks = [run["check"] for run in line["measured"]]
+            if side.same_tokens:
+                expected = expected or checks[0]
+                checks.append(expected)
+            line["differs"] = not side.random and any(check != checks[0] for check in checks)
+        lines.append(line)
+    return lines
+
+
+def medians(measured: list[dict[str, Any]]) -> dict[str, Any]:
+    failed = [run["failed"] for run in measured if "failed" in run]
+    if failed or not measured:
+        return {"failed": failed[0] if failed else "not measured"}
+    check = dict(measured[0]["check"])
+    if "accuracy" in check:
+        check["accuracy"] = statistics.median(run["check"]["accuracy"] for run in measured)
+    return {"runs": len(measured), "check": check, "measured": measured,
+            **{name: statistics.median(run[name] for run in measured)
+               for name in ("seconds", "peak_mib")}}
+
+
+def machine(arguments: argparse.Namespace) -> dict[str, Any]:
+    versions = {}
+    for name in ("polars", "scikit-learn", "numpy", "numba", "vowpalwabbit"):
+        try:
+            versions[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    if shutil.which("dpkg-query"):
+        for name in ("fasttext", "bogofilter"):
+            ran = subprocess.run(["dpkg-query", "-W", "-f", "${Version}", name],
+                                 capture_output=True, text=True, check=False)
+            if ran.returncode == 0:
+                versions[name] = ran.stdout
+    return {"python": platform.python_version(), "machine": platform.machine(),
+            "cores": len(os.sched_getaffinity(0)), "runs": arguments.runs,
+            "large_runs": arguments.large_runs if arguments.gigabytes else None,
+            "versions": versions}
+
+
+def output(
+    arguments: argparse.Namespace, about: dict[str, Any], results: list[dict[str, Any]]
+) -> None:
+    written = f"{textwrap.fill(caption(about, results), 110)}\n\n{markdown(results)}"
+    if sys.stdout.isatty():
+        show(about, results)
+    else:
+        print(written)
+    if arguments.markdown:
+        arguments.markdown.write_text(written + "\n")
+    if arguments.picture:
+        draw(results, arguments.picture)
+
+
+def note(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":
