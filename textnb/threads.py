@@ -9,6 +9,7 @@ import os
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import chain, islice
 from typing import TypeVar
 
 import polars as pl
@@ -50,12 +51,18 @@ def in_threads(
     >>> list(in_threads(abs, [-1, 2, -3]))
     [1, 2, 3]
     """
+    items = iter(items)
+    ahead = list(islice(items, 2))
+    if len(ahead) < 2:
+        # To hand one item to a thread and wait takes longer than many an item.
+        yield from map(function, ahead)
+        return
     threads = pl.thread_pool_size() if threads is None else threads
     pool = _taken(threads)
     coming: deque[Future[R]] = deque()
     ended = False
     try:
-        for item in items:
+        for item in chain(ahead, items):
             coming.append(pool.submit(function, item))
             if len(coming) > threads:
                 yield coming.popleft().result()

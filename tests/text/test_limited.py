@@ -38,7 +38,7 @@ MODES: list[dict[str, Any]] = [
 
 
 def within(
-    frame: pl.DataFrame, memory: int, limits: Limits = Limits(), rows: int = 50,  # noqa: B008
+    frame: pl.DataFrame, memory: int, limits: Limits = Limits(), rows: int = 50,
     **mode: Any,
 ) -> Any:
     return count_within(

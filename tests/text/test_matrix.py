@@ -21,8 +21,8 @@ from textnb.errors import DataError, VocabularyError
 from textnb.frames.batches import batches
 from textnb.text import matrix
 from textnb.text.counts import count_by_label
+from textnb.text.interner import Interner
 from textnb.text.matrix import (
-    Interner,
     Vocabulary,
     count_matrix,
     merge_tokens,
@@ -193,6 +193,7 @@ class TestFixedVocabulary:
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """The pool of words is made anew now and then; no answer shows when."""
+        monkeypatch.setenv("TEXTNB_KERNEL", "off")
         made: list[Interner] = []
 
         class Counted(Interner):

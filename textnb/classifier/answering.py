@@ -28,6 +28,8 @@ from textnb.threads import in_threads
 
 Texts = Sequence[str | None] | NDArray[Any] | pl.Series
 Rows = Source | Texts
+# So few texts are scored without a frame, which would take longer than they do.
+_FEW = 16
 
 
 class TextAnswers(ClassifierMixin, BaseEstimator):
@@ -281,6 +283,12 @@ class TextAnswers(ClassifierMixin, BaseEstimator):
         return columns
 
     def _matrices(self, X: Rows) -> Iterator[sp.csr_array]:
+        if isinstance(X, list) and len(X) <= _FEW and all(type(text) is str for text in X) and (
+                len(self.text_columns) == 1):
+            rows = self._scorer.vocabulary.counts_of_few(X)
+            if rows is not None:
+                yield rows
+                return
         frame = (scan(X, text=self.text_columns) if is_table(X)
                  else table_of_texts(X, self.text_columns))
         with reading(X):

@@ -87,12 +87,7 @@ def weighed(corpus: Corpus, limits: Limits, given: pl.Series | None, binary: boo
         counts = stacked([vocabulary.counts(frame, corpus.text) for frame in frames], len(given))
         terms = given
     else:
-        counts, terms = count_matrix(frames, corpus.tokenizer, corpus.text)
-        frequency = np.bincount(counts.indices, minlength=len(terms))
-        total = np.asarray(counts.sum(axis=0)).reshape(-1)
-        keep = limits.select(len(terms), frequency, total, counts.shape[0])
-        if not keep.all():
-            counts, terms = sp.csr_array(counts[:, keep]), terms.filter(pl.Series(keep))
+        counts, terms = count_matrix(frames, corpus.tokenizer, corpus.text, limits)
     if not labels:
         raise DataError.no_rows("the input")
     if binary:

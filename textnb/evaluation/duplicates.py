@@ -20,7 +20,7 @@ from textnb.evaluation.similarity import shingles, similar_before
 from textnb.evaluation.splits import LEARNED_ONLY, text_columns
 from textnb.frames.batches import batches
 from textnb.frames.scan import reading, scan
-from textnb.text.matrix import Interner
+from textnb.text.interner import Interner
 from textnb.text.tokens import Tokenizer
 
 Ints = NDArray[np.int64]

@@ -1,6 +1,6 @@
 """Documents to counts per class, batch by batch.
 
-    frames -> token codes (Polars) -> a table of counts (NumPy), labels x terms
+    frames -> term codes, compiled or by expressions -> a table of counts, labels x terms
 
 Memory is set by the terms and one batch. Terms and labels are in order at the end alone: the pools'
 order, which depends on threads, never shows.
@@ -17,7 +17,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from textnb.errors import DataError
-from textnb.text.matrix import Interner, flat_codes, interning, merge_tokens, sorted_terms
+from textnb.text.counting import CompiledCounting, Counting, ExpressedCounting, add_at
+from textnb.text.interner import Interner
+from textnb.text.loops import peeked
 from textnb.text.tokens import TextColumns, Tokenizer
 from textnb.threads import in_threads
 
@@ -90,73 +92,56 @@ class LabelCounter:
         self, tokenizer: Tokenizer, text: TextColumns, label: str,
         presence_above: float | None, document_frequency: bool, first_row: int = 0,
     ) -> None:
-        self._tokenizer, self._label = tokenizer, label
+        self._tokenizer, self._text, self._label = tokenizer, text, label
         self._above, self._counts_documents = presence_above, document_frequency
-        self._words, self._labels = Interner(), Interner()
-        self._codes = interning(tokenizer, text, self._words)
-        self._table = _GrowingTable()
+        self._labels = Interner()
         self._class_count = np.zeros(0, dtype=np.int64)
-        self._frequency, self._occurrences = np.zeros((2, 0), dtype=np.int64)
         self._label_type: pl.DataType | None = None
+        self._counting: Counting | None = None
         self.rows = first_row
 
     def read(self, frames: Iterable[pl.DataFrame]) -> None:
-        for coded in in_threads(self._encoded, frames, threads=1):
-            self._add(coded)
+        loops, frames = peeked(frames, self._tokenizer)
+        settings = self._tokenizer, self._text, self._above, self._counts_documents
+        counting: Counting = self._counting or (
+            ExpressedCounting(*settings) if loops is None else CompiledCounting(loops, *settings))
+        self._counting = counting
+
+        def counted(frame: pl.DataFrame) -> tuple[pl.Series, Any]:
+            labels = self._coded_labels(frame)
+            # A null among the labels is named once it is this batch's turn.
+            return labels, None if labels.null_count() else counting.read(frame, labels)
+
+        for labels, found in in_threads(counted, frames, threads=counting.threads):
+            _check_labels(labels, self._label, self.rows)
+            self.rows += len(labels)
+            codes = labels.to_numpy()
+            self._labels.saw(codes)
+            self._class_count = add_at(self._class_count, codes)
+            counting.add(found)
 
     @property
     def size(self) -> tuple[int, int]:
-        """How many labels, and how many terms."""
-        return len(self._labels), len(self._words)
+        """How many labels, and how many terms at most."""
+        return len(self._class_count), 0 if self._counting is None else len(self._counting)
 
     def counts(self) -> LabelledCounts:
         """The counts, in order; nothing can be read after that."""
-        if self._label_type is None or not len(self._labels):
+        if self._label_type is None or self._counting is None or not len(self._class_count):
             raise DataError.no_rows("the input")
-        kept, terms = sorted_terms(self._words, self._tokenizer)
-        n_words = len(self._words)
-        counts = self._table.values(len(self._labels), n_words)
-        del self._table
+        sums = self._counting.sums(len(self._class_count))
+        del self._counting
         names = _typed(self._labels.strings(), self._label_type)
         order = names.arg_sort().to_numpy()
         return LabelledCounts(
-            terms=terms,
-            labels=names.sort(),
-            class_count=_padded(self._class_count, len(names))[order],
-            feature_count=counts[np.ix_(order, kept)],
-            document_frequency=(_padded(self._frequency, n_words)[kept]
-                                if self._counts_documents else None),
-            occurrences=(None if self._above is None
-                         else _padded(self._occurrences, n_words)[kept]),
-        )
+            sums.terms, names.sort(), self._class_count[order], sums.counts[order],
+            sums.documents if self._counts_documents else None,
+            None if self._above is None else sums.occurrences)
 
-    def _encoded(self, frame: pl.DataFrame) -> pl.DataFrame:
+    def _coded_labels(self, frame: pl.DataFrame) -> pl.Series:
         self._label_type = frame.schema[self._label]
         name = pl.col(self._label).cast(pl.String).cast(self._labels.dtype)
-        return frame.lazy().select(
-            self._codes.alias("codes"), name.to_physical().alias("label")).collect()
-
-    def _add(self, coded: pl.DataFrame) -> None:
-        _check_labels(coded["label"], self._label, self.rows)
-        self.rows += coded.height
-        label = coded["label"].to_numpy().astype(np.int64)
-        self._class_count = _add_at(self._class_count, label)
-        lengths, flat = flat_codes(coded["codes"])
-        self._words.saw(flat)
-        self._labels.saw(label)
-        if self._above is None and not self._counts_documents:
-            self._table.add(np.repeat(label, lengths), flat)
-            return
-        counts = merge_tokens(lengths, flat, len(self._words))
-        if self._counts_documents:
-            self._frequency = _add_at(self._frequency, counts.indices)
-        label = np.repeat(label, np.diff(counts.indptr))
-        if self._above is None:
-            self._table.add(label, counts.indices, counts.data.astype(np.int64))
-        else:
-            self._occurrences = _add_at(self._occurrences, flat)
-            present = counts.data > self._above
-            self._table.add(label[present], counts.indices[present])
+        return frame.select(name.to_physical().cast(pl.Int64)).to_series()
 
 
 def _typed(names: pl.Series, dtype: pl.DataType) -> pl.Series:
@@ -173,45 +158,3 @@ def _check_labels(labels: pl.Series, column: str, first_row: int) -> None:
     if labels.null_count():
         row = first_row + int(labels.is_null().arg_true()[0])
         raise DataError.null_label(column, row)
-
-
-def _padded(counts: Ints, length: int) -> Ints:
-    return np.pad(counts, (0, length - len(counts)))
-
-
-def _add_at(counts: Ints, codes: NDArray[Any]) -> Ints:
-    more = np.bincount(codes, minlength=len(counts))
-    more[:len(counts)] += counts
-    return more
-
-
-class _GrowingTable:
-    """int64 counts (rows x columns) that grow in both directions."""
-
-    def __init__(self) -> None:
-        self._counts = np.zeros((2, 1024), dtype=np.int64)
-
-    def add(self, rows: Ints, columns: NDArray[Any], amounts: Ints | None = None) -> None:
-        if not len(rows):
-            return
-        self._grow(int(rows.max()) + 1, int(columns.max()) + 1)
-        cells = rows * self._counts.shape[1] + columns
-        flat = self._counts.reshape(-1)
-        if amounts is None and len(cells) * 8 > len(flat):
-            flat += np.bincount(cells, minlength=len(flat))
-        else:
-            np.add.at(flat, cells, 1 if amounts is None else amounts)
-
-    def _grow(self, rows: int, columns: int) -> None:
-        have_rows, have_columns = self._counts.shape
-        if rows <= have_rows and columns <= have_columns:
-            return
-        larger = np.zeros((rows if rows > have_rows else have_rows,
-                           max(columns * 3 // 2, have_columns) if columns > have_columns
-                           else have_columns), dtype=np.int64)
-        larger[:have_rows, :have_columns] = self._counts
-        self._counts = larger
-
-    def values(self, rows: int, columns: int) -> Ints:
-        self._grow(rows, columns)
-        return self._counts[:rows, :columns]

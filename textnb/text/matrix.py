@@ -1,15 +1,16 @@
 """Tokens to integers: document-term matrices. Polars meets SciPy here alone.
 
-    frames -> token codes (Polars) -> rows of a CSR matrix
+    frames -> term codes, compiled or by expressions -> rows of a CSR matrix
 
-While the vocabulary is unknown, terms are interned in a pool in the order in which they come, and
-columns are put in the order of the sorted terms once all are known: the pool's order, which depends
-on threads, never shows. No Python object is made per document or token.
+Either way gives the same bits. Terms are interned in the order in which they come, and columns are
+put in the order of the sorted terms once all are known: the order in which threads found them never
+shows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from threading import Lock
 from typing import Any
 
@@ -19,39 +20,19 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from textnb.errors import DataError, VocabularyError
+from textnb.text.compiled import RowMaker, Tables
+from textnb.text.interner import Interner, flat_codes, interning, sorted_terms
+from textnb.text.loops import Loops, loops_for, peeked
+from textnb.text.termtable import Codes, TermTable
 from textnb.text.tokens import TextColumns, Tokenizer
+from textnb.text.vocabulary import Limits
 from textnb.threads import in_threads
 
 Ints = NDArray[np.int64]
 # Text that is scored before a pool of words is made anew.
 _POOL_BYTES = 256 << 20
-
-
-class Interner:
-    """A growing pool of strings, each with a code; Polars fills it from all its threads."""
-
-    def __init__(self) -> None:
-        pool = pl.Categories.random()
-        # The pool's mapping lives as long as a series of its type does.
-        self._anchor = pl.Series([], dtype=pl.Categorical(pool))
-        self._size = 0
-
-    @property
-    def dtype(self) -> pl.DataType:
-        return self._anchor.dtype
-
-    def saw(self, codes: NDArray[Any]) -> None:
-        """Take note of codes that were handed out: codes count up from 0."""
-        if len(codes):
-            self._size = max(self._size, int(codes.max()) + 1)
-
-    def __len__(self) -> int:
-        return self._size
-
-    def strings(self) -> pl.Series:
-        """The strings, in the order of their codes."""
-        codes = pl.int_range(0, self._size, dtype=pl.UInt32, eager=True)
-        return codes.cat.to(self.dtype).cast(pl.String)
+# What a batch costs besides its bytes, as bytes: many small ones are worth the compiled code too.
+_CALL = 32 << 10
 
 
 class Vocabulary:
@@ -72,16 +53,31 @@ class Vocabulary:
         # no term is such a word.
         self._split = separators is not None and bool(
             (terms.str.len_chars() >= separators[1]).all())
+        self._prepare()
+
+    def _prepare(self) -> None:
         self._turn = Lock()
-        self._refresh()
+        self._words: Interner | None = None
+        self._table: _Held | None = None
+        self._spent = self._seen = 0
 
     def __len__(self) -> int:
         return len(self.terms)
 
     def counts(self, documents: pl.DataFrame, text: TextColumns) -> sp.csr_array:
         """Counts (int32) of each document's known terms: one row per document, sorted columns."""
+        held = self._held(documents)
+        if held is not None:
+            return held.rows(*held.table.found(documents, text))
         lengths, flat, _ = self._coded(documents, text)
         return merge_tokens(*_kept(lengths, flat, flat < len(self.terms)), len(self))
+
+    def counts_of_few(self, texts: Sequence[str]) -> sp.csr_array | None:
+        """As `counts`, of a few texts; None where it is no quicker than by a frame."""
+        if self._table is None:
+            return None
+        found = self._table.table.found_in(texts)
+        return None if found is None else self._table.rows(*found)
 
     def counts_of_known(self, documents: pl.DataFrame, text: TextColumns) -> sp.csr_array:
         """As `counts`, for documents that hold terms of the vocabulary alone.
@@ -91,6 +87,11 @@ class Vocabulary:
         DataError
             If a document holds another term; it is named.
         """
+        held = self._held(documents)
+        if held is not None:
+            codes, ends = held.table.found(documents, text)
+            if (held.columns[codes] >= 0).all() and (codes >= 0).all():
+                return held.rows(codes, ends)
         lengths, flat, words = self._coded(documents, text)
         known = flat < len(self.terms)
         others = pl.Series(np.unique(flat[~known])).cast(pl.UInt32).cat.to(words.dtype)
@@ -102,6 +103,16 @@ class Vocabulary:
             raise DataError(f"term {strangers[0]!r} was never learned")
         return merge_tokens(*_kept(lengths, flat, known), len(self))
 
+    def _held(self, documents: pl.DataFrame) -> _Held | None:
+        """The terms in a compiled table, once it is worth making."""
+        if self._table is None:
+            with self._turn:
+                self._seen += _CALL + int(documents.estimated_size())
+                loops = loops_for(self._tokenizer, self._seen)
+                if loops is not None and self._table is None:
+                    self._table = _Held(loops, self._tokenizer, self.terms)
+        return self._table
+
     def _coded(
         self, documents: pl.DataFrame, text: TextColumns
     ) -> tuple[Ints, NDArray[Any], Interner]:
@@ -110,8 +121,11 @@ class Vocabulary:
                   else self._tokenizer.expr(text))
         size = int(documents.estimated_size())
         with self._turn:
-            if self._spent > _POOL_BYTES:
-                self._refresh()
+            if self._words is None or self._spent > _POOL_BYTES:
+                # Terms are interned first, so that their codes are their columns; words that are
+                # no terms come after them, and are let go before they have taken much memory.
+                self._words, self._spent = Interner(), 0
+                self.terms.cast(self._words.dtype)
             self._spent += size
             # Held here, as another thread may put a new pool in its place meanwhile.
             words = self._words
@@ -119,25 +133,50 @@ class Vocabulary:
         return *flat_codes(codes["codes"]), words
 
     def __getstate__(self) -> dict[str, Any]:
-        # The pool's codes have a meaning in this process alone.
-        return {name: value for name, value in vars(self).items()
-                if name not in ("_words", "_turn")}
+        # Codes have a meaning in this process alone.
+        return {name: getattr(self, name) for name in ("terms", "_tokenizer", "_split")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        self._turn = Lock()
-        self._refresh()
+        self._prepare()
 
-    def _refresh(self) -> None:
-        # Terms are interned first, so that their codes are their columns; words that are no terms
-        # come after them. The pool is made anew before those have taken much memory.
-        words = Interner()
-        self.terms.cast(words.dtype)
-        self._words, self._spent = words, 0
+
+class _Held:
+    """Terms in a compiled table, and the column of each of its codes."""
+
+    def __init__(self, loops: Loops, tokenizer: Tokenizer, terms: pl.Series):
+        self.table = TermTable(loops, tokenizer)
+        codes = self.table.hold(terms)
+        self.columns = columns_of(codes, len(self.table))
+        self._maker, self._width = RowMaker(loops, len(terms)), len(terms)
+
+    def rows(self, codes: Codes, ends: Ints) -> sp.csr_array:
+        indptr = np.concatenate([[0], np.cumsum(self._maker.entries(codes, ends, self.columns))])
+        indices, data = np.empty((2, indptr[-1]), dtype=np.int32)
+        self._maker.fill(codes, ends, indptr, indices, data)
+        return _canonical(data, indices, indptr, self._width)
+
+
+def _canonical(
+    data: NDArray[Any], indices: NDArray[Any], indptr: Ints, width: int
+) -> sp.csr_array:
+    if max(len(data), width) < 2**31:
+        indptr = indptr.astype(np.int32)
+    rows = sp.csr_array((data, indices, indptr), shape=(len(indptr) - 1, width))
+    rows.has_canonical_format = True
+    return rows
+
+
+def columns_of(codes: Codes, size: int) -> Codes:
+    """The column of each of so many codes: its place among those given, or -1."""
+    columns = np.full(size, -1, dtype=np.int32)
+    columns[codes] = np.arange(len(codes), dtype=np.int32)
+    return columns
 
 
 def count_matrix(
-    frames: Iterable[pl.DataFrame], tokenizer: Tokenizer, text: TextColumns
+    frames: Iterable[pl.DataFrame], tokenizer: Tokenizer, text: TextColumns,
+    limits: Limits = Limits(),
 ) -> tuple[sp.csr_array, pl.Series]:
     """Document-term counts with the vocabulary that the documents themselves make.
 
@@ -147,6 +186,8 @@ def count_matrix(
         Batches with the text columns.
     tokenizer : Tokenizer
     text : str or sequence of str
+    limits : Limits
+        Which terms are kept.
 
     Returns
     -------
@@ -159,7 +200,7 @@ def count_matrix(
     Raises
     ------
     VocabularyError
-        If no document has a token.
+        If no document has a token, or no term is within the limits.
 
     Examples
     --------
@@ -168,6 +209,21 @@ def count_matrix(
     >>> terms.to_list(), counts.toarray().tolist()
     (['a', 'aa', 'b', 'bb'], [[1, 0, 2, 0], [0, 0, 0, 0], [0, 1, 0, 1]])
     """
+    loops, frames = peeked(frames, tokenizer)
+    if loops is not None:
+        return _compiled_matrix(loops, frames, tokenizer, text, limits)
+    counts, terms = _expressed_matrix(frames, tokenizer, text)
+    if limits == Limits():
+        return counts, terms
+    frequency = np.bincount(counts.indices, minlength=len(terms))
+    total = np.asarray(counts.sum(axis=0)).reshape(-1)
+    keep = limits.select(len(terms), frequency, total, counts.shape[0])
+    return sp.csr_array(counts[:, keep]), terms.filter(pl.Series(keep))
+
+
+def _expressed_matrix(
+    frames: Iterator[pl.DataFrame], tokenizer: Tokenizer, text: TextColumns
+) -> tuple[sp.csr_array, pl.Series]:
     words = Interner()
     codes = interning(tokenizer, text, words)
     batches = []
@@ -185,6 +241,83 @@ def count_matrix(
         return merge_tokens(*_kept(lengths, columns, columns >= 0), len(terms))
 
     return stacked(list(in_threads(merged, batches)), len(terms)), terms
+
+
+def _compiled_matrix(
+    loops: Loops, frames: Iterator[pl.DataFrame], tokenizer: Tokenizer, text: TextColumns,
+    limits: Limits,
+) -> tuple[sp.csr_array, pl.Series]:
+    tables = Tables(loops, tokenizer)
+
+    def coded(frame: pl.DataFrame) -> tuple[int, Codes, Ints]:
+        with tables.one() as (number, table):
+            codes, ends = table.added(frame, text)
+            return number, codes.copy(), ends
+
+    batches = list(in_threads(coded, frames))
+    whole, codes_of = tables.merged()
+    documents, terms = sum(len(ends) for _, _, ends in batches), whole.terms()
+    if not len(terms):
+        raise VocabularyError.no_tokens(tokenizer.pattern, documents)
+    if limits == Limits():
+        order = whole.in_order(terms)
+    else:
+        frequency, total = _term_sums(loops, batches, codes_of, len(whole))
+        # Ties are told apart by the order of the terms; otherwise fewer of them need be sorted.
+        tied = limits.max_features is not None
+        terms = whole.in_order(terms) if tied else terms
+        terms = terms[limits.select(len(terms), frequency[terms], total[terms], documents)]
+        order = terms if tied else whole.in_order(terms)
+    columns = columns_of(order, len(whole))
+    own_columns = [columns[codes] for codes in codes_of]
+    strings: list[pl.Series] = []
+    counts = _filled(RowMaker(loops, len(order)), batches, own_columns, len(order),
+                     meanwhile=lambda: strings.append(whole.strings(order)))
+    return counts, strings[0]
+
+
+def _filled(
+    maker: RowMaker, batches: list[tuple[int, Codes, Ints]], columns: list[Codes], width: int,
+    meanwhile: Callable[[], None],
+) -> sp.csr_array:
+    """All batches as one matrix of int64, each written to its place."""
+    entries = np.concatenate([np.zeros(1, dtype=np.int64), *in_threads(
+        lambda batch: maker.entries(*batch[1:], columns[batch[0]]), batches)])
+    indptr = np.cumsum(entries)
+    index_type = np.int32 if max(indptr[-1], width) < 2**31 else np.int64
+    indices, data = np.empty(indptr[-1], dtype=index_type), np.empty(indptr[-1], dtype=np.int64)
+    rows = np.cumsum([0, *(len(ends) for _, _, ends in batches)])
+
+    def fill(batch: int) -> None:
+        _, codes, ends = batches[batch]
+        begin, end = indptr[rows[batch]], indptr[rows[batch + 1]]
+        own = np.zeros(len(ends) + 1, dtype=np.int64)
+        maker.fill(codes, ends, own, indices[begin:end], data[begin:end])
+
+    # What else is to be done is one thread's work, so that none waits for it.
+    fills = [partial(fill, batch) for batch in range(len(batches))]
+    work: list[Callable[[], None]] = [meanwhile, *fills]
+    for _ in in_threads(lambda part: part(), work):
+        pass
+    return _canonical(data, indices, indptr, width)
+
+
+def _term_sums(
+    loops: Loops, batches: list[tuple[int, Codes, Ints]], codes_of: list[Codes], size: int
+) -> tuple[Ints, Ints]:
+    """Documents that hold each term, and its occurrences."""
+    sums = np.zeros((2, size), dtype=np.int64)
+    for table, codes in enumerate(codes_of):
+        occurrences, seen = np.zeros((1, len(codes)), np.int64), np.zeros((2, len(codes)), np.int64)
+        own, documents = np.zeros((2, len(codes)), dtype=np.int64), 0
+        for number, batch, ends in batches:
+            if number == table:
+                loops.rows.add_presence(batch, ends, np.zeros(len(ends), np.int64), occurrences, 0,
+                                        own, seen, documents)
+                documents += len(ends)
+        sums[0, codes] += own[0]
+        sums[1, codes] += occurrences[0]
+    return sums[0], sums[1]
 
 
 def merge_tokens(lengths: Ints, codes: NDArray[Any], width: int) -> sp.csr_array:
@@ -208,31 +341,6 @@ def merge_tokens(lengths: Ints, codes: NDArray[Any], width: int) -> sp.csr_array
         counts.has_sorted_indices = True
     counts.sum_duplicates()
     return counts
-
-
-def interning(tokenizer: Tokenizer, text: TextColumns, words: Interner) -> pl.Expr:
-    split = tokenizer.separators() is not None
-    tokens = tokenizer.split_expr(text) if split else tokenizer.expr(text)
-    return tokens.cast(pl.List(words.dtype))
-
-
-def sorted_terms(words: Interner, tokenizer: Tokenizer) -> tuple[Ints, pl.Series]:
-    """The codes of the terms, in the order of the sorted terms, and the terms."""
-    strings = words.strings().alias("term")
-    separators = tokenizer.separators()
-    kept = pl.arange(0, len(strings), eager=True)
-    if separators is not None:
-        kept = kept.filter(strings.str.len_chars() >= separators[1])
-    found = strings.gather(kept)
-    order = found.arg_sort()
-    return kept.gather(order).to_numpy().astype(np.int64), found.gather(order)
-
-
-def flat_codes(codes: pl.Series) -> tuple[Ints, NDArray[Any]]:
-    """Tokens per document, and the codes of all tokens one after the other."""
-    lengths = codes.list.len().cast(pl.Int64).to_numpy()
-    flat = codes.explode(empty_as_null=False, keep_nulls=False).to_physical()
-    return lengths, flat.to_numpy()
 
 
 def _kept(

@@ -247,6 +247,12 @@ class Tokenizer:
                  .str.split(" ") for name in columns]
         return lists[0] if len(lists) == 1 else pl.concat_list(lists)
 
+    def cleaned_exprs(self, text: TextColumns) -> list[pl.Expr]:
+        """Each text column as what words, or n-grams of characters, are cut from."""
+        columns = [text] if isinstance(text, str) else list(text)
+        cleaned = [self._cleaned(_text(name)) for name in columns]
+        return [_single_spaced(expr) if self.analyzer == "char" else expr for expr in cleaned]
+
     # How each step is written in Polars.
 
     def _cleaned(self, text: pl.Expr) -> pl.Expr:
@@ -332,8 +338,12 @@ def _word_ngrams(words: pl.Expr, ngram_range: tuple[int, int]) -> pl.Expr:
     return lists[0] if len(lists) == 1 else pl.concat_list(lists)
 
 
+def _single_spaced(text: pl.Expr) -> pl.Expr:
+    return text.str.replace_all(rf"[{WHITE}]{{2,}}", " ")
+
+
 def _char_ngrams(text: pl.Expr, ngram_range: tuple[int, int]) -> pl.Expr:
-    text = text.str.replace_all(rf"[{WHITE}]{{2,}}", " ")
+    text = _single_spaced(text)
     # Matches do not overlap: the n-grams that start at offsets o, o + n, o + 2n ... need one pass
     # for each o below n.
     lists = [text.str.slice(offset).str.extract_all(rf"(?s:.{{{n}}})")

@@ -1,0 +1,220 @@
+"""Sums of term counts per class, over the terms as they come: by expressions, or compiled.
+
+Either way gives the same sums. Labels come as codes that count up from 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from textnb.text.compiled import Tables
+from textnb.text.interner import Interner, flat_codes, interning, sorted_terms
+from textnb.text.loops import Loops
+from textnb.text.matrix import columns_of, merge_tokens
+from textnb.text.tokens import TextColumns, Tokenizer
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class TermSums:
+    """What was counted, in the order of the sorted terms.
+
+    Attributes
+    ----------
+    terms : polars.Series of String
+    counts : int64 (n_labels, n_terms)
+        Occurrences; or documents, where presence is counted.
+    documents, occurrences : int64 (n_terms,) or None
+        Where they were counted besides.
+    """
+
+    terms: pl.Series
+    counts: Ints
+    documents: Ints | None
+    occurrences: Ints | None
+
+
+class Counting(Protocol):
+    """Counts batches: `read` in threads, `add` in order by the one that started them."""
+
+    @property
+    def threads(self) -> int | None: ...
+
+    def __len__(self) -> int:
+        """How many terms there are at most."""
+
+    def read(self, frame: pl.DataFrame, labels: pl.Series) -> Any: ...
+
+    def add(self, found: Any) -> None: ...
+
+    def sums(self, n_labels: int) -> TermSums: ...
+
+
+class ExpressedCounting:
+    """Counts by Polars' expressions, which use all threads by themselves."""
+
+    threads = 1
+
+    def __init__(
+        self, tokenizer: Tokenizer, text: TextColumns, above: float | None, documents: bool
+    ) -> None:
+        self._tokenizer, self._above, self._counts_documents = tokenizer, above, documents
+        self._words = Interner()
+        self._codes = interning(tokenizer, text, self._words)
+        self._table = _GrowingTable()
+        self._frequency, self._occurrences = np.zeros((2, 0), dtype=np.int64)
+
+    def __len__(self) -> int:
+        return len(self._words)
+
+    def read(self, frame: pl.DataFrame, labels: pl.Series) -> tuple[pl.Series, Ints]:
+        coded = frame.lazy().select(self._codes.alias("codes")).collect()
+        return coded["codes"], labels.to_numpy()
+
+    def add(self, found: tuple[pl.Series, Ints]) -> None:
+        lengths, flat = flat_codes(found[0])
+        label = found[1]
+        self._words.saw(flat)
+        if self._above is None and not self._counts_documents:
+            self._table.add(np.repeat(label, lengths), flat)
+            return
+        counts = merge_tokens(lengths, flat, len(self._words))
+        if self._counts_documents:
+            self._frequency = add_at(self._frequency, counts.indices)
+        label = np.repeat(label, np.diff(counts.indptr))
+        if self._above is None:
+            self._table.add(label, counts.indices, counts.data.astype(np.int64))
+        else:
+            self._occurrences = add_at(self._occurrences, flat)
+            present = counts.data > self._above
+            self._table.add(label[present], counts.indices[present])
+
+    def sums(self, n_labels: int) -> TermSums:
+        kept, terms = sorted_terms(self._words, self._tokenizer)
+        counts = self._table.values(n_labels, len(self._words))
+        del self._table
+        per_term = [np.pad(sums, (0, len(self._words) - len(sums)))[kept] if wanted else None
+                    for sums, wanted in ((self._frequency, self._counts_documents),
+                                         (self._occurrences, self._above is not None))]
+        return TermSums(terms, counts[:, kept], *per_term)
+
+
+class CompiledCounting:
+    """Counts by compiled loops: each thread has a table of its own, and they are added up."""
+
+    threads = None
+
+    def __init__(
+        self, loops: Loops, tokenizer: Tokenizer, text: TextColumns, above: float | None,
+        documents: bool,
+    ) -> None:
+        self._loops, self._text = loops, text
+        # How often a term is in a document that counts; 0 where its occurrences count.
+        self._least = 0 if above is None else _count_above(above)
+        self._both = above is not None or documents
+        self._tables = Tables(loops, tokenizer)
+        self._sums: dict[int, _Sums] = {}
+
+    def __len__(self) -> int:
+        return len(self._tables)
+
+    def read(self, frame: pl.DataFrame, labels: pl.Series) -> None:
+        with self._tables.one() as (number, table):
+            codes, ends = table.added(frame, self._text)
+            label = labels.to_numpy()
+            sums = self._sums.setdefault(number, _Sums(self._both))
+            sums.widen(int(label.max(initial=-1)) + 1, len(table))
+            if self._both:
+                self._loops.rows.add_presence(codes, ends, label, sums.counts, self._least,
+                                              sums.of_terms, sums.seen, sums.documents)
+                sums.documents += len(ends)
+            else:
+                self._loops.rows.add_counts(codes, ends, label, sums.counts)
+
+    def add(self, found: None) -> None:
+        """Everything is added where it is read."""
+
+    def sums(self, n_labels: int) -> TermSums:
+        whole, codes_of = self._tables.merged()
+        order = whole.in_order(whole.terms())
+        columns = columns_of(order, len(whole))
+        counts = np.zeros((n_labels, len(order)), dtype=np.int64)
+        of_terms = np.zeros((2, len(order)), dtype=np.int64)
+        for number, codes in enumerate(codes_of):
+            own = self._sums.pop(number)
+            own.widen(0, len(codes))
+            column = columns[codes]
+            is_term = np.flatnonzero(column >= 0)
+            column = column[is_term]
+            counts[:len(own.counts), column] += own.counts[:n_labels, is_term]
+            if self._both:
+                of_terms[:, column] += own.of_terms[:, is_term]
+        return TermSums(whole.strings(order), counts, *of_terms)
+
+
+class _Sums:
+    """Counts per label and code, and what is kept per code: see `kernel_rows.add_presence`."""
+
+    def __init__(self, per_code: bool) -> None:
+        self.counts = np.zeros((2, 1024), dtype=np.int64)
+        width = 1024 if per_code else 0
+        self.of_terms, self.seen = np.zeros((2, 2, width), dtype=np.int64)
+        self.documents = 0
+
+    def widen(self, labels: int, codes: int) -> None:
+        self.counts = widened(self.counts, labels, codes)
+        if self.seen.size:
+            self.of_terms = widened(self.of_terms, 2, codes)
+            self.seen = widened(self.seen, 2, codes)
+
+
+def _count_above(limit: float) -> int:
+    """The least count of a term that is there and above the limit."""
+    most = 2**62
+    return max(1, int(limit) + 1) if -1 <= limit < most else (1 if limit < 0 else most)
+
+
+def add_at(counts: Ints, codes: NDArray[Any]) -> Ints:
+    """The counts of codes so far, with these codes counted too."""
+    more = np.bincount(codes, minlength=len(counts))
+    more[:len(counts)] += counts
+    return more
+
+
+def widened(counts: Ints, rows: int, columns: int) -> Ints:
+    """A table with room for so many rows and columns, and for half as many columns again."""
+    have_rows, have_columns = counts.shape
+    if rows <= have_rows and columns <= have_columns:
+        return counts
+    larger = np.zeros((max(rows, have_rows),
+                       columns * 3 // 2 if columns > have_columns else have_columns),
+                      dtype=np.int64)
+    larger[:have_rows, :have_columns] = counts
+    return larger
+
+
+class _GrowingTable:
+    """int64 counts (rows x columns) that grow in both directions."""
+
+    def __init__(self) -> None:
+        self._counts = np.zeros((2, 1024), dtype=np.int64)
+
+    def add(self, rows: Ints, columns: NDArray[Any], amounts: Ints | None = None) -> None:
+        if not len(rows):
+            return
+        self._counts = widened(self._counts, int(rows.max()) + 1, int(columns.max()) + 1)
+        cells = rows * self._counts.shape[1] + columns
+        flat = self._counts.reshape(-1)
+        if amounts is None and len(cells) * 8 > len(flat):
+            flat += np.bincount(cells, minlength=len(flat))
+        else:
+            np.add.at(flat, cells, 1 if amounts is None else amounts)
+
+    def values(self, rows: int, columns: int) -> Ints:
+        return widened(self._counts, rows, columns)[:rows, :columns]

@@ -1,0 +1,465 @@
+"""Compiled loops from UTF-8 bytes to term codes. Numba is imported here and in `kernel_rows` alone.
+
+    bytes -> spans of words, or of n-grams of characters -> codes -> codes of n-grams of words
+
+A table gives each term a code, in the order in which terms come: words by their bytes, n-grams by
+the code of the n-gram that ends one word earlier (the head) and that of the last word (the tail).
+It is a tuple of arrays, and functions that add terms give it back, as it may have grown:
+
+    slots         uint64 (2 x capacity): key and code + 1 of each word, by open addressing
+    pairs         the same for n-grams
+    starts        int64: where in the pool each code's bytes begin; an n-gram has none
+    pool          uint8: the bytes of all words
+    heads, tails  int32: of n-grams; -1 for words
+    size          int64 (2): how many codes were given, and to how many words
+
+A key is the bytes themselves where they are few. Of longer words it is a polynomial over 7-byte
+digits modulo 2**61 - 1, at a random point: whoever does not know the point can't choose words that
+collide (Carter, Wegman 1979; Dietzfelbinger et al. 1992). Words of equal keys are compared.
+
+Loops are flat: to hand arrays to a function costs more than a step of such a loop.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit, types
+from numba.extending import intrinsic
+
+compiled = njit(cache=True, nogil=True, error_model="numpy")
+# What only compiled loops call needs no way in from Python, which takes long to compile.
+inner = njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
+
+U = np.uint64
+_LONG = U(1 << 63)
+_PRIME = U((1 << 61) - 1)
+_LOW31, _LOW30 = U((1 << 31) - 1), U((1 << 30) - 1)
+# Keys are sorted by counting, so many bits at a time.
+_BITS = 11
+_DIGITS = 1 << _BITS
+# Room for so many new terms is made at a time, so that the loops that add them need not.
+_CHUNK = 1 << 12
+# Bytes, or characters, of a long text that are looked at a time.
+_PIECE = 1 << 16
+
+
+@intrinsic
+def _eight_bytes(typing_context, array, at):
+    """The eight bytes of a uint8 array from a place on, as one uint64."""
+
+    def load(context, builder, signature, arguments):
+        array_type = signature.args[0]
+        data = context.make_array(array_type)(context, builder, arguments[0]).data
+        place = builder.gep(data, [arguments[1]])
+        word = context.get_value_type(types.uint64)
+        # Aligned to one byte: words begin anywhere.
+        return builder.load(builder.bitcast(place, word.as_pointer()), align=1)
+
+    return types.uint64(array, types.int64), load
+
+
+@inner
+def _fold(state, digit, point):
+    """(state * point + digit) modulo 2**61 - 1, without a product of more than 64 bits."""
+    ah, al, bh, bl = state >> U(31), state & _LOW31, point >> U(31), point & _LOW31
+    middle = al * bh + ah * bl
+    total = ((ah * bh) << U(1)) + (middle >> U(30)) + ((middle & _LOW30) << U(31)) + al * bl
+    total = (total & _PRIME) + (total >> U(61)) + digit
+    total = (total & _PRIME) + (total >> U(61))
+    return total - _PRIME if total >= _PRIME else total
+
+
+@inner
+def _character(byte, second, third, fourth):
+    """The code point that begins with a byte of 0x80 or more, and its bytes."""
+    lead, second = U(byte), U(second & 0x3F)
+    if byte < 0xE0:
+        return np.int64(((lead & U(0x1F)) << U(6)) | second), 2
+    if byte < 0xF0:
+        return np.int64(((lead & U(0xF)) << U(12)) | (second << U(6)) | U(third & 0x3F)), 3
+    return np.int64(((lead & U(7)) << U(18)) | (second << U(12)) | (U(third & 0x3F) << U(6))
+                    | U(fourth & 0x3F)), 4
+
+
+@inner
+def _slot(key, first, second, third, shift):
+    mixed = (key ^ first) * second
+    return np.int64(((mixed ^ (mixed >> U(32))) * third) >> shift)
+
+
+@inner
+def _shift(capacity):
+    bits = 0
+    while (1 << bits) < capacity:
+        bits += 1
+    return U(64 - bits)
+
+
+@inner
+def _roomier(slots, secret):
+    capacity = len(slots)
+    roomier = np.zeros(2 * capacity, np.uint64)
+    shift = _shift(capacity)
+    for old in range(0, capacity, 2):
+        if slots[old + 1]:
+            new = _slot(slots[old], secret[0], secret[1], secret[2], shift)
+            while roomier[2 * new + 1]:
+                new = (new + 1) & (capacity - 1)
+            roomier[2 * new], roomier[2 * new + 1] = slots[old], slots[old + 1]
+    return roomier
+
+
+@inner
+def _with_room(table, words, letters, grams, secret):
+    """The table, with room for so many words, their bytes, and n-grams besides."""
+    slots, pairs, starts, pool, heads, tails, size = table
+    code = size[0]
+    while 4 * (size[1] + words) > len(slots):
+        slots = _roomier(slots, secret)
+    while 4 * (code - size[1] + grams) > len(pairs):
+        pairs = _roomier(pairs, secret)
+    if code + words + grams >= len(starts):
+        most = 2 * (code + words + grams)
+        old_starts, starts = starts, np.empty(most, np.int64)
+        old_heads, heads = heads, np.empty(most, np.int32)
+        old_tails, tails = tails, np.empty(most, np.int32)
+        for at in range(code):
+            starts[at], heads[at], tails[at] = old_starts[at], old_heads[at], old_tails[at]
+        starts[code] = old_starts[code]
+    if starts[code] + letters > len(pool):
+        old_pool, pool = pool, np.empty(2 * (starts[code] + letters), np.uint8)
+        for at in range(starts[code]):
+            pool[at] = old_pool[at]
+    return slots, pairs, starts, pool, heads, tails, size
+
+
+@compiled
+def strings(text, begins, ends, table, secret, add):
+    """The code of each span of bytes, and the table; -1 for unknown ones that are not added."""
+    codes = np.empty(len(begins), np.int32)
+    return codes, _coded(text, begins, ends, codes, table, secret, add)
+
+
+@inner
+def _coded(text, begins, ends, codes, table, secret, add):
+    for at in range(0, len(begins), _CHUNK):
+        stop = min(at + _CHUNK, len(begins))
+        if add:
+            letters = 0
+            for span in range(at, stop):
+                letters += ends[span] - begins[span]
+            table = _with_room(table, stop - at, letters, 0, secret)
+        _strings(text, begins[at:stop], ends[at:stop], codes[at:stop], table, secret, add)
+    return table
+
+
+@inner
+def _strings(text, begins, ends, codes, table, secret, add):
+    slots, _, starts, pool, heads, tails, size = table
+    mask, shift, last = (len(slots) >> 1) - 1, _shift(len(slots) >> 1), len(text) - 8
+    first, second, third, point = secret[0], secret[1], secret[2], secret[3]
+    for span in range(len(begins)):
+        begin, end = begins[span], ends[span]
+        length = end - begin
+        if length <= 7 and begin <= last:
+            key = _eight_bytes(text, begin) & ((U(1) << U(8 * length)) - U(1))
+        else:
+            state, key, at = U(0), U(0), begin
+            while True:
+                filled = min(7, end - at)
+                if at <= last:
+                    key = _eight_bytes(text, at) & ((U(1) << U(8 * filled)) - U(1))
+                else:
+                    key = U(0)
+                    for place in range(filled):
+                        key |= U(text[at + place]) << U(8 * place)
+                at += filled
+                if at == end:
+                    break
+                state = _fold(state, key, point)
+            if length > 7:
+                key = _fold(state, key | (U(filled) << U(56)), point) | _LONG
+        if length <= 7:
+            # The length tells bytes that are zero from none.
+            key |= U(length) << U(56)
+        slot, code = _slot(key, first, second, third, shift), -1
+        while slots[2 * slot + 1]:
+            if slots[2 * slot] == key:
+                code = np.int64(slots[2 * slot + 1]) - 1
+                if key < _LONG:
+                    break
+                start = starts[code]
+                same = starts[code + 1] - start == length
+                at = 0
+                while same and at < length:
+                    if begin + at <= last and start + at + 8 <= len(pool):
+                        other = _eight_bytes(text, begin + at) ^ _eight_bytes(pool, start + at)
+                        same = other << U(8 * max(0, 8 - length + at)) == U(0)
+                        at += 8
+                    else:
+                        same = text[begin + at] == pool[start + at]
+                        at += 1
+                if same:
+                    break
+                code = -1
+            slot = (slot + 1) & mask
+        if code < 0 and add:
+            code = size[0]
+            slots[2 * slot], slots[2 * slot + 1] = key, U(code + 1)
+            start = starts[code]
+            for at in range(length):
+                pool[start + at] = text[begin + at]
+            starts[code + 1] = start + length
+            heads[code] = tails[code] = -1
+            size[0], size[1] = code + 1, size[1] + 1
+        codes[span] = code
+
+
+@compiled
+def pairs(heads, tails, table, secret, add):
+    """The code of each n-gram, by the codes of head and tail; -1 where one of them is below 0."""
+    codes = np.empty(len(heads), np.int32)
+    for at in range(0, len(heads), _CHUNK):
+        stop = min(at + _CHUNK, len(heads))
+        if add:
+            table = _with_room(table, 0, 0, stop - at, secret)
+        _pairs(heads[at:stop], tails[at:stop], codes[at:stop], table, secret, add)
+    return codes, table
+
+
+@inner
+def _pairs(of_heads, of_tails, codes, table, secret, add):
+    _, slots, starts, _, heads, tails, size = table
+    mask, shift = (len(slots) >> 1) - 1, _shift(len(slots) >> 1)
+    first, second, third = secret[0], secret[1], secret[2]
+    for place in range(len(of_heads)):
+        head, tail, code = np.int64(of_heads[place]), np.int64(of_tails[place]), -1
+        if head >= 0 and tail >= 0:
+            key = (U(head) << U(32)) | U(tail)
+            slot = _slot(key, first, second, third, shift)
+            while slots[2 * slot + 1]:
+                if slots[2 * slot] == key:
+                    code = np.int64(slots[2 * slot + 1]) - 1
+                    break
+                slot = (slot + 1) & mask
+            if code < 0 and add:
+                code = size[0]
+                slots[2 * slot], slots[2 * slot + 1] = key, U(code + 1)
+                starts[code + 1] = starts[code]
+                heads[code], tails[code] = head, tail
+                size[0] = code + 1
+        codes[place] = code
+
+
+@compiled
+def grams(word_codes, word_ends, least, most, table, secret, add):
+    """Codes of the n-grams of each stretch of words, and where those of each stretch end.
+
+    They stand by lengths, and are -1 where a word is unknown, or the n-gram is and is not added.
+    """
+    total = begin = 0
+    for end in word_ends:
+        for length in range(least, most + 1):
+            total += max(0, end - begin - length + 1)
+        begin = end
+    codes, code_ends = np.empty(total, np.int32), np.zeros(len(word_ends), np.int64)
+    # How many codes each stretch has so far, at the place where its next one goes.
+    begin = place = 0
+    for stretch in range(len(word_ends)):
+        code_ends[stretch] = place
+        for length in range(least, most + 1):
+            place += max(0, word_ends[stretch] - begin - length + 1)
+        begin = word_ends[stretch]
+    current = word_codes.copy()
+    for length in range(1, most + 1):
+        if length > 1:
+            tails = np.full(len(word_codes), -1, np.int32)
+            begin = 0
+            for end in word_ends:
+                for at in range(begin, end - length + 1):
+                    tails[at] = word_codes[at + length - 1]
+                begin = end
+            current, table = pairs(current, tails, table, secret, add)
+        if length >= least:
+            begin = 0
+            for stretch in range(len(word_ends)):
+                place = code_ends[stretch]
+                for at in range(begin, word_ends[stretch] - length + 1):
+                    codes[place] = current[at]
+                    place += 1
+                code_ends[stretch], begin = place, word_ends[stretch]
+    return codes, code_ends, table
+
+
+@compiled
+def words(text, ends, members, least, table, secret, add, codes):
+    """Codes of the words of each stretch of text, where those of each stretch end, and the table.
+
+    A word is a run of members, at least so many of them. Codes are put into ``codes``, which has
+    room for them.
+    """
+    edges, code_ends = np.empty(1 << 12, np.int64), np.empty(len(ends), np.int64)
+    begins, stops = np.empty(1 << 11, np.int64), np.empty(1 << 11, np.int64)
+    begin = n = 0
+    for stretch in range(len(ends)):
+        while begin < ends[stretch]:
+            end = min(begin + _PIECE, ends[stretch])
+            # A long stretch is cut where an ASCII character is no member.
+            while end < ends[stretch] and (text[end] >= 0x80 or members[text[end]]):
+                end += 1
+            if end - begin + 2 > len(edges):
+                edges = np.empty(2 * (end - begin), np.int64)
+                begins, stops = np.empty(end - begin, np.int64), np.empty(end - begin, np.int64)
+            spans = _word_spans(text, begin, end, members, least, edges, begins, stops)
+            table = _coded(text, begins[:spans], stops[:spans], codes[n:n + spans], table, secret,
+                           add)
+            begin, n = end, n + spans
+        code_ends[stretch] = n
+    return codes[:n], code_ends, table
+
+
+@inner
+def _word_spans(text, at, end, members, least, edges, begins, stops):
+    found, inside, every, last = 0, np.int64(0), np.uint8(0), len(text) - 1
+    while at < end:
+        # Hardly a branch: where words end can't be predicted.
+        byte = text[at]
+        edges[found] = at
+        every |= byte
+        if byte < 0x80:
+            member = np.int64(members[byte])
+            at += 1
+        else:
+            character, size = _character(
+                byte, text[at + 1], text[min(at + 2, last)], text[min(at + 3, last)])
+            member = np.int64(members[character])
+            at += size
+        found += member ^ inside
+        inside = member
+    edges[found] = end
+    n = 0
+    for edge in range(0, found + inside, 2):
+        begin, stop = edges[edge], edges[edge + 1]
+        characters = stop - begin
+        if every >= 0x80 and characters >= least:
+            for place in range(begin, stop):
+                characters -= (text[place] & 0xC0) == 0x80
+        begins[n], stops[n] = begin, stop
+        n += characters >= least
+    return n
+
+
+@compiled
+def padded_words(text, ends, white):
+    """The words of each stretch of text, each between two spaces, and where they end.
+
+    Returns the bytes, where each word ends, and how many there are up to the end of each stretch.
+    """
+    padded = np.empty(2 * len(text) + len(ends) + 2, np.uint8)
+    word_ends = np.empty(len(text) // 2 + len(ends) + 1, np.int64)
+    counts = np.empty(len(ends), np.int64)
+    at = n = filled = 0
+    for stretch in range(len(ends)):
+        inside = False
+        while at < ends[stretch]:
+            byte, last = text[at], len(text) - 1
+            character, size = np.int64(byte), 1
+            if byte >= 0x80:
+                character, size = _character(
+                    byte, text[at + 1], text[min(at + 2, last)], text[min(at + 3, last)])
+            if white[character]:
+                if inside:
+                    padded[filled] = 32
+                    filled += 1
+                    word_ends[n] = filled
+                    n += 1
+                inside = False
+            else:
+                if not inside:
+                    padded[filled] = 32
+                    filled += 1
+                inside = True
+                for place in range(at, at + size):
+                    padded[filled] = text[place]
+                    filled += 1
+            at += size
+        if inside:
+            padded[filled] = 32
+            filled += 1
+            word_ends[n] = filled
+            n += 1
+        counts[stretch] = n
+    return padded[:filled], word_ends[:n], counts
+
+
+@compiled
+def characters(text, ends, least, most, whole, table, secret, add, codes):
+    """As `words`, of the n-grams of characters of each stretch.
+
+    With ``whole``, a stretch that is shorter than the shortest n-gram is one by itself.
+    """
+    bounds, code_ends = np.empty(_PIECE + most + 1, np.int64), np.empty(len(ends), np.int64)
+    begins, stops = np.empty(_PIECE, np.int64), np.empty(_PIECE, np.int64)
+    begin = n = 0
+    for stretch in range(len(ends)):
+        first = begin
+        while begin < ends[stretch]:
+            # So many characters at a time, and those that n-grams which begin there go on with.
+            known, at = 0, begin
+            while at < ends[stretch] and known < _PIECE + most:
+                bounds[known] = at
+                known += 1
+                at += 1
+                while at < ends[stretch] and (text[at] & 0xC0) == 0x80:
+                    at += 1
+            bounds[known] = at
+            here = min(known, _PIECE)
+            for length in range(least, most + 1):
+                spans = min(here, known - length + 1)
+                used = length
+                if whole and length == least and begin == first and known < least:
+                    spans, used = 1, known
+                for place in range(spans):
+                    begins[place], stops[place] = bounds[place], bounds[place + used]
+                if spans > 0:
+                    table = _coded(text, begins[:spans], stops[:spans], codes[n:n + spans], table,
+                                   secret, add)
+                    n += spans
+            begin = bounds[here]
+        code_ends[stretch] = n
+    return codes[:n], code_ends, table
+
+
+@compiled
+def without_first(codes, counts, first):
+    """The codes that are not below ``first``, and how many there are up to each end."""
+    kept, kept_counts = np.empty_like(codes), np.empty_like(counts)
+    at = n = 0
+    for stretch in range(len(counts)):
+        while at < counts[stretch]:
+            if codes[at] < 0 or codes[at] >= first:
+                kept[n] = codes[at]
+                n += 1
+            at += 1
+        kept_counts[stretch] = n
+    return kept[:n], kept_counts
+
+
+@compiled
+def ordered(keys, order, largest):
+    """The places of int32 keys in rising order; of equal ones, as they stand in ``order``."""
+    other, shift = np.empty_like(order), 0
+    while True:
+        begins = np.zeros(_DIGITS + 1, np.int64)
+        for place in order:
+            begins[((keys[place] >> shift) & (_DIGITS - 1)) + 1] += 1
+        for digit in range(_DIGITS):
+            begins[digit + 1] += begins[digit]
+        for place in order:
+            digit = (keys[place] >> shift) & (_DIGITS - 1)
+            other[begins[digit]] = place
+            begins[digit] += 1
+        order, other = other, order
+        shift += _BITS
+        if largest >> shift == 0:
+            return order
