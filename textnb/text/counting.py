@@ -16,9 +16,13 @@ from textnb.text.compiled import Tables
 from textnb.text.interner import Interner, flat_codes, interning, sorted_terms
 from textnb.text.loops import Loops
 from textnb.text.matrix import columns_of, merge_tokens
+from textnb.text.termtable import Codes
 from textnb.text.tokens import TextColumns, Tokenizer
+from textnb.threads import in_threads
 
 Ints = NDArray[np.int64]
+# The least width of a table with few labels, and the cells that it has at most for that.
+_WIDE, _CELLS = 1 << 17, 1 << 22
 
 
 @dataclass(frozen=True)
@@ -150,11 +154,16 @@ class CompiledCounting:
             own = self._sums.pop(number)
             own.widen(0, len(codes))
             column = columns[codes]
-            is_term = np.flatnonzero(column >= 0)
-            column = column[is_term]
-            counts[:len(own.counts), column] += own.counts[:n_labels, is_term]
+
+            def add(rows: slice, own: _Sums = own, column: Codes = column) -> None:
+                # A class can be new to one thread that another has met.
+                self._loops.rows.add_columns(counts[rows], own.counts[rows], column)
+
+            known = min(n_labels, len(own.counts))
+            for _ in in_threads(add, [slice(at, at + 1) for at in range(known)]):
+                pass
             if self._both:
-                of_terms[:, column] += own.of_terms[:, is_term]
+                self._loops.rows.add_columns(of_terms, own.of_terms, column)
         return TermSums(whole.strings(order), counts, *of_terms)
 
 
@@ -168,7 +177,9 @@ class _Sums:
         self.documents = 0
 
     def widen(self, labels: int, codes: int) -> None:
-        self.counts = widened(self.counts, labels, codes)
+        # To copy a table that has grown takes longer than to ask for a wide one at once.
+        least = min(_WIDE, _CELLS // max(labels, 1))
+        self.counts = widened(self.counts, labels, codes, least)
         if self.seen.size:
             self.of_terms = widened(self.of_terms, 2, codes)
             self.seen = widened(self.seen, 2, codes)
@@ -187,14 +198,13 @@ def add_at(counts: Ints, codes: NDArray[Any]) -> Ints:
     return more
 
 
-def widened(counts: Ints, rows: int, columns: int) -> Ints:
+def widened(counts: Ints, rows: int, columns: int, least: int = 0) -> Ints:
     """A table with room for so many rows and columns, and for half as many columns again."""
     have_rows, have_columns = counts.shape
     if rows <= have_rows and columns <= have_columns:
         return counts
-    larger = np.zeros((max(rows, have_rows),
-                       columns * 3 // 2 if columns > have_columns else have_columns),
-                      dtype=np.int64)
+    width = max(columns * 3 // 2, least) if columns > have_columns else have_columns
+    larger = np.zeros((max(rows, have_rows), width), dtype=np.int64)
     larger[:have_rows, :have_columns] = counts
     return larger
 

@@ -129,3 +129,12 @@ def add_presence(codes, ends, labels, counts, least, of_terms, seen, documents):
                 if seen[1, code] == least:
                     row[code] += 1
         begin = ends[document]
+
+
+@compiled
+def add_columns(totals, counts, columns):
+    """Adds each row's counts to the columns given for them; those below 0 are left out."""
+    for row in range(len(counts)):
+        for place in range(len(columns)):
+            if columns[place] >= 0:
+                totals[row, columns[place]] += counts[row, place]
