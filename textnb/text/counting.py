@@ -63,7 +63,8 @@ class Counting(Protocol):
 class ExpressedCounting:
     """Counts by Polars' expressions, which use all threads by themselves."""
 
-    threads = 1
+    # A second one, so that they need not wait for the one that adds up.
+    threads = 2
 
     def __init__(
         self, tokenizer: Tokenizer, text: TextColumns, above: float | None, documents: bool

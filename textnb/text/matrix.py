@@ -226,10 +226,15 @@ def _expressed_matrix(
 ) -> tuple[sp.csr_array, pl.Series]:
     words = Interner()
     codes = interning(tokenizer, text, words)
+
+    def coded(frame: pl.DataFrame) -> tuple[Ints, NDArray[Any]]:
+        return flat_codes(frame.lazy().select(codes.alias("codes")).collect()["codes"])
+
+    # Expressions use all threads by themselves; a second one, so that they need not wait.
     batches = []
-    for frame in frames:
-        batches.append(flat_codes(frame.lazy().select(codes.alias("codes")).collect()["codes"]))
-        words.saw(batches[-1][1])
+    for batch in in_threads(coded, frames, threads=2):
+        batches.append(batch)
+        words.saw(batch[1])
     kept, terms = sorted_terms(words, tokenizer)
     if not len(terms):
         raise VocabularyError.no_tokens(tokenizer.pattern, sum(len(n) for n, _ in batches))
