@@ -83,6 +83,11 @@ def main() -> None:
         sys.exit("some measurements failed, or differ where they should be equal")
 
 
+def called_from(path: str) -> Path:
+    """A path as the caller means it: scripts/bench changes the folder."""
+    return Path(os.environ.get("BENCH_FROM", ".")) / path
+
+
 def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="scripts/bench", description=__doc__,
@@ -97,11 +102,13 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--tasks", nargs="*", choices=TASKS, default=TASKS, metavar="TASK")
     parser.add_argument("--sides", nargs="*", choices=names, default=names, metavar="SIDE",
                         help="of " + "; ".join(names))
-    parser.add_argument("--folder", type=Path, help="for temporary files")
-    parser.add_argument("--json", type=Path, help="write all measurements here")
-    parser.add_argument("--markdown", type=Path, help="write the table here")
-    parser.add_argument("--picture", type=Path, help="draw it (.svg, .png; needs textnb[report])")
-    parser.add_argument("--results", type=Path, help="measure nothing: show what --json wrote")
+    parser.add_argument("--folder", type=called_from, help="for temporary files")
+    parser.add_argument("--json", type=called_from, help="write all measurements here")
+    parser.add_argument("--markdown", type=called_from, help="write the table here")
+    parser.add_argument("--picture", type=called_from, help="draw it (.svg, .png; "
+                        "needs textnb[report])")
+    parser.add_argument("--results", type=called_from, help="measure nothing: show what "
+                        "--json wrote")
     arguments = parser.parse_args()
     if min(arguments.runs, arguments.large_runs) < 1:
         parser.error("--runs and --large-runs must be 1 or more")
@@ -145,7 +152,12 @@ def corpus_file(corpus: str, folder: Path) -> str:
         path = folder / "docstrings.parquet"
         build().write_parquet(path)
         return str(path)
-    return str(Path(os.environ["TEXTNB_CORPORA"]) / FILES[corpus]) if corpus in FILES else corpus
+    stored = Path(os.environ.get("TEXTNB_CORPORA", "/")) / f"{corpus}.parquet"
+    path = stored if stored.is_file() else called_from(corpus)
+    if not path.is_file():
+        sys.exit(f"scripts/bench: no corpus {corpus!r}: it is neither a file nor one of "
+                 f"{sorted(file.stem for file in stored.parent.glob('*.parquet'))}")
+    return str(path)
 
 
 def repeated(gigabytes: float, folder: Path) -> str:
@@ -159,6 +171,9 @@ def repeated(gigabytes: float, folder: Path) -> str:
 
 
 def corpus_of(name: str, path: str, few: Path, large: bool) -> Corpus:
+    missing = {"label", "text", "split"} - set(pl.scan_parquet(path).collect_schema())
+    if missing:
+        sys.exit(f"scripts/bench: {path} has no column {sorted(missing)[0]!r}")
     scanned = pl.scan_parquet(path).select("label", "text", "split")
     parts = []
     for split in ("train", "test"):

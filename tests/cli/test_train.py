@@ -116,6 +116,8 @@ OPTIONS: list[tuple[list[str], Callable[[TextClassifier], Any], Any]] = [
     (["--model", "nblr", "--l", "0.5"], inner("l"), 0.5),
     (["--model", "nblr"], inner("max_iter"), 5),
     (["--model", "nblr", "--max-iter", "9"], inner("max_iter"), 9),
+    (["--model", "nblr", "--loss", "hinge"], inner("loss"), "hinge"),
+    (["--model", "nblr", "--tol", "0.5"], inner("tol"), 0.5),
     (["--model", "nblr"], inner("early_stopping"), False),
     ([], inner("l"), 1.0),
     (["--l", "0.25"], inner("l"), 0.25),
@@ -269,7 +271,8 @@ def test_an_option_that_a_model_does_not_have_is_refused(
     (["rda", "--alpha", "x"], "--alpha"), (["rda", "--alpha", "1.5"], "alpha"),
     (["rda", "--gamma", "-1"], "gamma"), (["gaussian", "--var-smoothing", "-1"], "var_smoothing"),
     (["nblr", "--C", "0"], "C must be"), (["nblr", "--beta", "2"], "beta must be"),
-    (["nblr", "--max-iter", "0"], "max_iter must be")], ids=spelt)
+    (["nblr", "--max-iter", "0"], "max_iter must be"), (["nblr", "--loss", "square"], "loss"),
+    ], ids=spelt)
 def test_values_out_of_range_are_bad_usage(
     run: Run, flowers: Path, options: list[str], told: str
 ) -> None:

@@ -260,12 +260,28 @@ def test_weights_are_drawn_towards_their_mean_magnitude(y: Array, beta: float) -
     {"l": 0.0}, {"l": -1.0}, {"l": [1.0, 0.0, 1.0, 1.0]}, {"beta": -0.1}, {"beta": 1.1},
     {"loss": "square"}, {"C": 0.0}, {"C": float("inf")}, {"C": "1"}, {"C": True}, {"tol": 0.0},
     {"tol": float("nan")}, {"tol": "0.1"}, {"max_iter": 0}, {"max_iter": 5.0}, {"max_iter": True},
-    {"max_iter": None}, {"early_stopping": "auto"}, {"early_stopping": 1},
+    {"max_iter": None}, {"max_iter": 2**31}, {"C": 1e300},
+    {"early_stopping": "auto"}, {"early_stopping": 1},
     {"validation_fraction": 0.0}, {"validation_fraction": 1.0}, {"validation_fraction": 5},
     {"validation_fraction": None}], ids=str)
 def test_settings_out_of_range(settings: dict[str, Any]) -> None:
     with pytest.raises(ParameterError):
         NBLogisticRegression(**settings).fit(X, TWO)
+
+
+def test_a_random_state_that_is_none_is_named_as_such() -> None:
+    for early_stopping in (False, True):
+        with pytest.raises(ValueError, match="seed a numpy"):
+            NBLogisticRegression(random_state="x", early_stopping=early_stopping).fit(X, TWO)
+
+
+def test_indices_of_64_bits() -> None:
+    rows = sp.csr_array(X)
+    wide = sp.csr_array((rows.data, rows.indices.astype(np.int64), rows.indptr.astype(np.int64)),
+                        shape=rows.shape)
+    assert wide.indices.dtype == np.int64
+    one, other = (NBLogisticRegression().fit(counts, TWO).linear_form() for counts in (rows, wide))
+    assert np.array_equal(one.weights, other.weights)
 
 
 @pytest.mark.parametrize("kind", [LogCountRatio, NBLogisticRegression])

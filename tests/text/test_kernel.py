@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -20,11 +21,11 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 from textnb import BernoulliNB, MultinomialNB, TextClassifier, Tokenizer
-from textnb.errors import DataError, VocabularyError
+from textnb.errors import DataError, ParameterError, VocabularyError
 from textnb.frames.batches import batches
-from textnb.text import loops
+from textnb.text import compiled
+from textnb.text.compiled import WORTH_LOADING, loops_for, possible
 from textnb.text.counts import count_by_label
-from textnb.text.loops import WORTH_LOADING, loops_for, possible
 from textnb.text.matrix import Vocabulary, count_matrix
 from textnb.text.termtable import TermTable, _class_table
 from textnb.text.tokens import WHITE
@@ -270,23 +271,75 @@ class TestChoice:
         assert loops_for(tokenizer, 1 << 40) is None
 
     def test_without_numba_expressions_are_run(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(loops, "find_spec", lambda name: None)
+        monkeypatch.setattr(compiled, "find_spec", lambda name: None)
         monkeypatch.setenv("TEXTNB_KERNEL", "on")
         assert loops_for(Tokenizer(), 1 << 40) is None
         assert count_matrix([frame_of(["ab"])], Tokenizer(), "text")[1].to_list() == ["ab"]
 
-    @pytest.mark.parametrize("error", ["ImportError", "RuntimeError"])
+    @staticmethod
+    def refused(**environment: str) -> str:
+        """What is told where the loops can't be used."""
+        program = "\n".join([
+            "from textnb import Tokenizer", "from textnb.text.compiled import loops_for",
+            "assert loops_for(Tokenizer(), 1 << 40) is None",
+            "assert loops_for(Tokenizer(), 1 << 40) is None"])
+        ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
+                             env={**os.environ, "PYTHONPATH": str(Path.cwd()), **environment})
+        assert ran.returncode == 0, ran.stderr
+        assert ran.stderr.count("Numba can't be used, so texts are read more slowly: ") == 1
+        return ran.stderr
+
+    @pytest.mark.parametrize("error", ["ImportError", "RuntimeError", "OSError", "AttributeError"])
     def test_where_numba_is_there_and_fails_expressions_are_run(
         self, error: str, tmp_path: Path
     ) -> None:
         (tmp_path / "numba.py").write_text(f"raise {error}('it needs another NumPy')")
-        program = "\n".join([
-            "from textnb import Tokenizer", "from textnb.text.loops import loops_for",
-            "assert loops_for(Tokenizer(), 1 << 40) is None"])
-        ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
-                             env={**os.environ, "PYTHONPATH": f"{tmp_path}:{Path.cwd()}"})
-        assert ran.returncode == 0, ran.stderr
-        assert "Numba can't be used, so texts are read more slowly: it needs" in ran.stderr
+        told = self.refused(PYTHONPATH=f"{tmp_path}:{Path.cwd()}")
+        assert ": it needs another NumPy. If its files are damaged, delete" in told
+
+    def test_where_numba_is_switched_off_expressions_are_run(self) -> None:
+        assert ": NUMBA_DISABLE_JIT is set. " in self.refused(NUMBA_DISABLE_JIT="1")
+
+    def test_where_what_was_compiled_is_damaged_expressions_are_run(self, tmp_path: Path) -> None:
+        kept = {"NUMBA_CACHE_DIR": str(tmp_path)}
+        program = ("from textnb.text import kernel; import numpy as np; "
+                   "kernel.without_first(np.zeros(1, np.int32), np.ones(1, np.int64), 1)")
+        subprocess.run([sys.executable, "-c", program], check=True, env={**os.environ, **kept})
+        for path in tmp_path.rglob("kernel.without_first*.nbi"):
+            path.write_bytes(path.read_bytes()[:20])
+        told = self.refused(**kept)
+        assert "pickle data was truncated" in told
+        assert "NUMBA_CACHE_DIR names another folder" in told
+
+    def test_the_setting_is_one_of_three(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("TEXTNB_KERNEL", "true")
+        with pytest.raises(ParameterError, match="TEXTNB_KERNEL: unknown value 'true'; choose"):
+            TextClassifier().fit(["ab", "cd"], ["x", "y"])
+
+    def test_a_table_that_failed_is_not_used_again(self) -> None:
+        found = loops_for(Tokenizer(), WORTH_LOADING)
+        assert found is not None
+        tables = compiled.Tables(found, Tokenizer())
+        with pytest.raises(MemoryError), tables.one():
+            raise MemoryError
+        with tables.one() as (number, _):
+            assert number == 1
+        with tables.one() as (number, _):
+            assert number == 1
+
+    def test_an_interrupt_within_a_loop_is_one(self) -> None:
+        def stopped() -> None:
+            raise SystemError("returned a result with an exception set") from KeyboardInterrupt()
+
+        def failed() -> None:
+            raise SystemError("something else")
+
+        stopped.py_func = failed.py_func = None  # type: ignore[attr-defined]
+        loops = compiled._interruptible(SimpleNamespace(stopped=stopped, failed=failed))
+        with pytest.raises(KeyboardInterrupt):
+            loops.stopped()
+        with pytest.raises(SystemError, match="something else"):
+            loops.failed()
 
     def test_numba_is_imported_for_much_text_alone(self) -> None:
         program = """
@@ -297,7 +350,7 @@ few = pl.DataFrame({"text": ["good film", "bad film"] * 50, "label": ["pos", "ne
 small = TextClassifier().fit(few)
 small.predict(few)
 assert "numba" not in sys.modules
-large = TextClassifier().fit(pl.concat([few.with_columns(pl.col("text") + " again" * 2000)] * 10))
+large = TextClassifier().fit(pl.concat([few.with_columns(pl.col("text") + " again" * 6000)] * 10))
 assert "numba" in sys.modules
 assert large.vocabulary_ == ["again", "bad", "film", "good"], large.vocabulary_
 """
@@ -307,7 +360,7 @@ assert large.vocabulary_ == ["again", "bad", "film", "good"], large.vocabulary_
     def test_many_small_batches_are_worth_it_too(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv("TEXTNB_KERNEL", raising=False)
         vocabulary = Vocabulary(Tokenizer(), pl.Series(["ab"]))
-        for _ in range(300):
+        for _ in range(900):
             assert vocabulary.counts(frame_of(["ab ab"]), "text").toarray().tolist() == [[2]]
         assert vocabulary._table is not None
 

@@ -137,7 +137,9 @@ def held_out(
         If there are too few rows for that.
     """
     from sklearn.model_selection import StratifiedShuffleSplit
+    from sklearn.utils import check_random_state
 
+    check_random_state(random_state)
     splitter = StratifiedShuffleSplit(1, test_size=fraction, random_state=random_state)
     try:
         learn, judge = next(splitter.split(codes, codes))

@@ -89,6 +89,10 @@ class _RatioEstimator(BaseEstimator):
     def _prepared(self, X: Any) -> sp.csr_array:
         check_non_negative(X, type(self).__name__)
         rows = sp.csr_array(X)
+        if max(rows.nnz, *rows.shape) < 2**31 and rows.indices.dtype != np.int32:
+            # The solver takes no others.
+            rows = sp.csr_array((rows.data, rows.indices.astype(np.int32),
+                                 rows.indptr.astype(np.int32)), shape=rows.shape)
         if not self.binarize:
             return canonical(rows)
         present = presence(rows, 0.0)
@@ -349,6 +353,9 @@ class NBLogisticRegression(LinearMixin, _RatioEstimator, FormClassifier):
             found = solver.fit(_scaled(rows, r), labels == positive, passes,
                                quiet=self.early_stopping)
             w = found.weights
+            if not (np.isfinite(w).all() and np.isfinite(found.intercept)):
+                raise ParameterError(f"C={self.C!r} is too large for these rows: the solver found "
+                                     "weights that are no finite numbers")
             weights[:, k] = ((1.0 - self.beta) * np.abs(w).mean() + self.beta * w) * r
             intercept[k] = found.intercept
             taken = max(taken, found.n_iter)
@@ -376,8 +383,9 @@ class NBLogisticRegression(LinearMixin, _RatioEstimator, FormClassifier):
             value = getattr(self, name)
             if not (is_number(value) and np.isfinite(value) and value > 0):
                 raise ParameterError.out_of_range(name, "a finite number above 0", value)
-        if not (is_whole(self.max_iter) and self.max_iter >= 1):
-            raise ParameterError.out_of_range("max_iter", "an integer above 0", self.max_iter)
+        if not (is_whole(self.max_iter) and 1 <= self.max_iter < 2**31):
+            raise ParameterError.out_of_range("max_iter", "an integer above 0 and below 2**31",
+                                              self.max_iter)
         if not isinstance(self.early_stopping, (bool, np.bool_)):
             raise ParameterError.out_of_range("early_stopping", "True or False",
                                               self.early_stopping)

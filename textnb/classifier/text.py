@@ -278,7 +278,8 @@ class TextClassifier(TextAnswers):
     def _count(self, X: Rows, y: ArrayLike | None, progress: Progress | None) -> TermStatistics:
         estimator = self._model()
         if not isinstance(estimator, DiscreteNB):
-            raise ParameterError(f"{type(estimator).__name__} needs all documents at once: use fit")
+            raise ParameterError(f"{type(estimator).__name__} learns from all documents at "
+                                 "once: fit (textnb train) it on all of them")
         with reading(X):
             return counted(self._corpus(X, y, progress), self._limits(),
                            presence_above(estimator, self.binary), self.binary)

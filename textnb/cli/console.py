@@ -140,8 +140,14 @@ def progress(
     if quiet:
         yield lambda rows: None
         return
+    import logging
+
     from rich.progress import Progress, ProgressColumn, SpinnerColumn, TextColumn
     from rich.text import Text
+
+    class Noted(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            note(record.getMessage())
 
     class Rows(ProgressColumn):
         def render(self, task: Any) -> Text:
@@ -149,6 +155,10 @@ def progress(
             return Text(f"{task.completed:,.0f} rows{speed}")
 
     started, seen = time.monotonic(), 0
+    # What takes long, or is slower than it might be, is told.
+    log, handler = logging.getLogger("textnb"), Noted(logging.INFO)
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
     with Progress(SpinnerColumn(), TextColumn("{task.description}"), Rows(), console=stderr(),
                   transient=True, disable=not stderr().is_terminal) as bar:
         task = bar.add_task(what, total=None)
@@ -158,7 +168,10 @@ def progress(
             seen += rows
             bar.advance(task, rows)
 
-        yield advance
+        try:
+            yield advance
+        finally:
+            log.removeHandler(handler)
     seconds = time.monotonic() - started
     note(f"{done} {seen:,} {unit} in {seconds:.2f} s ({seen / max(seconds, 1e-9):,.0f}/s)")
 

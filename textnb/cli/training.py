@@ -49,6 +49,10 @@ def train(
     C: Annotated[float, typer.Option(
         "--C", help="Inverse strength of regularisation (nblr).")] = 1.0,
     beta: Annotated[float, typer.Option(help="Interpolation of the weights (nblr).")] = 1.0,
+    loss: Annotated[str, typer.Option(
+        help="log, logistic regression, or hinge, a linear SVM (nblr).")] = "log",
+    tol: Annotated[float | None, typer.Option(
+        help="End at this tolerance, if --max-iter is not reached before (nblr).")] = None,
     max_iter: Annotated[int, typer.Option(help="Most passes over the rows (nblr).")] = 5,
     early_stopping: Annotated[bool, typer.Option(
         "--early-stopping", help="As many passes, --max-iter at most, as do best on a tenth of the "
@@ -150,7 +154,7 @@ def train(
         learned = f"{len(classifier.vocabulary_):,} terms"
         if l == "auto":
             learned += f", l = {classifier.estimator_.l_:g} (chosen by leave-one-out)"
-        if early_stopping:
+        if model == "nblr":
             learned += f", {_passes(classifier.estimator_)}"
         if classifier.pruned_ is not None:
             note(classifier.pruned_.told())
@@ -171,6 +175,8 @@ def train(
 
 
 def _passes(estimator: Any) -> str:
+    if not estimator.early_stopping:
+        return f"passes: {estimator.n_iter_}"
     accuracy = max(estimator.validation_scores_.values())
     return f"passes: {estimator.n_iter_} (accuracy on held-out rows {accuracy:.4f})"
 

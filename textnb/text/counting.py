@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 
 from textnb.text.compiled import Tables
 from textnb.text.interner import Interner, flat_codes, interning, sorted_terms
-from textnb.text.loops import Loops
 from textnb.text.matrix import columns_of, merge_tokens
-from textnb.text.termtable import Codes
+from textnb.text.termtable import Codes, Loops
 from textnb.text.tokens import TextColumns, Tokenizer
 from textnb.threads import in_threads
 
@@ -48,7 +47,7 @@ class Counting(Protocol):
     """Counts batches: `read` in threads, `add` in order by the one that started them."""
 
     @property
-    def threads(self) -> int | None: ...
+    def threads(self) -> int: ...
 
     def __len__(self) -> int:
         """How many terms there are at most."""
@@ -113,7 +112,8 @@ class ExpressedCounting:
 class CompiledCounting:
     """Counts by compiled loops: each thread has a table of its own, and they are added up."""
 
-    threads = None
+    # Each has the counts of all classes and terms: with many of them they would take much memory.
+    threads = min(8, pl.thread_pool_size())
 
     def __init__(
         self, loops: Loops, tokenizer: Tokenizer, text: TextColumns, above: float | None,

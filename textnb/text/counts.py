@@ -17,9 +17,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from textnb.errors import DataError
+from textnb.text.compiled import peeked
 from textnb.text.counting import CompiledCounting, Counting, ExpressedCounting, add_at
 from textnb.text.interner import Interner
-from textnb.text.loops import peeked
 from textnb.text.tokens import TextColumns, Tokenizer
 from textnb.threads import in_threads
 

@@ -20,10 +20,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from textnb.errors import DataError, VocabularyError
-from textnb.text.compiled import RowMaker, Tables
+from textnb.text.compiled import RowMaker, Tables, loops_for, peeked
 from textnb.text.interner import Interner, flat_codes, interning, sorted_terms
-from textnb.text.loops import Loops, loops_for, peeked
-from textnb.text.termtable import Codes, TermTable
+from textnb.text.termtable import Codes, Loops, TermTable
 from textnb.text.tokens import TextColumns, Tokenizer
 from textnb.text.vocabulary import Limits
 from textnb.threads import in_threads
@@ -32,7 +31,7 @@ Ints = NDArray[np.int64]
 # Text that is scored before a pool of words is made anew.
 _POOL_BYTES = 256 << 20
 # What a batch costs besides its bytes, as bytes: many small ones are worth the compiled code too.
-_CALL = 32 << 10
+_CALL = 40 << 10
 
 
 class Vocabulary:

@@ -5,20 +5,17 @@
 
 from __future__ import annotations
 
-import logging
-import time
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise
 from threading import local
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from textnb.errors import DataError
-from textnb.text.loops import Loops
 from textnb.text.tokens import WHITE, TextColumns, Tokenizer
 
 Codes = NDArray[np.int32]
@@ -27,6 +24,15 @@ Ints = NDArray[np.int64]
 # Beyond the planes that have characters (and tags), code points are unassigned or private.
 _ASSIGNED = ((0, 0xD800), (0xE000, 0x40000), (0xE0000, 0xE1000))
 _MOST_CODES = 2**31 - 2**24
+# Codes for which room is kept from one call to the next.
+_MOST_KEPT = 1 << 22
+
+
+class Loops(NamedTuple):
+    """The compiled modules."""
+
+    terms: Any
+    rows: Any
 
 
 class TermTable:
@@ -51,11 +57,8 @@ class TermTable:
         self._table, self._own = _empty_table(), local()
         # Stop words have the first codes, and so are told from others by their codes.
         stops = pl.Series(sorted(tokenizer.stop_tokens()), dtype=pl.String)
-        self._first, started = len(stops), time.perf_counter()
+        self._first = len(stops)
         self._strings(stops)
-        if time.perf_counter() - started > 1:
-            logging.getLogger("textnb").info(
-                "loops were compiled in %.1f s, and are kept", time.perf_counter() - started)
 
     def __len__(self) -> int:
         return int(self._table[6][0])
@@ -224,7 +227,9 @@ class TermTable:
         """An array for codes, used again by the next call of this thread."""
         room: Codes | None = getattr(self._own, "room", None)
         if room is None or len(room) < size:
-            room = self._own.room = np.empty(size * 5 // 4, dtype=np.int32)
+            room = np.empty(size * 5 // 4, dtype=np.int32)
+            if len(room) <= _MOST_KEPT:
+                self._own.room = room
         return room
 
 
@@ -265,13 +270,14 @@ def _begins(ends: Ints) -> Ints:
 
 def _split(pool: NDArray[np.uint8], ends: Ints) -> pl.Series:
     """The inverse of `_bytes`."""
-    used = np.bincount(pool, minlength=256)[:128]
-    if used.all() or not len(ends):
+    used = np.zeros(256, dtype=np.bool_)
+    used[pool] = True
+    if used[:128].all() or not len(ends):
         whole, bounds = pool.tobytes(), [0, *ends.tolist()]
         return pl.Series([whole[a:b] for a, b in pairwise(bounds)],
                          dtype=pl.Binary).cast(pl.String)
     # By a character that no string holds: much faster than one Python object for each.
-    mark = int(used.argmin())
+    mark = int(used[:128].argmin())
     joined = np.insert(pool, ends[:-1], np.uint8(mark)).tobytes().decode()
     return pl.Series([joined]).str.split(chr(mark)).explode()
 
