@@ -271,7 +271,7 @@ def test_settings_out_of_range(settings: dict[str, Any]) -> None:
 
 def test_a_random_state_that_is_none_is_named_as_such() -> None:
     for early_stopping in (False, True):
-        with pytest.raises(ValueError, match="seed a numpy"):
+        with pytest.raises(ValueError, match="'x'"):
             NBLogisticRegression(random_state="x", early_stopping=early_stopping).fit(X, TWO)
 
 
