@@ -30,8 +30,9 @@ from textnb.errors import ParameterError
 from textnb.text.termtable import Codes, Ints, Loops, TermTable, drawn
 from textnb.text.tokens import Tokenizer
 
-# From so much text on it pays to load the compiled code, which takes half a second.
-WORTH_LOADING = 32 << 20
+# From so much text on it pays to load the compiled code, which takes half a second; and from a
+# share of it where terms are n-grams, which expressions are slower at.
+WORTH_LOADING, _SHARE = 20 << 20, 5
 _LOG = logging.getLogger("textnb")
 
 
@@ -46,9 +47,14 @@ def loops_for(tokenizer: Tokenizer, size: int) -> Loops | None:
     asked = _asked()
     if asked == "off" or not possible(tokenizer):
         return None
-    if size < WORTH_LOADING and asked == "auto" and not _loops.cache_info().currsize:
+    if size < _worth(tokenizer) and asked == "auto" and not _loops.cache_info().currsize:
         return None
     return _loops(tokenizer.analyzer == "word", tokenizer.ngram_range[1] > 1)
+
+
+def _worth(tokenizer: Tokenizer) -> int:
+    plain = tokenizer.analyzer == "word" and tokenizer.ngram_range[1] == 1
+    return WORTH_LOADING if plain else WORTH_LOADING // _SHARE
 
 
 def _asked() -> str:
@@ -144,7 +150,7 @@ def peeked(frames: Iterable[pl.DataFrame], tokenizer: Tokenizer) -> tuple[
     """The compiled code if it is worth it for these frames, and the frames."""
     rest, ahead, size = iter(frames), [], 0
     loops = loops_for(tokenizer, 0)
-    while loops is None and size < WORTH_LOADING and possible(tokenizer):
+    while loops is None and size < _worth(tokenizer) and possible(tokenizer):
         frame = next(rest, None)
         if frame is None:
             break
