@@ -918,7 +918,7 @@ class TestMoreAndLess:
 
     def test_what_learns_from_all_documents_at_once_does_not_add(self) -> None:
         model = TextClassifier(NBLogisticRegression())
-        with pytest.raises(ParameterError, match="needs all documents at once: use fit"):
+        with pytest.raises(ParameterError, match="learns from all documents at once: fit"):
             model.partial_fit(SPAM)
         model.fit(SPAM)
         for call in (lambda: model.partial_fit(SPAM), lambda: model.forget(SPAM),
