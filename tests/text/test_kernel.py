@@ -271,7 +271,7 @@ class TestChoice:
         assert loops_for(tokenizer, 1 << 40) is None
 
     def test_without_numba_expressions_are_run(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(compiled, "find_spec", lambda name: None)
+        monkeypatch.setattr(compiled, "_installed", lambda: False)
         monkeypatch.setenv("TEXTNB_KERNEL", "on")
         assert loops_for(Tokenizer(), 1 << 40) is None
         assert count_matrix([frame_of(["ab"])], Tokenizer(), "text")[1].to_list() == ["ab"]

@@ -157,6 +157,7 @@ def progress(
     started, seen = time.monotonic(), 0
     # What takes long, or is slower than it might be, is told.
     log, handler = logging.getLogger("textnb"), Noted(logging.INFO)
+    level = log.level
     log.addHandler(handler)
     log.setLevel(logging.INFO)
     with Progress(SpinnerColumn(), TextColumn("{task.description}"), Rows(), console=stderr(),
@@ -172,6 +173,7 @@ def progress(
             yield advance
         finally:
             log.removeHandler(handler)
+            log.setLevel(level)
     seconds = time.monotonic() - started
     note(f"{done} {seen:,} {unit} in {seconds:.2f} s ({seen / max(seconds, 1e-9):,.0f}/s)")
 

@@ -14,7 +14,7 @@ import time
 from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
@@ -44,10 +44,9 @@ def loops_for(tokenizer: Tokenizer, size: int) -> Loops | None:
     ParameterError
         If ``TEXTNB_KERNEL`` is neither on, off nor auto.
     """
-    asked = _asked()
-    if asked == "off" or not possible(tokenizer):
+    if not possible(tokenizer):
         return None
-    if size < _worth(tokenizer) and asked == "auto" and not _loops.cache_info().currsize:
+    if size < _worth(tokenizer) and _asked() == "auto" and not _loops.cache_info().currsize:
         return None
     return _loops(tokenizer.analyzer == "word", tokenizer.ngram_range[1] > 1)
 
@@ -66,9 +65,15 @@ def _asked() -> str:
 
 def possible(tokenizer: Tokenizer) -> bool:
     """Whether the tokenizer is of the kind that is compiled, and Numba is there to do it."""
-    if _asked() == "off" or find_spec("numba") is None or tokenizer.field_prefix:
+    if _asked() == "off" or not _installed() or tokenizer.field_prefix:
         return False
     return tokenizer.analyzer != "word" or tokenizer.run() is not None
+
+
+@cache
+def _installed() -> bool:
+    # Asked for every batch, and to look for what is not there takes long.
+    return find_spec("numba") is not None
 
 
 @lru_cache(maxsize=4)

@@ -32,7 +32,7 @@ class TermSums:
     ----------
     terms : polars.Series of String
     counts : int64 (n_labels, n_terms)
-        Occurrences; or documents, where presence is counted.
+        Occurrences; or documents, where presence is counted. Labels in the order asked for.
     documents, occurrences : int64 (n_terms,) or None
         Where they were counted besides.
     """
@@ -56,7 +56,8 @@ class Counting(Protocol):
 
     def add(self, found: Any) -> None: ...
 
-    def sums(self, n_labels: int) -> TermSums: ...
+    def sums(self, labels: Ints) -> TermSums:
+        """The sums, of these labels in this order; nothing can be read after that."""
 
 
 class ExpressedCounting:
@@ -99,14 +100,14 @@ class ExpressedCounting:
             present = counts.data > self._above
             self._table.add(label[present], counts.indices[present])
 
-    def sums(self, n_labels: int) -> TermSums:
+    def sums(self, labels: Ints) -> TermSums:
         kept, terms = sorted_terms(self._words, self._tokenizer)
-        counts = self._table.values(n_labels, len(self._words))
+        counts = self._table.values(len(labels), len(self._words))
         del self._table
         per_term = [np.pad(sums, (0, len(self._words) - len(sums)))[kept] if wanted else None
                     for sums, wanted in ((self._frequency, self._counts_documents),
                                          (self._occurrences, self._above is not None))]
-        return TermSums(terms, counts[:, kept], *per_term)
+        return TermSums(terms, counts[np.ix_(labels, kept)], *per_term)
 
 
 class CompiledCounting:
@@ -122,6 +123,7 @@ class CompiledCounting:
         self._loops, self._text = loops, text
         # How often a term is in a document that counts; 0 where its occurrences count.
         self._least = 0 if above is None else _count_above(above)
+        self._counts_documents = documents
         self._both = above is not None or documents
         self._tables = Tables(loops, tokenizer)
         self._sums: dict[int, _Sums] = {}
@@ -145,27 +147,31 @@ class CompiledCounting:
     def add(self, found: None) -> None:
         """Everything is added where it is read."""
 
-    def sums(self, n_labels: int) -> TermSums:
+    def sums(self, labels: Ints) -> TermSums:
         whole, codes_of = self._tables.merged()
         order = whole.in_order(whole.terms())
         columns = columns_of(order, len(whole))
-        counts = np.zeros((n_labels, len(order)), dtype=np.int64)
+        counts = np.zeros((len(labels), len(order)), dtype=np.int64)
         of_terms = np.zeros((2, len(order)), dtype=np.int64)
         for number, codes in enumerate(codes_of):
             own = self._sums.pop(number)
             own.widen(0, len(codes))
             column = columns[codes]
 
-            def add(rows: slice, own: _Sums = own, column: Codes = column) -> None:
-                # A class can be new to one thread that another has met.
-                self._loops.rows.add_columns(counts[rows], own.counts[rows], column)
+            def add(place: int, own: _Sums = own, column: Codes = column) -> None:
+                label = int(labels[place])
+                # A class that another thread has met can be unknown to this one.
+                self._loops.rows.add_columns(
+                    counts[place:place + 1], own.counts[label:label + 1], column)
 
-            known = min(n_labels, len(own.counts))
-            for _ in in_threads(add, [slice(at, at + 1) for at in range(known)]):
+            for _ in in_threads(add, range(len(labels))):
                 pass
             if self._both:
                 self._loops.rows.add_columns(of_terms, own.of_terms, column)
-        return TermSums(whole.strings(order), counts, *of_terms)
+        documents, occurrences = of_terms
+        return TermSums(whole.strings(order), counts,
+                        documents if self._counts_documents else None,
+                        occurrences if self._least else None)
 
 
 class _Sums:

@@ -129,14 +129,12 @@ class LabelCounter:
         """The counts, in order; nothing can be read after that."""
         if self._label_type is None or self._counting is None or not len(self._class_count):
             raise DataError.no_rows("the input")
-        sums = self._counting.sums(len(self._class_count))
-        del self._counting
         names = _typed(self._labels.strings(), self._label_type)
-        order = names.arg_sort().to_numpy()
-        return LabelledCounts(
-            sums.terms, names.sort(), self._class_count[order], sums.counts[order],
-            sums.documents if self._counts_documents else None,
-            None if self._above is None else sums.occurrences)
+        order = names.arg_sort().cast(pl.Int64).to_numpy()
+        sums = self._counting.sums(order)
+        del self._counting
+        return LabelledCounts(sums.terms, names.sort(), self._class_count[order], sums.counts,
+                              sums.documents, sums.occurrences)
 
     def _coded_labels(self, frame: pl.DataFrame) -> pl.Series:
         self._label_type = frame.schema[self._label]

@@ -17,7 +17,9 @@ A key is the bytes themselves where they are few. Of longer words it is a polyno
 digits modulo 2**61 - 1, at a random point: whoever does not know the point can't choose words that
 collide (Carter, Wegman 1979; Dietzfelbinger et al. 1992). Words of equal keys are compared.
 
-Loops are flat: to hand arrays to a function costs more than a step of such a loop.
+Loops are flat: to hand arrays to a function costs more than a step of such a loop. And they are in
+one module: what Numba keeps of a loop is dated by the file that the loop is in, so that one which
+called into another module would go on with what that held before.
 """
 
 from __future__ import annotations
@@ -257,19 +259,14 @@ def grams(word_codes, word_ends, least, most, table, secret, add):
 
     They stand by lengths, and are -1 where a word is unknown, or the n-gram is and is not added.
     """
-    total = begin = 0
-    for end in word_ends:
-        for length in range(least, most + 1):
-            total += max(0, end - begin - length + 1)
-        begin = end
-    codes, code_ends = np.empty(total, np.int32), np.zeros(len(word_ends), np.int64)
-    # How many codes each stretch has so far, at the place where its next one goes.
-    begin = place = 0
+    code_ends, begin, total = np.empty(len(word_ends), np.int64), 0, 0
+    # The place where each stretch's next code goes, at last where its codes end.
     for stretch in range(len(word_ends)):
-        code_ends[stretch] = place
+        code_ends[stretch] = total
         for length in range(least, most + 1):
-            place += max(0, word_ends[stretch] - begin - length + 1)
+            total += max(0, word_ends[stretch] - begin - length + 1)
         begin = word_ends[stretch]
+    codes = np.empty(total, np.int32)
     current = word_codes.copy()
     for length in range(1, most + 1):
         if length > 1:

@@ -166,7 +166,7 @@ def _canonical(
     return rows
 
 
-def columns_of(codes: Codes, size: int) -> Codes:
+def columns_of(codes: Codes | Ints, size: int) -> Codes:
     """The column of each of so many codes: its place among those given, or -1."""
     columns = np.full(size, -1, dtype=np.int32)
     columns[codes] = np.arange(len(codes), dtype=np.int32)
@@ -237,8 +237,7 @@ def _expressed_matrix(
     kept, terms = sorted_terms(words, tokenizer)
     if not len(terms):
         raise VocabularyError.no_tokens(tokenizer.pattern, sum(len(n) for n, _ in batches))
-    column = np.full(len(words), -1, dtype=np.int32)
-    column[kept] = np.arange(len(kept), dtype=np.int32)
+    column = columns_of(kept, len(words))
 
     def merged(batch: tuple[Ints, NDArray[Any]]) -> sp.csr_array:
         lengths, columns = batch[0], column[batch[1]]

@@ -55,6 +55,8 @@ class TermTable:
         self._class = _class_table(run[0] if self._words and run else WHITE)
         self._least = run[1] if run else 1
         self._table, self._own = _empty_table(), local()
+        # The words as strings, made once for those who sort them and those who name them.
+        self._listed: pl.Series | None = None
         # Stop words have the first codes, and so are told from others by their codes.
         stops = pl.Series(sorted(tokenizer.stop_tokens()), dtype=pl.String)
         self._first = len(stops)
@@ -163,8 +165,10 @@ class TermTable:
         """The words, and the heads and tails of all codes."""
         starts, pool, heads, tails = self._table[2:6]
         heads, tails = heads[:len(self)], tails[:len(self)]
-        ends = starts[1:len(self) + 1][heads < 0]
-        return _split(pool[:ends[-1] if len(ends) else 0], ends), heads, tails
+        if self._listed is None or len(self._listed) != self._table[6][1]:
+            ends = starts[1:len(self) + 1][heads < 0]
+            self._listed = _split(pool[:ends[-1] if len(ends) else 0], ends)
+        return self._listed, heads, tails
 
     def _strings(self, strings: pl.Series) -> Codes:
         text, ends = _bytes(strings)
