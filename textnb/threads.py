@@ -76,3 +76,17 @@ def in_threads(
             # A generator that was given up is finished in whatever thread comes by, perhaps one of
             # the pool: that can't wait for itself, nor for another that waits for it.
             pool.shutdown(wait=False, cancel_futures=True)
+
+
+def together(parts: Iterable[Callable[[], object]]) -> None:
+    """Runs all parts, in threads.
+
+    Examples
+    --------
+    >>> seen = []
+    >>> together([lambda: seen.append("a"), lambda: seen.append("b")])
+    >>> sorted(seen)
+    ['a', 'b']
+    """
+    for _ in in_threads(lambda part: part(), parts):
+        pass

@@ -23,7 +23,7 @@ from polars.testing import assert_frame_equal
 from textnb import BernoulliNB, MultinomialNB, TextClassifier, Tokenizer
 from textnb.errors import DataError, ParameterError, VocabularyError
 from textnb.frames.batches import batches
-from textnb.text import compiled
+from textnb.text import compiled, counting
 from textnb.text.compiled import WORTH_LOADING, loops_for, possible
 from textnb.text.counts import count_by_label
 from textnb.text.matrix import Vocabulary, count_matrix
@@ -203,6 +203,25 @@ class TestEquality:
                 batches(some, ["text"]), SERVED[kind], "text")))
 
 
+    @pytest.mark.parametrize("terms", [1, 2, 600, 9000])
+    def test_rows_of_all_lengths(self, terms: int) -> None:
+        draw = random.Random(terms)
+        texts = [" ".join(f"w{draw.randrange(terms)}" for _ in range(length))
+                 for length in [0, 1, 23, 24, 25, 26, 4000, *range(2, 400, 19), 1]]
+        assert_same_matrix(*both(lambda: count_matrix([frame_of(texts)], Tokenizer(), "text")))
+        vocabulary = pl.Series(sorted({f"w{number}" for number in range(0, terms, 3)}))
+        assert_same_rows(*both(
+            lambda: Vocabulary(Tokenizer(), vocabulary).counts(frame_of(texts), "text")))
+
+    def test_words_that_begin_and_end_anywhere(self) -> None:
+        texts = [before * offset + word * length + after
+                 for before in " é" for word in ("a", "ß") for after in ("", " ", "한")
+                 for offset in range(18) for length in range(18)]
+        for tokenizer in (Tokenizer(), Tokenizer(r"[a-zß]+"), Tokenizer(r"\w{3,}")):
+            assert_same_matrix(*both(
+                lambda tokenizer=tokenizer: count_matrix([frame_of(texts)], tokenizer, "text")))
+
+
 class TestOrder:
     def test_neither_batches_nor_threads_nor_rows_show(self, monkeypatch: Any) -> None:
         monkeypatch.setenv("TEXTNB_KERNEL", "on")
@@ -218,6 +237,25 @@ class TestOrder:
         assert_same_matrix((sp.csr_array(shuffled[np.argsort(order)]), terms), whole)
 
 
+class TestSums:
+    @pytest.mark.parametrize("above", [None, 0.0])
+    def test_counts_that_outgrow_their_type(
+        self, above: float | None, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("TEXTNB_KERNEL", "on")
+        frame = frame_of(["a b b", "b", None, "a a c"] * 50, label=[0, 1, 1, 2] * 50)
+
+        def counted() -> Any:
+            return count_by_label(batches(frame, ["text"], rows=7), Tokenizer(r"\w+"), "text",
+                                  "label", presence_above=above).feature_count
+
+        whole = counted()
+        monkeypatch.setattr(counting, "_MOST_32", 20)
+        grown = counted()
+        assert np.array_equal(grown, whole)
+        assert grown.dtype == whole.dtype == np.int64
+
+
 class TestCollisions:
     """Words that were chosen to meet in a table do so for one secret, and for no other."""
 
@@ -230,7 +268,7 @@ class TestCollisions:
         first, second, third = (int(value) for value in secret[:3])
         found = []
         for word in words:
-            key = int.from_bytes(word.encode(), "little") | len(word) << 56
+            key = int.from_bytes(word.encode(), "little") | len(word) + 1 << 56
             mixed = (key ^ first) * second % 2**64
             found.append((mixed ^ mixed >> 32) * third % 2**64 >> 64 - bits)
         return found
@@ -302,10 +340,10 @@ class TestChoice:
 
     def test_where_what_was_compiled_is_damaged_expressions_are_run(self, tmp_path: Path) -> None:
         kept = {"NUMBA_CACHE_DIR": str(tmp_path)}
-        program = ("from textnb.text import kernel; import numpy as np; "
-                   "kernel.without_first(np.zeros(1, np.int32), np.ones(1, np.int64), 1)")
+        program = ("from textnb.text import kernel_rows; import numpy as np; "
+                   "kernel_rows.without_first(np.zeros(1, np.int32), np.ones(1, np.int64), 1)")
         subprocess.run([sys.executable, "-c", program], check=True, env={**os.environ, **kept})
-        for path in tmp_path.rglob("kernel.without_first*.nbi"):
+        for path in tmp_path.rglob("kernel_rows.without_first*.nbi"):
             path.write_bytes(path.read_bytes()[:20])
         told = self.refused(**kept)
         assert "pickle data was truncated" in told

@@ -13,6 +13,7 @@ References
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,11 @@ from numpy.typing import NDArray
 
 from textnb.bayes.forms import Floats, LinearForm
 from textnb.bayes.statistics import CountStatistics
+from textnb.threads import together
 
 Smoothing = float | Floats
+# Terms that are derived at a time.
+_BLOCK = 1 << 12
 
 
 def log_ratio(numerator: Any, denominator: Any) -> Floats:
@@ -31,7 +35,9 @@ def log_ratio(numerator: Any, denominator: Any) -> Floats:
     # In place, as these are as large as a model. Differences of weighted sums may fall below 0 by
     # rounding.
     np.maximum(numerator, 0, out=ratio)
-    np.divide(ratio, denominator, out=ratio, where=np.asarray(denominator) > 0)
+    positive = np.asarray(denominator) > 0
+    # A mask makes it slow.
+    np.divide(ratio, denominator, out=ratio, where=True if positive.all() else positive)
     with np.errstate(divide="ignore"):
         np.log(ratio, out=ratio)
     return ratio
@@ -74,8 +80,18 @@ def multinomial_log_prob(feature_count: NDArray[Any], l: Smoothing) -> Floats:
     >>> np.exp(multinomial_log_prob(np.array([[5, 1], [0, 2]]), 1.0)).tolist()
     [[0.75, 0.25], [0.25, 0.75]]
     """
-    total = feature_count.sum(axis=1, keepdims=True) + _summed(l, feature_count.shape[1])
-    return log_ratio(feature_count + l, total)
+    n_classes, n_features = feature_count.shape
+    total = feature_count.sum(axis=1, keepdims=True) + _summed(l, n_features)
+    each = np.broadcast_to(np.asarray(l, dtype=np.float64), n_features)
+    # In the order of a form's weights, and some terms at a time: all are as large as a model.
+    log_prob = np.empty((n_features, n_classes)).T
+
+    def derive(start: int) -> None:
+        block = slice(start, start + _BLOCK)
+        log_prob[:, block] = log_ratio(feature_count[:, block] + each[block], total)
+
+    together(partial(derive, start) for start in range(0, n_features, _BLOCK))
+    return log_prob
 
 
 def bernoulli_log_prob(statistics: CountStatistics, l: Smoothing) -> tuple[Floats, Floats]:
@@ -103,7 +119,7 @@ def complement_weights(feature_count: NDArray[Any], l: Smoothing, norm: bool) ->
     float64 (n_classes, n_features)
     """
     others = feature_count.sum(axis=0) - feature_count
-    logged = multinomial_log_prob(others, l)
+    logged = np.ascontiguousarray(multinomial_log_prob(others, l))
     return logged / logged.sum(axis=1, keepdims=True) if norm else -logged
 
 

@@ -133,20 +133,22 @@ def _prove(loops: Loops, words: bool, pairs: bool) -> None:
     with tables.one(), tables.one() as (_, table):
         codes, ends = table.added(frame, "text")
         table.found(frame, "text")
-    counts, of_terms, seen = (np.zeros((rows, len(table)), dtype=np.int64) for rows in (1, 2, 2))
-    loops.rows.add_counts(codes, ends, labels, counts)
+    of_terms, seen = np.zeros((2, 2, len(table)), dtype=np.int64)
+    counts = np.zeros((1, len(table)), dtype=np.int32)
+    loops.rows.add_counts(codes, ends, labels, labels, counts)
     loops.rows.add_presence(codes, ends, labels, counts, 1, of_terms, seen, 0)
     whole, codes_of = tables.merged()
     order = whole.in_order(whole.terms())
-    loops.rows.add_columns(counts.copy(), counts, codes_of[1])
+    loops.rows.add_columns(of_terms, counts, codes_of[1])
     expected = [" c", "ab", " a", "b ", "cd", "d "] if not words else (
         ["cd", "cd cd"] if pairs else ["cd"])
     if whole.strings(order).to_list() != sorted(expected):
         raise RuntimeError("its loops do not find the terms that they should")
     maker = RowMaker(loops, len(whole))
-    entries = maker.entries(codes.copy(), ends, np.arange(len(whole), dtype=np.int32))
+    columns = codes.copy()
+    entries = maker.entries(columns, ends, np.arange(len(whole), dtype=np.int32))
     for kind in (np.int32, np.int64):
-        maker.fill(codes, ends, np.zeros(3, dtype=np.int64),
+        maker.fill(columns, ends, np.zeros(3, dtype=np.int64),
                    np.empty(entries.sum(), dtype=np.int32), np.empty(entries.sum(), dtype=kind))
 
 
@@ -175,31 +177,21 @@ class RowMaker:
     """
 
     def __init__(self, loops: Loops, width: int):
-        self._loops, self._width, self._idle = loops.rows, width, deque[tuple[Any, ...]]()
+        self._loops, self._bits = loops.rows, max(1, (width - 1).bit_length())
 
     def entries(self, codes: Codes, ends: Ints, columns: Codes) -> Ints:
-        """Puts each code's column, ``columns[code]`` or -1, in its place; each row's entries."""
-        with self._scratch() as scratch:
-            entries: Ints = self._loops.entries_of(codes, ends, columns, scratch[0])
-            return entries
+        """Puts the columns, ``columns[code]`` or -1, in the codes' places, for `fill`.
+
+        Returns how many entries each row has.
+        """
+        entries: Ints = self._loops.sort_rows(codes, ends, columns, self._bits)
+        return entries
 
     def fill(
         self, columns: Codes, ends: Ints, indptr: Ints, indices: Codes, data: NDArray[Any]
     ) -> None:
         """Writes the rows, to arrays that have room for them; ``indptr`` begins with a 0."""
-        with self._scratch() as scratch:
-            self._loops.fill_rows(columns, ends, scratch, indptr, indices, data)
-
-    @contextmanager
-    def _scratch(self) -> Iterator[tuple[Any, ...]]:
-        try:
-            scratch = self._idle.pop()
-        except IndexError:
-            scratch = (*(np.zeros((self._width >> bits) + 1, np.uint64) for bits in (6, 12, 18, 6)),
-                       np.zeros(self._width, np.int32))
-        yield scratch
-        # What was interrupted is not used again: it may not be zeros.
-        self._idle.append(scratch)
+        self._loops.fill_rows(columns, ends, indptr, indices, data)
 
 
 class Tables:

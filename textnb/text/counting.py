@@ -6,6 +6,7 @@ Either way gives the same sums. Labels come as codes that count up from 0.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -15,13 +16,14 @@ from numpy.typing import NDArray
 from textnb.text.compiled import Tables
 from textnb.text.interner import Interner, flat_codes, interning, sorted_terms
 from textnb.text.matrix import columns_of, merge_tokens
-from textnb.text.termtable import Codes, Loops
+from textnb.text.termtable import Loops
 from textnb.text.tokens import TextColumns, Tokenizer
-from textnb.threads import in_threads
+from textnb.threads import together
 
 Ints = NDArray[np.int64]
 # The least width of a table with few labels, and the cells that it has at most for that.
 _WIDE, _CELLS = 1 << 17, 1 << 22
+_MOST_32 = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -79,26 +81,28 @@ class ExpressedCounting:
         return len(self._words)
 
     def read(self, frame: pl.DataFrame, labels: pl.Series) -> tuple[pl.Series, Ints]:
-        coded = frame.lazy().select(self._codes.alias("codes")).collect()
-        return coded["codes"], labels.to_numpy()
+        # Classes one after the other: the counts of one are in the cache, those of all may not be.
+        order = labels.arg_sort()
+        coded = frame[order].lazy().select(self._codes.alias("codes")).collect()
+        return coded["codes"], labels.gather(order).to_numpy()
 
     def add(self, found: tuple[pl.Series, Ints]) -> None:
         lengths, flat = flat_codes(found[0])
         label = found[1]
         self._words.saw(flat)
         if self._above is None and not self._counts_documents:
-            self._table.add(np.repeat(label, lengths), flat)
+            self._table.add(label, np.cumsum(lengths), flat)
             return
         counts = merge_tokens(lengths, flat, len(self._words))
         if self._counts_documents:
             self._frequency = add_at(self._frequency, counts.indices)
-        label = np.repeat(label, np.diff(counts.indptr))
         if self._above is None:
-            self._table.add(label, counts.indices, counts.data.astype(np.int64))
+            self._table.add(label, np.cumsum(lengths), flat)
         else:
             self._occurrences = add_at(self._occurrences, flat)
             present = counts.data > self._above
-            self._table.add(label[present], counts.indices[present])
+            before = np.append(0, np.cumsum(present))
+            self._table.add(label, before[counts.indptr[1:]], counts.indices[present])
 
     def sums(self, labels: Ints) -> TermSums:
         kept, terms = sorted_terms(self._words, self._tokenizer)
@@ -135,14 +139,16 @@ class CompiledCounting:
         with self._tables.one() as (number, table):
             codes, ends = table.added(frame, self._text)
             label = labels.to_numpy()
-            sums = self._sums.setdefault(number, _Sums(self._both))
-            sums.widen(int(label.max(initial=-1)) + 1, len(table))
+            sums = self._sums.setdefault(number, _Sums(self._both)).widened(
+                int(label.max(initial=-1)) + 1, len(table))
+            sums.make_room(len(codes))
             if self._both:
                 self._loops.rows.add_presence(codes, ends, label, sums.counts, self._least,
                                               sums.of_terms, sums.seen, sums.documents)
                 sums.documents += len(ends)
             else:
-                self._loops.rows.add_counts(codes, ends, label, sums.counts)
+                self._loops.rows.add_counts(
+                    codes, ends, label, label.argsort(kind="stable"), sums.counts)
 
     def add(self, found: None) -> None:
         """Everything is added where it is read."""
@@ -153,23 +159,24 @@ class CompiledCounting:
         columns = columns_of(order, len(whole))
         counts = np.zeros((len(labels), len(order)), dtype=np.int64)
         of_terms = np.zeros((2, len(order)), dtype=np.int64)
-        for number, codes in enumerate(codes_of):
-            own = self._sums.pop(number)
-            own.widen(0, len(codes))
-            column = columns[codes]
+        tables = [(self._sums.pop(number).widened(0, len(codes)), columns[codes])
+                  for number, codes in enumerate(codes_of)]
+        strings: list[pl.Series] = []
 
-            def add(place: int, own: _Sums = own, column: Codes = column) -> None:
-                label = int(labels[place])
+        def add(place: int) -> None:
+            label = int(labels[place])
+            for own, column in tables:
                 # A class that another thread has met can be unknown to this one.
                 self._loops.rows.add_columns(
                     counts[place:place + 1], own.counts[label:label + 1], column)
 
-            for _ in in_threads(add, range(len(labels))):
-                pass
-            if self._both:
+        together([lambda: strings.append(whole.strings(order)),
+                  *(partial(add, place) for place in range(len(labels)))])
+        if self._both:
+            for own, column in tables:
                 self._loops.rows.add_columns(of_terms, own.of_terms, column)
         documents, occurrences = of_terms
-        return TermSums(whole.strings(order), counts,
+        return TermSums(strings[0], counts,
                         documents if self._counts_documents else None,
                         occurrences if self._least else None)
 
@@ -178,18 +185,28 @@ class _Sums:
     """Counts per label and code, and what is kept per code: see `kernel_rows.add_presence`."""
 
     def __init__(self, per_code: bool) -> None:
-        self.counts = np.zeros((2, 1024), dtype=np.int64)
+        # Half as much memory, and half as much of it missing in the cache, as of int64.
+        self.counts: NDArray[Any] = np.zeros((2, 1024), dtype=np.int32)
+        self._most = 0
         width = 1024 if per_code else 0
         self.of_terms, self.seen = np.zeros((2, 2, width), dtype=np.int64)
         self.documents = 0
 
-    def widen(self, labels: int, codes: int) -> None:
+    def widened(self, labels: int, codes: int) -> _Sums:
+        """These, with room for so many labels and codes."""
         # To copy a table that has grown takes longer than to ask for a wide one at once.
         least = min(_WIDE, _CELLS // max(labels, 1))
         self.counts = widened(self.counts, labels, codes, least)
         if self.seen.size:
             self.of_terms = widened(self.of_terms, 2, codes)
             self.seen = widened(self.seen, 2, codes)
+        return self
+
+    def make_room(self, more: int) -> None:
+        """Room in each count for so many more."""
+        self._most += more
+        if self._most > _MOST_32 and self.counts.dtype == np.int32:
+            self.counts = self.counts.astype(np.int64)
 
 
 def _count_above(limit: float) -> int:
@@ -205,13 +222,13 @@ def add_at(counts: Ints, codes: NDArray[Any]) -> Ints:
     return more
 
 
-def widened(counts: Ints, rows: int, columns: int, least: int = 0) -> Ints:
+def widened(counts: NDArray[Any], rows: int, columns: int, least: int = 0) -> NDArray[Any]:
     """A table with room for so many rows and columns, and for half as many columns again."""
     have_rows, have_columns = counts.shape
     if rows <= have_rows and columns <= have_columns:
         return counts
     width = max(columns * 3 // 2, least) if columns > have_columns else have_columns
-    larger = np.zeros((max(rows, have_rows), width), dtype=np.int64)
+    larger = np.zeros((max(rows, have_rows), width), dtype=counts.dtype)
     larger[:have_rows, :have_columns] = counts
     return larger
 
@@ -222,16 +239,20 @@ class _GrowingTable:
     def __init__(self) -> None:
         self._counts = np.zeros((2, 1024), dtype=np.int64)
 
-    def add(self, rows: Ints, columns: NDArray[Any], amounts: Ints | None = None) -> None:
-        if not len(rows):
+    def add(self, rows: Ints, ends: Ints, columns: NDArray[Any]) -> None:
+        """Counts the columns of each row, which end where it is told; equal rows are together."""
+        if not len(columns):
             return
         self._counts = widened(self._counts, int(rows.max()) + 1, int(columns.max()) + 1)
-        cells = rows * self._counts.shape[1] + columns
-        flat = self._counts.reshape(-1)
-        if amounts is None and len(cells) * 8 > len(flat):
-            flat += np.bincount(cells, minlength=len(flat))
-        else:
-            np.add.at(flat, cells, 1 if amounts is None else amounts)
+        last = np.flatnonzero(np.append(rows[1:] != rows[:-1], True))
+        begin = 0
+        for row, end in zip(rows[last].tolist(), ends[last].tolist(), strict=True):
+            counts, own = self._counts[row], columns[begin:end]
+            if len(own) * 8 > len(counts):
+                counts += np.bincount(own, minlength=len(counts))
+            else:
+                np.add.at(counts, own, 1)
+            begin = end
 
     def values(self, rows: int, columns: int) -> Ints:
         return widened(self._counts, rows, columns)[:rows, :columns]

@@ -16,6 +16,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from textnb.text.tokens import TextColumns, Tokenizer
+from textnb.text.utf8 import begins_of, byte_order, bytes_of
 
 Ints = NDArray[np.int64]
 
@@ -61,8 +62,9 @@ def sorted_terms(words: Interner, tokenizer: Tokenizer) -> tuple[Ints, pl.Series
     if separators is not None:
         kept = kept.filter(strings.str.len_chars() >= separators[1])
     found = strings.gather(kept)
-    order = found.arg_sort()
-    return kept.gather(order).to_numpy().astype(np.int64), found.gather(order)
+    text, ends = bytes_of(found)
+    order = byte_order(text, begins_of(ends), ends)
+    return kept.to_numpy()[order].astype(np.int64), found.gather(order)
 
 
 def flat_codes(codes: pl.Series) -> tuple[Ints, NDArray[Any]]:

@@ -2,11 +2,12 @@
 
     bytes -> spans of words, or of n-grams of characters -> codes -> codes of n-grams of words
 
-A table gives each term a code, in the order in which terms come: words by their bytes, n-grams by
-the code of the n-gram that ends one word earlier (the head) and that of the last word (the tail).
+A table gives each term a code, which count up as terms come: words by their bytes, n-grams by the
+code of the n-gram that ends one word earlier (the head) and that of the last word (the tail).
 It is a tuple of arrays, and functions that add terms give it back, as it may have grown:
 
-    slots         uint64 (2 x capacity): key and code + 1 of each word, by open addressing
+    slots         uint64 (2 x capacity): key and code + 1 of each word, by open addressing; no key
+                  is 0
     pairs         the same for n-grams
     starts        int64: where in the pool each code's bytes begin; an n-gram has none
     pool          uint8: the bytes of all words
@@ -36,9 +37,7 @@ U = np.uint64
 _LONG = U(1 << 63)
 _PRIME = U((1 << 61) - 1)
 _LOW31, _LOW30 = U((1 << 31) - 1), U((1 << 30) - 1)
-# Keys are sorted by counting, so many bits at a time.
-_BITS = 11
-_DIGITS = 1 << _BITS
+_SEVEN, _NOT_ASCII = U((1 << 56) - 1), U(0x8080808080808080)
 # Room for so many new terms is made at a time, so that the loops that add them need not.
 _CHUNK = 1 << 12
 # Bytes, or characters, of a long text that are looked at a time.
@@ -86,7 +85,7 @@ def _character(byte, second, third, fourth):
 @inner
 def _slot(key, first, second, third, shift):
     mixed = (key ^ first) * second
-    return np.int64(((mixed ^ (mixed >> U(32))) * third) >> shift)
+    return ((mixed ^ (mixed >> U(32))) * third) >> shift
 
 
 @inner
@@ -105,9 +104,9 @@ def _roomier(slots, secret):
     for old in range(0, capacity, 2):
         if slots[old + 1]:
             new = _slot(slots[old], secret[0], secret[1], secret[2], shift)
-            while roomier[2 * new + 1]:
-                new = (new + 1) & (capacity - 1)
-            roomier[2 * new], roomier[2 * new + 1] = slots[old], slots[old + 1]
+            while roomier[new + new]:
+                new = (new + U(1)) & U(capacity - 1)
+            roomier[new + new], roomier[new + new + U(1)] = slots[old], slots[old + 1]
     return roomier
 
 
@@ -144,6 +143,9 @@ def strings(text, begins, ends, table, secret, add):
 
 @inner
 def _coded(text, begins, ends, codes, table, secret, add):
+    most = min(len(begins), _CHUNK)
+    keys, slots, order = (np.empty(most, np.uint64), np.empty(most, np.uint64),
+                          np.empty(most, np.int32))
     for at in range(0, len(begins), _CHUNK):
         stop = min(at + _CHUNK, len(begins))
         if add:
@@ -151,70 +153,99 @@ def _coded(text, begins, ends, codes, table, secret, add):
             for span in range(at, stop):
                 letters += ends[span] - begins[span]
             table = _with_room(table, stop - at, letters, 0, secret)
-        _strings(text, begins[at:stop], ends[at:stop], codes[at:stop], table, secret, add)
+        _strings(text, begins[at:stop], ends[at:stop], codes[at:stop], table, secret, add,
+                 keys, slots, order)
     return table
 
 
 @inner
-def _strings(text, begins, ends, codes, table, secret, add):
+def _bytes_of(text, at, count):
+    """So many bytes, 7 at most, as one number."""
+    if at + 8 <= len(text):
+        return _eight_bytes(text, at) & (_SEVEN >> U(56 - 8 * count))
+    few = U(0)
+    for place in range(count):
+        few |= U(text[at + place]) << U(8 * place)
+    return few
+
+
+@inner
+def _strings(text, begins, ends, codes, table, secret, add, keys, places, order):
     slots, _, starts, pool, heads, tails, size = table
-    mask, shift, last = (len(slots) >> 1) - 1, _shift(len(slots) >> 1), len(text) - 8
+    mask, shift = U((len(slots) >> 1) - 1), _shift(len(slots) >> 1)
     first, second, third, point = secret[0], secret[1], secret[2], secret[3]
-    for span in range(len(begins)):
-        begin, end = begins[span], ends[span]
-        length = end - begin
-        if length <= 7 and begin <= last:
-            key = _eight_bytes(text, begin) & ((U(1) << U(8 * length)) - U(1))
+    last, spans, short, touched = len(text) - 8, U(len(begins)), U(0), U(0)
+    # Which words are long can't be predicted, so there is no branch: short ones come first in
+    # `order`, long ones from its end on.
+    for at in range(len(begins)):
+        span = U(at)
+        begin, length = begins[span], U(ends[span] - begins[span])
+        order[short], order[spans - U(1) - span + short] = at, at
+        if begin <= last:
+            word = _eight_bytes(text, begin) & (_SEVEN >> ((U(56) - (length << U(3))) & U(63)))
         else:
-            state, key, at = U(0), U(0), begin
+            word = _bytes_of(text, begin, min(np.int64(length), 7))
+        # The length tells bytes that are zero from none; and 1, so that no key is 0.
+        keys[span] = word | ((length + U(1)) << U(56))
+        short += U(length <= U(7))
+    # What is asked for next is fetched meanwhile where no branch depends on it.
+    for at in range(np.int64(short)):
+        place = U(at)
+        slot = _slot(keys[U(order[place])], first, second, third, shift)
+        places[place] = slot
+        touched |= slots[slot + slot]
+    for at in range(np.int64(spans)):
+        place = U(at)
+        span = U(order[place])
+        begin, length, code = begins[span], ends[span] - begins[span], -1
+        if place < short:
+            key, slot = keys[span], places[place]
             while True:
-                filled = min(7, end - at)
-                if at <= last:
-                    key = _eight_bytes(text, at) & ((U(1) << U(8 * filled)) - U(1))
-                else:
-                    key = U(0)
-                    for place in range(filled):
-                        key |= U(text[at + place]) << U(8 * place)
-                at += filled
-                if at == end:
+                held = slots[slot + slot]
+                if held == key:
+                    code = np.int64(slots[slot + slot + U(1)]) - 1
                     break
-                state = _fold(state, key, point)
-            if length > 7:
-                key = _fold(state, key | (U(filled) << U(56)), point) | _LONG
-        if length <= 7:
-            # The length tells bytes that are zero from none.
-            key |= U(length) << U(56)
-        slot, code = _slot(key, first, second, third, shift), -1
-        while slots[2 * slot + 1]:
-            if slots[2 * slot] == key:
-                code = np.int64(slots[2 * slot + 1]) - 1
-                if key < _LONG:
+                if held == U(0):
                     break
-                start = starts[code]
-                same = starts[code + 1] - start == length
-                at = 0
-                while same and at < length:
-                    if begin + at <= last and start + at + 8 <= len(pool):
-                        other = _eight_bytes(text, begin + at) ^ _eight_bytes(pool, start + at)
-                        same = other << U(8 * max(0, 8 - length + at)) == U(0)
-                        at += 8
-                    else:
-                        same = text[begin + at] == pool[start + at]
-                        at += 1
-                if same:
-                    break
-                code = -1
-            slot = (slot + 1) & mask
+                slot = (slot + U(1)) & mask
+        else:
+            state, stop = U(0), begin
+            while begin + length - stop > 7:
+                state = _fold(state, _bytes_of(text, stop, 7), point)
+                stop += 7
+            filled = begin + length - stop
+            key = _fold(state, _bytes_of(text, stop, filled) | (U(filled) << U(56)), point) | _LONG
+            slot = _slot(key, first, second, third, shift)
+            while slots[slot + slot] != U(0):
+                if slots[slot + slot] == key:
+                    code = np.int64(slots[slot + slot + U(1)]) - 1
+                    start = starts[code]
+                    same = starts[code + 1] - start == length
+                    byte = 0
+                    while same and byte < length:
+                        if begin + byte <= last and start + byte + 8 <= len(pool):
+                            other = (_eight_bytes(text, begin + byte)
+                                     ^ _eight_bytes(pool, start + byte))
+                            same = other << U(8 * max(0, 8 - length + byte)) == U(0)
+                            byte += 8
+                        else:
+                            same = text[begin + byte] == pool[start + byte]
+                            byte += 1
+                    if same:
+                        break
+                    code = -1
+                slot = (slot + U(1)) & mask
         if code < 0 and add:
             code = size[0]
-            slots[2 * slot], slots[2 * slot + 1] = key, U(code + 1)
+            slots[slot + slot], slots[slot + slot + U(1)] = key, U(code + 1)
             start = starts[code]
-            for at in range(length):
-                pool[start + at] = text[begin + at]
+            for byte in range(length):
+                pool[start + byte] = text[begin + byte]
             starts[code + 1] = start + length
             heads[code] = tails[code] = -1
             size[0], size[1] = code + 1, size[1] + 1
         codes[span] = code
+    return touched
 
 
 @compiled
@@ -232,21 +263,21 @@ def pairs(heads, tails, table, secret, add):
 @inner
 def _pairs(of_heads, of_tails, codes, table, secret, add):
     _, slots, starts, _, heads, tails, size = table
-    mask, shift = (len(slots) >> 1) - 1, _shift(len(slots) >> 1)
+    mask, shift = U((len(slots) >> 1) - 1), _shift(len(slots) >> 1)
     first, second, third = secret[0], secret[1], secret[2]
     for place in range(len(of_heads)):
         head, tail, code = np.int64(of_heads[place]), np.int64(of_tails[place]), -1
         if head >= 0 and tail >= 0:
-            key = (U(head) << U(32)) | U(tail)
+            # And 1, so that none is 0.
+            key = ((U(head) << U(32)) | U(tail)) + U(1)
             slot = _slot(key, first, second, third, shift)
-            while slots[2 * slot + 1]:
-                if slots[2 * slot] == key:
-                    code = np.int64(slots[2 * slot + 1]) - 1
-                    break
-                slot = (slot + 1) & mask
-            if code < 0 and add:
+            while slots[slot + slot] != key and slots[slot + slot] != U(0):
+                slot = (slot + U(1)) & mask
+            if slots[slot + slot] == key:
+                code = np.int64(slots[slot + slot + U(1)]) - 1
+            elif add:
                 code = size[0]
-                slots[2 * slot], slots[2 * slot + 1] = key, U(code + 1)
+                slots[slot + slot], slots[slot + slot + U(1)] = key, U(code + 1)
                 starts[code + 1] = starts[code]
                 heads[code], tails[code] = head, tail
                 size[0] = code + 1
@@ -296,54 +327,73 @@ def words(text, ends, members, least, table, secret, add, codes):
     room for them.
     """
     edges, code_ends = np.empty(1 << 12, np.int64), np.empty(len(ends), np.int64)
-    begins, stops = np.empty(1 << 11, np.int64), np.empty(1 << 11, np.int64)
-    begin = n = 0
+    begins, stops = np.empty(_CHUNK, np.int64), np.empty(_CHUNK, np.int64)
+    begin = spans = n = 0
     for stretch in range(len(ends)):
         while begin < ends[stretch]:
             end = min(begin + _PIECE, ends[stretch])
             # A long stretch is cut where an ASCII character is no member.
             while end < ends[stretch] and (text[end] >= 0x80 or members[text[end]]):
                 end += 1
+            most = (end - begin) // 2 + 1
+            if spans + most > len(begins):
+                # Those of many short stretches are looked up together.
+                table = _coded(text, begins[:spans], stops[:spans], codes[n:n + spans], table,
+                               secret, add)
+                n, spans = n + spans, 0
+            if most > len(begins):
+                begins, stops = np.empty(2 * most, np.int64), np.empty(2 * most, np.int64)
             if end - begin + 2 > len(edges):
                 edges = np.empty(2 * (end - begin), np.int64)
-                begins, stops = np.empty(end - begin, np.int64), np.empty(end - begin, np.int64)
-            spans = _word_spans(text, begin, end, members, least, edges, begins, stops)
-            table = _coded(text, begins[:spans], stops[:spans], codes[n:n + spans], table, secret,
-                           add)
-            begin, n = end, n + spans
-        code_ends[stretch] = n
-    return codes[:n], code_ends, table
+            spans += _word_spans(
+                text, begin, end, members, least, edges, begins[spans:], stops[spans:])
+            begin = end
+        code_ends[stretch] = n + spans
+    table = _coded(text, begins[:spans], stops[:spans], codes[n:n + spans], table, secret, add)
+    return codes[:n + spans], code_ends, table
 
 
 @inner
-def _word_spans(text, at, end, members, least, edges, begins, stops):
-    found, inside, every, last = 0, np.int64(0), np.uint8(0), len(text) - 1
-    while at < end:
+def _word_spans(text, begin, end, members, least, edges, begins, stops):
+    # Numbers without a sign are places as they are; others could count from an array's end.
+    found, inside, ascii, last = U(0), np.uint8(0), True, len(text) - 1
+    at, stop = U(begin), U(end)
+    while at < stop:
         # Hardly a branch: where words end can't be predicted.
+        eight = _eight_bytes(text, np.int64(at)) if at + U(8) <= stop else _NOT_ASCII
+        if eight & _NOT_ASCII == U(0):
+            for place in range(8):
+                member = members[(eight >> U(8 * place)) & U(0x7F)]
+                edges[found] = np.int64(at) + place
+                found += U(member ^ inside)
+                inside = member
+            at += U(8)
+            continue
         byte = text[at]
-        edges[found] = at
-        every |= byte
+        edges[found] = np.int64(at)
         if byte < 0x80:
-            member = np.int64(members[byte])
-            at += 1
+            member = members[byte]
+            at += U(1)
         else:
+            place = np.int64(at)
             character, size = _character(
-                byte, text[at + 1], text[min(at + 2, last)], text[min(at + 3, last)])
-            member = np.int64(members[character])
-            at += size
-        found += member ^ inside
+                byte, text[place + 1], text[min(place + 2, last)], text[min(place + 3, last)])
+            member = members[character]
+            at += U(size)
+            ascii = False
+        found += U(member ^ inside)
         inside = member
     edges[found] = end
-    n = 0
-    for edge in range(0, found + inside, 2):
-        begin, stop = edges[edge], edges[edge + 1]
-        characters = stop - begin
-        if every >= 0x80 and characters >= least:
-            for place in range(begin, stop):
+    n = U(0)
+    for edge in range(0, np.int64(found) + np.int64(inside), 2):
+        first, after = edges[U(edge)], edges[U(edge + 1)]
+        characters = after - first
+        if not ascii and characters >= least:
+            for place in range(first, after):
                 characters -= (text[place] & 0xC0) == 0x80
-        begins[n], stops[n] = begin, stop
-        n += characters >= least
-    return n
+        begins[n], stops[n] = first, after
+        n += U(characters >= least)
+    return np.int64(n)
 
 
 @compiled
@@ -425,38 +475,3 @@ def characters(text, ends, least, most, whole, table, secret, add, codes):
             begin = bounds[here]
         code_ends[stretch] = n
     return codes[:n], code_ends, table
-
-
-@compiled
-def without_first(codes, counts, first):
-    """The codes that are not below ``first``, and how many there are up to each end."""
-    kept, kept_counts = np.empty_like(codes), np.empty_like(counts)
-    at = n = 0
-    for stretch in range(len(counts)):
-        while at < counts[stretch]:
-            if codes[at] < 0 or codes[at] >= first:
-                kept[n] = codes[at]
-                n += 1
-            at += 1
-        kept_counts[stretch] = n
-    return kept[:n], kept_counts
-
-
-@compiled
-def ordered(keys, order, largest):
-    """The places of int32 keys in rising order; of equal ones, as they stand in ``order``."""
-    other, shift = np.empty_like(order), 0
-    while True:
-        begins = np.zeros(_DIGITS + 1, np.int64)
-        for place in order:
-            begins[((keys[place] >> shift) & (_DIGITS - 1)) + 1] += 1
-        for digit in range(_DIGITS):
-            begins[digit + 1] += begins[digit]
-        for place in order:
-            digit = (keys[place] >> shift) & (_DIGITS - 1)
-            other[begins[digit]] = place
-            begins[digit] += 1
-        order, other = other, order
-        shift += _BITS
-        if largest >> shift == 0:
-            return order

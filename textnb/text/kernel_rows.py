@@ -1,107 +1,147 @@
-"""Compiled loops from term codes to counts: rows of a CSR matrix, or sums per class."""
+"""Compiled loops from term codes on: their order, rows of a CSR matrix, sums per class."""
 
 from __future__ import annotations
 
 import numpy as np
-from numba import types
-from numba.extending import intrinsic
 
 from textnb.text.kernel import compiled
 
 U = np.uint64
-
-
-@intrinsic
-def _lowest(typing_context, bits):
-    """The place of the lowest bit that is set, of one that is not zero."""
-
-    def count(context, builder, signature, arguments):
-        return builder.cttz(arguments[0], context.get_constant(types.boolean, True))
-
-    return types.uint64(types.uint64), count
+# Rows are sorted so many bits at a time, or, of so few columns, by insertion.
+_DIGIT, _FEW = 9, 24
+# Keys are sorted by counting, so many bits at a time.
+_BITS = 11
+_DIGITS = 1 << _BITS
 
 
 @compiled
-def entries_of(codes, ends, columns, bits):
-    """Puts each code's column in its place, or -1; gives how many distinct ones each row has.
+def without_first(codes, counts, first):
+    """The codes that are not below ``first``, and how many there are up to each end."""
+    kept, kept_counts = np.empty_like(codes), np.empty_like(counts)
+    at = n = 0
+    for stretch in range(len(counts)):
+        while at < counts[stretch]:
+            if codes[at] < 0 or codes[at] >= first:
+                kept[n] = codes[at]
+                n += 1
+            at += 1
+        kept_counts[stretch] = n
+    return kept[:n], kept_counts
 
-    Codes below 0 have no column. ``bits``, one for each column, are zeros before and after.
+
+@compiled
+def ordered(keys, order, largest):
+    """The places of int32 keys in rising order; of equal ones, as they stand in ``order``."""
+    other, shift = np.empty_like(order), 0
+    while True:
+        begins = np.zeros(_DIGITS + 1, np.int64)
+        for place in order:
+            begins[((keys[place] >> shift) & (_DIGITS - 1)) + 1] += 1
+        for digit in range(_DIGITS):
+            begins[digit + 1] += begins[digit]
+        for place in order:
+            digit = (keys[place] >> shift) & (_DIGITS - 1)
+            other[begins[digit]] = place
+            begins[digit] += 1
+        order, other = other, order
+        shift += _BITS
+        if largest >> shift == 0:
+            return order
+
+
+@compiled
+def sort_rows(codes, ends, columns, bits):
+    """Puts the columns of each row's codes in their places, sorted; -1 stands for those without.
+
+    These come last. Columns have so many ``bits``, codes below 0 have no column. Returns how many
+    distinct columns each row has.
     """
-    entries = np.zeros(len(ends), np.int64)
+    passes = max(1, -(-bits // _DIGIT))
+    digit = -(-bits // passes)
+    mask, entries = U((1 << digit) - 1), np.empty(len(ends), np.int64)
+    row_columns, other = np.empty(1 << 10, np.int32), np.empty(1 << 10, np.int32)
+    begins = np.empty(1 << digit, np.int32)
     begin = 0
     for row in range(len(ends)):
+        if ends[row] - begin > len(other):
+            row_columns, other = (np.empty(2 * (ends[row] - begin), np.int32),
+                                  np.empty(2 * (ends[row] - begin), np.int32))
+        n = U(0)
         for at in range(begin, ends[row]):
-            column = np.int64(columns[codes[at]]) if codes[at] >= 0 else -1
-            codes[at] = column
-            if column >= 0:
-                bit = U(1) << U(column & 63)
-                entries[row] += bits[column >> 6] & bit == U(0)
-                bits[column >> 6] |= bit
-        for at in range(begin, ends[row]):
-            if codes[at] >= 0:
-                bits[codes[at] >> 6] = U(0)
-        begin = ends[row]
+            code = codes[at]
+            if code >= 0:
+                column = columns[code]
+                row_columns[n] = column
+                n += U(column >= 0)
+        size = np.int64(n)
+        if size <= _FEW:
+            for at in range(1, size):
+                column, place = row_columns[at], at
+                while place > 0 and row_columns[place - 1] > column:
+                    row_columns[place] = row_columns[place - 1]
+                    place -= 1
+                row_columns[place] = column
+        else:
+            # By counting, from the lowest digit on.
+            for shift in range(0, passes * digit, digit):
+                begins[:] = 0
+                for at in range(size):
+                    begins[(U(row_columns[at]) >> U(shift)) & mask] += 1
+                total = 0
+                for value in range(len(begins)):
+                    many = begins[value]
+                    begins[value] = total
+                    total += many
+                for at in range(size):
+                    place = (U(row_columns[at]) >> U(shift)) & mask
+                    other[U(begins[place])] = row_columns[at]
+                    begins[place] += 1
+                row_columns, other = other, row_columns
+        distinct, last = 0, -1
+        for at in range(size):
+            column = row_columns[at]
+            codes[begin + at] = column
+            distinct += column != last
+            last = column
+        for at in range(begin + size, ends[row]):
+            codes[at] = -1
+        entries[row], begin = distinct, ends[row]
     return entries
 
 
 @compiled
-def fill_rows(columns, ends, scratch, indptr, indices, data):
-    """CSR counts: each row's columns, sorted and without repetition, and how often each occurs.
+def fill_rows(columns, ends, indptr, indices, data):
+    """CSR counts: each row's distinct columns, and how often each occurs.
 
-    Columns below 0 are left out. ``indices`` and ``data`` have room for what is left; ``indptr``
-    begins with a 0.
-
-    A row's columns are marked as bits, words of bits by the bits of a summary, and those by one
-    more: read from the lowest bit on, they are sorted. Those that are repeated are marked and
-    counted besides. The ``scratch`` is all zeros before and after.
+    ``columns`` are those that `sort_rows` leaves; ``indices`` and ``data`` have room for what is
+    distinct, and ``indptr`` begins with a 0.
     """
-    bits, summary, top, repeated, counts = scratch
-    begin = n = 0
+    n, begin = U(0), 0
     for row in range(len(ends)):
+        last, count = -1, 0
         for at in range(begin, ends[row]):
-            column = np.int64(columns[at])
+            column = columns[at]
             if column < 0:
-                continue
-            bit = U(1) << U(column & 63)
-            if bits[column >> 6] & bit:
-                repeated[column >> 6] |= bit
-                counts[column] += 1
-            else:
-                bits[column >> 6] |= bit
-                summary[column >> 12] |= U(1) << U((column >> 6) & 63)
-                top[column >> 18] |= U(1) << U((column >> 12) & 63)
-        begin = ends[row]
-        for first in range(len(top)):
-            while top[first]:
-                second = np.int64(first << 6) | np.int64(_lowest(top[first]))
-                top[first] &= top[first] - U(1)
-                marked, summary[second] = summary[second], U(0)
-                while marked:
-                    third = np.int64(second << 6) | np.int64(_lowest(marked))
-                    marked &= marked - U(1)
-                    found, bits[third] = bits[third], U(0)
-                    more, repeated[third] = repeated[third], U(0)
-                    while found:
-                        place = _lowest(found)
-                        column = np.int64(third << 6) | np.int64(place)
-                        indices[n], data[n] = column, 1
-                        if (more >> place) & U(1):
-                            data[n] += counts[column]
-                            counts[column] = 0
-                        found &= found - U(1)
-                        n += 1
-        indptr[row + 1] = n
+                break
+            other = U(column != last)
+            count = 1 if other else count + 1
+            n += other
+            indices[n - U(1)], data[n - U(1)] = column, count
+            last = column
+        indptr[row + 1], begin = np.int64(n), ends[row]
 
 
 @compiled
-def add_counts(codes, ends, labels, counts):
-    """Adds each document's terms to the counts (classes x codes) of its class."""
-    begin = 0
-    for document in range(len(ends)):
+def add_counts(codes, ends, labels, order, counts):
+    """Adds each document's terms to the counts (classes x codes) of its class.
+
+    In the ``order`` given, of classes best: the counts of one are in the cache, those of all may
+    not be.
+    """
+    for document in order:
         row = counts[labels[document]]
-        for at in range(begin, ends[document]):
-            row[codes[at]] += 1
-        begin = ends[document]
+        for at in range(ends[document - 1] if document else 0, ends[document]):
+            row[U(codes[at])] += 1
 
 
 @compiled

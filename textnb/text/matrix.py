@@ -25,7 +25,7 @@ from textnb.text.interner import Interner, flat_codes, interning, sorted_terms
 from textnb.text.termtable import Codes, Loops, TermTable
 from textnb.text.tokens import TextColumns, Tokenizer
 from textnb.text.vocabulary import Limits
-from textnb.threads import in_threads
+from textnb.threads import in_threads, together
 
 Ints = NDArray[np.int64]
 # Text that is scored before a pool of words is made anew.
@@ -299,9 +299,7 @@ def _filled(
 
     # What else is to be done is one thread's work, so that none waits for it.
     fills = [partial(fill, batch) for batch in range(len(batches))]
-    work: list[Callable[[], None]] = [meanwhile, *fills]
-    for _ in in_threads(lambda part: part(), work):
-        pass
+    together([meanwhile, *fills])
     return _canonical(data, indices, indptr, width)
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import pairwise
 from threading import local
 from typing import Any, NamedTuple
 
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 
 from textnb.errors import DataError
 from textnb.text.tokens import WHITE, TextColumns, Tokenizer
+from textnb.text.utf8 import begins_of, byte_order, bytes_of, read_only, strings_of
 
 Codes = NDArray[np.int32]
 Ints = NDArray[np.int64]
@@ -48,15 +48,13 @@ class TermTable:
     """
 
     def __init__(self, loops: Loops, tokenizer: Tokenizer, secret: NDArray[Any] | None = None):
-        self._loops, self._tokenizer = loops.terms, tokenizer
+        self._loops, self._rows, self._tokenizer = loops.terms, loops.rows, tokenizer
         self.secret = drawn() if secret is None else secret
         run = tokenizer.run()
         self._words = tokenizer.analyzer == "word"
         self._class = _class_table(run[0] if self._words and run else WHITE)
         self._least = run[1] if run else 1
         self._table, self._own = _empty_table(), local()
-        # The words as strings, made once for those who sort them and those who name them.
-        self._listed: pl.Series | None = None
         # Stop words have the first codes, and so are told from others by their codes.
         stops = pl.Series(sorted(tokenizer.stop_tokens()), dtype=pl.String)
         self._first = len(stops)
@@ -105,7 +103,7 @@ class TermTable:
         own = np.flatnonzero(heads[:len(other)] < 0)
         codes = np.empty(len(other), dtype=np.int32)
         codes[own], self._table = self._loops.strings(
-            _read_only(pool), starts[own], starts[own + 1], self._table,
+            read_only(pool), starts[own], starts[own + 1], self._table,
             self.secret, True)
         depth = _depths(heads[:len(other)])
         for level in range(2, int(depth.max(initial=1)) + 1):
@@ -123,9 +121,10 @@ class TermTable:
 
     def in_order(self, codes: Codes) -> Codes:
         """These codes, in the order of the sorted terms."""
-        words, heads, tails = self._parts()
+        starts, pool, heads, tails = self._table[2:6]
+        heads, tails = heads[:len(self)], tails[:len(self)]
         named = np.flatnonzero(heads < 0).astype(np.int32)
-        order: Codes = named[words.arg_sort().to_numpy()]
+        order: Codes = named[byte_order(pool, starts[named], starts[named + 1])]
         rank = np.zeros(len(self), dtype=np.int32)
         rank[order] = np.arange(len(order), dtype=np.int32)
         of_word, depth, wanted = rank.copy(), _depths(heads), np.zeros(len(self), dtype=np.bool_)
@@ -141,14 +140,19 @@ class TermTable:
             second = np.where(longer, of_word[tails] + 1, 0).astype(np.int32)
             order = np.flatnonzero(needed & (depth <= level)).astype(np.int32)
             for keys in (second, first):
-                order = self._loops.ordered(keys, order, len(self))
+                order = self._rows.ordered(keys, order, len(self))
             rank[order] = np.arange(len(order), dtype=np.int32)
         return order[wanted[order]]
 
     def strings(self, codes: Codes) -> pl.Series:
         """The terms of these codes."""
-        words, heads, tails = self._parts()
+        starts, pool, heads, tails = self._table[2:6]
+        heads = heads[:len(self)]
+        ends = starts[1:len(self) + 1][heads < 0]
+        words = strings_of(pool[:ends[-1] if len(ends) else 0], ends)
         place = np.cumsum(heads < 0) - 1
+        if len(ends) == len(self):
+            return words.gather(pl.Series(place[codes])).alias("term")
         columns: list[pl.Series] = []
         left = np.ones(len(codes), dtype=np.bool_)
         while left.any():
@@ -156,25 +160,14 @@ class TermTable:
             word = place[np.where(longer, tails[codes], codes)]
             columns.insert(0, words.gather(_nulled(word, left)).alias(str(len(columns))))
             codes, left = np.where(longer, heads[codes], codes), longer
-        if len(columns) <= 1:
-            return words.gather(pl.Series(place[codes])).alias("term")
         joined = pl.concat_str(pl.all(), separator=" ", ignore_nulls=True)
         return pl.DataFrame(columns).select(joined.alias("term")).to_series()
 
-    def _parts(self) -> tuple[pl.Series, Codes, Codes]:
-        """The words, and the heads and tails of all codes."""
-        starts, pool, heads, tails = self._table[2:6]
-        heads, tails = heads[:len(self)], tails[:len(self)]
-        if self._listed is None or len(self._listed) != self._table[6][1]:
-            ends = starts[1:len(self) + 1][heads < 0]
-            self._listed = _split(pool[:ends[-1] if len(ends) else 0], ends)
-        return self._listed, heads, tails
-
     def _strings(self, strings: pl.Series) -> Codes:
-        text, ends = _bytes(strings)
+        text, ends = bytes_of(strings)
         codes: Codes
         codes, self._table = self._loops.strings(
-            text, _begins(ends), ends, self._table, self.secret, True)
+            text, begins_of(ends), ends, self._table, self.secret, True)
         return codes
 
     def found_in(self, texts: Sequence[str]) -> tuple[Codes, Ints] | None:
@@ -194,7 +187,7 @@ class TermTable:
         columns = self._tokenizer.cleaned_exprs(text)
         stretches = frame.select(columns[0] if len(columns) == 1
                                  else pl.concat_list(columns).explode()).to_series()
-        codes, ends, table = self._terms_of(*_bytes(stretches), add)
+        codes, ends, table = self._terms_of(*bytes_of(stretches), add)
         # No n-gram crosses from one text column into the next, but their terms belong together.
         return codes, ends[len(columns) - 1::len(columns)], table
 
@@ -204,7 +197,7 @@ class TermTable:
         """Codes of the terms of each stretch of bytes, where those of each end, and the table."""
         codes, ends, table = self._single(source, ends, add)
         if self._first:
-            codes, ends = self._loops.without_first(codes, ends, self._first)
+            codes, ends = self._rows.without_first(codes, ends, self._first)
         least, most = self._tokenizer.ngram_range
         if self._words and most > 1:
             codes, ends, table = self._loops.grams(
@@ -221,7 +214,7 @@ class TermTable:
         within_words = self._tokenizer.analyzer == "char_wb"
         if within_words:
             source, ends, words = loops.padded_words(source, ends, self._class)
-            source = _read_only(source)
+            source = read_only(source)
         room = self._room((most - least + 1) * len(source))
         codes, counts, table = loops.characters(
             source, ends, least, most, within_words, *rest, room)
@@ -249,41 +242,6 @@ def _empty_table() -> tuple[NDArray[Any], ...]:
     return (np.zeros(2 << 10, np.uint64), np.zeros(2 << 10, np.uint64), np.zeros(1 << 10, np.int64),
             np.empty(1 << 12, np.uint8), np.empty(1 << 10, np.int32), np.empty(1 << 10, np.int32),
             np.zeros(2, np.int64))
-
-
-def _bytes(strings: pl.Series) -> tuple[NDArray[np.uint8], Ints]:
-    """The UTF-8 bytes of strings without nulls, one after the other, and where each ends."""
-    listed = strings.cast(pl.Binary).cast(pl.List(pl.UInt8))
-    ends = np.cumsum(listed.list.len().to_numpy(), dtype=np.int64)
-    whole = listed.explode(empty_as_null=False, keep_nulls=False)
-    return _read_only(whole.to_numpy()), ends
-
-
-def _read_only(text: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """The same bytes in the type that Polars' have for Numba, so that loops are compiled once."""
-    view = text[:]
-    view.flags.writeable = False
-    return view
-
-
-def _begins(ends: Ints) -> Ints:
-    begins = np.zeros_like(ends)
-    begins[1:] = ends[:-1]
-    return begins
-
-
-def _split(pool: NDArray[np.uint8], ends: Ints) -> pl.Series:
-    """The inverse of `_bytes`."""
-    used = np.zeros(256, dtype=np.bool_)
-    used[pool] = True
-    if used[:128].all() or not len(ends):
-        whole, bounds = pool.tobytes(), [0, *ends.tolist()]
-        return pl.Series([whole[a:b] for a, b in pairwise(bounds)],
-                         dtype=pl.Binary).cast(pl.String)
-    # By a character that no string holds: much faster than one Python object for each.
-    mark = int(used[:128].argmin())
-    joined = np.insert(pool, ends[:-1], np.uint8(mark)).tobytes().decode()
-    return pl.Series([joined]).str.split(chr(mark)).explode()
 
 
 def _nulled(values: Ints, valid: NDArray[np.bool_]) -> pl.Series:

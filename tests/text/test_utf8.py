@@ -1,0 +1,48 @@
+"""Strings as bytes, and their order."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from textnb.text.utf8 import _MOST_SKIPPED, begins_of, byte_order, bytes_of, strings_of
+
+WORDS = st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=25), unique=True)
+# What agrees in so much that it is compared in every way there is; also where one ends.
+ALIKE = ["x" * length + end for length in (0, 6, 7, 8, 14, _MOST_SKIPPED, _MOST_SKIPPED + 7, 300)
+         for end in ("", "\0", "\0\0", "a", "b\0", "é")]
+
+
+def in_order(words: list[str]) -> list[str]:
+    text, ends = bytes_of(pl.Series(words, dtype=pl.String))
+    return [words[at] for at in byte_order(text, begins_of(ends), ends)]
+
+
+@given(words=WORDS)
+@example(words=ALIKE)
+@example(words=[])
+def test_the_order_is_that_of_the_bytes(words: list[str]) -> None:
+    assert in_order(words) == sorted(words, key=str.encode)
+
+
+@pytest.mark.parametrize("letters", ["ab", "a\0", "aé한🙂"])
+def test_words_with_much_in_common(letters: str) -> None:
+    draw = random.Random(letters)
+    words = list({"".join(draw.choices(letters, k=draw.randrange(200))) for _ in range(500)}
+                 | set(ALIKE))
+    assert in_order(words) == sorted(words, key=str.encode)
+
+
+@given(words=WORDS)
+@example(words=ALIKE)
+@example(words=[chr(code) for code in range(128)])
+def test_there_and_back(words: list[str]) -> None:
+    text, ends = bytes_of(pl.Series(words, dtype=pl.String))
+    assert strings_of(text, ends).to_list() == words
+    assert text.tobytes() == "".join(words).encode()
+    assert np.array_equal(np.diff(ends, prepend=0), [len(word.encode()) for word in words])

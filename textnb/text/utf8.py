@@ -1,0 +1,99 @@
+"""Strings as their UTF-8 bytes in one array, and back; and their order."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+# Strings that agree in more bytes are compared one by one.
+_MOST_SKIPPED = 112
+
+
+def bytes_of(strings: pl.Series) -> tuple[NDArray[np.uint8], Ints]:
+    """The UTF-8 bytes of strings without nulls, one after the other, and where each ends."""
+    listed = strings.cast(pl.Binary).cast(pl.List(pl.UInt8))
+    ends = np.cumsum(listed.list.len().to_numpy(), dtype=np.int64)
+    whole = listed.explode(empty_as_null=False, keep_nulls=False)
+    return read_only(whole.to_numpy()), ends
+
+
+def read_only(text: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """The same bytes in the type that Polars' have for Numba, so that loops are compiled once."""
+    view = text[:]
+    view.flags.writeable = False
+    return view
+
+
+def begins_of(ends: Ints) -> Ints:
+    begins = np.zeros_like(ends)
+    begins[1:] = ends[:-1]
+    return begins
+
+
+def strings_of(pool: NDArray[np.uint8], ends: Ints) -> pl.Series:
+    """The inverse of `bytes_of`."""
+    used = np.zeros(256, dtype=np.bool_)
+    used[pool] = True
+    if used[:128].all() or not len(ends):
+        whole, bounds = pool.tobytes(), [0, *ends.tolist()]
+        return pl.Series([whole[a:b] for a, b in pairwise(bounds)],
+                         dtype=pl.Binary).cast(pl.String)
+    # By a character that no string holds: much faster than one Python object for each.
+    mark = int(used[:128].argmin())
+    joined = np.insert(pool, ends[:-1], np.uint8(mark)).tobytes().decode()
+    return pl.Series([joined]).str.split(chr(mark)).explode()
+
+
+def byte_order(pool: NDArray[np.uint8], begins: Ints, ends: Ints) -> Ints:
+    """The places of spans of bytes, no two alike, in the order of their bytes.
+
+    Sorted by seven bytes and the length left; those that agree in these, by the next seven. Many
+    times faster than to compare strings.
+
+    Examples
+    --------
+    >>> byte_order(np.frombuffer(b"bcaab", np.uint8), np.array([0, 2, 3]), np.array([2, 3, 5]))
+    array([1, 2, 0])
+    """
+    if len(pool) < int(ends.max(initial=0)) + 8:
+        pool = np.append(pool, np.zeros(8, np.uint8))
+    # A number may begin at any byte.
+    eights = np.ndarray(len(pool) - 7, dtype=">u8", buffer=pool, strides=(1,))
+
+    def keys(chosen: Ints, skipped: int) -> NDArray[np.uint64]:
+        at = begins[chosen] + skipped
+        left = ends[chosen] - at
+        unused = (56 - 8 * np.minimum(left, 7)).astype(np.uint64)
+        seven: NDArray[np.uint64] = eights[at].astype(np.uint64)
+        seven >>= np.uint64(8)
+        seven >>= unused
+        seven <<= unused
+        seven <<= np.uint64(8)
+        seven |= np.minimum(left, 8).astype(np.uint64)
+        return seven
+
+    found = keys(np.arange(len(begins)), 0)
+    order = found.argsort()
+    places, found, skipped = np.arange(len(order)), found[order], 0
+    group = np.zeros(len(order), dtype=np.int64)
+    while True:
+        # Groups of those that were found equal so far; their places are next to each other.
+        first = np.append(True, (found[1:] != found[:-1]) | (group[1:] != group[:-1]))[:len(found)]
+        tied = ~first
+        tied[:-1] |= ~first[1:]
+        places, group, skipped = places[tied], np.cumsum(first)[tied], skipped + 7
+        if not len(places):
+            return order
+        chosen = order[places]
+        if skipped > _MOST_SKIPPED:
+            rest = [(of, pool[begins[at] + skipped:ends[at]].tobytes())
+                    for of, at in zip(group.tolist(), chosen.tolist(), strict=True)]
+            order[places] = chosen[sorted(range(len(rest)), key=rest.__getitem__)]
+            return order
+        found = keys(chosen, skipped)
+        sort = np.lexsort((found, group))
+        order[places], found = chosen[sort], found[sort]
