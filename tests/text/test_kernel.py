@@ -222,6 +222,14 @@ class TestEquality:
                 lambda tokenizer=tokenizer: count_matrix([frame_of(texts)], tokenizer, "text")))
 
 
+    @pytest.mark.parametrize("terms", [[], ["ab"]])
+    def test_the_first_stranger_is_named(self, terms: list[str]) -> None:
+        known, frame = pl.Series(terms, dtype=pl.String), frame_of(["ab zz", "yy xx zz", "ab"] * 40)
+        one, other = both(lambda: Vocabulary(Tokenizer(), known).counts_of_known(frame, "text"))
+        name = "ab" if not terms else "xx"
+        assert one == other == (DataError, f"term '{name}' was never learned")
+
+
 class TestOrder:
     def test_neither_batches_nor_threads_nor_rows_show(self, monkeypatch: Any) -> None:
         monkeypatch.setenv("TEXTNB_KERNEL", "on")
@@ -369,13 +377,23 @@ class TestChoice:
         def stopped() -> None:
             raise SystemError("returned a result with an exception set") from KeyboardInterrupt()
 
-        def failed() -> None:
-            raise SystemError("something else")
+        def stopped_deep_within() -> None:
+            cause: BaseException = KeyboardInterrupt()
+            for _ in range(9):
+                within = SystemError("returned a result with an exception set")
+                within.__context__, cause = cause, within
+            raise SystemError("returned a result with an exception set") from cause
 
-        stopped.py_func = failed.py_func = None  # type: ignore[attr-defined]
-        loops = compiled._interruptible(SimpleNamespace(stopped=stopped, failed=failed))
-        with pytest.raises(KeyboardInterrupt):
-            loops.stopped()
+        def failed() -> None:
+            raise SystemError("something else") from ValueError("it")
+
+        for loop in (stopped, stopped_deep_within, failed):
+            loop.py_func = None  # type: ignore[attr-defined]
+        loops = compiled._interruptible(SimpleNamespace(
+            stopped=stopped, stopped_deep_within=stopped_deep_within, failed=failed))
+        for loop in (loops.stopped, loops.stopped_deep_within):
+            with pytest.raises(KeyboardInterrupt):
+                loop()
         with pytest.raises(SystemError, match="something else"):
             loops.failed()
 

@@ -114,7 +114,11 @@ def _interruptible(module: Any) -> Any:
             try:
                 return loop(*arguments)
             except SystemError as error:
-                if isinstance(error.__cause__ or error.__context__, KeyboardInterrupt):
+                # It can lie deep: each call into the interpreter wraps what it was given.
+                cause: BaseException | None = error
+                while cause is not None and not isinstance(cause, KeyboardInterrupt):
+                    cause = cause.__cause__ or cause.__context__
+                if cause is not None:
                     raise KeyboardInterrupt from error
                 raise
 

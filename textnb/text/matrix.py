@@ -89,7 +89,7 @@ class Vocabulary:
         held = self._held(documents)
         if held is not None:
             codes, ends = held.table.found(documents, text)
-            if (held.columns[codes] >= 0).all() and (codes >= 0).all():
+            if (codes >= 0).all() and (held.columns[codes] >= 0).all():
                 return held.rows(codes, ends)
         lengths, flat, words = self._coded(documents, text)
         known = flat < len(self.terms)
@@ -99,7 +99,8 @@ class Vocabulary:
         if self._split and separators is not None:
             strangers = strangers.filter(strangers.str.len_chars() >= separators[1])
         if len(strangers):
-            raise DataError(f"term {strangers[0]!r} was never learned")
+            # The first one as they are sorted: which one was found first depends on threads.
+            raise DataError(f"term {strangers.min()!r} was never learned")
         return merge_tokens(*_kept(lengths, flat, known), len(self))
 
     def _held(self, documents: pl.DataFrame) -> _Held | None:
