@@ -94,8 +94,8 @@ def parsed() -> argparse.Namespace:
         formatter_class=argparse.RawDescriptionHelpFormatter)
     names = [side.name for side in SIDES]
     parser.add_argument("--runs", type=int, default=5, help="medians of so many (5)")
-    parser.add_argument("--corpus", nargs="*", help="names under TEXTNB_CORPORA, or Parquet files "
-                        "with label, text and split")
+    parser.add_argument("--corpus", nargs="*", help="Parquet files with label, text and split, or "
+                        "the names of such files in TEXTNB_CORPORA (imdb 20newsgroups)")
     parser.add_argument("--gigabytes", type=float, default=0.0, help="besides, so much text: IMDB "
                         "repeated with new words, as `scripts/bench scale` makes it")
     parser.add_argument("--large-runs", type=int, default=1, help="medians of so many there (1)")

@@ -357,6 +357,30 @@ class TestChoice:
         assert "pickle data was truncated" in told
         assert "NUMBA_CACHE_DIR names another folder" in told
 
+    def test_nothing_is_compiled_or_loaded_after_the_proof(self) -> None:
+        program = """
+import polars as pl
+from textnb import BernoulliNB, NBLogisticRegression, TextClassifier, Tokenizer
+from textnb.text import kernel, kernel_rows
+from textnb.text.compiled import loops_for
+def known():
+    return {name: len(loop.signatures) for module in (kernel, kernel_rows)
+            for name, loop in vars(module).items() if hasattr(loop, "signatures")}
+frame = pl.DataFrame({"text": ["a b cc dd", "cc ee ff"] * 50, "label": ["x", "y"] * 50})
+for tokenizer in (Tokenizer(), Tokenizer(stop_words=("ee",)), Tokenizer(ngram_range=(1, 2)),
+                  Tokenizer(analyzer="char", ngram_range=(1, 2)),
+                  Tokenizer(analyzer="char_wb", ngram_range=(2, 2))):
+    loops_for(tokenizer, 1 << 30)
+    proved = known()
+    for model in (None, BernoulliNB(), NBLogisticRegression()):
+        fitted = TextClassifier(model, tokenizer=tokenizer, min_df=2).fit(frame)
+        fitted.predict(frame)
+        fitted.predict(["cc dd"])
+    assert known() == proved, (tokenizer, known(), proved)
+"""
+        subprocess.run([sys.executable, "-c", program], check=True,
+                       env={**os.environ, "TEXTNB_KERNEL": "on"})
+
     def test_the_setting_is_one_of_three(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("TEXTNB_KERNEL", "true")
         with pytest.raises(ParameterError, match="TEXTNB_KERNEL: unknown value 'true'; choose"):

@@ -48,7 +48,8 @@ def loops_for(tokenizer: Tokenizer, size: int) -> Loops | None:
         return None
     if size < _worth(tokenizer) and _asked() == "auto" and not _loops.cache_info().currsize:
         return None
-    return _loops(tokenizer.analyzer == "word", tokenizer.ngram_range[1] > 1)
+    words = tokenizer.analyzer == "word"
+    return _loops(words, words and tokenizer.ngram_range[1] > 1)
 
 
 def _worth(tokenizer: Tokenizer) -> int:
@@ -89,9 +90,10 @@ def _loops(words: bool, pairs: bool) -> Loops | None:
             raise RuntimeError("NUMBA_DISABLE_JIT is set")
         loops = Loops(_interruptible(kernel), _interruptible(kernel_rows))
         folder = Path(str(kernel.words.stats.cache_path))
-        known = any(folder.glob("kernel.words-*.nbi"))
+        needed = [kernel.words if words else kernel.characters, *([kernel.grams] if pairs else [])]
+        known = all(any(folder.glob(f"kernel.{loop.__name__}-*.nbi")) for loop in needed)
         if not known:
-            _LOG.info("compiling the loops that read texts, once on this machine (5 to 10 s) ...")
+            _LOG.info("compiling the loops that read texts, once on this machine (5 to 20 s) ...")
         _prove(loops, words, pairs)
     except Exception as error:
         # Numba is built for another NumPy, is switched off, can't write what it compiles, can't
@@ -143,7 +145,8 @@ def _prove(loops: Loops, words: bool, pairs: bool) -> None:
     loops.rows.add_presence(codes, ends, labels, counts, 1, of_terms, seen, 0)
     whole, codes_of = tables.merged()
     order = whole.in_order(whole.terms())
-    loops.rows.add_columns(of_terms, counts, codes_of[1])
+    for sums in (counts, of_terms.copy()):
+        loops.rows.add_columns(of_terms, sums, codes_of[1])
     expected = [" c", "ab", " a", "b ", "cd", "d "] if not words else (
         ["cd", "cd cd"] if pairs else ["cd"])
     if whole.strings(order).to_list() != sorted(expected):

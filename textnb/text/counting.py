@@ -138,7 +138,8 @@ class CompiledCounting:
     def read(self, frame: pl.DataFrame, labels: pl.Series) -> None:
         with self._tables.one() as (number, table):
             codes, ends = table.added(frame, self._text)
-            label = labels.to_numpy()
+            # Of one type for Numba, whether Polars gave them away or not.
+            label = labels.to_numpy(writable=True)
             sums = self._sums.setdefault(number, _Sums(self._both)).widened(
                 int(label.max(initial=-1)) + 1, len(table))
             sums.make_room(len(codes))

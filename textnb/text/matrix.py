@@ -309,8 +309,9 @@ def _term_sums(
 ) -> tuple[Ints, Ints]:
     """Documents that hold each term, and its occurrences."""
     sums = np.zeros((2, size), dtype=np.int64)
+    kind = np.int32 if sum(len(batch) for _, batch, _ in batches) < 2**31 else np.int64
     for table, codes in enumerate(codes_of):
-        occurrences, seen = np.zeros((1, len(codes)), np.int64), np.zeros((2, len(codes)), np.int64)
+        occurrences, seen = np.zeros((1, len(codes)), kind), np.zeros((2, len(codes)), np.int64)
         own, documents = np.zeros((2, len(codes)), dtype=np.int64), 0
         for number, batch, ends in batches:
             if number == table:
