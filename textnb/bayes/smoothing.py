@@ -119,8 +119,9 @@ def complement_weights(feature_count: NDArray[Any], l: Smoothing, norm: bool) ->
     float64 (n_classes, n_features)
     """
     others = feature_count.sum(axis=0) - feature_count
-    logged = np.ascontiguousarray(multinomial_log_prob(others, l))
-    return logged / logged.sum(axis=1, keepdims=True) if norm else -logged
+    logged = multinomial_log_prob(others, l)
+    # Rows that are whole in memory are added up in an order that loses less.
+    return logged / np.ascontiguousarray(logged).sum(axis=1, keepdims=True) if norm else -logged
 
 
 def categorical_log_prob(

@@ -141,7 +141,7 @@ def _prove(loops: Loops, words: bool, pairs: bool) -> None:
         table.found(frame, "text")
     of_terms, seen = np.zeros((2, 2, len(table)), dtype=np.int64)
     counts = np.zeros((1, len(table)), dtype=np.int32)
-    loops.rows.add_counts(codes, ends, labels, labels, counts)
+    loops.rows.add_counts(codes, ends, labels, counts)
     loops.rows.add_presence(codes, ends, labels, counts, 1, of_terms, seen, 0)
     whole, codes_of = tables.merged()
     order = whole.in_order(whole.terms())

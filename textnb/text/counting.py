@@ -54,7 +54,8 @@ class Counting(Protocol):
     def __len__(self) -> int:
         """How many terms there are at most."""
 
-    def read(self, frame: pl.DataFrame, labels: pl.Series) -> Any: ...
+    def read(self, frame: pl.DataFrame, labels: pl.Series) -> Any:
+        """Rows of equal labels stand together."""
 
     def add(self, found: Any) -> None: ...
 
@@ -81,10 +82,8 @@ class ExpressedCounting:
         return len(self._words)
 
     def read(self, frame: pl.DataFrame, labels: pl.Series) -> tuple[pl.Series, Ints]:
-        # Classes one after the other: the counts of one are in the cache, those of all may not be.
-        order = labels.arg_sort()
-        coded = frame[order].lazy().select(self._codes.alias("codes")).collect()
-        return coded["codes"], labels.gather(order).to_numpy()
+        coded = frame.lazy().select(self._codes.alias("codes")).collect()
+        return coded["codes"], labels.to_numpy()
 
     def add(self, found: tuple[pl.Series, Ints]) -> None:
         lengths, flat = flat_codes(found[0])
@@ -148,8 +147,7 @@ class CompiledCounting:
                                               sums.of_terms, sums.seen, sums.documents)
                 sums.documents += len(ends)
             else:
-                self._loops.rows.add_counts(
-                    codes, ends, label, label.argsort(kind="stable"), sums.counts)
+                self._loops.rows.add_counts(codes, ends, label, sums.counts)
 
     def add(self, found: None) -> None:
         """Everything is added where it is read."""

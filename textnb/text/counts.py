@@ -109,8 +109,13 @@ class LabelCounter:
 
         def counted(frame: pl.DataFrame) -> tuple[pl.Series, Any]:
             labels = self._coded_labels(frame)
-            # A null among the labels is named once it is this batch's turn.
-            return labels, None if labels.null_count() else counting.read(frame, labels)
+            if labels.null_count():
+                # It is named once it is this batch's turn.
+                return labels, None
+            # Classes one after the other: the counts of one are in the cache, those of all may not
+            # be.
+            order = labels.arg_sort()
+            return labels, counting.read(frame[order], labels.gather(order))
 
         for labels, found in in_threads(counted, frames, threads=counting.threads):
             _check_labels(labels, self._label, self.rows)

@@ -132,16 +132,14 @@ def fill_rows(columns, ends, indptr, indices, data):
 
 
 @compiled
-def add_counts(codes, ends, labels, order, counts):
-    """Adds each document's terms to the counts (classes x codes) of its class.
-
-    In the ``order`` given, of classes best: the counts of one are in the cache, those of all may
-    not be.
-    """
-    for document in order:
+def add_counts(codes, ends, labels, counts):
+    """Adds each document's terms to the counts (classes x codes) of its class."""
+    begin = 0
+    for document in range(len(ends)):
         row = counts[labels[document]]
-        for at in range(ends[document - 1] if document else 0, ends[document]):
+        for at in range(begin, ends[document]):
             row[U(codes[at])] += 1
+        begin = ends[document]
 
 
 @compiled
