@@ -479,9 +479,9 @@ class TestExplanations:
         texts = ["aa aa bb", "aa cc", "dd dd dd bb"]
         train = pl.DataFrame({"text": texts, "label": ["x", "x", "y"]})
         top = TextClassifier(MultinomialNB(l=1.0)).fit(train).top(k=2)
-        assert top.columns == ["class", "term", "count", "weight"]
+        assert top.columns == ["class", "term", "count", "weight", "z", "measure"]
         # x: aa 3, bb 1, cc 1 of 5; y: bb 1, dd 3 of 4; 4 terms.
-        assert top.drop("weight").rows() == [
+        assert top.select("class", "term", "count").rows() == [
             ("x", "aa", 3), ("x", "cc", 1), ("y", "dd", 3), ("y", "bb", 1)]
         odds = [(4 / 9) / (1 / 8), (2 / 9) / (1 / 8), (4 / 8) / (1 / 9), (2 / 8) / (2 / 9)]
         assert top["weight"].to_list() == pytest.approx(np.log(odds), abs=1e-12)
@@ -493,7 +493,7 @@ class TestExplanations:
             (label, 5) for label in model.classes_]
         assert model.top(k=5, label="sport").equals(top.filter(pl.col("class") == "sport"))
         form, sport = model.linear_form(), model.classes_.tolist().index("sport")
-        for _, term, count, weight in model.top(k=5, label="sport").rows():
+        for _, term, count, weight, *_ in model.top(k=5, label="sport").rows():
             place = model.vocabulary_.index(term)
             others = np.delete(form.weights[place], sport)
             assert weight == pytest.approx(form.weights[place, sport] - others.mean(), abs=1e-12)

@@ -12,16 +12,20 @@ from numpy.typing import NDArray
 from textnb.bayes.forms import Floats
 from textnb.errors import ParameterError
 
+# Weights that are copied at a time.
+_CELLS = 1 << 20
+
 
 def top_terms(
-    weights: Floats, counts: NDArray[Any], terms: pl.Series, labels: pl.Series, k: int, label: Any
+    estimator: Any, weights: Floats, terms: pl.Series, labels: pl.Series, k: int, label: Any
 ) -> pl.DataFrame:
-    """The k terms of each class whose weight, times their count in the class, is highest.
+    """The k terms of each class that tell it best, class by class.
 
     Parameters
     ----------
+    estimator : fitted estimator of counts
+        Its ``term_z`` ranks terms by z-scores; where that is None, weights rank them.
     weights : float64 (n_terms, n_classes)
-    counts : (n_classes, n_terms)
     terms, labels : polars.Series
     k : int
     label : label or None
@@ -32,24 +36,47 @@ def top_terms(
     classes = labels.to_list()
     if label is not None and label not in classes:
         raise ParameterError.unknown_choice("class", label, [str(name) for name in classes])
+    statistics = estimator.statistics_
+    counts = statistics.feature_count
+    # One class has no rest to be told from.
+    term_z = estimator.term_z if len(classes) > 1 else None
+    total = counts.sum(axis=0) if term_z is not None else None
     frames = []
     for number, name in enumerate(classes):
         if label is not None and name != label:
             continue
         seen = np.flatnonzero(counts[number])
-        weight = weights[seen, number]
-        if len(classes) > 1:
-            # Where another class never had a term and l is 0, its mean is -inf: all the more
-            # telling.
-            weight = weight - np.delete(weights[seen], number, axis=1).mean(axis=1)
-        best = np.argsort(-counts[number, seen] * weight, kind="stable")[:k]
+        if term_z is None:
+            value = _weights_against_rest(weights, seen, number)
+        else:
+            value = term_z(statistics, total, number, seen)
+        order = np.argsort(-value, kind="stable")[:k]
+        best = seen[order]
+        nothing = pl.repeat(None, len(best), dtype=pl.Float64, eager=True)
         frames.append(pl.DataFrame({
             "class": pl.repeat(name, len(best), dtype=labels.dtype, eager=True),
-            "term": terms.gather(seen[best]),
-            "count": counts[number, seen[best]],
-            "weight": weight[best],
+            "term": terms.gather(best),
+            "count": counts[number, best],
+            "weight": _weights_against_rest(weights, best, number),
+            "z": nothing if term_z is None else pl.Series(value[order]),
+            "measure": pl.repeat("weight" if term_z is None else "z", len(best), eager=True),
         }))
     return pl.concat(frames)
+
+
+def _weights_against_rest(weights: Floats, terms: NDArray[np.int64], number: int) -> Floats:
+    """Weights of terms for a class, less the mean of their weights for the other classes."""
+    classes = weights.shape[1]
+    if classes == 1:
+        return weights[terms, 0]
+    # A block at a time: with many classes, all terms of one are many numbers.
+    step = max(1, _CELLS // classes)
+    parts = [np.empty(0)]
+    for start in range(0, len(terms), step):
+        block = weights[terms[start:start + step]]
+        # Where another class never had a term and l is 0, its mean is -inf: all the more telling.
+        parts.append(block[:, number] - np.delete(block, number, axis=1).mean(axis=1))
+    return np.concatenate(parts)
 
 
 def explanation_table(row: Mapping[str, Any], label_type: pl.DataType) -> pl.DataFrame:

@@ -11,7 +11,7 @@ import pytest
 import textnb
 from tests.cli.conftest import MAIL, Run
 from tests.cli.test_scoring import LABELS, cells, strict
-from textnb import ComplementNB, MultinomialNB, TextClassifier, Tokenizer
+from textnb import ComplementNB, MultinomialNB, NBLogisticRegression, TextClassifier, Tokenizer
 
 
 @pytest.fixture
@@ -29,12 +29,19 @@ def odd(folder: Path) -> Path:
 
 def test_top_shows_a_table_per_class(run: Run, trained: Path) -> None:
     ran = run("top", trained, "-k", "3").checked()
-    assert ran.err == ""
+    assert ran.err.startswith("ranked by z: ")
     assert [line.strip() for line in ran.out.splitlines() if line[:1].isalpha()] == ["ham", "spam"]
     expected = textnb.load(trained).top(3)
-    assert [row for row in cells(ran.out) if row != ["term", "count", "weight"]] == [
-        [term, str(count), f"{weight:.3f}"]
-        for term, count, weight in expected.select("term", "count", "weight").iter_rows()]
+    assert [row for row in cells(ran.out) if row != ["term", "count", "weight", "z"]] == [
+        [term, str(count), f"{weight:.3f}", f"{z:.3f}"]
+        for term, count, weight, z in expected.select("term", "count", "weight", "z").iter_rows()]
+
+
+def test_top_says_that_weights_rank(run: Run, folder: Path) -> None:
+    TextClassifier(NBLogisticRegression()).fit(MAIL).save("m.textnb")
+    ran = run("top", "m.textnb", "-k", "1").checked()
+    assert ran.err.startswith("ranked by weight: ")
+    assert cells(ran.out)[0] == ["term", "count", "weight"]
 
 
 def test_top_is_json(run: Run, trained: Path) -> None:

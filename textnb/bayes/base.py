@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,6 +21,7 @@ from sklearn.utils.validation import (
 
 from textnb.bayes.choice import chosen_l
 from textnb.bayes.forms import Floats, LinearForm, QuadraticForm, log_posterior
+from textnb.bayes.keyness import TermZ
 from textnb.bayes.leave_one_out import LeaveOneOut, Within
 from textnb.bayes.smoothing import log_prior
 from textnb.bayes.statistics import (
@@ -50,6 +51,8 @@ class FormClassifier(ClassifierMixin, BaseEstimator):
 
     _form: LinearForm | QuadraticForm
     _accept_sparse: str | bool = False
+    # Whether scores are log P(x, class), up to what the classes share. Every model says so itself.
+    scores_are_log_probabilities: bool
 
     def predict_joint_log_proba(self, X: Any) -> Floats:
         """log P(x, class), base e, of each row and class.
@@ -111,6 +114,8 @@ class FormClassifier(ClassifierMixin, BaseEstimator):
 
 class DenseClassifier(FormClassifier):
     """What the models of dense features share: names of columns, margins, and a message."""
+
+    scores_are_log_probabilities = True
 
     def name_features(self, names: Sequence[str]) -> None:
         """Names for messages."""
@@ -290,6 +295,8 @@ class DiscreteNB(WeightedMixin, LinearMixin, StatisticsClassifier):
     _accept_sparse = "csr"
     # How its rows are left out by subtraction, where they can be.
     _left_out: type[LeaveOneOut] | None = None
+    # How surely a term tells a class, from counts; None where its columns are no terms.
+    term_z: ClassVar[TermZ | None]
 
     def fit_statistics(self, statistics: CountStatistics, *, l: float | None = None) -> Self:
         """Derive the weights from counts that were made elsewhere.

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, check_non_negative
 
 from textnb.bayes.base import DiscreteNB
 from textnb.bayes.forms import Floats, LinearForm, canonical, presence
+from textnb.bayes.keyness import dirichlet_z, proportion_z
 from textnb.bayes.leave_one_out import (
     BernoulliLeftOut,
     ComplementLeftOut,
@@ -82,6 +83,8 @@ class MultinomialNB(DiscreteNB):
         self.class_prior = class_prior
 
     _left_out = MultinomialLeftOut
+    scores_are_log_probabilities = True
+    term_z = staticmethod(dirichlet_z)
 
     def _derive(self, statistics: CountStatistics, l: float | Floats) -> LinearForm:
         log_prob = multinomial_log_prob(statistics.feature_count, l)
@@ -134,6 +137,8 @@ class BernoulliNB(DiscreteNB):
         self.class_prior = class_prior
 
     _left_out = BernoulliLeftOut
+    scores_are_log_probabilities = True
+    term_z = staticmethod(proportion_z)
 
     @property
     def _above(self) -> float | None:
@@ -220,6 +225,9 @@ class ComplementNB(DiscreteNB):
         self.class_prior = class_prior
 
     _left_out = ComplementLeftOut
+    # Weights of the other classes' terms, not of a model of the text.
+    scores_are_log_probabilities = False
+    term_z = staticmethod(dirichlet_z)
 
     def leaving_out(
         self, statistics: CountStatistics, within: Within | None = None,
@@ -281,6 +289,8 @@ class CategoricalNB(DiscreteNB):
     """
 
     n_categories_: NDArray[np.int64]
+    scores_are_log_probabilities = True
+    term_z = None
 
     def __init__(
         self,

@@ -246,6 +246,8 @@ class NBLogisticRegression(LinearMixin, _RatioEstimator, FormClassifier):
 
     _accept_sparse = "csr"
     validation_scores_: dict[int, float]
+    # Its weights are learned, not counted: they rank its terms.
+    term_z = None
 
     def __init__(
         self,
@@ -317,6 +319,11 @@ class NBLogisticRegression(LinearMixin, _RatioEstimator, FormClassifier):
         self.n_features_in_ = statistics.n_features
         self._form = self._form_of(weights, intercept, self.classes_)
         return self
+
+    @property
+    def scores_are_log_probabilities(self) -> bool:
+        """Whether margins are log-odds: for the logistic loss, and not for the hinge loss."""
+        return self.loss == "log"
 
     @property
     def feature_count_(self) -> NDArray[Any]:

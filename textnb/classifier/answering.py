@@ -208,11 +208,14 @@ class TextAnswers(ClassifierMixin, BaseEstimator):
         return terms
 
     def top(self, k: int = 20, label: Any = None) -> pl.DataFrame:
-        """The terms that speak most for each class.
+        """The terms that tell each class best, from the counts.
 
-        A term's weight is its score for the class less the mean of its scores for the other
-        classes (for two classes, log θ+ - log θ-). Terms are ranked by weight times their share of
-        the class's counts: what they add to the score of a token of the class, on average.
+        `MultinomialNB` and `ComplementNB` rank terms by the z-score of their log-odds in the class
+        against all other classes, with the whole corpus as informative Dirichlet prior (Monroe,
+        Colaresi and Quinn 2008, eq. 22: `textnb.bayes.keyness.dirichlet_z`); `BernoulliNB` by the
+        z-score of the log-odds of two shares of documents (`textnb.bayes.keyness.proportion_z`).
+        `NBLogisticRegression`, and any model of one class, rank terms by weight: the score for the
+        class less the mean of the scores for the others (for two classes, log θ+ - log θ-).
 
         Parameters
         ----------
@@ -224,11 +227,13 @@ class TextAnswers(ClassifierMixin, BaseEstimator):
         Returns
         -------
         DataFrame
-            ``class``, ``term``, ``count`` in the class, ``weight`` (log base e).
+            ``class``, ``term``, ``count`` in the class, ``weight`` (log base e), ``z`` (null where
+            weights rank), and ``measure``, "z" or "weight": what the rows are ranked by, highest
+            first.
         """
         check_is_fitted(self)
-        return top_terms(self._form.weights, self.estimator_.feature_count_,
-                         self._scorer.vocabulary.terms, self._scorer.labels, k, label)
+        return top_terms(self.estimator_, self._form.weights, self._scorer.vocabulary.terms,
+                         self._scorer.labels, k, label)
 
     def explain(
         self, text: str | Mapping[str, str], k: int = 20

@@ -33,6 +33,12 @@ if TYPE_CHECKING:
     import polars as pl
 
 
+_MEASURES = {
+    "z": "z: the log-odds of a term in the class against the rest, in standard errors",
+    "weight": "weight: the score of a term for the class, less the mean for the other classes",
+}
+
+
 @verb
 def predict(
     model: Model,
@@ -107,7 +113,7 @@ def top(
     k: Annotated[int, typer.Option("-k", help="Terms per class.")] = 20,
     format: Format = "text",
 ) -> None:
-    """Show the terms that speak most for each class."""
+    """Show the terms that tell each class best."""
     from textnb.cli.settings import as_label
     from textnb.cli.tables import frame_table, show
 
@@ -118,7 +124,11 @@ def top(
         out(as_json(terms.to_dicts()))
         return
     for (name,), group in terms.group_by("class", maintain_order=True):
-        show(frame_table(group.drop("class"), title=str(name)))
+        # Where weights rank the terms there is no z to show.
+        measure = group["measure"].first()
+        hidden = ["class", "measure"] if measure == "z" else ["class", "measure", "z"]
+        show(frame_table(group.drop(hidden), title=str(name)))
+    note(f"ranked by {_MEASURES[str(terms['measure'].first())]}")
 
 
 @verb

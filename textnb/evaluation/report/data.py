@@ -14,9 +14,7 @@ from sklearn.metrics import average_precision_score, precision_recall_curve
 
 from textnb.answers import where_possible
 from textnb.bayes.decision import UNSURE, log_odds
-from textnb.bayes.discrete import ComplementNB
 from textnb.bayes.forms import Floats
-from textnb.bayes.ratio import NBLogisticRegression
 from textnb.classifier.table import TableClassifier
 from textnb.classifier.text import TextClassifier
 from textnb.errors import DataError
@@ -215,9 +213,7 @@ def has_probabilities(model: Model) -> bool:
 
 def scores_are_logs(model: Model) -> bool:
     """Whether the scores are log-probabilities: complement's weights and margins are not."""
-    estimator = model.estimator_
-    return not (isinstance(estimator, ComplementNB) or (
-        isinstance(estimator, NBLogisticRegression) and estimator.loss == "hinge"))
+    return bool(model.estimator_.scores_are_log_probabilities)
 
 
 @dataclass(frozen=True, eq=False)

@@ -34,7 +34,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class Terms:
-    """Of one class, the terms that speak most for it."""
+    """Of one class, the terms that tell it best."""
 
     name: str
     bars: Sequence[Bar]
@@ -42,10 +42,11 @@ class Terms:
 
 @dataclass(frozen=True)
 class TermSection:
-    """Terms of the classes, or why there are none."""
+    """Terms of the classes with what ranks them ("z" or "weight"), or why there are none."""
 
     classes: Sequence[Terms] = ()
     weights: bool = True
+    measure: str = "weight"
     left_out: str = ""
 
 
@@ -72,20 +73,21 @@ class MistakeSection:
 
 
 def term_section(model: Model) -> TermSection:
-    """The terms that speak most for each class."""
+    """The terms that tell each class best."""
     if not isinstance(model, TextClassifier):
         return TermSection(left_out="The model reads feature tables, which have no terms.")
     classes = model.classes_.tolist()
     few = len(classes) <= _WITH_WEIGHTS
     shown = classes[:_MOST_CLASSES]
     table = model.top(_TERMS if few else _NAMED)
+    measure = str(table["measure"].first())
     groups = {label: table.filter(pl.col("class") == label) for label in shown}
     names = names_of(classes)
     found = [Terms(names[k], _bars([
-        {"name": _term(row["term"]), "count": row["count"], "value": row["weight"]}
+        {"name": _term(row["term"]), "count": row["count"], "value": row[measure]}
         for row in groups[label].to_dicts()])) for k, label in enumerate(shown)]
     more = len(classes) - len(shown)
-    return TermSection(found, few, "" if more <= 0 else
+    return TermSection(found, few, measure, "" if more <= 0 else
                        f"{count(more, 'more class')} left out here: textnb top shows all.")
 
 

@@ -1,0 +1,114 @@
+"""How surely a term tells a class: by hand, by the papers' formulas, and what must hold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import textnb
+from tests.oracles.keyness import fightin_words, two_proportions
+from textnb import (
+    BernoulliNB,
+    ComplementNB,
+    CountStatistics,
+    MultinomialNB,
+    NBLogisticRegression,
+    TextClassifier,
+)
+from textnb.bayes.keyness import dirichlet_z, proportion_z
+
+
+def random_counts(seed: int, classes: int = 4, terms: int = 30) -> CountStatistics:
+    rng = np.random.default_rng(seed)
+    counts = rng.poisson(rng.gamma(0.5, 4.0, (classes, terms)))
+    counts[0] += 1
+    rows = counts.max(axis=1) + rng.integers(1, 9, classes)
+    return CountStatistics(np.arange(classes), rows, counts)
+
+
+def test_log_odds_by_hand() -> None:
+    # "the" 6 and 6, "goal" 3 and 0, "vote" 0 and 3: of 9 and 9, prior 12, 3, 3 of 18.
+    # goal: odds (3 + 3) / (27 - 6) = 2/7 against (0 + 3) / (27 - 3) = 1/8, variance 1/6 + 1/3.
+    counts = CountStatistics(np.array(["sport", "state"]), np.array([3, 3]),
+                             np.array([[6, 3, 0], [6, 0, 3]]))
+    found = dirichlet_z(counts, np.array([12, 3, 3]), 0, np.arange(3))
+    goal = np.log((2 / 7) * 8) / np.sqrt(1 / 2)
+    assert found.tolist() == pytest.approx([0.0, goal, -goal], abs=1e-12)
+
+
+def test_two_proportions_by_hand() -> None:
+    # 3 of 4 documents against 0 of 4: (3.5 / 1.5) / (0.5 / 4.5) = 21.
+    counts = CountStatistics(np.array(["a", "b"]), np.array([4, 4]), np.array([[3], [0]]))
+    expected = np.log(21) / np.sqrt(2 / 7 + 2 / 3 + 2 + 2 / 9)
+    assert proportion_z(counts, np.array([3]), 0, np.array([0])).tolist() == pytest.approx(
+        [expected], abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_z_scores_are_those_of_the_papers(seed: int) -> None:
+    statistics = random_counts(seed)
+    counts, rows = statistics.feature_count.tolist(), statistics.class_count.tolist()
+    total = statistics.feature_count.sum(axis=0)
+    for k in range(len(counts)):
+        terms = np.flatnonzero(statistics.feature_count[k])
+        assert dirichlet_z(statistics, total, k, terms).tolist() == pytest.approx(
+            [fightin_words(counts, k, t) for t in terms], abs=1e-9)
+        assert proportion_z(statistics, total, k, terms).tolist() == pytest.approx(
+            [two_proportions(counts, rows, k, t) for t in terms], abs=1e-9)
+
+
+def test_one_term_alone_tells_nothing() -> None:
+    statistics = CountStatistics(np.array(["a", "b"]), np.array([1, 1]), np.array([[3], [1]]))
+    assert dirichlet_z(statistics, np.array([4]), 0, np.array([0])).tolist() == [0.0]
+
+
+# Through a classifier
+
+NEWS = pl.DataFrame({
+    "text": ["the goal of the match", "the match of the cup", "the vote of the house",
+             "the house and the vote", "the rain of the day"] * 4,
+    "label": ["sport", "sport", "state", "state", "weather"] * 4})
+
+
+@pytest.mark.parametrize("estimator", [MultinomialNB(), ComplementNB(), BernoulliNB()])
+def test_words_of_all_classes_do_not_rank_high(estimator: MultinomialNB, tmp_path: Path) -> None:
+    model = TextClassifier(estimator).fit(NEWS)
+    table = model.top(2)
+    assert table["term"].to_list() == ["match", "cup", "house", "vote", "day", "rain"]
+    assert set(table["measure"]) == {"z"}
+    every = model.top(9)
+    assert "the" in every["term"]
+    for _, group in every.group_by("class"):
+        assert group["z"].is_sorted(descending=True)
+    model.save(tmp_path / "m.textnb")
+    again = textnb.load(tmp_path / "m.textnb")
+    assert isinstance(again, TextClassifier)
+    assert again.top(9).equals(every)
+
+
+def test_a_linear_model_ranks_by_weight() -> None:
+    table = TextClassifier(NBLogisticRegression()).fit(NEWS).top(9)
+    assert set(table["measure"]) == {"weight"}
+    assert table["z"].null_count() == table.height
+    for _, group in table.group_by("class"):
+        assert group["weight"].is_sorted(descending=True)
+
+
+@pytest.mark.filterwarnings("ignore:only one class:UserWarning")
+def test_one_class_ranks_by_weight() -> None:
+    table = TextClassifier().fit(["aa bb bb"], ["only"]).top(1)
+    assert table.select("term", "z", "measure").rows() == [("bb", None, "weight")]
+
+
+def test_many_classes_are_ranked_a_block_of_weights_at_a_time(
+    monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for estimator in (MultinomialNB(), NBLogisticRegression()):
+        model = TextClassifier(estimator).fit(NEWS)
+        whole = model.top(9)
+        with monkeypatch.context() as patched:
+            patched.setattr("textnb.insight._CELLS", 1)
+            assert model.top(9).equals(whole)
