@@ -68,7 +68,8 @@ def _weights_against_rest(weights: Floats, terms: NDArray[np.int64], number: int
     """Weights of terms for a class, less the mean of their weights for the other classes."""
     classes = weights.shape[1]
     if classes == 1:
-        return weights[terms, 0]
+        alone: Floats = weights[terms, 0]
+        return alone
     # A block at a time: with many classes, all terms of one are many numbers.
     step = max(1, _CELLS // classes)
     parts = [np.empty(0)]

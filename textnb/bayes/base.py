@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -51,8 +51,11 @@ class FormClassifier(ClassifierMixin, BaseEstimator):
 
     _form: LinearForm | QuadraticForm
     _accept_sparse: str | bool = False
-    # Whether scores are log P(x, class), up to what the classes share. Every model says so itself.
-    scores_are_log_probabilities: bool
+
+    @property
+    def scores_are_log_probabilities(self) -> bool:
+        """Whether scores are log P(x, class), up to what the classes share."""
+        raise NotImplementedError(f"{type(self).__name__} does not say what its scores are")
 
     def predict_joint_log_proba(self, X: Any) -> Floats:
         """log P(x, class), base e, of each row and class.
@@ -295,8 +298,11 @@ class DiscreteNB(WeightedMixin, LinearMixin, StatisticsClassifier):
     _accept_sparse = "csr"
     # How its rows are left out by subtraction, where they can be.
     _left_out: type[LeaveOneOut] | None = None
-    # How surely a term tells a class, from counts; None where its columns are no terms.
-    term_z: ClassVar[TermZ | None]
+
+    @property
+    def term_z(self) -> TermZ | None:
+        """How surely terms tell a class, from counts; None where columns are no terms."""
+        raise NotImplementedError(f"{type(self).__name__} does not say how its terms are ranked")
 
     def fit_statistics(self, statistics: CountStatistics, *, l: float | None = None) -> Self:
         """Derive the weights from counts that were made elsewhere.
