@@ -202,6 +202,29 @@ def test_no_module_is_named_utils() -> None:
     assert names & {"util", "utils", "helpers", "common", "misc"} == set()
 
 
+def filters_of_warnings(source: str) -> set[str]:
+    """The names by which a module changes what becomes of warnings in the whole process."""
+    names = {"catch_warnings", "simplefilter", "filterwarnings", "resetwarnings", "showwarning"}
+    return {node.attr for node in ast.walk(ast.parse(source))
+            if isinstance(node, ast.Attribute) and node.attr in names} | {
+            alias.name for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom)
+            for alias in node.names if alias.name in names}
+
+
+def test_the_library_leaves_the_filters_of_warnings_alone() -> None:
+    """Two threads that each change and restore them may leave the change behind for good."""
+    # The command owns its process.
+    assert {module: names for module, source in sources().items()
+            if (names := filters_of_warnings(source)) and module != "cli.console"} == {}
+
+
+@pytest.mark.parametrize("source", [
+    "import warnings\nwith warnings.catch_warnings():\n    pass",
+    "from warnings import catch_warnings", "import warnings as w\nw.simplefilter('ignore')"])
+def test_the_check_sees_a_change_of_filters(source: str) -> None:
+    assert len(filters_of_warnings(source)) == 1
+
+
 def test_init_files_only_reexport() -> None:
     inits = {module: source for module, source in sources().items()
              if module.split(".")[-1] == "__init__"}

@@ -6,9 +6,11 @@ import ast
 import doctest
 import importlib
 import inspect
+import json
 import re
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +92,14 @@ ERRORS = [name for name in SURFACE if name.endswith("Error")]
 DOCUMENTED = [name for name in SURFACE if name not in ERRORS]
 
 
+# Modules that need a package of an extra, and their extra; all others import without any.
+NEEDED = {"textnb.text.kernel": ("numba", "fast"), "textnb.text.kernel_rows": ("numba", "fast")}
+# What the extras install, but what the dependencies install too.
+OPTIONAL = ["adbc_driver_postgresql", "altair", "deltalake", "duckdb", "jinja2", "markupsafe",
+            "numba", "onnx", "onnxruntime", "pandas", "polars_iceberg", "psycopg", "pyarrow",
+            "pyiceberg", "pyspark", "selenium", "sqlalchemy", "vl_convert"]
+
+
 def module_names() -> list[str]:
     package = ROOT / "textnb"
     paths = (path.relative_to(ROOT).with_suffix("") for path in sorted(package.rglob("*.py")))
@@ -98,7 +108,9 @@ def module_names() -> list[str]:
 
 def examples() -> list[doctest.DocTest]:
     finder = doctest.DocTestFinder(exclude_empty=True)
-    tests = [test for name in module_names() for test in finder.find(importlib.import_module(name))]
+    names = [name for name in module_names()
+             if name not in NEEDED or find_spec(NEEDED[name][0]) is not None]
+    tests = [test for name in names for test in finder.find(importlib.import_module(name))]
     return [test for test in tests if test.examples]
 
 
@@ -290,11 +302,32 @@ def test_an_error_means_what_the_drawing_says(name: str) -> None:
     assert doc == f"{meaning[0].upper()}{meaning[1:]}."
 
 
-def test_every_module_imports_without_a_warning() -> None:
-    code = "\n".join(f"import {name}" for name in module_names())
-    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True,
-                          text=True, timeout=60)
+IMPORTS = """
+import importlib, json, sys
+modules, absent = json.loads(sys.argv[1])
+sys.modules.update(dict.fromkeys(absent))
+refused = {}
+for name in modules:
+    try:
+        importlib.import_module(name)
+    except ImportError as error:
+        refused[name] = str(error)
+print(json.dumps(refused))
+"""
+
+
+@pytest.mark.parametrize("absent", [[], OPTIONAL], ids=["as installed", "without any extra"])
+def test_every_module_imports_or_names_its_extra(absent: list[str]) -> None:
+    """And without a warning."""
+    asked = json.dumps([module_names(), absent])
+    done = subprocess.run([sys.executable, "-W", "error", "-c", IMPORTS, asked],
+                          capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
+    refused = json.loads(done.stdout)
+    assert set(refused) == {name for name, (package, _) in NEEDED.items()
+                            if package in absent or find_spec(package) is None}
+    for name, message in refused.items():
+        assert f"pip install 'textnb[{NEEDED[name][1]}]'" in message
 
 
 def test_the_typing_marker_is_there() -> None:

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib.metadata import entry_points
 from pathlib import Path
 
@@ -21,6 +21,14 @@ from textnb import DataError, TextClassifier
 from textnb.cli import console
 
 INTERRUPTED = "interrupted; no output was written or replaced"
+
+
+@pytest.fixture(autouse=True)
+def _hangup_is_not_ignored() -> Iterator[None]:
+    """The programs inherit what `nohup` or a runner of jobs set for the tests."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
 
 
 @pytest.fixture(scope="session")

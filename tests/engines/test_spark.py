@@ -183,6 +183,7 @@ class TestTextModels:
         self, model: TextClassifier, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Of which none is held longer than it is counted."""
+        pytest.importorskip("pyarrow", reason="needs pip install 'textnb[spark]'")
         monkeypatch.setattr(columns, "_BYTES", 1)
         read = [*model.text_columns, model.label]
         parts = [batch for part in in_arrow(ROWS.select(read)).to_batches(max_chunksize=1)
@@ -563,7 +564,19 @@ def test_the_examples(
     assert capsys.readouterr().out.splitlines() == re.findall(r"print\(.*\)  # (.*)", lines)
 
 
-def test_spark_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("missing", ["pyspark", "pandas", "pyarrow"])
+def test_a_library_is_not_installed(missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, missing, None)
+    with pytest.raises(ParameterError) as refused:
+        fit(TextClassifier(), object())  # type: ignore[arg-type]
+    found = re.fullmatch(r"Spark needs ([\w, ]+): pip install 'textnb\[spark]'", str(refused.value))
+    assert found is not None
+    assert missing in found[1].split(", ")
+
+
+def test_spark_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("pyspark", "pandas", "pyarrow"):
+        pytest.importorskip(name, reason=f"{name} is not installed: pip install 'textnb[spark]'")
     monkeypatch.setitem(sys.modules, "pyspark.sql", None)
     with pytest.raises(ParameterError, match=r"Spark needs pyspark.*: pip install 'textnb\[spark]"):
         fit(TextClassifier(), object())  # type: ignore[arg-type]

@@ -16,8 +16,7 @@ References
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any
@@ -34,12 +33,16 @@ from textnb.errors import DataError
 _ONE_AT_A_TIME = Lock()
 # Where no tolerance is asked for: an optimum to nearly all digits, where there is no more to learn.
 _FINEST = 1e-8
+# Its numbers of the dual solvers with an L2 penalty.
+_SOLVERS = {"log": 7, "hinge": 1}
+# Of larger values its steps come to nothing, and it does not end.
+_LARGEST = 1e30
 # Tries in a row that were no better, before it is taken that none will be.
 _PATIENCE = 2
 
 
 @dataclass(frozen=True)
-class Weighing:
+class Solution:
     """What a solver learned: weights, intercept, and the passes that it took."""
 
     weights: Floats
@@ -49,7 +52,11 @@ class Weighing:
 
 @dataclass(frozen=True)
 class DualSolver:
-    """LIBLINEAR's dual coordinate descent, through scikit-learn.
+    """LIBLINEAR's dual coordinate descent, through scikit-learn's wrapper of it.
+
+    The wrapper is called itself, and not by way of ``LogisticRegression`` and ``LinearSVC``, which
+    give the same bits: they warn whenever all passes were used, and Python's filters of warnings
+    belong to the whole process, so that no thread can keep a warning to itself.
 
     Attributes
     ----------
@@ -68,26 +75,66 @@ class DualSolver:
 
     def fit(
         self, rows: sp.csr_array, positive: NDArray[np.bool_], passes: int, quiet: bool = False
-    ) -> Weighing:
-        """The weights after so many passes; a ConvergenceWarning unless ``quiet`` if the tolerance
-        was not reached.
+    ) -> Solution:
+        """The weights after ``passes`` passes, or fewer where the tolerance is reached earlier.
+
+        Parameters
+        ----------
+        rows : csr_array of float64 (n_rows, n_features)
+        positive : bool (n_rows,)
+            Of both values there must be some.
+        passes : int
+        quiet : bool
+            Without a ConvergenceWarning where the passes ended before the tolerance was reached.
+            There is none either where ``tol`` is None.
+
+        Raises
+        ------
+        DataError
+            If there are more stored values than LIBLINEAR can count, or one is above 1e30.
         """
-        solver = self._solver(passes)
-        with _ONE_AT_A_TIME, _without_warning(quiet or self.tol is None):
-            solver.fit(rows, positive)
-        return Weighing(solver.coef_[0], float(solver.intercept_[0]), int(np.max(solver.n_iter_)))
+        weights, n_iter = self._run(rows, positive, passes)
+        if n_iter >= passes and self.tol is not None and not quiet:
+            from sklearn.exceptions import ConvergenceWarning
 
-    def _solver(self, passes: int) -> Any:
-        settings = {"C": self.C, "tol": _FINEST if self.tol is None else self.tol,
-                    "max_iter": passes, "random_state": self.random_state}
+            warnings.warn(f"the solver failed to converge to tol={self.tol:g} in "
+                          f"max_iter={passes} passes: give more passes, or a larger tol",
+                          ConvergenceWarning, stacklevel=4)
+        return Solution(weights[:-1], float(weights[-1]), n_iter)
+
+    def _run(
+        self, rows: sp.csr_array, positive: NDArray[np.bool_], passes: int
+    ) -> tuple[Floats, int]:
+        """Weights with the intercept as the last, and the passes that were taken."""
         # Imported where used: scoring and the other models do without.
-        if self.loss == "log":
-            from sklearn.linear_model import LogisticRegression
+        from sklearn.svm import _liblinear
+        from sklearn.utils import check_random_state
 
-            return LogisticRegression(solver="liblinear", dual=True, **settings)
-        from sklearn.svm import LinearSVC
+        _check_rows(rows)
+        seed = check_random_state(self.random_state).randint(np.iinfo(np.intc).max)
+        class_weight, sample_weight = np.ones(2), np.ones(rows.shape[0])
+        # A column of ones stands for the intercept. The 0.1 is for regression alone.
+        with _ONE_AT_A_TIME:
+            _liblinear.set_verbosity_wrap(0)
+            weights, n_iter = _liblinear.train_wrap(
+                rows, positive.astype(np.float64), True, _SOLVERS[self.loss],
+                _FINEST if self.tol is None else self.tol, 1.0, self.C, class_weight, passes, seed,
+                0.1, sample_weight)
+        return weights[0], int(n_iter.max())
 
-        return LinearSVC(dual=True, **settings)
+
+def _check_rows(rows: sp.csr_array) -> None:
+    """Raises DataError where LIBLINEAR would read wrong memory, or never end."""
+    if rows.indices.dtype != np.int32 or rows.indptr.dtype != np.int32:
+        raise DataError(f"the rows store {rows.nnz:,} values in {rows.shape[1]:,} columns, and "
+                        "LIBLINEAR takes less than 2,147,483,648 of each: learn from fewer rows, "
+                        "or from fewer terms")
+    # No array of absolute values: there may be billions of them.
+    largest = np.maximum(rows.data.max(initial=0.0), -rows.data.min(initial=0.0))
+    if not largest <= _LARGEST:
+        raise DataError("the rows times their log-count ratios must be finite and at most "
+                        f"{_LARGEST:g}; one is {largest:g}. Scale the rows "
+                        "down, or take a larger l")
 
 
 def best_passes(accuracy: Callable[[int], float], most: int) -> tuple[int, dict[int, float]]:
@@ -157,16 +204,3 @@ def _too_few(codes: NDArray[Any], fraction: float) -> DataError:
         f"and as many held-out rows as classes; there are {len(codes)} rows of {len(counts)} "
         f"classes, {counts.min()} of the rarest. Give more rows, or learn with "
         "early_stopping=False")
-
-
-@contextmanager
-def _without_warning(quiet: bool) -> Iterator[None]:
-    if not quiet:
-        yield
-        return
-    from sklearn.exceptions import ConvergenceWarning
-
-    # Filters are the whole process's: a thread that changes them meanwhile could let it be heard.
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        yield

@@ -1,7 +1,7 @@
 """Which fold scores each labelled document: stratified, grouped, or in order of time.
 
-The splits are scikit-learn's. Of a lazy frame or a file, only the columns that a split needs are
-collected.
+The splits are those of scikit-learn. Of a lazy frame or a file, only the columns that a split needs
+are collected.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, TimeSeriesSplit
+from sklearn.model_selection import TimeSeriesSplit
 
 from textnb.bayes.base import is_whole
 from textnb.errors import DataError, ParameterError, SchemaError
+from textnb.evaluation.stratified import stratified_folds, stratified_group_folds
 from textnb.frames.texts import as_int64
 
 Ints = NDArray[np.int64]
@@ -167,18 +168,20 @@ def _columns(
 
 
 def _stratified(codes: Ints, classes: pl.Series, folds: int, seed: int) -> Ints:
+    rare = np.flatnonzero(_check_largest(codes, folds) < folds)
+    if len(rare):
+        warnings.warn(f"{_named(classes, rare)} with fewer documents than the {folds} folds: some "
+                      "folds test none of it", stacklevel=4)
+    return stratified_folds(codes, folds, seed)
+
+
+def _check_largest(codes: Ints, folds: int) -> Ints:
+    """The sizes of the classes; raises ParameterError if none has a document for each fold."""
     sizes = np.bincount(codes)
     if sizes.max() < folds:
         raise ParameterError(f"folds={folds} is more than the {sizes.max()} documents of the "
                              "largest class; ask for fewer folds, or leave one out at a time")
-    rare = np.flatnonzero(sizes < folds)
-    if len(rare):
-        warnings.warn(f"{_named(classes, rare)} with fewer documents than the {folds} folds: some "
-                      "folds test none of it", stacklevel=4)
-    with warnings.catch_warnings():
-        # What scikit-learn says of it without naming the class.
-        warnings.filterwarnings("ignore", "The least populated class", UserWarning)
-        return _numbered(StratifiedKFold(folds, shuffle=True, random_state=seed), codes, None)
+    return sizes
 
 
 def _by_group(values: pl.Series, name: str, codes: Ints, folds: int, seed: int) -> Ints:
@@ -195,25 +198,12 @@ def _by_group(values: pl.Series, name: str, codes: Ints, folds: int, seed: int) 
                              "ask for fewer folds")
     numbers = pl.Series(range(len(distinct)), dtype=pl.Int64)
     groups = values.replace_strict(distinct, numbers, return_dtype=pl.Int64).to_numpy()
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "The least populated class", UserWarning)
-        try:
-            assigned = _numbered(
-                StratifiedGroupKFold(folds, shuffle=True, random_state=seed), codes, groups)
-        except ValueError as error:
-            raise ParameterError(f"folds={folds}: {error}") from None
+    _check_largest(codes, folds)
+    assigned = stratified_group_folds(codes, groups, folds, seed)
     empty = folds - len(np.unique(assigned))
     if empty:
         raise ParameterError(f"the groups of {name!r} are too uneven for {folds} folds: {empty} of "
                              "them would be empty; ask for fewer")
-    return assigned
-
-
-def _numbered(splitter: Any, codes: Ints, groups: Ints | None) -> Ints:
-    assigned = np.empty(len(codes), dtype=np.int64)
-    rows = np.zeros((len(codes), 1))
-    for fold, (_, test) in enumerate(splitter.split(rows, codes, groups)):
-        assigned[test] = fold
     return assigned
 
 

@@ -26,8 +26,15 @@ called into another module would go on with what that held before.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, types
-from numba.extending import intrinsic
+
+try:
+    from numba import njit, types
+    from numba.extending import intrinsic
+except ModuleNotFoundError as error:
+    if error.name != "numba":
+        raise
+    raise ModuleNotFoundError("the compiled loops need Numba: pip install 'textnb[fast]'",
+                              name="numba") from error
 
 compiled = njit(cache=True, nogil=True, error_model="numpy")
 # What only compiled loops call needs no way in from Python, which takes long to compile.

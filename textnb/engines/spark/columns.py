@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -32,15 +33,15 @@ _TYPES: dict[str, Any] = {
 
 def check_frame(frame: Any) -> None:
     """Raises ParameterError if it is no frame of a running session, or Spark is not installed."""
+    missing = [name for name in ("pyspark", "pandas", "pyarrow") if find_spec(name) is None]
+    if missing:
+        raise ParameterError(f"Spark needs {', '.join(missing)}: {INSTALL}")
     try:
-        import pandas
-        import pyarrow
         from pyspark.sql import DataFrame
         from pyspark.sql.classic.dataframe import DataFrame as Classic
     except ImportError as error:
         raise ParameterError(f"Spark needs {error.name or 'more libraries'}: {INSTALL}"
                              ) from error
-    del pandas, pyarrow
     if not isinstance(frame, DataFrame):
         raise ParameterError("frame must be a pyspark.sql.DataFrame; got "
                              f"{type(frame).__name__}. Of other tables the classifier itself "
