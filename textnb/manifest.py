@@ -20,6 +20,7 @@ from textnb.bayes.decision import Decision
 from textnb.bayes.pruning import Pruned
 from textnb.bayes.statistics import CountStatistics
 from textnb.errors import ModelFileError, ParameterError, first_line
+from textnb.parquet import ENGINE_ERRORS
 from textnb.terms import TermStatistics
 from textnb.text.tokens import Tokenizer
 
@@ -153,7 +154,7 @@ def sound(path: str) -> Iterator[None]:
     except ModelFileError:
         raise
     except (ParameterError, LookupError, TypeError, ValueError, AttributeError, OverflowError,
-            MemoryError, RecursionError, pl.exceptions.PolarsError) as error:
+            MemoryError, RecursionError, *ENGINE_ERRORS) as error:
         reason = first_line(error)[:500]
         what = f"no {reason}" if isinstance(error, KeyError) else reason
         raise ModelFileError.damaged(path, what) from error

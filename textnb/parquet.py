@@ -1,18 +1,70 @@
-"""How much memory the pages of a Parquet file take, from their headers, before any is unpacked.
+"""Parquet bytes that nobody vouches for, as tables: their memory first, then their values.
 
-A page of a few bytes may declare gigabytes, and the footer need not tell. So each page header is
+A page of a few bytes may declare gigabytes, and the footer need not say so. So each page header is
 read (Thrift's compact protocol, as parquet.thrift has it) and their uncompressed sizes are added.
+
+Polars decodes what is left. On some damaged bytes its decoder panics: `ENGINE_ERRORS` names that
+too, as the panic is a BaseException, which no ``except Exception`` catches. Rust writes one line
+about a panic to the process's standard error before anybody can catch it; it means no more than
+the error that follows it.
 """
 
 from __future__ import annotations
 
+import io
 from typing import Any
 
+import polars as pl
+
+from textnb.errors import first_line
+
+# What Polars raises for bytes, or for a table, that is not what it says it is.
+ENGINE_ERRORS: tuple[type[BaseException], ...] = (
+    pl.exceptions.PolarsError, pl.exceptions.PanicException)
 _FOOTER = 8
 
 
 class Malformed(ValueError):
     """The bytes are no Parquet file."""
+
+
+def memory_needed(content: bytes) -> int:
+    """Bytes that a table takes in memory, at most: its pages unpacked, and 16 for each value.
+
+    Raises
+    ------
+    Malformed
+        If the bytes are no Parquet file.
+    """
+    return sum(size + 16 * values for values, size in column_sizes(content).values())
+
+
+def decode(content: bytes, rows: int | None = None, max_bytes: int | None = None) -> pl.DataFrame:
+    """The table of some bytes, whose `memory_needed` the caller has checked.
+
+    Parameters
+    ----------
+    content : bytes
+    rows, max_bytes : int, optional
+        How many rows it declares, and how many bytes: it is not decoded where it has others.
+
+    Raises
+    ------
+    Malformed
+        If it can't be decoded, or is not of the declared size.
+    """
+    try:
+        lazy = pl.scan_parquet(io.BytesIO(content))
+        if rows is not None:
+            there = lazy.select(pl.len()).collect().item()
+            if there != rows:
+                raise Malformed(f"holds {there} rows and declares {rows}")
+            # A value takes a byte at least, whatever its type.
+            if max_bytes is not None and rows * len(lazy.collect_schema()) > max_bytes:
+                raise Malformed("is larger than it declares")
+        return lazy.collect()
+    except ENGINE_ERRORS as error:
+        raise Malformed(f"can't be decoded: {first_line(error)[:300]}") from error
 
 
 def column_sizes(content: bytes) -> dict[str, tuple[int, int]]:

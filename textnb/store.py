@@ -28,7 +28,7 @@ from typing import IO, Any
 import polars as pl
 
 from textnb.errors import ModelFileError, SourceError, first_line
-from textnb.parquet import column_sizes
+from textnb.parquet import ENGINE_ERRORS, Malformed, decode, memory_needed
 
 FORMAT, VERSION = "textnb-model", 1
 MAX_BYTES = 8 << 30
@@ -107,10 +107,8 @@ def read_archive(
                 tables = {}
                 for table, declared in manifest["tables"].items():
                     content = archive.read(f"{table}.parquet")
-                    # What the pages take once unpacked, and 16 bytes for each value, whatever was
-                    # declared.
-                    needed = sum(size + 16 * values
-                                 for values, size in column_sizes(content).values())
+                    # Whatever was declared.
+                    needed = memory_needed(content)
                     if needed > max_bytes:
                         raise ModelFileError.too_large(name, needed, max_bytes)
                     tables[table] = _table(content, declared, name, table)
@@ -246,7 +244,7 @@ def _sound(name: str) -> Iterator[None]:
     try:
         yield
     except (zipfile.BadZipFile, KeyError, EOFError, RuntimeError, ValueError, OverflowError,
-            pl.exceptions.PolarsError) as error:
+            *ENGINE_ERRORS) as error:
         if isinstance(error, ModelFileError):
             raise
         raise ModelFileError.damaged(name, first_line(error)) from error
@@ -296,12 +294,7 @@ def _check_sizes(
 
 
 def _table(content: bytes, declared: dict[str, int], name: str, table: str) -> pl.DataFrame:
-    lazy = pl.scan_parquet(io.BytesIO(content))
-    rows = lazy.select(pl.len()).collect().item()
-    if rows != declared["rows"]:
-        raise ModelFileError.damaged(
-            name, f"table {table!r} holds {rows} rows and declares {declared['rows']}")
-    # A value takes a byte at least, whatever its type.
-    if rows * len(lazy.collect_schema()) > declared["bytes"]:
-        raise ModelFileError.damaged(name, f"table {table!r} is larger than it declares")
-    return lazy.collect()
+    try:
+        return decode(content, declared["rows"], declared["bytes"])
+    except Malformed as error:
+        raise ModelFileError.damaged(name, f"table {table!r} {error}") from error

@@ -5,7 +5,6 @@ from __future__ import annotations
 import atexit
 import functools
 import hashlib
-import io
 import json
 import os
 import shutil
@@ -32,7 +31,7 @@ from textnb.errors import (
 )
 from textnb.export import golden
 from textnb.export.bundle import Bundle
-from textnb.parquet import column_sizes
+from textnb.parquet import ENGINE_ERRORS, decode, memory_needed
 from textnb.store import creation_mask, replacing
 from textnb.text.tokens import Tokenizer
 
@@ -183,7 +182,7 @@ def read(folder: Path, name: str, max_bytes: int = MAX_BYTES) -> tuple[Bundle, d
     except ModelFileError:
         raise
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError, RecursionError,
-            ParameterError, ExportError, OSError, pl.exceptions.PolarsError) as error:
+            ParameterError, ExportError, OSError, *ENGINE_ERRORS) as error:
         reason = first_line(error)[:300]
         raise ModelFileError.damaged(name, reason, "bundle") from error
 
@@ -191,10 +190,10 @@ def read(folder: Path, name: str, max_bytes: int = MAX_BYTES) -> tuple[Bundle, d
 def read_table(path: Path, name: str, max_bytes: int) -> pl.DataFrame:
     """A Parquet table whose unpacked size is within the limit."""
     content = path.read_bytes()
-    needed = sum(size + 16 * values for values, size in column_sizes(content).values())
+    needed = memory_needed(content)
     if needed > max_bytes:
         raise ModelFileError.too_large(name, needed, max_bytes)
-    return pl.read_parquet(io.BytesIO(content))
+    return decode(content)
 
 
 def _bundle(form: Mapping[str, Any], table: pl.DataFrame) -> Bundle:

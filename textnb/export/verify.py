@@ -18,6 +18,7 @@ from textnb.export.targets.known import TARGETS
 from textnb.export.write import bundle_beside, model_file
 from textnb.frames.features import feature_columns
 from textnb.frames.scan import checked
+from textnb.parquet import ENGINE_ERRORS
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,7 @@ def verify_export(
                 given, scores, expected = _golden(bundle, folder, str(path), max_bytes)
             except ModelFileError:
                 raise
-            except (LookupError, TypeError, ValueError, pl.exceptions.PolarsError) as error:
+            except (LookupError, TypeError, ValueError, *ENGINE_ERRORS) as error:
                 reason = first_line(error)[:300]
                 raise ModelFileError.damaged(
                     str(path), f"{archive.GOLDEN}: {reason}", "bundle") from error

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-import polars as pl
 
 from textnb.bayes.forms import Floats
 from textnb.errors import ExportError
 from textnb.export.bundle import Bundle
 from textnb.export.targets.base import Answered, Rows
+from textnb.parquet import decode
 
 Weights = dict[str, list[float]]
 
@@ -136,7 +136,7 @@ class Parquet:
 
     def run(self, bundle: Bundle, path: Path, rows: Rows) -> Answered:
         held = json.loads((path.parent / "form.json").read_text("utf-8"))
-        table = pl.read_parquet(path.parent / "weights.parquet")
+        table = decode((path.parent / "weights.parquet").read_bytes())
         names = table.to_series(0).to_list()
         columns = [name for name in table.columns if name not in ("term", "feature", "words")]
         weights = dict(zip(names, map(list, table.select(columns).iter_rows()), strict=True))

@@ -20,6 +20,7 @@ from textnb.export.bundle import Bundle
 from textnb.export.targets.base import Answered, Rows
 from textnb.export.targets.embedded import data, source
 from textnb.export.targets.program import output
+from textnb.parquet import ENGINE_ERRORS, decode
 from textnb.text.marks import COMBINING
 from textnb.text.tokens import WHITE, Tokenizer
 
@@ -69,10 +70,10 @@ class PolarsCode:
             # -B, so that importing the file leaves nothing beside it.
             output([sys.executable, "-IB", "-c", _RUN, str(path), how, str(given), str(answered)])
             try:
-                answers = pl.read_parquet(answered)
+                answers = decode(answered.read_bytes())
                 scores = answers["scores"].struct.unnest().to_numpy()
                 return Answered(np.asarray(scores, np.float64), answers["predicted"].to_list())
-            except (OSError, TypeError, ValueError, pl.exceptions.PolarsError) as error:
+            except (OSError, TypeError, ValueError, *ENGINE_ERRORS) as error:
                 raise ExportError(f"the engine's answers can't be read: {error}") from None
 
 
