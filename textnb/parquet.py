@@ -100,7 +100,8 @@ def column_sizes(content: bytes) -> dict[str, tuple[int, int]]:
 def _page_bytes(content: bytes, meta: dict[int, Any]) -> int:
     # The dictionary page, if there is one, comes first.
     # Each page's own count of values must be borne out too: readers make room for it.
-    at = min(offset for offset in (meta[9], meta.get(11) or meta[9]) if offset > 0)
+    offsets = [offset for offset in (meta[9], meta.get(11) or meta[9]) if offset > 0]
+    at = min(offsets, default=0)
     end, total, counted = at + meta[7], 0, 0
     if not 4 <= at <= end <= len(content):
         raise Malformed("a column lies outside its table")
