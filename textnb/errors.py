@@ -56,6 +56,14 @@ class DataError(TextnbError, ValueError):
         )
 
     @classmethod
+    def label_beyond_int64(cls, label: object) -> DataError:
+        return cls(
+            f"label {label} is beyond 64 bits: integer labels go from -2**63 to 2**63 - 1. Make "
+            "the labels strings: [str(label) for label in labels], or "
+            "frame.with_columns(pl.col('label').cast(pl.String))"
+        )
+
+    @classmethod
     def unseen_labels(cls, labels: Sequence[object], known: Sequence[object]) -> DataError:
         return cls(
             f"labels {_listing(labels)} were not announced; known classes are {_listing(known)}; "

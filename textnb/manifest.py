@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from textnb.bayes.calibration import Calibration
 from textnb.bayes.decision import Decision
 from textnb.bayes.pruning import Pruned
-from textnb.bayes.statistics import CountStatistics
-from textnb.errors import ModelFileError, ParameterError, first_line
+from textnb.bayes.statistics import CountStatistics, check_int64
+from textnb.errors import DataError, ModelFileError, ParameterError, first_line
 from textnb.parquet import ENGINE_ERRORS
 from textnb.terms import TermStatistics
 from textnb.text.tokens import Tokenizer
@@ -177,8 +177,13 @@ def plain(value: Any) -> Any:
 
 def packed_classes(classes: NDArray[Any], class_count: NDArray[Any]) -> dict[str, Any]:
     """Labels, their type, and rows per class."""
+    check_int64(classes)
     labels = classes.tolist()
-    label_type = next(name for name, type_ in _LABEL_TYPES.items() if type(labels[0]) is type_)
+    label_type = next((name for name, type_ in _LABEL_TYPES.items()
+                       if all(type(label) is type_ for label in labels)), None)
+    if label_type is None:
+        raise DataError("a file holds labels of one type, strings, integers or booleans; got "
+                        f"{', '.join(map(repr, labels[:10]))}. Cast them, and fit again")
     return {"type": label_type, "labels": labels, "documents": class_count.tolist()}
 
 
@@ -187,12 +192,12 @@ def unpacked_classes(described: Mapping[str, Any]) -> tuple[NDArray[Any], NDArra
     type_ = _LABEL_TYPES[described["type"]]
     require(len(labels) == len(documents) > 0, "labels and documents per class do not match")
     require(all(type(label) is type_ for label in labels), f"a label is not of {type_.__name__}")
-    require(type_ is not int or all(-2**63 <= label < 2**64 for label in labels),
+    require(type_ is not int or all(-2**63 <= label < 2**63 for label in labels),
             "a label is beyond 64 bits")
     require(all(a < b for a, b in pairwise(labels)), "labels are not sorted")
     require(all(type(n) is int and n >= 0 for n in documents) and sum(documents) < _EXACT,
             "documents per class are not counts")
-    classes = np.array(labels, dtype=object if type_ is str else None)
+    classes: NDArray[Any] = np.array(labels, dtype=object if type_ is str else type_)
     return classes, np.array(documents, dtype=np.int64)
 
 

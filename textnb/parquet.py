@@ -19,8 +19,7 @@ import polars as pl
 from textnb.errors import first_line
 
 # What Polars raises for bytes, or for a table, that is not what it says it is.
-ENGINE_ERRORS: tuple[type[BaseException], ...] = (
-    pl.exceptions.PolarsError, pl.exceptions.PanicException)
+ENGINE_ERRORS = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
 _FOOTER = 8
 
 

@@ -98,8 +98,6 @@ def unpack_table(
                 and len(set(columns)) == len(columns), "its columns have no names of their own")
         require(_are_features(names, columns), "its features are not those of its columns")
         classes, class_count = unpacked_classes(manifest["classes"])
-        require(all(not isinstance(label, int) or -2**63 <= label < 2**63
-                    for label in manifest["classes"]["labels"]), "a label is beyond 64 bits")
         require(bool(class_count.any()), "no class has documents")
         estimator = settings["estimator"]
         needed = len(classes) * len(names) ** 2 * 8

@@ -29,6 +29,7 @@ from textnb.bayes.statistics import (
     as_class_prior,
     as_counts,
     as_smoothing,
+    check_int64,
     class_codes,
     is_auto,
     united,
@@ -197,6 +198,7 @@ class StatisticsClassifier(FormClassifier):
         first = not hasattr(self, "statistics_")
         if first and classes is None:
             raise ParameterError("classes must be passed on the first call to partial_fit.")
+        check_int64(classes)
         X, y = self._rows_and_labels(X, y, reset=first)
         weight = self._weights(sample_weight, X)
         known = self.statistics_.classes if not first else np.asarray(classes)
@@ -222,6 +224,7 @@ class StatisticsClassifier(FormClassifier):
         """The statistic of what was learned before and of these rows."""
 
     def _rows_and_labels(self, X: Any, y: Any, reset: bool) -> tuple[Any, NDArray[Any]]:
+        check_int64(y)
         X, y = validate_data(self, X, y, accept_sparse=self._accept_sparse, reset=reset)
         check_classification_targets(y)
         return X, y

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from textnb.bayes.forms import Floats
-from textnb.bayes.statistics import class_codes, united
+from textnb.bayes.statistics import check_int64, class_codes, united
 from textnb.errors import DataError
 
 # Squares, and sums of them, stay below the square of this: that of float64's largest is 1e308.
@@ -59,6 +59,9 @@ class MomentStatistics:
     mean: Floats
     scatter: Floats
 
+    def __post_init__(self) -> None:
+        check_int64(self.classes)
+
     @classmethod
     def from_matrix(
         cls,
@@ -87,6 +90,8 @@ class MomentStatistics:
         DataError
             If ``y`` holds a label that is not among ``classes``.
         """
+        for labels in (y, classes):
+            check_int64(labels)
         y = np.asarray(y)
         known = np.unique(y) if classes is None else np.unique(np.asarray(classes))
         codes = class_codes(y, known)
@@ -109,6 +114,7 @@ class MomentStatistics:
         cls, classes: ArrayLike, n_features: int, diagonal: bool = False
     ) -> MomentStatistics:
         """No rows yet."""
+        check_int64(classes)
         known = np.unique(np.asarray(classes))
         width = (n_features,) if diagonal else (n_features, n_features)
         return cls(known, np.zeros(len(known), dtype=np.int64),

@@ -22,7 +22,7 @@ from textnb.bayes.forms import Floats
 from textnb.bayes.gaussian import check_priors
 from textnb.bayes.moments import MomentStatistics
 from textnb.bayes.smoothing import log_prior, log_ratio
-from textnb.bayes.statistics import as_class_prior
+from textnb.bayes.statistics import as_class_prior, check_int64
 from textnb.errors import DataError, ParameterError, TextnbError
 
 MOST_BINS = 1_000_000
@@ -249,6 +249,7 @@ class PlugInBayes(DenseClassifier):
         DataError
             If there is one class, or fewer rows in a class than folds to search with.
         """
+        check_int64(y)
         with np.errstate(invalid="ignore"):
             X, y = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(y)

@@ -27,7 +27,7 @@ from textnb.bayes.base import FormClassifier, LinearMixin, is_number, is_whole
 from textnb.bayes.forms import Floats, LinearForm, canonical, presence
 from textnb.bayes.one_against_rest import DualSolver, best_passes, held_out
 from textnb.bayes.smoothing import Smoothing, multinomial_log_prob
-from textnb.bayes.statistics import CountStatistics, as_counts, as_smoothing
+from textnb.bayes.statistics import CountStatistics, as_counts, as_smoothing, check_int64
 from textnb.errors import DataError, ParameterError
 
 
@@ -82,6 +82,7 @@ class _RatioEstimator(BaseEstimator):
         return self._prepared(validate_data(self, X, accept_sparse="csr", reset=False))
 
     def _rows_and_labels(self, X: Any, y: Any) -> tuple[sp.csr_array, NDArray[Any]]:
+        check_int64(y)
         X, y = validate_data(self, X, y, accept_sparse="csr")
         check_classification_targets(y)
         return self._prepared(X), y

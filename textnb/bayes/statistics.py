@@ -28,6 +28,8 @@ from textnb.errors import DataError, ParameterError
 
 # Beyond this, neighbouring integers share a float64.
 _EXACT = 2.0**53
+_INT64 = 2**63
+_INTEGERS = (int, np.uint64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +50,9 @@ class CountStatistics:
     classes: NDArray[Any]
     class_count: NDArray[Any]
     feature_count: NDArray[Any]
+
+    def __post_init__(self) -> None:
+        check_int64(self.classes)
 
     @classmethod
     def from_matrix(
@@ -75,6 +80,8 @@ class CountStatistics:
         """
         import scipy.sparse as sp
 
+        for labels in (y, classes):
+            check_int64(labels)
         y = np.asarray(y)
         known = np.unique(y) if classes is None else np.unique(np.asarray(classes))
         codes = class_codes(y, known)
@@ -93,6 +100,7 @@ class CountStatistics:
     @classmethod
     def empty(cls, classes: ArrayLike, n_features: int) -> CountStatistics:
         """No rows yet."""
+        check_int64(classes)
         known = np.unique(np.asarray(classes))
         return cls(known, np.zeros(len(known), dtype=np.int64),
                    np.zeros((len(known), n_features), dtype=np.int64))
@@ -181,8 +189,38 @@ class CountStatistics:
 
 def united(classes: NDArray[Any], more: ArrayLike) -> NDArray[Any]:
     """Sorted union of labels. Strings of several lengths, and objects, keep what they are."""
+    check_int64(more)
     others = np.asarray(more, dtype=object if classes.dtype == object else None)
     return np.union1d(classes, others)
+
+
+def check_int64(labels: Any) -> None:
+    """Raises DataError for integer labels beyond 64 bits, which it names.
+
+    To be called before NumPy makes an array of a list: it would make floats of integers on both
+    sides of 2**63, and so merge classes.
+    """
+    if labels is None or isinstance(labels, (str, bytes)):
+        return
+    if isinstance(getattr(labels, "dtype", None), np.dtype):
+        labels = np.asarray(labels)
+    else:
+        # Of Polars' series, the values: it may hold integers that NumPy has no type for.
+        labels = labels.to_list() if hasattr(labels, "to_list") else labels
+        if not isinstance(labels, (list, tuple)):
+            labels = np.asarray(labels)
+    if isinstance(labels, np.ndarray):
+        if labels.dtype.kind not in "uO" or not labels.size:
+            return
+        if labels.dtype.kind == "u":
+            largest = int(labels.max())
+            if largest >= _INT64:
+                raise DataError.label_beyond_int64(largest)
+            return
+        labels = labels.reshape(-1).tolist()
+    for label in labels:
+        if type(label) in _INTEGERS and not -_INT64 <= label < _INT64:
+            raise DataError.label_beyond_int64(label)
 
 
 def class_codes(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int64]:

@@ -17,6 +17,7 @@ from textnb.answers import Answers
 from textnb.bayes.calibration import Calibration
 from textnb.bayes.decision import Decision
 from textnb.bayes.forms import Floats, LinearForm, log_posterior
+from textnb.bayes.statistics import check_int64
 from textnb.errors import ImpossibleRowError, ParameterError
 from textnb.frames.batches import Progress, batches
 from textnb.frames.scan import Source, reading, scan
@@ -177,6 +178,7 @@ class TextAnswers(ClassifierMixin, BaseEstimator):
         """Accuracy, against ``y`` or the label column."""
         check_is_fitted(self)
         if y is not None:
+            check_int64(y)
             return float(np.mean(self.classes_[self._possible(X).argmax(axis=1)] == np.asarray(y)))
         if not is_table(X):
             raise ParameterError("y is needed where X is a sequence of texts")

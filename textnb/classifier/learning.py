@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from textnb.bayes.base import DiscreteNB
 from textnb.bayes.discrete import BernoulliNB
 from textnb.bayes.moments import MomentStatistics
+from textnb.bayes.statistics import check_int64
 from textnb.errors import DataError, ParameterError
 from textnb.frames.texts import as_int64
 from textnb.terms import TermStatistics
@@ -147,8 +148,7 @@ def announced_labels(classes: Iterable[Any] | None) -> list[Any]:
     labels = [label.item() if isinstance(label, np.generic) else label for label in classes]
     if not all(type(label) in (str, int, bool) for label in labels):
         raise ParameterError.out_of_range("classes", expected, labels)
-    if not all(type(label) is not int or -2**63 <= label < 2**63 for label in labels):
-        raise ParameterError.out_of_range("classes", "integers within 64 bits", labels)
+    check_int64(labels)
     return labels
 
 

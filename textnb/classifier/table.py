@@ -20,6 +20,7 @@ from textnb.answers import Answers, answer_columns, answered, schema_of
 from textnb.bayes.base import DenseClassifier, FormClassifier
 from textnb.bayes.forms import Floats, LinearForm, log_posterior
 from textnb.bayes.gaussian import GaussianNB, MomentClassifier
+from textnb.bayes.statistics import check_int64
 from textnb.classifier.learning import announced_labels, check_known, moments
 from textnb.errors import DataError, ParameterError, SchemaError
 from textnb.frames.batches import Progress, batches
@@ -234,6 +235,7 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
             if np.shape(y) != predicted.shape:
                 raise DataError(f"{len(predicted)} rows and labels of shape {np.shape(y)}: there "
                                 "must be one label per row")
+            check_int64(y)
             return float(np.mean(predicted == np.asarray(y)))
         frame = scan_table(X, self.features_, self.label)
         with reading(X):
@@ -339,8 +341,5 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
                 labels = labels.cast(pl.String)
             elif label is not None:
                 labels = as_int64(labels)
-                if labels.dtype.is_integer() and labels.dtype != pl.Int64:
-                    raise DataError(f"label column {label!r} holds integers beyond 64 bits: cast "
-                                    "it to strings")
             yield matrix(batch, features, first), labels
             first += batch.height

@@ -26,7 +26,9 @@ from textnb.bayes.statistics import is_auto
 from textnb.classifier.answering import Rows, TextAnswers
 from textnb.classifier.learning import (
     Corpus,
+    announced_labels,
     check_complete,
+    check_known,
     counted,
     counted_within,
     presence_above,
@@ -196,13 +198,11 @@ class TextClassifier(TextAnswers):
             If terms were left out for the model's `memory_limit`.
         """
         check_unpruned(getattr(self, "pruned_", None), "learning more")
+        announced = announced_labels(classes)
         more = self._count(X, y, progress)
-        announced = [] if classes is None else list(classes)
         if hasattr(self, "statistics_") or announced:
-            known = [*getattr(self, "classes_", []), *announced]
-            strangers = [label for label in more.counts.classes.tolist() if label not in known]
-            if strangers:
-                raise DataError.unseen_labels(strangers, known)
+            known = [*(self.classes_.tolist() if hasattr(self, "classes_") else []), *announced]
+            check_known(more.counts.classes.tolist(), known)
         total = self.statistics_ + more if hasattr(self, "statistics_") else more
         if announced:
             total = replace(total, counts=total.counts.with_classes(announced))

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from textnb.bayes.calibration import Calibration
 from textnb.bayes.decision import Decision
@@ -201,6 +202,8 @@ def _bundle(form: Mapping[str, Any], table: pl.DataFrame) -> Bundle:
     _require(all(type(label) is _KINDS[kind] for label in labels) and len(labels) > 0,
              "its labels are not of their type")
     _require(len(set(labels)) == len(labels), "its labels are not each once")
+    _require(kind != "integer" or all(-2**63 <= label < 2**63 for label in labels),
+             "a label is beyond 64 bits")
     positive, reads = form["positive"], form["reads"]
     _require(isinstance(form["target"], str), "its target is not a name")
     _require(all(type(value) in (int, float) for value in form["intercept"]),
@@ -230,7 +233,7 @@ def _bundle(form: Mapping[str, Any], table: pl.DataFrame) -> Bundle:
     columns = form["columns"]
     _require(isinstance(columns, list) and all(isinstance(name, str) for name in columns)
              and len(columns) > 0, "its columns are not names")
-    classes = np.array(labels, dtype=object if kind == "string" else None)
+    classes: NDArray[Any] = np.array(labels, dtype=object if kind == "string" else _KINDS[kind])
     return Bundle(
         LinearForm(classes, weights, intercept, tuple(terms.to_list()), above), reads,
         None if tokenizer is None else Tokenizer.from_dict(tokenizer), tuple(columns), positive,

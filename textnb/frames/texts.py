@@ -53,7 +53,9 @@ def with_labels(frame: pl.DataFrame, y: Any, label: str) -> pl.DataFrame:
     Raises
     ------
     DataError
-        If there is not one label per row, or labels are neither strings, integers nor booleans.
+        If there is not one label per row, or an integer is beyond 64 bits.
+    ParameterError
+        If labels are neither strings, integers nor booleans, or of several types.
     """
     expected = "labels of one type: strings, integers or booleans"
     if isinstance(y, pl.Series):
@@ -77,7 +79,7 @@ def with_labels(frame: pl.DataFrame, y: Any, label: str) -> pl.DataFrame:
         if len(kinds) > 1 or not kinds <= {str, int, bool}:
             raise ParameterError.out_of_range(
                 "y", expected, sorted(kind.__name__ for kind in kinds))
-        values = pl.Series(items)
+        values = pl.Series(_int64(items) if kinds == {int} else items)
     if len(values) != frame.height:
         raise DataError(f"{frame.height} documents and {len(values)} labels: "
                         "there must be one label per document")
@@ -99,8 +101,24 @@ def labels_as(column: str, frame: pl.LazyFrame, dtype: pl.DataType) -> pl.Expr:
 
 
 def as_int64(labels: pl.Series) -> pl.Series:
-    """Integer labels as Int64, whatever their width; those beyond it, and others, as they are."""
+    """Integer labels as Int64, whatever their width; others as they are.
+
+    Raises
+    ------
+    DataError
+        If one is beyond 64 bits; it is named.
+    """
     if not labels.dtype.is_integer() or labels.dtype == pl.Int64:
         return labels
     narrow = labels.cast(pl.Int64, strict=False)
-    return labels if narrow.null_count() > labels.null_count() else narrow
+    lost = narrow.is_null() & labels.is_not_null()
+    if lost.any():
+        raise DataError.label_beyond_int64(labels.filter(lost)[0])
+    return narrow
+
+
+def _int64(labels: list[int | None]) -> pl.Series:
+    for label in labels:
+        if label is not None and not -2**63 <= label < 2**63:
+            raise DataError.label_beyond_int64(label)
+    return pl.Series(labels, dtype=pl.Int64)

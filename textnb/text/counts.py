@@ -148,13 +148,15 @@ class LabelCounter:
 
 
 def _typed(names: pl.Series, dtype: pl.DataType) -> pl.Series:
-    """Label names as what they were: booleans, integers (Int64 where they fit), or strings."""
+    """Label names as what they were: booleans, integers (as Int64), or strings."""
     if dtype == pl.Boolean:
         return names == "true"
     if not dtype.is_integer():
         return names
     narrow = names.cast(pl.Int64, strict=False)
-    return names.cast(dtype) if narrow.null_count() else narrow
+    if narrow.null_count():
+        raise DataError.label_beyond_int64(names.filter(narrow.is_null())[0])
+    return narrow
 
 
 def _check_labels(labels: pl.Series, column: str, first_row: int) -> None:

@@ -1,0 +1,177 @@
+"""Integer labels beyond 64 bits are refused by name, wherever they come from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import textnb
+from tests.store.archives import with_value
+from textnb import (
+    BernoulliNB,
+    DataError,
+    GaussianNB,
+    LogCountRatio,
+    ModelFileError,
+    MultinomialNB,
+    NBLogisticRegression,
+    PlugInBayes,
+    TableClassifier,
+    TextClassifier,
+)
+from textnb.bayes.moments import MomentStatistics
+from textnb.bayes.statistics import CountStatistics, check_int64
+from textnb.terms import TermStatistics
+
+TOO_LARGE = 2**63
+TEXTS = ["aa bb", "aa", "cc dd", "dd"]
+X = np.array([[1.0, 0.0], [2.0, 0.0], [0.0, 1.0], [0.0, 2.0]])
+LABELS: dict[str, Any] = {
+    "list on both sides": [1, 1, TOO_LARGE, TOO_LARGE],
+    "list above": [TOO_LARGE, TOO_LARGE, TOO_LARGE + 1, TOO_LARGE],
+    "list below": [1, 1, -TOO_LARGE - 1, 1],
+    "list beyond 128 bits": [1, 1, 2**200, 1],
+    "uint64 array": np.array([1, 1, TOO_LARGE, TOO_LARGE], dtype=np.uint64),
+    "array of objects": np.array([-1, -1, TOO_LARGE, TOO_LARGE], dtype=object),
+    "array of NumPy's scalars": np.array([1, 1, np.uint64(TOO_LARGE), 1], dtype=object),
+    "UInt64": pl.Series([1, 1, TOO_LARGE, TOO_LARGE], dtype=pl.UInt64),
+    "Int128": pl.Series([-1, -1, TOO_LARGE, TOO_LARGE], dtype=pl.Int128),
+}
+MODELS: dict[str, tuple[Callable[[], Any], Any]] = {
+    "text": (TextClassifier, TEXTS),
+    "text in a limit": (lambda: TextClassifier(memory_limit=1 << 20), TEXTS),
+    "text by weights": (lambda: TextClassifier(NBLogisticRegression()), TEXTS),
+    "text on auto": (lambda: TextClassifier(MultinomialNB(l="auto")), TEXTS),
+    "table": (lambda: TableClassifier(GaussianNB()), X),
+    "table of rows": (lambda: TableClassifier(PlugInBayes()), X),
+    **{kind.__name__: (kind, X) for kind in (
+        MultinomialNB, BernoulliNB, GaussianNB, PlugInBayes, NBLogisticRegression,
+        LogCountRatio)},
+}
+
+
+def names(label: int) -> str:
+    return f"label {label} is beyond 64 bits: .* Make the labels strings"
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("labels", LABELS)
+def test_fit_names_the_label(model: str, labels: str) -> None:
+    make, rows = MODELS[model]
+    with pytest.raises(DataError, match=r"label -?\d+ is beyond 64 bits: .* Make the labels str"):
+        make().fit(rows, LABELS[labels])
+
+
+@pytest.mark.parametrize("make", [
+    TextClassifier, lambda: TableClassifier(GaussianNB()), MultinomialNB, GaussianNB])
+@pytest.mark.parametrize("classes", [
+    [1, 2, TOO_LARGE], (1, 2, TOO_LARGE), np.array([1, 2, TOO_LARGE], dtype=np.uint64),
+    pl.Series([1, 2, TOO_LARGE])], ids=["list", "tuple", "array", "series"])
+def test_partial_fit_names_an_announced_label(make: Callable[[], Any], classes: Any) -> None:
+    model = make()
+    rows = TEXTS if isinstance(model, TextClassifier) else X
+    with pytest.raises(DataError, match=names(TOO_LARGE)):
+        model.partial_fit(rows, [1, 1, 2, 2], classes=classes)
+    model.partial_fit(rows, [1, 1, 2, 2], classes=[1, 2])
+    with pytest.raises(DataError, match=names(TOO_LARGE)):
+        model.partial_fit(rows, [1, 1, 2, 2], classes=classes)
+    assert model.classes_.dtype == np.int64
+
+
+@pytest.mark.parametrize("dtype", [pl.UInt64, pl.Int128, pl.UInt128])
+def test_a_label_column_that_is_wider_is_refused_before_it_is_read(dtype: Any) -> None:
+    frame = pl.DataFrame({"text": TEXTS, "label": pl.Series([1, 1, 2, 2], dtype=dtype)})
+    with pytest.raises(DataError, match=rf"integer type up to Int64; it is {dtype.__name__}"):
+        TextClassifier().fit(frame.lazy())
+
+
+@pytest.mark.parametrize("labels", [
+    [-2**63, -2**63, 2**63 - 1, 2**63 - 1],
+    np.array([1, 1, 2**63 - 1, 2**63 - 1], dtype=np.uint64),
+    pl.Series([-2**63, -2**63, 2**63 - 1, 2**63 - 1], dtype=pl.Int128)],
+    ids=["list", "array", "series"])
+@pytest.mark.parametrize("make", [TextClassifier, lambda: TableClassifier(GaussianNB())])
+def test_the_largest_labels_come_back_from_a_file(
+    make: Callable[[], Any], labels: Any, tmp_path: Path
+) -> None:
+    model = make()
+    rows = TEXTS if isinstance(model, TextClassifier) else X
+    model.fit(rows, labels).save(tmp_path / "model.textnb")
+    again = textnb.load(tmp_path / "model.textnb")
+    assert again.classes_.dtype == np.int64
+    assert again.classes_.tolist() == sorted(set(map(int, labels)))
+
+
+def test_a_statistic_has_no_such_label() -> None:
+    classes, ones = np.array([1, TOO_LARGE], dtype=np.uint64), np.ones((2, 2), dtype=np.int64)
+    with pytest.raises(DataError, match=names(TOO_LARGE)):
+        CountStatistics(classes, ones[0], ones)
+    with pytest.raises(DataError, match=names(TOO_LARGE)):
+        MomentStatistics(classes, ones[0], ones.astype(float), ones.astype(float))
+    for statistic in (CountStatistics, MomentStatistics):
+        with pytest.raises(DataError, match=names(TOO_LARGE)):
+            statistic.empty([1, TOO_LARGE], 2)
+    with pytest.raises(DataError, match=names(TOO_LARGE)):
+        CountStatistics.from_matrix(X, [1, 1, 2, TOO_LARGE])
+
+
+def test_a_file_holds_labels_of_one_of_its_types(tmp_path: Path) -> None:
+    counts = CountStatistics(np.array([1.0, 2.0]), np.array([2, 2]), np.array([[1, 2], [3, 1]]))
+    terms = TermStatistics(pl.Series(["aa", "bb"]), counts)
+    with pytest.raises(DataError, match=r"labels of one type, .*; got 1\.0, 2\.0\. Cast them"):
+        TextClassifier().fit_statistics(terms).save(tmp_path / "model.textnb")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("labels", [[1, TOO_LARGE], [TOO_LARGE, TOO_LARGE + 1], [-2**64, 1]])
+def test_a_file_with_such_labels_is_refused(labels: list[int], tmp_path: Path) -> None:
+    path = tmp_path / "model.textnb"
+    TextClassifier().fit(TEXTS, [1, 1, 2, 2]).save(path)
+    path.write_bytes(with_value(path.read_bytes(), ("classes", "labels"), labels))
+    with pytest.raises(ModelFileError, match="a label is beyond 64 bits"):
+        textnb.load(path)
+
+
+def test_a_bundle_with_such_labels_is_refused(tmp_path: Path) -> None:
+    from textnb.export.archive import FORM, seal
+
+    folder = tmp_path / "bundle"
+    textnb.export_model(TextClassifier().fit(TEXTS, [1, 1, 2, 2]), folder, "json")
+    form = json.loads((folder / FORM).read_text())
+    form["classes"]["labels"] = [1, TOO_LARGE]
+    (folder / FORM).write_text(json.dumps(form))
+    seal(folder)
+    with pytest.raises(ModelFileError, match="a label is beyond 64 bits"):
+        textnb.verify_export(folder)
+
+
+@pytest.mark.parametrize("make", [TextClassifier, lambda: TableClassifier(GaussianNB())])
+def test_truth_values_and_numbers_are_not_mixed(make: Callable[[], Any]) -> None:
+    """Equal to Python and to NumPy, they would be one class; a file could not tell them apart."""
+    model = make()
+    rows = TEXTS if isinstance(model, TextClassifier) else X
+    for labels in ([True, False, 1, 0], [1, 1, 2.0, 2.0], [1, 1, "a", "a"], [1.0, 1.0, 2.0, 2.0]):
+        with pytest.raises(textnb.ParameterError, match="labels of one type"):
+            model.fit(rows, labels)
+    for classes in ([1, 2, True], [1, 2, 3.0], [1, 2, "a"]):
+        with pytest.raises((DataError, textnb.ParameterError), match=r"of one type|of type"):
+            model.partial_fit(rows, [1, 1, 2, 2], classes=classes)
+
+
+def test_scores_are_not_computed_of_such_labels() -> None:
+    for model, rows in ((TextClassifier(), TEXTS), (TableClassifier(GaussianNB()), X)):
+        model.fit(rows, [1, 1, 2, 2])
+        with pytest.raises(DataError, match=names(TOO_LARGE)):
+            model.score(rows, [1, 1, TOO_LARGE, 2])
+
+
+def test_what_holds_no_integers_is_passed() -> None:
+    for labels in (None, "text", ["a", "b"], [1.5, 2e19], [True], [], np.array([2e19]),
+                   pl.Series(["a"]), np.zeros(0, dtype=np.uint64)):
+        check_int64(labels)
