@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.cli.conftest import PROGRAM, Run, finished, start
-from textnb import Decision, TextClassifier, load
+from textnb import Calibration, Decision, TextClassifier, load
 from textnb.cli.filter import alone
 
 ROWS = pl.DataFrame({
@@ -44,6 +44,18 @@ def test_the_verdict_is_the_exit_code(
     told = json.loads(run("filter", model, "--format", "json", input=message).out)
     assert told["status"] == status
     assert set(told) == {"status", "log_odds", "probability", "calibrated", "reason", "errors"}
+
+
+def test_what_is_stale_is_told(run: Run, model: Path) -> None:
+    fitted = load(model)
+    assert isinstance(fitted, TextClassifier)
+    decision = Decision({"ham": 0.0, "spam": 0.0}, "spam")
+    fitted.set_decision(decision).set_calibration(Calibration(2.0)).save(model)
+    plain = run("filter", model, input=SPAM)
+    assert (plain.code, plain.out.split()[0]) == (0, "spam")
+    assert plain.err.startswith("note: the model's decision is stale: the model's calibration has")
+    # With cutoffs of its own the decision has no part in it.
+    assert run("filter", model, "--spam-cutoff", "0.9", input=SPAM).err == ""
 
 
 @pytest.mark.parametrize("arguments", [

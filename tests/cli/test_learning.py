@@ -14,6 +14,7 @@ from tests.cli.conftest import MAIL, Run, finished, start
 from textnb import Calibration, Decision, TableClassifier, TextClassifier, load
 from textnb.store import locked
 
+SINCE = "the model has learned or forgotten documents since"
 NEW = pl.DataFrame({"text": ["free lunch offer", "see you at lunch"], "label": ["spam", "ham"]})
 SPORT = pl.DataFrame({"text": ["cup final tonight"], "label": ["sport"]})
 
@@ -67,13 +68,14 @@ def test_a_class_that_changes_drops_the_decision(run: Run, model: Path, folder: 
     run("update", model, folder / "new.csv", "-q").checked()
     kept = load(model)
     assert isinstance(kept, TextClassifier)
-    assert (kept.calibration_, kept.decision_) == (fitted.calibration_, fitted.decision_)
+    assert (kept.calibration_, kept.decision_) == (
+        fitted.calibration_.as_stale(SINCE), fitted.decision_.as_stale(SINCE))
     # In a process of its own, where a warning is a note and no error.
     ran = finished(start("update", model, folder / "sport.parquet", "--new-class", "sport"))
     assert "the decision, whose thresholds were for others, is dropped" in ran.checked().err
     changed = load(model)
     assert isinstance(changed, TextClassifier)
-    assert (changed.calibration_, changed.decision_) == (fitted.calibration_, None)
+    assert (changed.calibration_, changed.decision_) == (kept.calibration_, None)
 
 
 def test_rows_without_labels_are_given_one(run: Run, model: Path, folder: Path) -> None:
@@ -138,12 +140,16 @@ def test_merge(run: Run, folder: Path) -> None:
     assert not Path("x.textnb").exists()
 
 
-def test_merge_says_what_it_does_not_carry_over(run: Run, model: Path, folder: Path) -> None:
+def test_merge_keeps_what_was_chosen_for_a_part(run: Run, model: Path, folder: Path) -> None:
     fitted = load(model)
     assert isinstance(fitted, TextClassifier)
     fitted.set_calibration(Calibration(2.0)).save("calibrated.textnb")
     ran = run("merge", model, "calibrated.textnb", "-o", "both.textnb").checked()
-    assert "not carried over" in ran.err
+    reason = "it was chosen for one of the models that were added"
+    assert f"the model's calibration is stale: {reason}" in ran.err
+    both = load("both.textnb")
+    assert isinstance(both, TextClassifier)
+    assert both.calibration_ == Calibration(2.0, stale=reason)
 
 
 def test_diff(run: Run, model: Path, folder: Path) -> None:
@@ -243,4 +249,6 @@ def test_what_was_chosen_before_is_said_to_be_old(run: Run, model: Path, folder:
     assert isinstance(fitted, TextClassifier)
     fitted.set_calibration(Calibration(2.0)).save(model)
     ran = run("update", model, folder / "new.csv").checked()
-    assert "its calibration stayed, but the model has learned more since" in ran.err
+    assert f"the model's calibration is stale: {SINCE}" in ran.err
+    ran = run("forget", model, folder / "new.csv").checked()
+    assert f"the model's calibration is stale: {SINCE}" in ran.err

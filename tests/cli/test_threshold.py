@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -80,12 +81,28 @@ def test_rows_that_were_not_learned_are_refused(run: Run, model: Path, held: Pat
     assert files_in(model.parent) == ["held.parquet", "m.textnb"]
 
 
-def test_a_new_calibration_takes_the_decision_away(run: Run, model: Path, mail: Path,
-                                                   held: Path) -> None:
+def test_a_new_calibration_makes_the_decision_stale(run: Run, model: Path, mail: Path,
+                                                    held: Path) -> None:
     run("threshold", model, held, "--class", "spam", "--costs", "10,1", "-q").checked()
+    before = textnb.load(model).decision_
+    assert before is not None
     ran = run("calibrate", model, mail, "-q").checked()
-    assert ran.err.startswith("note: the decision is dropped, as its thresholds")
-    assert textnb.load(model).decision_ is None
+    told = "note: the model's decision is stale: the model's calibration has changed since. "
+    assert ran.err.startswith(told)
+    kept = textnb.load(model)
+    assert kept.decision_ == replace(before, stale="the model's calibration has changed since")
+    assert kept.calibration_.stale == ""
+    # Every command that uses it says so.
+    for words in (["predict", model, held], ["test", model, held], ["describe", model],
+                  ["export", model, "--to", "json", "-o", "out.zip"],
+                  ["test", model, held, "--report", "r.html"]):
+        ran = run(*words).checked()
+        assert "calibration has changed since" in ran.err + ran.out, words
+    assert "The model&#39;s decision is stale" in Path("r.html").read_text("utf-8")
+    # A new decision holds.
+    ran = run("threshold", model, held, "--class", "spam", "--costs", "10,1").checked()
+    assert "stale" not in ran.err
+    assert textnb.load(model).decision_.stale == ""
 
 
 # threshold

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import math
 import warnings
+import zipfile
 from collections.abc import Callable
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -502,3 +504,51 @@ def test_rows_that_are_impossible_are_unsure_in_the_evidence_too() -> None:
     with_b.actual[0] = 1
     evidence = textnb.choose_threshold(with_b, "a", costs=(1.0, 1.0)).evidence
     assert (evidence["unsure"], evidence["coverage"]) == (3, 5 / 8)
+
+
+def test_one_rule_for_what_no_longer_holds() -> None:
+    rows = pl.DataFrame({"text": ["aa", "bb"] * 3, "label": ["x", "y"] * 3})
+    calibration, decision = textnb.Calibration(2.0), Decision({"x": 0.0, "y": 1.0}, "y")
+
+    def chosen() -> textnb.TextClassifier:
+        return textnb.TextClassifier().fit(rows).set_calibration(calibration).set_decision(decision)
+
+    model = chosen()
+    assert (model.calibration_, model.decision_) == (calibration, decision)
+    assert (calibration.stale, decision.stale) == ("", "")
+    # The same calibration again changes no probability.
+    assert model.set_calibration(textnb.Calibration(2.0)).decision_ == decision
+    recalibrated = chosen().set_calibration(textnb.Calibration(3.0))
+    assert recalibrated.calibration_ == textnb.Calibration(3.0)
+    changed = {
+        "set_calibration": (recalibrated, "calibration has changed"),
+        "no calibration": (chosen().set_calibration(None), "calibration has changed"),
+        "partial_fit": (chosen().partial_fit(rows), "learned or forgotten"),
+        "forget": (chosen().forget(rows[:2]), "learned or forgotten"),
+        "+": (chosen() + textnb.TextClassifier().fit(rows), "models that were added"),
+        "+ the second": (textnb.TextClassifier().fit(rows) + chosen(), "models that were added")}
+    for name, (model, reason) in changed.items():
+        assert model.decision_ is not None, name
+        assert model.decision_.thresholds == decision.thresholds, name
+        assert reason in model.decision_.stale, name
+        if model.calibration_ is not None and "calibration" not in reason:
+            assert reason in model.calibration_.stale, name
+    assert chosen().fit(rows).decision_ is None
+
+
+def test_what_is_stale_is_kept_in_files(tmp_path: Path) -> None:
+    rows = pl.DataFrame({"text": ["aa", "bb"] * 3, "label": ["x", "y"] * 3})
+    model = textnb.TextClassifier().fit(rows).set_calibration(textnb.Calibration(2.0))
+    model.set_decision(Decision({"x": 0.0, "y": 1.0}, evidence={"calibrated": True}))
+    model.save(tmp_path / "holds")
+    document = zipfile.ZipFile(tmp_path / "holds").read("model.json").decode()
+    assert "stale" not in document  # a file of before is read as it was
+    model.partial_fit(rows).set_calibration(None).save(tmp_path / "stale")
+    back = textnb.load(tmp_path / "stale")
+    assert isinstance(back, textnb.TextClassifier)
+    assert (back.calibration_, back.decision_) == (None, model.decision_)
+    for wrong in ("two\nlines", "x" * 501, 3):
+        with pytest.raises(ParameterError, match="stale"):
+            textnb.Calibration(2.0, stale=wrong)  # type: ignore[arg-type] # that is the test
+        with pytest.raises(ParameterError, match="stale"):
+            Decision({"x": 0.0}, stale=wrong)  # type: ignore[arg-type] # that is the test

@@ -13,7 +13,7 @@ References
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from textnb.bayes.forms import Floats
 from textnb.errors import ParameterError
 
+_MOST_REASON = 500
 # Beyond them T would overflow for a long document.
 _BOUNDS = {"temperature": (1e-9, 1e9), "length_exponent": (0.0, 10.0)}
 
@@ -45,6 +46,8 @@ class Calibration:
         On how many documents it was fitted.
     method : str
         How those were scored, e.g. "leave-one-out".
+    stale : str
+        Why it no longer holds for the model that keeps it; empty while it does.
 
     Examples
     --------
@@ -56,6 +59,7 @@ class Calibration:
     length_exponent: float = 0.0
     documents: int = 0
     method: str = ""
+    stale: str = ""
 
     def __post_init__(self) -> None:
         for name in ("temperature", "length_exponent"):
@@ -69,6 +73,7 @@ class Calibration:
                                  f"at least 1; got {self.temperature!r}")
         if type(self.documents) is not int or self.documents < 0 or type(self.method) is not str:
             raise ParameterError("a calibration's documents are a count, and its method is text")
+        check_reason(self.stale)
 
     def temperatures(self, lengths: NDArray[Any]) -> Floats:
         """T of documents with so many scored counts: float64 (n_documents,)."""
@@ -82,13 +87,27 @@ class Calibration:
         divided: Floats = scores / self.temperatures(lengths)[:, None]
         return divided
 
+    def as_stale(self, reason: str) -> Calibration:
+        """The same, with the reason why it no longer holds; the first reason stays."""
+        return self if self.stale else replace(self, stale=reason)
+
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready values."""
-        return asdict(self)
+        """JSON-ready values; ``stale`` only where there is a reason."""
+        values = asdict(self)
+        if not self.stale:
+            del values["stale"]
+        return values
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Calibration:
         """What `to_dict` gave; ParameterError for anything else."""
-        if set(values) != {"temperature", "length_exponent", "documents", "method"}:
+        if set(values) - {"stale"} != {"temperature", "length_exponent", "documents", "method"}:
             raise ParameterError(f"a calibration has other values than {sorted(values)}")
         return cls(**values)
+
+
+def check_reason(stale: Any) -> None:
+    """ParameterError where a reason for being stale is no line of text of a size to read."""
+    if type(stale) is not str or len(stale) > _MOST_REASON or not stale.isprintable():
+        raise ParameterError.out_of_range(
+            "stale", f"a reason in one line of at most {_MOST_REASON} characters, or empty", stale)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from textnb.bayes.calibration import check_reason
 from textnb.bayes.forms import Floats
 from textnb.errors import ParameterError
 
@@ -66,6 +67,8 @@ class Decision:
         The class that the thresholds were chosen for, e.g. "spam".
     evidence : mapping
         How they were chosen, JSON-ready: the guarantee or costs asked for, and what was seen.
+    stale : str
+        Why the evidence no longer holds for the model that keeps it; empty while it does.
 
     Examples
     --------
@@ -78,6 +81,7 @@ class Decision:
     thresholds: Mapping[Any, float]
     positive: Any = None
     evidence: Mapping[str, Any] = field(default_factory=dict)
+    stale: str = ""
 
     def __post_init__(self) -> None:
         if not self.thresholds:
@@ -90,6 +94,11 @@ class Decision:
         if self.positive is not None and self.positive not in self.thresholds:
             raise ParameterError.unknown_choice(
                 "positive", self.positive, [str(label) for label in self.thresholds])
+        check_reason(self.stale)
+
+    def as_stale(self, reason: str) -> Decision:
+        """The same, with the reason why its evidence no longer holds; the first reason stays."""
+        return self if self.stale else replace(self, stale=reason)
 
     def check_classes(self, classes: Sequence[Any]) -> None:
         """Raises ParameterError where the thresholds are not those of a model's classes."""
@@ -125,19 +134,23 @@ class Decision:
         return answer
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready values; a threshold of -inf is "always", one of inf is "never"."""
+        """JSON-ready values; a threshold of -inf is "always", one of inf is "never".
+
+        ``stale`` stands there only where there is a reason.
+        """
         names = {-np.inf: "always", np.inf: "never"}
         return {
             "thresholds": [{"label": label, "log_odds": names.get(value, float(value))}
                            for label, value in self.thresholds.items()],
             "positive": self.positive,
             "evidence": dict(self.evidence),
+            **({"stale": self.stale} if self.stale else {}),
         }
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Decision:
         """What `to_dict` gave; ParameterError for anything else."""
-        if set(values) != {"thresholds", "positive", "evidence"} or not isinstance(
+        if set(values) - {"stale"} != {"thresholds", "positive", "evidence"} or not isinstance(
                 values["evidence"], Mapping):
             raise ParameterError(f"a decision has other values than {sorted(values)}")
         numbers = {"always": -np.inf, "never": np.inf}
@@ -146,7 +159,7 @@ class Decision:
         if len(thresholds) < len(values["thresholds"]):
             raise ParameterError("a decision has two thresholds for one class")
         _check_evidence(values["evidence"])
-        return cls(thresholds, values["positive"], values["evidence"])
+        return cls(thresholds, values["positive"], values["evidence"], values.get("stale", ""))
 
 
 def _check_evidence(evidence: Mapping[str, Any]) -> None:

@@ -29,6 +29,11 @@ from textnb.threads import in_threads
 
 Texts = Sequence[str | None] | NDArray[Any] | pl.Series
 Rows = Source | Texts
+LEARNED_SINCE = "the model has learned or forgotten documents since"
+MERGED_SINCE = "it was chosen for one of the models that were added"
+RECALIBRATED = "the model's calibration has changed since"
+OTHER_CLASSES = ("the classes have changed: the decision, whose thresholds were for others, is "
+                 "dropped")
 # So few texts are scored without a frame, which would take longer than they do.
 _FEW = 16
 
@@ -127,14 +132,17 @@ class TextAnswers(ClassifierMixin, BaseEstimator):
     def set_calibration(self, calibration: Calibration | None) -> Self:
         """Divide scores by a temperature wherever probabilities are given; None takes it away.
 
-        The most probable class stays the same. A decision is dropped, as its thresholds were chosen
-        on the scores as they were. `fit` drops both.
+        The most probable class stays the same. A decision is kept and marked stale, where it was
+        chosen on other probabilities: see `Decision.stale`. `partial_fit`, `forget` and ``+`` mark
+        both likewise, and `fit` drops both.
         """
         check_is_fitted(self)
         if calibration is not None and not isinstance(calibration, Calibration):
             raise ParameterError.out_of_range("calibration", "a Calibration, or None", calibration)
-        self.calibration_, self.decision_ = calibration, None
-        self._scorer = replace(self._scorer, calibration=calibration, decision=None)
+        if self.decision_ is not None and calibration != self.calibration_:
+            self.decision_ = self.decision_.as_stale(RECALIBRATED)
+        self.calibration_ = calibration
+        self._scorer = replace(self._scorer, calibration=calibration, decision=self.decision_)
         return self
 
     def set_decision(self, decision: Decision | None) -> Self:
@@ -152,7 +160,8 @@ class TextAnswers(ClassifierMixin, BaseEstimator):
                 raise ParameterError.out_of_range("decision", "a Decision, or None", decision)
             decision.check_classes(self.classes_.tolist())
             scaled, asked = self.calibration_ is not None, decision.evidence.get("calibrated")
-            if isinstance(asked, bool) and asked != scaled:
+            # What is stale is known not to hold for these scores.
+            if isinstance(asked, bool) and asked != scaled and not decision.stale:
                 raise ParameterError(
                     f"the thresholds were chosen on scores that were {'' if asked else 'not '}"
                     f"calibrated, and the model is {'' if scaled else 'not '}calibrated: choose "

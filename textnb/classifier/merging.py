@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from textnb.bayes.statistics import is_auto
+from textnb.classifier.answering import MERGED_SINCE, OTHER_CLASSES
 from textnb.classifier.limiting import check_unpruned
 from textnb.errors import ParameterError
 from textnb.manifest import plain
@@ -29,6 +31,21 @@ def check_alike(one: Any, other: Any) -> float | None:
         raise ParameterError(f"models differ in the l that was chosen for them: {chosen[0]:g} "
                              f"and {chosen[1]:g}; fit them with one number for l, and they add")
     return chosen[0]
+
+
+def carry_choices(one: Any, other: Any, merged: Any) -> None:
+    """Keep the calibration and the decision of the first of two models that has any, as stale."""
+    chosen = next((model for model in (one, other)
+                   if model.calibration_ is not None or model.decision_ is not None), None)
+    if chosen is None:
+        return
+    if chosen.calibration_ is not None:
+        merged.set_calibration(chosen.calibration_.as_stale(MERGED_SINCE))
+    decision = chosen.decision_
+    if decision is not None and set(decision.thresholds) != set(merged.classes_.tolist()):
+        warnings.warn(OTHER_CLASSES, stacklevel=3)
+    elif decision is not None:
+        merged.set_decision(decision.as_stale(MERGED_SINCE))
 
 
 def _settings(model: Any) -> dict[str, Any]:

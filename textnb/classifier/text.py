@@ -23,7 +23,7 @@ from textnb.bayes.choice import chosen_l
 from textnb.bayes.discrete import CategoricalNB, MultinomialNB
 from textnb.bayes.ratio import NBLogisticRegression
 from textnb.bayes.statistics import is_auto
-from textnb.classifier.answering import Rows, TextAnswers
+from textnb.classifier.answering import LEARNED_SINCE, OTHER_CLASSES, Rows, TextAnswers
 from textnb.classifier.learning import (
     Corpus,
     announced_labels,
@@ -36,7 +36,7 @@ from textnb.classifier.learning import (
 )
 from textnb.classifier.leaving_out import LeavingOut
 from textnb.classifier.limiting import check_memory_limit, check_unpruned, limited, pruned_of
-from textnb.classifier.merging import check_alike
+from textnb.classifier.merging import carry_choices, check_alike
 from textnb.errors import DataError, ParameterError
 from textnb.frames.batches import Progress, batches
 from textnb.frames.scan import reading, scan
@@ -228,13 +228,18 @@ class TextClassifier(TextAnswers):
         return self._settle(rest)
 
     def __add__(self, other: TextClassifier) -> TextClassifier:
-        """The model of both models' documents, as one `fit` on all of them would give it."""
+        """The model of both models' documents, as one `fit` on all of them would give it.
+
+        Its calibration and decision are those of the first of the two that has any, marked stale.
+        """
         check_is_fitted(self)
         check_is_fitted(other)
         self._check_adds()
         chosen = check_alike(self, other)
         merged: TextClassifier = clone(self)
-        return merged._settle(self.statistics_ + other.statistics_, l=chosen)
+        merged._settle(self.statistics_ + other.statistics_, l=chosen)
+        carry_choices(self, other, merged)
+        return merged
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model file: counts and settings, whole or not at all. See `textnb.load`."""
@@ -345,10 +350,13 @@ class TextClassifier(TextAnswers):
             self._form = replace(self._form, presence_above=0.0)
         calibration = None if anew else getattr(self, "calibration_", None)
         decision = None if anew else getattr(self, "decision_", None)
+        if calibration is not None:
+            calibration = calibration.as_stale(LEARNED_SINCE)
+        if decision is not None:
+            decision = decision.as_stale(LEARNED_SINCE)
         classes = self.classes_.tolist()
         if decision is not None and set(decision.thresholds) != set(classes):
-            warnings.warn("the classes have changed: the decision, whose thresholds were for "
-                          "others, is dropped", stacklevel=4)
+            warnings.warn(OTHER_CLASSES, stacklevel=4)
             decision = None
         self.calibration_, self.decision_, self.pruned_ = calibration, decision, None
         self._scorer = Scorer(Vocabulary(self.tokenizer, terms), self._form,

@@ -69,6 +69,7 @@ def predict(
     from textnb import sinks
     from textnb.classifier.load import load
     from textnb.classifier.text import TextClassifier
+    from textnb.cli import evidence
     from textnb.errors import ParameterError
 
     sinks.output_format(output, output_format)
@@ -100,6 +101,7 @@ def predict(
         sinks.write(counted, output, output_format)
     if not quiet:
         tell(input)
+    evidence.note_stale(classifier)
     if impossible:
         note(f"note: {impossible} rows are impossible under every class (l = 0) and have no "
              "prediction")

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from textnb.cli.console import as_json, note, out, progress, verb
+from textnb.cli.console import as_json, out, progress, verb
 from textnb.cli.inputs import (
     Encoding,
     Format,
@@ -63,11 +63,8 @@ def calibrate(
             held = score(classifier, frame, progress=advance)
         calibration = fit_calibration(held, length_aware=not no_length)
         figures = evidence.reliability_table(held, calibration)
-        dropped = classifier.decision_ is not None
         classifier.set_calibration(calibration).save(output or model)
-    if dropped:
-        note("note: the decision is dropped, as its thresholds were chosen on other "
-             "probabilities; choose it again with: textnb threshold")
+    evidence.note_stale(classifier)
     if format == "json":
         out(as_json({"calibration": calibration.to_dict(), **figures}))
         return

@@ -12,6 +12,26 @@ if TYPE_CHECKING:
     from textnb.evaluation.held_out import HeldOut
 
 
+def stale_words(
+    calibration: Calibration | None, decision: Decision | None
+) -> Iterator[str]:
+    """What a model keeps although it no longer holds, and how to choose it again."""
+    for name, chosen, verb in (("calibration", calibration, "calibrate"),
+                               ("decision", decision, "threshold")):
+        if chosen is not None and chosen.stale:
+            yield (f"the model's {name} is stale: {chosen.stale}. Choose it again with: textnb "
+                   f"{verb}")
+
+
+def note_stale(classifier: Any) -> None:
+    """Tell on standard error what of a model is stale."""
+    from textnb.cli.console import note
+
+    for line in stale_words(getattr(classifier, "calibration_", None),
+                            getattr(classifier, "decision_", None)):
+        note(f"note: {line}")
+
+
 def calibration_words(calibration: Calibration) -> str:
     """One line: the temperature, and on what it was fitted."""
     told = f"T = {calibration.temperature:.4g}"
@@ -32,6 +52,8 @@ def reliability_table(held: HeldOut, calibration: Calibration) -> dict[str, dict
 
 def decision_words(decision: Decision) -> Iterator[str]:
     """The thresholds, and the evidence for them; of evidence that others wrote, only the former."""
+    if decision.stale:
+        yield f"stale, so that nothing below is certain: {decision.stale}"
     try:
         yield from list(_words(decision))
     except (LookupError, TypeError, ValueError, AttributeError):

@@ -89,7 +89,8 @@ def _judged(model: str, settings: dict[str, Any], passthrough: bool, format: str
     # Read first: whatever goes wrong afterwards, the message is not lost.
     message = _message()
     try:
-        verdict = _loaded(model, settings).judge(message)
+        judge = _loaded(model, settings)
+        verdict = judge.judge(message)
     except BaseException as error:
         if passthrough:
             _write(message)
@@ -102,7 +103,20 @@ def _judged(model: str, settings: dict[str, Any], passthrough: bool, format: str
         out(f"{verdict.status} {verdict.log_odds:.6f}")
     if verdict.reason:
         note(f"note: unsure, as {verdict.reason}")
+    _note_stale(judge)
     return verdict
+
+
+def _note_stale(judge: MailFilter) -> None:
+    """Tell what of the model is stale; the decision only where it gives the verdict."""
+    decision = judge.decision if judge.cutoffs is None else None
+    stale = [chosen for chosen in (judge.calibration, decision)
+             if chosen is not None and chosen.stale]
+    if stale:
+        from textnb.cli.evidence import stale_words
+
+        for line in stale_words(judge.calibration, decision):
+            note(f"note: {line}")
 
 
 def _message() -> bytes:
@@ -215,6 +229,7 @@ def _file(
          + (f", {failures:,} could not be judged or filed" if failures else ""))
     for reason in sorted(reasons - {""}):
         note(f"note: unsure, as {reason}")
+    _note_stale(judge)
     if failures:
         raise typer.Exit(FAILED)
 

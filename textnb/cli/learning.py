@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from textnb.cli.console import as_json, note, out, progress, verb
+from textnb.cli.evidence import note_stale
 from textnb.cli.inputs import (
     Encoding,
     Format,
@@ -100,7 +101,7 @@ def update(
         classifier.save(output or model)
     if not quiet:
         note(f"{len(classifier.classes_)} classes, {_size(classifier)} -> {output or model}")
-        _tell_stale(classifier, on_error)
+    note_stale(classifier)
 
 
 @verb
@@ -132,6 +133,7 @@ def forget(
         classifier.save(output or model)
     if not quiet:
         note(f"{len(classifier.classes_)} classes, {_size(classifier)} -> {output or model}")
+    note_stale(classifier)
 
 
 @verb
@@ -148,18 +150,14 @@ def merge(
         raise ParameterError("merge adds two models or more: textnb merge A B -o C")
     check_target(output)
     total = text_model(models[0])
-    chosen = total.calibration_ is not None or total.decision_ is not None
     for path in models[1:]:
         more = text_model(path)
-        chosen |= more.calibration_ is not None or more.decision_ is not None
         try:
             total = total + more
         except ParameterError as error:
             raise ParameterError(f"{models[0]} and {path}: {error}") from None
     total.save(output)
-    if chosen:
-        note("note: calibrations and decisions were chosen for the parts: they are not carried "
-             "over")
+    note_stale(total)
     if not quiet:
         documents = int(total.statistics_.documents)
         note(f"{documents:,} documents, {len(total.classes_)} classes, {_size(total)} -> {output}")
@@ -243,15 +241,6 @@ def _labelled(
     if given is not None:
         return frame.with_columns(pl.lit(_typed(given, known), dtype=dtype).alias(label))
     return frame.with_columns(labels_as(label, frame, dtype).alias(label))
-
-
-def _tell_stale(classifier: TextClassifier | TableClassifier, on_error: bool) -> None:
-    chosen = [name for name in ("calibration", "decision")
-              if getattr(classifier, f"{name}_", None) is not None]
-    if chosen:
-        why = "learned only what it misjudged" if on_error else "learned more"
-        note(f"note: its {' and '.join(chosen)} stayed, but the model has {why} since: check with "
-             "textnb test, and choose again where it matters")
 
 
 def _typed(name: str, known: list[Any]) -> Any:

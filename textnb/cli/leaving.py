@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from textnb.cli.console import as_json, note, out, verb
+from textnb.cli.evidence import note_stale
 from textnb.cli.inputs import (
     Encoding,
     Format,
@@ -66,6 +67,7 @@ def export(
     with reading(check or model):
         exported = export_model(classifier, output, to, positive=label, reads=reads, top=top,
                                 max_bytes=max_bytes, check=frame)
+    note_stale(classifier)
     if quiet:
         return
     pruned = exported.pruned

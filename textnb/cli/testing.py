@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from textnb.cli import reporting
+from textnb.cli import evidence, reporting
 from textnb.cli.console import as_json, note, out, progress, verb
 from textnb.cli.inputs import (
     Encoding,
@@ -80,6 +80,7 @@ def run_test(
                 classifier, frame, report, learned, label, (model, input), advance)
     if not quiet:
         tell(input)
+    evidence.note_stale(classifier)
     if result.unknown_labels:
         note("note: the model does not know the labels "
              f"{', '.join(map(repr, result.unknown_labels))}; their rows count as errors")

@@ -99,6 +99,7 @@ def threshold(
             decision = _chosen(classifier, held, asked, confidence)
         if not dry_run:
             classifier.set_decision(decision).save(target)
+    evidence.note_stale(classifier)
     if decision is None:
         if not quiet:
             note(f"the model answers with the most probable class -> {target}")

@@ -49,9 +49,16 @@ def findings(model: Model, scored: Scored, frame: Any, train: Any = None) -> lis
     train : DataFrame, LazyFrame or path, optional
         The rows that the model learned.
     """
-    found = [*_labels(model, scored), *_texts(model, scored), *_sizes(model, scored),
-             *_copies(model, scored, frame, train)]
+    found = [*_stale(model), *_labels(model, scored), *_texts(model, scored),
+             *_sizes(model, scored), *_copies(model, scored, frame, train)]
     return sorted(found, key=lambda finding: finding.kind == "note")
+
+
+def _stale(model: Model) -> list[Finding]:
+    chosen = ((name, getattr(model, f"{name}_", None)) for name in ("calibration", "decision"))
+    return [Finding("warning", f"The model's {name} is stale: {value.stale}. What it promised "
+                    "was promised for the model as it was.")
+            for name, value in chosen if value is not None and value.stale]
 
 
 def _copies(model: Model, scored: Scored, frame: Any, train: Any) -> list[Finding]:
