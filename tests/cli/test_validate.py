@@ -220,3 +220,22 @@ def test_messages(run: Run, folder: Path, corpus: Callable[[str], pl.LazyFrame])
     assert answer["accuracy_mean"] == pytest.approx(0.987, abs=0.003)
     assert answer["copies_learned"] > 400
     assert answer["roca"] == pytest.approx(2.0, abs=0.5)
+
+
+def test_documents_that_can_not_be_judged_are_counted(run: Run, folder: Path) -> None:
+    rows = pl.DataFrame({"text": ["aa", "aa bb", "bb", "bb aa", "cc aa"],
+                         "label": ["x", "x", "y", "y", "z"]})
+    rows.write_parquet("rows.parquet")
+    textnb.TextClassifier().fit(rows).save("m.textnb")
+    words = ["validate", "m.textnb", "rows.parquet", "--leave-one-out", "-q"]
+    told = "1 of 5 documents can't be judged by probabilities"
+    assert told in run(*words).checked().out
+    answer = json.loads(run(*words, "--format", "json").checked().out)
+    assert (type(answer["log_loss"]), answer["not_judged"]) == (float, 1)
+    # In processes of their own, where a warning is a note and no error.
+    words = ["calibrate", "m.textnb", "rows.parquet", "-q", "-o", "c.textnb"]
+    assert told in finished(start(*words)).checked().out
+    answer = json.loads(finished(start(*words, "--format", "json")).checked().out)
+    assert (type(answer["log_loss"]["before"]), answer["not_judged"]) == (float, 1)
+    path = run("validate", "m.textnb", "rows.parquet", "--smoothing", "1,0.1", "-q").checked()
+    assert "5 documents, 1 of them in no loss)" in path.out

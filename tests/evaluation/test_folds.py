@@ -172,7 +172,10 @@ def test_a_class_that_a_model_has_not_learned_is_impossible() -> None:
     assert held.folds is not None
     assert np.isneginf(held.scores[:, 2]).tolist() == (held.folds == held.folds[4]).tolist()
     assert held.predicted[4] != 2
-    assert held.log_loss == np.inf
+    # Over the documents that can be judged, and said of how many.
+    assert held.judged.tolist() == [True] * 4 + [False]
+    assert (held.not_judged, held.take(np.array([4])).not_judged) == (1, 1)
+    assert held.log_loss == held.take(np.arange(4)).log_loss < np.inf
 
 
 def test_the_model_is_a_template() -> None:

@@ -25,6 +25,7 @@ from textnb import (
     TextClassifier,
     Tokenizer,
     leave_one_out,
+    reliability,
 )
 
 KINDS: list[Any] = [MultinomialNB, BernoulliNB, ComplementNB]
@@ -237,3 +238,24 @@ def test_limits_that_no_term_can_be_within_are_refused() -> None:
 def test_another_model_is_refused() -> None:
     with pytest.raises(ParameterError, match="must be a TextClassifier"):
         leave_one_out(MultinomialNB(), TRAIN)  # type: ignore[arg-type]
+
+
+def test_a_class_of_one_document_is_not_judged() -> None:
+    rows = pl.DataFrame({"text": ["aa", "aa bb", "bb", "bb aa", "cc aa"],
+                         "label": ["x", "x", "y", "y", "z"]})
+    for estimator in (MultinomialNB(), BernoulliNB(), ComplementNB()):
+        held = leave_one_out(TextClassifier(estimator).fit(rows), rows)
+        assert held.without_class is not None
+        assert held.without_class.tolist() == [False] * 4 + [True]
+        assert (held.not_judged, int(held.judged.sum())) == (1, 4)
+        assert held.log_loss == held.take(np.arange(4)).log_loss
+        assert np.isfinite(held.log_loss)
+        assert held.accuracy == (held.predicted[:4] == held.actual[:4]).sum() / 5
+        found = reliability(held)
+        assert (found.documents, found.excluded) == (4, 1)
+        assert np.isnan(held.take(np.array([4])).log_loss)
+    # What a model itself finds impossible is judged.
+    held = leave_one_out(TextClassifier(MultinomialNB(l=0.0)).fit(rows), rows)
+    assert (held.not_judged, held.log_loss) == (1, np.inf)
+    # Where each class has another document, nothing is in the way.
+    assert leave_one_out(TextClassifier().fit(rows[:4]), rows[:4]).without_class is None

@@ -118,6 +118,17 @@ def test_steps_are_told(folder: Path) -> None:
     assert heard.rows > 400
 
 
+def test_a_class_of_one_row_leaves_a_log_loss(folder: Path) -> None:
+    rows = pl.DataFrame({"text": ["aa", "aa bb", "bb", "bb aa", "cc aa"],
+                         "label": ["x", "x", "y", "y", "z"]})
+    rows.write_parquet(folder / "rows.parquet")
+    rows.write_parquet(folder / "test.parquet")
+    out = run(folder, "validation.method=leave-one-out", "input.test=test.parquet")
+    told = json.loads((out / "validation.json").read_text())
+    assert type(told["log_loss"]) is float
+    assert told["not_judged"] == 1
+
+
 @pytest.mark.parametrize(("settings", "error", "message"), [
     (["input.train=none.parquet"], SourceError, "no such file"),
     (["model.text=body"], SchemaError, "no column 'body'"),

@@ -66,8 +66,11 @@ def calibrate(
         classifier.set_calibration(calibration).save(output or model)
     evidence.note_stale(classifier)
     if format == "json":
-        out(as_json({"calibration": calibration.to_dict(), **figures}))
+        out(as_json({"calibration": calibration.to_dict(), **figures,
+                     "not_judged": held.not_judged}))
         return
     out(evidence.calibration_words(calibration))
     for name, values in figures.items():
         out(f"{name.replace('_', ' ')} {values['before']:.4f} -> {values['after']:.4f}")
+    for line in evidence.not_judged_words(held):
+        out(line)

@@ -50,6 +50,13 @@ def reliability_table(held: HeldOut, calibration: Calibration) -> dict[str, dict
             for name in ("log_loss", "brier", "expected_calibration_error")}
 
 
+def not_judged_words(held: HeldOut) -> Iterator[str]:
+    """A line on the documents that are in no figure of probabilities, if there are any."""
+    if held.not_judged:
+        yield (f"{held.not_judged:,} of {len(held):,} documents can't be judged by probabilities: "
+               "the model that scored them has not learned their class")
+
+
 def decision_words(decision: Decision) -> Iterator[str]:
     """The thresholds, and the evidence for them; of evidence that others wrote, only the former."""
     if decision.stale:

@@ -133,6 +133,7 @@ def _validated(
 
 
 def _show(held: HeldOut, copies: int, positive: str | None, format: str) -> None:
+    from textnb.cli.evidence import not_judged_words
     from textnb.cli.settings import as_label
     from textnb.cli.tables import show_evaluation, show_rates
     from textnb.evaluation.against_rest import roca
@@ -140,7 +141,7 @@ def _show(held: HeldOut, copies: int, positive: str | None, format: str) -> None
 
     result = evaluation_of(held)
     answer = {"method": held.method, **result.to_dict(), "log_loss": held.log_loss,
-              "copies_learned": copies}
+              "not_judged": held.not_judged, "copies_learned": copies}
     if held.folds is not None:
         table = accuracy_by_fold(held)
         answer |= {"folds": table.to_dicts(), "accuracy_mean": table["accuracy"].mean(),
@@ -158,6 +159,8 @@ def _show(held: HeldOut, copies: int, positive: str | None, format: str) -> None
         told += (f": mean accuracy {answer['accuracy_mean']:.4f}, standard deviation "
                  f"{answer['accuracy_standard_deviation']:.4f}")
     out(told)
+    for line in not_judged_words(held):
+        out(line)
     if positive is not None:
         show_rates(positive, answer["rates"], answer["roc_auc"])
         out(f"1-ROCA {answer['roca']:.4f} %")
@@ -173,5 +176,6 @@ def _show_path(path: Any, format: str) -> None:
         return
     names = pl.Series("l", [f"{value:g}" for value in path.table["l"]])
     show(frame_table(path.table.with_columns(names)))
+    left_out = f", {path.excluded:,} of them in no loss" if path.excluded else ""
     out(f"l = {path.best:g} is what --l auto would choose of these ({path.method}, "
-        f"{path.documents:,} documents)")
+        f"{path.documents:,} documents{left_out})")

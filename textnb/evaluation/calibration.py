@@ -59,8 +59,8 @@ class Reliability:
         given probability 0.
     documents : int
     excluded : int
-        Documents that are in no figure: their label is none of the model's classes, or no class
-        can have produced them.
+        Documents that are in no figure: the model that scored them has not learned their label, or
+        no class can have produced them.
     """
 
     table: pl.DataFrame
@@ -111,7 +111,7 @@ def reliability(held: HeldOut, bins: int = 15) -> Reliability:
     if type(bins) is not int or bins < 1:
         raise ParameterError.out_of_range("bins", "an int >= 1", bins)
     _check_classes(held)
-    known = (held.actual != UNKNOWN) & (held.predicted != UNKNOWN)
+    known = held.judged & (held.predicted != UNKNOWN)
     if not known.any():
         raise DataError("no document has a label that the model knows and a class that is "
                         "possible: there is nothing to compare")
@@ -185,11 +185,12 @@ def fit_calibration(held: HeldOut, *, length_aware: bool = True) -> Calibration:
     used = held.take(_telling(held))
     left_out = len(held) - len(used)
     if not len(used):
-        raise DataError(f"none of {len(held)} documents can tell a temperature: their labels are "
-                        "none of the model's classes, or impossible under it")
+        raise DataError(f"none of {len(held)} documents can tell a temperature: the model that "
+                        "scored them has not learned their labels, or gives them probability 0")
     if left_out:
-        warnings.warn(f"{left_out} of {len(held)} documents are left out: their labels are none of "
-                      "the model's classes, or impossible under it", stacklevel=2)
+        warnings.warn(f"{left_out} of {len(held)} documents are left out: the model that scored "
+                      "them has not learned their labels, or gives them probability 0",
+                      stacklevel=2)
     loss = _Loss(used)
     log_temperature, bounded = _one_temperature(loss)
     temperature, exponent = float(np.exp(log_temperature)), 0.0

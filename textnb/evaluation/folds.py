@@ -117,8 +117,13 @@ def score_folds(
             scores, lengths = _scores(models, _in_folds(collected, names, made), made)
     tested = made.folds != LEARNED_ONLY
     actual = codes_of(made.labels, made.classes)
+    # By fold and class: whether the fold's model has learned the class.
+    learned = np.stack([np.isin(made.classes.to_numpy(), model.classes_[
+        model.estimator_.statistics_.class_count > 0]) for model in models])
+    without = ~learned[made.folds[tested], actual[tested]]
     return HeldOut(made.classes.to_numpy(), scores[tested], actual[tested], lengths[tested],
-                   made.method, made.folds[tested])
+                   made.method, made.folds[tested],
+                   without_class=without if without.any() else None)
 
 
 def evaluation_of(held: HeldOut) -> Evaluation:

@@ -45,6 +45,10 @@ class HeldOut:
         Which model scored each document, where there were several.
     calibration : Calibration or None
         What `calibrated` has applied to the scores.
+    without_class : bool (n_documents,) or None
+        Documents whose own class the model that scored them had not learned: the only document of
+        its class, left out, or all of a class in one fold. None where there is none. They count as
+        errors, and no figure of probabilities can judge them.
 
     Examples
     --------
@@ -61,6 +65,7 @@ class HeldOut:
     method: str
     folds: NDArray[np.int64] | None = None
     calibration: Calibration | None = None
+    without_class: NDArray[np.bool_] | None = None
 
     def __len__(self) -> int:
         return len(self.actual)
@@ -110,15 +115,35 @@ class HeldOut:
         return np.where((self.actual == UNKNOWN) | np.isnan(own), -np.inf, own)
 
     @property
+    def judged(self) -> NDArray[np.bool_]:
+        """Mask of the documents that probabilities can be judged by: (n_documents,).
+
+        Their labels are classes that the model which scored them has learned.
+        """
+        known: NDArray[np.bool_] = self.actual != UNKNOWN
+        return known if self.without_class is None else known & ~self.without_class
+
+    @property
+    def not_judged(self) -> int:
+        """How many documents are not `judged`."""
+        return len(self) - int(self.judged.sum())
+
+    @property
     def log_loss(self) -> float:
-        """Mean of -log P(own label | document), base e."""
-        return float(-self.log_probability().mean())
+        """Mean of -log P(own label | document), base e, over the documents that are `judged`.
+
+        Infinite where one of them was given probability 0; NaN where there is none.
+        """
+        own = self.log_probability()[self.judged]
+        return float(-own.mean()) if len(own) else float("nan")
 
     def take(self, rows: NDArray[Any]) -> HeldOut:
         """Some of the documents (mask or indices)."""
         return replace(self, scores=self.scores[rows], actual=self.actual[rows],
                        lengths=self.lengths[rows],
-                       folds=None if self.folds is None else self.folds[rows])
+                       folds=None if self.folds is None else self.folds[rows],
+                       without_class=None if self.without_class is None
+                       else self.without_class[rows])
 
 
 def held_out(
@@ -156,7 +181,14 @@ def held_out(
     if not parts or not row:
         raise DataError.no_rows("the test set")
     scores, actual, lengths = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return HeldOut(model.classes_, scores, actual, lengths, "held-out rows")
+    return HeldOut(model.classes_, scores, actual, lengths, "held-out rows",
+                   without_class=in_classes(actual, model.estimator_.statistics_.class_count == 0))
+
+
+def in_classes(actual: NDArray[np.int64], some: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
+    """Mask of the documents whose label is one of some classes; None where there is none."""
+    inside: NDArray[np.bool_] = (actual != UNKNOWN) & some[np.maximum(actual, 0)]
+    return inside if inside.any() else None
 
 
 def codes_of(labels: pl.Series, classes: pl.Series) -> NDArray[np.int64]:

@@ -13,7 +13,7 @@ from textnb.classifier.leaving_out import LeavingOut
 from textnb.classifier.limiting import check_unpruned
 from textnb.classifier.text import TextClassifier
 from textnb.errors import ParameterError
-from textnb.evaluation.held_out import HeldOut
+from textnb.evaluation.held_out import HeldOut, in_classes
 from textnb.frames.batches import Progress, batches
 from textnb.frames.scan import reading, scan
 from textnb.frames.texts import labels_as
@@ -43,7 +43,8 @@ def leave_one_out(
     Returns
     -------
     HeldOut
-        With ``method`` "leave-one-out". A class whose only document is left out has score -inf;
+        With ``method`` "leave-one-out". A class whose only document is left out has score -inf,
+        and the document is ``without_class``;
         where no term is left, priors are all there is to the scores. An ``l`` that was chosen
         automatically is kept.
 
@@ -69,7 +70,9 @@ def leave_one_out(
     with reading(frame):
         parts = [(scorer(rows), rows.codes, rows.lengths) for rows in leaving.rows(corpus)]
     scores, actual, lengths = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return HeldOut(model.classes_, scores, actual, lengths, "leave-one-out")
+    alone = leaving.statistics.counts.class_count <= 1
+    return HeldOut(model.classes_, scores, actual, lengths, "leave-one-out",
+                   without_class=in_classes(actual, alone))
 
 
 def model_estimator(model: TextClassifier) -> DiscreteNB:

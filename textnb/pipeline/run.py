@@ -189,14 +189,17 @@ def _validate(work: _Work) -> None:
     work.observer.step("validating")
     held = _held_out(work) if settings.method == "leave-one-out" else _folds(work)
     told: dict[str, Any] = {"method": held.method, "documents": len(held),
-                            "accuracy": held.accuracy, "log_loss": _finite(held.log_loss)}
+                            "accuracy": held.accuracy, "log_loss": _finite(held.log_loss),
+                            "not_judged": held.not_judged}
     spread = ""
     if held.folds is not None:
         each = accuracy_by_fold(held)["accuracy"]
         told["folds"] = each.to_list()
         spread = f" ± {float(np.std(each.to_numpy(), ddof=1)):.4f}" if len(each) > 1 else ""
     work.write("validation.json", told)
-    work.observer.said(f"accuracy {held.accuracy:.4f}{spread} by {held.method}")
+    left_out = f"; {held.not_judged:,} documents can't be judged by probabilities" if (
+        held.not_judged) else ""
+    work.observer.said(f"accuracy {held.accuracy:.4f}{spread} by {held.method}{left_out}")
 
 
 def _calibrate(work: _Work) -> None:
@@ -260,7 +263,8 @@ def _test(work: _Work) -> None:
         measured = reliability(held.calibrated(work.model.calibration_))
         told["calibrated"] = work.model.calibration_ is not None
         told |= {"log_loss": _finite(measured.log_loss), "brier": measured.brier,
-                 "expected_calibration_error": measured.expected_calibration_error}
+                 "expected_calibration_error": measured.expected_calibration_error,
+                 "not_judged": measured.excluded}
     work.write("metrics.json", told)
     if result.decided is not None:
         work.observer.said(", ".join(f"{value:,} {name.replace('_', ' ')}"

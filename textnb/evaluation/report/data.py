@@ -19,7 +19,7 @@ from textnb.classifier.table import TableClassifier
 from textnb.classifier.text import TextClassifier
 from textnb.errors import DataError
 from textnb.evaluation.calibration import Reliability, reliability
-from textnb.evaluation.held_out import UNKNOWN, HeldOut, codes_of
+from textnb.evaluation.held_out import UNKNOWN, HeldOut, codes_of, in_classes
 from textnb.evaluation.metrics import Evaluation, evaluation, opened
 from textnb.evaluation.roc import Rates, roc
 from textnb.frames.batches import Progress, batches
@@ -142,7 +142,8 @@ class _Seen:
     def result(self) -> Scored:
         columns = ((part.scores, part.actual, part.lengths) for part in self.parts)
         scores, actual, lengths = map(np.concatenate, zip(*columns, strict=True))
-        held = HeldOut(self.model.classes_, scores, actual, lengths, "held-out rows")
+        held = HeldOut(self.model.classes_, scores, actual, lengths, "held-out rows",
+                       without_class=in_classes(actual, learned_rows(self.model) == 0))
         posterior = held.calibrated(self._calibration())
         return Scored(held, posterior, self._evaluation(held, posterior), self.worst[0],
                       self.told[0], self.blank, self.missing)
@@ -364,7 +365,7 @@ def calibration_tables(model: Model, scored: Scored) -> dict[str, Reliability]:
     held = scored.held
     calibrated = getattr(model, "calibration_", None) is not None
     if len(held.classes) < 2 or not (
-            (held.actual != UNKNOWN) & (held.predicted != UNKNOWN)).any():
+            held.judged & (held.predicted != UNKNOWN)).any():
         return {}
     tables = {"calibrated": reliability(scored.posterior)} if calibrated else {}
     if scores_are_logs(model):

@@ -104,6 +104,11 @@ def _labels(model: Model, scored: Scored) -> list[Finding]:
     if absent:
         found.append(Finding("note", f"{count(len(absent), 'class')} of the model without a test "
                              f"row: {_listed(absent)}."))
+    without = scored.held.without_class
+    if without is not None:
+        found.append(Finding("warning", f"{count(int(without.sum()), 'row')} with labels of which "
+                             "the model has learned no row: counted as errors, and in no figure "
+                             "of probabilities."))
     impossible = scored.evaluation.impossible
     if impossible:
         found.append(Finding("warning", f"{count(impossible, 'row')} impossible under every class "

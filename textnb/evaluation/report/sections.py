@@ -278,6 +278,8 @@ def probability_section(model: Model, scored: Scored, positive: Any) -> Section:
         errors = "; ".join(f"{kind}: calibration error "
                            f"{number(found.expected_calibration_error)}"
                            for kind, found in tables.items())
+        excluded = max(found.excluded for found in tables.values())
+        errors += f"; {excluded:,} documents can't be judged" if excluded else ""
         figures.append(Figure(
             _drawn(reliability_chart({kind: found.table for kind, found in tables.items()})),
             "Reliability: share of right answers over the probability of the answer",
