@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import io
 import json
+import time
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
+from rich.console import Console
 
+import textnb
 from tests.cli.conftest import Run, files_in
+from textnb.cli import console
+from textnb.export import prune
+from textnb.export.bundle import Bundle
 
 
 def test_export_and_verify(run: Run, folder: Path, trained: Path) -> None:
@@ -103,3 +111,76 @@ def test_describe_a_table(run: Run, folder: Path) -> None:
     assert "x" in run("describe", "t.textnb").checked().out
     run("export", "t.textnb", "--to", "json", "-o", "out").checked()
     run("verify", "out", "t.parquet").checked()
+
+
+@pytest.mark.parametrize(("typed", "size"), [("1K", 1024), ("1024", 1024), ("0.5 MiB", 1 << 19)])
+def test_a_size_is_typed_as_people_write_it(
+    run: Run, folder: Path, trained: Path, monkeypatch: pytest.MonkeyPatch, typed: str, size: int
+) -> None:
+    asked: list[int] = []
+    keep_bytes = prune.keep_bytes
+
+    def noted(bundle: Bundle, max_bytes: int, *rest: Any) -> Any:
+        asked.append(max_bytes)
+        return keep_bytes(bundle, max_bytes, *rest)
+
+    monkeypatch.setattr(prune, "keep_bytes", noted)
+    run("export", trained, "--to", "csv", "-o", "out", "--max-bytes", typed).checked()
+    assert asked == [size]
+
+
+@pytest.mark.parametrize("typed", ["5X", "", "-1", "0", "M", "1e3"])
+def test_a_size_that_is_none_is_bad_usage(
+    run: Run, folder: Path, trained: Path, typed: str
+) -> None:
+    ran = run("export", trained, "--to", "csv", "-o", "out", f"--max-bytes={typed}").checked(2)
+    assert "--max-bytes must be bytes, such as 500M or 2G" in ran.err
+    assert files_in(folder) == []
+
+
+@pytest.mark.parametrize(("file", "target"), [
+    ("w.json", "json"), ("w.csv", "csv"), ("w.npz", "npz"), ("w.mjs", "javascript")])
+def test_the_ending_tells_the_target(
+    run: Run, folder: Path, trained: Path, file: str, target: str
+) -> None:
+    ran = run("export", trained, "-o", file).checked()
+    assert ran.err.startswith(f"{target}, scores ")
+    assert file in files_in(folder)
+
+
+@pytest.mark.parametrize(("file", "message"), [
+    ("v.sql", "may be for several systems: say which, to=sql-duckdb or sql-postgres or sql-sqlite"),
+    ("v.py", "say which, to=python or polars"),
+    ("v.zip", "does not tell for which system"), ("folder", "does not tell for which system"),
+    ("v.parquet", "does not tell for which system"), ("v.SQL", "does not tell")])
+def test_an_ending_that_does_not_tell_is_bad_usage(
+    run: Run, folder: Path, trained: Path, file: str, message: str
+) -> None:
+    ran = run("export", trained, "-o", file).checked(2)
+    assert message in ran.err
+    assert files_in(folder) == []
+
+
+def test_an_export_names_its_steps(folder: Path, trained: Path) -> None:
+    model = textnb.load(trained)
+    steps: list[str] = []
+    made = textnb.export_model(model, "w.csv", max_bytes=200, progress=steps.append)
+    assert steps[0] == "collecting weights and golden rows"
+    assert any(step.startswith("trying ") for step in steps)
+    assert steps[-1] == "sealing the bundle"
+    steps.clear()
+    textnb.verify_export(made.path, progress=steps.append)
+    assert steps == ["reading the bundle", "scoring 69 rows by csv"]
+
+
+def test_steps_are_shown_on_a_terminal_alone(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for terminal in (True, False):
+        shown = Console(file=io.StringIO(), force_terminal=terminal, width=80)
+        monkeypatch.setattr(console, "stderr", lambda shown=shown: shown)
+        with console.steps("exporting", quiet=False) as tell:
+            tell("writing [b]")
+            time.sleep(0.2)
+        assert isinstance(shown.file, io.StringIO)
+        assert ("exporting: writing [b]" in shown.file.getvalue()) is terminal

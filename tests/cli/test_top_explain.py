@@ -94,6 +94,20 @@ def test_top_shows_labels_and_terms_inert(run: Run, odd: Path) -> None:
     assert r"\x1b[1mx0" in terms
 
 
+@pytest.mark.parametrize("columns", ["40", "90", "300", None])
+def test_a_table_is_as_wide_as_columns_says(
+    run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch, columns: str | None
+) -> None:
+    TextClassifier(tokenizer=Tokenizer(pattern=r"\S+")).fit(["x" * 500, "y"], ["a", "b"]).save(
+        "wide.textnb")
+    monkeypatch.delenv("COLUMNS", raising=False)
+    if columns is not None:
+        monkeypatch.setenv("COLUMNS", columns)
+    for verb in (["top", "wide.textnb"], ["explain", "wide.textnb", "x" * 500]):
+        lines = run(*verb).checked().out.splitlines()
+        assert max(map(len, lines)) == int(columns or 200)
+
+
 # explain
 
 

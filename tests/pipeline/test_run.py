@@ -168,8 +168,25 @@ def test_only_an_output_of_its_own_is_replaced(folder: Path) -> None:
         with pytest.raises(SourceError, match="can't write"):
             run(folder, f"output={output}")
     assert (folder / "mine" / "thesis.txt").read_text() == "years of work"
-    with pytest.raises(SourceError, match="there is no folder"):
-        run(folder, "output=none/out")
+    with pytest.raises(SourceError, match=r"rows\.parquet' is no folder"):
+        run(folder, "output=rows.parquet/out")
+
+
+def test_the_folders_of_an_output_are_made(folder: Path) -> None:
+    run(folder, "output=new/deep/out")
+    assert "model.textnb" in contents(folder / "new" / "deep" / "out")
+    with pytest.raises(ParameterError):
+        run(folder, "output=other/deep/out", "decision.positive=absent")
+    assert sorted(os.listdir(folder)) == ["job.toml", "new", "rows.parquet"]
+
+
+def test_a_folder_that_cannot_be_made_is_told_before_work_begins(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("textnb.pipeline.staging.os.access", lambda *_: False)
+    with pytest.raises(SourceError, match="no folder can be made in"):
+        run(folder, "output=new/out")
+    assert sorted(os.listdir(folder)) == ["job.toml", "rows.parquet"]
 
 
 def test_one_run_at_a_time(folder: Path) -> None:

@@ -41,26 +41,49 @@ def check_memory_limit(memory: Any, estimator: Any, given: bool) -> None:
                              "give one number for l")
 
 
-def memory_size(value: str) -> int:
+def byte_size(name: str, value: str, least: int = 1) -> int:
     """Bytes from words: a number, with K, M or G for so many times 1024, 1024² or 1024³.
+
+    Parameters
+    ----------
+    name : str
+        What the size is of, for the error.
+    value : str
+    least : int
+        Bytes.
 
     Raises
     ------
     ParameterError
-        If it is none, or below 1 MiB.
+        If it is none, or below ``least``.
+
+    Examples
+    --------
+    >>> byte_size("--max-bytes", "5M"), byte_size("--max-bytes", "1.5 KiB")
+    (5242880, 1536)
+    """
+    found = re.fullmatch(r"(\d{1,19}(?:\.\d{1,19})?) ?([kmg]?)(?:i?b)?", value.strip().lower(),
+                         re.ASCII)
+    unit = 1 if found is None else 1024 ** " kmg".index(found[2] or " ")
+    # Whole numbers stay whole: a float has no room for all that are below 2**63.
+    size = 0 if found is None else (
+        int(float(found[1]) * unit) if "." in found[1] else int(found[1]) * unit)
+    if not least <= size < 2**63:
+        at_least = "1M" if least == _LEAST else str(least)
+        raise ParameterError.out_of_range(
+            name, f"bytes, such as 500M or 2G (times 1024² or 1024³), {at_least} or more", value)
+    return size
+
+
+def memory_size(value: str) -> int:
+    """A limit of memory, as `byte_size`: 1 MiB or more.
 
     Examples
     --------
     >>> memory_size("500M")
     524288000
     """
-    found = re.fullmatch(r"(\d{1,19}(?:\.\d{1,19})?)([kmg]?)(?:i?b)?", value.strip().lower(),
-                         re.ASCII)
-    size = 0 if found is None else int(float(found[1]) * 1024 ** " kmg".index(found[2] or " "))
-    if not _LEAST <= size < 2**63:
-        raise ParameterError.out_of_range(
-            "a memory limit", "bytes, such as 500M or 2G (times 1024² or 1024³), 1M or more", value)
-    return size
+    return byte_size("a memory limit", value, _LEAST)
 
 
 def check_unpruned(pruned: Pruned | None, what: str) -> None:

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Self
 
@@ -21,6 +22,7 @@ from textnb.bayes.base import DenseClassifier, FormClassifier
 from textnb.bayes.forms import Floats, LinearForm, log_posterior
 from textnb.bayes.gaussian import GaussianNB, MomentClassifier
 from textnb.bayes.statistics import check_int64
+from textnb.classifier.journal import logged
 from textnb.classifier.learning import announced_labels, check_known, moments
 from textnb.errors import DataError, ParameterError, SchemaError
 from textnb.frames.batches import Progress, batches
@@ -98,6 +100,7 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
             If a value is null, NaN or infinite (column and row are named), a label is null, or
             the estimator can't learn from the rows.
         """
+        started = time.perf_counter()
         estimator = self._model()
         frame, columns, names = self._opened(X, y)
         with reading(X):
@@ -113,7 +116,7 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
                 if isinstance(estimator, DenseClassifier):
                     estimator.name_features(names)
                 estimator.fit(rows, labels.to_numpy())
-        return self._settle(estimator, columns, names)
+        return logged(self._settle(estimator, columns, names), "fit", started)
 
     def partial_fit(
         self, X: Any, y: ArrayLike | None = None, *, classes: Iterable[Any] | None = None,
@@ -139,6 +142,7 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
             regularised models, announced ones too): give larger batches, or shrinkage. The model is
             then as it was.
         """
+        started = time.perf_counter()
         first = not hasattr(self, "estimator_")
         estimator = self._model() if first else self.estimator_
         if not (isinstance(estimator, MomentClassifier) and estimator.streams):
@@ -158,7 +162,7 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
             total = total.with_classes(np.array(announced, dtype=total.classes.dtype))
         updated: MomentClassifier = clone(estimator)
         updated.fit_statistics(total, names)
-        return self._settle(updated, columns, names)
+        return logged(self._settle(updated, columns, names), "partial_fit", started)
 
     def predict(
         self, X: Any, *, probability: bool = False, scores: bool = False,

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import os
+import time
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -24,6 +25,7 @@ from textnb.bayes.discrete import CategoricalNB, MultinomialNB
 from textnb.bayes.ratio import NBLogisticRegression
 from textnb.bayes.statistics import is_auto
 from textnb.classifier.answering import LEARNED_SINCE, OTHER_CLASSES, Rows, TextAnswers
+from textnb.classifier.journal import logged
 from textnb.classifier.learning import (
     Corpus,
     announced_labels,
@@ -164,18 +166,20 @@ class TextClassifier(TextAnswers):
             If there are no rows, a label is null, or no term is left; with ``l="auto"``, also if
             there is one class, or no class has two documents.
         """
+        started = time.perf_counter()
         estimator = self._model()
         if isinstance(estimator, DiscreteNB):
             learned, dropped = self._count_within(X, y, progress)
             l = self._choose(learned, X, y) if is_auto(estimator.l) else None
-            return self._settle(learned, anew=True, l=l, dropped=dropped)
+            return logged(
+                self._settle(learned, anew=True, l=l, dropped=dropped), "fit", started)
         given = None if self.vocabulary is None else given_vocabulary(self.vocabulary)
         with reading(X):
             rows = weighed(self._corpus(X, y, progress), self._limits(), given, self.binary)
         estimator.fit(rows.counts, rows.labels)
         if hasattr(self, "statistics_"):
             del self.statistics_
-        return self._equip(estimator, rows.terms, anew=True)
+        return logged(self._equip(estimator, rows.terms, anew=True), "fit", started)
 
     def partial_fit(
         self, X: Rows, y: ArrayLike | None = None, classes: Iterable[Any] | None = None, *,
@@ -197,6 +201,7 @@ class TextClassifier(TextAnswers):
         ParameterError
             If terms were left out for the model's `memory_limit`.
         """
+        started = time.perf_counter()
         check_unpruned(getattr(self, "pruned_", None), "learning more")
         announced = announced_labels(classes)
         more = self._count(X, y, progress)
@@ -206,7 +211,7 @@ class TextClassifier(TextAnswers):
         total = self.statistics_ + more if hasattr(self, "statistics_") else more
         if announced:
             total = replace(total, counts=total.counts.with_classes(announced))
-        return self._settle(total)
+        return logged(self._settle(total), "partial_fit", started)
 
     def forget(
         self, X: Rows, y: ArrayLike | None = None, *, progress: Progress | None = None
@@ -218,6 +223,7 @@ class TextClassifier(TextAnswers):
         DataError
             If the documents can't all have been learned; the model is then as it was.
         """
+        started = time.perf_counter()
         check_is_fitted(self)
         self._check_adds()
         check_unpruned(self.pruned_, "forgetting")
@@ -225,7 +231,7 @@ class TextClassifier(TextAnswers):
         if not rest.documents:
             raise DataError("every document would be forgotten and no model would be left; "
                             "the model is unchanged")
-        return self._settle(rest)
+        return logged(self._settle(rest), "forget", started)
 
     def __add__(self, other: TextClassifier) -> TextClassifier:
         """The model of both models' documents, as one `fit` on all of them would give it.

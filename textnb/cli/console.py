@@ -146,6 +146,10 @@ def progress(
     from rich.text import Text
 
     class Noted(logging.Handler):
+        def filter(self, record: logging.LogRecord) -> bool:
+            # What was learned, each verb says in its own words.
+            return record.name != "textnb.classifier"
+
         def emit(self, record: logging.LogRecord) -> None:
             note(record.getMessage())
 
@@ -176,6 +180,20 @@ def progress(
             log.setLevel(level)
     seconds = time.monotonic() - started
     note(f"{done} {seen:,} {unit} in {seconds:.2f} s ({seen / max(seconds, 1e-9):,.0f}/s)")
+
+
+@contextmanager
+def steps(what: str, quiet: bool) -> Iterator[Callable[[str], None]]:
+    """The step at which long work is, and how long it has taken, where there is a terminal."""
+    if quiet or not stderr().is_terminal:
+        yield lambda step: None
+        return
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    with Progress(SpinnerColumn(), TextColumn("{task.description}", markup=False),
+                  TimeElapsedColumn(), console=stderr(), transient=True) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda step: bar.update(task, description=f"{what}: {step}")
 
 
 def _drop_output() -> None:

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from textnb.cli.console import as_json, note, out, verb
+from textnb.cli.console import as_json, note, out, steps, verb
 from textnb.cli.evidence import note_stale
 from textnb.cli.inputs import (
     Encoding,
@@ -27,11 +27,11 @@ from textnb.cli.inputs import (
 @verb
 def export(
     model: Model,
-    to: Annotated[str, typer.Option(
-        help="json, parquet, csv, npz, liblinear, onnx, sql-duckdb, sql-postgres, sql-sqlite, "
-             "python, javascript or polars.")],
     output: Annotated[str, typer.Option(
         "--output", "-o", help="Folder to make, .zip, or file of the target's own ending.")],
+    to: Annotated[str | None, typer.Option(
+        help="json, parquet, csv, npz, liblinear, onnx, sql-duckdb, sql-postgres, sql-sqlite, "
+             "python, javascript or polars.  [default: by the output's ending]")] = None,
     positive: Annotated[str | None, typer.Option(
         help="Of two classes: one w and b, above 0 where this class wins.")] = None,
     input: Annotated[str | None, typer.Option(
@@ -39,8 +39,8 @@ def export(
              "[default: what the target can do]")] = None,
     top: Annotated[int | None, typer.Option(
         help="Keep the so many terms that can move a decision most.")] = None,
-    max_bytes: Annotated[int | None, typer.Option(
-        help="Keep as many terms as a file of this size holds.")] = None,
+    max_bytes: Annotated[str | None, typer.Option(
+        help="Keep as many terms as a file of this size holds, such as 500K or 5M.")] = None,
     check: Annotated[str | None, typer.Option(
         help="File of texts on which decisions that pruning flips are counted.")] = None,
     storage_option: StorageOption = None,
@@ -48,9 +48,11 @@ def export(
     quiet: Quiet = False,
 ) -> None:
     """Write a model for another system: weights, tokenizer, and golden rows to prove it."""
+    from textnb.classifier.limiting import byte_size
     from textnb.classifier.load import load
     from textnb.cli.settings import as_label
     from textnb.errors import ParameterError
+    from textnb.export.targets.known import target_of_path
     from textnb.export.write import export_model
     from textnb.frames.cloud import shown
 
@@ -58,16 +60,23 @@ def export(
         raise ParameterError.unknown_choice("--input", input, ("text", "terms"))
     if check is None and (query is not None or storage_option):
         raise ParameterError("--query and --storage-option are for the rows of --check: name them")
+    size = None if max_bytes is None else byte_size("--max-bytes", max_bytes)
+    if to is None:
+        to = target_of_path(output).name
     classifier = load(model)
     label = None if positive is None else as_label(positive, classifier.classes_)
     frame = None if check is None else rows(
         check, None, None, "utf-8", text_columns(classifier), None, storage=storage_option,
         query=query)
     reads: Any = input
-    with reading(check or model):
+    with reading(check or model), steps("exporting", quiet) as progress:
         exported = export_model(classifier, output, to, positive=label, reads=reads, top=top,
+<<<<<<< HEAD
                                 max_bytes=max_bytes, check=frame)
     note_stale(classifier)
+=======
+                                max_bytes=size, check=frame, progress=progress)
+>>>>>>> d540f72 (Sizes, endings, widths, steps, folders and the log, as people expect them)
     if quiet:
         return
     pruned = exported.pruned
@@ -104,6 +113,7 @@ def verify(
     storage_option: StorageOption = None,
     query: Query = None,
     encoding: Encoding = "utf-8",
+    quiet: Quiet = False,
 ) -> None:
     """Run golden rows through the real engine and compare; exit code 1 on any difference."""
     from textnb.errors import ParameterError
@@ -114,8 +124,8 @@ def verify(
         raise ParameterError("--query and --storage-option are for the rows of INPUT: name them")
     frame = None if input is None else rows(
         input, where, input_format, encoding, None, None, storage=storage_option, query=query)
-    with reading(input or path):
-        found = verify_export(path, frame)
+    with reading(input or path), steps("verifying", quiet) as progress:
+        found = verify_export(path, frame, progress=progress)
     if format == "json":
         out(as_json({"target": found.target, "reads": found.reads, "rows": found.rows,
                      "largest_difference": found.largest_difference, "passed": found.passed,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,8 @@ _WIDEST = 12
 
 def show(table: Table) -> None:
     console = Console(file=sys.stdout, highlight=False)
-    if not console.is_terminal:
+    # COLUMNS is what the user says; without it, a file or a pipe has no width of its own.
+    if not console.is_terminal and not os.environ.get("COLUMNS", "").isdigit():
         console = Console(file=sys.stdout, highlight=False, width=200)
     try:
         console.print(table)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -56,7 +57,7 @@ class Verified:
 
 def verify_export(
     path: str | Path, rows: pl.DataFrame | pl.LazyFrame | None = None,
-    max_bytes: int = archive.MAX_BYTES,
+    max_bytes: int = archive.MAX_BYTES, *, progress: Callable[[str], None] | None = None,
 ) -> Verified:
     """Run golden rows, or rows of your own, through the engine that a bundle was written for.
 
@@ -68,6 +69,8 @@ def verify_export(
         With the text columns (or features) that the model reads.
     max_bytes : int
         Refuse a bundle that declares more than this in memory.
+    progress : callable, optional
+        Called with the name of each step as it begins.
 
     Returns
     -------
@@ -80,6 +83,8 @@ def verify_export(
     ExportError
         If the engine is not there, or fails.
     """
+    tell = progress or (lambda step: None)
+    tell("reading the bundle")
     path = Path(path)
     single = path.is_file() and path.suffix != ".zip"
     beside = bundle_beside(path) if single else path
@@ -109,6 +114,7 @@ def verify_export(
                 reason = first_line(error)[:300]
                 raise ModelFileError.damaged(
                     str(path), f"{archive.GOLDEN}: {reason}", "bundle") from error
+        tell(f"scoring {len(given):,} rows by {target.name}")
         return _compared(target, bundle, file, given, scores, expected)
 
 

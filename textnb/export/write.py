@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,7 @@ from textnb.errors import ExportError, ParameterError, SourceError
 from textnb.export import archive, prune
 from textnb.export.bundle import Bundle, Reads, bundle_of
 from textnb.export.targets.base import Target
-from textnb.export.targets.known import target_of
+from textnb.export.targets.known import target_of, target_of_path
 from textnb.frames.scan import checked
 from textnb.store import check_target, replacing
 
@@ -48,9 +49,10 @@ class Exported:
 
 
 def export_model(
-    model: Any, path: str | Path, to: str, *, positive: Any = None, reads: Reads | None = None,
-    top: int | None = None, max_bytes: int | None = None,
+    model: Any, path: str | Path, to: str | None = None, *, positive: Any = None,
+    reads: Reads | None = None, top: int | None = None, max_bytes: int | None = None,
     check: pl.DataFrame | pl.LazyFrame | None = None,
+    progress: Callable[[str], None] | None = None,
 ) -> Exported:
     """Write a fitted classifier for another system.
 
@@ -61,9 +63,9 @@ def export_model(
     path : path
         A folder to make, or ``.zip``: the bundle. A path with the target's own ending
         (``spam.sql``) gets that file alone, and its bundle beside it (``spam.sql.bundle.zip``).
-    to : str
+    to : str, optional
         Target: json, parquet, csv, npz, liblinear, onnx, sql-duckdb, sql-postgres, sql-sqlite,
-        python, javascript, polars.
+        python, javascript, polars. Without it, the path's ending says which.
     positive : label, optional
         Of two classes: export one ``w`` and ``b``, above 0 where this class wins.
     reads : {"text", "terms"}, optional
@@ -75,6 +77,8 @@ def export_model(
         Keep as many terms as a file of this size holds.
     check : DataFrame or LazyFrame, optional
         Rows on which decisions that pruning flips are counted.
+    progress : callable, optional
+        Called with the name of each step as it begins.
 
     Returns
     -------
@@ -98,9 +102,11 @@ def export_model(
     >>> checked.target, checked.wrong_labels, checked.largest_difference < 1e-12
     ('python', [], True)
     """
-    target = target_of(to)
+    target = target_of_path(path) if to is None else target_of(to)
+    tell = progress or (lambda step: None)
     if top is not None and max_bytes is not None:
         raise ParameterError("give top or max_bytes, not both")
+    tell("collecting weights and golden rows")
     whole = bundle_of(model, _reading(target, model, reads), positive)
     path = Path(path)
     single = bool(target.suffix) and path.suffix == target.suffix
@@ -110,23 +116,26 @@ def export_model(
         if path.exists() and not bundle_beside(path).exists():
             raise SourceError(f"can't write {str(path)!r}: it is there and has no bundle beside "
                               "it, so it is no export; remove it or choose another path")
-    bundle, report = _pruned(whole, target, top, max_bytes)
+    bundle, report = _pruned(whole, target, top, max_bytes, tell)
     if check is not None:
         if report is None:
             raise ParameterError("check counts the decisions that pruning flips: give top or "
                                  "max_bytes too")
-        report |= _flipped(whole, bundle, check)
+        report |= _flipped(whole, bundle, check, tell)
     with ExitStack() as stack:
         # The file takes its place last: where the bundle fails, nothing has changed.
         file = stack.enter_context(replacing(path)) if single else None
         with archive.unfinished(bundle_beside(path) if single else path) as folder:
-            archive.write_tables(bundle, folder, to, report)
+            tell("writing weights and golden rows")
+            archive.write_tables(bundle, folder, target.name, report)
+            tell(f"writing {len(bundle.weights):,} weights for {target.name}")
             _write(target, bundle, folder)
+            tell("sealing the bundle")
             archive.seal(folder)
             if file is not None:
                 with (folder / model_file(target)).open("rb") as made:
                     shutil.copyfileobj(made, file)
-    return Exported(path, to, bundle.reads, single, report)
+    return Exported(path, target.name, bundle.reads, single, report)
 
 
 def bundle_beside(path: Path) -> Path:
@@ -164,7 +173,8 @@ def _write(target: Target, bundle: Bundle, folder: Path) -> None:
 
 
 def _pruned(
-    bundle: Bundle, target: Target, top: int | None, max_bytes: int | None
+    bundle: Bundle, target: Target, top: int | None, max_bytes: int | None,
+    tell: Callable[[str], None],
 ) -> tuple[Bundle, dict[str, Any] | None]:
     if top is not None:
         return prune.keep_top(bundle, top)
@@ -172,6 +182,7 @@ def _pruned(
         return bundle, None
 
     def size(smaller: Bundle) -> int:
+        tell(f"trying {len(smaller.weights):,} terms")
         with tempfile.TemporaryDirectory(prefix="textnb-") as folder:
             if not target.suffix:
                 path = Path(folder) / archive.WEIGHTS
@@ -184,7 +195,8 @@ def _pruned(
 
 
 def _flipped(
-    whole: Bundle, pruned: Bundle, rows: pl.DataFrame | pl.LazyFrame
+    whole: Bundle, pruned: Bundle, rows: pl.DataFrame | pl.LazyFrame,
+    tell: Callable[[str], None],
 ) -> dict[str, Any]:
     """How many rows are decided otherwise once terms are left out."""
     seen = flipped = 0
@@ -192,6 +204,7 @@ def _flipped(
     columns = list(whole.columns)
     for batch in checked(rows.lazy(), text=columns).select(columns).collect_batches(
             chunk_size=4096, maintain_order=True, lazy=True):
+        tell(f"comparing decisions, {seen:,} rows")
         full, less = whole.scores(whole.counts(batch)), pruned.scores(pruned.counts(batch))
         before, after = whole.decided(full), pruned.decided(less)
         seen += batch.height

@@ -21,9 +21,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from textnb.classifier.limiting import check_memory_limit, memory_size
+from textnb.classifier.limiting import byte_size, check_memory_limit, memory_size
 from textnb.errors import ParameterError
-from textnb.export.targets.known import target_of
+from textnb.export.targets.known import target_of, target_of_path
 from textnb.frames.cloud import is_url
 from textnb.pipeline.models import ESTIMATORS, TABLES, TEXTS, estimator_of, tokenizer_of
 from textnb.sinks import ENDINGS
@@ -82,6 +82,10 @@ def _target(value: Any) -> Any:
 
 def _memory(value: Any) -> Any:
     return memory_size(value) if isinstance(value, str) else value
+
+
+def _size(value: Any) -> Any:
+    return byte_size("max_bytes", value) if isinstance(value, str) else value
 
 
 Where = Annotated[str, BeforeValidator(_substituted)]
@@ -251,15 +255,24 @@ class Predictions(Section):
 
 
 class Export(Section):
-    """Weights for another system, proved on golden rows unless ``verify`` is false."""
+    """Weights for another system, proved on golden rows unless ``verify`` is false.
 
-    to: Annotated[str, BeforeValidator(_target)]
+    Without ``to``, the ending of ``file`` says which system.
+    """
+
+    to: Annotated[str | None, BeforeValidator(_target)] = None
     file: FileName
     positive: str | int | bool | None = None
     reads: Literal["text", "terms"] | None = None
     top: Annotated[int, Field(ge=1)] | None = None
-    max_bytes: Annotated[int, Field(ge=1)] | None = None
+    max_bytes: Annotated[int | None, BeforeValidator(_size), Field(ge=1)] = None
     verify: bool = True
+
+    @model_validator(mode="after")
+    def _check_target(self) -> Export:
+        if self.to is None:
+            target_of_path(self.file)
+        return self
 
 
 class Job(Section):

@@ -310,7 +310,7 @@ def _predict(work: _Work) -> None:
 
 def _export(work: _Work) -> None:
     for export in work.job.exports:
-        work.observer.step(f"exporting to {export.to}")
+        work.observer.step(f"exporting to {export.to or export.file}")
         made = export_model(
             work.model, work.folder / export.file, export.to, positive=export.positive,
             reads=export.reads, top=export.top, max_bytes=export.max_bytes)

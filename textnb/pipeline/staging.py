@@ -34,6 +34,12 @@ def staged(output: str | os.PathLike[str]) -> Iterator[Path]:
     """
     target = Path(output).resolve()
     check_output(target)
+    with _parents(target), _staged(target) as work:
+        yield work
+
+
+@contextmanager
+def _staged(target: Path) -> Iterator[Path]:
     work = target.with_name(f".{target.name}.textnb-run")
     old = target.with_name(f".{target.name}.textnb-old")
     with _alone(target):
@@ -56,9 +62,13 @@ def staged(output: str | os.PathLike[str]) -> Iterator[Path]:
 
 def check_output(target: Path) -> None:
     """SourceError where an output can't be written, or holds what is not a job's own."""
-    if not target.parent.is_dir():
-        raise SourceError(f"can't write {str(target)!r}: there is no folder "
-                          f"{str(target.parent)!r}")
+    there = next((folder for folder in target.parents if folder.exists()), target)
+    if not there.is_dir():
+        raise SourceError(f"can't write {str(target)!r}: {str(there)!r} is no folder; choose "
+                          "another output")
+    if there != target.parent and not os.access(there, os.W_OK | os.X_OK):
+        raise SourceError(f"can't write {str(target)!r}: no folder can be made in {str(there)!r}; "
+                          "make it, or choose another output")
     if target == Path.cwd().resolve() or target in Path.cwd().resolve().parents:
         raise SourceError(f"can't write {str(target)!r}: it is the current folder, or one above")
     if target.is_dir():
@@ -70,6 +80,32 @@ def check_output(target: Path) -> None:
     if target.exists() or target.is_symlink():
         raise SourceError(f"can't write {str(target)!r}: it is there and was not written by a "
                           "job; remove it, or choose another output")
+
+
+@contextmanager
+def _parents(target: Path) -> Iterator[None]:
+    """The folders that an output is in are made; where the run fails, they are removed again."""
+    missing = [folder for folder in target.parents if not folder.exists()]
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SourceError(f"can't write {str(target)!r}: {error.strerror or error}") from error
+    forget = functools.partial(_remove_empty, missing)
+    atexit.register(forget)
+    try:
+        yield
+    finally:
+        forget()
+        atexit.unregister(forget)
+
+
+def _remove_empty(folders: list[Path]) -> None:
+    for folder in folders:
+        try:
+            folder.rmdir()
+        except OSError:
+            # It holds what the run has written, or what somebody else has put there.
+            return
 
 
 def _ours(target: Path) -> set[str]:
