@@ -92,6 +92,9 @@ def show_description(card: dict[str, Any]) -> None:
 
     classes = card["classes"]
     lines = Table(show_header=False, box=None, pad_edge=False)
+    # What is long goes on in the next line: a setting that is cut short tells nothing.
+    for _ in range(2):
+        lines.add_column(overflow="fold")
     for name, value in card.items():
         if name == "decision" and value is not None:
             for line in decision_words(Decision.from_dict(value)):
