@@ -71,12 +71,8 @@ def export(
     reads: Any = input
     with reading(check or model), steps("exporting", quiet) as progress:
         exported = export_model(classifier, output, to, positive=label, reads=reads, top=top,
-<<<<<<< HEAD
-                                max_bytes=max_bytes, check=frame)
-    note_stale(classifier)
-=======
                                 max_bytes=size, check=frame, progress=progress)
->>>>>>> d540f72 (Sizes, endings, widths, steps, folders and the log, as people expect them)
+    note_stale(classifier)
     if quiet:
         return
     pruned = exported.pruned
