@@ -114,6 +114,11 @@ class SchemaError(DataError):
                    f"Cast it: frame.with_columns(pl.col({column!r}).cast(pl.String))")
 
     @classmethod
+    def mixed_types(cls, column: str, role: str) -> SchemaError:
+        return cls(f"{role} column {column!r} holds Python objects of several types, and must hold "
+                   f"one. Convert it first: frame[{column!r}].astype('string')")
+
+    @classmethod
     def column_exists(cls, column: str) -> SchemaError:
         return cls(f"the input has a column {column!r} already, and the prediction would replace "
                    f"it; rename or drop it first: frame.drop({column!r})")

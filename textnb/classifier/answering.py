@@ -18,8 +18,9 @@ from textnb.bayes.calibration import Calibration
 from textnb.bayes.decision import Decision
 from textnb.bayes.forms import Floats, LinearForm, log_posterior
 from textnb.bayes.statistics import check_int64
-from textnb.errors import ImpossibleRowError, ParameterError
+from textnb.errors import DataError, ImpossibleRowError, ParameterError
 from textnb.frames.batches import Progress, batches
+from textnb.frames.kinds import in_kind_of, in_memory, narrowed
 from textnb.frames.scan import Source, reading, scan
 from textnb.frames.texts import is_table, labels_as, table_of_texts
 from textnb.insight import explanation_table, top_terms
@@ -59,7 +60,9 @@ class TextAnswers(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : DataFrame, LazyFrame, path, or sequence of str
+        X : table, path, or sequence of str
+            A table is a Polars DataFrame or LazyFrame, a pandas DataFrame, a PyArrow Table, a
+            DuckDB relation, a dict of columns or a list of dicts.
         probability : bool
             Add ``probability``, P(predicted | text); and ``calibrated``, true, if the model is
             (see `set_calibration`).
@@ -78,35 +81,43 @@ class TextAnswers(ClassifierMixin, BaseEstimator):
 
         Returns
         -------
-        DataFrame for a DataFrame, LazyFrame for a LazyFrame or a path
+        table of the kind that came
             Every column of the input, ``predicted``, those asked for, and ``decision`` where the
             model has one (see `set_decision`): a class, or null for "unsure". A row that no class
-            can have produced (``l = 0``) has nulls.
-        ndarray (n_documents,) for a sequence of str
+            can have produced (``l = 0``) has nulls. A pandas DataFrame keeps its index and its
+            types, a PyArrow Table its types. A path gives a LazyFrame; a DuckDB relation a PyArrow
+            Table; a dict of columns and a list of dicts a Polars DataFrame.
+        ndarray (n_documents,)
+            For a sequence of str, a Series too. And for a table in memory where no column is asked
+            for, if `fit` had its labels beside a table, ``fit(frame, y)``: scikit-learn passes them
+            so, and its scorers and searches expect an array from `predict`.
 
         Raises
         ------
         SchemaError
             If the text column is missing, or a column of an answer's name is there.
         ImpossibleRowError
-            For a sequence, where a row is impossible under every class.
+            Where an array is answered, and a row is impossible under every class.
         """
         check_is_fitted(self)
+        asked = bool(probability or scores or explain or top)
         if not is_table(X):
-            if probability or scores or explain or top:
+            if asked:
                 raise ParameterError("probability, scores, explain and top add columns: pass a "
                                      "frame, e.g. pl.DataFrame({'text': texts})")
-            labels: NDArray[Any] = self.classes_[self._possible(X).argmax(axis=1)]
-            return labels
+            return self._predicted_array(X)
+        if getattr(self, "labels_beside_", False) and not asked and in_memory(X):
+            predicted = self._predicted_array(X)
+            if progress is not None:
+                progress(len(predicted))
+            return predicted
         if type(explain) is not int or explain < 0:
             raise ParameterError.out_of_range("explain", "a number of terms, 0 or more", explain)
         if type(top) is not int or top < 0:
             raise ParameterError.out_of_range("top", "a number of classes, 0 or more", top)
         answers = Answers(bool(probability), bool(scores), explain, top)
-        lazy = self._scorer.frame(scan(X, text=self.text_columns), answers, progress)
-        if not isinstance(X, pl.DataFrame):
-            return lazy
-        return lazy.collect()
+        frame = scan(narrowed(X, self.text_columns), text=self.text_columns)
+        return in_kind_of(X, self._scorer.frame(frame, answers, progress), self.text_columns)
 
     def predict_joint_log_proba(self, X: Rows) -> Floats:
         """log P(text, class), base e: float64 (n_documents, n_classes)."""
@@ -188,10 +199,15 @@ class TextAnswers(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         if y is not None:
             check_int64(y)
-            return float(np.mean(self.classes_[self._possible(X).argmax(axis=1)] == np.asarray(y)))
+            predicted, actual = self._predicted_array(X), np.asarray(y)
+            if actual.shape != predicted.shape:
+                raise DataError(f"{len(predicted)} documents and labels of shape {actual.shape}: "
+                                "there must be one label per document")
+            return float(np.mean(predicted == actual))
         if not is_table(X):
             raise ParameterError("y is needed where X is a sequence of texts")
-        frame = scan(X, text=self.text_columns, label=self.label)
+        read = [*self.text_columns, self.label]
+        frame = scan(narrowed(X, read), text=self.text_columns, label=self.label)
         with reading(X):
             answered = self._scorer.frame(frame, Answers()).select(
                 (pl.col("predicted") == labels_as(self.label, frame, self._scorer.labels.dtype))
@@ -305,12 +321,16 @@ class TextAnswers(ClassifierMixin, BaseEstimator):
             if rows is not None:
                 yield rows
                 return
-        frame = (scan(X, text=self.text_columns) if is_table(X)
+        frame = (scan(narrowed(X, self.text_columns), text=self.text_columns) if is_table(X)
                  else table_of_texts(X, self.text_columns))
         with reading(X):
             yield from in_threads(
                 lambda batch: self._scorer.vocabulary.counts(batch, self.text_columns),
                 batches(frame.select(self.text_columns), self.text_columns))
+
+    def _predicted_array(self, X: Rows) -> NDArray[Any]:
+        labels: NDArray[Any] = self.classes_[self._possible(X).argmax(axis=1)]
+        return labels
 
     def _possible(self, X: Rows) -> Floats:
         scores = self.predict_joint_log_proba(X)

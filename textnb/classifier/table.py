@@ -27,8 +27,15 @@ from textnb.classifier.learning import announced_labels, check_known, moments
 from textnb.errors import DataError, ParameterError, SchemaError
 from textnb.frames.batches import Progress, batches
 from textnb.frames.features import check_values, feature_columns, feature_names, matrix
+from textnb.frames.kinds import in_kind_of, in_memory, narrowed
 from textnb.frames.scan import reading, scan_table
-from textnb.frames.texts import as_int64, labels_as, with_labels
+from textnb.frames.texts import (
+    as_int64,
+    labels_as,
+    labels_beside_table,
+    rows_in_memory,
+    with_labels,
+)
 from textnb.store import write_archive
 from textnb.tablefile import pack_table
 
@@ -60,6 +67,9 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
     feature_names_ : list of str
         One name per feature.
     estimator_ : the fitted estimator
+    labels_beside_ : bool
+        Whether labels came beside a table and not in it: `predict` then answers tables in memory by
+        arrays. It is no part of a model file.
 
     Examples
     --------
@@ -85,10 +95,9 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : DataFrame, LazyFrame or path; or array (n_rows, n_features), whose columns are called
-            x0, x1 ...
+        X : table or path; or array (n_rows, n_features), whose columns are called x0, x1 ...
         y : array (n_rows,), optional
-            Labels, where a DataFrame does not hold them, or X is an array.
+            Labels, where a table in memory does not hold them, or X is an array.
         progress : callable, optional
             Called with the number of rows of each batch that was read.
 
@@ -116,7 +125,8 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
                 if isinstance(estimator, DenseClassifier):
                     estimator.name_features(names)
                 estimator.fit(rows, labels.to_numpy())
-        return logged(self._settle(estimator, columns, names), "fit", started)
+        beside = labels_beside_table(X, y)
+        return logged(self._settle(estimator, columns, names, beside), "fit", started)
 
     def partial_fit(
         self, X: Any, y: ArrayLike | None = None, *, classes: Iterable[Any] | None = None,
@@ -162,7 +172,8 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
             total = total.with_classes(np.array(announced, dtype=total.classes.dtype))
         updated: MomentClassifier = clone(estimator)
         updated.fit_statistics(total, names)
-        return logged(self._settle(updated, columns, names), "partial_fit", started)
+        beside = labels_beside_table(X, y) if first else self.labels_beside_
+        return logged(self._settle(updated, columns, names, beside), "partial_fit", started)
 
     def predict(
         self, X: Any, *, probability: bool = False, scores: bool = False,
@@ -172,7 +183,9 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : DataFrame, LazyFrame or path; or array (n_rows, n_features)
+        X : table or path; or array (n_rows, n_features)
+            A table is a Polars DataFrame or LazyFrame, a pandas DataFrame, a PyArrow Table, a
+            DuckDB relation, a dict of columns or a list of dicts.
         probability : bool
             Add ``probability``, P(predicted | row).
         scores : bool
@@ -182,17 +195,25 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
 
         Returns
         -------
-        DataFrame for a DataFrame, LazyFrame for a LazyFrame or a path
-            Every column of the input, ``predicted``, and those asked for.
-        ndarray (n_rows,) for an array
+        table of the kind that came
+            Every column of the input, ``predicted``, and those asked for; see
+            `TextClassifier.predict`.
+        ndarray (n_rows,)
+            For an array. And for a table in memory where no column is asked for, if `fit` had its
+            labels beside a table, as scikit-learn passes them.
         """
         check_is_fitted(self)
         if isinstance(X, np.ndarray):
             if probability or scores:
                 raise ParameterError("probability and scores add columns: pass a frame")
             return self.estimator_.predict(check_values(X, self.feature_names_))
-        lazy = self._checked(X)
         answers = Answers(bool(probability), bool(scores))
+        if in_memory(X) and self.labels_beside_ and answers == Answers():
+            parts = [self.estimator_.predict(rows) for rows, _ in self._read(
+                self._checked(X), self.features_, None, progress)]
+            labels: NDArray[Any] = np.concatenate([self.classes_[:0], *parts])
+            return labels
+        lazy = self._checked(X)
 
         def answer(batch: pl.DataFrame) -> pl.DataFrame:
             # Which rows of the frame these are is not known where some were filtered out.
@@ -201,11 +222,12 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
                 progress(batch.height)
             return pl.DataFrame(answer_columns(joint, self._labels, answers)[0])
 
-        if isinstance(X, pl.DataFrame):
-            matrix(X, self.features_, 0)
+        if in_memory(X):
+            # So that a value that is none is named by its row.
+            matrix(lazy.select(self.features_).collect(), self.features_, 0)
         result = answered(lazy, self.features_, schema_of(self._labels, answers), answer,
                           lambda rows: batches(rows, rows=_ROWS))
-        return result.collect() if isinstance(X, pl.DataFrame) else result
+        return in_kind_of(X, result, self.features_)
 
     def predict_joint_log_proba(self, X: Any) -> Floats:
         """log P(row, class), base e, up to what all classes of a row share: (n_rows, n_classes)."""
@@ -233,9 +255,9 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         if y is not None:
             if not np.size(y):
                 raise DataError.no_rows("the input")
-            predicted = self.predict(X)
-            if isinstance(predicted, (pl.DataFrame, pl.LazyFrame)):
-                predicted = predicted.lazy().select("predicted").collect().to_series().to_numpy()
+            predicted = self.predict(X if isinstance(X, np.ndarray) else self._checked(X))
+            if isinstance(predicted, pl.LazyFrame):
+                predicted = predicted.select("predicted").collect().to_series().to_numpy()
             if np.shape(y) != predicted.shape:
                 raise DataError(f"{len(predicted)} rows and labels of shape {np.shape(y)}: there "
                                 "must be one label per row")
@@ -279,7 +301,7 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
 
     def _checked(self, X: Any) -> pl.LazyFrame:
         """The frame, once its features are seen to be those that were learned."""
-        frame = scan_table(X, self.features_)
+        frame = scan_table(narrowed(X, self.features_), self.features_)
         columns = feature_columns(frame, self.features_, None)
         if feature_names(frame, columns) != self.feature_names_:
             raise SchemaError("Array columns have other widths than those that were learned: "
@@ -298,11 +320,14 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
                                  "such as GaussianNB()")
         return GaussianNB() if given is None else clone(given)
 
-    def _settle(self, estimator: FormClassifier, columns: list[str], names: list[str]) -> Self:
+    def _settle(
+        self, estimator: FormClassifier, columns: list[str], names: list[str],
+        labels_beside: bool = False,
+    ) -> Self:
         # All of it or, where that is interrupted, nothing.
         self.__dict__.update({
             "features_": columns, "feature_names_": names, "estimator_": estimator,
-            "classes_": estimator.classes_,
+            "classes_": estimator.classes_, "labels_beside_": labels_beside,
             "_labels": pl.Series("label", estimator.classes_.tolist())})
         return self
 
@@ -323,10 +348,7 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
                 raise ParameterError(f"label={self.label!r} is a feature: an array's columns are "
                                      "called x0, x1 ...; name the label otherwise")
             X = pl.DataFrame(X, schema=names)
-        if not isinstance(X, pl.DataFrame):
-            raise ParameterError("y goes with a DataFrame or an array; a LazyFrame or a file holds "
-                                 f"its labels in the column {self.label!r}")
-        return with_labels(X, y, self.label).lazy()
+        return with_labels(rows_in_memory(X, self.label), y, self.label).lazy()
 
     @staticmethod
     def _read(

@@ -41,8 +41,15 @@ from textnb.classifier.limiting import check_memory_limit, check_unpruned, limit
 from textnb.classifier.merging import carry_choices, check_alike
 from textnb.errors import DataError, ParameterError
 from textnb.frames.batches import Progress, batches
+from textnb.frames.kinds import converted, narrowed
 from textnb.frames.scan import reading, scan
-from textnb.frames.texts import is_table, table_of_texts, with_labels
+from textnb.frames.texts import (
+    is_table,
+    labels_beside_table,
+    rows_in_memory,
+    table_of_texts,
+    with_labels,
+)
 from textnb.manifest import TEXT_SETTINGS, Choices
 from textnb.modelfile import TextEstimator, Weighed, pack_text
 from textnb.scorer import Scorer
@@ -97,6 +104,9 @@ class TextClassifier(TextAnswers):
     pruned_ : Pruned or None
         What `memory_limit` left out: ``terms``, ``occurrences``, ``at_most``, and the most that
         log-odds can differ for that: ``intercept``, ``per_kept_term``, ``per_pruned_term``.
+    labels_beside_ : bool
+        Whether labels came beside a table and not in it: `predict` then answers tables in memory by
+        arrays. It is no part of a model file.
     statistics_ : TermStatistics
         Counts of all terms, those outside the limits too (but for `memory_limit`): it is what adds
         and subtracts.
@@ -153,10 +163,11 @@ class TextClassifier(TextAnswers):
 
         Parameters
         ----------
-        X : DataFrame, LazyFrame, path, or sequence of str
-            A table with the text and label columns, or the texts themselves.
+        X : table, path, or sequence of str
+            A table with the text and label columns (see `textnb.scan`), or the texts themselves.
         y : array (n_documents,), optional
-            Labels, where X does not hold them.
+            Labels, where X does not hold them: of texts, or beside a table in memory. Beside a
+            table, as scikit-learn passes them, they also settle how `predict` answers a table.
         progress : callable, optional
             Called with the number of rows of each batch that was counted.
 
@@ -168,18 +179,22 @@ class TextClassifier(TextAnswers):
         """
         started = time.perf_counter()
         estimator = self._model()
+        X = converted(X, [*self.text_columns, *([] if y is not None else [self.label])])
         if isinstance(estimator, DiscreteNB):
             learned, dropped = self._count_within(X, y, progress)
             l = self._choose(learned, X, y) if is_auto(estimator.l) else None
-            return logged(
-                self._settle(learned, anew=True, l=l, dropped=dropped), "fit", started)
+            self._settle(learned, anew=True, l=l, dropped=dropped)
+            self.labels_beside_ = labels_beside_table(X, y)
+            return logged(self, "fit", started)
         given = None if self.vocabulary is None else given_vocabulary(self.vocabulary)
         with reading(X):
             rows = weighed(self._corpus(X, y, progress), self._limits(), given, self.binary)
         estimator.fit(rows.counts, rows.labels)
         if hasattr(self, "statistics_"):
             del self.statistics_
-        return logged(self._equip(estimator, rows.terms, anew=True), "fit", started)
+        self._equip(estimator, rows.terms, anew=True)
+        self.labels_beside_ = labels_beside_table(X, y)
+        return logged(self, "fit", started)
 
     def partial_fit(
         self, X: Rows, y: ArrayLike | None = None, classes: Iterable[Any] | None = None, *,
@@ -204,6 +219,7 @@ class TextClassifier(TextAnswers):
         started = time.perf_counter()
         check_unpruned(getattr(self, "pruned_", None), "learning more")
         announced = announced_labels(classes)
+        first = not hasattr(self, "estimator_")
         more = self._count(X, y, progress)
         if hasattr(self, "statistics_") or announced:
             known = [*(self.classes_.tolist() if hasattr(self, "classes_") else []), *announced]
@@ -211,7 +227,10 @@ class TextClassifier(TextAnswers):
         total = self.statistics_ + more if hasattr(self, "statistics_") else more
         if announced:
             total = replace(total, counts=total.counts.with_classes(announced))
-        return logged(self._settle(total), "partial_fit", started)
+        self._settle(total)
+        if first:
+            self.labels_beside_ = labels_beside_table(X, y)
+        return logged(self, "partial_fit", started)
 
     def forget(
         self, X: Rows, y: ArrayLike | None = None, *, progress: Progress | None = None
@@ -416,12 +435,11 @@ class TextClassifier(TextAnswers):
                 raise ParameterError("y is needed where X is a sequence of texts")
             return with_labels(table_of_texts(X, self.text_columns), y, self.label)
         if y is None:
-            return scan(X, text=self.text_columns, label=self.label)
-        if not isinstance(X, pl.DataFrame):
-            raise ParameterError("y goes with texts or a DataFrame; a LazyFrame or a file holds "
-                                 f"its labels in the column {self.label!r}")
-        scan(X, text=self.text_columns)
-        return with_labels(X, y, self.label)
+            read = [*self.text_columns, self.label]
+            return scan(narrowed(X, read), text=self.text_columns, label=self.label)
+        frame = rows_in_memory(narrowed(X, self.text_columns), self.label)
+        scan(frame, text=self.text_columns)
+        return with_labels(frame, y, self.label)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "estimator_")

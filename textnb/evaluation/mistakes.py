@@ -8,6 +8,7 @@ import polars as pl
 
 from textnb.classifier.text import TextClassifier
 from textnb.frames.batches import Progress
+from textnb.frames.kinds import narrowed, rows_in_kind_of
 from textnb.frames.scan import scan
 from textnb.frames.texts import labels_as
 
@@ -16,7 +17,7 @@ _ACTUAL = "__textnb_actual"
 
 def mistakes(
     model: TextClassifier, frame: Any, *, progress: Progress | None = None
-) -> pl.LazyFrame:
+) -> Any:
     """The labelled rows that a model judges wrongly, or not at all.
 
     Learning these alone (train on error) keeps a filter small and quick to correct. What it has
@@ -29,14 +30,14 @@ def mistakes(
     ----------
     model : TextClassifier
         Fitted. Where it has a decision, that is what counts: "unsure" is a mistake.
-    frame : DataFrame, LazyFrame or path
+    frame : table or path
         With the model's text and label columns.
     progress : callable, optional
         Called with the number of rows of each batch that was scored.
 
     Returns
     -------
-    LazyFrame
+    table of the kind that came (see `TextClassifier.predict`)
         The model's text columns and the label, in order; a label that the model does not know
         is a mistake. A null label stays, for what comes after to refuse it.
 
@@ -44,15 +45,16 @@ def mistakes(
     --------
     >>> model = TextClassifier().fit(["good", "bad"], ["pos", "neg"])
     >>> rows = pl.DataFrame({"text": ["good", "bad"], "label": ["pos", "pos"]})
-    >>> mistakes(model, rows).collect().rows()
+    >>> mistakes(model, rows).rows()
     [('bad', 'pos')]
     """
     names = model.text_columns
     dtype = pl.Series(model.classes_.tolist()).dtype
-    lazy = scan(frame, text=names, label=model.label)
+    lazy = scan(narrowed(frame, [*names, model.label]), text=names, label=model.label)
     # Under another name, so that a label column called "predicted" is not in the way.
     rows = lazy.select(*names, labels_as(model.label, lazy, dtype).alias(_ACTUAL))
     judged: pl.LazyFrame = model.predict(rows, progress=progress)
     answer = "predicted" if model.decision_ is None else "decision"
     right = pl.col(answer).eq_missing(pl.col(_ACTUAL)) & pl.col(_ACTUAL).is_not_null()
-    return judged.filter(~right).select(*names, pl.col(_ACTUAL).alias(model.label))
+    columns = {**{name: pl.col(name) for name in names}, model.label: pl.col(_ACTUAL)}
+    return rows_in_kind_of(frame, judged, ~right, columns)

@@ -26,6 +26,7 @@ from textnb.frames.formats import (
     one_format,
     reader_of,
 )
+from textnb.frames.kinds import Table, as_polars
 from textnb.frames.lake import FORMATS as LAKES
 from textnb.frames.lake import scan_lake, table_format
 from textnb.frames.mail import COLUMNS as MAIL_COLUMNS
@@ -34,7 +35,7 @@ from textnb.frames.mailboxes import looks_like_mail
 from textnb.frames.slices import OnSkip, scan_in_turn
 from textnb.frames.stdin import spooled_stdin
 
-Source = str | os.PathLike[str] | pl.DataFrame | pl.LazyFrame
+Source = str | os.PathLike[str] | Table
 
 _LABEL_TYPES = (pl.String, pl.Categorical, pl.Enum, pl.Boolean)
 
@@ -53,13 +54,15 @@ def scan(
 
     Parameters
     ----------
-    source : path, DataFrame or LazyFrame
-        A file, a glob (``"news/*.parquet"``), a folder of data files, a folder with one folder of
-        text files per class, ``"-"`` for standard input, a URL that Polars reads (``s3://...``), a
-        Delta or Iceberg table's folder, or a frame. Parquet, IPC, CSV, TSV, NDJSON, and plain text
-        with a document per line; gzipped where Polars reads that. A folder per class gives the
-        columns ``label``, ``text`` and ``path``. Mail (``.eml``, ``.mbox``, a Maildir, class
-        folders of these; all that `scan_mail` reads with ``format="mail"``) gives its columns.
+    source : path, or table
+        A table: a Polars DataFrame or LazyFrame, a pandas DataFrame, a PyArrow Table, a DuckDB
+        relation, a dict of columns, a list of dicts. Or a file, a glob (``"news/*.parquet"``), a
+        folder of data files, a folder with one folder of text files per class, ``"-"`` for
+        standard input, a URL that Polars reads (``s3://...``), a Delta or Iceberg table's folder.
+        Parquet, IPC, CSV, TSV, NDJSON, and plain text with a document per line; gzipped where
+        Polars reads that. A folder per class gives the columns ``label``, ``text`` and ``path``.
+        Mail (``.eml``, ``.mbox``, a Maildir, class folders of these; all that `scan_mail` reads
+        with ``format="mail"``) gives its columns.
     text : str or sequence of str, optional
         Columns that must be there and hold strings. Of mail, other names than those of its columns
         are headers, and ``"text"`` is the subject, a line break and the body.
@@ -165,18 +168,11 @@ def _frame_of(
     source: Any, format: str | None, encoding: str, numbers: Numbers | None,
     storage_options: Mapping[str, Any] | None, on_skip: OnSkip | None,
 ) -> pl.LazyFrame:
-    if isinstance(source, pl.LazyFrame):
-        return source
-    if isinstance(source, pl.DataFrame):
-        return source.lazy()
     if isinstance(source, (str, os.PathLike)):
         with reading(source):
             return _open(os.fspath(source), format, encoding, numbers, storage_options,
                          on_skip)
-    if hasattr(source, "__arrow_c_stream__"):
-        return pl.DataFrame(source).lazy()
-    raise ParameterError("a source is a path, a polars DataFrame or a LazyFrame; "
-                         f"got {type(source).__name__}")
+    return as_polars(source).lazy()
 
 
 def _on_skip(on_error: Any, source: Any) -> OnSkip | None:
@@ -206,12 +202,16 @@ def checked(
         if column not in schema:
             raise SchemaError.missing_column(column, schema.names(), "text")
         dtype = schema[column]
+        if dtype == pl.Object:
+            raise SchemaError.mixed_types(column, "text")
         if not isinstance(dtype, (pl.String, pl.Categorical, pl.Enum, pl.Null)):
             raise SchemaError.wrong_type(column, "text", "String", dtype)
     if label is not None:
         if label not in schema:
             raise SchemaError.missing_column(label, schema.names(), "label")
         dtype = schema[label]
+        if dtype == pl.Object:
+            raise SchemaError.mixed_types(label, "label")
         narrow = dtype.is_integer() and dtype not in (pl.UInt64, pl.Int128, pl.UInt128)
         if not (isinstance(dtype, _LABEL_TYPES) or narrow or dtype == pl.Null):
             raise SchemaError.wrong_type(

@@ -10,12 +10,17 @@ import numpy as np
 import polars as pl
 
 from textnb.errors import DataError, ParameterError, SchemaError
+from textnb.frames.kinds import as_polars, in_memory, kind_of, series_of
 
 
 def is_table(X: Any) -> bool:
     """Whether X is a frame or names a file, and not a sequence of texts."""
-    return (isinstance(X, (pl.DataFrame, pl.LazyFrame, str, os.PathLike))
-            or (hasattr(X, "__arrow_c_stream__") and hasattr(X, "columns")))
+    return isinstance(X, (str, os.PathLike)) or kind_of(X) is not None
+
+
+def labels_beside_table(X: Any, y: Any) -> bool:
+    """Whether labels came beside a table, as scikit-learn passes them, and not in it."""
+    return y is not None and kind_of(X) is not None
 
 
 def table_of_texts(texts: Any, columns: Sequence[str]) -> pl.DataFrame:
@@ -31,6 +36,7 @@ def table_of_texts(texts: Any, columns: Sequence[str]) -> pl.DataFrame:
     if len(columns) != 1:
         raise SchemaError(f"this classifier reads the columns {list(columns)!r}: pass a frame "
                           "that has them, not a list")
+    texts = series_of(texts)
     if isinstance(texts, pl.Series):
         if texts.dtype not in (pl.String, pl.Null):
             raise SchemaError.wrong_type(texts.name, "text", "String", texts.dtype)
@@ -47,6 +53,22 @@ def table_of_texts(texts: Any, columns: Sequence[str]) -> pl.DataFrame:
                         "it with errors='replace'") from None
 
 
+def rows_in_memory(X: Any, label: str) -> pl.DataFrame:
+    """A table that labels can be put beside, as a Polars frame.
+
+    Raises
+    ------
+    ParameterError
+        If X is a LazyFrame or a path: which row comes first is then told by reading alone.
+    """
+    if not in_memory(X):
+        raise ParameterError(
+            "y goes with texts or a table in memory, such as a DataFrame; a LazyFrame or a file "
+            f"holds its labels in the column {label!r}: collect it first, fit(frame.collect(), y), "
+            "or read the labels with the rows")
+    return as_polars(X).lazy().collect()
+
+
 def with_labels(frame: pl.DataFrame, y: Any, label: str) -> pl.DataFrame:
     """The table with labels from outside as its label column.
 
@@ -58,6 +80,10 @@ def with_labels(frame: pl.DataFrame, y: Any, label: str) -> pl.DataFrame:
         If labels are neither strings, integers nor booleans, or of several types.
     """
     expected = "labels of one type: strings, integers or booleans"
+    y = series_of(y)
+    if kind_of(y) is not None:
+        raise ParameterError("y must be a sequence of labels; got a table: pass one column of it, "
+                             f"such as y[{label!r}]")
     if isinstance(y, pl.Series):
         values = y
         if not (isinstance(y.dtype, (pl.String, pl.Categorical, pl.Enum, pl.Boolean, pl.Null))

@@ -176,7 +176,7 @@ def _answers(
     from pyspark.sql.pandas.types import from_arrow_schema
 
     schema = polars_schema(frame).select(read).collect_schema()
-    answered = model.predict(pl.DataFrame(schema=schema), **asked).drop(read)
+    answered = model.predict(pl.LazyFrame(schema=schema), **asked).drop(read).collect()
     sensitive = str(frame.sparkSession.conf.get("spark.sql.caseSensitive")).lower() == "true"
     present = set(frame.columns) if sensitive else {name.lower() for name in frame.columns}
     for name in answered.columns:

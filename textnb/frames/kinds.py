@@ -1,0 +1,373 @@
+"""Tables of other libraries: rows come in as Polars frames, answers go out in the same kind.
+
+    pandas, PyArrow, DuckDB, dict of columns, list of dicts  ->  polars.DataFrame  ->  the same kind
+
+A table is recognised by the module of its class, so nothing is imported that the caller has not
+imported. A kind that is not known here is not a table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import Enum, auto
+from typing import Any, Protocol, assert_never
+
+import numpy as np
+import polars as pl
+
+from textnb.errors import DataError, ParameterError, SchemaError, first_line
+
+_PYARROW = "install it: pip install pyarrow"
+# pandas' types that NumPy holds as they are, by the letter of their kind.
+_NUMPY_KINDS = "biufMm"
+
+
+class ArrowStream(Protocol):
+    """A table that hands its rows out by the Arrow PyCapsule interface, as pandas' and others do.
+    """
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+
+Table = (pl.DataFrame | pl.LazyFrame | ArrowStream | Mapping[str, Any]
+         | Sequence[Mapping[str, Any]])
+
+
+class Kind(Enum):
+    """What a table is."""
+
+    POLARS = auto()
+    LAZY = auto()
+    PANDAS = auto()
+    ARROW_TABLE = auto()
+    ARROW_BATCH = auto()
+    ARROW_READER = auto()
+    DUCKDB = auto()
+    COLUMNS = auto()
+    ROWS = auto()
+    ARROW_STREAM = auto()
+
+
+def kind_of(X: Any) -> Kind | None:
+    """The kind of a table; None if it is none.
+
+    A list of dicts is a table of rows; a dict is a table of columns. A frame of any other library
+    is taken if it has ``columns`` and the Arrow PyCapsule interface.
+
+    Examples
+    --------
+    >>> kind_of(pl.DataFrame()), kind_of({"text": ["one"]}), kind_of(["one"])
+    (<Kind.POLARS: 1>, <Kind.COLUMNS: 8>, None)
+    """
+    if isinstance(X, pl.DataFrame):
+        return Kind.POLARS
+    if isinstance(X, pl.LazyFrame):
+        return Kind.LAZY
+    if isinstance(X, Mapping):
+        return Kind.COLUMNS
+    if isinstance(X, (list, tuple)):
+        return Kind.ROWS if X and isinstance(X[0], Mapping) else None
+    classes = {(kind.__module__.split(".")[0].lstrip("_"), kind.__name__)
+               for kind in type(X).__mro__}
+    for name, kind in ((("pandas", "DataFrame"), Kind.PANDAS),
+                       (("pyarrow", "Table"), Kind.ARROW_TABLE),
+                       (("pyarrow", "RecordBatch"), Kind.ARROW_BATCH),
+                       (("pyarrow", "RecordBatchReader"), Kind.ARROW_READER),
+                       (("duckdb", "DuckDBPyRelation"), Kind.DUCKDB)):
+        if name in classes:
+            return kind
+    return Kind.ARROW_STREAM if hasattr(X, "__arrow_c_stream__") and hasattr(X, "columns") else None
+
+
+def in_memory(X: Any) -> bool:
+    """Whether X is a table whose rows are there: not a LazyFrame, and not a path."""
+    return kind_of(X) not in (None, Kind.LAZY)
+
+
+def as_polars(X: Any) -> pl.DataFrame | pl.LazyFrame:
+    """The table as a Polars frame, missing values as nulls.
+
+    Parameters
+    ----------
+    X : table
+        Of a kind that `kind_of` knows.
+
+    Raises
+    ------
+    SchemaError
+        If two columns have the same name, or columns have several levels.
+    DataError
+        If columns differ in length, or rows can't be read.
+    ParameterError
+        If X is no table, or its library needs PyArrow, which is not installed.
+    """
+    kind = kind_of(X)
+    match kind:
+        case Kind.POLARS | Kind.LAZY:
+            frame: pl.DataFrame | pl.LazyFrame = X
+            return frame
+        case Kind.PANDAS:
+            names = _pandas_names(X)
+            return pl.DataFrame({name: series_of(X.iloc[:, place]).alias(name)
+                                 for place, name in enumerate(names)})
+        case Kind.COLUMNS:
+            return _from_columns(X)
+        case Kind.ROWS:
+            return _from_rows(X)
+        case Kind.ARROW_TABLE | Kind.ARROW_BATCH | Kind.ARROW_READER:
+            _check_names(X.schema.names)
+            return pl.DataFrame(X)
+        case Kind.ARROW_STREAM | Kind.DUCKDB:
+            _check_names([str(name) for name in X.columns])
+            return _from_stream(X)
+        case None:
+            if hasattr(X, "__arrow_c_stream__"):
+                return _from_stream(X)
+            raise ParameterError(
+                "a source is a path, a Polars DataFrame or LazyFrame, a pandas DataFrame, a "
+                "PyArrow Table, a DuckDB relation, a dict of columns or a list of dicts; got "
+                f"{type(X).__name__}")
+        case _:
+            assert_never(kind)
+
+
+def narrowed(X: Any, columns: Sequence[str]) -> Any:
+    """A table in memory without the columns that are not read, so that they are not converted.
+
+    Where a column is missing, the whole table: a message can then name all columns.
+    """
+    match kind_of(X):
+        case Kind.PANDAS:
+            names = [str(name) for name in X.columns]
+            if all(names.count(column) == 1 for column in columns):
+                return X.iloc[:, [names.index(column) for column in columns]]
+        case Kind.ARROW_TABLE | Kind.ARROW_BATCH:
+            if all(X.schema.names.count(column) == 1 for column in columns):
+                return X.select(list(columns))
+        case _:
+            pass
+    return X
+
+
+def converted(X: Any, columns: Sequence[str]) -> Any:
+    """A table of another library as a Polars frame, so that it is converted, or read, only once.
+
+    All else is as it is.
+    """
+    if kind_of(X) in (None, Kind.POLARS, Kind.LAZY):
+        return X
+    return as_polars(narrowed(X, columns))
+
+
+def in_kind_of(X: Any, answered: pl.LazyFrame, read: Sequence[str]) -> Any:
+    """Answers in the kind of the table that was asked about.
+
+    Parameters
+    ----------
+    X : table or path
+    answered : LazyFrame
+        The rows of ``narrowed(X, read)`` in their order, with the answers as further columns.
+    read : sequence of str
+
+    Returns
+    -------
+    LazyFrame for a LazyFrame or a path; pandas.DataFrame for a pandas one, pyarrow.Table or
+    RecordBatch for these: the caller's own columns, untouched, and the answers beside them;
+    RecordBatchReader for one; pyarrow.Table for a DuckDB relation; polars.DataFrame for all others.
+
+    Raises
+    ------
+    SchemaError
+        If the table has a column of an answer's name.
+    """
+    kind = kind_of(X)
+    match kind:
+        case Kind.LAZY | None:
+            return answered
+        case Kind.POLARS | Kind.COLUMNS | Kind.ROWS | Kind.ARROW_STREAM:
+            return answered.collect()
+        case Kind.DUCKDB:
+            return _to_arrow(answered.collect())
+        case Kind.ARROW_READER:
+            return _to_arrow(answered.collect()).to_reader()
+        case Kind.PANDAS | Kind.ARROW_TABLE | Kind.ARROW_BATCH:
+            added = [name for name in answered.collect_schema().names() if name not in read]
+            own = [str(name) for name in (
+                X.columns if kind is Kind.PANDAS else X.schema.names)]
+            for name in added:
+                if name in own:
+                    raise SchemaError.column_exists(name)
+            answers = answered.select(added).collect()
+            if kind is Kind.PANDAS:
+                return X.assign(**{name: _pandas_values(answers[name]) for name in added})
+            whole, table = X, _to_arrow(answers)
+            for name in added:
+                column = table.column(name)
+                whole = whole.append_column(
+                    name, column if kind is Kind.ARROW_TABLE else column.combine_chunks())
+            return whole
+        case _:
+            assert_never(kind)
+
+
+def series_of(values: Any) -> Any:
+    """A pandas Series or a PyArrow array as a Polars Series; other values as they are.
+
+    Missing values (None, NaN, NaT, pandas.NA) are nulls. Values of several types are a Series of
+    type Object.
+    """
+    classes = {(kind.__module__.split(".")[0], kind.__name__) for kind in type(values).__mro__}
+    if classes & {("pyarrow", "Array"), ("pyarrow", "ChunkedArray")}:
+        return pl.Series(values)
+    return _of_pandas(values) if ("pandas", "Series") in classes else values
+
+
+def rows_in_kind_of(
+    X: Any, judged: pl.LazyFrame, keep: pl.Expr, columns: Mapping[str, pl.Expr]
+) -> Any:
+    """Some rows of a table in their order, in its own kind.
+
+    Parameters
+    ----------
+    X : table or path
+    judged : LazyFrame
+        A row per row of X, in their order.
+    keep : Expr
+        True for the rows that are wanted, over ``judged``.
+    columns : dict of str to Expr
+        Names of columns of X, and each of them as it stands in ``judged``.
+
+    Returns
+    -------
+    As `in_kind_of` tells.
+    """
+    kind = kind_of(X)
+    match kind:
+        case Kind.PANDAS:
+            rows = np.flatnonzero(judged.select(keep).collect().to_series().to_numpy())
+            return narrowed(X, list(columns)).iloc[rows]
+        case Kind.ARROW_TABLE | Kind.ARROW_BATCH:
+            mask = judged.select(keep).collect().to_series().to_arrow()
+            return narrowed(X, list(columns)).filter(mask)
+        case _:
+            wanted = judged.filter(keep).select(
+                expression.alias(name) for name, expression in columns.items())
+            return in_kind_of(X, wanted, [])
+
+
+def _of_pandas(column: Any) -> pl.Series:
+    name, dtype = str(column.name), column.dtype
+    kind = type(dtype).__name__
+    if isinstance(dtype, np.dtype) and dtype.kind in _NUMPY_KINDS:
+        return pl.Series(name, column.to_numpy(), nan_to_null=True)
+    if kind in ("BooleanDtype", "Int8Dtype", "Int16Dtype", "Int32Dtype", "Int64Dtype", "UInt8Dtype",
+                "UInt16Dtype", "UInt32Dtype", "UInt64Dtype", "Float32Dtype", "Float64Dtype"):
+        known = pl.Series(~column.isna().to_numpy())
+        values = pl.Series(name, column.to_numpy(dtype=dtype.numpy_dtype, na_value=0))
+        return values if known.all() else pl.select(pl.when(known).then(values)).to_series()
+    plain = isinstance(dtype, np.dtype) or kind == "CategoricalDtype" or (
+        kind == "StringDtype" and dtype.storage == "python")
+    if not plain:
+        return _by_arrow(column, name)
+    # PyArrow would do it too, and need not be there for a pandas of plain strings.
+    objects = column.to_numpy(dtype=object, copy=True)
+    objects[column.isna().to_numpy()] = None
+    try:
+        values = pl.Series(name, objects.tolist())
+    except UnicodeEncodeError as error:
+        raise DataError(f"column {name!r} is not valid Unicode: {error.reason} (a lone surrogate); "
+                        "decode it with errors='replace'") from None
+    except (TypeError, OverflowError, pl.exceptions.PolarsError):
+        return pl.Series(name, objects.tolist(), dtype=pl.Object)
+    strings = kind == "CategoricalDtype" and values.dtype == pl.String
+    return values.cast(pl.Categorical) if strings else values
+
+
+def _by_arrow(column: Any, name: str) -> pl.Series:
+    try:
+        return pl.Series(name, pl.from_pandas(column, nan_to_null=True))
+    except ImportError as error:
+        raise ParameterError(f"a pandas column of type {column.dtype} ({name!r}) needs PyArrow; "
+                             f"{_PYARROW}") from error
+    except (TypeError, ValueError, NotImplementedError, pl.exceptions.PolarsError):
+        # PyArrow's own errors are of these types: a column that it can't hold.
+        return pl.Series(name, column.astype(object).tolist(), dtype=pl.Object)
+
+
+def _pandas_names(frame: Any) -> list[str]:
+    if getattr(frame.columns, "nlevels", 1) > 1:
+        raise SchemaError(f"the frame's columns have {frame.columns.nlevels} levels, and one is "
+                          "expected; flatten them: frame.columns = ['_'.join(map(str, name)) for "
+                          "name in frame.columns]")
+    return _check_names([str(name) for name in frame.columns])
+
+
+def _check_names(names: list[str]) -> list[str]:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise SchemaError(f"the table has two columns called {name!r}; rename or drop one")
+        seen.add(name)
+    return names
+
+
+def _from_stream(stream: Any) -> pl.DataFrame:
+    try:
+        return pl.DataFrame(stream)
+    except ImportError as error:
+        raise ParameterError(f"a {type(stream).__name__} is read by {error.name}, which is not "
+                             f"there; {_PYARROW}") from error
+
+
+def _from_columns(columns: Mapping[Any, Any]) -> pl.DataFrame:
+    series: dict[str, pl.Series] = {}
+    for key, values in columns.items():
+        name = str(key)
+        if isinstance(values, (str, bytes)) or not hasattr(values, "__len__"):
+            raise DataError(f"column {name!r} of the dict must be a sequence of values, one per "
+                            f"row; got {values!r:.60}. For one row, pass {{{name!r}: [value]}}")
+        own = series_of(values)
+        series[name] = _typed(name, own) if not isinstance(own, pl.Series) else own.alias(name)
+    _check_names([str(name) for name in columns])
+    lengths = {name: len(values) for name, values in series.items()}
+    if len(set(lengths.values())) > 1:
+        raise DataError("the columns of the dict must have one length; they have " + ", ".join(
+            f"{length} ({name!r})" for name, length in lengths.items()))
+    return pl.DataFrame(series)
+
+
+def _typed(name: str, values: Any) -> pl.Series:
+    try:
+        return pl.Series(name, values if isinstance(values, np.ndarray) else list(values))
+    except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError) as error:
+        raise DataError(f"column {name!r} must hold values of one type: {first_line(error)}"
+                        ) from error
+
+
+def _from_rows(rows: Sequence[Any]) -> pl.DataFrame:
+    for place, row in enumerate(rows):
+        if not isinstance(row, Mapping):
+            raise DataError(f"row {place} (counted from 0) is of type {type(row).__name__}, and "
+                            "row 0 is a dict: all rows must be dicts, or all texts")
+    # By columns, so that a value of another type is named by its column.
+    names = dict.fromkeys(key for row in rows for key in row)
+    return _from_columns({name: [row.get(name) for row in rows] for name in names})
+
+
+def _pandas_values(values: pl.Series) -> Any:
+    """What pandas makes a column of, in the order of the rows, whatever the frame's index.
+
+    Integers and truth values with nulls are objects: pandas would make floats of them.
+    """
+    whole = values.dtype.is_integer() or values.dtype == pl.Boolean
+    if values.dtype.is_float() or (whole and not values.null_count()):
+        return values.to_numpy(writable=True)
+    return np.array(values.to_list(), dtype=object) if whole else values.to_list()
+
+
+def _to_arrow(frame: pl.DataFrame) -> Any:
+    try:
+        return frame.to_arrow()
+    except ImportError as error:
+        raise ParameterError(f"the answer is a PyArrow Table, and PyArrow is not there; {_PYARROW}"
+                             ) from error
