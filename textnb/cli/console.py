@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar
 
 import typer
 
+from textnb.cli import signals
 from textnb.errors import ParameterError, SourceError, TextnbError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-BAD_DATA, BAD_USAGE, INTERRUPTED = 1, 2, 130
+BAD_DATA, BAD_USAGE, INTERRUPTED = 1, 2, signals.INTERRUPTED
 # Of the filter alone, whose codes are bogofilter's: 0 spam, 1 ham, 2 unsure, 3 error.
 FAILED = 3
 _PLAN = "\n\nThis error occurred in the following expression:"
@@ -53,6 +54,15 @@ def _verb(
 ) -> Callable[P, R]:
     @functools.wraps(function)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            signals.listen(leave_interrupted)
+            return work(*args, **kwargs)
+        except KeyboardInterrupt:
+            leave_interrupted()
+        finally:
+            signals.finish()
+
+    def work(*args: P.args, **kwargs: P.kwargs) -> R:
         if sys.stdout is None:
             raise _failed(SourceError("standard output is closed"), bad_data)
         # Where the terminal can't show a character, its code is better than a failure.

@@ -1,22 +1,61 @@
 """Where the ``textnb`` command begins.
 
-A filter starts for every message: it is given its own verb alone, as reading the options of all
-others takes longer than judging.
+A filter starts for every message: it gets its own verb alone, as reading the options of all others
+takes longer than judging.
 """
 
 from __future__ import annotations
 
+import os
 import sys
-
-from textnb.cli import signals
-from textnb.cli.console import leave_interrupted
 
 
 def main() -> None:
     """Entry point of the ``textnb`` command."""
-    signals.listen(leave_interrupted)
-    if sys.argv[1:2] == ["filter"]:
-        from textnb.cli.filter import alone as app
-    else:
+    arguments = sys.argv[1:]
+    if next((word for word in arguments if not word.startswith("-")), None) == "filter":
+        _filter(arguments)
+    try:
+        from textnb.cli import signals
+
+        signals.begin()
         from textnb.cli.main import app
-    app()
+
+        app()
+    except KeyboardInterrupt:
+        # Before `begin`, or within the parser of options.
+        _tell("interrupted; no output was written or replaced\n")
+        os._exit(130)
+
+
+def _filter(arguments: list[str]) -> None:
+    """Every failure of a filter is 3, also of the first import: 0, 1 and 2 are verdicts."""
+    code = 3
+    try:
+        from textnb.cli import guard
+
+        guard.run(_judge, arguments)
+    except KeyboardInterrupt:
+        code = 130
+    except BaseException as error:
+        _tell(f"error: the message could not be judged: {error}\n")
+        if any(word == "--passthrough" or (word[:1] == "-" != word[1:2] and "p" in word)
+               for word in arguments):
+            while block := os.read(0, 1 << 16):
+                os.write(1, block)
+    finally:
+        os._exit(code)
+
+
+def _judge() -> None:
+    from textnb.cli.filter import alone
+
+    alone()
+
+
+def _tell(line: str) -> None:
+    # contextlib would be an import more that can fail.
+    try:  # noqa: SIM105
+        os.write(2, line.encode("utf-8", "backslashreplace"))
+    except OSError:
+        pass

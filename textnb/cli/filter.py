@@ -6,11 +6,12 @@ Exit codes are those of bogofilter: 0 spam, 1 ham, 2 unsure, 3 error.
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperCommand
 
+from textnb.cli import guard
 from textnb.cli.console import FAILED, as_json, judging_verb, note, out
 from textnb.cli.inputs import Format, Model, check_format
 
@@ -53,6 +54,9 @@ def filter_mail(
     )] = None,
     min_learned: Annotated[int, typer.Option(
         help="Unsure while fewer messages of spam, or of the rest, were learned.")] = 10,
+    timeout: Annotated[float | None, typer.Option(
+        min=0.0, help="Seconds in which one message must be judged, else it is a failure; 0 is no "
+                      f"limit.  [default: {guard.TIMEOUT_SECONDS:.0f}]")] = None,
     maildir: Annotated[str | None, typer.Option(
         help="File the messages in new/ of this Maildir instead of reading one.")] = None,
     spam_folder: Annotated[str | None, typer.Option(
@@ -70,9 +74,10 @@ def filter_mail(
     settings = {"spam": spam_class, "least_learned": min_learned,
                 "cutoffs": _cutoffs(spam_cutoff, ham_cutoff)}
     if maildir is not None:
-        if passthrough or exit_zero:
-            option = "--passthrough" if passthrough else "--exit-zero"
-            raise ParameterError(f"{option} is for one message; --maildir files many")
+        for option, given in (("--passthrough", passthrough), ("--exit-zero", exit_zero),
+                              ("--timeout", timeout is not None)):
+            if given:
+                raise ParameterError(f"{option} is for one message; --maildir files many")
         _file(model, settings, maildir, spam_folder or ".Spam", unsure_folder, dry_run, format)
         return
     for option, given in (("--dry-run", dry_run), ("--spam-folder", spam_folder),
@@ -81,30 +86,42 @@ def filter_mail(
             raise ParameterError(f"{option} belongs to --maildir")
     if passthrough and format != "text":
         raise ParameterError("--passthrough writes the message: it goes without --format")
-    verdict = _judged(model, settings, passthrough, format)
-    raise typer.Exit(0 if exit_zero else CODES[verdict.status])
+    if timeout is not None:
+        guard.limit(timeout)
+    _judge(model, settings, passthrough, exit_zero, format)
 
 
-def _judged(model: str, settings: dict[str, Any], passthrough: bool, format: str) -> Verdict:
+def _judge(
+    model: str, settings: dict[str, Any], passthrough: bool, exit_zero: bool, format: str
+) -> None:
     # Read first: whatever goes wrong afterwards, the message is not lost.
     message = _message()
     try:
         judge = _loaded(model, settings)
         verdict = judge.judge(message)
     except BaseException as error:
-        if passthrough:
+        if passthrough and guard.report is None:
             _write(message)
         raise _as_failure(error) from None
-    if passthrough:
-        _write(with_status(message, verdict))
-    elif format == "json":
-        out(as_json(_described(verdict)))
-    else:
-        out(f"{verdict.status} {verdict.log_odds:.6f}")
     if verdict.reason:
         note(f"note: unsure, as {verdict.reason}")
     _note_stale(judge)
-    return verdict
+    code = 0 if exit_zero else CODES[verdict.status]
+    if passthrough:
+        at, line = status_line(message, verdict)
+        _end(code, message, line, at)
+    shown = (as_json(_described(verdict)) if format == "json" else
+             f"{verdict.status} {verdict.log_odds:.6f}")
+    _end(code, message, f"{shown}\n".encode("utf-8", "backslashreplace"), None)
+
+
+def _end(code: int, message: bytes, text: bytes, at: int | None) -> NoReturn:
+    """Say the verdict to the process that writes it, or write it here where there is none."""
+    if guard.report is not None:
+        guard.report.answer(code, text, at)
+    else:
+        _write(text if at is None else message[:at] + text + message[at:])
+    raise typer.Exit(code)
 
 
 def _note_stale(judge: MailFilter) -> None:
@@ -124,6 +141,8 @@ def _message() -> bytes:
 
     from textnb.errors import SourceError
 
+    if guard.report is not None and guard.report.message is not None:
+        return bytes(guard.report.message)
     if sys.stdin is None:
         raise SourceError.unreadable("standard input", "it is closed")
     signal.siginterrupt(signal.SIGINT, True)
@@ -138,11 +157,11 @@ def _write(message: bytes) -> None:
     sys.stdout.buffer.flush()
 
 
-def with_status(message: bytes, verdict: Verdict) -> bytes:
-    """The message with its verdict as the first header, and every other byte as it was.
+def status_line(message: bytes, verdict: Verdict) -> tuple[int, bytes]:
+    """The verdict as a header, and the place in the message where it goes: before all others.
 
-    It comes first, after an mbox's "From " line, as headers do that are added on the way: what a
-    sender has written under this name stands below it.
+    Headers that are added on the way come first, after an mbox's "From " line: what a sender has
+    written under this name stands below it.
     """
     first, found, _ = message.partition(b"\n")
     ending = b"\r\n" if found and first.endswith(b"\r") else b"\n"
@@ -151,9 +170,9 @@ def with_status(message: bytes, verdict: Verdict) -> bytes:
             f"probability={verdict.probability:.6f}; calibrated={calibrated}")
     at = len(first) + 1 if found and message.startswith(b"From ") else 0
     # A continued line before any header would continue this one.
-    while message[at:at + 1] in (b" ", b"\t") and b"\n" in message[at:]:
-        at = message.index(b"\n", at) + 1
-    return message[:at] + line.encode("ascii") + ending + message[at:]
+    while message[at:at + 1] in (b" ", b"\t") and (end := message.find(b"\n", at)) >= 0:
+        at = end + 1
+    return at, line.encode("ascii") + ending
 
 
 def _described(verdict: Verdict) -> dict[str, Any]:
