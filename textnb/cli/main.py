@@ -34,18 +34,27 @@ app = typer.Typer(
 )
 
 
+def _show_version(asked: bool) -> None:
+    if not asked:
+        return
+    import platform
+    from importlib.metadata import version
+    from importlib.util import find_spec
+
+    # Numba alone: whether it works is seen where it is used.
+    loops = "with" if find_spec("numba") is not None else "without"
+    out(f"textnb {version('textnb')} (Python {platform.python_version()}, Polars "
+        f"{version('polars')}, {loops} Numba for the compiled loops)")
+    raise typer.Exit
+
+
 @app.callback()
 def common(
     version: Annotated[bool, typer.Option(
-        "--version", is_eager=True, help="Show the version and exit.")] = False,
+        "--version", "-V", is_eager=True, callback=_show_version,
+        help="Show the version and exit.")] = False,
 ) -> None:
     """Text classification from a table of documents: train, test, predict, explain."""
-    if version:
-        from importlib.metadata import version as installed
-
-        out(f"textnb {installed('textnb')}")
-        raise typer.Exit
-
 
 
 app.command("train")(training.train)
