@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 from tests.cli.conftest import Run, files_in
+from textnb import TextClassifier, load
 
 
 @pytest.fixture
@@ -37,6 +38,30 @@ def test_a_table(run: Run, box: Path) -> None:
         ("spam", "Free", None)]
     lines = run("mail", box, "-q").checked().out.splitlines()
     assert [json.loads(line)["subject"] for line in lines] == ["Minutes", "Lunch", "Free", "Free"]
+
+
+def test_update_learns_the_folder_that_is_named(run: Run, folder: Path) -> None:
+    for place, text in (("cur", "noon"), ("new", "lunch"), (".Spam/cur", "pills"),
+                        (".Spam/new", "offer")):
+        (folder / "Mail" / place).mkdir(parents=True, exist_ok=True)
+        (folder / "Mail" / place / "1").write_bytes(f"Subject: x\n\n{text}".encode())
+    TextClassifier(text="body").fit(pl.DataFrame(
+        {"body": ["money", "minutes"], "label": ["spam", "ham"]})).save("m.textnb")
+
+    def learned(*arguments: str) -> list[str]:
+        run("update", "m.textnb", "Mail", "--as", "ham", "-o", "new.textnb", *arguments).checked()
+        fitted = load("new.textnb")
+        assert isinstance(fitted, TextClassifier)
+        return fitted.vocabulary_
+
+    assert learned() == ["lunch", "minutes", "money", "noon"]
+    assert learned("--subfolders") == ["lunch", "minutes", "money", "noon", "offer", "pills"]
+    for verb, more in (("forget", ["--as", "ham", "-o", "old.textnb"]),
+                       ("predict", ["-o", "p.csv"])):
+        run(verb, "new.textnb", "Mail", "--subfolders", *more).checked()
+    assert pl.read_csv("p.csv").height == 4
+    assert len(run("mail", "Mail", "-q").checked().out.splitlines()) == 2
+    assert len(run("mail", "Mail", "-q", "--subfolders").checked().out.splitlines()) == 4
 
 
 def test_lists_are_text_in_csv(run: Run, box: Path) -> None:

@@ -171,11 +171,40 @@ class TestFolders:
         write("box/dovecot.index", b"\0")
         write("box/.other/1", b"no Maildir")
         found = rows("box", "subject", "flags")
-        assert found[0] == ("spam", "")
-        assert sorted(found[1:3]) == [("no flags", ""), ("seen", "FRS")]
-        assert found[3:] == [("new", "")]
+        assert sorted(found[:2]) == [("no flags", ""), ("seen", "FRS")]
+        assert found[2:] == [("new", "")]
+        assert rows("box", "subject", "flags", subfolders=True) == [("spam", ""), *found]
+        assert scan("box", text="body").select("subject", "flags").collect().rows() == found
+        assert scan("box", text="body", subfolders=True).collect().height == 4
         assert rows("box/.Spam", "subject") == [("spam",)]
         assert scan_mail("box").collect_schema().names()[0] == "message_id"
+
+    def test_folders_of_maildirs_are_left_out_everywhere(self, write: Write) -> None:
+        """Of a class's Maildir, and of one in a folder; what is named is read."""
+        for box in ("classes/ham", "classes/spam"):
+            for part in ("cur", "new", ".Other/cur", ".Other/new", ".Other/.Deep/cur"):
+                write(f"{box}/{part}/1", message(f"{box}/{part}"))
+            os.makedirs(f"{box}/.Other/.Deep/new")
+        assert rows("classes", "label", "subject") == [
+            (name, f"classes/{name}/{part}") for name in ("ham", "spam") for part in ("cur", "new")]
+        assert len(rows("classes", "path", subfolders=True)) == 10
+        write("plain/a.eml", message("a"))
+        os.rename("classes/ham", "plain/ham")
+        assert len(rows("plain", "path")) == 3
+        assert len(rows("plain", "path", subfolders=True)) == 6
+
+    def test_a_maildir_whose_mail_is_in_its_folders(self, write: Write) -> None:
+        write("box/.Spam/cur/1", message("spam"))
+        for folder in ("box/cur", "box/new", "box/.Spam/new"):
+            os.makedirs(folder)
+        with pytest.raises(SourceError, match=r"a folder in it does \(box/.Spam/cur/1\)"):
+            scan_mail("box")
+        assert rows("box", "subject", subfolders=True) == [("spam",)]
+
+    def test_subfolders_are_for_mail(self, write: Write) -> None:
+        write("a.csv", b"text\nx\n")
+        with pytest.raises(ParameterError, match="subfolders is for mail"):
+            scan("a.csv", text="text", subfolders=True)
 
     def test_a_folder_per_class(self, write: Write) -> None:
         write("root/ham/b.eml", message("b"))

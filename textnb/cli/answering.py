@@ -17,6 +17,7 @@ from textnb.cli.inputs import (
     Query,
     Quiet,
     StorageOption,
+    Subfolders,
     Where,
     check_apart,
     check_format,
@@ -59,6 +60,7 @@ def predict(
     input_format: InputFormat = None,
     storage_option: StorageOption = None,
     on_unreadable: OnUnreadable = "raise",
+    subfolders: Subfolders = False,
     query: Query = None,
     encoding: Encoding = "utf-8",
     quiet: Quiet = False,
@@ -83,7 +85,7 @@ def predict(
         raise ParameterError(f"{option} is for models of texts; this is one of feature tables")
     frame = rows(input, where, input_format, encoding, text_columns(classifier), None,
                  features_of(classifier), storage=storage_option, query=query,
-                 on_error=on_unreadable)
+                 on_error=on_unreadable, subfolders=subfolders)
     frame, tell = watched(frame, text_columns(classifier))
     impossible = 0
 

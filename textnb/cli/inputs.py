@@ -34,6 +34,9 @@ Query = Annotated[str | None, typer.Option(
     help="Of a database (postgresql://user@host/name), the rows. Leave its password to PGPASSWORD "
          "or ~/.pgpass.")]
 Encoding = Annotated[str, typer.Option(help="Encoding of text files in a folder per class.")]
+Subfolders = Annotated[bool, typer.Option(
+    "--subfolders", help="Of a Maildir, read its folders too, such as .Spam and .Sent; else only "
+                         "the folder that is named.")]
 OnUnreadable = Annotated[str, typer.Option(
     help="raise, or skip: leave out local files that can't be read to their end, and list them.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary.")]
@@ -43,9 +46,10 @@ Format = Annotated[str, typer.Option(help="text, for people, or json.")]
 def rows(
     input: str, where: str | None, format: str | None, encoding: str, text: Any,
     label: str | None, features: Any = None, *, storage: list[str] | None = None,
-    query: str | None = None, on_error: str = "raise",
+    query: str | None = None, on_error: str = "raise", subfolders: bool = False,
 ) -> pl.LazyFrame:
     """The input's rows, with their columns checked: of texts, or (without ``text``) a table's."""
+    from textnb.errors import ParameterError
     from textnb.frames.cloud import parsed_options
     from textnb.frames.conditions import rows_where
     from textnb.frames.scan import scan, scan_table
@@ -59,7 +63,9 @@ def rows(
 
         source, options = scan_database(query or "", input), {}
     if text is not None:
-        frame = scan(source, text=text, label=label, **options)
+        frame = scan(source, text=text, label=label, subfolders=subfolders, **options)
+    elif subfolders:
+        raise ParameterError("--subfolders is for mail; this model is one of feature tables")
     else:
         frame = scan_table(source, features, label, **options)
     return rows_where(frame, where, "--where")

@@ -20,6 +20,7 @@ from textnb.cli.inputs import (
     Query,
     Quiet,
     StorageOption,
+    Subfolders,
     Where,
     check_apart,
     check_format,
@@ -58,6 +59,7 @@ def update(
     input_format: InputFormat = None,
     storage_option: StorageOption = None,
     on_unreadable: OnUnreadable = "raise",
+    subfolders: Subfolders = False,
     query: Query = None,
     encoding: Encoding = "utf-8",
     quiet: Quiet = False,
@@ -74,7 +76,7 @@ def update(
     with locked(model if output is None else output):
         classifier = load(model)
         frame = _labelled(classifier, input, given, where, input_format, encoding,
-                          storage_option, query, on_unreadable)
+                          storage_option, query, on_unreadable, subfolders)
         known = classifier.classes_.tolist()
         classes = [_typed(name, known) for name in new_class or []] or None
         if on_error:
@@ -114,6 +116,7 @@ def forget(
     input_format: InputFormat = None,
     storage_option: StorageOption = None,
     on_unreadable: OnUnreadable = "raise",
+    subfolders: Subfolders = False,
     query: Query = None,
     encoding: Encoding = "utf-8",
     quiet: Quiet = False,
@@ -126,7 +129,7 @@ def forget(
     with locked(model if output is None else output):
         classifier = text_model(model)
         frame = _labelled(classifier, input, given, where, input_format, encoding,
-                          storage_option, query, on_unreadable)
+                          storage_option, query, on_unreadable, subfolders)
         with (reading(input),
               progress("forgetting", "forgot", quiet, unit_of(classifier)) as advance):
             classifier.forget(frame, progress=advance)
@@ -214,7 +217,7 @@ def diff(
 def _labelled(
     classifier: TextClassifier | TableClassifier, input: str, given: str | None,
     where: str | None, input_format: str | None, encoding: str, storage: list[str] | None,
-    query: str | None, on_unreadable: str,
+    query: str | None, on_unreadable: str, subfolders: bool,
 ) -> pl.LazyFrame:
     """The input's rows with labels of the model's type: their own, or the class that was given."""
     import polars as pl
@@ -227,7 +230,7 @@ def _labelled(
     try:
         frame = rows(input, where, input_format, encoding, text_columns(classifier),
                      label if given is None else None, features_of(classifier), storage=storage,
-                     query=query, on_error=on_unreadable)
+                     query=query, on_error=on_unreadable, subfolders=subfolders)
     except SchemaError as error:
         if "(the label column)" not in str(error):
             raise

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from textnb.cli.console import as_json, note, out, progress, verb
-from textnb.cli.inputs import Format, Quiet, check_format, reading
+from textnb.cli.inputs import Format, Quiet, Subfolders, check_format, reading
 
 if TYPE_CHECKING:
     import polars as pl
@@ -28,6 +28,7 @@ def mail(
     )] = False,
     output_format: Annotated[str | None, typer.Option(
         help="parquet, ipc, csv, tsv or ndjson.  [default: by the output's ending]")] = None,
+    subfolders: Subfolders = False,
     format: Format = "text",
     quiet: Quiet = False,
 ) -> None:
@@ -49,7 +50,7 @@ def mail(
     if output is not None:
         sinks.output_format(output, output_format)
     with reading(source):
-        frame = scan_mail(source, headers=header or [])
+        frame = scan_mail(source, headers=header or [], subfolders=subfolders)
     malformed: list[pl.DataFrame] = []
     with reading(source), progress("reading", "read", quiet, "messages") as advance:
 

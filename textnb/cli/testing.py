@@ -18,6 +18,7 @@ from textnb.cli.inputs import (
     Query,
     Quiet,
     StorageOption,
+    Subfolders,
     Where,
     check_format,
     check_storage,
@@ -50,6 +51,7 @@ def run_test(
     input_format: InputFormat = None,
     storage_option: StorageOption = None,
     on_unreadable: OnUnreadable = "raise",
+    subfolders: Subfolders = False,
     query: Query = None,
     encoding: Encoding = "utf-8",
     quiet: Quiet = False,
@@ -66,7 +68,7 @@ def run_test(
     classifier = load(model)
     frame = rows(input, where, input_format, encoding, text_columns(classifier), classifier.label,
                  features_of(classifier), storage=for_url(input, storage_option), query=query,
-                 on_error=on_unreadable)
+                 on_error=on_unreadable, subfolders=subfolders)
     frame, tell = watched(frame, text_columns(classifier))
     label = None if positive is None else as_label(positive, classifier.classes_)
     learned = reporting.learned_rows(

@@ -15,6 +15,7 @@ from textnb.cli.inputs import (
     Query,
     Quiet,
     StorageOption,
+    Subfolders,
     Where,
     check_apart,
     reading,
@@ -101,6 +102,7 @@ def train(
     input_format: InputFormat = None,
     storage_option: StorageOption = None,
     on_unreadable: OnUnreadable = "raise",
+    subfolders: Subfolders = False,
     query: Query = None,
     encoding: Encoding = "utf-8",
     quiet: Quiet = False,
@@ -126,7 +128,8 @@ def train(
         classifier = TableClassifier(
             settings.table_estimator(model, given), features=names, label=label)
         frame = rows(input, where, input_format, encoding, None, label, names,
-                     storage=storage_option, query=query, on_error=on_unreadable)
+                     storage=storage_option, query=query, on_error=on_unreadable,
+                     subfolders=subfolders)
     else:
         columns = text or ["text"]
         classifier = TextClassifier(
@@ -141,7 +144,8 @@ def train(
             max_features=max_features, binary=binary,
             memory_limit=None if memory_limit is None else memory_size(memory_limit))
         frame = rows(input, where, input_format, encoding, columns, label,
-                     storage=storage_option, query=query, on_error=on_unreadable)
+                     storage=storage_option, query=query, on_error=on_unreadable,
+                     subfolders=subfolders)
     seen, tell = watched(frame, None if model in TABLES else text or ["text"])
     with (reading(input),
           progress("training", "learned from", quiet, unit_of(classifier)) as advance):

@@ -35,13 +35,14 @@ def scan_mail(
     *,
     headers: Sequence[str] = (),
     label: bool | None = None,
+    subfolders: bool = False,
 ) -> pl.LazyFrame:
     """Lazy rows of mail messages, in the order of their sorted paths.
 
     Parameters
     ----------
     source : path, glob, or sequence of these
-        A message file, an mbox file, a Maildir (with its subfolders ``.Name``), a folder of these
+        A message file, an mbox file, a Maildir (its ``cur`` and ``new``), a folder of these
         and of folders of them, a tar archive of message files, or ``"-"`` for one message or mbox
         on standard input. Files and archives may be compressed by gzip, bzip2 or xz. A folder that
         holds folders alone has one class in each. Of files without an ending ``.eml`` or
@@ -51,6 +52,9 @@ def scan_mail(
     label : bool, optional
         Whether there is a column ``label``: the class folder, in an archive the first folder of a
         member's path. Left out, there is one where there are such folders.
+    subfolders : bool
+        Also the folders of each Maildir, such as ``.Spam`` and ``.Sent``. They are left out by
+        default, as they hold mail of another kind.
 
     Returns
     -------
@@ -86,7 +90,7 @@ def scan_mail(
         raise ParameterError.out_of_range(
             "headers", f"other than the columns that are there anyway ({', '.join(COLUMNS)})",
             taken[0])
-    roots = _roots(source)
+    roots = _roots(source, subfolders)
     labelled = _labelled(roots) if label is None else label
     if label and not _labelled(roots):
         raise SourceError.unreadable(
@@ -98,7 +102,7 @@ def scan_mail(
         columns: list[str], predicate: pl.Expr | None, n_rows: int | None
     ) -> Iterator[pl.DataFrame]:
         wanted = pl.Schema({name: schema[name] for name in columns})
-        for found in _divided(_found(roots), n_rows, _BATCH_ROWS):
+        for found in _divided(_found(roots, subfolders), n_rows, _BATCH_ROWS):
             yield _frame(found, wanted, names, predicate)
 
     return source_of(read, schema)
@@ -144,7 +148,7 @@ def mail_errors(frame: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame:
             .sort("messages", "error", descending=[True, False]))
 
 
-def _roots(source: Any) -> dict[str, str]:
+def _roots(source: Any, subfolders: bool) -> dict[str, str]:
     """The paths that are meant, those that are there and what matches others; and their names."""
     given = [source] if isinstance(source, (str, os.PathLike)) else list(source)
     found: dict[str, str] = {}
@@ -161,8 +165,11 @@ def _roots(source: Any) -> dict[str, str]:
                 raise SourceError.not_found(path)
             found.update((match, match) for match in matches)
     for path in found:
-        if os.path.isdir(path) and next(places(path), None) is None:
-            raise SourceError.unreadable(path, "it holds no message")
+        if os.path.isdir(path) and next(places(path, None, subfolders), None) is None:
+            inside = not subfolders and next(places(path, None, subfolders=True), None)
+            raise SourceError.unreadable(path, "it holds no message" + (
+                f", but a folder in it does ({inside.path}): name that, or ask for subfolders"
+                if inside else ""))
     return found
 
 
@@ -170,19 +177,19 @@ def _labelled(roots: Iterable[str]) -> bool:
     return all(class_folders(root) or archive_label(root) for root in roots)
 
 
-def _found(roots: Mapping[str, str]) -> Iterator[Item]:
+def _found(roots: Mapping[str, str], subfolders: bool) -> Iterator[Item]:
     for root, name in roots.items():
-        for item in (item for place in _places(root) for item in items(place)):
+        for item in (item for place in _places(root, subfolders) for item in items(place)):
             yield item if root == name else replace(
                 item, path=name + item.path.removeprefix(root))
 
 
-def _places(root: str) -> Iterator[Place]:
+def _places(root: str, subfolders: bool) -> Iterator[Place]:
     folders = class_folders(root)
     if not folders:
-        yield from places(root)
+        yield from places(root, None, subfolders)
     for folder in folders:
-        yield from places(folder, os.path.basename(folder))
+        yield from places(folder, os.path.basename(folder), subfolders)
 
 
 def _divided(

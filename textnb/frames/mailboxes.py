@@ -96,8 +96,14 @@ def class_folders(path: str) -> list[str]:
     return [] if files else folders
 
 
-def places(path: str, label: str | None = None) -> Iterator[Place]:
-    """All files of messages in a folder, or the file itself, sorted by path."""
+def places(
+    path: str, label: str | None = None, subfolders: bool = False
+) -> Iterator[Place]:
+    """All files of messages in a folder, or the file itself, sorted by path.
+
+    The folders of a Maildir (``.Spam``, ``.Sent``) hold mail of another kind than the Maildir
+    itself: they are left out unless ``subfolders`` asks for them.
+    """
     if not os.path.isdir(path):
         yield Place(path, _kind(path), label)
         return
@@ -113,11 +119,11 @@ def places(path: str, label: str | None = None) -> Iterator[Place]:
             for place in places(name, label):
                 flags = _FLAGS.search(place.path)
                 yield replace(place, kind="message", flags=flags[1] if flags else "")
-        elif maildir and not is_maildir(name):
-            # Messages that are being delivered (tmp), and what programs keep there.
+        elif maildir and not (subfolders and is_maildir(name)):
+            # Other folders, messages that are being delivered (tmp), what programs keep there.
             continue
         elif os.path.isdir(name) and not os.path.islink(name):
-            yield from places(name, label)
+            yield from places(name, label, subfolders)
         else:
             yield Place(name, _kind(name), label)
 

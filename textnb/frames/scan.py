@@ -49,6 +49,7 @@ def scan(
     encoding: str = "utf-8",
     storage_options: Mapping[str, Any] | None = None,
     on_error: str | OnSkip = "raise",
+    subfolders: bool = False,
 ) -> pl.LazyFrame:
     """Open a table of documents lazily, and check its columns.
 
@@ -84,6 +85,8 @@ def scan(
         callable with the list of `SourceError` and the number of files). Files of rows are then
         read twice: to their end, before a row is used, and for their rows. Mail needs none: a
         file that can't be read is a row whose ``errors`` say so.
+    subfolders : bool
+        Of mail alone: also the folders of each Maildir, such as ``.Spam``; see `scan_mail`.
 
     Returns
     -------
@@ -113,7 +116,10 @@ columns are 'text', 'label'. Say which with text=...
         if on_skip is not None:
             raise ParameterError("on_error is not for mail: a file that can't be read is a row "
                                  "whose errors say so")
-        frame = _mail(source, text, encoding)
+        frame = _mail(source, text, encoding, subfolders)
+    elif subfolders:
+        raise ParameterError("subfolders is for mail, as a Maildir has folders; the source is "
+                             "none, or needs format='mail'")
     else:
         frame = _frame_of(source, format, encoding, numbers, storage_options, on_skip)
     with reading(source):
@@ -127,14 +133,17 @@ def _is_mail(source: Any, format: str | None) -> bool:
         return format == "mail" or looks_like_mail(os.fspath(source))
 
 
-def _mail(source: Any, text: str | Sequence[str] | None, encoding: str) -> pl.LazyFrame:
+def _mail(
+    source: Any, text: str | Sequence[str] | None, encoding: str, subfolders: bool
+) -> pl.LazyFrame:
     """Mail with the headers that are read as texts, and its subject and body as one text."""
     if encoding.lower().replace("-", "") != "utf8":
         raise ParameterError(f"encoding={encoding!r} is not for mail: each message tells its own")
     columns = [text] if isinstance(text, str) else list(text or [])
     with reading(source):
         frame = scan_mail(source, headers=[
-            name for name in columns if name not in MAIL_COLUMNS and name != "text"])
+            name for name in columns if name not in MAIL_COLUMNS and name != "text"],
+            subfolders=subfolders)
     if "text" not in columns:
         return frame
     return frame.with_columns(
