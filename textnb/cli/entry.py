@@ -36,6 +36,7 @@ def _filter(arguments: list[str]) -> None:
 
         guard.run(_judge, arguments)
     except KeyboardInterrupt:
+        _tell("interrupted; no verdict was given\n")
         code = 130
     except BaseException as error:
         _tell(f"error: the message could not be judged: {error}\n")

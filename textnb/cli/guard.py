@@ -73,6 +73,8 @@ def run(command: Callable[[], object], arguments: Sequence[str]) -> NoReturn:
     try:
         code = _Guard(command, arguments).code()
     except KeyboardInterrupt:
+        # Before it listens to signals.
+        _tell("interrupted; no verdict was given")
         code = INTERRUPTED
     except BaseException as error:
         _tell(f"error: {_shown(error)}")
