@@ -74,9 +74,9 @@ def filter_mail(
     settings = {"spam": spam_class, "least_learned": min_learned,
                 "cutoffs": _cutoffs(spam_cutoff, ham_cutoff)}
     if maildir is not None:
-        for option, given in (("--passthrough", passthrough), ("--exit-zero", exit_zero),
-                              ("--timeout", timeout is not None)):
-            if given:
+        for option, present in (("--passthrough", passthrough), ("--exit-zero", exit_zero),
+                                ("--timeout", timeout is not None)):
+            if present:
                 raise ParameterError(f"{option} is for one message; --maildir files many")
         _file(model, settings, maildir, spam_folder or ".Spam", unsure_folder, dry_run, format)
         return
