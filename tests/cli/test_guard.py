@@ -210,6 +210,20 @@ def test_help_reads_no_message() -> None:
     process.communicate()
 
 
+def test_the_codes_of_a_maildir(model: Path, tmp_path: Path) -> None:
+    for part in ("cur", "new"):
+        (tmp_path / "Mail" / part).mkdir(parents=True)
+    (tmp_path / "Mail" / "new" / "1").write_bytes(HAM)
+    arguments = ["filter", model, "--maildir", tmp_path / "Mail"]
+    ran = finished(start(*arguments)).checked()
+    assert ran.out.startswith("ham ")
+    with open("/dev/full", "wb") as full:
+        ran = finished(start(*arguments, stdout=full)).checked(3)
+    assert "No space left" in ran.err
+    (tmp_path / "Mail" / "new" / "2").symlink_to("1")
+    finished(start("filter", model, "--maildir", tmp_path / "no")).checked(3)
+
+
 # Signals
 
 SLEEPING = "entry._judge = lambda: (os.write(2, b'ready\\n'), time.sleep(60))"

@@ -79,6 +79,10 @@ def filter_mail(
             if present:
                 raise ParameterError(f"{option} is for one message; --maildir files many")
         _file(model, settings, maildir, spam_folder or ".Spam", unsure_folder, dry_run, format)
+        if guard.report is not None:
+            # What can't be written is a failure, and is seen before it is done.
+            sys.stdout.flush()
+            guard.report.answer(0, b"", None)
         return
     for option, given in (("--dry-run", dry_run), ("--spam-folder", spam_folder),
                           ("--unsure-folder", unsure_folder)):
