@@ -35,7 +35,7 @@ class Answers:
         ``scores``: a struct of log P(text, class), base e, one field per class.
     explain : int
         ``explanation``: so many strongest terms, then one entry without a term for all others;
-        ``score``, the log-odds of the predicted class against ``runner_up``; and ``intercept``.
+        ``score``, how far the predicted class is above ``runner_up``; and ``intercept``.
         score = intercept + the sum of the contributions.
     top : int
         ``top``: so many most probable classes with their probabilities, best first; and

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from textnb import notebook
 from textnb.bayes.forms import Floats
 from textnb.errors import ParameterError
 
@@ -91,3 +93,60 @@ def explanation_table(row: Mapping[str, Any], label_type: pl.DataType) -> pl.Dat
                 "contribution": pl.Float64},
     ).with_columns(predicted=pl.lit(row["predicted"], dtype=label_type),
                    runner_up=pl.lit(row["runner_up"], dtype=label_type))
+
+
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """What decides one text. A notebook shows the text with its words coloured.
+
+    Attributes
+    ----------
+    predicted, runner_up : label
+        ``runner_up`` is None where there is one class.
+    score : float
+        How far ``predicted`` is above ``runner_up``: the sum of the contributions in ``table``.
+    measure : {"log-odds", "margin"}
+        What the score is: log-odds (base e) where the model's scores are log-probabilities, else
+        a difference of two scores.
+    table : DataFrame
+        As `TextClassifier.explain` gives it.
+    terms, known : int
+        Terms in the text as the tokenizer splits it (words, by default), repeated as they occur,
+        and those of them that the model knows.
+    note : str
+        Where no term is known, what the answer rests on; else empty.
+    pieces : mapping of column to list of (str, float or None)
+        The text in pieces, with what the terms of each word add; None between words.
+    """
+
+    predicted: Any
+    runner_up: Any
+    score: float
+    measure: str
+    table: pl.DataFrame
+    terms: int
+    known: int
+    note: str
+    pieces: Mapping[str, list[tuple[str, float | None]]]
+
+    def __repr__(self) -> str:
+        against = "" if self.runner_up is None else (
+            f", against {self.runner_up!r} by {self.score:.3f} ({self.measure})")
+        return f"Explanation({self.predicted!r}{against}; {self.known} of {self.terms} terms known)"
+
+    def _repr_html_(self) -> str:
+        title = str(self.predicted) if self.runner_up is None else (
+            f"{self.predicted}, against {self.runner_up} by {self.score:.3f} ({self.measure})")
+        parts = []
+        for column, pieces in self.pieces.items():
+            if len(self.pieces) > 1:
+                parts.append(notebook.note(f"{column}:"))
+            parts.append(notebook.words(pieces, self.measure))
+        parts.append(notebook.note(
+            self.note or f"{self.known:,} of {self.terms:,} terms are known. Blue speaks for "
+            f"{self.predicted}, underlined orange against."))
+        rows = self.table.select("part", "term", "count", "contribution").rows()
+        parts.append("<details><summary>What each term adds</summary>" + notebook.table(
+            ["part", "term", "count", self.measure], rows[:notebook.ROWS],
+            rows_in_all=len(rows)) + "</details>")
+        return notebook.box(title, *parts)

@@ -11,7 +11,14 @@ import pytest
 import textnb
 from tests.cli.conftest import MAIL, Run
 from tests.cli.test_scoring import LABELS, cells, strict
-from textnb import ComplementNB, MultinomialNB, NBLogisticRegression, TextClassifier, Tokenizer
+from textnb import (
+    BernoulliNB,
+    ComplementNB,
+    MultinomialNB,
+    NBLogisticRegression,
+    TextClassifier,
+    Tokenizer,
+)
 
 
 @pytest.fixture
@@ -127,7 +134,9 @@ def test_explain_shows_what_decides(run: Run, trained: Path) -> None:
 def test_explain_is_json_that_adds_up(run: Run, trained: Path) -> None:
     ran = run("explain", trained, "free lunch now at two", "-k", "2", "--format", "json").checked()
     told = strict(ran.out)
-    assert set(told) == {"predicted", "runner_up", "score", "parts"}
+    assert set(told) == {
+        "predicted", "runner_up", "score", "measure", "terms", "known", "parts"}
+    assert (told["measure"], told["terms"], told["known"]) == ("log-odds", 5, 4)
     assert {told["predicted"], told["runner_up"]} == {"ham", "spam"}
     assert told["score"] == pytest.approx(sum(part["contribution"] for part in told["parts"]),
                                           abs=1e-12)
@@ -165,6 +174,26 @@ def test_explain_of_complement(run: Run, folder: Path) -> None:
     told = strict(run("explain", "m.textnb", "free lunch", "--format", "json").checked().out)
     assert told["parts"][0] == {"part": "intercept", "term": None, "count": None,
                                 "contribution": 0.0}
+
+
+@pytest.mark.parametrize(("estimator", "measure", "rests_on"), [
+    (MultinomialNB(), "log-odds", "the classes' priors alone"),
+    (BernoulliNB(), "log-odds", "the classes' priors and the terms that are absent"),
+    (ComplementNB(), "margin", "nothing: all classes score the same"),
+    (NBLogisticRegression(), "log-odds", "the classes' intercepts alone"),
+    (NBLogisticRegression(loss="hinge"), "margin", "the classes' intercepts alone")])
+@pytest.mark.parametrize(("text", "terms"), [("", 0), ("zebra quagga", 2), ("!", 0)])
+def test_a_text_without_a_known_term_is_said_to_be_so(
+    run: Run, folder: Path, estimator: Any, measure: str, rests_on: str, text: str, terms: int
+) -> None:
+    TextClassifier(estimator).fit(MAIL).save("m.textnb")
+    ran = run("explain", "m.textnb", text).checked()
+    assert ran.out.endswith(f" ({measure})\n")
+    assert ran.err.startswith(f"note: no term of the text is known ({terms} in it): the answer "
+                              f"rests on {rests_on}")
+    known = run("explain", "m.textnb", "free zebra").checked()
+    assert known.out.endswith(f" ({measure})\n")
+    assert known.err == ""
 
 
 def test_an_impossible_text_is_bad_data(run: Run, folder: Path) -> None:

@@ -58,6 +58,11 @@ class FormClassifier(ClassifierMixin, BaseEstimator):
         """Whether scores are log P(x, class), up to what the classes share."""
         raise NotImplementedError(f"{type(self).__name__} does not say what its scores are")
 
+    @property
+    def difference_name(self) -> str:
+        """What the difference of two classes' scores is: "log-odds", or a mere "margin"."""
+        return "log-odds" if self.scores_are_log_probabilities else "margin"
+
     def predict_joint_log_proba(self, X: Any) -> Floats:
         """log P(x, class), base e, of each row and class.
 
@@ -301,6 +306,11 @@ class DiscreteNB(WeightedMixin, LinearMixin, StatisticsClassifier):
     _accept_sparse = "csr"
     # How its rows are left out by subtraction, where they can be.
     _left_out: type[LeaveOneOut] | None = None
+
+    @property
+    def without_terms(self) -> str:
+        """What an answer rests on where no term of a text is known, in words."""
+        raise NotImplementedError(f"{type(self).__name__} does not say what it knows of no terms")
 
     @property
     def term_z(self) -> TermZ | None:

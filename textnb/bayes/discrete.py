@@ -83,6 +83,7 @@ class MultinomialNB(DiscreteNB):
         self.class_prior = class_prior
 
     _left_out = MultinomialLeftOut
+    without_terms = "the classes' priors alone"
     scores_are_log_probabilities = True
     term_z = staticmethod(dirichlet_z)
 
@@ -137,6 +138,7 @@ class BernoulliNB(DiscreteNB):
         self.class_prior = class_prior
 
     _left_out = BernoulliLeftOut
+    without_terms = "the classes' priors and the terms that are absent"
     scores_are_log_probabilities = True
     term_z = staticmethod(proportion_z)
 
@@ -225,6 +227,7 @@ class ComplementNB(DiscreteNB):
         self.class_prior = class_prior
 
     _left_out = ComplementLeftOut
+    without_terms = "nothing: all classes score the same, and the first of them is answered"
     # Weights of the other classes' terms, not of a model of the text.
     scores_are_log_probabilities = False
     term_z = staticmethod(dirichlet_z)
@@ -289,6 +292,7 @@ class CategoricalNB(DiscreteNB):
     """
 
     n_categories_: NDArray[np.int64]
+    without_terms = "the classes' priors alone"
     scores_are_log_probabilities = True
     term_z = None
 

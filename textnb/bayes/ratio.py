@@ -249,6 +249,7 @@ class NBLogisticRegression(LinearMixin, _RatioEstimator, FormClassifier):
     validation_scores_: dict[int, float]
     # Its weights are learned, not counted: they rank its terms.
     term_z = None
+    without_terms = "the classes' intercepts alone"
 
     def __init__(
         self,

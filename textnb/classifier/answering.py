@@ -23,9 +23,10 @@ from textnb.frames.batches import Progress, batches
 from textnb.frames.kinds import in_kind_of, in_memory, narrowed
 from textnb.frames.scan import Source, reading, scan
 from textnb.frames.texts import is_table, labels_as, table_of_texts
-from textnb.insight import explanation_table, top_terms
+from textnb.insight import Explanation, explanation_table, top_terms
 from textnb.scorer import Scorer
 from textnb.text.matrix import stacked
+from textnb.text.spans import pieces_of
 from textnb.threads import in_threads
 
 Texts = Sequence[str | None] | NDArray[Any] | pl.Series
@@ -71,8 +72,9 @@ class TextAnswers(ClassifierMixin, BaseEstimator):
         explain : int
             Add ``explanation``, the so many terms that speak most for or against the predicted
             class, against the runner-up: a list of (term, count, contribution), and one entry
-            whose term is null for all other terms. ``score = intercept + Σ contribution`` is the
-            log-odds of ``predicted`` against ``runner_up``; all are columns.
+            whose term is null for all other terms. ``score = intercept + Σ contribution`` is how
+            far ``predicted`` is above ``runner_up``: log-odds where scores are log-probabilities,
+            else a margin (`ComplementNB`, ``loss="hinge"``); all are columns.
         top : int
             Add ``top``, the so many most probable classes, best first: a list of (class,
             probability); and ``calibrated`` likewise.
@@ -278,22 +280,64 @@ class TextAnswers(ClassifierMixin, BaseEstimator):
         -------
         DataFrame
             ``part`` ("intercept", "term", or "other terms"), ``term``, ``count``,
-            ``contribution``. The contributions sum to the log-odds of ``predicted`` against
-            ``runner_up``, which stand in every row.
+            ``contribution``. The contributions sum to how far ``predicted`` is above
+            ``runner_up``, which stand in every row: log-odds where the model's scores are
+            log-probabilities, else a margin. An intercept alone says that no term is known.
         """
-        if type(k) is not int or k < 1:
-            raise ParameterError.out_of_range("k", "an int >= 1", k)
+        return explanation_table(self._explained(self._row_of(text), k), self._scorer.labels.dtype)
+
+    def highlight(self, text: str | Mapping[str, str], k: int = 20) -> Explanation:
+        """What decides one text, to look at: in a notebook, the text with its words coloured.
+
+        Parameters
+        ----------
+        text : str, or mapping of str to str
+            As in `explain`.
+        k : int
+            Terms in its table; the words are coloured by all terms.
+
+        Returns
+        -------
+        Explanation
+
+        Raises
+        ------
+        ImpossibleRowError
+            If no class can have produced the text (``l = 0``).
+        """
+        frame = self._row_of(text)
+        row = self._explained(frame, k)
+        tokens = frame.select(self.tokenizer.expr(self.text_columns).list.len()).item()
+        whole = self._explained(frame, max(k, int(tokens)))["explanation"] if tokens else []
+        pieces, _ = pieces_of(self.tokenizer, self.text_columns, frame.row(0, named=True),
+                              {entry["term"]: entry["contribution"] for entry in whole})
+        known = sum(entry["count"] for entry in whole)
+        estimator = self.estimator_
+        nothing = "" if known else (
+            f"no term of the text is known ({tokens:,} in it): the answer rests on "
+            f"{estimator.without_terms}")
+        score = row["intercept"] + sum(entry["contribution"] for entry in row["explanation"])
+        return Explanation(
+            row["predicted"], row["runner_up"], float(score), estimator.difference_name,
+            explanation_table(row, self._scorer.labels.dtype), int(tokens), known, nothing, pieces)
+
+    def _row_of(self, text: str | Mapping[str, str]) -> pl.DataFrame:
+        """One text as a row of the text columns."""
         names = self.text_columns
         texts = {names[0]: text} if isinstance(text, str) else dict(text)
         for name in texts:
             if name not in names:
                 raise ParameterError.unknown_choice("text column", name, names)
-        frame = pl.DataFrame({name: [texts.get(name, "")] for name in names},
-                             schema=dict.fromkeys(names, pl.String))
+        return pl.DataFrame({name: [texts.get(name, "") or ""] for name in names},
+                            schema=dict.fromkeys(names, pl.String))
+
+    def _explained(self, frame: pl.DataFrame, k: int) -> dict[str, Any]:
+        if type(k) is not int or k < 1:
+            raise ParameterError.out_of_range("k", "an int >= 1", k)
         row = self.predict(frame, explain=k).row(0, named=True)
         if row["predicted"] is None:
             raise ImpossibleRowError.rows([0], 1)
-        return explanation_table(row, self._scorer.labels.dtype)
+        return dict(row)
 
     def input_columns(self, frame: pl.LazyFrame) -> list[str]:
         """The columns that are read; SchemaError where the frame lacks one."""

@@ -162,15 +162,16 @@ def explain(
             raise SourceError.unreadable("standard input", f"it is not UTF-8: {error}") from None
     elif not text.isprintable():
         text = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-    table = text_model(model).explain(text if column is None else {column: text}, k)
-    predicted, runner_up = table.select("predicted", "runner_up").row(0)
-    parts = table.drop("predicted", "runner_up")
-    score = float(parts["contribution"].sum())
+    told = text_model(model).highlight(text if column is None else {column: text}, k)
+    parts = told.table.drop("predicted", "runner_up")
     if format == "json":
-        out(as_json({"predicted": predicted, "runner_up": runner_up, "score": score,
-                     "parts": parts.to_dicts()}))
+        out(as_json({"predicted": told.predicted, "runner_up": told.runner_up,
+                     "score": told.score, "measure": told.measure, "terms": told.terms,
+                     "known": told.known, "parts": parts.to_dicts()}))
         return
     show(frame_table(parts))
-    against = ("" if runner_up is None
-               else f", against {plain(str(runner_up))} by {score:.3f} (log-odds)")
-    out(f"{plain(str(predicted))}{against}")
+    against = ("" if told.runner_up is None else
+               f", against {plain(str(told.runner_up))} by {told.score:.3f} ({told.measure})")
+    out(f"{plain(str(told.predicted))}{against}")
+    if told.note:
+        note(f"note: {told.note}")

@@ -61,6 +61,8 @@ class Mistake:
     against: str
     texts: Sequence[tuple[str, str, int]]
     bars: Sequence[Bar]
+    unit: str = ""
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -132,7 +134,7 @@ def _mistake(
         sure = (f"{percent(float(expit(row['log_odds'])))}, "
                 f"log-odds {number(row['log_odds'], 1)}")
     bars: list[Bar] = []
-    against = ""
+    against = unit = note = ""
     if parts:
         bars = _bars([
             *({"name": "(all other terms)" if entry["term"] is None else _term(entry["term"]),
@@ -140,9 +142,13 @@ def _mistake(
               for entry in parts["explanation"]),
             {"name": "(prior, and absent terms)", "count": None, "value": parts["intercept"]}])
         against = "" if parts["runner_up"] is None else _label(parts["runner_up"])
+        unit = model.estimator_.difference_name
+        if not parts["explanation"]:
+            note = ("No term of this text is known: the answer rests on "
+                    f"{model.estimator_.without_terms}.")
     shown = _texts(text) if isinstance(model, TextClassifier) else [_features(text)]
     return Mistake(f"{row['row']:,}", _label(row["actual"]), _label(row["predicted"]), sure,
-                   against, shown, bars)
+                   against, shown, bars, unit, note)
 
 
 def _texts(columns: Mapping[str, Any]) -> list[tuple[str, str, int]]:

@@ -1,0 +1,134 @@
+"""What a notebook shows: tables and coloured words, in which no data is markup."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import polars as pl
+import pytest
+
+from textnb import (
+    BernoulliNB,
+    ComplementNB,
+    ImpossibleRowError,
+    MultinomialNB,
+    NBLogisticRegression,
+    ParameterError,
+    TextClassifier,
+    Tokenizer,
+    notebook,
+)
+
+HOSTILE = "</td><script>alert(1)</script>\"'&<b>"
+
+
+class Checked(HTMLParser):
+    """Tags of a page, which must close in order."""
+
+    def __init__(self, page: str):
+        super().__init__()
+        self.open: list[str] = []
+        self.seen: list[str] = []
+        self.titles: list[str] = []
+        self.words = ""
+        self.feed(page)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.open.append(tag)
+        self.seen.append(tag)
+        self.titles += [value or "" for name, value in attrs if name == "title"]
+        assert {name for name, _ in attrs} <= {"style", "title", "scope", "dir"}
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.words += data
+
+
+def luminance(colour: tuple[int, ...]) -> float:
+    linear = [c / 255 / 12.92 if c <= 10 else ((c / 255 + 0.055) / 1.055) ** 2.4 for c in colour]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def test_every_colour_can_be_read() -> None:
+    ink = luminance((17, 17, 17)) + 0.05
+    page = notebook.words([("a", 3.0), ("b", -3.0), ("c", 0.1)], "x") + notebook.matrix(
+        ["a"], [[1]], ["a"], "")
+    colours = re.findall(r"rgb\((\d+),(\d+),(\d+)\)", page)
+    assert len(colours) == 4
+    for colour in colours:
+        assert (luminance(tuple(map(int, colour))) + 0.05) / ink > 7
+
+
+@pytest.mark.parametrize("tokenizer", [
+    Tokenizer(), Tokenizer(pattern=r"\S+", ngram_range=(1, 2)),
+    Tokenizer(analyzer="char_wb", ngram_range=(2, 3))], ids=repr)
+@pytest.mark.parametrize("estimator", [
+    MultinomialNB(), BernoulliNB(), ComplementNB(), NBLogisticRegression()], ids=repr)
+def test_an_explanation_is_the_text(tokenizer: Tokenizer, estimator: MultinomialNB) -> None:
+    model = TextClassifier(estimator, tokenizer=tokenizer).fit(
+        [f"good {HOSTILE} film", "bad film"], [HOSTILE, "neg"])
+    told = model.highlight(f"Good film {HOSTILE} unseen")
+    page = Checked(told._repr_html_())
+    assert "script" not in page.seen
+    assert f"Good film {HOSTILE} unseen" in page.words
+    assert told.table.equals(model.explain(f"Good film {HOSTILE} unseen"))
+    added = sum(value for _, value in told.pieces["text"] if value is not None)
+    assert added + told.table["contribution"][0] == pytest.approx(told.score)
+    assert repr(told).count("\n") == 0
+
+
+def test_a_word_has_its_number_as_text() -> None:
+    model = TextClassifier().fit(["good film", "bad film"], ["pos", "neg"])
+    told = model.highlight("good unseen bad bad")
+    titles = Checked(told._repr_html_()).titles
+    # 2/5 against 1/5.
+    number = f"{np.log(2):.3f}"
+    assert titles == [f"good: -{number} (log-odds)", "unseen: adds nothing",
+                      f"bad: +{number} (log-odds)", f"bad: +{number} (log-odds)"]
+    assert repr(told) == (
+        f"Explanation('neg', against 'pos' by {number} (log-odds); 3 of 4 terms known)")
+
+
+def test_several_columns_are_named() -> None:
+    model = TextClassifier(text=["subject", "body"], tokenizer=Tokenizer(field_prefix=True)).fit(
+        pl.DataFrame({"subject": ["aa", "bb"], "body": ["cc", "zz"], "label": ["x", "y"]}))
+    words = Checked(model.highlight({"subject": "aa", "body": "zz"})._repr_html_()).words
+    assert words.index("subject:") < words.index("aa") < words.index("body:") < words.index("zz")
+
+
+def test_a_text_of_unknown_words_says_so() -> None:
+    model = TextClassifier().fit(["good film", "bad film"], ["pos", "neg"])
+    told = model.highlight("zebra quagga")
+    assert (told.terms, told.known) == (2, 0)
+    assert "no term of the text is known (2 in it)" in Checked(told._repr_html_()).words
+    assert model.highlight("zebra film").note == ""
+
+
+def test_weights_without_smoothing_are_shown() -> None:
+    model = TextClassifier(MultinomialNB(l=0)).fit(["aa cc", "bb cc"], ["a", "b"])
+    told = model.highlight("aa cc")
+    assert "aa: +inf (log-odds)" in Checked(told._repr_html_()).titles
+    with pytest.raises(ImpossibleRowError):
+        model.highlight("aa bb")
+
+
+def test_bad_arguments_are_refused() -> None:
+    model = TextClassifier().fit(["good film", "bad film"], ["pos", "neg"])
+    with pytest.raises(ParameterError, match="k must be an int >= 1"):
+        model.highlight("good", k=0)
+    with pytest.raises(ParameterError, match="unknown value 'body'"):
+        model.highlight({"body": "good"})
+
+
+def test_a_table_counts_what_it_leaves_out() -> None:
+    page = Checked(notebook.table(["class", "n"], [[HOSTILE, 1], ["b", None]], HOSTILE, 5))
+    assert page.words.count(HOSTILE) == 2
+    assert "… and 3 more" in page.words
+    many = notebook.matrix(range(30), [[1] * 30] * 30, range(30), "")
+    assert "… and 6 more classes" in Checked(many).words

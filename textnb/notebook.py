@@ -1,0 +1,148 @@
+"""HTML for notebooks, from the standard library alone: tables, shaded counts, coloured words.
+
+Everything that comes from data is escaped. Colours are fixed, text on background, so that they are
+read in light and dark notebooks alike: at least 7:1 in contrast.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+# Rows of a table, and classes of a matrix, that a notebook shows; what is left out is counted.
+ROWS, CLASSES = 40, 24
+_INK, _PAPER = "#111", "#fff"
+_FOR, _AGAINST, _COUNT = (140, 195, 255), (255, 185, 120), (150, 200, 255)
+_BOX = f"color:{_INK};background:{_PAPER};padding:.6em;max-width:60em;font-family:sans-serif"
+_CELL = "padding:.15em .6em;border-bottom:1px solid #ccc;color:" + _INK
+
+
+def text(value: Any) -> str:
+    """A value as escaped text: a number with four digits, nothing as a dash."""
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return str(value)
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return "–" if math.isnan(value) else f"{value:.4g}".replace("inf", "∞")
+    return html.escape(str(value))
+
+
+def box(title: str, *parts: str) -> str:
+    """Parts under a title, on a background of their own."""
+    return (f'<div style="{_BOX}"><p style="margin:0 0 .5em"><strong>{html.escape(title)}</strong>'
+            f'</p>{"".join(parts)}</div>')
+
+
+def note(words: str) -> str:
+    """A paragraph."""
+    return f'<p style="margin:.4em 0">{html.escape(words)}</p>'
+
+
+def table(
+    header: Sequence[str], rows: Iterable[Sequence[Any]], caption: str = "", rows_in_all: int = 0
+) -> str:
+    """A table whose first column names its rows.
+
+    Parameters
+    ----------
+    header : sequence of str
+    rows : iterable of sequences
+    caption : str
+    rows_in_all : int
+        Where ``rows`` are the first of more.
+
+    Examples
+    --------
+    >>> "&lt;b&gt;" in table(["class", "n"], [["<b>", 1]])
+    True
+    """
+    body = []
+    for row in rows:
+        first, *rest = row
+        cells = "".join(f'<td style="{_CELL};text-align:'
+                        f'{"right" if isinstance(value, (int, float)) else "left"}">'
+                        f'<bdi>{text(value)}</bdi></td>' for value in rest)
+        body.append(f'<tr><th scope="row" style="{_CELL};text-align:left"><bdi>{text(first)}'
+                    f"</bdi></th>{cells}</tr>")
+    left_out = rows_in_all - len(body)
+    return _table(caption, header, body) + (
+        note(f"… and {left_out:,} more") if left_out > 0 else "")
+
+
+def matrix(names: Sequence[Any], counts: Sequence[Sequence[int]], columns: Sequence[Any],
+           caption: str) -> str:
+    """Counts as shaded cells: the more of its row, the darker.
+
+    Parameters
+    ----------
+    names : sequence
+        Of the rows.
+    counts : sequence of sequences of int
+    columns : sequence
+        Names of the columns.
+    caption : str
+    """
+    body = []
+    for name, row in zip(names[:CLASSES], counts, strict=False):
+        most = max(sum(row), 1)
+        cells = "".join(
+            f'<td style="{_CELL};text-align:right;background:{_mixed(_COUNT, n / most)}" '
+            f'title="{text(name)} as {text(column)}: {n:,} of {sum(row):,}">{n:,}</td>'
+            for column, n in zip(columns[:CLASSES], row, strict=False))
+        body.append(f'<tr><th scope="row" style="{_CELL};text-align:left"><bdi>{text(name)}</bdi>'
+                    f"</th>{cells}</tr>")
+    more = len(names) - CLASSES
+    return _table(caption, ["", *map(str, columns[:CLASSES])], body) + (
+        note(f"… and {more:,} more classes") if more > 0 else "")
+
+
+def words(pieces: Iterable[tuple[str, float | None]], unit: str) -> str:
+    """A text with its words coloured by what they add; None for what is no word.
+
+    A word that speaks against is underlined, and each has its number as a title, so that colour is
+    not all that tells.
+
+    Examples
+    --------
+    >>> shown = words([("free", 2.0), (" & ", None)], "log-odds")
+    >>> 'title="free: +2.000 (log-odds)"' in shown, " &amp; " in shown
+    (True, True)
+    """
+    listed = list(pieces)
+    largest = max((abs(value) for _, value in listed if value is not None and math.isfinite(value)),
+                  default=0.0) or 1.0
+    shown = []
+    for word, value in listed:
+        if not value:
+            # What lies between words, and words that add nothing: most often unknown ones.
+            nothing = f'<span title="{html.escape(word)}: adds nothing">{html.escape(word)}</span>'
+            shown.append(html.escape(word) if value is None else nothing)
+            continue
+        # Without smoothing, terms can rule a class out; two of them can have no sum.
+        share = 0.0 if math.isnan(value) else min(abs(value) / largest, 1.0)
+        colour = _mixed(_AGAINST if value < 0 else _FOR, share)
+        line = ";text-decoration:underline" if value < 0 else ""
+        shown.append(
+            f'<mark style="color:{_INK};background:{colour}{line}" '
+            f'title="{html.escape(word)}: {value:+.3f} ({unit})">{html.escape(word)}</mark>')
+    return ('<p dir="auto" style="white-space:pre-wrap;line-height:1.7;margin:.4em 0">'
+            f'{"".join(shown)}</p>')
+
+
+def _table(caption: str, header: Sequence[str], body: Sequence[str]) -> str:
+    heads = "".join(f'<th scope="col" style="{_CELL};text-align:left"><bdi>{html.escape(name)}'
+                    "</bdi></th>" for name in header)
+    title = f'<caption style="text-align:left;color:{_INK}">{html.escape(caption)}</caption>'
+    return ('<div style="overflow-x:auto"><table style="border-collapse:collapse;margin:.4em 0;'
+            f'background:{_PAPER}">{title if caption else ""}'
+            f'<thead><tr>{heads}</tr></thead><tbody>{"".join(body)}</tbody></table></div>')
+
+
+def _mixed(colour: tuple[int, int, int], share: float) -> str:
+    """White where the share is 0, the colour where it is 1."""
+    return "rgb({},{},{})".format(*(round(255 + (part - 255) * share) for part in colour))

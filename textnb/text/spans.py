@@ -1,0 +1,129 @@
+"""Where in a text its terms stand, as the tokenizer finds them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+import polars as pl
+
+from textnb.text.tokens import Tokenizer
+
+# (text, what its terms add): None for what lies between words.
+Pieces = list[tuple[str, float | None]]
+
+
+def pieces_of(
+    tokenizer: Tokenizer, columns: Sequence[str], texts: Mapping[str, str],
+    contributions: Mapping[str, float],
+) -> tuple[dict[str, Pieces], float]:
+    """Each text in pieces, with what the terms of each word add.
+
+    What a term adds is shared equally by the places where it stands, and in each of them by the
+    words (for n-grams of characters, by the characters) that it covers. Where cleaning keeps the
+    length of a text, as lower-casing mostly does, the text is shown as it was; otherwise as the
+    tokenizer cleans it.
+
+    Parameters
+    ----------
+    tokenizer : Tokenizer
+    columns : sequence of str
+    texts : mapping of column to str
+    contributions : mapping of term to float
+
+    Returns
+    -------
+    pieces : dict of column to list of (str, float or None)
+        Joined, they are the text. 0.0 is a word that no known term covers.
+    elsewhere : float
+        The sum of what has no place in a text.
+
+    Examples
+    --------
+    >>> pieces_of(Tokenizer(ngram_range=(1, 2)), ["text"], {"text": "Free, free lunch"},
+    ...           {"free": 2.0, "free lunch": 1.0})
+    ({'text': [('Free', 1.0), (', ', None), ('free', 1.5), (' ', None), ('lunch', 0.5)]}, 0.0)
+    """
+    spans: dict[str, list[tuple[int, int]]] = {}
+    shown: dict[str, str] = {}
+    places: dict[str, list[tuple[str, list[int]]]] = {}
+    for column in columns:
+        row = pl.DataFrame({name: [texts[column] if name == column else ""] for name in columns},
+                           schema=dict.fromkeys(columns, pl.String))
+        at = list(columns).index(column)
+        cleaned = row.select(tokenizer.cleaned_exprs(columns)[at].alias("text")).item()
+        shown[column] = texts[column] if len(texts[column]) == len(cleaned) else cleaned
+        if tokenizer.analyzer == "word":
+            tokens = row.select(tokenizer.expr(columns).alias("tokens")).item().to_list()
+            spans[column], found = _words(tokenizer, cleaned, tokens)
+        else:
+            spans[column], found = _characters(tokenizer, cleaned, contributions)
+        for term, covered in found:
+            places.setdefault(term, []).append((column, covered))
+    added = {column: [0.0] * len(spans[column]) for column in columns}
+    elsewhere = 0.0
+    for term, contribution in contributions.items():
+        standing = places.get(term, [])
+        if not standing:
+            elsewhere += contribution
+        for column, covered in standing:
+            for place in covered:
+                added[column][place] += contribution / len(standing) / len(covered)
+    return {column: _pieces(shown[column], spans[column], added[column])
+            for column in columns}, elsewhere
+
+
+def _words(
+    tokenizer: Tokenizer, cleaned: str, tokens: list[str]
+) -> tuple[list[tuple[int, int]], list[tuple[str, list[int]]]]:
+    """Spans of the words, and the terms with the words that each covers."""
+    matches = pl.Series([cleaned]).str.extract_all(tokenizer.pattern).to_list()[0]
+    stops = tokenizer.stop_tokens()
+    spans, kept, end = [], [], 0
+    for number, word in enumerate(matches):
+        start = cleaned.index(word, end)
+        end = start + len(word)
+        spans.append((start, end))
+        if word not in stops:
+            kept.append(number)
+    least, most = tokenizer.ngram_range
+    windows = [kept[first:first + n] for n in range(least, most + 1)
+               for first in range(len(kept) - n + 1)]
+    if len(windows) != len(tokens):
+        return spans, []
+    return spans, list(zip(tokens, windows, strict=True))
+
+
+def _characters(
+    tokenizer: Tokenizer, cleaned: str, contributions: Mapping[str, float]
+) -> tuple[list[tuple[int, int]], list[tuple[str, list[int]]]]:
+    """Spans of the words, and the n-grams with the words of the characters that each covers."""
+    spans = [match.span() for match in re.finditer(r"\S+", cleaned)]
+    word_at = {place: number for number, (start, end) in enumerate(spans)
+               for place in range(start, end)}
+    # N-grams within words see one space on either side, whatever white space stands there.
+    within = tokenizer.analyzer == "char_wb"
+    padded = " " + (re.sub(r"\s", " ", cleaned) if within else cleaned) + " "
+    found = []
+    for term in contributions:
+        start = padded.find(term)
+        while start >= 0 and term:
+            covered = [word_at[place] for place in range(start - 1, start - 1 + len(term))
+                       if place in word_at]
+            if covered:
+                found.append((term, covered))
+            start = padded.find(term, start + 1)
+    return spans, found
+
+
+def _pieces(shown: str, spans: list[tuple[int, int]], added: list[float]) -> Pieces:
+    pieces: Pieces = []
+    end = 0
+    for (start, stop), value in zip(spans, added, strict=True):
+        if start > end:
+            pieces.append((shown[end:start], None))
+        pieces.append((shown[start:stop], value))
+        end = stop
+    if end < len(shown):
+        pieces.append((shown[end:], None))
+    return pieces
