@@ -1,0 +1,140 @@
+"""Test textnb with no extra, with each extra alone, and with all of them.
+
+Every environment is a virtual environment in .venv/environments. The first, none, has textnb and
+the libraries of its tests; the others hold what their extra adds, and see the rest in the first.
+In each, all modules are imported: a module that needs an absent extra must name it. Then the tests
+run that concern the extra.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import time
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+FOLDER = ROOT / ".venv/environments"
+NONE, ALL = "none", "all"
+# Extras of those who develop textnb: their packages are in every environment, or in none.
+DEVELOPMENT = {"test", "check"}
+EXPORTS = [f"tests/export/test_{name}.py" for name in ("sql", "targets", "bundle")]
+SOURCES = ["tests/frames/test_lake.py", "tests/frames/test_cloud.py", "tests/cli/test_sources.py"]
+# The tests that concern an extra: the files that ask for one of its packages, and what uses them.
+TESTS = {
+    "fast": ["tests/text", "tests/test_classifier.py", "tests/test_invariants.py"],
+    "onnx": ["tests/export/test_interchange.py", *EXPORTS],
+    "duckdb": [*EXPORTS, "tests/frames/test_kinds.py"],
+    "postgres": EXPORTS,
+    "report": ["tests/evaluation/test_report.py", "tests/test_pipelines.py",
+               "tests/cli/test_validate.py"],
+    "browser": ["tests/evaluation/test_report_browser.py"],
+    "delta": SOURCES,
+    "iceberg": SOURCES,
+    "database": ["tests/frames/test_database.py", "tests/cli/test_sources.py"],
+    "spark": ["tests/engines", "tests/frames/test_kinds.py", "tests/test_sklearn_frames.py"],
+    NONE: ["tests"],
+    ALL: ["tests"],
+}
+IMPORTS = ["tests/test_public.py", "-k", "test_every_module_imports and installed"]
+# What pytest returns where no test was collected, as a whole file may be skipped.
+NO_TESTS = 5
+
+
+def main() -> None:
+    extras = declared()
+    parser = argparse.ArgumentParser(
+        prog="scripts/environments", description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="NAME", default=[NONE, *extras, ALL],
+                        help=f"of {NONE}, {', '.join(extras)}, {ALL}; all of them if none is named")
+    parser.add_argument("--imports", action="store_true", help="import the modules, run no tests")
+    arguments = parser.parse_args()
+    for name in arguments.names:
+        if name not in (NONE, *extras, ALL):
+            parser.error(f"there is no extra {name!r}; there are {', '.join(extras)}")
+    failed = [name for name in arguments.names if not passes(name, extras, arguments.imports)]
+    if failed:
+        sys.exit(f"failed: {', '.join(failed)}")
+
+
+def declared() -> dict[str, list[str]]:
+    """The extras that users install, and their requirements."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    extras = {name: requirements
+              for name, requirements in project["optional-dependencies"].items()
+              if name not in DEVELOPMENT}
+    if set(extras) != set(TESTS) - {NONE, ALL}:
+        sys.exit(f"scripts/environments.py has tests for {', '.join(TESTS)}, and pyproject.toml "
+                 f"declares {', '.join(extras)}: name the tests of each extra in TESTS")
+    return extras
+
+
+def passes(name: str, extras: dict[str, list[str]], imports_alone: bool) -> bool:
+    """Whether an environment can be made, every module be imported, and its tests pass."""
+    started = time.monotonic()
+    base = environment(NONE, [])
+    requirements = [line for extra, lines in extras.items() if name in (extra, ALL)
+                    for line in lines]
+    python = environment(name, requirements, base) if requirements else base
+    made = time.monotonic()
+    passed = run_tests(python, ["-n", "0", *IMPORTS])
+    imported = time.monotonic()
+    if not imports_alone:
+        passed = run_tests(python, ["-n", "auto", *TESTS[name]]) and passed
+    tested = time.monotonic()
+    print(f"{name}: {'passed' if passed else 'FAILED'}; made in {made - started:.0f} s, imported "
+          f"in {imported - made:.0f} s, tested in {tested - imported:.0f} s", flush=True)
+    return passed
+
+
+def environment(name: str, requirements: list[str], base: Path | None = None) -> Path:
+    """The interpreter of an environment, which is made if it is not there."""
+    folder = FOLDER / name
+    python = folder / "bin/python"
+    done = folder / "made"
+    if not done.exists():
+        shutil.rmtree(folder, ignore_errors=True)
+        print(f"{name}: making {folder.relative_to(ROOT)} ...", flush=True)
+        # Only the first has a pip, which also installs into the others.
+        subprocess.run([sys.executable, "-m", "venv", *(["--without-pip"] if base else []), folder],
+                       check=True)
+        if base:
+            link(base, python)
+            pip(base, "--python", str(python), "install", *requirements)
+        else:
+            pip(python, "install", "--editable", f"{ROOT}[test]")
+        done.touch()
+    return python
+
+
+def link(base: Path, python: Path) -> None:
+    """Let one environment see the packages of another, behind its own."""
+    theirs, own = site_packages(base), site_packages(python)
+    (own / "base.pth").write_text(f"import site; site.addsitedir({str(theirs)!r})\n")
+
+
+def site_packages(python: Path) -> Path:
+    asked = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    return Path(subprocess.run([python, "-c", asked], check=True, capture_output=True,
+                               text=True).stdout.strip())
+
+
+def pip(python: Path, *arguments: str) -> None:
+    constraints = {"PIP_CONSTRAINT": str(ROOT / "constraints.txt")}
+    subprocess.run([python, "-m", "pip", "--quiet", "--disable-pip-version-check", *arguments],
+                   check=True, env=os.environ | constraints)
+
+
+def run_tests(python: Path, arguments: list[str]) -> bool:
+    ran = subprocess.run([python, "-m", "pytest", "-q", "-r", "fE", *arguments], cwd=ROOT,
+                         check=False)
+    return ran.returncode in (0, NO_TESTS)
+
+
+if __name__ == "__main__":
+    main()
