@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from textnb.errors import ParameterError
-from textnb.frames import charsets
+from textnb.frames.html import MAX_TARGET, MAX_TARGETS, read_html
 from textnb.frames.message import MAX_DEPTH, MAX_PARTS, MailMessage, divide, parse_message
 
 SOUND = b"""\
@@ -36,7 +36,8 @@ def parsed(raw: bytes | str, *headers: str) -> MailMessage:
 
 def strings(message: MailMessage) -> list[str]:
     fields = [message.message_id, message.from_, message.to, message.subject, message.headers,
-              message.body, *message.attachments, *message.errors, *message.requested.values()]
+              message.body, *message.links, *message.images, *message.attachments,
+              *message.errors, *message.requested.values()]
     return [field for field in fields if field is not None]
 
 
@@ -62,7 +63,7 @@ class TestFields:
             headers="From: René <rene@example.org>\nTo: a@example.org,\tb@example.org\n"
                     "Subject: Hello\nDate: Fri, 1 Mar 2002 10:00:00 +0200\n"
                     "Message-ID: <1@example.org>\nReceived: one\nreceived: two",
-            body="Text.\n", html=False, attachments=(),
+            body="Text.\n", html=False, links=(), images=(), attachments=(),
             requested={"received": "one\ntwo", "X-None": None}, errors=())
 
     def test_line_ends(self) -> None:
@@ -138,9 +139,9 @@ class TestText:
 
     @pytest.mark.parametrize(("raw", "text", "error"), [
         (b"=?none-such?q?a=E9?=", "aé", "unknown charset: none-such"),
-        (b"=?utf-8?q?a=E9?=", "a\ufffd", "undecodable bytes replaced: utf-8"),
+        (b"=?utf-8?q?a=E9?=", "aé", "charset not as declared: utf-8, read as windows-1252"),
         (b"=?utf-8?b?abcde?=", "=?utf-8?b?abcde?=", "bad encoded word: =?utf-8?b?abcde?="),
-        (b"caf\xe9", "café", "bytes that are not UTF-8, read as windows-1252"),
+        (b"caf\xe9", "café", "charset not declared: read as windows-1252"),
         (b"=?utf-8?q?open", "=?utf-8?q?open", "bad encoded word: =?utf-8?q?open"),
     ])
     def test_bad_headers(self, raw: bytes, text: str, error: str) -> None:
@@ -156,8 +157,16 @@ class TestText:
         ("'utf-8'", "café".encode(), "café", ()),
         ("utf-16", "café".encode("utf-16"), "café", ()),
         ("us-ascii", "café".encode(), "café", ()),
-        ("us-ascii", b"caf\xe9", "café", ("bytes that are not UTF-8, read as windows-1252",)),
-        ("big5", b"a\xff", "a\ufffd", ("undecodable bytes replaced: big5",)),
+        ("us-ascii", b"caf\xe9", "café", ("charset not declared: read as windows-1252",)),
+        ("unknown-8bit", b"caf\xe9", "café", ("charset not declared: read as windows-1252",)),
+        ("big5", b"a\xff", "aÿ", ("charset not as declared: big5, read as windows-1252",)),
+        ("big5", "中文字母".encode("big5") + b"\xff", "中文字母\ufffd",
+         ("undecodable bytes replaced: big5",)),
+        ("gb2312", "中文字".encode(), "中文字",
+         ("charset not as declared: gb2312, read as utf-8",)),
+        ("utf-8", "Мороз и солнце; день чудесный!".encode("cp1251"),
+         "Мороз и солнце; день чудесный!",
+         ("charset not as declared: utf-8, guessed windows-1251",)),
         ("utf-7", b"+2AA-", "\ufffd", ("undecodable bytes replaced: utf-7",)),
         ("rot13", b"abc", "abc", ("unknown charset: rot13",)),
         ("zip", b"abc", "abc", ("unknown charset: zip",)),
@@ -208,15 +217,64 @@ class TestHtml:
         markup = ("<style>p {}</style><!-- <p>no --><p>one &amp; two<script>'<p>x'</script>"
                   "<b>th</b>ree&#" + "9" * 5000 + ";")
         notes: list[str] = []
-        assert charsets.html_text(markup, notes, tags=3) == "one & two\nthree\ufffd"
+        assert read_html(markup, notes, tags=3).text == "one & two\nthree\ufffd"
         assert notes == ["HTML too large or too deep to build, its tags cut out"]
-        assert charsets.html_text(markup, notes) == "one & two\nthree\ufffd"
+        assert read_html(markup, notes).text == "one & two\nthree\ufffd"
 
     def test_elements_that_would_be_opened_again_and_again(self) -> None:
         # As a tree: 5,000 paragraphs of 300 elements each, 200 MB.
         bomb = "".join(f'<b id=">{i}">' for i in range(300)) + "<p>x" * 5000
         message = parsed(html(bomb))
         assert message.errors == ("HTML too large or too deep to build, its tags cut out",)
+
+    @pytest.mark.parametrize(("markup", "links", "images", "text"), [
+        ('<a href="http://a.b/c?d=1&amp;e=2">x</a>', ["http://a.b/c?d=1&e=2"], [], "x"),
+        ("<A title='> x' HREF = 'x y' href=z>x</A>", ["x y"], [], "x"),
+        ("<a class=c href=http://a/b/>Via<a href=2>gra", ["http://a/b/", "2"], [], "Viagra"),
+        ('<a href="\n http://a\n/b ">x', ["http://a/b"], [], "x"),
+        ('<a href="">x<a name=y href>z', [], [], "xz"),
+        ("<a href='mailto:a@b'>1<a href=#top>2<area href=3 alt=four><form action=5>",
+         ["mailto:a@b", "#top", "3", "5"], [], "12\nfour"),
+        ('<img src="cid:1" alt="Buy &lt;now&gt;">!', [], ["cid:1"], "Buy <now> !"),
+        ("a<img alt=''>b<img alt=\"it's\">c", [], [], "ab it's c"),
+        ('<img src="data:image/png;base64,AAAA">', [], ["data:image/png;base64,"], ""),
+        ("<body background=1><table background=2><tr><td background=3>a<td>b<input src=4>", [],
+         ["1", "2", "3", "4"], "a\nb"),
+        # What the pattern of tags can't tell, the tree does.
+        ('a<img src="x>y" alt="b<c">d<a href="e>f">g</a>', ["e>f"], ["x>y"], "a b<c dg"),
+        # What is not shown has no targets.
+        ("<!-- <a href=1> --><script>'<a href=2>'</script><head><a href=3></head>x", ["3"], [],
+         "x"),
+        ("<style><img src=1></style><!--[if mso]><img src=2 alt=two><![endif]-->x", [], [], "x"),
+        # Marks of targets that a message brings itself.
+        ("\ufdd00\ufdd1x&#xfdd0;0&#xfdd1;<a href=1>y", ["1", "1"], [], "0xy"),
+    ])
+    def test_targets(
+        self, markup: str, links: list[str], images: list[str], text: str
+    ) -> None:
+        message = parsed(html(markup))
+        assert (message.links, message.images) == (tuple(links), tuple(images))
+        assert message.body == text
+        assert message.column("links") == "\n".join(links)
+        assert message.column("images") == "\n".join(images)
+
+    def test_targets_of_all_parts(self) -> None:
+        alternative = multipart("alternative", plain("word " * 21), html("<a href=1>x"))
+        message = parsed(alternative)
+        assert (message.html, message.links) == (False, ("1",))
+        message = parsed(multipart("mixed", html("<a href=1>x<img src=2>"), html("<a href=1>")))
+        assert (message.links, message.images) == (("1", "1"), ("2",))
+
+    def test_targets_are_cut_out_where_there_is_no_tree(self) -> None:
+        found = read_html("<p><a href=1>x<img src=2 alt=y><script><a href=3>", [], tags=1)
+        assert found == ("x y", ["1"], ["2"])
+
+    def test_how_many_targets_are_read(self) -> None:
+        message = parsed(multipart("mixed", *[html("<a href=1>x" * 1500)] * 2))
+        assert len(message.links) == MAX_TARGETS
+        assert message.errors == (f"targets of links and images beyond {MAX_TARGETS} not read",)
+        long = parsed(html(f"<a href='{'x' * 9999}'>x"))
+        assert long.links == ("x" * MAX_TARGET,)
 
 
 class TestParts:
@@ -321,6 +379,15 @@ HOSTILE = {
     "line": lambda: b"Subject: " + b"x" * MEGABYTE + b"\n\n" + b"y" * MEGABYTE,
     "date": lambda: b"Date: " + b"1 " * 500_000,
     "base64": lambda: b"Content-Transfer-Encoding: base64\n\n" + b"A\n" * 500_000,
+    "links": lambda: b"Content-Type: text/html\n\n" + b"<a href=x>" * 100_000,
+    "values": lambda: b"Content-Type: text/html\n\n<img " + b"src =" * 200_000 + b">",
+    "metas": lambda: b"Content-Type: text/html\n\n" + b"<meta charset" * 80_000,
+    "8-bit headers": lambda: b"a: \xd0\xcf\xe0\xa1\xb1\xd0\n" * 40_000,
+    "8-bit parts": lambda: b"Content-Type: multipart/mixed; boundary=b\n\n" + b"".join(
+        b"--b\nContent-Transfer-Encoding: quoted-printable\n\n" + b"=D0=CF=E0=A1=B1=D0" * 60 + b"\n"
+        for _ in range(1000)),
+    "8-bit lines": lambda: b"\n" + b"\xe9\n" * 500_000,
+    "8 bits": lambda: b"\n" + b"\x81" * MEGABYTE,
     "NULs": lambda: b"\0" * MEGABYTE,
 }
 
@@ -351,7 +418,8 @@ class TestHostile:
         b"Content-Disposition: ", b"attachment", b"; filename=", b"; filename*=utf-8''%C3%A9",
         b"; filename*0*=x'y'", b"; filename*1=", b"Content-Transfer-Encoding: ", b"base64",
         b"quoted-printable", b"x-uuencode", b"begin 644 a\n", b"Date: ", b"1 Jan 2000 00:00:00",
-        b" +9999", b" -0000", b"From ", b">From a 10:00 ", b"<p>", b"<b a='", b"<!--", b"-->",
+        b" +9999", b" -0000", b"From ", b">From a 10:00 ", b"<p>", b"<b a='", b"<!--",
+        b"<a href='", b"<img alt=", b"<meta charset=", b"\xef\xb7\x90", b"-->",
         b"<script>", b"&#xD800;", b"&amp;", b"+2AA-", b"abc", b":",
     ]) | st.binary(max_size=4), max_size=60))
     def test_pieces_of_messages(self, pieces: list[bytes]) -> None:

@@ -21,8 +21,8 @@ from textnb.frames.stdin import spooled_stdin
 _SCHEMA = {
     "message_id": pl.String(), "date": pl.Datetime("us", "UTC"), "from": pl.String(),
     "to": pl.String(), "subject": pl.String(), "headers": pl.String(), "body": pl.String(),
-    "attachments": pl.List(pl.String()), "flags": pl.String(), "path": pl.String(),
-    "errors": pl.List(pl.String()),
+    "links": pl.String(), "images": pl.String(), "attachments": pl.List(pl.String()),
+    "flags": pl.String(), "path": pl.String(), "errors": pl.List(pl.String()),
 }
 COLUMNS = ("label", *_SCHEMA)
 # What is known of a message before it is parsed.
@@ -61,7 +61,8 @@ def scan_mail(
     polars.LazyFrame
         ``label`` (see there); ``message_id``, ``from``, ``to``, ``subject`` (String, decoded, null
         if absent); ``date`` (Datetime in UTC); ``headers`` (String: all of them, one per line);
-        ``body`` (String: see `parse_message`); ``attachments`` (List of String); ``flags``
+        ``body`` (String: see `parse_message`); ``links``, ``images`` (String: targets of the HTML
+        parts' links and images, one per line); ``attachments`` (List of String); ``flags``
         (String, the letters of a Maildir's file name; null for other sources); ``path`` (String:
         the file, ``mbox#2``, ``archive:member``); ``errors`` (List of String: what was malformed,
         empty where nothing was); and a String column per header asked for. Where all columns asked
@@ -236,5 +237,6 @@ def _parsed(item: Item, headers: Sequence[str]) -> dict[str, Any]:
     return {**_unparsed(item), "message_id": message.message_id, "date": message.date,
             "from": message.from_, "to": message.to, "subject": message.subject,
             "headers": message.headers, "body": message.body,
+            "links": message.column("links"), "images": message.column("images"),
             "attachments": list(message.attachments),
             "errors": [*item.errors, *(() if unread else message.errors)], **message.requested}

@@ -20,7 +20,9 @@ from email.utils import collapse_rfc2231_value, parsedate_to_datetime
 from typing import NamedTuple
 
 from textnb.errors import ParameterError
-from textnb.frames.charsets import MAX_TAGS, Notes, decoded, header_text, html_text, note, valid
+from textnb.frames.charset_guess import Guess
+from textnb.frames.charsets import Notes, charset_of_html, decoded, header_text, note, valid
+from textnb.frames.html import MAX_TAGS, MAX_TARGETS, read_html
 
 # Servers let through some tens of MiB.
 MAX_MESSAGE, BEYOND = 64 << 20, "message beyond 64 MiB not read"
@@ -56,6 +58,8 @@ class MailMessage:
     headers: str
     body: str
     html: bool
+    links: tuple[str, ...]
+    images: tuple[str, ...]
     attachments: tuple[str, ...]
     requested: dict[str, str | None]
     errors: tuple[str, ...]
@@ -63,13 +67,16 @@ class MailMessage:
     def column(self, name: str) -> str | None:
         """A column of text, as a mail table has it: of a field, or of a header asked for.
 
-        ``text`` is the subject and the body, for models of plain texts.
+        ``text`` is the subject and the body, for models of plain texts; ``links`` and ``images``
+        have a target on each line.
         """
         if name == "text":
             return f"{self.subject or ''}\n{self.body}"
         if name in ("message_id", "to", "subject", "headers", "body"):
             value: str | None = getattr(self, name)
             return value
+        if name in ("links", "images"):
+            return "\n".join(getattr(self, name))
         return self.from_ if name == "from" else self.requested[name]
 
 
@@ -113,7 +120,9 @@ def parse_message(raw: bytes, headers: Sequence[str] = ()) -> MailMessage:
         headers of a name, one per line); ``date`` (datetime in UTC, or None); ``headers`` (str, all
         header lines, unfolded and decoded); ``body`` (str: the text parts that are no attachments;
         of alternatives the plain one, or the HTML one where the plain one is a stub); ``html``
-        (bool: whether some of the body came from HTML); ``attachments`` (names, or else content
+        (bool: whether some of the body came from HTML); ``links`` and ``images`` (targets of links
+        and forms, and sources of images, of all HTML parts, as they stand there, in order, with
+        those that come again; ``data:`` without its data); ``attachments`` (names, or else content
         types, of the parts that were not read, and names of those that were); ``requested`` (dict
         from the names asked for to values, like ``subject``); ``errors`` (tuple of str, each
         ``"kind"`` or ``"kind: detail"``: what was malformed, or beyond a limit and not read).
@@ -136,6 +145,7 @@ def parse_message(raw: bytes, headers: Sequence[str] = ()) -> MailMessage:
         raise ParameterError.out_of_range("raw", "bytes", type(raw).__name__)
     names, notes = check_headers(headers), Notes()
     content = bytes(raw)
+    guess = Guess(content)
     if not content.strip(b"\0\t\r\n "):
         note(notes, "empty message")
     if b"\r" in content and b"\n" not in content:
@@ -149,7 +159,7 @@ def parse_message(raw: bytes, headers: Sequence[str] = ()) -> MailMessage:
     texts: dict[str, list[str]] = {}
     shown = []
     for name, value in lines:
-        text = header_text(value[:MAX_HEADER], notes)
+        text = header_text(value[:MAX_HEADER], notes, guess)
         if len(value) > MAX_HEADER:
             note(notes, "header beyond 128 KiB not read", name)
         texts.setdefault(name.lower(), []).append(text)
@@ -159,12 +169,12 @@ def parse_message(raw: bytes, headers: Sequence[str] = ()) -> MailMessage:
         return "\n".join(texts[name.lower()]) if name.lower() in texts else None
 
     date = _date(texts["date"][0], notes) if "date" in texts else None
-    reader = _Reader(notes)
+    reader = _Reader(notes, guess)
     found = reader.text(_mime(lines), body, 0)
     return MailMessage(
         field("message-id"), date, field("from"), field("to"), field("subject"), "\n".join(shown),
-        found.text, found.html, tuple(reader.attachments), {name: field(name) for name in names},
-        tuple(notes))
+        found.text, found.html, tuple(reader.links), tuple(reader.images),
+        tuple(reader.attachments), {name: field(name) for name in names}, tuple(notes))
 
 
 def _divided(raw: bytes, notes: Notes) -> tuple[list[tuple[str, str]], bytes]:
@@ -220,9 +230,12 @@ def _date(text: str, notes: Notes) -> datetime | None:
 class _Reader:
     """Reads the parts of one message, and counts what they cost."""
 
-    def __init__(self, notes: Notes) -> None:
+    def __init__(self, notes: Notes, guess: Guess) -> None:
         self.attachments: list[str] = []
+        self.links: list[str] = []
+        self.images: list[str] = []
         self._notes = notes
+        self._guess = guess
         self._parts = 0
         self._tags = MAX_TAGS
 
@@ -251,7 +264,9 @@ class _Reader:
         if whole:
             lines, inner = _divided(content, self._notes)
             return self.text(_mime(lines), inner, depth + 1)
-        text = decoded(content, charset, self._notes).replace("\r\n", "\n")
+        if kind == "text/html":
+            charset = charset_of_html(charset, content, self._notes)
+        text = decoded(content, charset, self._notes, self._guess).replace("\r\n", "\n")
         return self._html(text) if kind == "text/html" else _Text(text, False)
 
     def _told(self, mime: Message) -> tuple[str, str | None, bytes, str, bool]:
@@ -280,7 +295,7 @@ class _Reader:
         if isinstance(name, tuple):
             return valid(collapse_rfc2231_value(name))[:255]
         raw = name.encode("latin-1", "replace").decode("ascii", "surrogateescape")
-        return header_text(raw, self._notes)[:255]
+        return header_text(raw, self._notes, self._guess)[:255]
 
     def _divided(self, body: bytes, boundary: bytes) -> list[bytes] | None:
         """The parts between boundaries; None where there is no boundary."""
@@ -330,9 +345,12 @@ class _Reader:
 
     def _html(self, html: str) -> _Text:
         tags = html.count("<")
-        text = html_text(html, self._notes, self._tags)
+        found = read_html(html, self._notes, self._tags,
+                          MAX_TARGETS - len(self.links) - len(self.images))
         self._tags = max(0, self._tags - tags)
-        return _Text(text, True)
+        self.links += found.links
+        self.images += found.images
+        return _Text(found.text, True)
 
 
 def divide(body: bytes, boundary: bytes, limit: int) -> tuple[list[bytes], bool]:

@@ -1,0 +1,94 @@
+"""Charsets by the names that mail gives them, as codecs of Python.
+
+    name  ->  codecs, the first of which decodes a sound text; others are supersets of it
+
+Python knows most names. The WHATWG's Encoding Standard lists others that browsers know, and mail
+has some of its own. A charset is often declared as the smaller one of a pair that was confused for
+decades, so it is read as the larger one, as browsers do (WHATWG, Encoding Standard, section 4.2).
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from functools import lru_cache
+
+# Names that neither Python nor the rules below know. Keys are in lower case, with "-" for "_".
+_NAMES = {
+    "unicode-1-1-utf-8": "utf-8", "unicode11utf8": "utf-8", "unicode20utf8": "utf-8",
+    "utf8mb4": "utf-8", "csunicode": "utf-16-le", "iso-10646-ucs-2": "utf-16-le",
+    "ucs-2": "utf-16-le", "unicode": "utf-16", "unicodefeff": "utf-16-le",
+    "unicodefffe": "utf-16-be", "csisolatin9": "iso8859-15", "sun-eu-greek": "iso8859-7",
+    "logical": "iso8859-8", "visual": "iso8859-8", "koi": "koi8-r", "koi8": "koi8-r",
+    "koi8-ru": "koi8-u", "cp20866": "koi8-r", "cp21866": "koi8-u", "mac": "mac-roman",
+    "csmacintosh": "mac-roman", "mac-ukrainian": "mac-cyrillic", "cn-gb": "gb18030",
+    "csgb2312": "gb18030", "gb-2312": "gb18030", "gb-2312-80": "gb18030", "chinesegb": "gb18030",
+    "cp54936": "gb18030", "cn-big5": "big5", "chinesebig5": "big5", "windows-31j": "cp932",
+    "cseucpkdfmtjapanese": "euc-jp", "cseuckr": "cp949", "csksc56011987": "cp949",
+    "cp28603": "iso8859-13", "cp28605": "iso8859-15", "iso-ir-149": "cp949",
+    "ks-c-5601-1989": "cp949", "ksc-5601": "cp949", "cp51949": "cp949",
+}
+_LARGER = {
+    "iso8859-1": ("cp1252",), "iso8859-9": ("cp1254",), "iso8859-11": ("cp874",),
+    "tis-620": ("cp874",), "gb2312": ("gb18030",), "gbk": ("gb18030",), "euc_kr": ("cp949",),
+    "shift_jis": ("cp932",), "big5": ("big5", "cp950", "big5hkscs"),
+    "euc_jp": ("euc_jp", "euc_jis_2004"),
+}
+# Codecs of Python that are no charsets of mail: slow (quadratic), or for programs' own texts.
+_NO_CHARSETS = frozenset({"idna", "punycode", "raw-unicode-escape", "unicode-escape", "undefined",
+                          "mbcs", "oem"})
+# Names that say that nobody knows the charset (RFC 1428).
+_UNKNOWN = frozenset({"unknown-8bit", "unknown"})
+_PLAIN = re.compile(r"[a-z0-9][a-z0-9._:+-]{0,39}", re.A)
+# A mailer's slips: charset="charset=GB2312", charset=3D"utf-8", charset="utf-8; format=flowed".
+_BEFORE = re.compile(r"^(?:3d|charset\s*=|[\s\"'=])+")
+_AFTER = re.compile(r"[;\s\"',].*$", re.S)
+_RULES = (
+    (re.compile(r"[-_]?charset$"), ""),
+    (re.compile(r"^(?:x-)+"), ""),
+    (re.compile(r"^(?:windows|win|microsoft-cp|ms|dos|ibm|cp)-?(\d{3,5})$"), r"cp\1"),
+    (re.compile(r"^(?:cs)?iso-?8859-?(\d\d?)(?:-?[ie])?$"), r"iso8859-\1"),
+    (re.compile(r"^cp2859(\d)$"), r"iso8859-\1"),
+)
+
+
+@lru_cache(maxsize=512)
+def codecs_of(charset: str) -> tuple[str, ...] | None:
+    """Names of Python's codecs for a charset's name.
+
+    Returns
+    -------
+    tuple of str or None
+        Empty where the name says that the text is ASCII, or that its charset is not known; None
+        where nothing is known of such a name.
+
+    Examples
+    --------
+    >>> codecs_of("GB2312"), codecs_of("us-ascii"), codecs_of("none-such")
+    (('gb18030',), (), None)
+    """
+    name = _AFTER.sub("", _BEFORE.sub("", charset.lower()[:200]))
+    found = _python_codec(name)
+    if found is None:
+        name = name.replace("_", "-")
+        for pattern, new in _RULES:
+            name = pattern.sub(new, name)
+        if name in _UNKNOWN or not name:
+            return ()
+        found = _python_codec(_NAMES.get(name, name))
+    if found is None:
+        return None
+    return () if found == "ascii" else _LARGER.get(found, (found,))
+
+
+def _python_codec(name: str) -> str | None:
+    try:
+        found = codecs.lookup(name).name if _PLAIN.fullmatch(name) else None
+        # Refuses what is a codec but not one of text, such as zip.
+        b" ".decode("ascii" if found is None else name, "replace")
+    except LookupError:
+        return None
+    except UnicodeError:
+        # A space is no whole character of it.
+        pass
+    return None if found in _NO_CHARSETS else found
