@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import contextlib
 import gzip
 import io
 import lzma
@@ -17,6 +18,8 @@ from typing import Any
 
 import polars as pl
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from tests.oracles import mail as oracle
 from textnb import TextClassifier
@@ -116,6 +119,47 @@ class TestFiles:
               + message("two"))
         assert rows("m.mbox", "subject", "body") == [
             ("one", "x\n\nFrom here on\ny\n"), ("two", "Body.\n")]
+
+    @pytest.mark.parametrize(("content", "found"), [
+        (FROM + message("a") + b"\n" + FROM + b"no header\n\nb\n\n" + FROM + message("c"), [
+            ("a", []), (None, ["no headers"]), ("c", [])]),
+        (FROM + message("a") + FROM + message("b"), [
+            ("a", []), ("b", ["no empty line before the line From"])]),
+        (FROM + message("a") + FROM + b"no header", [
+            ("a", ["line From within a message: From a@b.org Sat Jan 3 01:05:34 1996"])]),
+        (FROM + message("a", "x\n\nFrom now on, 10:30 in Jan 1999\nit went."), [
+            ("a", ["line From within a message: From now on, 10:30 in Jan 1999"])]),
+        (FROM + message("a") + b"\nFrom b\n" + message("b"), [
+            ("a", ["line From within a message: From b"])]),
+        (b"From a\n" + message("a") + b"\nFrom b\nno header", [
+            ("a", ["line From within a message: From b"])]),
+        (b"From - Sat, Jan 3 1:05 1996 +0100\n" + message("a") + b"\n"
+         + b"From c@d Sat Jan  3 01:05:34 EST 1996 remote from x\r\nno header", [
+            ("a", []), (None, ["no headers"])]),
+        (FROM + b"From b 10:30\n" + message("a"), [
+            ("a", ["line From within a message: From b 10:30", "mailbox line among the headers"])]),
+    ])
+    def test_lines_that_part_an_mbox_elsewhere(
+        self, write: Write, content: bytes, found: list[tuple[str | None, list[str]]]
+    ) -> None:
+        write("m.mbox", content)
+        assert rows("m.mbox", "subject", "errors") == found
+
+    @settings(max_examples=150, deadline=None, database=None,
+              suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @given(st.lists(st.sampled_from([
+        FROM, b"From b\n", b"From - Sat Jan 3 1:05:34 1996 EST\n",
+        b"From here, 10:30 in Jan 1999\n", b"\n", b"\n", b"Subject: x\n",
+        b"text\n", b">From c\n", b" folded\n"]), max_size=12))
+    def test_no_line_parts_elsewhere_unsaid(self, tmp_path: Path, lines: list[bytes]) -> None:
+        path = tmp_path / "m.mbox"
+        path.write_bytes(FROM + b"".join(lines))
+        found = rows(path, "errors")
+        with contextlib.closing(mailbox.mbox(str(path), create=False)) as box:
+            elsewhere = len(box)
+        said = any(error.startswith("line From within a message")
+                   for (errors,) in found for error in errors)
+        assert elsewhere == len(found) or (elsewhere > len(found) and said)
 
     def test_an_mbox_is_what_the_standard_library_wrote(self, write: Write) -> None:
         write("x")

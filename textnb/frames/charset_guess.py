@@ -38,6 +38,7 @@ _DECLARATIONS, _WITHIN = 1 << 18, 1 << 20
 _FEWEST = 6
 _FEWEST_LETTERS = 3
 
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _HIGH = re.compile(rb"[\x80-\xff]+")
 _HIGH_LINE = re.compile(rb"[\x80-\xff][^\r\n]*+")
 _REPEATED = re.compile(rb"([\x80-\xff])\1+")
@@ -65,6 +66,19 @@ def decode_strictly(raw: bytes, codec: str) -> str | None:
     except UnicodeError:
         return None
     return text
+
+
+def decode_replacing(raw: bytes, codec: str) -> tuple[str, bool]:
+    """The text with U+FFFD for what is none in this charset, and whether that is little of it.
+
+    It is little where at most a fourth of what is beyond ASCII was damaged or cut off.
+    """
+    try:
+        text = _SURROGATE.sub("\ufffd", raw.decode(codec, "replace"))
+    except UnicodeError:
+        text = raw.decode("ascii", "replace")
+    beyond = len(text) - len(text.encode("ascii", "ignore"))
+    return text, 4 * text.count("\ufffd") <= beyond
 
 
 def meta_charset(html: bytes) -> str | None:
@@ -166,8 +180,8 @@ class Guess:
         if latin:
             return raw.decode(WESTERN, "replace"), f"read as {shown(WESTERN)}"
         for codec in self._candidates(own):
-            text = decode_strictly(raw, codec)
-            if text is not None:
+            text, sound = decode_replacing(raw, codec)
+            if sound:
                 return text, f"guessed {shown(codec)}"
         return None
 
@@ -182,9 +196,9 @@ class Guess:
         if self._guesses < _MAX_GUESSES and (not self._known or len(own) >= _LEAST):
             self._guesses += 1
             more = self._sample if len(own) < _LEAST else b""
-            codec = guessed(own + b"\n" + more)
-            if codec is None and more:
-                codec = guessed(own)
+            # The last character of what was cut off may be half.
+            samples = (own + b"\n" + more, own, own[:-1])
+            codec = next(filter(None, map(guessed, samples)), None)
             if codec is not None:
                 self._known = [codec, *(known for known in self._known if known != codec)]
         return self._known

@@ -11,7 +11,13 @@ import binascii
 import codecs
 import re
 
-from textnb.frames.charset_guess import WESTERN, Guess, decode_strictly, meta_charset
+from textnb.frames.charset_guess import (
+    WESTERN,
+    Guess,
+    decode_replacing,
+    decode_strictly,
+    meta_charset,
+)
 from textnb.frames.charset_names import codecs_of
 
 Notes = list[str]
@@ -49,7 +55,7 @@ def decoded(raw: bytes, charset: str | None, notes: Notes, guess: Guess) -> str:
         text = decode_strictly(raw, codec)
         if text is not None:
             return text
-    text = _replaced(raw, names[0])
+    text, mostly_sound = decode_replacing(raw, names[0])
     kind = "charset not as declared"
     if not raw.isascii():
         # What is UTF-8 from one end to the other is hardly anything else.
@@ -57,7 +63,7 @@ def decoded(raw: bytes, charset: str | None, notes: Notes, guess: Guess) -> str:
         if read is not None:
             note(notes, kind, f"{charset}, read as utf-8")
             return read
-    if raw.isascii() or _mostly_sound(text):
+    if raw.isascii() or mostly_sound:
         note(notes, "undecodable bytes replaced", charset)
         return text
     found = guess.read(raw)
@@ -86,11 +92,11 @@ def _undeclared(raw: bytes, notes: Notes, guess: Guess) -> str:
         if text is not None:
             note(notes, f"{kind}: read as utf-16")
             return text
-    text = _replaced(raw, "utf-8")
-    if _mostly_sound(text):
+    text, mostly_sound = decode_replacing(raw, "utf-8")
+    if mostly_sound:
         note(notes, "undecodable bytes replaced: utf-8")
         return text
-    found = guess.read(raw) or (_replaced(raw, WESTERN), "read as windows-1252")
+    found = guess.read(raw) or (raw.decode(WESTERN, "replace"), "read as windows-1252")
     note(notes, f"{kind}: {found[1]}")
     return found[0]
 
@@ -109,19 +115,6 @@ def charset_of_html(declared: str | None, html: bytes, notes: Notes) -> str | No
     if declared and codecs_of(declared) is None:
         note(notes, "unknown charset", declared)
     return own
-
-
-def _replaced(raw: bytes, codec: str) -> str:
-    try:
-        return valid(raw.decode(codec, "replace"))
-    except UnicodeError:
-        return raw.decode("ascii", "replace")
-
-
-def _mostly_sound(text: str) -> bool:
-    """Whether few characters beyond ASCII are replacements: bytes were damaged or cut off."""
-    beyond = len(text) - len(text.encode("ascii", "ignore"))
-    return 4 * text.count("\ufffd") <= beyond
 
 
 def header_text(value: str, notes: Notes, guess: Guess) -> str:

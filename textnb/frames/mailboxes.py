@@ -35,6 +35,12 @@ _FLAGS = re.compile(r":2,([A-Za-z]*)$")
 _DATE = [re.compile(part) for part in (
     rb"\b(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)\b", rb"\b\d{1,2}:\d\d\b",
     rb"\b(?:19|20)\d\d\b")]
+# All of it: nothing that people write looks so.
+_ENVELOPE = re.compile(
+    rb"From +\S+ +(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? +"
+    rb"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +\d{1,2} +\d{1,2}:\d\d(?::\d\d)?"
+    rb"(?: +[-+A-Z][\w+-]{0,5}){0,2} +(?:19|20)\d\d(?: +[-+A-Z][\w+-]{0,5})?"
+    rb"\s*(?:remote from .*)?$")
 _HEADER = re.compile(rb"[!-9;-~]+:|>?From ")
 _EMPTY = (b"\n", b"\r\n", b"")
 _QUOTED = re.compile(rb">+From ")
@@ -254,7 +260,9 @@ def _of_mailbox(file: Any, place: Place) -> Iterator[Item]:
 
     A line ``From ...`` parts messages at the start, or after an empty line, where it has a date
     (if the first one has) and a header or an empty line comes next: mailers do not all quote such
-    lines of a text.
+    lines of a text. One that is an envelope as a whole (sender and date, nothing else) parts them
+    whatever comes next, and where a header comes next, also after a line of text. Other such lines
+    are text, and a note of their message, since other readers part messages there.
     """
     lines = _Lines(file)
     dated = _has_date(lines.next)
@@ -263,17 +271,21 @@ def _of_mailbox(file: Any, place: Place) -> Iterator[Item]:
         note(notes, "mbox without a line From at its start")
     pieces: list[bytes] = []
     number = size = 0
-    before, whole = b"\n", True
+    before, whole, in_body = b"\n", True, False
     for line in lines:
         # Of nearly all lines, the first byte tells that they are text.
         if whole and line[0] in b"F>":
             if _QUOTED.match(line):
                 line = line[1:]
-            elif (pieces and line.startswith(b"From ") and before in _EMPTY
-                    and _parts_here(line, lines.next, dated)):
-                number += 1
-                yield _mailbox_item(pieces, place, number, notes)
-                pieces, size, notes = [], 0, Notes()
+            elif pieces and line.startswith(b"From "):
+                if in_body and _parts_here(line, before, lines.next, dated):
+                    number += 1
+                    yield _mailbox_item(pieces, place, number, notes)
+                    pieces, size, notes, in_body = [], 0, Notes(), False
+                    if before not in _EMPTY:
+                        note(notes, "no empty line before the line From")
+                else:
+                    note(notes, "line From within a message", _shown(line))
         if pieces or line not in _EMPTY:
             size += len(line)
             if size <= MAX_MESSAGE:
@@ -282,6 +294,7 @@ def _of_mailbox(file: Any, place: Place) -> Iterator[Item]:
                 note(notes, BEYOND)
                 if size - len(line) < MAX_MESSAGE:
                     pieces.append(line[:MAX_MESSAGE - size])
+        in_body = in_body or (bool(pieces) and line in _EMPTY)
         before, whole = (line if whole else b"x"), line.endswith(b"\n")
     if lines.failure is not None:
         notes.append(lines.failure)
@@ -303,7 +316,16 @@ def _has_date(line: bytes) -> bool:
     return all(part.search(line) for part in _DATE)
 
 
-def _parts_here(line: bytes, after: bytes, dated: bool) -> bool:
+def _shown(line: bytes) -> str:
+    return line[:60].decode("ascii", "replace")
+
+
+def _parts_here(line: bytes, before: bytes, after: bytes, dated: bool) -> bool:
+    envelope = _ENVELOPE.match(line[:1000])
+    if before not in _EMPTY:
+        return bool(envelope and _HEADER.match(after))
+    if envelope:
+        return True
     if dated and not _has_date(line):
         return False
     return bool(_HEADER.match(after)) or (dated and not after.strip(b"\r\n"))
