@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+import tempfile
 from html.parser import HTMLParser
+from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
 
+import textnb
 from textnb import (
     BernoulliNB,
     ComplementNB,
@@ -132,3 +135,76 @@ def test_a_table_counts_what_it_leaves_out() -> None:
     assert "… and 3 more" in page.words
     many = notebook.matrix(range(30), [[1] * 30] * 30, range(30), "")
     assert "… and 6 more classes" in Checked(many).words
+
+
+# Objects
+
+
+ROWS = pl.DataFrame({
+    "text": ["good film", "bad film", "good plot", "bad plot", "good", "bad"] * 5,
+    "label": [f"<i>{label}" for label in ["pos", "neg"] * 15]})
+POSITIVE = "<i>pos"
+
+
+def results() -> dict[str, Any]:
+    """An object of every public kind that holds arrays or frames."""
+    model = TextClassifier().fit(ROWS)
+    held = textnb.leave_one_out(model, ROWS)
+    decision = textnb.choose_threshold(held, POSITIVE, max_false_positive_rate=0.5)
+    dense = textnb.QuadraticDiscriminantAnalysis().fit(
+        np.random.default_rng(0).normal(size=(20, 2)), [0, 1] * 10)
+    with tempfile.TemporaryDirectory() as folder:
+        model.save(f"{folder}/m.textnb")
+        judge = textnb.MailFilter.load(f"{folder}/m.textnb", spam=POSITIVE)
+        verified = textnb.verify_export(textnb.export_model(model, f"{folder}/w", "csv").path)
+    return {
+        "Duplicates": textnb.find_duplicates(ROWS, label="label"),
+        "HeldOut": held, "Evaluation": textnb.evaluate(model, ROWS), "Decision": decision,
+        "Reliability": textnb.reliability(held), "Roc": textnb.evaluate_roc(model, ROWS, POSITIVE),
+        "SmoothingPath": textnb.smoothing_path(model, ROWS, [0.1, 1.0]),
+        "Comparison": textnb.compare_models(model, TextClassifier().fit(ROWS.head(3)), ROWS),
+        "LinearForm": model.linear_form(), "QuadraticForm": dense._form,
+        "CountStatistics": model.estimator_.statistics_, "TermStatistics": model.statistics_,
+        "MomentStatistics": dense.statistics_, "MailFilter": judge, "Verified": verified,
+        "MailMessage": textnb.parse_message(b"Subject: hello\nFrom: a@b\n\n" + b"body\n" * 999),
+        "Explanation": model.highlight("good film"), "Calibration": textnb.calibrate(model, ROWS),
+    }
+
+
+def test_every_object_is_one_readable_line() -> None:
+    for name, value in results().items():
+        line = repr(value)
+        assert line.startswith(f"{name}(")
+        assert line.endswith(")")
+        assert "\n" not in line
+        assert len(line) < 200, line
+        assert "array" not in line
+        assert "shape:" not in line
+
+
+def test_a_notebook_shows_tables() -> None:
+    shown = {name: value._repr_html_() for name, value in results().items()
+             if hasattr(value, "_repr_html_")}
+    assert set(shown) == {"Duplicates", "HeldOut", "Evaluation", "Decision", "Reliability",
+                          "SmoothingPath", "Comparison", "Explanation"}
+    for name, page in shown.items():
+        read = Checked(page)
+        assert "table" in read.seen, name
+        assert "i" not in read.seen, name
+    for name in ("HeldOut", "Evaluation"):
+        titles = Checked(shown[name]).titles
+        assert f"{POSITIVE} as {POSITIVE}: 15 of 15" in titles
+        assert f"{POSITIVE} as <i>neg: 0 of 15" in titles
+
+
+def test_unknown_labels_and_impossible_rows_are_shown() -> None:
+    model = TextClassifier(MultinomialNB(l=0)).fit(["aa cc", "bb cc"], ["a", "b"])
+    rows = pl.DataFrame({"text": ["aa", "aa bb", "bb"], "label": ["a", "b", "other"]})
+    for value in (textnb.held_out(model, rows), textnb.evaluate(model, rows)):
+        words = Checked(value._repr_html_()).words
+        assert "(impossible)" in words
+        assert "b as (impossible): 1 of 1" in Checked(value._repr_html_()).titles
+    assert "(unknown label)" in Checked(textnb.held_out(model, rows)._repr_html_()).words
+    empty = textnb.held_out(model, rows).take(np.zeros(0, dtype=np.int64))
+    assert repr(empty) == "HeldOut(0 documents, 2 classes, held-out rows)"
+    assert "table" in Checked(empty._repr_html_()).seen

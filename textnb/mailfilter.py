@@ -109,6 +109,10 @@ class MailFilter:
     least_learned: int = LEAST_LEARNED
     cutoffs: tuple[float, float] | None = None
 
+    def __repr__(self) -> str:
+        learned = ", ".join(f"{count:,} of {label!r}" for label, count in self.learned.items())
+        return f"MailFilter(spam={self.spam!r}, {len(self.terms):,} terms, learned {learned})"
+
     @classmethod
     def load(
         cls,

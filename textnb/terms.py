@@ -41,6 +41,10 @@ class TermStatistics:
     document_frequency: Ints | None = None
     occurrences: Ints | None = None
 
+    def __repr__(self) -> str:
+        return (f"TermStatistics({self.documents:,} documents, {len(self.terms):,} terms, "
+                f"{len(self.counts.classes):,} classes)")
+
     @classmethod
     def of(cls, counted: LabelledCounts) -> TermStatistics:
         counts = CountStatistics(counted.labels.to_numpy(), counted.class_count,

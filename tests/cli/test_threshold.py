@@ -11,7 +11,15 @@ import pytest
 
 import textnb
 from tests.cli.conftest import Run, files_in
-from textnb import Calibration, Decision, GaussianNB, TableClassifier
+from textnb import (
+    Calibration,
+    ComplementNB,
+    Decision,
+    GaussianNB,
+    MultinomialNB,
+    TableClassifier,
+    TextClassifier,
+)
 
 HELD = pl.DataFrame({
     "text": ["free money"] * 20 + ["hello friend"] * 60 + ["free lunch"] * 4,
@@ -233,3 +241,17 @@ def test_an_export_says_that_targets_do_not_decide(run: Run, model: Path, held: 
     assert "its thresholds are in form.json, and not in what the target answers: spam wins" in (
         ran.err)
     run("verify", "out").checked()
+
+
+def test_what_is_no_log_odds_is_called_a_margin(run: Run, folder: Path) -> None:
+    rows = pl.DataFrame({"text": ["good film", "bad film"] * 60, "label": ["pos", "neg"] * 60})
+    rows.write_parquet("rows.parquet")
+    for name, estimator, word in (("c", ComplementNB(), "margin is"),
+                                  ("m", MultinomialNB(), "log-odds are")):
+        TextClassifier(estimator).fit(rows).save(f"{name}.textnb")
+        ran = run("threshold", f"{name}.textnb", "rows.parquet", "--leave-one-out", "--class",
+                  "pos", "--max-false-positives", "0.1").checked()
+        assert f"'pos' where its {word} at least" in ran.out
+        told = run("describe", f"{name}.textnb").checked().out
+        assert f"'pos' where its {word} at least" in told
+        assert ("no log-probabilities" in told) is (name == "c")

@@ -631,3 +631,27 @@ def test_what_it_returns_is_what_evaluate_tells(tmp_path: Path) -> None:
     told = textnb.evaluate(model, rows).to_dict()
     assert textnb.write_report(model, rows, tmp_path / "r.html").to_dict() == told
     assert set(told["decision"]) > {"answered", "unsure", "false_positives", "missed"}
+
+
+@pytest.mark.parametrize(("estimator", "word"), [
+    (MultinomialNB(), "log-odds"), (ComplementNB(), "margin")])
+def test_a_mistake_says_what_its_terms_add_to(
+    page: Callable[..., LexborHTMLParser], estimator: MultinomialNB, word: str
+) -> None:
+    model = TextClassifier(estimator).fit(["good film", "bad film"], ["pos", "neg"])
+    rows = pl.DataFrame({"text": ["good", "zebra"], "label": ["neg", "pos"]})
+    tree = page(model, rows)
+    known, unknown = tree.css("#mistakes article")
+    assert f"What each term added to the {word} of the answer" in known.text()
+    assert "No term of this text is known" not in known.text()
+    assert "No term of this text is known: the answer rests on " in unknown.text()
+
+
+@pytest.mark.parametrize(("estimator", "words"), [
+    (MultinomialNB(), "divided by their standard error"),
+    (NBLogisticRegression(), "the model's weight for the class")])
+def test_terms_say_what_ranks_them(
+    page: Callable[..., LexborHTMLParser], estimator: MultinomialNB, words: str
+) -> None:
+    tree = page(TextClassifier(estimator).fit(FILMS), FILMS)
+    assert words in tree.css_first("#terms").text()

@@ -83,6 +83,27 @@ class Decision:
     evidence: Mapping[str, Any] = field(default_factory=dict)
     stale: str = ""
 
+    def __repr__(self) -> str:
+        shown = [f"{label!r}: {value:.4g}" for label, value in self.thresholds.items()]
+        more = f", and {len(shown) - 4:,} more" if len(shown) > 4 else ""
+        positive = "" if self.positive is None else f", positive={self.positive!r}"
+        stale = f", stale: {self.stale}" if self.stale else ""
+        return f"Decision(least log-odds {', '.join(shown[:4])}{more}{positive}{stale})"
+
+    def _repr_html_(self) -> str:
+        # Imported where used: a filter decides without it.
+        from textnb import notebook
+
+        rows = list(self.thresholds.items())
+        seen = [(name.replace("_", " "), value) for name, value in self.evidence.items()
+                if isinstance(value, (str, int, float)) and name != "positive"]
+        return notebook.box(
+            "Decision" + ("" if self.positive is None else f" for {self.positive}"),
+            notebook.note(f"Stale: {self.stale}") if self.stale else "",
+            notebook.table(["class", "least log-odds"], rows[:notebook.ROWS],
+                           "An answer is given where its log-odds reach this", len(rows)),
+            notebook.table(["evidence", ""], seen) if seen else "")
+
     def __post_init__(self) -> None:
         if not self.thresholds:
             raise ParameterError("a decision needs a threshold for every class")

@@ -63,6 +63,11 @@ class LinearForm:
     center: Floats | None = None
     relative: LinearForm | None = None
 
+    def __repr__(self) -> str:
+        terms, classes = self.weights.shape
+        return f"LinearForm({terms:,} {'features' if self.terms is None else 'terms'}, " \
+               f"{classes:,} classes)"
+
     def scores(self, X: Any) -> Floats:
         """Joint log-probability (base e) of each row and class.
 
@@ -244,6 +249,10 @@ class QuadraticForm:
     log_det: Floats
     log_prior: Floats
     triangular: tuple[bool, ...] = ()
+
+    def __repr__(self) -> str:
+        classes, features = self.mean.shape
+        return f"QuadraticForm({features:,} features, {classes:,} classes)"
 
     def scores(self, X: Any) -> Floats:
         """Log joint density of each row and class, base e: float64 (n_rows, n_classes)."""

@@ -59,6 +59,10 @@ class MomentStatistics:
     mean: Floats
     scatter: Floats
 
+    def __repr__(self) -> str:
+        return (f"MomentStatistics({self.class_count.sum():,} rows, {self.mean.shape[1]:,} "
+                f"features, {len(self.classes):,} classes)")
+
     def __post_init__(self) -> None:
         check_int64(self.classes)
 

@@ -58,7 +58,8 @@ class Pruned:
             return said + "; no bound is known on what that changes (norm)"
         if not (self.per_kept_term or self.per_pruned_term or self.intercept):
             return said + "; it changes nothing, as other limits leave them out too"
-        return said + (f"; log-odds differ by at most {self.intercept:.3g}, plus "
+        return said + (f"; the difference of two classes' scores changes by at most "
+                       f"{self.intercept:.3g}, plus "
                        f"{self.per_kept_term:.3g} per word that is known and "
                        f"{self.per_pruned_term:.3g} per word left out")
 

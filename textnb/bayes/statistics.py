@@ -51,6 +51,10 @@ class CountStatistics:
     class_count: NDArray[Any]
     feature_count: NDArray[Any]
 
+    def __repr__(self) -> str:
+        return (f"CountStatistics({self.class_count.sum():,} rows, {self.n_features:,} features, "
+                f"{len(self.classes):,} classes)")
+
     def __post_init__(self) -> None:
         check_int64(self.classes)
 

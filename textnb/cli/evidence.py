@@ -57,22 +57,26 @@ def not_judged_words(held: HeldOut) -> Iterator[str]:
                "the model that scored them has not learned their class")
 
 
-def decision_words(decision: Decision) -> Iterator[str]:
-    """The thresholds, and the evidence for them; of evidence that others wrote, only the former."""
+def decision_words(decision: Decision, unit: str = "log-odds") -> Iterator[str]:
+    """The thresholds, and the evidence for them; of evidence that others wrote, only the former.
+
+    ``unit`` is what thresholds are on: "log-odds" or "margin".
+    """
+    least = f"its {unit} {'is' if unit == 'margin' else 'are'} at least"
     if decision.stale:
         yield f"stale, so that nothing below is certain: {decision.stale}"
     try:
-        yield from list(_words(decision))
+        yield from list(_words(decision, least))
     except (LookupError, TypeError, ValueError, AttributeError):
-        yield from _thresholds(decision)
+        yield from _thresholds(decision, least)
 
 
-def _words(decision: Decision) -> Iterator[str]:
+def _words(decision: Decision, least: str) -> Iterator[str]:
     evidence = decision.evidence
     if "classes" in evidence:
-        yield from _every_class(evidence)
+        yield from _every_class(evidence, least)
         return
-    yield from _thresholds(decision)
+    yield from _thresholds(decision, least)
     if decision.positive is None or "share_caught" not in evidence:
         return
     yield from _asked(decision.positive, evidence)
@@ -84,17 +88,17 @@ def _words(decision: Decision) -> Iterator[str]:
         yield f"{_percent(1 - evidence['coverage'])} of the documents are answered \"unsure\""
 
 
-def _thresholds(decision: Decision) -> Iterator[str]:
+def _thresholds(decision: Decision, least: str) -> Iterator[str]:
     names = sorted(decision.thresholds, key=lambda label: label != decision.positive)
     others = {decision.thresholds[name] for name in names[1:]}
     # Most often one threshold is all that the others have.
     alike = len(names) > 2 and len(others) == 1 and decision.positive is not None
     for name in names[:1] if alike else names:
-        yield f"{name!r} where its log-odds are at least {_number(decision.thresholds[name])}"
+        yield f"{name!r} where {least} {_number(decision.thresholds[name])}"
     if alike:
-        least = others.pop()
+        lowest = others.pop()
         yield "else the most probable other class" + (
-            "" if math.isinf(least) else f", where its log-odds are at least {least:.4g}")
+            "" if math.isinf(lowest) else f", where {least} {lowest:.4g}")
 
 
 def _asked(positive: Any, evidence: Mapping[str, Any]) -> Iterator[str]:
@@ -122,12 +126,12 @@ def _caught(evidence: Mapping[str, Any]) -> str:
             f"({_percent(evidence['share_caught'])}, {_percent(low)} to {_percent(high)})")
 
 
-def _every_class(evidence: Mapping[str, Any]) -> Iterator[str]:
+def _every_class(evidence: Mapping[str, Any], least: str) -> Iterator[str]:
     for entry in evidence["classes"]:
         if entry["threshold"] is None:
             yield f"{entry['label']!r} never: its precision can't be shown"
         else:
-            yield (f"{entry['label']!r} where its log-odds are at least "
+            yield (f"{entry['label']!r} where {least} "
                    f"{_number(entry['threshold'])}: {entry['correct']:,} of {entry['answered']:,} "
                    f"right, precision at least {_percent(entry['precision_bound'])}")
     right = evidence["precision"]

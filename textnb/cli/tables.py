@@ -91,13 +91,15 @@ def show_description(card: dict[str, Any]) -> None:
     from textnb.cli.evidence import decision_words
 
     classes = card["classes"]
+    logs = card.get("calibration") is not None or card["scores"] == "log-probabilities"
+    unit = "log-odds" if logs else "margin"
     lines = Table(show_header=False, box=None, pad_edge=False)
     # What is long goes on in the next line: a setting that is cut short tells nothing.
     for _ in range(2):
         lines.add_column(overflow="fold")
     for name, value in card.items():
         if name == "decision" and value is not None:
-            for line in decision_words(Decision.from_dict(value)):
+            for line in decision_words(Decision.from_dict(value), unit):
                 lines.add_row(_text(name), _text(line))
         elif name != "classes":
             lines.add_row(_text(name), _text(_plainly(value)))

@@ -107,7 +107,8 @@ def threshold(
     if format == "json":
         out(as_json(decision.to_dict()))
         return
-    for line in evidence.decision_words(decision):
+    unit = "log-odds" if classifier.calibration_ else classifier.estimator_.difference_name
+    for line in evidence.decision_words(decision, unit):
         out(line)
 
 

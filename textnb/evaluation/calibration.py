@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq, minimize
 from sklearn.metrics import brier_score_loss
 
+from textnb import notebook
 from textnb.bayes.calibration import Calibration
 from textnb.bayes.forms import Floats, log_posterior
 from textnb.classifier.text import TextClassifier
@@ -69,6 +70,16 @@ class Reliability:
     log_loss: float
     documents: int
     excluded: int
+
+    def __repr__(self) -> str:
+        return (f"Reliability({self.documents:,} documents, log loss {self.log_loss:.4g}, Brier "
+                f"score {self.brier:.4g}, expected calibration error "
+                f"{self.expected_calibration_error:.4g})")
+
+    def _repr_html_(self) -> str:
+        return notebook.box(repr(self), notebook.table(
+            self.table.columns, self.table.head(notebook.ROWS).rows(),
+            "Documents by the probability of their predicted class", self.table.height))
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready values."""

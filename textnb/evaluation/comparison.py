@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from textnb import notebook
 from textnb.bayes.forms import Floats
 from textnb.classifier.text import TextClassifier
 from textnb.errors import ParameterError
@@ -51,6 +52,19 @@ class Comparison:
     documents: int
     flipped: pl.DataFrame
     examples: pl.DataFrame
+
+    def __repr__(self) -> str:
+        flips = int(self.flipped["documents"].sum())
+        flipped = f", {flips:,} of {self.documents:,} answers differ" if self.documents else ""
+        return (f"Comparison({self.classes.height:,} classes, {self.terms_gained:,} terms gained, "
+                f"{self.terms_lost:,} lost{flipped})")
+
+    def _repr_html_(self) -> str:
+        parts = [("classes", self.classes), ("terms that moved most", self.terms),
+                 ("answers that differ", self.flipped), ("examples", self.examples)]
+        return notebook.box(repr(self), *(
+            notebook.table(frame.columns, frame.head(notebook.ROWS).rows(), caption, frame.height)
+            for caption, frame in parts if frame.height))
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready values."""

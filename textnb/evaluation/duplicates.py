@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from textnb import notebook
 from textnb.bayes.base import is_number, is_whole
 from textnb.errors import DataError, ParameterError
 from textnb.evaluation.similarity import shingles, similar_before
@@ -53,6 +54,18 @@ class Duplicates:
     near: float | None
     without_tokens: int
     pairs: pl.DataFrame
+
+    def __repr__(self) -> str:
+        conflicts = "" if self.conflicts is None else f", {self.conflicts:,} labelled otherwise"
+        return (f"Duplicates({self.exact:,} exact and {self.similar:,} near of {self.rows:,} rows, "
+                f"looked for in {self.against:,}{conflicts})")
+
+    def _repr_html_(self) -> str:
+        figures = [(name.replace("_", " "), value) for name, value in self.to_dict().items()]
+        return notebook.box(
+            "Duplicates", notebook.table(["", "rows"], figures),
+            notebook.table(self.pairs.columns, self.pairs.head(notebook.ROWS).rows(),
+                           "Rows and what they repeat, counted from 0", self.pairs.height))
 
     @property
     def exact(self) -> int:

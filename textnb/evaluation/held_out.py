@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from textnb import notebook
 from textnb.bayes.calibration import Calibration
 from textnb.bayes.decision import log_odds
 from textnb.bayes.forms import Floats, log_posterior
@@ -66,6 +67,24 @@ class HeldOut:
     folds: NDArray[np.int64] | None = None
     calibration: Calibration | None = None
     without_class: NDArray[np.bool_] | None = None
+
+    def __repr__(self) -> str:
+        accuracy = f"accuracy {self.accuracy:.4f}, " if len(self) else ""
+        calibrated = "" if self.calibration is None else ", calibrated"
+        return (f"HeldOut({len(self):,} documents, {len(self.classes):,} classes, {accuracy}"
+                f"{self.method}{calibrated})")
+
+    def _repr_html_(self) -> str:
+        names = self.classes.tolist()
+        k = len(names)
+        # Unknown labels, and rows that are impossible under every class, come last.
+        counts = np.zeros((k + 1, k + 1), dtype=np.int64)
+        np.add.at(counts, (self.actual, self.predicted), 1)
+        unknown = ["(unknown label)"] if counts[k].any() else []
+        impossible = ["(impossible)"] if counts[:, k].any() else []
+        return notebook.box(repr(self), notebook.matrix(
+            [*names, *unknown], counts.tolist(), [*names, *impossible],
+            "Documents by label (rows) and prediction (columns)"))
 
     def __len__(self) -> int:
         return len(self.actual)

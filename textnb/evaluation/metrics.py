@@ -13,6 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 from sklearn.metrics import accuracy_score, confusion_matrix, precision_recall_fscore_support
 
+from textnb import notebook
 from textnb.bayes.decision import Decision
 from textnb.errors import DataError, ParameterError
 from textnb.evaluation.roc import Rates, Roc, roc
@@ -63,6 +64,24 @@ class Evaluation:
     unknown_labels: list[Any]
     decisions: pl.DataFrame | None = None
     positive: Any = None
+
+    def __repr__(self) -> str:
+        return (f"Evaluation({self.documents:,} documents, {self.per_class.height:,} classes, "
+                f"accuracy {self.accuracy:.4f}, macro F1 {self.macro_f1:.4f})")
+
+    def _repr_html_(self) -> str:
+        names = self.per_class["class"].to_list()
+        impossible = ["(impossible)"] if self.impossible else []
+        decided = self.decided
+        return notebook.box(
+            repr(self),
+            notebook.table(self.per_class.columns, self.per_class.head(notebook.ROWS).rows(),
+                           "", self.per_class.height),
+            "" if decided is None else notebook.table(
+                ["decision", "documents"],
+                [(name.replace("_", " "), n) for name, n in decided.items()]),
+            notebook.matrix(names, self.confusion.tolist(), [*names, *impossible],
+                            "Documents by label (rows) and prediction (columns)"))
 
     @property
     def decided(self) -> dict[str, int] | None:

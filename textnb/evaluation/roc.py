@@ -91,6 +91,9 @@ class Roc:
 
     points: pl.DataFrame
     auc: float
+    def __repr__(self) -> str:
+        return f"Roc(area {self.auc:.4f}, {self.points.height:,} points)"
+
 
 
 def roc(positive: ArrayLike, score: ArrayLike) -> Roc:

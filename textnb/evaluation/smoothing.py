@@ -11,6 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from textnb import notebook
 from textnb.bayes.base import DiscreteNB, is_number
 from textnb.bayes.choice import GRID, Smoothed, best_of, left_out_path, path_of
 from textnb.bayes.discrete import ComplementNB
@@ -55,6 +56,15 @@ class SmoothingPath:
     method: str
     documents: int
     excluded: int
+
+    def __repr__(self) -> str:
+        return (f"SmoothingPath(best l = {self.best:.4g} of {self.table.height:,}, "
+                f"{self.documents:,} documents, {self.method})")
+
+    def _repr_html_(self) -> str:
+        return notebook.box(repr(self), notebook.table(
+            self.table.columns, self.table.head(notebook.ROWS).rows(),
+            "Losses and accuracy for each l", self.table.height))
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready values."""

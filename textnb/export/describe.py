@@ -24,8 +24,8 @@ def describe_model(model: Any) -> dict[str, Any]:
     -------
     dict
         ``kind``, ``estimator`` and its ``parameters``, with ``chosen`` what "auto" among them
-        stands for, ``classes`` (label, rows, prior),
-        ``training_rows``, ``reads`` (columns), and of texts ``vocabulary`` (number of terms),
+        stands for, what its ``scores`` are, ``classes`` (label, rows, prior), ``training_rows``,
+        ``reads`` (columns), and of texts ``vocabulary`` (number of terms),
         ``tokens`` counted in training, ``limits``, ``pruned``, ``tokenizer``, ``calibration`` and
         ``decision`` (None where there is none); of tables ``features``;
         ``format`` (of the model file) and ``textnb`` (versions).
@@ -47,6 +47,8 @@ def describe_model(model: Any) -> dict[str, Any]:
         "kind": type(model).__name__,
         "estimator": about["estimator"]["name"],
         "parameters": about["estimator"]["parameters"],
+        "scores": ("log-probabilities" if estimator.scores_are_log_probabilities
+                   else "no log-probabilities: their differences are margins"),
         "classes": [{"label": label, "rows": count, "prior": prior} for label, count, prior
                     in zip(labels, rows or [None] * len(labels), priors, strict=True)],
         "training_rows": sum(rows) if rows else None,

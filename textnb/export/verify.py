@@ -49,6 +49,12 @@ class Verified:
     wrong_scores: list[int] = field(default_factory=list)
     wrong_labels: list[tuple[int, Any, Any]] = field(default_factory=list)
 
+    def __repr__(self) -> str:
+        wrong = len(self.wrong_scores) + len(self.wrong_labels)
+        passed = "passed" if self.passed else "failed"
+        return (f"Verified({self.target}, {self.rows:,} rows, {passed}, {wrong:,} differ, largest "
+                f"difference {self.largest_difference:.3g})")
+
     @property
     def passed(self) -> bool:
         """Whether every score is within the tolerance and every label is right."""

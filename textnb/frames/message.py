@@ -64,6 +64,11 @@ class MailMessage:
     requested: dict[str, str | None]
     errors: tuple[str, ...]
 
+    def __repr__(self) -> str:
+        subject = self.subject if self.subject is None else self.subject[:60]
+        return (f"MailMessage(subject={subject!r}, {len(self.body):,} characters, "
+                f"{len(self.attachments)} attachments, {len(self.errors)} errors)")
+
     def column(self, name: str) -> str | None:
         """A column of text, as a mail table has it: of a field, or of a header asked for.
 
