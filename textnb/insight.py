@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from textnb import notebook
 from textnb.bayes.forms import Floats
+from textnb.bayes.known import TEXTS, check_model
 from textnb.errors import ParameterError
 
 # Weights that are copied at a time.
@@ -38,6 +39,7 @@ def top_terms(
     classes = labels.to_list()
     if label is not None and label not in classes:
         raise ParameterError.unknown_choice("class", label, [str(name) for name in classes])
+    check_model(estimator, "the order of the top terms", TEXTS)
     statistics = estimator.statistics_
     counts = statistics.feature_count
     # One class has no rest to be told from.

@@ -24,6 +24,7 @@ import polars as pl
 
 from textnb.bayes.base import DiscreteNB, FormClassifier
 from textnb.bayes.discrete import BernoulliNB, ComplementNB, MultinomialNB
+from textnb.bayes.known import TEXTS, check_model
 from textnb.bayes.ratio import NBLogisticRegression
 from textnb.manifest import (
     COUNT_COLUMNS,
@@ -36,7 +37,7 @@ from textnb.manifest import (
     text_parts,
 )
 from textnb.terms import TermStatistics
-from textnb.text.tokens import Tokenizer
+from textnb.text.tokens import Tokenizer, check_exact
 
 TextEstimator = DiscreteNB | NBLogisticRegression
 _TEXT_ESTIMATORS: dict[str, type[Any]] = {
@@ -59,7 +60,15 @@ def pack_text(
     settings: Mapping[str, Any], estimator: TextEstimator, learned: TermStatistics | Weighed,
     choices: Choices | None = None,
 ) -> Packed:
-    """What `textnb.store` writes for a TextClassifier."""
+    """What `textnb.store` writes for a TextClassifier.
+
+    Raises
+    ------
+    ParameterError
+        If the estimator's class, or the tokenizer's, is one that no file describes.
+    """
+    check_model(estimator, "a model file", TEXTS)
+    check_exact(settings["tokenizer"], "a model file")
     if isinstance(learned, Weighed):
         counts = learned.estimator.statistics_
         form = learned.estimator.linear_form()

@@ -45,7 +45,7 @@ def pack_table(
     settings: Mapping[str, Any], feature_names: list[str], estimator: FormClassifier
 ) -> Packed:
     """What `textnb.store` writes for a TableClassifier."""
-    if type(estimator).__name__ not in _ESTIMATORS:
+    if type(estimator) not in _ESTIMATORS.values():
         raise ParameterError(f"{type(estimator).__name__} on a feature table can't be saved; those "
                              f"that can: {', '.join(_ESTIMATORS)}")
     manifest = described("TableClassifier", settings, estimator)

@@ -22,6 +22,7 @@ from sklearn.utils.validation import (
 from textnb.bayes.choice import chosen_l
 from textnb.bayes.forms import Floats, LinearForm, QuadraticForm, log_posterior
 from textnb.bayes.keyness import TermZ
+from textnb.bayes.known import COUNTING, check_model
 from textnb.bayes.leave_one_out import LeaveOneOut, Within
 from textnb.bayes.smoothing import log_prior
 from textnb.bayes.statistics import (
@@ -366,6 +367,7 @@ class DiscreteNB(WeightedMixin, LinearMixin, StatisticsClassifier):
         if self._left_out is None:
             raise ParameterError(f"{type(self).__name__} can't leave rows out by subtraction: use "
                                  "k folds")
+        check_model(self, "leaving rows out by subtraction", COUNTING)
         prior = as_class_prior(self.class_prior, len(statistics.classes))
         return self._left_out(statistics, prior, bool(self.fit_prior), within, presence_above)
 

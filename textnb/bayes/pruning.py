@@ -18,8 +18,10 @@ from numpy.typing import NDArray
 
 from textnb.bayes.forms import Floats
 from textnb.bayes.statistics import CountStatistics
+from textnb.errors import ParameterError
 
 Ints = NDArray[np.int64]
+_BOUNDED = ("MultinomialNB", "BernoulliNB", "ComplementNB")
 
 
 @dataclass(frozen=True)
@@ -103,6 +105,11 @@ def pruning_effect(
     all_missing : bool
         Whether that model would have all of them; else any part of them.
 
+    Raises
+    ------
+    ParameterError
+        If no bound is known for the estimator.
+
     Examples
     --------
     Of the counts (3, 1, 1) and (1, 0, 2), only the first term is kept; one term is missing with
@@ -114,6 +121,8 @@ def pruning_effect(
     >>> [round(float(np.exp(bound)), 6) for bound in effect]  # (8/4) : (6/2), 3 * (8/6), 1
     [1.5, 4.0, 1.0]
     """
+    if name not in _BOUNDED:
+        raise ParameterError.unknown_choice("estimator", name, _BOUNDED)
     terms = int(missing[0].sum())
     if not terms or len(missing) == 1:
         return 0.0, 0.0, 0.0

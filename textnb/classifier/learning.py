@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from textnb.bayes.base import DiscreteNB
 from textnb.bayes.discrete import BernoulliNB
 from textnb.bayes.moments import MomentStatistics
+from textnb.bayes.ratio import NBLogisticRegression
 from textnb.bayes.statistics import check_int64
 from textnb.errors import DataError, ParameterError
 from textnb.frames.texts import as_int64
@@ -23,6 +24,10 @@ from textnb.text.limited import Dropped, count_within
 from textnb.text.matrix import Vocabulary, count_matrix, stacked
 from textnb.text.tokens import Tokenizer
 from textnb.text.vocabulary import Limits
+
+_SCORING = ("predict", "predict_proba", "predict_log_proba", "predict_joint_log_proba")
+_READING = ("fit", "partial_fit", "_fit", "_partial_fit", "_learned", "_rows", "_rows_and_labels",
+            "_checked", "_above", "_n_features_of")
 
 
 @dataclass(frozen=True)
@@ -106,6 +111,22 @@ def presence_above(estimator: DiscreteNB, binary: bool) -> float | None:
         raise ParameterError("BernoulliNB(binarize=None) needs presence, not counts: set "
                              "binarize=0.0, or binary=True in TextClassifier")
     return float(estimator.binarize)
+
+
+def check_reading(estimator: DiscreteNB | NBLogisticRegression) -> None:
+    """Raises ParameterError for a subclass with methods that a text classifier does not call.
+
+    It counts terms itself, and scores by the estimator's linear form.
+    """
+    own = type(estimator)
+    base = next(kind for kind in own.__mro__ if kind.__module__.startswith("textnb.bayes."))
+    uncalled = (*_SCORING, *_READING) if issubclass(own, DiscreteNB) else _SCORING
+    for name in uncalled:
+        if getattr(own, name) is not getattr(base, name):
+            raise ParameterError(
+                f"{own.__name__} has a method {name} of its own, which a TextClassifier does not "
+                f"call: it counts terms and scores by linear_form(). Use {own.__name__} on a "
+                "matrix, in a scikit-learn Pipeline")
 
 
 def _noting_labels(corpus: Corpus, labels: list[pl.Series]) -> Iterator[pl.DataFrame]:

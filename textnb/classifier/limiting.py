@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from textnb.bayes.base import DiscreteNB
+from textnb.bayes.known import COUNTING, check_model
 from textnb.bayes.pruning import Pruned, pruning_effect
 from textnb.bayes.statistics import is_auto
 from textnb.errors import ParameterError
@@ -32,6 +33,7 @@ def check_memory_limit(memory: Any, estimator: Any, given: bool) -> None:
         raise ParameterError(f"{type(estimator).__name__} keeps the matrix of all documents, which "
                              "memory_limit can't bound: use MultinomialNB, BernoulliNB or "
                              "ComplementNB, or limit the terms by min_df")
+    check_model(estimator, "what memory_limit leaves out", COUNTING)
     if is_auto(estimator.l):
         raise ParameterError("l='auto' keeps the matrix of all documents, which memory_limit "
                              "can't bound: give l as a number, such as the estimator_.l_ of a "

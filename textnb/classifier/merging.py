@@ -52,4 +52,7 @@ def _settings(model: Any) -> dict[str, Any]:
     """All parameters, those of the estimator that is used by default too."""
     estimator = model.estimator_
     return {**model.get_params(deep=False), "estimator": type(estimator).__name__,
+            # Classes of one name, or a subclass of the same settings, may do something else.
+            "the estimator's class": type(estimator),
+            "the tokenizer's class": type(model.tokenizer),
             **{f"estimator__{name}": value for name, value in estimator.get_params().items()}}

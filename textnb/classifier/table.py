@@ -21,6 +21,7 @@ from textnb.answers import Answers, answer_columns, answered, schema_of
 from textnb.bayes.base import DenseClassifier, FormClassifier
 from textnb.bayes.forms import Floats, LinearForm, log_posterior
 from textnb.bayes.gaussian import GaussianNB, MomentClassifier
+from textnb.bayes.known import MOMENTS, check_model, is_known
 from textnb.bayes.statistics import check_int64
 from textnb.classifier.journal import logged
 from textnb.classifier.learning import announced_labels, check_known, moments
@@ -114,7 +115,8 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         frame, columns, names = self._opened(X, y)
         with reading(X):
             read = self._read(frame, columns, self.label, progress)
-            if isinstance(estimator, MomentClassifier) and estimator.streams:
+            # A subclass may read its rows in another way: it is given them all.
+            if is_known(estimator, MOMENTS) and estimator.streams:
                 estimator.fit_statistics(moments(read, estimator.diagonal), names)
             else:
                 parts = list(read)
@@ -157,6 +159,7 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         estimator = self._model() if first else self.estimator_
         if not (isinstance(estimator, MomentClassifier) and estimator.streams):
             raise ParameterError(f"{estimator!r} needs all rows at once: use fit")
+        check_model(estimator, "learning in parts", MOMENTS)
         announced = announced_labels(classes)
         with reading(X):
             if first:

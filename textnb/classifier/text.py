@@ -31,6 +31,7 @@ from textnb.classifier.learning import (
     announced_labels,
     check_complete,
     check_known,
+    check_reading,
     counted,
     counted_within,
     presence_above,
@@ -412,6 +413,7 @@ class TextClassifier(TextAnswers):
             raise ParameterError(
                 "estimator must be MultinomialNB, BernoulliNB, ComplementNB or "
                 f"NBLogisticRegression; got {type(estimator).__name__}")
+        check_reading(estimator)
         return estimator
 
     def _limits(self) -> Limits:

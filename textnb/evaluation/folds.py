@@ -17,8 +17,8 @@ import polars as pl
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from textnb.bayes.base import DiscreteNB
 from textnb.bayes.forms import Floats
+from textnb.bayes.known import COUNTING, is_known
 from textnb.bayes.statistics import is_auto
 from textnb.classifier.text import TextClassifier
 from textnb.errors import DataError, ParameterError
@@ -190,7 +190,7 @@ def _adds(model: TextClassifier) -> bool:
     """Whether the model follows from counts alone: a parameter that is chosen needs the rows."""
     estimator = model.estimator
     return estimator is None or (
-        isinstance(estimator, DiscreteNB) and not is_auto(estimator.l))
+        is_known(estimator, COUNTING) and not is_auto(estimator.l))
 
 
 Part = tuple[NDArray[np.int64], pl.DataFrame]

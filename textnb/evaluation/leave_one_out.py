@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from textnb.bayes.base import DiscreteNB
+from textnb.bayes.known import COUNTING, check_model
 from textnb.classifier.learning import Corpus
 from textnb.classifier.leaving_out import LeavingOut
 from textnb.classifier.limiting import check_unpruned
@@ -84,6 +85,7 @@ def model_estimator(model: TextClassifier) -> DiscreteNB:
     if not isinstance(estimator, DiscreteNB):
         raise ParameterError(f"{type(estimator).__name__} learns from all documents at once, and "
                              "none can be subtracted: use k folds")
+    check_model(estimator, "leave-one-out by subtraction", COUNTING)
     return estimator
 
 

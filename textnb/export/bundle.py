@@ -25,10 +25,11 @@ from numpy.typing import NDArray
 from textnb.bayes.calibration import Calibration
 from textnb.bayes.decision import Decision
 from textnb.bayes.forms import Floats, LinearForm
+from textnb.bayes.known import check_model
 from textnb.errors import ExportError, ParameterError
 from textnb.export.portable import Words, portable
 from textnb.text.matrix import Vocabulary, merge_tokens
-from textnb.text.tokens import Tokenizer
+from textnb.text.tokens import Tokenizer, check_exact
 
 Reads = Literal["text", "terms", "features"]
 
@@ -216,6 +217,11 @@ def bundle_of(
         If the form is not linear or has infinite weights.
     """
     try:
+        # The form is all that is exported: a subclass may score otherwise.
+        check_model(model.estimator_, "an export")
+    except ParameterError as error:
+        raise ExportError(str(error)) from None
+    try:
         form = model.linear_form()
     except ParameterError as error:
         raise ExportError(f"{error}; what can be exported has one weight per feature and class: "
@@ -233,6 +239,10 @@ def bundle_of(
         names = tuple(model.feature_names_)
         form = replace(form, terms=names)
         return Bundle(form, "features", None, names, positive, provenance(model))
+    try:
+        check_exact(tokenizer, "an export")
+    except ParameterError as error:
+        raise ExportError(str(error)) from None
     columns = tuple(model.text_columns)
     return Bundle(form, reads or "text", tokenizer, columns, positive, provenance(model),
                   model.calibration_, model.decision_)

@@ -21,7 +21,20 @@ from functools import cached_property
 
 from textnb.errors import ExportError
 from textnb.export.characters import Lowercase, Ranges, lowercase, members
-from textnb.text.tokens import Tokenizer
+from textnb.text.supported import ANYTHING, NO_PREFIX, Supported, any_of
+from textnb.text.tokens import Tokenizer, unsupported
+
+# What `Words` can say of a tokenizer; its pattern must be a run of one class of characters.
+_PORTABLE: Supported = {
+    "pattern": ANYTHING["pattern"],
+    "lowercase": any_of(True, False),
+    "ngram_range": ANYTHING["ngram_range"],
+    "analyzer": any_of("word"),
+    "normalize": any_of(None),
+    "strip_accents": any_of(None),
+    "stop_words": ANYTHING["stop_words"],
+    "field_prefix": NO_PREFIX,
+}
 
 
 @dataclass(frozen=True)
@@ -78,6 +91,9 @@ def portable(tokenizer: Tokenizer, columns: Sequence[str]) -> Words:
         if value is not None:
             raise ExportError(f"{name}={value!r}: engines have different versions of Unicode's "
                               "decompositions, or none")
+    unknown = unsupported(tokenizer, _PORTABLE)
+    if unknown:
+        raise ExportError(f"{unknown}: no engine but Polars runs it")
     run = tokenizer.run()
     if run is None:
         raise ExportError(f"pattern {tokenizer.pattern!r} is not a run of one class of "

@@ -21,6 +21,7 @@ import polars as pl
 
 from textnb.errors import ParameterError
 from textnb.text.marks import COMBINING
+from textnb.text.supported import ANYTHING, NO_PREFIX, Supported, any_of
 
 WORD = r"[\p{L}\p{M}\p{N}_]{2,}"
 SKLEARN_WORD = r"[\p{L}\p{N}_]{2,}"
@@ -208,7 +209,7 @@ class Tokenizer:
     def __repr__(self) -> str:
         changed = [f"{field.name}={getattr(self, field.name)!r}" for field in fields(self)
                    if getattr(self, field.name) != field.default]
-        return f"Tokenizer({', '.join(changed)})"
+        return f"{type(self).__name__}({', '.join(changed)})"
 
     def run(self) -> tuple[str, int] | None:
         """The character class (its members) and least length, if words are runs of one class.
@@ -232,8 +233,7 @@ class Tokenizer:
         any other tokenizer.
         """
         run = _run_of_class(self.pattern)
-        plain = self.analyzer == "word" and self.ngram_range == (1, 1)
-        if run is None or not plain or self.stop_words or self.field_prefix:
+        if run is None or unsupported(self, _SEPARATED):
             return None
         return rf"[^{run[0]} ]+", run[1]
 
@@ -306,6 +306,53 @@ class Tokenizer:
             return tokens
         return tokens.list.eval(
             pl.element().str.replace_all(rf"([\\{self._escaped}])", r"\${1}"))
+
+
+def unsupported(tokenizer: Tokenizer, supported: Supported) -> str | None:
+    """The first setting that an engine does not run, as ``name=value``; None if it runs them all.
+
+    Whoever makes tokens in another way than `Tokenizer.expr` asks this first. A setting that the
+    engine does not name is one that it does not run, whatever its value; and a subclass may change
+    what the settings mean, so no engine runs it.
+
+    Examples
+    --------
+    >>> from textnb.text.supported import ANYTHING, any_of
+    >>> upper = {**ANYTHING, "lowercase": any_of(False)}
+    >>> unsupported(Tokenizer(), upper), unsupported(Tokenizer(lowercase=False), upper)
+    ('lowercase=True', None)
+    >>> del upper["normalize"]
+    >>> unsupported(Tokenizer(lowercase=False), upper)
+    'normalize=None'
+    """
+    if type(tokenizer) is not Tokenizer:
+        return f"{type(tokenizer).__name__}, a class of its own"
+    # By its names alone: this is asked for every batch.
+    for name in tokenizer.__dataclass_fields__:
+        runs, value = supported.get(name), getattr(tokenizer, name)
+        if runs is None or not runs(value):
+            return f"{name}={value!r}"
+    return None
+
+
+def check_exact(tokenizer: Any, purpose: str) -> None:
+    """Raises ParameterError for a subclass, of which only its code says what it does."""
+    if type(tokenizer) is not Tokenizer:
+        raise ParameterError(f"{purpose} needs a Tokenizer itself; got {type(tokenizer).__name__}, "
+                             "a class of its own, whose code is in no file: use Tokenizer's "
+                             "settings, or make the tokens' text in the frame before")
+
+
+_SEPARATED: Supported = {
+    "pattern": lambda pattern: _run_of_class(pattern) is not None,
+    "lowercase": ANYTHING["lowercase"],
+    "ngram_range": any_of((1, 1)),
+    "analyzer": any_of("word"),
+    "normalize": ANYTHING["normalize"],
+    "strip_accents": ANYTHING["strip_accents"],
+    "stop_words": any_of(()),
+    "field_prefix": NO_PREFIX,
+}
 
 
 def _text(column: str) -> pl.Expr:

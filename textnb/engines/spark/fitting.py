@@ -10,6 +10,7 @@ from sklearn.base import clone
 from textnb.bayes.base import DiscreteNB
 from textnb.bayes.discrete import MultinomialNB
 from textnb.bayes.gaussian import GaussianNB, MomentClassifier
+from textnb.bayes.known import COUNTING, MOMENTS, check_model
 from textnb.bayes.statistics import is_auto
 from textnb.classifier.table import TableClassifier
 from textnb.classifier.text import TextClassifier
@@ -118,6 +119,7 @@ def _counting(model: TextClassifier) -> DiscreteNB:
         raise ParameterError(f"{type(estimator).__name__} learns from all documents at once, and "
                              "no process of a cluster has them: use MultinomialNB, BernoulliNB or "
                              "ComplementNB, or fit it on a sample: frame.sample(0.01).toArrow()")
+    check_model(estimator, "a fit in Spark", COUNTING)
     if is_auto(getattr(estimator, "l", None)):
         raise ParameterError("l='auto' is chosen from all documents, and no process of a cluster "
                              "has them: give l as a number, such as the estimator_.l_ of a model "
@@ -131,6 +133,7 @@ def _fit_table(model: TableClassifier, frame: DataFrame, prune: bool) -> TableCl
         raise ParameterError(f"{estimator!r} needs all rows at once, and no process of a cluster "
                              "has them: give shrinkage, alpha and gamma as numbers, or fit it on a "
                              "sample: frame.sample(0.01).toArrow()")
+    check_model(estimator, "a fit in Spark", MOMENTS)
     if prune:
         raise ParameterError("prune=True is about terms: a feature table has none")
     if not isinstance(model.label, str):

@@ -15,6 +15,7 @@ from sklearn.metrics import average_precision_score, precision_recall_curve
 from textnb.answers import where_possible
 from textnb.bayes.decision import UNSURE, log_odds
 from textnb.bayes.forms import Floats
+from textnb.bayes.known import check_model
 from textnb.classifier.table import TableClassifier
 from textnb.classifier.text import TextClassifier
 from textnb.errors import DataError
@@ -214,6 +215,7 @@ def has_probabilities(model: Model) -> bool:
 
 def scores_are_logs(model: Model) -> bool:
     """Whether the scores are log-probabilities: complement's weights and margins are not."""
+    check_model(model.estimator_, "whether scores are log-probabilities")
     return bool(model.estimator_.scores_are_log_probabilities)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from scipy.stats import binomtest
 from sklearn.utils.validation import check_is_fitted
 
+from textnb.bayes.known import check_model
 from textnb.classifier.text import TextClassifier
 from textnb.errors import ParameterError
 from textnb.evaluation.metrics import Evaluation
@@ -100,6 +101,7 @@ def write_report(
     check_installed()
     check_target(path)
     check_is_fitted(model)
+    check_model(model.estimator_, "a report")
     classes = model.classes_.tolist()
     if positive is not None and positive not in classes:
         raise ParameterError.unknown_choice("positive", positive, [str(n) for n in classes])

@@ -24,7 +24,8 @@ import polars as pl
 from textnb.errors import ExportError
 from textnb.export.bundle import Bundle
 from textnb.export.targets.base import Answered, EngineMissing, Rows
-from textnb.text.tokens import Tokenizer
+from textnb.text.supported import ANYTHING, NO_PREFIX, Supported, any_of
+from textnb.text.tokens import Tokenizer, unsupported
 
 # What onnxruntime 1.31 loads; StringSplit and StringConcat came with 20, LabelEncoder with ml 2.
 IR_VERSION, OPSET, ML_OPSET = 10, 22, 4
@@ -35,6 +36,16 @@ INSTALL = "pip install 'textnb[onnx]'"
 
 # `[^x]+`: words are what one character separates. The only pattern that StringSplit can match.
 _SEPARATED = re.compile(r"\[\^([^\\\[\]^]|\\[tnr]|\\[!-/:;=?@\[-`{-~])\]\+")
+_SPLIT: Supported = {
+    "pattern": lambda pattern: _SEPARATED.fullmatch(pattern) is not None,
+    "lowercase": any_of(False),
+    "ngram_range": ANYTHING["ngram_range"],
+    "analyzer": any_of("word"),
+    "normalize": any_of(None),
+    "strip_accents": any_of(None),
+    "stop_words": ANYTHING["stop_words"],
+    "field_prefix": NO_PREFIX,
+}
 _ESCAPES = {r"\t": "\t", r"\n": "\n", r"\r": "\r"}
 
 
@@ -128,6 +139,9 @@ def splits_at(tokenizer: Tokenizer, columns: Sequence[str]) -> str:
         reasons.insert(0, f"analyzer={tokenizer.analyzer!r}")
     if len(columns) > 1:
         reasons.insert(0, f"several text columns ({', '.join(columns)})")
+    unknown = unsupported(tokenizer, _SPLIT)
+    if unknown:
+        reasons.append(unknown)
     if reasons or found is None:
         raise ExportError(f"{reasons[0]}: ONNX can only split one text at one character; export "
                           "for tokens that you make yourself (--input terms), or train with "

@@ -22,7 +22,8 @@ from textnb.export.targets.embedded import data, source
 from textnb.export.targets.program import output
 from textnb.parquet import ENGINE_ERRORS, decode
 from textnb.text.marks import COMBINING
-from textnb.text.tokens import WHITE, Tokenizer
+from textnb.text.supported import ANYTHING, Supported, any_of
+from textnb.text.tokens import WHITE, Tokenizer, unsupported
 
 _RUN = """
 import importlib.util, sys
@@ -34,6 +35,19 @@ spec.loader.exec_module(model)
 answers = getattr(model, how)(pl.scan_parquet(given)).select("scores", "predicted")
 answers.collect().write_parquet(answered)
 """
+
+
+# What `source_of` writes.
+_WRITTEN: Supported = {
+    "pattern": ANYTHING["pattern"],
+    "lowercase": any_of(True, False),
+    "ngram_range": ANYTHING["ngram_range"],
+    "analyzer": any_of("word", "char", "char_wb"),
+    "normalize": any_of(None, "NFC", "NFD", "NFKC", "NFKD"),
+    "strip_accents": any_of(None, "unicode", "ascii"),
+    "stop_words": ANYTHING["stop_words"],
+    "field_prefix": ANYTHING["field_prefix"],
+}
 
 
 class PolarsCode:
@@ -112,6 +126,9 @@ def source_of(tokenizer: Tokenizer, columns: Sequence[str]) -> str:
         lists = [_split(*pair) for pair in zip(columns, [''])]
         return lists[0] if len(lists) == 1 else pl.concat_list(lists)
     """
+    unknown = unsupported(tokenizer, _WRITTEN)
+    if unknown:
+        raise ExportError(f"{unknown}: it can't be written as Polars code")
     tokenizer.expr(columns)  # it raises where a prefix can't be written
     prefixes = [f"{name}:" if tokenizer.field_prefix is True
                 or (tokenizer.field_prefix and name in tokenizer.field_prefix) else ""
