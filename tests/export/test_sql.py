@@ -31,6 +31,8 @@ from textnb import (
     TableClassifier,
     TextClassifier,
     Tokenizer,
+    export_model,
+    verify_export,
 )
 from textnb.export.bundle import Bundle, bundle_of
 from textnb.export.targets.base import Answered, EngineMissing, Rows
@@ -409,6 +411,84 @@ def client_bundle() -> tuple[Bundle, pl.DataFrame]:
     frame = pl.DataFrame({"text": held, "label": held})
     model = TextClassifier(tokenizer=Tokenizer(pattern=r"(?s:.+)", lowercase=False)).fit(frame)
     return bundle_of(model, reads="terms"), frame
+
+
+def test_a_driver_runs_the_postgres_script_as_it_stands(postgres: str, tmp_path: Path) -> None:
+    """Nothing of psql's own is in it, and rows of any content are literals."""
+    import psycopg
+
+    bundle, _ = client_bundle()
+    Postgres().write(bundle, tmp_path / "model.sql")
+    script = (tmp_path / "model.sql").read_text("utf-8")
+    assert not [line for line in script.split("\n") if line.startswith("\\")]
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        connection.execute("DROP SCHEMA IF EXISTS drivers CASCADE; CREATE SCHEMA drivers; "
+                           "SET search_path TO drivers")
+        for _ in range(2):
+            connection.execute(script)
+        terms = connection.execute("SELECT term FROM textnb_weights").fetchall()
+        labels = connection.execute("SELECT label FROM textnb_classes ORDER BY position").fetchall()
+        connection.execute("DROP SCHEMA drivers CASCADE")
+    assert {term for term, in terms} == set(bundle.terms)
+    assert [label for label, in labels] == bundle.labels
+
+
+def test_a_script_that_fails_leaves_what_was_there(postgres: str, tmp_path: Path) -> None:
+    import psycopg
+
+    bundle, _ = client_bundle()
+    Postgres().write(bundle, tmp_path / "model.sql")
+    script = (tmp_path / "model.sql").read_text("utf-8")
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        connection.execute("DROP SCHEMA IF EXISTS half CASCADE; CREATE SCHEMA half; "
+                           "SET search_path TO half")
+        connection.execute(script)
+        with pytest.raises(psycopg.errors.DivisionByZero):
+            connection.execute(script.replace("COMMIT;", "SELECT 1 / 0; COMMIT;"))
+        connection.execute("ROLLBACK")
+        terms = connection.execute("SELECT count(*) FROM textnb_weights").fetchone()
+        connection.execute("DROP SCHEMA half CASCADE")
+    assert terms == (len(bundle.terms),)
+
+
+@pytest.mark.parametrize("positive", [None, "spam"])
+def test_golden_rows_by_psql_and_by_a_driver(
+    postgres: str, positive: str | None, tmp_path: Path
+) -> None:
+    """The same answers to the golden documents, to the bit."""
+    import psycopg
+
+    if shutil.which("psql") is None:
+        pytest.skip("needs psql")
+    model = TextClassifier().fit(pl.DataFrame({
+        "text": ["cheap pills, O'Brien", "see you at noon", "naïve; café \\ 100 %"],
+        "label": ["spam", "ham", "ham"]}))
+    export_model(model, tmp_path / "bundle", "sql-postgres", positive=positive)
+    assert verify_export(tmp_path / "bundle").passed
+    golden = pl.read_parquet(tmp_path / "bundle" / "golden.parquet")
+    script = tmp_path / "bundle" / "model.sql"
+    answers = []
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        for name in ("by_psql", "by_driver"):
+            connection.execute(f"DROP SCHEMA IF EXISTS {name} CASCADE; CREATE SCHEMA {name}; "
+                               f"SET search_path TO {name}")
+            if name == "by_driver":
+                connection.execute(script.read_text("utf-8"))
+            else:
+                subprocess.run(["psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-f", str(script),
+                                postgres], check=True,
+                               env={**os.environ, "PGOPTIONS": f"-c search_path={name}"})
+            with connection.cursor() as cursor:
+                cursor.executemany("INSERT INTO documents VALUES (%s, %s)", [
+                    (row, None if text is None else text.replace("\0", " "))
+                    for row, text in golden.select("id", "text").iter_rows()])
+            answers.append(connection.execute("SELECT * FROM textnb_labels ORDER BY id").fetchall())
+            connection.execute(f"DROP SCHEMA {name} CASCADE")
+    assert answers[0] == answers[1]
+    assert len(answers[0]) == golden.height
+    for row, label, scores in zip(answers[0], golden["label"], golden["scores"], strict=True):
+        assert label is None or row[2] == label
+        assert row[3:] == pytest.approx(scores.to_list(), rel=1e-9, abs=1e-9)
 
 
 @pytest.mark.skipif(shutil.which("psql") is None, reason="needs psql")

@@ -1,10 +1,10 @@
-"""SQL of PostgreSQL: its regular expressions with every character spelled out, and COPY."""
+"""SQL of PostgreSQL: its regular expressions with every character spelled out."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 from uuid import uuid4
@@ -34,12 +34,11 @@ from textnb.export.targets.sql import (
 SERVER = "TEXTNB_POSTGRES"
 _CODE = r"\U{:08x}"
 _LONGEST_NAME = 63
-_ESCAPES = str.maketrans({"\\": r"\\", "\t": r"\t", "\n": r"\n", "\r": r"\r"})
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 class Postgres(Sql):
-    """A script for PostgreSQL, by ``psql -f``."""
+    """A script of plain SQL for PostgreSQL, which psql runs, and every driver as it stands."""
 
     name: ClassVar[str] = "sql-postgres"
     needs: ClassVar[str] = (
@@ -69,8 +68,6 @@ class Postgres(Sql):
         return name
 
     def opening(self) -> Iterator[str]:
-        # Without it, psql would read the rows of a COPY that failed as statements.
-        yield r"\set ON_ERROR_STOP on"
         yield "BEGIN;"
         yield "SET LOCAL client_encoding = 'UTF8';"
         yield "SET LOCAL client_min_messages = warning;"
@@ -81,15 +78,6 @@ class Postgres(Sql):
         escaped = value.replace("\\", r"\\").replace("'", "''")
         escaped = _CONTROL.sub(lambda match: rf"\x{ord(match.group()):02x}", escaped)
         return f"E'{escaped}'"
-
-    def load(
-        self, table: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]
-    ) -> Iterator[str]:
-        yield f"COPY {table} ({', '.join(columns)}) FROM stdin;"
-        for row in rows:
-            yield "\t".join(r"\N" if cell is None else str(cell).translate(_ESCAPES)
-                            for cell in row)
-        yield r"\."
 
     def load_weights(self, bundle: Bundle) -> Iterator[str]:
         names = weight_columns(bundle)
@@ -180,24 +168,17 @@ def _before(words: Words, mapping: dict[str, str]) -> Ranges:
 
 
 def _execute(connection: Any, path: Path) -> None:
-    """Run a script as psql does."""
-    lines = iter(path.read_text("utf-8").split("\n"))
+    """Run a script statement by statement: the server parses all that it is given at one time.
+
+    A literal holds no line end, so a line that ends with a semicolon ends a statement.
+    """
     held: list[str] = []
-    for line in lines:
-        if line.startswith("COPY textnb_"):
-            _statements(connection, held)
-            with connection.cursor() as cursor, cursor.copy(line) as copy:
-                for row in iter(lambda: next(lines), r"\."):
-                    copy.write(f"{row}\n")
-        elif not line.startswith(r"\set "):
+    with path.open(encoding="utf-8", newline="\n") as lines:
+        for line in lines:
             held.append(line)
-    _statements(connection, held)
-
-
-def _statements(connection: Any, lines: list[str]) -> None:
-    if any(lines):
-        connection.execute("\n".join(lines))
-    lines.clear()
+            if line.endswith(";\n"):
+                connection.execute("".join(held))
+                held.clear()
 
 
 def _fill(connection: Any, table: str, frame: pl.DataFrame) -> None:
