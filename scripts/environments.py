@@ -52,12 +52,14 @@ def main() -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", default=[NONE, *extras, ALL],
                         help=f"of {NONE}, {', '.join(extras)}, {ALL}; all of them if none is named")
+    parser.add_argument("--but", action="append", default=[], metavar="NAME", help="leave one out")
     parser.add_argument("--imports", action="store_true", help="import the modules, run no tests")
     arguments = parser.parse_args()
-    for name in arguments.names:
+    for name in [*arguments.names, *arguments.but]:
         if name not in (NONE, *extras, ALL):
             parser.error(f"there is no extra {name!r}; there are {', '.join(extras)}")
-    failed = [name for name in arguments.names if not passes(name, extras, arguments.imports)]
+    names = [name for name in arguments.names if name not in arguments.but]
+    failed = [name for name in names if not passes(name, extras, arguments.imports)]
     if failed:
         sys.exit(f"failed: {', '.join(failed)}")
 
