@@ -94,7 +94,9 @@ DOCUMENTED = [name for name in SURFACE if name not in ERRORS]
 
 # Modules that need a package of an extra, and their extra; all others import without any.
 NEEDED = {"textnb.text.kernel": ("numba", "fast"), "textnb.text.kernel_rows": ("numba", "fast")}
-# What the extras install, but what the dependencies install too.
+# Examples that need an extra to run: its packages.
+EXAMPLES = {"textnb.evaluation.report.page.write_report": ("altair", "jinja2", "vl_convert")}
+# What the extras install, without what the dependencies install too.
 OPTIONAL = ["adbc_driver_postgresql", "altair", "deltalake", "duckdb", "jinja2", "markupsafe",
             "numba", "onnx", "onnxruntime", "pandas", "polars_iceberg", "psycopg", "pyarrow",
             "pyiceberg", "pyspark", "selenium", "sqlalchemy", "vl_convert"]
@@ -205,6 +207,8 @@ def test_a_name_that_people_begin_with_has_an_example(name: str) -> None:
 
 @pytest.mark.parametrize("test", examples(), ids=lambda test: test.name)
 def test_an_example_in_a_docstring_is_true(test: doctest.DocTest) -> None:
+    for package in EXAMPLES.get(test.name, ()):
+        pytest.importorskip(package, reason="needs textnb[report]")
     report: list[str] = []
     runner = doctest.DocTestRunner(verbose=False)
     done = runner.run(test, out=report.append)
