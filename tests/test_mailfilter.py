@@ -175,3 +175,21 @@ def test_probability_of_extreme_odds(saved: Path) -> None:
     verdict = MailFilter.load(saved).judge(b"\n\n" + b"pills " * 5000)
     assert np.isfinite(verdict.log_odds)
     assert verdict.probability == 1.0
+
+
+@pytest.mark.parametrize(("estimator", "calibrated", "measure"), [
+    (MultinomialNB(), False, "log-odds"), (BernoulliNB(), False, "log-odds"),
+    (ComplementNB(), False, "margin"), (ComplementNB(), True, "log-odds"),
+    (NBLogisticRegression(), False, "log-odds"),
+    (NBLogisticRegression(loss="hinge"), False, "margin")])
+def test_a_verdict_says_what_its_number_is(
+    tmp_path: Path, estimator: Any, calibrated: bool, measure: str
+) -> None:
+    rows = pl.DataFrame({"body": ["cheap pills", "see you"] * 10, "label": ["spam", "ham"] * 10})
+    model = TextClassifier(estimator, text="body").fit(rows)
+    if calibrated:
+        model.set_calibration(Calibration(2.0))
+    model.save(tmp_path / "m.textnb")
+    assert MailFilter.load(tmp_path / "m.textnb").judge(b"\n\ncheap").measure == measure
+    if not calibrated:
+        assert model.estimator_.difference_name == measure

@@ -18,7 +18,7 @@ import polars as pl
 
 from textnb.bayes.calibration import Calibration
 from textnb.bayes.decision import UNSURE, Decision, log_odds
-from textnb.bayes.derive import derived_form
+from textnb.bayes.derive import derived_form, scores_are_log_probabilities
 from textnb.bayes.forms import Floats, LinearForm
 from textnb.errors import ParameterError
 from textnb.frames.message import BEYOND, MAX_MESSAGE, parse_message
@@ -43,6 +43,9 @@ class Verdict:
     log_odds : float
         Of spam against all other classes, base e; calibrated where the model is.
     calibrated : bool
+    measure : {"log-odds", "margin"}
+        What ``log_odds`` is: a mere margin where the model is not calibrated and its scores are
+        no log-probabilities (`ComplementNB`, ``loss="hinge"``).
     reason : str
         Why it is unsure; empty where it is not.
     errors : tuple of str
@@ -54,6 +57,7 @@ class Verdict:
     calibrated: bool
     reason: str = ""
     errors: tuple[str, ...] = ()
+    measure: str = "log-odds"
 
     @property
     def probability(self) -> float:
@@ -85,6 +89,8 @@ class MailFilter:
     cutoffs : (float, float) or None
         Instead of the decision: ham up to the first log-odds of spam, spam from the second on,
         unsure between them.
+    measure : {"log-odds", "margin"}
+        Of its verdicts.
 
     Examples
     --------
@@ -108,6 +114,7 @@ class MailFilter:
     decision: Decision | None = None
     least_learned: int = LEAST_LEARNED
     cutoffs: tuple[float, float] | None = None
+    measure: str = "log-odds"
 
     def __repr__(self) -> str:
         learned = ", ".join(f"{count:,} of {label!r}" for label, count in self.learned.items())
@@ -153,6 +160,7 @@ class MailFilter:
         with sound(name):
             parts = text_parts(name, manifest, tables, max_bytes)
             form, terms = _scoring(parts)
+            logs = scores_are_log_probabilities(parts.estimator, parts.parameters)
             if parts.choices.decision is not None:
                 parts.choices.decision.check_classes(form.classes.tolist())
         counts = parts.learned.counts
@@ -169,7 +177,8 @@ class MailFilter:
         columns = parts.settings["text"]
         return cls(form, terms, parts.settings["tokenizer"],
                    [columns] if isinstance(columns, str) else list(columns), learned, wanted,
-                   parts.choices.calibration, decision, least_learned, cutoffs)
+                   parts.choices.calibration, decision, least_learned, cutoffs,
+                   "log-odds" if logs or parts.choices.calibration is not None else "margin")
 
     def judge(self, message: bytes) -> Verdict:
         """The verdict on one message, whatever its bytes.
@@ -193,8 +202,10 @@ class MailFilter:
         own = float(odds[0, list(self.learned).index(self.spam)])
         doubt = self._doubt(length, own)
         if doubt:
-            return Verdict(DOUBT, 0.0 if np.isnan(own) else own, calibrated, doubt, errors)
-        return Verdict(self._status(odds, own), own, calibrated, errors=errors)
+            return Verdict(DOUBT, 0.0 if np.isnan(own) else own, calibrated, doubt, errors,
+                           self.measure)
+        return Verdict(self._status(odds, own), own, calibrated, errors=errors,
+                       measure=self.measure)
 
     def _status(self, odds: Floats, own: float) -> str:
         if self.cutoffs is not None:

@@ -89,6 +89,17 @@ def test_words_of_all_classes_do_not_rank_high(estimator: MultinomialNB, tmp_pat
     assert again.top(9).equals(every)
 
 
+@pytest.mark.parametrize("estimator", [MultinomialNB(), ComplementNB()])
+def test_a_frequent_word_does_not_rank_above_a_telling_one(estimator: MultinomialNB) -> None:
+    # "the" is 600 of 1,200 words, and 570: weight times count would put it first.
+    texts = ["the " * 600 + "of " * 594 + "goal " * 6, "the " * 570 + "of " * 624 + "vote " * 6]
+    sport = TextClassifier(estimator).fit(texts, ["sport", "state"]).top(9, "sport")
+    assert sport["term"].to_list() == ["goal", "the", "of"]
+    the = sport.row(1, named=True)
+    goal = sport.row(0, named=True)
+    assert the["count"] * the["weight"] > goal["count"] * goal["weight"] > 0
+
+
 def test_a_linear_model_ranks_by_weight() -> None:
     table = TextClassifier(NBLogisticRegression()).fit(NEWS).top(9)
     assert set(table["measure"]) == {"weight"}

@@ -43,7 +43,8 @@ def test_the_verdict_is_the_exit_code(
     assert run("filter", model, "--exit-zero", input=message).checked(0).out == ran.out
     told = json.loads(run("filter", model, "--format", "json", input=message).out)
     assert told["status"] == status
-    assert set(told) == {"status", "log_odds", "probability", "calibrated", "reason", "errors"}
+    assert set(told) == {
+        "status", "log_odds", "measure", "probability", "calibrated", "reason", "errors"}
 
 
 def test_what_is_stale_is_told(run: Run, model: Path) -> None:

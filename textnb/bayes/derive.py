@@ -23,6 +23,28 @@ from textnb.bayes.statistics import CountStatistics, as_class_prior, as_smoothin
 from textnb.errors import ParameterError
 
 
+def scores_are_log_probabilities(name: str, parameters: Mapping[str, Any]) -> bool:
+    """Whether a model's scores are log-probabilities, as its estimator says of itself.
+
+    Parameters
+    ----------
+    name : {"MultinomialNB", "BernoulliNB", "ComplementNB", "NBLogisticRegression"}
+    parameters : mapping
+        The estimator's.
+
+    Raises
+    ------
+    ParameterError
+        If the name is none of these.
+    """
+    if name == "NBLogisticRegression":
+        return bool(parameters.get("loss", "log") == "log")
+    known = {"MultinomialNB": True, "BernoulliNB": True, "ComplementNB": False}
+    if name not in known:
+        raise ParameterError.unknown_choice("estimator", name, [*known, "NBLogisticRegression"])
+    return known[name]
+
+
 def derived_form(
     name: str, parameters: Mapping[str, Any], statistics: CountStatistics, binary: bool = False
 ) -> LinearForm:

@@ -170,7 +170,7 @@ def status_line(message: bytes, verdict: Verdict) -> tuple[int, bytes]:
     first, found, _ = message.partition(b"\n")
     ending = b"\r\n" if found and first.endswith(b"\r") else b"\n"
     calibrated = "yes" if verdict.calibrated else "no"
-    line = (f"{STATUS}: {verdict.status}; log-odds={verdict.log_odds:.6f}; "
+    line = (f"{STATUS}: {verdict.status}; {verdict.measure}={verdict.log_odds:.6f}; "
             f"probability={verdict.probability:.6f}; calibrated={calibrated}")
     at = len(first) + 1 if found and message.startswith(b"From ") else 0
     # A continued line before any header would continue this one.
@@ -180,7 +180,7 @@ def status_line(message: bytes, verdict: Verdict) -> tuple[int, bytes]:
 
 
 def _described(verdict: Verdict) -> dict[str, Any]:
-    return {"status": verdict.status, "log_odds": verdict.log_odds,
+    return {"status": verdict.status, "log_odds": verdict.log_odds, "measure": verdict.measure,
             "probability": verdict.probability, "calibrated": verdict.calibrated,
             "reason": verdict.reason, "errors": list(verdict.errors)}
 
