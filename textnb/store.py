@@ -119,6 +119,25 @@ def read_archive(
         raise SourceError.unreadable(name, error.strerror or error) from error
 
 
+def stated_checksum(path: str | os.PathLike[str]) -> str:
+    """The checksum that a model file states at its end; `read_archive` checks it.
+
+    Raises
+    ------
+    SourceError
+        If there is no such file or it can't be read.
+    """
+    name = os.fspath(path)
+    try:
+        with open(name, "rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL))
+            return file.read(_TAIL).decode("ascii", "replace")
+    except FileNotFoundError:
+        raise SourceError(f"no such model file: {name!r}") from None
+    except OSError as error:
+        raise SourceError.unreadable(name, error.strerror or error) from error
+
+
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """A file that takes the place of ``path`` once it is whole; on any failure, nothing changes."""

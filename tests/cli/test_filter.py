@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import builtins
 import json
 import os
 import signal
 import subprocess
 import time
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -178,13 +180,105 @@ def test_a_maildir_is_filed(run: Run, model: Path, maildir: Path) -> None:
     assert ran.out == dry.out
     assert [line.split()[0] for line in ran.out.splitlines()] == ["spam", "ham", "unsure"]
     assert "1 spam, 1 ham, 1 unsure" in ran.err
-    assert files(maildir) == [".Spam/new/1.spam", "cur/0.seen:2,S", "new/2.ham", "new/3.other"]
+    assert files(maildir) == [
+        ".Spam/new/1.spam", ".textnb-judged", "cur/0.seen:2,S", "new/2.ham", "new/3.other"]
     assert (maildir / ".Spam" / "new" / "1.spam").read_bytes() == SPAM
     again = run("filter", model, "--maildir", maildir, "--unsure-folder", ".Maybe", "--format",
                 "json").checked()
     told = [json.loads(line) for line in again.out.splitlines()]
     assert [entry["status"] for entry in told] == ["ham", "unsure"]
     assert ".Maybe/new/3.other" in files(maildir)
+
+
+def test_what_was_judged_is_not_judged_again(run: Run, model: Path, maildir: Path) -> None:
+    def judged(*arguments: str) -> list[str]:
+        ran = run("filter", model, "--maildir", maildir, *arguments).checked()
+        return [line.split("/")[-1] for line in ran.out.splitlines()]
+
+    assert judged("--dry-run") == judged() == ["1.spam", "2.ham", "3.other"]
+    assert judged() == judged("--dry-run") == []
+    (maildir / "new" / "4.ham").write_bytes(HAM)
+    ran = run("filter", model, "--maildir", maildir).checked()
+    assert ran.err.splitlines()[0] == "0 spam, 1 ham, 0 unsure, 2 judged before"
+    # Other settings, a name that is used again, and another model are judged again.
+    assert judged("--ham-cutoff", "0.1", "--spam-cutoff", "0.9") == ["2.ham", "3.other", "4.ham"]
+    assert judged() == ["2.ham", "3.other", "4.ham"]
+    (maildir / "new" / "4.ham").write_bytes(HAM * 2)
+    assert judged() == ["4.ham"]
+    TextClassifier(text="body").fit(pl.concat([ROWS, ROWS])).save(model)
+    assert judged() == ["2.ham", "3.other", "4.ham"]
+    # What has gone is forgotten.
+    (maildir / "new" / "2.ham").rename(maildir / "cur" / "2.ham:2,S")
+    (maildir / "new" / "5.ham").write_bytes(HAM)
+    assert judged() == ["5.ham"]
+    ledger = json.loads((maildir / ".textnb-judged").read_text())
+    assert sorted(ledger["messages"]) == ["3.other", "4.ham", "5.ham"]
+    wrong = json.dumps({**ledger, "messages": {"3.other": 1}})
+    for damaged in ("", "{}", "[1]", wrong, "[" * 9999):
+        (maildir / ".textnb-judged").write_text(damaged)
+        assert judged() == ["3.other", "4.ham", "5.ham"]
+
+
+def test_the_record_of_what_was_judged_follows_no_link(
+    run: Run, model: Path, maildir: Path
+) -> None:
+    Path("precious").write_text("kept")
+    (maildir / ".textnb-judged").symlink_to(Path("precious").resolve())
+    run("filter", model, "--maildir", maildir).checked()
+    assert Path("precious").read_text() == "kept"
+    assert run("filter", model, "--maildir", maildir).checked().out == ""
+
+
+def test_what_is_gone_is_done(
+    run: Run, model: Path, maildir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At whatever step another program takes the message away."""
+    for step in ("link", "unlink", "open"):
+        name = f"9.{step}"
+        (maildir / "new" / name).write_bytes(SPAM)
+        real = getattr(builtins if step == "open" else os, step)
+
+        def taken(path: Any, *rest: Any, real: Any = real, name: str = name) -> Any:
+            if str(path).endswith(f"new/{name}") and ".Spam" not in str(path):
+                os.rename(path, maildir / "cur" / f"{name}:2,S")
+            return real(path, *rest)
+
+        monkeypatch.setattr(builtins if step == "open" else os, step, taken)
+        ran = run("filter", model, "--maildir", maildir).checked()
+        monkeypatch.undo()
+        monkeypatch.chdir(maildir.parent)
+        assert "1 gone meanwhile" in ran.err
+        assert name not in ran.out
+
+
+def test_two_filters_at_once_file_each_message_once(model: Path, maildir: Path) -> None:
+    for number in range(400):
+        (maildir / "new" / f"{number}.more").write_bytes(HAM if number % 4 else SPAM)
+    processes = [start("filter", model, "--maildir", maildir, "--format", "json")
+                 for _ in range(3)]
+    ran = [finished(process).checked() for process in processes]
+    told = [json.loads(line) for one in ran for line in one.out.splitlines()]
+    spam = [entry["path"] for entry in told if entry["filed"]]
+    assert len(spam) == len(set(spam)) == 101
+    assert len(list((maildir / ".Spam" / "new").iterdir())) == 101
+    assert len({entry["path"] for entry in told}) == 403
+    assert finished(start("filter", model, "--maildir", maildir)).checked().out == ""
+
+
+def test_a_stopped_filing_remembers_what_was_judged(model: Path, maildir: Path) -> None:
+    for number in range(20_000):
+        (maildir / "new" / f"{number}.more").write_bytes(HAM)
+    process = start("filter", model, "--maildir", maildir)
+    assert process.stdout is not None
+    process.stdout.read(1)
+    process.send_signal(signal.SIGTERM)
+    ran = finished(process).checked(130)
+    assert ran.err == "interrupted; what was filed stays where it was put\n"
+    # The first byte was read above.
+    assert 0 < ran.out.count("\n") < 20_000
+    ledger = json.loads((maildir / ".textnb-judged").read_text())
+    assert len(ledger["messages"]) in (ran.out.count("\n"), ran.out.count("\n") + 1,
+                                       ran.out.count("\n") - 1)
 
 
 def test_a_message_is_never_replaced(run: Run, model: Path, maildir: Path) -> None:

@@ -78,7 +78,16 @@ def filter_mail(
                                 ("--timeout", timeout is not None)):
             if present:
                 raise ParameterError(f"{option} is for one message; --maildir files many")
-        _file(model, settings, maildir, spam_folder or ".Spam", unsure_folder, dry_run, format)
+        interrupted = False
+        try:
+            _file(model, settings, maildir, spam_folder or ".Spam", unsure_folder, dry_run, format)
+        except KeyboardInterrupt:
+            if guard.report is None:
+                raise
+            interrupted = True
+        if interrupted:
+            # The process that waits for this one says it.
+            raise typer.Exit(guard.INTERRUPTED)
         if guard.report is not None:
             # What can't be written is a failure, and is seen before it is done.
             sys.stdout.flush()
@@ -224,32 +233,60 @@ def _file(
     model: str, settings: dict[str, Any], maildir: str, spam_folder: str,
     unsure_folder: str | None, dry_run: bool, format: str,
 ) -> None:
-    from textnb.frames.maildir import filed, new_messages, subfolder
+    from textnb.cli.judged import Judged, judge_key
+    from textnb.errors import first_line
+    from textnb.frames.maildir import Gone, content, file_message, new_messages, subfolder
+    from textnb.store import stated_checksum
 
     folders = {"spam": subfolder(maildir, spam_folder),
                "unsure": None if unsure_folder is None else subfolder(maildir, unsure_folder)}
+    # Before the model is read: one that is replaced meanwhile judges all messages next time.
+    key = judge_key(stated_checksum(model), {**settings, "files": sorted(
+        status for status, folder in folders.items() if folder is not None)})
     judge = _loaded(model, settings)
-    counts, failures, reasons = dict.fromkeys(CODES, 0), 0, set()
-    for path in new_messages(maildir):
+    judged = Judged(maildir, key)
+    counts, reasons = dict.fromkeys(CODES, 0), set()
+    failures = before = gone = 0
+    try:
+        for path in new_messages(maildir):
+            if path in judged:
+                before += 1
+                continue
+            try:
+                verdict = judge.judge(content(path, guard.MAX_MESSAGE + 1))
+                target = folders.get(verdict.status)
+                if dry_run:
+                    pass
+                elif target is None:
+                    judged.add(path)
+                else:
+                    file_message(path, target)
+            except Gone:
+                gone += 1
+                continue
+            except (KeyboardInterrupt, SystemExit):
+                raise
+            except BaseException as error:
+                # One message never stops the others, and none is lost. The engine's panics are no
+                # Exception.
+                failures += 1
+                reason = getattr(error, "strerror", None) or first_line(error)
+                note(f"note: {path} stays where it is: {reason}")
+                continue
+            counts[verdict.status] += 1
+            reasons.add(verdict.reason)
+            shown = {"path": path, **_described(verdict), "filed": None if dry_run else target}
+            out(as_json(shown) if format == "json"
+                else f"{verdict.status} {verdict.log_odds:.6f} {path}")
+    finally:
         try:
-            with open(path, "rb") as file:
-                verdict = judge.judge(file.read())
-            target = folders.get(verdict.status)
-            if target is not None and not dry_run:
-                filed(path, target)
-        except Exception as error:
-            # One message never stops the others, and none is lost.
-            failures += 1
-            reason = getattr(error, "strerror", None) or str(error).split("\n")[0]
-            note(f"note: {path} stays where it is: {reason}")
-            continue
-        counts[verdict.status] += 1
-        reasons.add(verdict.reason)
-        shown = {"path": path, **_described(verdict), "filed": None if dry_run else target}
-        out(as_json(shown) if format == "json"
-            else f"{verdict.status} {verdict.log_odds:.6f} {path}")
-    note(", ".join(f"{n:,} {name}" for name, n in counts.items())
-         + (f", {failures:,} could not be judged or filed" if failures else ""))
+            judged.save()
+        except OSError as error:
+            note(f"note: what was judged is not remembered, and is judged again: {error.strerror}")
+    note(", ".join([f"{n:,} {name}" for name, n in counts.items()] + [
+        f"{n:,} {what}" for n, what in (
+            (before, "judged before"), (gone, "gone meanwhile"),
+            (failures, "could not be judged or filed")) if n]))
     for reason in sorted(reasons - {""}):
         note(f"note: unsure, as {reason}")
     _note_stale(judge)

@@ -1,0 +1,123 @@
+"""Which messages of a Maildir were judged and stay in ``new/``: they are not judged again.
+
+A message stays in ``new/`` until a mail program has shown it: to move it would hide that it is new.
+So their names are in a file beside it, ``.textnb-judged``. It belongs to one model and its
+settings: with others, all are judged again, as they are where the file is missing or damaged.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any
+
+NAME = ".textnb-judged"
+_FORMAT, _VERSION = "textnb-judged", 1
+# A name has up to 255 bytes, and JSON takes up to six for one.
+_MAX_BYTES = 256 << 20
+
+
+def judge_key(checksum: str, settings: Mapping[str, Any]) -> str:
+    """What a verdict depends on, beside the message."""
+    told = json.dumps([checksum, settings], sort_keys=True, default=str)
+    return hashlib.sha256(told.encode()).hexdigest()
+
+
+class Judged:
+    """The messages of one Maildir that one judge has left in ``new/``.
+
+    Parameters
+    ----------
+    maildir : path
+    key : str
+        Of the judge: see `judge_key`.
+    """
+
+    def __init__(self, maildir: str, key: str) -> None:
+        self._maildir, self._key = maildir, key
+        self._path = os.path.join(maildir, NAME)
+        self._known = self._read()
+        self._added: dict[str, tuple[int, int]] = {}
+
+    def __contains__(self, path: str) -> bool:
+        return self._known.get(os.path.basename(path), ()) == _state(path)
+
+    def add(self, path: str) -> None:
+        """Remember a message that stays where it is."""
+        state = _state(path)
+        if state is not None:
+            self._added[os.path.basename(path)] = state
+
+    def save(self) -> None:
+        """Write what was added, with what others have added meanwhile, without what has gone.
+
+        Raises
+        ------
+        OSError
+            If it can't be written. Then the messages are judged again.
+        """
+        if not self._added:
+            return
+        with _locked(self._maildir):
+            present = set(os.listdir(os.path.join(self._maildir, "new")))
+            kept = {name: state for name, state in {**self._read(), **self._added}.items()
+                    if name in present}
+            document = json.dumps({"format": _FORMAT, "version": _VERSION, "judge": self._key,
+                                   "messages": kept})
+            # Its own replacement, as it may not follow a link: who reads the mail of others, as
+            # root does, must not write where they point.
+            descriptor, temporary = tempfile.mkstemp(prefix=f"{NAME}.", dir=self._maildir)
+            try:
+                with os.fdopen(descriptor, "w", encoding="ascii") as file:
+                    file.write(document)
+                os.replace(temporary, self._path)
+            except BaseException:
+                with suppress(OSError):
+                    os.unlink(temporary)
+                raise
+
+    def _read(self) -> dict[str, tuple[int, int]]:
+        try:
+            descriptor = os.open(
+                self._path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0)
+                | getattr(os, "O_NONBLOCK", 0))
+            with os.fdopen(descriptor, "rb") as file:
+                told = json.loads(file.read(_MAX_BYTES))
+            if (told["format"], told["version"], told["judge"]) != (_FORMAT, _VERSION, self._key):
+                return {}
+            return {str(name): (int(size), int(changed))
+                    for name, (size, changed) in told["messages"].items()}
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            return {}
+
+
+def _state(path: str) -> tuple[int, int] | None:
+    """Size and time of a file: names of messages are not used twice, but nothing sees to that."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_size, found.st_mtime_ns
+
+
+@contextmanager
+def _locked(folder: str) -> Iterator[None]:
+    """The only one to replace a folder's file, where its file system has locks."""
+    try:
+        import fcntl
+
+        descriptor = os.open(folder, os.O_RDONLY)
+    except (ImportError, OSError):
+        yield
+        return
+    try:
+        # Without the lock, what another one adds meanwhile may be lost: it is judged again.
+        with suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
