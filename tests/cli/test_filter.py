@@ -266,19 +266,18 @@ def test_two_filters_at_once_file_each_message_once(model: Path, maildir: Path) 
 
 
 def test_a_stopped_filing_remembers_what_was_judged(model: Path, maildir: Path) -> None:
-    for number in range(20_000):
+    for number in range(5_000):
         (maildir / "new" / f"{number}.more").write_bytes(HAM)
     process = start("filter", model, "--maildir", maildir)
     assert process.stdout is not None
-    process.stdout.read(1)
+    assert os.read(process.stdout.fileno(), 1) == b"h"
     process.send_signal(signal.SIGTERM)
     ran = finished(process).checked(130)
     assert ran.err == "interrupted; what was filed stays where it was put\n"
-    # The first byte was read above.
-    assert 0 < ran.out.count("\n") < 20_000
+    assert 0 < ran.out.count("\n") < 5_000
     ledger = json.loads((maildir / ".textnb-judged").read_text())
-    assert len(ledger["messages"]) in (ran.out.count("\n"), ran.out.count("\n") + 1,
-                                       ran.out.count("\n") - 1)
+    # The signal may come between the two.
+    assert len(ledger["messages"]) - ran.out.count("\n") in (0, 1)
 
 
 def test_a_message_is_never_replaced(run: Run, model: Path, maildir: Path) -> None:

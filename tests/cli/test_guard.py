@@ -217,6 +217,7 @@ def test_the_codes_of_a_maildir(model: Path, tmp_path: Path) -> None:
     arguments = ["filter", model, "--maildir", tmp_path / "Mail"]
     ran = finished(start(*arguments)).checked()
     assert ran.out.startswith("ham ")
+    (tmp_path / "Mail" / ".textnb-judged").unlink()
     with open("/dev/full", "wb") as full:
         ran = finished(start(*arguments, stdout=full)).checked(3)
     assert "No space left" in ran.err
