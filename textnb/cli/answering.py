@@ -138,40 +138,57 @@ def top(
 @verb
 def explain(
     model: Model,
-    text: Annotated[str, typer.Argument(help="The text, or - for standard input.")],
+    text: Annotated[str, typer.Argument(
+        help="The text, a message file (.eml), or - for standard input.")],
     column: Annotated[str | None, typer.Option(
         help="Of several text columns, the one that the text is of.  [default: the first]")] = None,
+    message: Annotated[bool | None, typer.Option(
+        "--message/--no-message", help="Explain a mail message as filter judges it, or a plain "
+        "text.  [default: a message, if it is an .eml file, or - and the model is of mail]",
+    )] = None,
     k: Annotated[int, typer.Option("-k", help="Terms to show.")] = 20,
     format: Format = "text",
 ) -> None:
-    """Show what decides one text, term by term."""
-    import signal
-    import sys
-
+    """Show what decides one text, or one mail message, term by term."""
+    from textnb.cli import messages
     from textnb.cli.tables import frame_table, plain, show
-    from textnb.errors import SourceError
+    from textnb.errors import ParameterError, SourceError
 
     check_format(format)
-    if text == "-":
-        if sys.stdin is None:
-            raise SourceError.unreadable("standard input", "it is closed")
-        signal.siginterrupt(signal.SIGINT, True)
+    if column is not None and message:
+        raise ParameterError("--column is for a plain text: a message has the columns of the model")
+    classifier = text_model(model)
+    given: Any = text
+    errors, verdict = None, None
+    if column is None and messages.is_message(text, classifier.text_columns, message):
+        raw = messages.message_bytes(text)
+        given, errors = messages.columns_of(raw, classifier.text_columns)
+        verdict = messages.filter_says(model, classifier, raw)
+    elif text == "-":
         try:
-            text = sys.stdin.buffer.read().decode("utf-8")
+            given = messages.stdin_bytes().decode("utf-8")
         except UnicodeDecodeError as error:
             raise SourceError.unreadable("standard input", f"it is not UTF-8: {error}") from None
     elif not text.isprintable():
-        text = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-    told = text_model(model).highlight(text if column is None else {column: text}, k)
+        given = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    told = classifier.highlight(given if column is None else {column: given}, k)
     parts = told.table.drop("predicted", "runner_up")
     if format == "json":
+        mail = {} if errors is None else {"errors": errors, "filter": verdict}
         out(as_json({"predicted": told.predicted, "runner_up": told.runner_up,
                      "score": told.score, "measure": told.measure, "terms": told.terms,
-                     "known": told.known, "parts": parts.to_dicts()}))
+                     "known": told.known, "parts": parts.to_dicts(), **mail}))
         return
     show(frame_table(parts))
     against = ("" if told.runner_up is None else
                f", against {plain(str(told.runner_up))} by {told.score:.3f} ({told.measure})")
     out(f"{plain(str(told.predicted))}{against}")
+    if verdict is not None:
+        scaled = "" if not verdict["calibrated"] else (
+            ", calibrated; the terms above add up to the score before it")
+        out(f"filter: {verdict['status']}, log-odds of {plain(str(verdict['spam']))} "
+            f"{verdict['log_odds']:.3f}{scaled}")
     if told.note:
         note(f"note: {told.note}")
+    if errors:
+        note(f"note: the message is malformed: {plain('; '.join(errors))}")

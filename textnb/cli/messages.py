@@ -1,0 +1,94 @@
+"""A mail message in the place of a text: `explain` splits it into columns as `filter` does."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from textnb.classifier.text import TextClassifier
+
+# Columns that tables of mail have and others hardly do: a model of them is one of mail.
+_OF_MAIL = frozenset(["subject", "body", "headers"])
+
+
+def is_message(text: str, columns: Sequence[str], asked: bool | None) -> bool:
+    """Whether what is to be explained is a message: by its file's name, or by the model."""
+    if asked is not None:
+        return asked
+    return _is_path(text) or (text == "-" and bool(_OF_MAIL & set(columns)))
+
+
+def message_bytes(text: str) -> bytes:
+    """The bytes of a message that is a file, standard input ("-"), or the text itself.
+
+    Raises
+    ------
+    SourceError
+        If there is no such file, it can't be read, or holds other than one message.
+    """
+    from textnb.errors import SourceError
+    from textnb.frames.mailboxes import items, places
+    from textnb.frames.message import MAX_MESSAGE
+
+    if text == "-":
+        message = stdin_bytes(MAX_MESSAGE + 1)
+        if not message:
+            raise SourceError.unreadable(
+                "standard input", "it is empty, and a message was expected")
+        return message
+    if not _is_path(text) and not os.path.exists(text):
+        return os.fsencode(text)
+    if not os.path.exists(text):
+        raise SourceError(f"no such message file: {text!r}")
+    found = [item for place in places(text) for item in items(place)]
+    if len(found) != 1:
+        raise SourceError.unreadable(
+            text, f"it holds {len(found):,} messages, and one is explained")
+    if found[0].errors and not found[0].raw:
+        raise SourceError.unreadable(text, found[0].errors[0])
+    return found[0].raw
+
+
+def stdin_bytes(limit: int = -1) -> bytes:
+    """Standard input, up to a number of bytes."""
+    import signal
+    import sys
+
+    from textnb.errors import SourceError
+
+    if sys.stdin is None:
+        raise SourceError.unreadable("standard input", "it is closed")
+    signal.siginterrupt(signal.SIGINT, True)
+    content: bytes = sys.stdin.buffer.read(limit)
+    return content
+
+
+def columns_of(message: bytes, columns: Sequence[str]) -> tuple[dict[str, str], list[str]]:
+    """The columns that a model reads of a message, and what was malformed in it."""
+    from textnb.frames.message import MAX_MESSAGE, parse_message
+
+    parsed = parse_message(message[:MAX_MESSAGE], columns)
+    return {name: parsed.column(name) or "" for name in columns}, list(parsed.errors)
+
+
+def filter_says(path: str, classifier: TextClassifier, message: bytes) -> dict[str, Any] | None:
+    """The verdict of `textnb filter`; None where the model has no class that is spam."""
+    from textnb.mailfilter import SPAM, MailFilter
+
+    decision = classifier.decision_
+    spam = SPAM if decision is None or decision.positive is None else decision.positive
+    if spam not in classifier.classes_.tolist():
+        return None
+    judge = MailFilter.load(path)
+    verdict = judge.judge(message)
+    return {"status": verdict.status, "spam": spam, "log_odds": verdict.log_odds,
+            "calibrated": verdict.calibrated, "reason": verdict.reason}
+
+
+def _is_path(text: str) -> bool:
+    from textnb.frames.mailboxes import named_as_mail
+
+    # A sentence may end with such a name; a file's name with spaces is one where it is there.
+    return named_as_mail(text) and (not any(map(str.isspace, text)) or os.path.isfile(text))
