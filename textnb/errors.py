@@ -49,6 +49,17 @@ class DataError(TextnbError, ValueError):
         return cls(f"{source} has no rows: nothing can be learned from it")
 
     @classmethod
+    def too_large(
+        cls, classes: int, terms: int, what: str, needed: int, free: int
+    ) -> DataError:
+        return cls(
+            f"{classes:,} classes and {terms:,} terms: {what} would take {needed / 2**20:,.0f} MiB "
+            f"at least, and {free / 2**20:,.0f} MiB of memory are free. Set memory_limit "
+            "(--memory-limit), which leaves out the rarest terms until the rest fits; or see "
+            "whether the label column is one: thousands of classes may be numbers of rows"
+        )
+
+    @classmethod
     def null_label(cls, column: str, row: int) -> DataError:
         return cls(
             f"label column {column!r} is null in row {row} (counted from 0); label it, or drop "
@@ -173,6 +184,12 @@ class ModelFileError(TextnbError, ValueError):
     def too_large(cls, path: str, needed: int, limit: int) -> ModelFileError:
         return cls(f"{path} declares contents of {needed:,} bytes in memory, more than the limit "
                    f"of {limit:,}; if you trust it, load it with max_bytes={needed}")
+
+    @classmethod
+    def no_room(cls, path: str, classes: int, terms: int, needed: int, free: int) -> ModelFileError:
+        return cls(f"{path}: counts and weights of {classes:,} classes and {terms:,} terms take "
+                   f"{needed / 2**20:,.0f} MiB, and {free / 2**20:,.0f} MiB of memory are free. "
+                   "Load it where there is more, or train it with fewer terms (memory_limit)")
 
 
 def first_line(error: BaseException) -> str:

@@ -20,6 +20,7 @@ from textnb.bayes.decision import Decision
 from textnb.bayes.pruning import Pruned
 from textnb.bayes.statistics import CountStatistics, check_int64
 from textnb.errors import DataError, ModelFileError, ParameterError, first_line
+from textnb.memory import free_memory
 from textnb.parquet import ENGINE_ERRORS
 from textnb.terms import TermStatistics
 from textnb.text.tokens import Tokenizer
@@ -31,6 +32,8 @@ OPTIONAL = ("memory_limit",)
 COUNT_COLUMNS = {"class": pl.Int32, "column": pl.Int32, "count": pl.Int64}
 _LABEL_TYPES: dict[str, type] = {"string": str, "integer": int, "boolean": bool}
 _EXACT = 2**53
+# Of tables in memory: smaller ones are made without a look at what is free.
+_SMALL = 64 << 20
 
 
 @dataclass(frozen=True)
@@ -104,6 +107,10 @@ def text_parts(
     needed = len(classes) * len(terms) * 8
     if needed > max_bytes:
         raise ModelFileError.too_large(path, needed, max_bytes)
+    # Weights take as much again.
+    free = free_memory() if 2 * needed > _SMALL else None
+    if free is not None and 2 * needed > free:
+        raise ModelFileError.no_room(path, len(classes), len(terms), 2 * needed, free)
     counts = CountStatistics(
         classes, class_count, _counts(tables["counts"], len(classes), len(terms)))
     frequency, occurrences = (

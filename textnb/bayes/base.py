@@ -36,6 +36,7 @@ from textnb.bayes.statistics import (
     united,
 )
 from textnb.errors import DataError, ImpossibleRowError, ParameterError
+from textnb.memory import check_room
 
 
 def is_number(value: object) -> bool:
@@ -305,6 +306,8 @@ class DiscreteNB(WeightedMixin, LinearMixin, StatisticsClassifier):
     l_: float | Floats
     _form: LinearForm
     _accept_sparse = "csr"
+    # Numbers that are derived from each count, and kept.
+    _weights_per_count = 1
     # How its rows are left out by subtraction, where they can be.
     _left_out: type[LeaveOneOut] | None = None
 
@@ -339,6 +342,9 @@ class DiscreteNB(WeightedMixin, LinearMixin, StatisticsClassifier):
                 raise ParameterError("l='auto' is chosen by fit, from all rows, and kept by "
                                      "partial_fit: call fit first, or give l as a number")
         self.l_ = as_smoothing(smoothing, self._n_features_of(statistics))
+        check_room(len(statistics.classes), statistics.n_features,
+                   8 * (1 + self._weights_per_count), "counts and weights",
+                   freed=statistics.feature_count.nbytes, log=True)
         self.statistics_ = statistics
         self.classes_ = statistics.classes
         self.class_count_ = statistics.class_count

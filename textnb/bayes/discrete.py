@@ -139,6 +139,8 @@ class BernoulliNB(DiscreteNB):
 
     _left_out = BernoulliLeftOut
     without_terms = "the classes' priors and the terms that are absent"
+    # log p is kept beside the weights.
+    _weights_per_count = 2
     scores_are_log_probabilities = True
     term_z = staticmethod(proportion_z)
 

@@ -13,6 +13,7 @@ References
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -24,8 +25,8 @@ from textnb.bayes.statistics import CountStatistics
 from textnb.threads import together
 
 Smoothing = float | Floats
-# Terms that are derived at a time.
-_BLOCK = 1 << 12
+# Terms, and classes, that are derived at a time: a tile stays in the cache while it is transposed.
+_BLOCK, _CLASSES = 1 << 12, 1 << 4
 
 
 def log_ratio(numerator: Any, denominator: Any) -> Floats:
@@ -80,17 +81,34 @@ def multinomial_log_prob(feature_count: NDArray[Any], l: Smoothing) -> Floats:
     >>> np.exp(multinomial_log_prob(np.array([[5, 1], [0, 2]]), 1.0)).tolist()
     [[0.75, 0.25], [0.25, 0.75]]
     """
-    n_classes, n_features = feature_count.shape
-    total = feature_count.sum(axis=1, keepdims=True) + _summed(l, n_features)
+    total = feature_count.sum(axis=1, keepdims=True)
+    return _log_theta(lambda classes, terms: feature_count[classes, terms], total, l,
+                      feature_count.shape)
+
+
+def _log_theta(
+    counts: Callable[[slice, slice], NDArray[Any]], total: NDArray[Any], l: Smoothing,
+    shape: tuple[int, ...],
+) -> Floats:
+    """log((counts + l) / (total + Σ l)), float64 (n_classes, n_features).
+
+    ``counts`` gives the counts of some classes and terms. It is asked for one tile after the other:
+    all of them, and what is computed on the way, would each be as large as a model.
+    """
+    n_classes, n_features = shape
+    smoothed = total + _summed(l, n_features)
     each = np.broadcast_to(np.asarray(l, dtype=np.float64), n_features)
-    # In the order of a form's weights, and some terms at a time: all are as large as a model.
+    # In the order of a form's weights.
     log_prob = np.empty((n_features, n_classes)).T
 
-    def derive(start: int) -> None:
-        block = slice(start, start + _BLOCK)
-        log_prob[:, block] = log_ratio(feature_count[:, block] + each[block], total)
+    def derive(terms: slice) -> None:
+        for start in range(0, n_classes, _CLASSES):
+            classes = slice(start, start + _CLASSES)
+            log_prob[classes, terms] = log_ratio(
+                counts(classes, terms) + each[terms], smoothed[classes])
 
-    together(partial(derive, start) for start in range(0, n_features, _BLOCK))
+    together(partial(derive, slice(start, start + _BLOCK))
+             for start in range(0, n_features, _BLOCK))
     return log_prob
 
 
@@ -118,10 +136,20 @@ def complement_weights(feature_count: NDArray[Any], l: Smoothing, norm: bool) ->
     -------
     float64 (n_classes, n_features)
     """
-    others = feature_count.sum(axis=0) - feature_count
-    logged = multinomial_log_prob(others, l)
-    # Rows that are whole in memory are added up in an order that loses less.
-    return logged / np.ascontiguousarray(logged).sum(axis=1, keepdims=True) if norm else -logged
+    every = feature_count.sum(axis=0)
+    if feature_count.dtype.kind == "i":
+        total = every.sum() - feature_count.sum(axis=1, keepdims=True)
+    else:
+        # Sums of real numbers depend on their order: along the complement, class by class.
+        total = np.array([[(every - counts).sum()] for counts in feature_count])
+    logged = _log_theta(lambda classes, terms: every[terms] - feature_count[classes, terms], total,
+                        l, feature_count.shape)
+    if norm:
+        # Rows that are whole in memory are added up in an order that loses less.
+        logged /= np.ascontiguousarray(logged).sum(axis=1, keepdims=True)
+    else:
+        np.negative(logged, out=logged)
+    return logged
 
 
 def categorical_log_prob(
@@ -151,16 +179,40 @@ def bernoulli_form(
     statistics: CountStatistics, l: Smoothing, prior: Floats, presence_above: float | None
 ) -> tuple[LinearForm, Floats]:
     """The linear form of Bernoulli: w = log p - log(1-p), b = log π + Σ log(1-p); and log p."""
-    log_p, log_not_p = bernoulli_log_prob(statistics, l)
-    # With l = 0, a term that all documents of a class hold has p = 1. Its presence adds log 1 = 0,
-    # and its absence rules the class out, which no finite weight and intercept can say.
-    always = np.isneginf(log_not_p)
-    weights = np.where(always, 0.0, log_p - np.where(always, 0.0, log_not_p))
-    intercept = prior + np.where(always, 0.0, log_not_p).sum(axis=1)
+    n_classes, n_features = statistics.feature_count.shape
+    log_p, weights = np.empty((n_classes, n_features)), np.empty((n_features, n_classes))
+    absent = np.empty(n_classes)
+    # Its pages take memory where they are written alone, so none for l > 0.
+    always = np.zeros((n_classes, n_features), dtype=bool)
+
+    def derive(classes: slice) -> None:
+        part = CountStatistics(statistics.classes[classes], statistics.class_count[classes],
+                               statistics.feature_count[classes])
+        log_p[classes], log_not_p = bernoulli_log_prob(part, l)
+        # With l = 0, a term that all documents of a class hold has p = 1. Its presence adds
+        # log 1 = 0, and its absence rules the class out, which no finite weight and intercept can
+        # say.
+        certain = np.isneginf(log_not_p)
+        if certain.any():
+            always[classes] = certain
+            log_not_p[certain] = 0.0
+        # Whole rows, so that sums of the same terms have the same bits.
+        absent[classes] = log_not_p.sum(axis=1)
+        differences = np.subtract(log_p[classes], log_not_p, out=log_not_p)
+        if certain.any():
+            differences[certain] = 0.0
+        for start in range(0, n_features, _BLOCK):
+            terms = slice(start, start + _BLOCK)
+            weights[terms, classes] = differences[:, terms].T
+
+    # Classes of about a million counts at a time.
+    step = max(1, (1 << 20) // max(1, n_features))
+    together(partial(derive, slice(start, start + step)) for start in range(0, n_classes, step))
+    intercept = prior + absent
     intercept[(statistics.class_count == 0) & always.any(axis=1)] = -np.inf
     form = LinearForm(
         classes=statistics.classes,
-        weights=np.ascontiguousarray(weights.T),
+        weights=weights,
         intercept=intercept,
         presence_above=presence_above,
         required=_required(always),

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from textnb.errors import DataError, ParameterError
+from textnb.memory import check_room
 
 # SciPy is imported where rows are counted: a filter that scores one message starts without it.
 
@@ -92,6 +93,7 @@ class CountStatistics:
         weight = np.ones(len(y), dtype=np.int64) if sample_weight is None else sample_weight
         shape = (len(known), len(y))
         membership = sp.csr_array((weight, (codes, np.arange(len(y)))), shape=shape)
+        check_room(len(known), int(np.shape(X)[1]), 8, "their counts")
         counts = membership @ as_counts(X)
         return cls(
             classes=known,

@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from textnb.memory import check_room
 from textnb.text.compiled import Tables
 from textnb.text.interner import Interner, flat_codes, interning, sorted_terms
 from textnb.text.matrix import columns_of, merge_tokens
@@ -105,12 +106,12 @@ class ExpressedCounting:
 
     def sums(self, labels: Ints) -> TermSums:
         kept, terms = sorted_terms(self._words, self._tokenizer)
-        counts = self._table.values(len(labels), len(self._words))
+        counts = self._table.values(labels, kept)
         del self._table
         per_term = [np.pad(sums, (0, len(self._words) - len(sums)))[kept] if wanted else None
                     for sums, wanted in ((self._frequency, self._counts_documents),
                                          (self._occurrences, self._above is not None))]
-        return TermSums(terms, counts[np.ix_(labels, kept)], *per_term)
+        return TermSums(terms, counts, *per_term)
 
 
 class CompiledCounting:
@@ -156,6 +157,7 @@ class CompiledCounting:
         whole, codes_of = self._tables.merged()
         order = whole.in_order(whole.terms())
         columns = columns_of(order, len(whole))
+        check_room(len(labels), len(order), 8, "their counts")
         counts = np.zeros((len(labels), len(order)), dtype=np.int64)
         of_terms = np.zeros((2, len(order)), dtype=np.int64)
         tables = [(self._sums.pop(number).widened(0, len(codes)), columns[codes])
@@ -222,12 +224,18 @@ def add_at(counts: Ints, codes: NDArray[Any]) -> Ints:
 
 
 def widened(counts: NDArray[Any], rows: int, columns: int, least: int = 0) -> NDArray[Any]:
-    """A table with room for so many rows and columns, and for half as many columns again."""
+    """A table with room for so many rows and columns, and for half as many of either again.
+
+    Where each batch brings new labels, a table that grew by these alone would be copied with each
+    batch. What is never written takes no memory.
+    """
     have_rows, have_columns = counts.shape
     if rows <= have_rows and columns <= have_columns:
         return counts
+    check_room(rows, columns, 8, "their counts", freed=counts.nbytes)
     width = max(columns * 3 // 2, least) if columns > have_columns else have_columns
-    larger = np.zeros((max(rows, have_rows), width), dtype=counts.dtype)
+    height = rows * 3 // 2 if rows > have_rows else have_rows
+    larger = np.zeros((height, width), dtype=counts.dtype)
     larger[:have_rows, :have_columns] = counts
     return larger
 
@@ -253,5 +261,15 @@ class _GrowingTable:
                 np.add.at(counts, own, 1)
             begin = end
 
-    def values(self, rows: int, columns: int) -> Ints:
-        return widened(self._counts, rows, columns)[:rows, :columns]
+    def values(self, rows: Ints, columns: Ints) -> Ints:
+        """The counts of these rows and columns, in their order."""
+        check_room(len(rows), len(columns), 8, "their counts")
+        have_rows, have_columns = self._counts.shape
+        values = np.zeros((len(rows), len(columns)), dtype=np.int64)
+        inside = columns < have_columns
+        places = slice(None) if inside.all() else inside
+        for place, row in enumerate(rows.tolist()):
+            # A label whose documents hold no term has no row.
+            if row < have_rows:
+                values[place, places] = self._counts[row, columns[places]]
+        return values

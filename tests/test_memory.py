@@ -1,0 +1,176 @@
+"""What a fit takes is said before it is taken: classes times terms."""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+import sys
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from textnb import BernoulliNB, ComplementNB, MultinomialNB, TextClassifier, load
+from textnb import memory as memory_module
+from textnb.bayes.smoothing import complement_weights, log_ratio, multinomial_log_prob
+from textnb.bayes.statistics import CountStatistics
+from textnb.errors import DataError, ModelFileError
+from textnb.memory import check_room, free_memory
+from textnb.text.counting import _GrowingTable, widened
+
+MIB = 1 << 20
+
+
+@pytest.fixture
+def little_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory_module, "free_memory", lambda: 100 * MIB)
+    monkeypatch.setattr("textnb.manifest.free_memory", lambda: 100 * MIB)
+
+
+def many_classes(classes: int, words: int) -> pl.DataFrame:
+    numbers = pl.int_range(classes, eager=True)
+    text = pl.concat_str([pl.lit("word") + (pl.col("n") * 7 + place * 13).mod(words).cast(pl.String)
+                          for place in range(4)], separator=" ")
+    return pl.DataFrame({"n": numbers}).select(
+        text=text, label=pl.lit("c") + pl.col("n").cast(pl.String))
+
+
+class TestRefusal:
+    @pytest.mark.usefixtures("little_room")
+    def test_of_tables_that_do_not_fit(self) -> None:
+        check_room(1000, 10_000, 8, "their counts")
+        check_room(1000, 20_000, 8, "their counts", freed=60 * MIB)
+        with pytest.raises(DataError, match=(
+                r"1,000 classes and 20,000 terms: their counts would take 153 MiB at least, and "
+                "100 MiB of memory are free. Set memory_limit")):
+            check_room(1000, 20_000, 8, "their counts")
+
+    @pytest.mark.usefixtures("little_room")
+    @pytest.mark.parametrize("estimator", [MultinomialNB(), BernoulliNB(), ComplementNB()])
+    def test_before_a_fit_takes_them(self, estimator: MultinomialNB) -> None:
+        rows = many_classes(4000, 4500)
+        tracemalloc.start()
+        with pytest.raises(DataError, match=r"4,000 classes and [\d,]+ terms: their counts"):
+            TextClassifier(estimator).fit(rows)
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert peak < 100 * MIB
+
+    @pytest.mark.usefixtures("little_room")
+    def test_of_a_matrix_and_of_weights(self) -> None:
+        statistics = CountStatistics.empty(np.arange(1000), 10_000)
+        with pytest.raises(DataError, match="counts and weights would take 229 MiB"):
+            BernoulliNB().fit_statistics(statistics)
+        with pytest.raises(DataError, match="3,000 classes and 5,000 terms"):
+            MultinomialNB().fit(np.ones((9000, 5000), dtype=np.int8), np.arange(9000) // 3)
+
+    def test_of_a_file(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        path = tmp_path / "model.textnb"
+        TextClassifier().fit(many_classes(2000, 2200)).save(path)
+        monkeypatch.setattr("textnb.manifest.free_memory", lambda: 60 * MIB)
+        with pytest.raises(ModelFileError, match="of 2,000 classes and 2,200 terms take 67 MiB"):
+            load(path)
+
+    def test_under_a_limit_of_address_space(self) -> None:
+        """As a user has it: the command ends with what to do, and takes no memory before."""
+        pytest.importorskip("resource")
+        code = """
+import resource, sys
+import polars as pl
+from textnb import TextClassifier
+from textnb.errors import DataError
+rows = pl.DataFrame({"text": [f"a{i} b{i}" for i in range(6000)],
+                     "label": [f"c{i}" for i in range(6000)]})
+pages = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (pages + (450 << 20), resource.RLIM_INFINITY))
+try:
+    TextClassifier().fit(rows)
+except DataError as error:
+    print(error)
+"""
+        if not Path("/proc/self/statm").exists():
+            pytest.skip("there is no /proc, so the limit's use can't be told")
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
+                              timeout=120)
+        assert "classes and" in done.stdout, done.stderr
+        assert "Set memory_limit" in done.stdout
+
+    def test_memory_limit_is_the_way_out(self) -> None:
+        rows = many_classes(500, 600)
+        model = TextClassifier(memory_limit=4 * MIB).fit(rows)
+        assert 0 < len(model.vocabulary_) < 600
+        assert model.pruned_ is not None
+
+
+class TestLog:
+    def test_much_memory_is_said(self, caplog: pytest.LogCaptureFixture) -> None:
+        with caplog.at_level(logging.INFO, "textnb"):
+            check_room(10_000, 8000, 16, "counts and weights", log=True)
+            check_room(10, 8000, 16, "counts and weights", log=True)
+        assert caplog.messages == [
+            "10,000 classes and 8,000 terms: counts and weights take 1.2 GiB of memory"]
+
+
+class TestWhatIsFree:
+    def test_it_is_a_number_or_unknown(self) -> None:
+        free = free_memory()
+        assert free is None or free > 0
+
+    def test_the_least_counts(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(memory_module, "_of_system", lambda: 7)
+        monkeypatch.setattr(memory_module, "_of_groups", lambda: 5)
+        monkeypatch.setattr(memory_module, "_of_address_space", lambda: None)
+        assert free_memory() == 5
+        monkeypatch.setattr(memory_module, "_of_groups", lambda: -3)
+        assert free_memory() == 0
+
+    def test_groups_without_a_limit(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(memory_module, "_group_limits", lambda: iter([(1 << 63, 5)]))
+        assert memory_module._of_groups() is None
+        monkeypatch.setattr(
+            memory_module, "_group_limits", lambda: iter([(1 << 63, 5), (100, 40), (90, 20)]))
+        assert memory_module._of_groups() == 60
+
+    def test_nothing_can_be_told(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(memory_module, "free_memory", lambda: None)
+        check_room(10**6, 10**6, 8, "their counts")
+
+
+class TestTables:
+    def test_weights_take_no_more_than_they_must(self) -> None:
+        """What is computed on the way was as large as several models."""
+        counts = np.zeros((4000, 3000), dtype=np.int64)
+        for derive in (lambda: multinomial_log_prob(counts, 1.0),
+                       lambda: complement_weights(counts, 1.0, False)):
+            tracemalloc.start()
+            weights = derive()
+            _, peak = tracemalloc.get_traced_memory()
+            tracemalloc.stop()
+            assert peak < weights.nbytes + 16 * MIB
+
+    @pytest.mark.parametrize("shape", [(1, 3), (2, 9000), (37, 5000), (150, 40)])
+    def test_tiles_have_the_bits_of_the_whole(self, shape: tuple[int, int]) -> None:
+        counts = np.random.default_rng(0).poisson(0.5, shape)
+        smoothing = np.random.default_rng(1).random(shape[1])
+        whole = log_ratio(counts + smoothing, counts.sum(axis=1, keepdims=True) + smoothing.sum())
+        assert np.array_equal(multinomial_log_prob(counts, smoothing), whole)
+        others = counts.sum(axis=0) - counts
+        whole = -log_ratio(others + smoothing, others.sum(axis=1, keepdims=True) + smoothing.sum())
+        assert np.array_equal(complement_weights(counts, smoothing, False), whole)
+
+    def test_a_table_grows_by_half(self) -> None:
+        """Where each batch brings some labels, it is not copied with each batch."""
+        table, copies = np.zeros((2, 4), dtype=np.int64), 0
+        for rows in range(2, 2000):
+            larger = widened(table, rows, 4)
+            copies += larger is not table
+            table = larger
+        assert copies < 30
+
+    def test_rows_and_columns_of_a_table(self) -> None:
+        table = _GrowingTable()
+        table.add(np.array([0, 2]), np.array([2, 3]), np.array([1, 1, 5]))
+        values = table.values(np.array([2, 0, 9]), np.array([5, 1, 4000]))
+        assert values.tolist() == [[1, 0, 0], [0, 2, 0], [0, 0, 0]]

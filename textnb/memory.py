@@ -1,0 +1,132 @@
+"""Memory that is still to be had, and a refusal before more than that is taken.
+
+A model is classes times terms: with thousands of classes a small file makes a large one. What it
+takes is known before it is taken, and a process that is killed halfway says nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from textnb.errors import DataError
+
+_LOG = logging.getLogger("textnb")
+# Smaller tables are made without a look at what is free.
+_LEAST = 64 << 20
+# So much is worth a line in the log.
+_MUCH = 512 << 20
+# Of an unlimited control group of version 1: a number near 2**63.
+_UNLIMITED = 1 << 60
+
+
+def check_room(
+    classes: int, terms: int, per_count: int, what: str, freed: int = 0, log: bool = False
+) -> None:
+    """Refuse to make tables of classes times terms that memory can't hold.
+
+    Parameters
+    ----------
+    classes, terms : int
+    per_count : int
+        Bytes for each class and term, at least.
+    what : str
+        What takes them, for the message.
+    freed : int
+        Bytes of these that are taken already, or are let go before the tables are full.
+    log : bool
+        Whether to say what they take, where it is much.
+
+    Raises
+    ------
+    DataError
+        If they are more than what is free.
+    """
+    needed = classes * terms * per_count
+    if needed < _LEAST:
+        return
+    free = free_memory()
+    if free is not None and needed - freed > free:
+        raise DataError.too_large(classes, terms, what, needed, free)
+    if log and needed >= _MUCH:
+        _LOG.info("%s classes and %s terms: %s take %.1f GiB of memory", f"{classes:,}",
+                  f"{terms:,}", what, needed / 2**30)
+
+
+def free_memory() -> int | None:
+    """Bytes that this process can still take without swapping; None where that can't be told.
+
+    The least of what the system has, what the control groups of the process (a container's limit)
+    leave, and what its limit of address space (``ulimit -v``) leaves.
+    """
+    known = [bytes_free for bytes_free in (_of_system(), _of_groups(), _of_address_space())
+             if bytes_free is not None]
+    return max(0, min(known)) if known else None
+
+
+def _of_system() -> int | None:
+    try:
+        for line in Path("/proc/meminfo").read_text("ascii").splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    except (OSError, ValueError, IndexError):
+        pass
+    try:
+        # What others take can't be told here: an upper bound.
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return None
+
+
+def _of_groups() -> int | None:
+    free = [limit - used for limit, used in _group_limits() if limit < _UNLIMITED]
+    return min(free, default=None)
+
+
+def _group_limits() -> Iterator[tuple[int, int]]:
+    """Limit and use of each control group that holds this process."""
+    try:
+        lines = Path("/proc/self/cgroup").read_text("utf-8").splitlines()
+    except OSError:
+        return
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if controllers == "":
+            root, names = Path("/sys/fs/cgroup"), ("memory.max", "memory.current")
+            inactive = "inactive_file "
+        elif "memory" in controllers.split(","):
+            root = Path("/sys/fs/cgroup/memory")
+            names = ("memory.limit_in_bytes", "memory.usage_in_bytes")
+            inactive = "total_inactive_file "
+        else:
+            continue
+        group = root / path.lstrip("/")
+        # In a container its own group may be the root, whatever the path says.
+        for folder in {root, group, *group.parents} if group.is_dir() else {root}:
+            if folder != root and root not in folder.parents:
+                continue
+            try:
+                limit, used = ((folder / name).read_text("ascii").strip() for name in names)
+                cached = sum(int(row.split()[1]) for row in
+                             (folder / "memory.stat").read_text("ascii").splitlines()
+                             if row.startswith(inactive))
+            except (OSError, ValueError, IndexError):
+                continue
+            if limit != "max":
+                # Pages of files that nobody uses are given away on demand.
+                yield int(limit), int(used) - cached
+
+
+def _of_address_space() -> int | None:
+    try:
+        import resource
+
+        limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+        if limit == resource.RLIM_INFINITY:
+            return None
+        pages = int(Path("/proc/self/statm").read_text("ascii").split()[0])
+    except (ImportError, OSError, ValueError, IndexError):
+        return None
+    return limit - pages * resource.getpagesize()
