@@ -17,6 +17,7 @@ from textnb.bayes.moments import MomentStatistics
 from textnb.bayes.ratio import NBLogisticRegression
 from textnb.bayes.statistics import check_int64
 from textnb.errors import DataError, ParameterError
+from textnb.frames.kinds import check_unicode
 from textnb.frames.texts import as_int64
 from textnb.terms import TermStatistics
 from textnb.text.counts import count_by_label
@@ -170,6 +171,7 @@ def announced_labels(classes: Iterable[Any] | None) -> list[Any]:
     if not all(type(label) in (str, int, bool) for label in labels):
         raise ParameterError.out_of_range("classes", expected, labels)
     check_int64(labels)
+    check_unicode(labels, "class")
     return labels
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 from collections.abc import Iterator
 
 import polars as pl
 
 from textnb.errors import ParameterError, SourceError, first_line
+from textnb.frames.kinds import is_unicode
+from textnb.frames.paths import check_file, check_text, shown_name
 from textnb.frames.slices import OnSkip
 from textnb.frames.sources import source_of
 
@@ -60,6 +63,10 @@ def _frames(
         if n_rows is not None and given + len(rows) >= n_rows:
             break
         try:
+            if not is_unicode(label):
+                raise SourceError(f"the folder {label!r} of {shown_name(root)} can't be a label: "
+                                  "its name is not UTF-8; rename it")
+            check_file(path)
             text = _text(path, encoding) if "text" in wanted else ""
         except SourceError as error:
             if left_out is None:
@@ -75,25 +82,34 @@ def _frames(
 
 
 def _files(root: str) -> Iterator[tuple[str, str]]:
+    """Labels and paths; also of what is no file, so that nothing is left out unsaid."""
     for label in sorted(os.listdir(root)):
         folder = os.path.join(root, label)
-        if label.startswith(".") or not os.path.isdir(folder):
+        if label.startswith(".") or os.path.isfile(folder):
             continue
-        for here, folders, names in os.walk(folder):
+        if not os.path.isdir(folder):
+            yield label, folder
+            continue
+        closed: list[OSError] = []
+        for here, folders, names in os.walk(folder, onerror=closed.append):
             folders[:] = sorted(name for name in folders if not name.startswith("."))
-            for name in sorted(names):
+            # Links to folders may go round; they are not walked.
+            links = [name for name in folders if os.path.islink(os.path.join(here, name))]
+            for name in sorted([*names, *links]):
                 if not name.startswith("."):
                     yield label, os.path.join(here, name)
+        yield from ((label, str(error.filename)) for error in closed)
 
 
 def _text(path: str, encoding: str) -> str:
-    if not os.path.isfile(path):
-        raise SourceError.unreadable(path, "it is no file")
     try:
         with open(path, "rb") as file:
             content = file.read()
     except OSError as error:
         raise SourceError.unreadable(path, error.strerror or first_line(error)) from error
+    if encoding.lower().replace("-", "").replace("_", "") == "utf8":
+        check_text(path)
+        content = content.removeprefix(codecs.BOM_UTF8)
     try:
         return content.decode(encoding)
     except UnicodeDecodeError as error:

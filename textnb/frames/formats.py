@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob as globbing
 import json
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import polars as pl
 from textnb.errors import ParameterError, SourceError
 from textnb.frames.cloud import shown
 from textnb.frames.lake import FORMATS as LAKES
+from textnb.frames.paths import is_marked, without_mark
 
 # From a file's inferred schema, if it asks for that, to the columns that are read as numbers.
 Numbers = Callable[[Callable[[], pl.Schema]], Sequence[str]]
@@ -24,6 +26,8 @@ _ENDINGS = {
     ".txt": "lines",
     ".eml": "mail", ".mbox": "mail", ".mbx": "mail",
 }
+# As glob.escape writes them.
+_ESCAPED = re.compile(r"\[([*?[])\]")
 # Of more columns than this, the engine does not keep NDJSON's order.
 _IN_ORDER = 32
 
@@ -46,14 +50,35 @@ def reader_of(
         "csv": csv(","),
         "tsv": csv("\t"),
         "ndjson": lambda where: _ndjson(where, **options),
-        "lines": lambda where: pl.scan_lines(where, name="text", **options),
+        "lines": lambda where: _lines(where, **options),
     }
     if format not in readers:
         raise ParameterError.unknown_choice("format", format, [*readers, "folder", "mail", *LAKES])
     return readers[format]
 
 
+def _lines(where: Any, **options: Any) -> pl.LazyFrame:
+    frame = pl.scan_lines(where, name="text", **options)
+    if not any(is_marked(path) for path in _local(where)):
+        return frame
+    return frame.with_columns(pl.col("text").str.strip_prefix("\ufeff"))
+
+
+def _unmarked(where: Any) -> Any:
+    """Without the byte-order mark, which the engine knows in CSV and not in NDJSON."""
+    marked = [path for path in _local(where) if is_marked(path)]
+    if not marked:
+        return where
+    return literal([without_mark(path) if path in marked else path for path in _local(where)])
+
+
+def _local(where: Any) -> list[str]:
+    """Paths that `literal` was given; none of a URL."""
+    return [] if isinstance(where, str) else [_ESCAPED.sub(r"\1", path) for path in where]
+
+
 def _ndjson(where: Any, **options: Any) -> pl.LazyFrame:
+    where = _unmarked(where)
     frame = pl.scan_ndjson(where, infer_schema_length=None, **options)
     names = frame.collect_schema().names()
     if len(names) <= _IN_ORDER:
@@ -73,7 +98,7 @@ def ndjson_alike(files: Sequence[str], lenient: bool) -> Callable[[Any], pl.Lazy
     schemas = []
     for path in literal(files):
         try:
-            schemas.append(_ndjson(path).collect_schema())
+            schemas.append(_ndjson([path]).collect_schema())
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError):
             if not lenient:
                 raise
@@ -81,7 +106,7 @@ def ndjson_alike(files: Sequence[str], lenient: bool) -> Callable[[Any], pl.Lazy
         return _ndjson
     schema = pl.concat([pl.DataFrame(schema=each) for each in schemas],
                        how="diagonal_relaxed").schema
-    return lambda where: pl.scan_ndjson(where, schema=schema)
+    return lambda where: pl.scan_ndjson(_unmarked(where), schema=schema)
 
 
 def none_of_them(inferred: Callable[[], pl.Schema]) -> list[str]:

@@ -8,7 +8,7 @@ imported. A kind that is not known here is not a table.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum, auto
 from typing import Any, Protocol, assert_never
 
@@ -336,9 +336,36 @@ def _from_columns(columns: Mapping[Any, Any]) -> pl.DataFrame:
     return pl.DataFrame(series)
 
 
+def is_unicode(text: str) -> bool:
+    """Whether a string can be encoded: it holds no lone surrogate, half of a character."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def check_unicode(values: Iterable[Any], what: str) -> None:
+    """See that all strings among values can be encoded.
+
+    Raises
+    ------
+    DataError
+        If one can't; it and its place are named.
+    """
+    for place, value in enumerate(values):
+        if isinstance(value, str) and not is_unicode(value):
+            raise DataError(f"{what} {str(value)!r} of row {place} (counted from 0) is not valid "
+                            "Unicode: it has a lone surrogate, half of a character; where it was "
+                            "decoded, decode it with errors='replace'")
+
+
 def _typed(name: str, values: Any) -> pl.Series:
     try:
         return pl.Series(name, values if isinstance(values, np.ndarray) else list(values))
+    except UnicodeEncodeError:
+        check_unicode(values, f"{name!r}")
+        raise
     except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError) as error:
         raise DataError(f"column {name!r} must hold values of one type: {first_line(error)}"
                         ) from error

@@ -32,6 +32,7 @@ from textnb.frames.lake import scan_lake, table_format
 from textnb.frames.mail import COLUMNS as MAIL_COLUMNS
 from textnb.frames.mail import scan_mail
 from textnb.frames.mailboxes import looks_like_mail
+from textnb.frames.paths import TEXT_FORMATS, check_file, check_text
 from textnb.frames.slices import OnSkip, scan_in_turn
 from textnb.frames.stdin import spooled_stdin
 
@@ -80,9 +81,10 @@ def scan(
         that does not answer is asked four times in all, if ``max_retries`` does not say otherwise.
     on_error : {"raise", "skip"} or callable
         What to do about a local file, of one or many, that can't be read to its end (truncated,
-        corrupt, not UTF-8, without permission): raise an error that names it; or leave it out as a
-        whole, and warn, once the others were read, which were left out and why (or call the
-        callable with the list of `SourceError` and the number of files). Files of rows are then
+        corrupt, not UTF-8, without permission, a link that leads nowhere, a pipe): raise an error
+        that names it; or leave it out as a whole, and warn, once the others were read, which were
+        left out and why (or call the callable with the list of `SourceError` and the number of
+        files). Files of rows are then
         read twice: to their end, before a row is used, and for their rows. Mail needs none: a
         file that can't be read is a row whose ``errors`` say so.
     subfolders : bool
@@ -276,6 +278,8 @@ def _open(
                              "iconv -f latin1 -t utf-8")
     if path == "-":
         path, sniffed = spooled_stdin()
+        if (format or sniffed) in TEXT_FORMATS:
+            check_text(path, "standard input")
         return _local([path], format or sniffed, numbers, on_skip)
     options = storage(path, storage_options)
     lake = format if format in LAKES else table_format(path) if format is None else None
@@ -301,7 +305,8 @@ def _open(
 def _matching(pattern: str) -> list[str]:
     """Files that match, and folders of files that do not match themselves, sorted."""
     matches = sorted(globbing.glob(pattern, recursive=True))
-    files = [path for path in matches if os.path.isfile(path)]
+    # What is no file either is told where it is read.
+    files = [path for path in matches if not os.path.isdir(path)]
     # A folder that is named as a file holds parts, which a ** has found already.
     apart = [path for path in matches if os.path.isdir(path)
              and not any(file.startswith(os.path.join(path, "")) for file in files)]
@@ -312,14 +317,28 @@ def _local(
     files: list[str], format: str, numbers: Numbers | None, on_skip: OnSkip | None
 ) -> pl.LazyFrame:
     """Files that are there: the columnar ones in slices, all in turn where some may be left out."""
+    if on_skip is None:
+        for path in files:
+            check_path(path, format)
     reader = reader_of(format, numbers)
     columnar = format in ("parquet", "ipc")
     if format == "ndjson" and len(files) > 1:
         reader = ndjson_alike(files, on_skip is not None)
     if columnar or on_skip is not None:
         return scan_in_turn(
-            files, lambda path: reader(literal([path])), sliced=columnar, on_skip=on_skip)
+            files, lambda path: reader(literal([path])), sliced=columnar, on_skip=on_skip,
+            check=lambda path: check_path(path, format))
     return reader(literal(files))
+
+
+def check_path(path: str, format: str) -> None:
+    """See that a path is that of a file, and of UTF-8 if it holds text; else SourceError."""
+    if os.path.isdir(path):
+        # Named as a file: the engine reads the parts in it.
+        return
+    check_file(path)
+    if format in TEXT_FORMATS:
+        check_text(path)
 
 
 def _open_folder(
@@ -328,13 +347,17 @@ def _open_folder(
     if format == "folder":
         return scan_folder(path, encoding, on_skip)
     with os.scandir(path) as entries:
-        # os.path's: an entry's own is_file raises for a link that leads to itself.
-        inside = sorted((entry.name, entry.path, os.path.isfile(entry.path)) for entry in entries)
-    files = [where for name, where, is_file in inside
-             if is_file and not name.startswith((".", "_"))]
-    if files:
-        return _local(files, format or one_format(files), numbers, on_skip)
-    if any("=" in name for name, _, is_file in inside if not is_file):
+        # os.path's: an entry's own is_dir raises for a link that leads to itself.
+        inside = sorted((entry.name, entry.path, os.path.isdir(entry.path)) for entry in entries)
+    shown_files = [where for name, where, is_folder in inside
+                   if not is_folder and not name.startswith((".", "_"))]
+    regular = [where for where in shown_files if os.path.isfile(where)]
+    if on_skip is None:
+        for where in shown_files:
+            check_file(where)
+    if regular:
+        return _local(shown_files, format or one_format(regular), numbers, on_skip)
+    if any("=" in name for name, _, is_folder in inside if is_folder):
         partitioned = sorted(globbing.glob(os.path.join(globbing.escape(path), "**", "*.parquet"),
                                            recursive=True))
         if partitioned:

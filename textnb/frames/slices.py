@@ -26,7 +26,8 @@ _BYTES, _FIRST, _MOST = 64 << 20, 1024, 1 << 20
 
 
 def scan_in_turn(
-    files: Sequence[str], opened: Opened, *, sliced: bool, on_skip: OnSkip | None = None
+    files: Sequence[str], opened: Opened, *, sliced: bool, on_skip: OnSkip | None = None,
+    check: Callable[[str], object] | None = None,
 ) -> pl.LazyFrame:
     """The rows of several files of one schema, in the order of the files.
 
@@ -40,6 +41,8 @@ def scan_in_turn(
     on_skip : callable, optional
         Leave out files that can't be read to their end, as a whole, and tell of them. Each file is
         then read twice: to its end, before a row of it is used, and for its rows.
+    check : callable, optional
+        Called with each path before it is opened; raises SourceError for what is no file.
 
     Raises
     ------
@@ -48,6 +51,8 @@ def scan_in_turn(
     SchemaError
         If a file has other columns than the first one.
     """
+    if check is not None:
+        opened = _after(check, opened)
     first, schema = _common_schema(files, opened, on_skip)
 
     def read(
@@ -76,6 +81,14 @@ def scan_in_turn(
     return source_of(read, schema)
 
 
+def _after(check: Callable[[str], object], opened: Opened) -> Opened:
+    def open_checked(path: str) -> pl.LazyFrame:
+        check(path)
+        return opened(path)
+
+    return open_checked
+
+
 def _common_schema(
     files: Sequence[str], opened: Opened, on_skip: OnSkip | None
 ) -> tuple[str, pl.Schema]:
@@ -84,6 +97,10 @@ def _common_schema(
     for path in files:
         try:
             schema = opened(path).collect_schema()
+        except SourceError:
+            if on_skip is None:
+                raise
+            continue
         except ENGINE as error:
             if on_skip is None:
                 raise SourceError.unreadable(path, first_line(error)) from error

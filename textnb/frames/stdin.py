@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import codecs
 import os
 import shutil
 import signal
@@ -37,7 +38,7 @@ def _sniffed(head: bytes) -> str:
         return "parquet"
     if head.startswith(b"ARROW1"):
         return "ipc"
-    if head.lstrip().startswith(b"{"):
+    if head.removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"{"):
         return "ndjson"
     header = head.split(b"\n", 1)[0]
     return "tsv" if b"\t" in header and b"," not in header else "csv"

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from textnb.errors import DataError, ParameterError, SchemaError
-from textnb.frames.kinds import as_polars, in_memory, kind_of, series_of
+from textnb.frames.kinds import as_polars, check_unicode, in_memory, kind_of, series_of
 
 
 def is_table(X: Any) -> bool:
@@ -48,9 +48,9 @@ def table_of_texts(texts: Any, columns: Sequence[str]) -> pl.DataFrame:
                             "texts are strings, or None")
     try:
         return pl.DataFrame({columns[0]: items}, schema={columns[0]: pl.String})
-    except UnicodeEncodeError as error:
-        raise DataError(f"a text is not valid Unicode: {error.reason} (a lone surrogate); decode "
-                        "it with errors='replace'") from None
+    except UnicodeEncodeError:
+        check_unicode(items, "text")
+        raise
 
 
 def rows_in_memory(X: Any, label: str) -> pl.DataFrame:
@@ -105,11 +105,19 @@ def with_labels(frame: pl.DataFrame, y: Any, label: str) -> pl.DataFrame:
         if len(kinds) > 1 or not kinds <= {str, int, bool}:
             raise ParameterError.out_of_range(
                 "y", expected, sorted(kind.__name__ for kind in kinds))
-        values = pl.Series(_int64(items) if kinds == {int} else items)
+        values = _series(_int64(items) if kinds == {int} else items)
     if len(values) != frame.height:
         raise DataError(f"{frame.height} documents and {len(values)} labels: "
                         "there must be one label per document")
     return frame.with_columns(values.alias(label))
+
+
+def _series(labels: list[Any] | pl.Series) -> pl.Series:
+    try:
+        return pl.Series(labels)
+    except UnicodeEncodeError:
+        check_unicode(labels, "label")
+        raise
 
 
 def labels_as(column: str, frame: pl.LazyFrame, dtype: pl.DataType) -> pl.Expr:

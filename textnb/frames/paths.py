@@ -1,0 +1,120 @@
+"""What is at a path: whether rows can be read from it, and what its first bytes are."""
+
+from __future__ import annotations
+
+import atexit
+import codecs
+import gzip
+import os
+import shutil
+import stat
+import tempfile
+from functools import cache
+
+from textnb.errors import SourceError
+from textnb.frames.kinds import is_unicode
+
+_KINDS = ((stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"),
+          (stat.S_ISCHR, "a device"), (stat.S_ISBLK, "a device"))
+# The longer ones first: that of UTF-16 begins that of UTF-32.
+_MARKS = ((codecs.BOM_UTF32_LE, "UTF-32"), (codecs.BOM_UTF32_BE, "UTF-32"),
+          (codecs.BOM_UTF16_LE, "UTF-16"), (codecs.BOM_UTF16_BE, "UTF-16"))
+_GZIP = b"\x1f\x8b"
+# Of text, by their names.
+TEXT_FORMATS = ("csv", "tsv", "ndjson", "lines")
+
+
+def check_file(path: str) -> None:
+    """See that a path is that of a file, which can be read again and again.
+
+    Raises
+    ------
+    SourceError
+        If it is not; a pipe would be waited for without end.
+    """
+    reason = _why_no_file(path)
+    if reason is not None:
+        raise SourceError.unreadable(shown_name(path), reason)
+
+
+def shown_name(path: str) -> str:
+    """A path that can be printed: bytes that are not UTF-8 as U+FFFD."""
+    return os.fsencode(path).decode("utf-8", "replace")
+
+
+def _why_no_file(path: str) -> str | None:
+    if not is_unicode(path):
+        return "its name is not UTF-8; rename it"
+    try:
+        mode = os.stat(path).st_mode
+    except FileNotFoundError:
+        # A loop of links is another error.
+        return ("it is a link that leads nowhere" if os.path.islink(path) else "it is gone")
+    except OSError as error:
+        return error.strerror or str(error)
+    if stat.S_ISREG(mode):
+        return None
+    if stat.S_ISDIR(mode):
+        return ("it is a link to a folder, which is not followed" if os.path.islink(path)
+                else "it is a folder that can't be listed")
+    return next((f"it is {kind}, not a file" for test, kind in _KINDS if test(mode)), "not a file")
+
+
+def check_text(path: str, name: str | None = None) -> None:
+    """See that a file of text is not marked as one of UTF-16 or UTF-32.
+
+    Raises
+    ------
+    SourceError
+        If it is: its bytes would be read as other text. It has the name there, or the path.
+    """
+    head = first_bytes(path)
+    for mark, encoding in _MARKS:
+        if head.startswith(mark):
+            raise SourceError.unreadable(
+                name or path, f"it is {encoding}, by the mark at its start; textnb reads UTF-8: "
+                              f"convert it, e.g. iconv -f {encoding.lower()} -t utf-8")
+
+
+def is_marked(path: str) -> bool:
+    """Whether a file begins with the byte-order mark of UTF-8."""
+    return first_bytes(path).startswith(codecs.BOM_UTF8)
+
+
+def first_bytes(path: str) -> bytes:
+    """The first bytes of a file's text; nothing of one that can't be read, which is told later."""
+    try:
+        with open(path, "rb") as file:
+            head = file.read(4)
+        if head.startswith(_GZIP):
+            with gzip.open(path) as packed:
+                head = packed.read(4)
+    except (OSError, EOFError):
+        return b""
+    return head
+
+
+def without_mark(path: str) -> str:
+    """The path of a copy without the mark at its start, which is removed when the process ends."""
+    state = os.stat(path)
+    return _copy(os.path.abspath(path), state.st_mtime_ns, state.st_size)
+
+
+@cache
+def _copy(path: str, changed: int, size: int) -> str:
+    """Once per state of a file: a table is opened several times."""
+    with open(path, "rb") as file:
+        packed = file.read(2) == _GZIP
+    descriptor, copy = tempfile.mkstemp(suffix=".ndjson", dir=_folder())
+    with (gzip.open(path) if packed else open(path, "rb")) as source, (
+            os.fdopen(descriptor, "wb")) as target:
+        source.read(len(codecs.BOM_UTF8))
+        shutil.copyfileobj(source, target, 1 << 20)
+    return copy
+
+
+@cache
+def _folder() -> str:
+    folder = tempfile.mkdtemp(prefix="textnb-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
