@@ -17,10 +17,30 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Sequence
+from typing import Self
 
 
 class TextnbError(Exception):
-    """Base of every error that textnb raises on purpose."""
+    """Base of every error that textnb raises on purpose.
+
+    Attributes
+    ----------
+    command_line : str
+        The message with the command line's advice, where it differs from Python's.
+    """
+
+    _command_line: str | None = None
+
+    @property
+    def command_line(self) -> str:
+        return str(self) if self._command_line is None else self._command_line
+
+    @classmethod
+    def with_advice(cls, what: str, python: str, command: str) -> Self:
+        """An error whose advice depends on who reads it: a program's author, or a user."""
+        error = cls(what + python)
+        error._command_line = what + command
+        return error
 
 
 class ParameterError(TextnbError, ValueError):
@@ -61,9 +81,10 @@ class DataError(TextnbError, ValueError):
 
     @classmethod
     def null_label(cls, column: str, row: int) -> DataError:
-        return cls(
+        return cls.with_advice(
             f"label column {column!r} is null in row {row} (counted from 0); label it, or drop "
-            f"such rows: frame.filter(pl.col({column!r}).is_not_null())"
+            "such rows: ", f"frame.filter(pl.col({column!r}).is_not_null())",
+            f"--where '{column} IS NOT NULL'"
         )
 
     @classmethod
@@ -76,9 +97,10 @@ class DataError(TextnbError, ValueError):
 
     @classmethod
     def unseen_labels(cls, labels: Sequence[object], known: Sequence[object]) -> DataError:
-        return cls(
-            f"labels {_listing(labels)} were not announced; known classes are {_listing(known)}; "
-            f"pass classes={list(labels)!r} to partial_fit if they are new classes"
+        return cls.with_advice(
+            f"labels {_listing(labels)} were not announced; known classes are {_listing(known)}; ",
+            f"pass classes={list(labels)!r} to partial_fit if they are new classes",
+            "say --new-class NAME for each that is new"
         )
 
     @classmethod
@@ -94,10 +116,9 @@ class SourceError(DataError):
 
     @classmethod
     def not_found(cls, path: str) -> SourceError:
-        return cls(
-            f"no such file or folder: {path!r}. A string names a file; to classify texts, pass a "
-            "list: predict(['some text'])"
-        )
+        return cls.with_advice(
+            f"no such file or folder: {path!r}",
+            ". A string names a file; to classify texts, pass a list: predict(['some text'])", "")
 
     @classmethod
     def unreadable(cls, path: str, reason: object) -> SourceError:
@@ -105,8 +126,9 @@ class SourceError(DataError):
 
     @classmethod
     def unknown_format(cls, path: str, known: Iterable[str]) -> SourceError:
-        return cls(f"can't tell the format of {path!r} from its name; known endings: "
-                   f"{', '.join(known)}. Say it with format=...")
+        return cls.with_advice(
+            f"can't tell the format of {path!r} from its name; known endings: {', '.join(known)}. "
+            "Say it with ", "format=...", "--input-format")
 
 
 class SchemaError(DataError):
@@ -114,15 +136,18 @@ class SchemaError(DataError):
 
     @classmethod
     def missing_column(cls, column: str, columns: Sequence[str], role: str) -> SchemaError:
-        return cls(
+        return cls.with_advice(
             f"no column {column!r} (the {role} column){suggestion(column, columns)}; the columns "
-            f"are {_listing(columns)}. Say which with {role}=..."
+            f"are {_listing(columns)}. ", f"Say which with {role}=...",
+            f"Rename it, or say which to textnb train with --{role}"
         )
 
     @classmethod
     def wrong_type(cls, column: str, role: str, expected: str, got: object) -> SchemaError:
-        return cls(f"{role} column {column!r} must be {expected}; it is {got}. "
-                   f"Cast it: frame.with_columns(pl.col({column!r}).cast(pl.String))")
+        return cls.with_advice(
+            f"{role} column {column!r} must be {expected}; it is {got}. ",
+            f"Cast it: frame.with_columns(pl.col({column!r}).cast(pl.String))",
+            "Write it as such in the file, or cast it in the --query")
 
     @classmethod
     def mixed_types(cls, column: str, role: str) -> SchemaError:
@@ -131,8 +156,9 @@ class SchemaError(DataError):
 
     @classmethod
     def column_exists(cls, column: str) -> SchemaError:
-        return cls(f"the input has a column {column!r} already, and the prediction would replace "
-                   f"it; rename or drop it first: frame.drop({column!r})")
+        return cls.with_advice(
+            f"the input has a column {column!r} already, and the prediction would replace it; "
+            "rename or drop it first", f": frame.drop({column!r})", "")
 
 
 class VocabularyError(DataError):
@@ -140,17 +166,18 @@ class VocabularyError(DataError):
 
     @classmethod
     def no_tokens(cls, pattern: str, documents: int) -> VocabularyError:
-        return cls(
+        one_letter = r"[\p{L}\p{M}\p{N}_]+'"
+        shorten = "; if stop words removed everything, shorten the list"
+        return cls.with_advice(
             f"empty vocabulary: pattern {pattern!r} finds no token in {documents} documents. "
-            "The default pattern keeps words of two characters or more; for one-letter words use "
-            r"Tokenizer(pattern=r'[\p{L}\p{M}\p{N}_]+'); if stop words removed everything, "
-            "shorten the list"
-        )
+            "The default pattern keeps words of two characters or more; for one-letter words use ",
+            f"Tokenizer(pattern=r'{one_letter}){shorten}", f"--pattern '{one_letter}{shorten}")
 
     @classmethod
     def all_pruned(cls, terms: int, limits: str) -> VocabularyError:
-        return cls(f"empty vocabulary: {terms} terms were found and none is within {limits}; "
-                   "lower min_df or raise max_df")
+        return cls.with_advice(
+            f"empty vocabulary: {terms} terms were found and none is within {limits}; ",
+            "lower min_df or raise max_df", "lower --min-df or raise --max-df")
 
 
 class ImpossibleRowError(DataError):
@@ -159,11 +186,11 @@ class ImpossibleRowError(DataError):
     @classmethod
     def rows(cls, rows: Sequence[int], total: int) -> ImpossibleRowError:
         more = f" and {total - len(rows)} more" if total > len(rows) else ""
-        return cls(
+        return cls.with_advice(
             f"row {', '.join(map(str, rows))}{more}: impossible under every class, so no class "
-            "can be given. With l = 0 a term that was never seen in a class rules the class out; "
-            "use l > 0, or predict a frame, where such rows are null"
-        )
+            "can be given. With l = 0 a term that was never seen in a class rules the class out; ",
+            "use l > 0, or predict a frame, where such rows are null",
+            "train with --l above 0, or use textnb predict, where such rows have no prediction")
 
 
 class ModelFileError(TextnbError, ValueError):
@@ -182,8 +209,10 @@ class ModelFileError(TextnbError, ValueError):
 
     @classmethod
     def too_large(cls, path: str, needed: int, limit: int) -> ModelFileError:
-        return cls(f"{path} declares contents of {needed:,} bytes in memory, more than the limit "
-                   f"of {limit:,}; if you trust it, load it with max_bytes={needed}")
+        return cls.with_advice(
+            f"{path} declares contents of {needed:,} bytes in memory, more than the limit of "
+            f"{limit:,}; if you trust it, load it with ", f"max_bytes={needed}",
+            f"textnb.load({path!r}, max_bytes={needed}) in Python")
 
     @classmethod
     def no_room(cls, path: str, classes: int, terms: int, needed: int, free: int) -> ModelFileError:

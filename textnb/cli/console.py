@@ -231,7 +231,8 @@ def _failed(error: BaseException, code: int) -> typer.Exit:
     except OSError:
         _drop_output()
     # The engine adds where in its plan an error rose: that says nothing to a user.
-    note(f"error: {str(error).split(_PLAN)[0]}")
+    told = error.command_line if isinstance(error, TextnbError) else str(error)
+    note(f"error: {told.split(_PLAN)[0]}")
     return typer.Exit(code)
 
 

@@ -67,7 +67,7 @@ def update(
     """Learn more labelled rows: the model is that of one training on all of them."""
     from textnb.classifier.load import load
     from textnb.classifier.text import TextClassifier
-    from textnb.errors import DataError, ParameterError
+    from textnb.errors import ParameterError
     from textnb.evaluation.mistakes import mistakes
     from textnb.store import check_target, locked
 
@@ -91,15 +91,9 @@ def update(
                 if output is not None:
                     classifier.save(output)
                 return
-        try:
-            with (reading(input),
-                  progress("learning", "learned from", quiet, unit_of(classifier)) as advance):
-                classifier.partial_fit(frame, classes=classes, progress=advance)
-        except DataError as error:
-            told, found, _ = str(error).partition("; pass classes=")
-            if not found:
-                raise
-            raise DataError(f"{told}; say --new-class NAME for each that is new") from None
+        with (reading(input),
+              progress("learning", "learned from", quiet, unit_of(classifier)) as advance):
+            classifier.partial_fit(frame, classes=classes, progress=advance)
         classifier.save(output or model)
     if not quiet:
         note(f"{len(classifier.classes_)} classes, {_size(classifier)} -> {output or model}")

@@ -113,6 +113,7 @@ def _text(path: str, encoding: str) -> str:
     try:
         return content.decode(encoding)
     except UnicodeDecodeError as error:
-        raise SourceError.unreadable(
-            path, f"byte 0x{content[error.start]:02x} at offset {error.start} is not {encoding}; "
-                  "if the files are older, try encoding='latin-1'") from None
+        raise SourceError.with_advice(
+            f"can't read {path}: byte 0x{content[error.start]:02x} at offset {error.start} is not "
+            f"{encoding}; if the files are older, try ", "encoding='latin-1'",
+            "--encoding latin-1") from None

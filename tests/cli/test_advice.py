@@ -1,0 +1,64 @@
+"""What a failure advises: on the command line its options, and not Python."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import textnb
+from tests.cli.conftest import Run
+from textnb.errors import (
+    DataError,
+    ImpossibleRowError,
+    ModelFileError,
+    SchemaError,
+    SourceError,
+    TextnbError,
+    VocabularyError,
+)
+
+PYTHON = ("predict(", "pass ", "frame", "=...", "partial_fit", "Tokenizer(", "encoding=")
+
+
+def test_the_command_line_has_its_own_advice(run: Run, folder: Path) -> None:
+    Path("mail.csv").write_text("text,label\nfree money,spam\nnoon,ham\n")
+    Path("more.csv").write_text("text,label\nfree money,news\n")
+    Path("null.csv").write_text("text,label\nfree money,spam\nnoon,\n")
+    Path("short.csv").write_text("text,label\na b,spam\nc,ham\n")
+    Path("mail.what").write_text("x")
+    for label in ("a", "b"):
+        (folder / "older" / label).mkdir(parents=True)
+        (folder / "older" / label / "1.txt").write_bytes(b"caf\xe9 noon")
+    run("train", "mail.csv", "-o", "m.textnb").checked()
+    cases = {
+        ("predict", "m.textnb", "none.csv"): "no such file or folder: 'none.csv'\n",
+        ("update", "m.textnb", "more.csv"): "say --new-class NAME for each that is new\n",
+        ("train", "null.csv", "-o", "n.textnb"): "--where 'label IS NOT NULL'\n",
+        ("train", "mail.what", "-o", "n.textnb"): "Say it with --input-format\n",
+        ("train", "mail.csv", "--text", "txt", "-o", "n.textnb"):
+            "say which to textnb train with --text\n",
+        ("train", "short.csv", "-o", "n.textnb"): "shorten the list\n",
+        ("train", "mail.csv", "--min-df", "2", "-o", "n.textnb"): "lower --min-df or raise",
+        ("train", "older", "-o", "n.textnb"): "try --encoding latin-1\n",
+    }
+    for arguments, advice in cases.items():
+        ran = run(*arguments).checked(1)
+        assert advice in ran.err
+        assert [word for word in PYTHON if word in ran.err] == []
+
+
+@pytest.mark.parametrize(("error", "python", "command"), [
+    (SourceError.not_found("x"), "pass a list", None),
+    (DataError.unseen_labels(["a"], ["b"]), "pass classes=['a']", "--new-class"),
+    (DataError.null_label("kind", 3), "frame.filter(", "--where 'kind IS NOT NULL'"),
+    (SchemaError.wrong_type("text", "text", "String", "Int64"), "frame.with_columns", "--query"),
+    (SchemaError.column_exists("predicted"), "frame.drop", None),
+    (VocabularyError.no_tokens("x", 2), "Tokenizer(pattern=r'[", "--pattern '["),
+    (ImpossibleRowError.rows([1], 1), "predict a frame", "textnb predict"),
+    (ModelFileError.too_large("m", 9, 8), "max_bytes=9", "textnb.load('m', max_bytes=9)")])
+def test_python_has_its_own(error: TextnbError, python: str, command: str | None) -> None:
+    assert python in str(error)
+    assert command is None or command in error.command_line
+    assert command is None or command not in str(error)
+    assert textnb.TextnbError("plain").command_line == "plain"
