@@ -282,6 +282,8 @@ def test_the_result_is_ready_for_json() -> None:
             {"class": "a", "precision": 1.0, "recall": 1.0, "f1": 1.0, "documents": 1},
             {"class": "x", "precision": None, "recall": 0.0, "f1": 0.0, "documents": 1}],
         "confusion": [[1, 0, 0], [0, 0, 1]],
+        "novelty": {"verdict": "unknown", "rows": 1, "expected": 0.0, "found": 0,
+                    "share_learned": None},
     }
 
 

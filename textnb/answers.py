@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from textnb.bayes.decision import UNSURE, Decision, log_odds
 from textnb.bayes.forms import Floats, log_posterior
-from textnb.errors import SchemaError
+from textnb.errors import ParameterError, SchemaError
 from textnb.frames.batches import batches
 from textnb.frames.sources import source_of
 from textnb.threads import in_threads
@@ -47,6 +48,12 @@ class Answers:
     explain: int = 0
     top: int = 0
 
+    def __post_init__(self) -> None:
+        for name, what in (("explain", "terms"), ("top", "classes")):
+            value: Any = getattr(self, name)
+            if type(value) is not int or value < 0:
+                raise ParameterError.out_of_range(name, f"a number of {what}, 0 or more", value)
+
 
 Batches = Callable[[pl.LazyFrame], Iterator[pl.DataFrame]]
 
@@ -57,6 +64,7 @@ def answered(
     schema: dict[str, pl.DataType],
     answer: Callable[[pl.DataFrame], pl.DataFrame],
     divided: Batches,
+    done: Callable[[], None] | None = None,
 ) -> pl.LazyFrame:
     """The frame with the columns of ``schema``, still lazy.
 
@@ -71,6 +79,8 @@ def answered(
         From a batch with those columns to its answers, a row each.
     divided : callable
         From a frame to batches of bounded size, in order.
+    done : callable, optional
+        Called each time that all rows were answered.
 
     Raises
     ------
@@ -98,6 +108,8 @@ def answered(
         for batch in rows_of:
             kept = batch if predicate is None else batch.filter(predicate)
             yield kept.select(asked)
+        if done is not None:
+            done()
 
     return source_of(read, pl.Schema({**present, **schema}))
 

@@ -10,6 +10,10 @@
     ├── ExportError (ValueError)         a target can't score as the model does
     └── ModelFileError (ValueError)      a stored model is damaged, hostile or from the future
 
+    TextnbWarning (UserWarning)
+    ├── LearnedRowsWarning               rows that pass for held out were probably learned
+    └── UnknownTermsWarning              many texts hold no term that the model knows
+
 A message says what was expected, what came, and what to do.
 """
 
@@ -41,6 +45,18 @@ class TextnbError(Exception):
         error = cls(what + python)
         error._command_line = what + command
         return error
+
+
+class TextnbWarning(UserWarning):
+    """Base of the warnings that textnb has classes for."""
+
+
+class LearnedRowsWarning(TextnbWarning):
+    """Rows that pass for held out were probably learned."""
+
+
+class UnknownTermsWarning(TextnbWarning):
+    """Many texts hold no term that the model knows."""
 
 
 class ParameterError(TextnbError, ValueError):

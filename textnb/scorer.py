@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,6 +25,7 @@ from textnb.bayes.forms import Floats, LinearForm
 from textnb.frames.batches import Progress, batches
 from textnb.text.matrix import Vocabulary
 
+Watch = Callable[[pl.DataFrame, sp.csr_array], None]
 # Of rows that are scored at a time, times classes: with many classes, few rows.
 _MOST_SCORES = 1 << 21
 
@@ -63,11 +65,23 @@ class Scorer:
         return self.calibration.apply(scores, self.lengths(rows))
 
     def frame(
-        self, frame: pl.LazyFrame, answers: Answers, progress: Progress | None = None
+        self, frame: pl.LazyFrame, answers: Answers, progress: Progress | None = None,
+        watch: Watch | None = None, done: Callable[[], None] | None = None,
     ) -> pl.LazyFrame:
         """The frame with the answers' columns, still lazy.
 
         A row that is impossible under every class (``l = 0``) is answered by nulls.
+
+        Parameters
+        ----------
+        frame : LazyFrame
+        answers : Answers
+        progress : callable, optional
+            Called with the number of rows of each batch that was scored.
+        watch : callable, optional
+            Called with each batch, and the counts of its known terms, in the thread that scores it.
+        done : callable, optional
+            Called each time that all rows were answered.
 
         Raises
         ------
@@ -79,6 +93,8 @@ class Scorer:
 
         def answer(batch: pl.DataFrame) -> pl.DataFrame:
             counts = self.vocabulary.counts(batch, self.text)
+            if watch is not None:
+                watch(batch, counts)
             parts = pl.concat([self._answer(counts[at:at + step], answers)
                                for at in range(0, max(1, batch.height), step)])
             if progress is not None:
@@ -86,7 +102,7 @@ class Scorer:
             return parts
 
         return answered(frame, self.text, self._schema(answers), answer,
-                        lambda rows: batches(rows, self.text))
+                        lambda rows: batches(rows, self.text), done)
 
     def _schema(self, answers: Answers) -> dict[str, pl.DataType]:
         return schema_of(self.labels, answers, self.decision, self.calibration is not None)

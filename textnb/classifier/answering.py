@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
@@ -24,9 +24,11 @@ from textnb.frames.kinds import in_kind_of, in_memory, narrowed
 from textnb.frames.scan import Source, reading, scan
 from textnb.frames.texts import is_table, labels_as, table_of_texts
 from textnb.insight import Explanation, explanation_table, top_terms
-from textnb.scorer import Scorer
+from textnb.scorer import Scorer, Watch
+from textnb.text.coverage import TermCoverage
 from textnb.text.matrix import stacked
 from textnb.text.spans import pieces_of
+from textnb.text.tokens import Tokenizer
 from textnb.threads import in_threads
 
 Texts = Sequence[str | None] | NDArray[Any] | pl.Series
@@ -45,6 +47,7 @@ class TextAnswers(ClassifierMixin, BaseEstimator):
 
     text: str | Sequence[str]
     label: str
+    tokenizer: Tokenizer
     binary: bool
     classes_: NDArray[Any]
     estimator_: Any
@@ -100,6 +103,12 @@ class TextAnswers(ClassifierMixin, BaseEstimator):
             If the text column is missing, or a column of an answer's name is there.
         ImpossibleRowError
             Where an array is answered, and a row is impossible under every class.
+
+        Warns
+        -----
+        UnknownTermsWarning
+            Where many texts hold no known term. For a lazy frame the logger "textnb" tells it, when
+            the frame is collected.
         """
         check_is_fitted(self)
         asked = bool(probability or scores or explain or top)
@@ -113,20 +122,54 @@ class TextAnswers(ClassifierMixin, BaseEstimator):
             if progress is not None:
                 progress(len(predicted))
             return predicted
-        if type(explain) is not int or explain < 0:
-            raise ParameterError.out_of_range("explain", "a number of terms, 0 or more", explain)
-        if type(top) is not int or top < 0:
-            raise ParameterError.out_of_range("top", "a number of classes, 0 or more", top)
         answers = Answers(bool(probability), bool(scores), explain, top)
-        frame = scan(narrowed(X, self.text_columns), text=self.text_columns)
-        return in_kind_of(X, self._scorer.frame(frame, answers, progress), self.text_columns)
+        coverage, eager = self.coverage(), in_memory(X)
+        frame = self.answered(X, answers, progress, coverage.add, None if eager else coverage.log)
+        answered = in_kind_of(X, frame, self.text_columns)
+        if eager:
+            coverage.warn()
+        return answered
+
+    def answered(
+        self, X: Any, answers: Answers | None = None, progress: Progress | None = None,
+        watch: Watch | None = None, done: Callable[[], None] | None = None,
+    ) -> pl.LazyFrame:
+        """As `predict` of a table, always lazy, and without a word on terms that are not known.
+
+        Parameters
+        ----------
+        X : DataFrame, LazyFrame or path
+        answers : Answers, optional
+        progress : callable, optional
+            As in `predict`.
+        watch : callable, optional
+            Called with each batch of rows and the csr_array of its known terms, from several
+            threads.
+        done : callable, optional
+            Called each time that all rows were answered.
+        """
+        check_is_fitted(self)
+        return self._scorer.frame(
+            scan(narrowed(X, self.text_columns), text=self.text_columns), answers or Answers(),
+            progress, watch, done)
+
+    def coverage(self) -> TermCoverage:
+        """A count of the texts of which this model knows no term, to be added to."""
+        return TermCoverage(self.text_columns, self.tokenizer.analyzer == "word")
+
+    def used_counts(self, counts: sp.csr_array) -> sp.csr_array:
+        """Counts of known terms as the weights meet them: presence, where that is what counts."""
+        return self._form.used(counts)
 
     def predict_joint_log_proba(self, X: Rows) -> Floats:
         """log P(text, class), base e: float64 (n_documents, n_classes)."""
         check_is_fitted(self)
+        return self._joint(X)
+
+    def _joint(self, X: Rows, watch: Watch | None = None) -> Floats:
         return np.concatenate([
             np.empty((0, len(self.classes_))),
-            *(self._form.scores(rows) for rows in self._matrices(X))])
+            *(self._form.scores(rows) for rows in self._matrices(X, watch))])
 
     def predict_log_proba(self, X: Rows) -> Floats:
         """log P(class | text), base e, calibrated if the model is: (n_documents, n_classes)."""
@@ -183,8 +226,12 @@ class TextAnswers(ClassifierMixin, BaseEstimator):
         self._scorer = replace(self._scorer, decision=decision)
         return self
 
-    def scored(self, rows: pl.DataFrame) -> tuple[Floats, Floats]:
+    def scored(
+        self, rows: pl.DataFrame, watch: Watch | None = None
+    ) -> tuple[Floats, Floats]:
         """Scores of a batch of rows, and the counts that were scored in each.
+
+        ``watch`` is called with the rows and the csr_array of their known terms.
 
         Returns
         -------
@@ -194,6 +241,8 @@ class TextAnswers(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         counts = self._scorer.vocabulary.counts(rows, self.text_columns)
+        if watch is not None:
+            watch(rows, counts)
         return self._form.scores(counts), self._scorer.lengths(counts)
 
     def score(self, X: Rows, y: ArrayLike | None = None) -> float:
@@ -358,7 +407,7 @@ class TextAnswers(ClassifierMixin, BaseEstimator):
                                               self.label)
         return columns
 
-    def _matrices(self, X: Rows) -> Iterator[sp.csr_array]:
+    def _matrices(self, X: Rows, watch: Watch | None = None) -> Iterator[sp.csr_array]:
         if isinstance(X, list) and len(X) <= _FEW and all(type(text) is str for text in X) and (
                 len(self.text_columns) == 1):
             rows = self._scorer.vocabulary.counts_of_few(X)
@@ -367,17 +416,26 @@ class TextAnswers(ClassifierMixin, BaseEstimator):
                 return
         frame = (scan(narrowed(X, self.text_columns), text=self.text_columns) if is_table(X)
                  else table_of_texts(X, self.text_columns))
+
+        def counted(batch: pl.DataFrame) -> sp.csr_array:
+            counts = self._scorer.vocabulary.counts(batch, self.text_columns)
+            if watch is not None:
+                watch(batch, counts)
+            return counts
+
         with reading(X):
             yield from in_threads(
-                lambda batch: self._scorer.vocabulary.counts(batch, self.text_columns),
-                batches(frame.select(self.text_columns), self.text_columns))
+                counted, batches(frame.select(self.text_columns), self.text_columns))
 
     def _predicted_array(self, X: Rows) -> NDArray[Any]:
-        labels: NDArray[Any] = self.classes_[self._possible(X).argmax(axis=1)]
+        coverage = self.coverage()
+        labels: NDArray[Any] = self.classes_[
+            self._possible(X, coverage.add).argmax(axis=1)]
+        coverage.warn(stacklevel=3)
         return labels
 
-    def _possible(self, X: Rows) -> Floats:
-        scores = self.predict_joint_log_proba(X)
+    def _possible(self, X: Rows, watch: Watch | None = None) -> Floats:
+        scores = self._joint(X, watch)
         self._check_possible(scores)
         return scores
 

@@ -56,6 +56,7 @@ from textnb.modelfile import TextEstimator, Weighed, pack_text
 from textnb.scorer import Scorer
 from textnb.store import write_archive
 from textnb.terms import TermStatistics
+from textnb.text.coverage import warn_of_lone_terms
 from textnb.text.limited import Dropped
 from textnb.text.matrix import Vocabulary
 from textnb.text.tokens import Tokenizer
@@ -177,6 +178,12 @@ class TextClassifier(TextAnswers):
         DataError
             If there are no rows, a label is null, or no term is left; with ``l="auto"``, also if
             there is one class, or no class has two documents.
+
+        Warns
+        -----
+        UnknownTermsWarning
+            If most of what was counted will not be met again: words were taken for a language that
+            has no spaces between them, or too few documents or terms are left.
         """
         started = time.perf_counter()
         estimator = self._model()
@@ -185,6 +192,8 @@ class TextClassifier(TextAnswers):
             learned, dropped = self._count_within(X, y, progress)
             l = self._choose(learned, X, y) if is_auto(estimator.l) else None
             self._settle(learned, anew=True, l=l, dropped=dropped)
+            if self.vocabulary is None:
+                self._warn_of_lone_terms(int(learned.total.sum()), learned.documents)
             self.labels_beside_ = labels_beside_table(X, y)
             return logged(self, "fit", started)
         given = None if self.vocabulary is None else given_vocabulary(self.vocabulary)
@@ -194,8 +203,16 @@ class TextClassifier(TextAnswers):
         if hasattr(self, "statistics_"):
             del self.statistics_
         self._equip(estimator, rows.terms, anew=True)
+        if self.vocabulary is None:
+            self._warn_of_lone_terms(
+                int(estimator.statistics_.feature_count.sum()), len(rows.labels))
         self.labels_beside_ = labels_beside_table(X, y)
         return logged(self, "fit", started)
+
+    def _warn_of_lone_terms(self, tokens: int, documents: int) -> None:
+        warn_of_lone_terms(
+            self._scorer.vocabulary.terms, self.estimator_.statistics_.feature_count.sum(axis=0),
+            tokens, documents, self.tokenizer.analyzer == "word", stacklevel=3)
 
     def partial_fit(
         self, X: Rows, y: ArrayLike | None = None, classes: Iterable[Any] | None = None, *,

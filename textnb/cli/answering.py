@@ -69,6 +69,7 @@ def predict(
     import polars as pl
 
     from textnb import sinks
+    from textnb.answers import Answers
     from textnb.classifier.load import load
     from textnb.classifier.text import TextClassifier
     from textnb.cli import evidence
@@ -88,6 +89,7 @@ def predict(
                  on_error=on_unreadable, subfolders=subfolders)
     frame, tell = watched(frame, text_columns(classifier))
     impossible = 0
+    coverage = classifier.coverage() if isinstance(classifier, TextClassifier) else None
 
     def count_impossible(predicted: pl.Series) -> pl.Series:
         nonlocal impossible
@@ -96,7 +98,9 @@ def predict(
 
     with reading(input), progress(
             "predicting", "predicted", quiet, unit_of(classifier)) as advance:
-        answered = classifier.predict(frame, progress=advance, **options)
+        answered = (classifier.answered(frame, Answers(**options), advance, coverage.add)
+                    if coverage is not None
+                    else classifier.predict(frame, progress=advance, **options))
         counted = answered.with_columns(pl.col("predicted").map_batches(
             count_impossible, return_dtype=answered.collect_schema()["predicted"],
             is_elementwise=True))
@@ -104,6 +108,8 @@ def predict(
     if not quiet:
         tell(input)
     evidence.note_stale(classifier)
+    if coverage is not None:
+        coverage.warn()
     if impossible:
         note(f"note: {impossible} rows are impossible under every class (l = 0) and have no "
              "prediction")

@@ -49,6 +49,7 @@ def calibrate(
     from textnb.evaluation.calibration import fit_calibration
     from textnb.evaluation.held_out import held_out as scored_apart
     from textnb.evaluation.leave_one_out import leave_one_out
+    from textnb.evaluation.novelty import evidence_of
     from textnb.store import check_target, locked
 
     check_format(format)
@@ -65,9 +66,10 @@ def calibrate(
         figures = evidence.reliability_table(held, calibration)
         classifier.set_calibration(calibration).save(output or model)
     evidence.note_stale(classifier)
+    evidence.note_untold(held.novelty, quiet)
     if format == "json":
         out(as_json({"calibration": calibration.to_dict(), **figures,
-                     "not_judged": held.not_judged}))
+                     "not_judged": held.not_judged, **evidence_of(held.novelty)}))
         return
     out(evidence.calibration_words(calibration))
     for name, values in figures.items():

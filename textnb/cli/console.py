@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar
 import typer
 
 from textnb.cli import signals
-from textnb.errors import ParameterError, SourceError, TextnbError
+from textnb.errors import ParameterError, SourceError, TextnbError, TextnbWarning
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -70,7 +70,7 @@ def _verb(
             if isinstance(stream, io.TextIOWrapper):
                 stream.reconfigure(errors="backslashreplace")
         with warnings.catch_warnings():
-            warnings.showwarning = _note_warning
+            warnings.showwarning = _warning_notes()
             try:
                 result = function(*args, **kwargs)
                 sys.stdout.flush()
@@ -236,8 +236,17 @@ def _failed(error: BaseException, code: int) -> typer.Exit:
     return typer.Exit(code)
 
 
-def _note_warning(
-    message: Warning | str, category: type[Warning], *args: object, **kwargs: object
-) -> None:
-    note(f"note: {message}")
+def _warning_notes() -> Callable[..., None]:
+    """What shows warnings as lines on standard error, each once in a command."""
+    shown: set[str] = set()
+
+    def show(
+        message: Warning | str, category: type[Warning], *args: object, **kwargs: object
+    ) -> None:
+        line = f"{'warning' if issubclass(category, TextnbWarning) else 'note'}: {message}"
+        if line not in shown:
+            shown.add(line)
+            note(line)
+
+    return show
 

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from textnb.bayes.calibration import Calibration
     from textnb.bayes.decision import Decision
     from textnb.evaluation.held_out import HeldOut
+    from textnb.evaluation.novelty import Novelty
 
 
 def stale_words(
@@ -30,6 +31,14 @@ def note_stale(classifier: Any) -> None:
     for line in stale_words(getattr(classifier, "calibration_", None),
                             getattr(classifier, "decision_", None)):
         note(f"note: {line}")
+
+
+def note_untold(novelty: Novelty | None, quiet: bool) -> None:
+    """Say where counts can't tell whether rows were learned (where they were, a warning has)."""
+    if novelty is not None and novelty.verdict == "unknown" and not quiet:
+        from textnb.cli.console import note
+
+        note(f"note: {novelty.message}")
 
 
 def calibration_words(calibration: Calibration) -> str:
@@ -110,6 +119,9 @@ def _asked(positive: Any, evidence: Mapping[str, Any]) -> Iterator[str]:
     # Of leave-one-out and folds, other models have made the scores than the one that will answer.
     about = "" if evidence["scored"] == "held-out rows" else "about "
     level = f"at {about}{_percent(evidence['confidence'])} confidence"
+    if evidence.get("novelty", {}).get("verdict") == "learned":
+        yield "no guarantee: the model has probably learned the rows that the thresholds stand on"
+        level = "of the rows that it has learned"
     yield (f"at most {_percent(evidence['false_positive_rate_bound'])} of the others are answered "
            f"{positive!r} {level} ({_percent(evidence['max_false_positive_rate'])} was asked)")
     if "max_false_negative_rate" in evidence:

@@ -83,6 +83,7 @@ def run_test(
     if not quiet:
         tell(input)
     evidence.note_stale(classifier)
+    evidence.note_untold(result.novelty, quiet)
     if result.unknown_labels:
         note("note: the model does not know the labels "
              f"{', '.join(map(repr, result.unknown_labels))}; their rows count as errors")

@@ -90,16 +90,17 @@ def threshold(
         check_apart(input, target)
     with locked(target):
         classifier = text_model(model)
-        decision = None
+        decision, novelty = None, None
         if input is not None:
             frame = rows(input, where, input_format, encoding, classifier.text, classifier.label,
                          storage=storage_option, query=query)
             with reading(input), progress("scoring", "scored", quiet) as advance:
                 held = _scored(classifier, frame, leave_one_out, advance)
-            decision = _chosen(classifier, held, asked, confidence)
+            decision, novelty = _chosen(classifier, held, asked, confidence), held.novelty
         if not dry_run:
             classifier.set_decision(decision).save(target)
     evidence.note_stale(classifier)
+    evidence.note_untold(novelty, quiet)
     if decision is None:
         if not quiet:
             note(f"the model answers with the most probable class -> {target}")

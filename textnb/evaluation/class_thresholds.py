@@ -17,6 +17,7 @@ from textnb.errors import ParameterError
 from textnb.evaluation.binomial import check_share, lower_bound, trials_needed
 from textnb.evaluation.decisions import above
 from textnb.evaluation.held_out import UNKNOWN, HeldOut
+from textnb.evaluation.novelty import evidence_of
 
 # Each prefix against the one before.
 _LONGER = 1.1
@@ -116,7 +117,8 @@ def choose_class_thresholds(
         "coverage": float(given.mean()) if len(held) else None,
         "precision": right / int(given.sum()) if given.any() else None,
         "unknown_labels": int((held.actual == UNKNOWN).sum()),
-        "classes": found, "scored": held.method, "calibrated": held.calibration is not None}
+        "classes": found, "scored": held.method, "calibrated": held.calibration is not None,
+        **evidence_of(held.novelty)}
     return replace(decision, evidence=evidence)
 
 

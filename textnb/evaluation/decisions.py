@@ -26,6 +26,7 @@ from textnb.evaluation.binomial import (
     upper_bound,
 )
 from textnb.evaluation.held_out import HeldOut
+from textnb.evaluation.novelty import evidence_of
 
 # How far a threshold stands above the score that it leaves out: beyond rounding, and no more.
 _CLEARANCE = 1e-6
@@ -147,7 +148,8 @@ def choose_threshold(
     decision = Decision(thresholds, positive)
     seen = _seen(sides, decision, costs, confidence)
     return replace(decision, evidence={**asked, **seen, "scored": held.method,
-                                       "calibrated": held.calibration is not None})
+                                       "calibrated": held.calibration is not None,
+                                       **evidence_of(held.novelty)})
 
 
 def _guaranteed(

@@ -7,6 +7,7 @@ were made: on a file of their own, fold by fold, or each document left out in tu
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,11 +20,12 @@ from textnb.bayes.decision import log_odds
 from textnb.bayes.forms import Floats, log_posterior
 from textnb.classifier.text import TextClassifier
 from textnb.errors import DataError, ParameterError
+from textnb.evaluation.novelty import UNKNOWN, Novelty, NoveltyCount, codes_of
 from textnb.frames.batches import Progress, batches
 from textnb.frames.scan import reading, scan
 from textnb.frames.texts import labels_as
 
-UNKNOWN = -1
+__all__ = ["UNKNOWN", "HeldOut", "codes_of", "held_out", "in_classes"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +43,8 @@ class HeldOut:
     lengths : float64 (n_documents,)
         Sum of the counts that were scored.
     method : str
-        "held-out rows", "leave-one-out", "5 folds" ...
+        "held-out rows", "leave-one-out", "5 folds" ...; "rows that the model has probably learned"
+        where they pass for held out.
     folds : int64 (n_documents,) or None
         Which model scored each document, where there were several.
     calibration : Calibration or None
@@ -50,6 +53,9 @@ class HeldOut:
         Documents whose own class the model that scored them had not learned: the only document of
         its class, left out, or all of a class in one fold. None where there is none. They count as
         errors, and no figure of probabilities can judge them.
+    novelty : Novelty or None
+        Of rows that were scored as held out: whether the model has learned them, as far as counts
+        can tell.
 
     Examples
     --------
@@ -67,6 +73,7 @@ class HeldOut:
     folds: NDArray[np.int64] | None = None
     calibration: Calibration | None = None
     without_class: NDArray[np.bool_] | None = None
+    novelty: Novelty | None = None
 
     def __repr__(self) -> str:
         accuracy = f"accuracy {self.accuracy:.4f}, " if len(self) else ""
@@ -182,11 +189,18 @@ def held_out(
     ------
     DataError
         If there are no rows, or a label is null.
+
+    Warns
+    -----
+    LearnedRowsWarning
+        If the model has probably learned most of them: they bring far fewer terms that are new to
+        their classes than new rows would. ``method`` says so too, and what is chosen from these
+        scores keeps it. ``novelty`` has the figures.
     """
     names = model.text_columns
     classes = pl.Series(model.classes_.tolist())
     parts: list[tuple[Floats, NDArray[np.int64], Floats]] = []
-    row = 0
+    row, novelty = 0, NoveltyCount(model)
     with reading(frame):
         lazy = scan(frame, text=names, label=model.label)
         rows = lazy.select(*names, labels_as(model.label, lazy, classes.dtype).alias("\0label"))
@@ -195,24 +209,26 @@ def held_out(
             if labels.null_count():
                 raise DataError.null_label(model.label, row + int(labels.is_null().arg_true()[0]))
             row += batch.height
-            scores, lengths = model.scored(batch)
-            parts.append((scores, codes_of(labels, classes), lengths))
+            codes = codes_of(labels, classes)
+            scores, lengths = model.scored(batch, partial(_count, novelty, codes))
+            parts.append((scores, codes, lengths))
     if not parts or not row:
         raise DataError.no_rows("the test set")
     scores, actual, lengths = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return HeldOut(model.classes_, scores, actual, lengths, "held-out rows",
-                   without_class=in_classes(actual, model.estimator_.statistics_.class_count == 0))
+    found = novelty.result
+    found.warn()
+    return HeldOut(model.classes_, scores, actual, lengths, found.method,
+                   without_class=in_classes(actual, model.estimator_.statistics_.class_count == 0),
+                   novelty=found)
+
+
+def _count(
+    novelty: NoveltyCount, codes: NDArray[np.int64], rows: pl.DataFrame, counts: Any
+) -> None:
+    novelty.add(counts, codes)
 
 
 def in_classes(actual: NDArray[np.int64], some: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
     """Mask of the documents whose label is one of some classes; None where there is none."""
     inside: NDArray[np.bool_] = (actual != UNKNOWN) & some[np.maximum(actual, 0)]
     return inside if inside.any() else None
-
-
-def codes_of(labels: pl.Series, classes: pl.Series) -> NDArray[np.int64]:
-    """Index of each label among the classes, -1 for one that is none of them."""
-    codes: NDArray[np.int64] = labels.replace_strict(
-        classes, pl.Series(range(len(classes)), dtype=pl.Int64), default=UNKNOWN,
-        return_dtype=pl.Int64).to_numpy()
-    return codes

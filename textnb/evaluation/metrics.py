@@ -6,7 +6,7 @@ The measures are scikit-learn's, given the counts as sample weights.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 import polars as pl
@@ -14,8 +14,10 @@ from numpy.typing import NDArray
 from sklearn.metrics import accuracy_score, confusion_matrix, precision_recall_fscore_support
 
 from textnb import notebook
+from textnb.answers import Answers
 from textnb.bayes.decision import Decision
 from textnb.errors import DataError, ParameterError
+from textnb.evaluation.novelty import Novelty, NoveltyCount, codes_of
 from textnb.evaluation.roc import Rates, Roc, roc
 from textnb.frames.batches import Progress
 from textnb.frames.scan import reading, scan, scan_table
@@ -54,6 +56,8 @@ class Evaluation:
         Where the model has a decision: ``actual``, ``decision`` (null for "unsure"), ``n``.
     positive : label or None
         The class that the decision was chosen for.
+    novelty : Novelty or None
+        Of a model of texts: whether it has learned these rows, as far as counts can tell.
     """
 
     documents: int
@@ -64,6 +68,7 @@ class Evaluation:
     unknown_labels: list[Any]
     decisions: pl.DataFrame | None = None
     positive: Any = None
+    novelty: Novelty | None = None
 
     def __repr__(self) -> str:
         return (f"Evaluation({self.documents:,} documents, {self.per_class.height:,} classes, "
@@ -146,6 +151,7 @@ class Evaluation:
             "classes": self.per_class.to_dicts(),
             "confusion": self.confusion.tolist(),
             **({} if self.decisions is None else {"decision": self.decided}),
+            **({} if self.novelty is None else {"novelty": self.novelty.to_dict()}),
         }
 
 
@@ -181,6 +187,13 @@ def evaluate(
     DataError
         If there are no rows, a label is null, or the model knows none of the labels.
 
+    Warns
+    -----
+    LearnedRowsWarning
+        If the model has probably learned most of the rows: see ``novelty``.
+    UnknownTermsWarning
+        If many texts hold no term that the model knows.
+
     Examples
     --------
     >>> from textnb import TextClassifier
@@ -191,7 +204,10 @@ def evaluate(
     with reading(frame):
         lazy = opened(model, frame)
         labels = pl.Series(model.classes_.tolist())
-        answered = model.predict(_read(model, lazy, labels.dtype), progress=progress)
+        read = _read(model, lazy, labels.dtype)
+        watch = _Watch(model, labels) if reads_texts(model) else None
+        answered = (model.answered(read, progress=progress, watch=watch) if reads_texts(model)
+                    else model.predict(read, progress=progress))
         decision = getattr(model, "decision_", None)
         told = ["predicted"] if decision is None else ["predicted", "decision"]
         pairs = answered.group_by(_ACTUAL, *told).len("n").collect().rename({_ACTUAL: "actual"})
@@ -205,7 +221,28 @@ def evaluate(
         raise DataError(f"the model knows none of the labels, such as "
                         f"{result.unknown_labels[0]!r}; its classes are "
                         f"{', '.join(map(repr, labels.to_list()[:10]))}")
+    if watch is not None:
+        result = replace(result, novelty=watch.novelty.result)
+        watch.novelty.result.warn()
+        watch.coverage.warn()
     return result.deciding(pairs, decision)
+
+
+def reads_texts(model: TextClassifier | TableClassifier) -> TypeGuard[TextClassifier]:
+    """Whether a model is one of texts, without importing what only those need."""
+    return getattr(model, "text", None) is not None
+
+
+class _Watch:
+    """Looks at the rows as they are scored: whether they were learned, and hold known terms."""
+
+    def __init__(self, model: TextClassifier, classes: pl.Series):
+        self.novelty, self.coverage = NoveltyCount(model), model.coverage()
+        self._classes = classes
+
+    def __call__(self, rows: pl.DataFrame, counts: Any) -> None:
+        self.coverage.add(rows, counts)
+        self.novelty.add(counts, codes_of(rows[_ACTUAL], self._classes))
 
 
 def evaluate_roc(model: TextClassifier | TableClassifier, frame: Any, positive: Any) -> Roc:
@@ -241,7 +278,9 @@ def evaluate_roc(model: TextClassifier | TableClassifier, frame: Any, positive: 
     with reading(frame):
         lazy = opened(model, frame)
         labels = pl.Series(classes)
-        rows = (model.predict(_read(model, lazy, labels.dtype), scores=True)
+        read = _read(model, lazy, labels.dtype)
+        rows = ((model.answered(read, Answers(scores=True)) if reads_texts(model)
+                 else model.predict(read, scores=True))
                 .select(pl.col(_ACTUAL).alias("actual"), "scores").collect())
     if rows["actual"].null_count():
         raise DataError.null_label(model.label, int(rows["actual"].is_null().arg_true()[0]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -22,10 +22,13 @@ from textnb.errors import DataError
 from textnb.evaluation.calibration import Reliability, reliability
 from textnb.evaluation.held_out import UNKNOWN, HeldOut, codes_of, in_classes
 from textnb.evaluation.metrics import Evaluation, evaluation, opened
+from textnb.evaluation.novelty import HELD_OUT, NoveltyCount
 from textnb.evaluation.roc import Rates, roc
 from textnb.frames.batches import Progress, batches
 from textnb.frames.scan import reading
 from textnb.frames.texts import labels_as
+from textnb.scorer import Watch
+from textnb.text.coverage import TermCoverage
 from textnb.threads import in_threads
 
 Model = TextClassifier | TableClassifier
@@ -58,6 +61,8 @@ class Scored:
         e) of the predicted class.
     blank, missing : int
         Documents without a text (null, or white space alone), and those of them that are null.
+    coverage : TermCoverage or None
+        Of texts: how many hold a known term.
     """
 
     held: HeldOut
@@ -67,6 +72,7 @@ class Scored:
     mistaken: pl.DataFrame
     blank: int
     missing: int
+    coverage: TermCoverage | None = None
 
     @cached_property
     def curves(self) -> list[Curve]:
@@ -88,7 +94,8 @@ def score_rows(model: Model, frame: Any, progress: Progress | None = None) -> Sc
         classes = pl.Series(model.classes_.tolist())
         rows = lazy.select(*columns, labels_as(model.label, lazy, classes.dtype).alias(_LABEL))
         seen = _Seen(model, columns, classes)
-        for batch, scores, lengths in _scored(model, rows, columns, progress):
+        for batch, scores, lengths in _scored(
+                model, rows, columns, progress, seen.watch):
             seen.add(batch, scores, lengths)
     if not seen.rows:
         raise DataError.no_rows("the test set")
@@ -105,6 +112,14 @@ class _Seen:
         self.labels: list[pl.Series] = []
         self.worst: list[pl.DataFrame] = []
         self.told: list[pl.DataFrame] = []
+        self.novelty = NoveltyCount(model) if isinstance(model, TextClassifier) else None
+        self.coverage = model.coverage() if isinstance(model, TextClassifier) else None
+
+    def watch(self, rows: pl.DataFrame, counts: Any) -> None:
+        """Look at texts as they are scored, in whatever thread."""
+        if self.novelty is not None and self.coverage is not None:
+            self.coverage.add(rows, counts)
+            self.novelty.add(counts, codes_of(rows[_LABEL], self.classes))
 
     def add(self, batch: pl.DataFrame, scores: Floats, lengths: Floats) -> None:
         labels = batch[_LABEL]
@@ -112,7 +127,7 @@ class _Seen:
             raise DataError.null_label(
                 self.model.label, self.rows + int(labels.is_null().arg_true()[0]))
         held = HeldOut(self.model.classes_, scores, codes_of(labels, self.classes), lengths,
-                       "held-out rows")
+                       HELD_OUT)
         self._keep_worst(batch, held, labels)
         if isinstance(self.model, TextClassifier):
             text = pl.col(self.columns).cast(pl.String)
@@ -143,11 +158,14 @@ class _Seen:
     def result(self) -> Scored:
         columns = ((part.scores, part.actual, part.lengths) for part in self.parts)
         scores, actual, lengths = map(np.concatenate, zip(*columns, strict=True))
-        held = HeldOut(self.model.classes_, scores, actual, lengths, "held-out rows",
-                       without_class=in_classes(actual, learned_rows(self.model) == 0))
+        novelty = None if self.novelty is None else self.novelty.result
+        held = HeldOut(self.model.classes_, scores, actual, lengths,
+                       HELD_OUT if novelty is None else novelty.method,
+                       without_class=in_classes(actual, learned_rows(self.model) == 0),
+                       novelty=novelty)
         posterior = held.calibrated(self._calibration())
         return Scored(held, posterior, self._evaluation(held, posterior), self.worst[0],
-                      self.told[0], self.blank, self.missing)
+                      self.told[0], self.blank, self.missing, self.coverage)
 
     def _evaluation(self, held: HeldOut, posterior: HeldOut) -> Evaluation:
         if (held.actual == UNKNOWN).all():
@@ -158,7 +176,8 @@ class _Seen:
         if told is not None:
             answers["decision"] = self._named(told.answer)
         pairs = pl.DataFrame(answers).group_by(*answers).len("n")
-        return evaluation(pairs, self.classes).deciding(
+        result = replace(evaluation(pairs, self.classes), novelty=held.novelty)
+        return result.deciding(
             pairs, getattr(self.model, "decision_", None))
 
     def _named(self, codes: NDArray[np.int64]) -> pl.Series:
@@ -168,11 +187,11 @@ class _Seen:
 
 
 def _scored(
-    model: Model, rows: pl.LazyFrame, columns: list[str], progress: Progress | None
+    model: Model, rows: pl.LazyFrame, columns: list[str], progress: Progress | None, watch: Watch
 ) -> Iterator[tuple[pl.DataFrame, Floats, Floats]]:
     def one(batch: pl.DataFrame) -> tuple[pl.DataFrame, Floats, Floats]:
         if isinstance(model, TextClassifier):
-            return batch, *model.scored(batch)
+            return batch, *model.scored(batch, watch)
         scores = model.predict_joint_log_proba(batch.select(columns))
         return batch, scores, np.zeros(batch.height)
 

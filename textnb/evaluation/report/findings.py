@@ -49,9 +49,18 @@ def findings(model: Model, scored: Scored, frame: Any, train: Any = None) -> lis
     train : DataFrame, LazyFrame or path, optional
         The rows that the model learned.
     """
-    found = [*_stale(model), *_labels(model, scored), *_texts(model, scored),
+    found = [*_learned(scored), *_stale(model), *_labels(model, scored), *_texts(model, scored),
              *_sizes(model, scored), *_copies(model, scored, frame, train)]
     return sorted(found, key=lambda finding: finding.kind == "note")
+
+
+def _learned(scored: Scored) -> list[Finding]:
+    """Whether the rows are held out at all."""
+    novelty = scored.held.novelty
+    if novelty is None or not novelty.message:
+        return []
+    kind: Literal["warning", "note"] = "warning" if novelty.verdict == "learned" else "note"
+    return [Finding(kind, f"{novelty.message[0].upper()}{novelty.message[1:]}.")]
 
 
 def _stale(model: Model) -> list[Finding]:
@@ -130,6 +139,8 @@ def _texts(model: Model, scored: Scored) -> list[Finding]:
                              f"{count(silent, 'document')} ({percent(silent / len(scored.held))}) "
                              "with a text but without any term that the model knows: the prior "
                              "alone answers."))
+    if scored.coverage is not None and scored.coverage.message:
+        found.append(Finding("warning", f"{scored.coverage.message}."))
     return found
 
 

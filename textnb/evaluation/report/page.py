@@ -108,6 +108,9 @@ def write_report(
     if train is not None and not isinstance(model, TextClassifier):
         raise ParameterError("train is for models of texts; this is one of feature tables")
     scored = score_rows(model, frame, progress)
+    if scored.held.novelty is not None and scored.coverage is not None:
+        scored.held.novelty.warn()
+        scored.coverage.warn()
     page = _page(model, frame, scored, train, chosen_class(model, positive), title, date)
     with replacing(path) as file:
         file.write(page.encode("utf-8"))

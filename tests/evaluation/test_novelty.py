@@ -1,0 +1,161 @@
+"""Whether rows were learned, told from what they bring that the model has not counted."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import textnb
+from textnb import (
+    BernoulliNB,
+    ComplementNB,
+    LearnedRowsWarning,
+    MultinomialNB,
+    NBLogisticRegression,
+    TextClassifier,
+    Tokenizer,
+)
+from textnb.evaluation.novelty import LEARNED, Novelty
+
+Corpora = Callable[[str], pl.LazyFrame]
+FORMS: dict[str, Any] = {
+    "multinomial": TextClassifier(), "bernoulli": TextClassifier(BernoulliNB()),
+    "complement": TextClassifier(ComplementNB()), "binary": TextClassifier(binary=True),
+    "discriminative": TextClassifier(NBLogisticRegression()),
+    "limits": TextClassifier(min_df=2, max_df=0.5), "largest": TextClassifier(max_features=2000),
+    "pairs": TextClassifier(tokenizer=Tokenizer(ngram_range=(1, 2))),
+    "memory": TextClassifier(memory_limit=1 << 20)}
+
+
+def drawn(rows: int, seed: int) -> pl.DataFrame:
+    """Texts of two classes whose words follow Zipf's law, so that new ones never end."""
+    random = np.random.default_rng(seed)
+    words = random.zipf(1.5, (rows, 30)) % 1_000_000
+    labels = random.integers(0, 2, rows)
+    # Half of the words tell the class.
+    own = np.where(np.arange(30) % 2 == 0, labels[:, None], 2)
+    texts = [" ".join(f"w{a}c{b}" for a, b in zip(*row, strict=True))
+             for row in zip(words, own, strict=True)]
+    return pl.DataFrame({"text": texts, "label": labels.astype(str)})
+
+
+A, B = drawn(1500, 1), drawn(1500, 2)
+
+
+def scored(model: TextClassifier, rows: pl.DataFrame) -> textnb.HeldOut:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LearnedRowsWarning)
+        return textnb.held_out(model, rows)
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_learned_rows_are_told_from_new_ones(name: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = textnb.TextClassifier(**FORMS[name].get_params(deep=False)).fit(A)
+    with pytest.warns(LearnedRowsWarning, match="use rows that it has not learned, or leave-one"):
+        held = textnb.held_out(model, A)
+    assert held.novelty is not None
+    assert (held.novelty.found, held.method) == (0, LEARNED)
+    with pytest.warns(LearnedRowsWarning):
+        assert textnb.evaluate(model, A).novelty == held.novelty
+    new = textnb.held_out(model, B)
+    assert new.novelty is not None
+    assert new.novelty == textnb.evaluate(model, B).novelty
+    assert (new.novelty.verdict, new.method) == ("new", "held-out rows")
+    # Singletons foretell what new rows bring.
+    assert 0.65 < new.novelty.found / new.novelty.expected < 2
+
+
+def test_new_rows_do_not_hide_learned_ones() -> None:
+    model = TextClassifier().fit(A)
+    long = pl.DataFrame({"text": [" ".join(f"new{i} w{i}c0" for i in range(20_000))],
+                         "label": ["1"]})
+    for more in (B[:1], long, B[:300]):
+        found = scored(model, pl.concat([A, more])).novelty
+        assert found is not None
+        assert found.verdict == "learned", more.height
+        assert found.share_learned is not None
+        assert found.share_learned > 0.75
+    half = scored(model, pl.concat([A[:750], B[:750]])).novelty
+    assert half is not None
+    assert half.share_learned == pytest.approx(0.5, abs=0.15)
+
+
+def test_few_rows_tell_nothing() -> None:
+    model = TextClassifier().fit(A)
+    for rows in (A[:5], B[:5]):
+        held = textnb.held_out(model, rows)
+        assert held.novelty is not None
+        assert (held.novelty.verdict, held.novelty.share_learned) == ("unknown", None)
+        assert "it can't be told" in held.novelty.message
+        assert held.method == "held-out rows"
+
+
+def test_small_sets_of_new_rows_are_seldom_called_learned() -> None:
+    model = TextClassifier().fit(A)
+    called = 0
+    for seed in range(200):
+        found = scored(model, B.sample(30, seed=seed)).novelty
+        assert found is not None
+        called += found.verdict == "learned"
+    assert called <= 2
+
+
+def test_the_expectation_is_that_of_the_singletons() -> None:
+    """By hand: x counts aa aa bb cc, y counts aa bb bb dd; bb, aa and the limits stay columns."""
+    train = pl.DataFrame({"text": ["aa aa bb cc", "aa bb bb dd"], "label": ["x", "y"]})
+    model = TextClassifier(MultinomialNB()).fit(train)
+    rows = pl.DataFrame({"text": ["aa aa", "dd aa", "zz", "bb"], "label": ["x", "x", "y", "z"]})
+    found = scored(model, rows).novelty
+    # Of x, bb is alone, and a column without it; of y, aa: 1 of 4 tokens each. "zz" has no token,
+    # and z is no class.
+    assert found is not None
+    assert found.expected == pytest.approx(2 * (1 - np.exp(-2 / 4)))
+    assert (found.rows, found.found) == (3, 1)
+
+
+def test_what_is_chosen_says_so(tmp_path: Path) -> None:
+    model = TextClassifier().fit(A)
+    held = scored(model, A)
+    decision = textnb.choose_threshold(held, "1", max_false_positive_rate=0.05)
+    assert decision.evidence["scored"] == LEARNED
+    assert decision.evidence["novelty"]["verdict"] == "learned"
+    assert textnb.choose_class_thresholds(held, min_precision=0.5).evidence["scored"] == LEARNED
+    assert textnb.fit_calibration(held).method == LEARNED
+    model.set_decision(decision).save(tmp_path / "m")
+    back = textnb.load(tmp_path / "m")
+    assert isinstance(back, TextClassifier)
+    assert back.decision_ == decision
+    # Each left out in turn, they are as good as new.
+    assert textnb.leave_one_out(model, A).novelty is None
+
+
+def test_sums_of_weights_tell_nothing() -> None:
+    from textnb.evaluation.novelty import _rates
+
+    assert _rates(np.array([[1.0, 0.5], [1.0, 2.0]])).tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("found", [Novelty(10, 9.9, 0), Novelty(0, 0.0, 0)])
+def test_less_than_ten_are_too_few(found: Novelty) -> None:
+    assert (found.verdict, found.share_learned) == ("unknown", None)
+
+
+@pytest.mark.parametrize(("name", "split"), [
+    ("sms_spam", None), ("bbc_news", None), ("r8", "split"), ("20newsgroups", "split"),
+    ("indicnews_bengali", "split")])
+def test_real_rows(corpus: Corpora, name: str, split: str | None) -> None:
+    rows = corpus(name).collect().sample(fraction=1.0, shuffle=True, seed=1)
+    half = rows.height // 2
+    train, test = ((rows[:half], rows[half:]) if split is None else
+                   (rows.filter(pl.col(split) == "train"), rows.filter(pl.col(split) == "test")))
+    model = TextClassifier().fit(train)
+    told = [scored(model, part).novelty for part in (train, test)]
+    assert [found.verdict for found in told if found is not None] == ["learned", "new"]

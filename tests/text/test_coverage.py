@@ -1,0 +1,91 @@
+"""Texts without a known term: told in fit, predict and test, with the likely cause."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from textnb import TextClassifier, Tokenizer, UnknownTermsWarning, evaluate, write_report
+
+Corpora = Callable[[str], pl.LazyFrame]
+CAUSE = r'written without spaces .* Tokenizer\(analyzer="char", ngram_range=\(1, 2\)\)'
+WORDS = TextClassifier().fit(["aa bb"] * 20, ["x", "y"] * 10)
+UNKNOWN = pl.DataFrame({"text": ["zz"] * 20 + ["aa"] * 30, "label": ["x", "y"] * 25})
+
+
+def phrases(rows: int, seed: int) -> pl.DataFrame:
+    """Phrases of Chinese characters: no two alike, and no spaces."""
+    random = np.random.default_rng(seed)
+    drawn = random.integers(0x4E00, 0x4E00 + 300, (rows, 9))
+    texts = ["".join(map(chr, row)) for row in drawn]
+    return pl.DataFrame({"text": texts, "label": ["x", "y"] * (rows // 2)})
+
+
+def test_fit_warns_where_words_are_whole_phrases() -> None:
+    with pytest.warns(UnknownTermsWarning, match=CAUSE):
+        TextClassifier().fit(phrases(100, 1))
+    characters = Tokenizer(analyzer="char", ngram_range=(1, 2))
+    fitted = TextClassifier(tokenizer=characters).fit(phrases(1000, 1))
+    # A model of characters that meets another script: spaces are not the cause.
+    with pytest.warns(UnknownTermsWarning, match="Likely causes: another language"):
+        fitted.predict(["\u0e01\u0e02"] * 20)
+    with pytest.warns(UnknownTermsWarning, match="Likely causes: another language"):
+        TextClassifier().fit(pl.DataFrame({"text": [f"a{i} b{i}" for i in range(100)],
+                                           "label": ["x", "y"] * 50}))
+    # Of few documents nothing is said.
+    TextClassifier().fit(phrases(18, 1))
+
+
+def test_predict_warns_of_texts_without_a_known_term() -> None:
+    told = r"20 of 50 texts \(40%\) hold no term that the model knows"
+    with pytest.warns(UnknownTermsWarning, match=told):
+        WORDS.predict(UNKNOWN)
+    with pytest.warns(UnknownTermsWarning, match=told):
+        WORDS.predict(UNKNOWN["text"].to_list())
+    with pytest.warns(UnknownTermsWarning, match=told):
+        evaluate(WORDS, UNKNOWN)
+    with pytest.warns(UnknownTermsWarning, match=CAUSE):
+        WORDS.predict(phrases(20, 2))
+    # Empty texts are another matter, and fewer than 20 tell nothing.
+    WORDS.predict(["", " ", None] * 30 + ["aa"])
+    WORDS.predict(["zz"] * 19)
+
+
+def test_a_report_warns_too(tmp_path: Path) -> None:
+    pytest.importorskip("altair")
+    with pytest.warns(UnknownTermsWarning):
+        write_report(WORDS, UNKNOWN, tmp_path / "report.html")
+
+
+def test_a_lazy_frame_logs_it_once_it_is_collected(caplog: pytest.LogCaptureFixture) -> None:
+    lazy = WORDS.predict(UNKNOWN.lazy())
+    assert caplog.records == []
+    for _ in range(2):
+        with caplog.at_level(logging.WARNING, "textnb"):
+            lazy.collect()
+        assert [record.levelname for record in caplog.records] == ["WARNING"]
+        assert "20 of 50 texts (40%)" in caplog.text
+        caplog.clear()
+
+
+@pytest.mark.parametrize("name", [
+    "sms_spam", "bbc_news", "r8", "20newsgroups", "imdb", "indicnews_bengali"])
+def test_words_of_real_corpora_give_no_alarm(corpus: Corpora, name: str) -> None:
+    rows = corpus(name).collect().sample(1500, shuffle=True, seed=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        TextClassifier().fit(rows[:1000]).predict(rows[1000:])
+
+
+def test_chinese_reviews(corpus: Corpora) -> None:
+    rows = corpus("zh_hotel").collect().sample(fraction=1.0, shuffle=True, seed=1)
+    with pytest.warns(UnknownTermsWarning, match=CAUSE):
+        TextClassifier().fit(rows[:5000])
+    characters = TextClassifier(tokenizer=Tokenizer(analyzer="char", ngram_range=(1, 2)))
+    assert characters.fit(rows[:5000]).score(rows[5000:]) > 0.8

@@ -1,0 +1,137 @@
+"""Texts of which a model knows no term: how many there are, and the likely cause.
+
+Where most texts hold no known term, priors alone answer, and no figure says so by itself.
+"""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Sequence
+from threading import Lock
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from textnb.errors import UnknownTermsWarning
+
+# Scripts that are written without spaces between words: a token there is a phrase, or a sentence.
+SPACELESS = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]"
+# Of fewer texts, a share tells nothing.
+LEAST_TEXTS = 20
+# On nine corpora of words in English and Bengali, at most 5 % of the texts hold no known term once
+# a thousand were learned, and 93 % where words are taken for a language that has no spaces.
+MANY = 0.3
+_MOST_UNKNOWN = 0.5
+_SAMPLE = 1000
+_PHRASE = 4
+_CAUSE = {
+    True: "They are written without spaces between words, so that whole phrases are taken for "
+          "words: learn with Tokenizer(analyzer=\"char\", ngram_range=(1, 2)) (textnb train "
+          "--analyzer char --ngrams 1,2)",
+    False: "Likely causes: another language or another column than what was learned, limits that "
+           "leave few terms, or too few documents"}
+
+
+class TermCoverage:
+    """Counts texts without a known term, batch by batch, from several threads too.
+
+    Parameters
+    ----------
+    columns : sequence of str
+        Text columns.
+    words : bool
+        Whether the model's terms are words, and not runs of characters.
+
+    Attributes
+    ----------
+    texts : int
+        Rows that hold more than white space.
+    without : int
+        Those of them of which no term is known.
+    spaceless : int
+        Those of the latter that are written in a script without spaces between words.
+    """
+
+    def __init__(self, columns: Sequence[str], words: bool = True):
+        self._columns, self._words, self._turn = list(columns), words, Lock()
+        self.texts = self.without = self.spaceless = 0
+
+    def add(self, documents: pl.DataFrame, counts: Any) -> None:
+        """Count a batch: its text columns, and the csr_array of its known terms."""
+        silent = np.flatnonzero(np.diff(counts.indptr) == 0)
+        blank = without = spaceless = 0
+        if len(silent):
+            text = pl.concat_str([pl.col(name).cast(pl.String).fill_null("")
+                                  for name in self._columns], separator=" ")
+            told = documents[silent].select(
+                blank=text.str.strip_chars() == "", spaceless=text.str.contains(SPACELESS))
+            blank = int(told["blank"].sum())
+            without, spaceless = len(silent) - blank, int(told["spaceless"].sum())
+        with self._turn:
+            self.texts += documents.height - blank
+            self.without += without
+            self.spaceless += spaceless
+
+    @property
+    def message(self) -> str:
+        """What a user must know of it; empty where most texts hold a known term."""
+        if self.texts < LEAST_TEXTS or self.without <= MANY * self.texts:
+            return ""
+        return (f"{self.without:,} of {self.texts:,} texts ({self.without / self.texts:.0%}) hold "
+                "no term that the model knows, and the classes' priors alone answer. "
+                f"{_CAUSE[self._words and 2 * self.spaceless > self.without]}")
+
+    def warn(self, stacklevel: int = 2) -> None:
+        """Give an `UnknownTermsWarning` where there is something to tell."""
+        if self.message:
+            warnings.warn(self.message, UnknownTermsWarning, stacklevel=stacklevel + 1)
+
+    def log(self) -> None:
+        """Log what there is to tell, and start again.
+
+        In the engine's threads, where a filter that makes an error of a warning would end a query.
+        """
+        if self.message:
+            logging.getLogger("textnb").warning(self.message)
+        self.texts = self.without = self.spaceless = 0
+
+
+def warn_of_lone_terms(
+    terms: pl.Series, total: NDArray[Any], tokens: int, documents: int, words: bool,
+    stacklevel: int = 2,
+) -> None:
+    """Warn where most of what was learned will not be met again.
+
+    A token is known in a document that was not learned if its term is a column and comes a second
+    time among those that were: the others' share of all tokens, to the power of a document's mean
+    length, is about the share of documents that hold no known term. (In a script without spaces a
+    document has many phrases, and the share of the tokens decides.)
+
+    Parameters
+    ----------
+    terms : polars.Series of String
+        The columns.
+    total : (n_terms,)
+        How often each was counted.
+    tokens, documents : int
+        Tokens that were counted, those of other terms too, and documents.
+    words : bool
+        Whether terms are words, and not runs of characters.
+    """
+    if documents < LEAST_TEXTS or not tokens:
+        return
+    unknown = 1.0 - float(total[total >= 2].sum()) / tokens
+    silent = unknown ** (tokens / documents)
+    if unknown <= _MOST_UNKNOWN:
+        return
+    few = terms if len(terms) <= _SAMPLE else terms.gather_every(len(terms) // _SAMPLE)
+    # Words of such a script, where they are found, have two or three characters.
+    phrases = few.str.contains(SPACELESS) & (few.str.len_chars() >= _PHRASE)
+    spaceless = words and float(np.mean(phrases.to_numpy())) > 0.5
+    if silent > MANY or spaceless:
+        warnings.warn(f"{unknown:.0%} of what was counted is of terms that come once, or are left "
+                      "out: in new documents little of it will be known. "
+                      f"{_CAUSE[spaceless]}", UnknownTermsWarning, stacklevel=stacklevel + 1)
