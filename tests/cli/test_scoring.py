@@ -202,3 +202,14 @@ def test_a_damaged_row_is_named(run: Run, folder: Path, trained: Path) -> None:
     Path("rows.csv").write_bytes(b"text,label\nfree,spam\nd\xe9jeuner,ham\n")
     ran = run("test", trained, "rows.csv").checked(1)
     assert "can't read rows.csv: line 3 is not UTF-8 (byte 0xe9 at column 2)" in ran.err
+
+
+def test_many_classes_show_the_pairs_confused_most(run: Run, folder: Path) -> None:
+    names = [f"c{k:02}" for k in range(20)]
+    rows = pl.DataFrame({"text": [f"word{name}" for name in names] * 2, "label": names * 2})
+    textnb.TextClassifier().fit(rows).save("m.textnb")
+    wrong = pl.DataFrame({"text": ["wordc00"] * 3, "label": ["c05", "c05", "c05"]})
+    pl.concat([rows, wrong]).write_parquet("rows.parquet")
+    told = run("test", "m.textnb", "rows.parquet", "-q").checked().out
+    assert "most frequent confusions of 20 classes" in told
+    assert ["c05", "c00", "3", "60.0%"] in cells(told)

@@ -53,9 +53,27 @@ def show_evaluation(result: Evaluation) -> None:
         for name, row in zip(names, result.confusion.tolist(), strict=True):
             table.add_row(_text(name), *map(str, row if impossible else row[:-1]))
         show(table)
+    else:
+        _show_confusions(result, names)
     correct = round(result.accuracy * result.documents)
     sys.stdout.write(f"accuracy {result.accuracy:.4f} ({correct:,} of {result.documents:,}), "
                      f"macro F1 {result.macro_f1:.4f}\n")
+
+
+def _show_confusions(result: Evaluation, names: list[str]) -> None:
+    """The pairs that are confused most, where the whole matrix is wider than a screen."""
+    counts = result.confusion.tolist()
+    wrong = [(n, i, j) for i, row in enumerate(counts) for j, n in enumerate(row) if n and i != j]
+    if not wrong:
+        return
+    table = Table(title=f"most frequent confusions of {len(names)} classes (--format json has all)",
+                  title_justify="left")
+    for name in ("label", "predicted", "documents", "of the label"):
+        table.add_column(name, justify="right" if name in ("documents", "of the label") else "left")
+    answers = [*names, "(impossible)"]
+    for n, i, j in sorted(wrong, key=lambda cell: (-cell[0], cell[1], cell[2]))[:_WIDEST]:
+        table.add_row(_text(names[i]), _text(answers[j]), f"{n:,}", f"{n / sum(counts[i]):.1%}")
+    show(table)
 
 
 def show_rates(positive: str, rates: dict[str, Any], area: float) -> None:
