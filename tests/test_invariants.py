@@ -588,8 +588,9 @@ def test_no_rows_add_nothing(a: CountStatistics) -> None:
 def test_no_more_is_taken_away_than_was_counted(
     a: CountStatistics, feature: int, excess: int
 ) -> None:
-    more = CountStatistics(a.classes, a.class_count, a.feature_count.copy())
-    more.feature_count[0, feature] += excess
+    counts = a.feature_count.copy()
+    counts[0, feature] += excess
+    more = CountStatistics(a.classes, a.class_count, counts)
     with pytest.raises(DataError, match=f"has counted feature {feature} .* times, fewer than"):
         a - more
     rows = CountStatistics(a.classes, a.class_count + excess, a.feature_count)

@@ -16,6 +16,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from textnb.bayes.calibration import Calibration
+from textnb.bayes.class_weight import check_class_weight
 from textnb.bayes.decision import Decision
 from textnb.bayes.pruning import Pruned
 from textnb.bayes.statistics import CountStatistics, check_int64
@@ -25,11 +26,16 @@ from textnb.parquet import ENGINE_ERRORS
 from textnb.terms import TermStatistics
 from textnb.text.tokens import Tokenizer
 
+# Of an estimator, but kept beside the classifier's settings, of which no reader ignores one: a
+# reader that does not know of class weights refuses the file.
+CLASS_WEIGHT = "class_weight"
 TEXT_SETTINGS = ("text", "label", "tokenizer", "min_df", "max_df", "max_features", "vocabulary",
                  "binary", "memory_limit")
 # Written where they are set: a model without them is what it was before there were any.
-OPTIONAL = ("memory_limit",)
+OPTIONAL = ("memory_limit", CLASS_WEIGHT)
 COUNT_COLUMNS = {"class": pl.Int32, "column": pl.Int32, "count": pl.Int64}
+# Under sample weights.
+WEIGHTED_COLUMNS = {**COUNT_COLUMNS, "count": pl.Float64}
 _LABEL_TYPES: dict[str, type] = {"string": str, "integer": int, "boolean": bool}
 _EXACT = 2**53
 # Of tables in memory: smaller ones are made without a look at what is free.
@@ -97,9 +103,11 @@ def text_parts(
     ValueError, KeyError, ...
         If a value is missing, of another type, or out of its range: see `sound`.
     """
-    settings = described_settings(manifest, "TextClassifier", TEXT_SETTINGS)
+    settings = described_settings(manifest, "TextClassifier", (*TEXT_SETTINGS, CLASS_WEIGHT))
+    class_weight = unpacked_class_weight(settings.pop(CLASS_WEIGHT))
     settings["tokenizer"] = Tokenizer.from_dict(settings["tokenizer"])
-    classes, class_count = unpacked_classes(manifest["classes"])
+    documents, is_weighted = manifest["classes"].get("rows"), "rows" in manifest["classes"]
+    classes, class_count = unpacked_classes(manifest["classes"], is_weighted)
     weighed = "weights" in tables
     expected = {"terms", "counts", "weights"} if weighed else {"terms", "counts"}
     require(set(tables) == expected, f"its tables are not {', '.join(sorted(expected))}")
@@ -112,10 +120,14 @@ def text_parts(
     if free is not None and 2 * needed > free:
         raise ModelFileError.no_room(path, len(classes), len(terms), 2 * needed, free)
     counts = CountStatistics(
-        classes, class_count, _counts(tables["counts"], len(classes), len(terms)))
+        classes, class_count,
+        _counts(tables["counts"], len(classes), len(terms), is_weighted))
     frequency, occurrences = (
         _column(tables["terms"], name) for name in ("document_frequency", "occurrences"))
-    require(frequency is None or int(frequency.max()) <= int(class_count.sum()),
+    require(not is_weighted or weighed or (type(documents) is int and 0 < documents < _EXACT),
+            "its documents are not counted")
+    most = int(class_count.sum()) if documents is None else documents
+    require(frequency is None or int(frequency.max()) <= most,
             "a term is in more documents than there are")
     require(occurrences is None or float(occurrences.sum(dtype=np.float64)) < _EXACT,
             "occurrences are too large to add")
@@ -126,13 +138,14 @@ def text_parts(
                 "intercepts are not one finite number per class")
         weights = Weights(_weights(tables["weights"], len(classes), len(terms)), intercept)
     described, choices = manifest["estimator"], _choices(manifest)
-    parameters = dict(described["parameters"])
+    parameters = {**described["parameters"], CLASS_WEIGHT: class_weight}
     require((parameters.get("l") == "auto") == (choices.l is not None),
             "l was chosen and is not \"auto\", or the other way round")
     if choices.l is not None:
         parameters["l"] = choices.l
     return TextParts(settings, described["name"], parameters,
-                     TermStatistics(terms, counts, frequency, occurrences), weights, choices)
+                     TermStatistics(terms, counts, frequency, occurrences, documents), weights,
+                     choices)
 
 
 def described_settings(
@@ -194,7 +207,9 @@ def packed_classes(classes: NDArray[Any], class_count: NDArray[Any]) -> dict[str
     return {"type": label_type, "labels": labels, "documents": class_count.tolist()}
 
 
-def unpacked_classes(described: Mapping[str, Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+def unpacked_classes(
+    described: Mapping[str, Any], is_weighted: bool = False
+) -> tuple[NDArray[Any], NDArray[Any]]:
     labels, documents = described["labels"], described["documents"]
     type_ = _LABEL_TYPES[described["type"]]
     require(len(labels) == len(documents) > 0, "labels and documents per class do not match")
@@ -202,10 +217,32 @@ def unpacked_classes(described: Mapping[str, Any]) -> tuple[NDArray[Any], NDArra
     require(type_ is not int or all(-2**63 <= label < 2**63 for label in labels),
             "a label is beyond 64 bits")
     require(all(a < b for a, b in pairwise(labels)), "labels are not sorted")
-    require(all(type(n) is int and n >= 0 for n in documents) and sum(documents) < _EXACT,
+    number = float if is_weighted else int
+    # Also False for what is no number.
+    require(all(type(n) is number and n >= 0 for n in documents) and sum(documents) < _EXACT,
             "documents per class are not counts")
     classes: NDArray[Any] = np.array(labels, dtype=object if type_ is str else type_)
-    return classes, np.array(documents, dtype=np.int64)
+    return classes, np.array(documents, dtype=np.float64 if is_weighted else np.int64)
+
+
+def packed_class_weight(class_weight: Any) -> Any:
+    """A class weight as JSON has it: its labels may be other than strings."""
+    if class_weight is None or isinstance(class_weight, str):
+        return class_weight
+    return {"labels": [plain(label) for label in class_weight],
+            "weights": [float(weight) for weight in class_weight.values()]}
+
+
+def unpacked_class_weight(described: Any) -> Any:
+    """What `packed_class_weight` was given; ValueError where it can't have been."""
+    if isinstance(described, dict):
+        labels, weights = described["labels"], described["weights"]
+        require(all(type(label) in _LABEL_TYPES.values() for label in labels)
+                and len(labels) == len(weights) == len(set(labels)),
+                "class weights are not those of labels")
+        described = dict(zip(labels, weights, strict=True))
+    check_class_weight(described)
+    return described
 
 
 def _terms(table: pl.DataFrame) -> pl.Series:
@@ -225,8 +262,11 @@ def _column(table: pl.DataFrame, name: str) -> NDArray[np.int64] | None:
     return values.to_numpy()
 
 
-def _counts(table: pl.DataFrame, n_classes: int, n_terms: int) -> NDArray[np.int64]:
-    require(table.schema == pl.Schema(COUNT_COLUMNS), f"counts have the columns {table.schema}")
+def _counts(
+    table: pl.DataFrame, n_classes: int, n_terms: int, is_weighted: bool
+) -> NDArray[Any]:
+    require(table.schema == pl.Schema(WEIGHTED_COLUMNS if is_weighted else COUNT_COLUMNS),
+            f"counts have the columns {table.schema}")
     require(not any(table.null_count().row(0)), "counts hold a null")
     row, column, count = (table[name].to_numpy() for name in COUNT_COLUMNS)
     inside = (row >= 0) & (row < n_classes) & (column >= 0) & (column < n_terms) & (count > 0)
@@ -235,7 +275,7 @@ def _counts(table: pl.DataFrame, n_classes: int, n_terms: int) -> NDArray[np.int
     require(float(count.sum(dtype=np.float64)) < _EXACT, "counts are too large to add")
     cells = row.astype(np.int64) * n_terms + column
     require(bool((np.diff(cells) > 0).all()), "counts are not sorted by class and column")
-    dense = np.zeros((n_classes, n_terms), dtype=np.int64)
+    dense = np.zeros((n_classes, n_terms), dtype=count.dtype)
     dense[row, column] = count
     return dense
 

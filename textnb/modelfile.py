@@ -27,9 +27,12 @@ from textnb.bayes.discrete import BernoulliNB, ComplementNB, MultinomialNB
 from textnb.bayes.known import TEXTS, check_model
 from textnb.bayes.ratio import NBLogisticRegression
 from textnb.manifest import (
+    CLASS_WEIGHT,
     COUNT_COLUMNS,
     OPTIONAL,
+    WEIGHTED_COLUMNS,
     Choices,
+    packed_class_weight,
     packed_classes,
     plain,
     require,
@@ -86,10 +89,16 @@ def pack_text(
         if values is not None:
             terms = terms.with_columns(pl.Series(name, values))
     rows, columns = np.nonzero(counts.feature_count)
-    cells = pl.DataFrame({"class": rows, "column": columns,
-                          "count": counts.feature_count[rows, columns]}, schema=COUNT_COLUMNS)
-    manifest = {**described("TextClassifier", settings, estimator),
-                "classes": packed_classes(counts.classes, counts.class_count), **extra,
+    is_weighted = counts.class_count.dtype.kind == "f"
+    cells = pl.DataFrame(
+        {"class": rows, "column": columns, "count": counts.feature_count[rows, columns]},
+        schema=WEIGHTED_COLUMNS if is_weighted else COUNT_COLUMNS)
+    classes = packed_classes(counts.classes, counts.class_count)
+    if is_weighted:
+        classes["rows"] = getattr(learned, "rows", None)
+    weights = {CLASS_WEIGHT: packed_class_weight(estimator.class_weight)}
+    manifest = {**described("TextClassifier", {**settings, **weights}, estimator),
+                "classes": classes, **extra,
                 **(choices or Choices()).to_dict()}
     return manifest, {"terms": terms, "counts": cells, **tables}
 
@@ -106,7 +115,9 @@ def unpack_text(
     """
     with sound(path):
         parts = text_parts(path, manifest, tables, max_bytes)
-        settings = {**parts.settings, "estimator": restored_estimator(manifest, _TEXT_ESTIMATORS)}
+        own = {CLASS_WEIGHT: parts.parameters[CLASS_WEIGHT]}
+        settings = {**parts.settings,
+                    "estimator": restored_estimator(manifest, _TEXT_ESTIMATORS, own)}
         estimator = settings["estimator"]
         weighed = isinstance(estimator, NBLogisticRegression)
         require(weighed == (parts.weights is not None), f"its tables are not those of a "
@@ -127,14 +138,19 @@ def described(
         "kind": kind,
         "estimator": {"name": type(estimator).__name__,
                       "parameters": {name: plain(value) for name, value
-                                     in estimator.get_params(deep=False).items()}},
+                                     in estimator.get_params(deep=False).items()
+                                     if name != CLASS_WEIGHT}},
         "settings": {name: plain(value) for name, value in settings.items()
                      if value is not None or name not in OPTIONAL},
     }
 
 
-def restored_estimator(manifest: Mapping[str, Any], estimators: Mapping[str, type[Any]]) -> Any:
-    """The classifier's estimator, made anew."""
+def restored_estimator(
+    manifest: Mapping[str, Any], estimators: Mapping[str, type[Any]],
+    more: Mapping[str, Any] | None = None,
+) -> Any:
+    """The classifier's estimator, made anew, with more parameters than its own description has."""
     described = manifest["estimator"]
     require(described["name"] in estimators, f"estimator {described['name']!r} is unknown")
-    return estimators[described["name"]](**described["parameters"])
+    require(CLASS_WEIGHT not in described["parameters"], "its class weights are in two places")
+    return estimators[described["name"]](**described["parameters"], **(more or {}))

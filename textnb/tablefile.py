@@ -19,11 +19,14 @@ from textnb.bayes.plugin import HistogramDensity, PlugInBayes, bins_per_column
 from textnb.bayes.quadratic import QuadraticDiscriminantAnalysis, RegularizedDiscriminantAnalysis
 from textnb.errors import ModelFileError, ParameterError
 from textnb.manifest import (
+    CLASS_WEIGHT,
     described_settings,
+    packed_class_weight,
     packed_classes,
     plain,
     require,
     sound,
+    unpacked_class_weight,
     unpacked_classes,
 )
 from textnb.modelfile import Packed, described, restored_estimator
@@ -48,7 +51,8 @@ def pack_table(
     if type(estimator) not in _ESTIMATORS.values():
         raise ParameterError(f"{type(estimator).__name__} on a feature table can't be saved; those "
                              f"that can: {', '.join(_ESTIMATORS)}")
-    manifest = described("TableClassifier", settings, estimator)
+    weights = packed_class_weight(getattr(estimator, CLASS_WEIGHT, None))
+    manifest = described("TableClassifier", {**settings, CLASS_WEIGHT: weights}, estimator)
     manifest["feature_names"] = feature_names
     manifest["classes"] = packed_classes(estimator.classes_, estimator.class_count_)
     if isinstance(estimator, PlugInBayes):
@@ -86,8 +90,10 @@ def unpack_table(
         If a value is missing, of another type, or out of its range.
     """
     with sound(path):
-        settings = described_settings(manifest, "TableClassifier", TABLE_SETTINGS)
-        settings["estimator"] = restored_estimator(manifest, _ESTIMATORS)
+        settings = described_settings(manifest, "TableClassifier", (*TABLE_SETTINGS, CLASS_WEIGHT))
+        weights = unpacked_class_weight(settings.pop(CLASS_WEIGHT))
+        more = {} if weights is None else {CLASS_WEIGHT: weights}
+        settings["estimator"] = restored_estimator(manifest, _ESTIMATORS, more)
         names = manifest["feature_names"]
         require(isinstance(names, list) and len(names) > 0
                 and all(isinstance(name, str) for name in names)

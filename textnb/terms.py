@@ -13,8 +13,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from textnb.bayes.read_only import ReadOnly
 from textnb.bayes.statistics import CountStatistics
-from textnb.errors import DataError, VocabularyError
+from textnb.errors import DataError, ParameterError, VocabularyError
 from textnb.text.vocabulary import Limits
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class TermStatistics:
+class TermStatistics(ReadOnly):
     """Counts per class and term that add and subtract.
 
     Attributes
@@ -34,12 +35,15 @@ class TermStatistics:
     counts : CountStatistics
     document_frequency, occurrences : int64 (n_terms,) or None
         Documents that hold the term, and its occurrences in all, where they are kept.
+    rows : int or None
+        Under sample weights, how many documents there are: limits on terms do not weigh them.
     """
 
     terms: pl.Series
     counts: CountStatistics
     document_frequency: Ints | None = None
     occurrences: Ints | None = None
+    rows: int | None = None
 
     def __repr__(self) -> str:
         return (f"TermStatistics({self.documents:,} documents, {len(self.terms):,} terms, "
@@ -53,7 +57,12 @@ class TermStatistics:
 
     @property
     def documents(self) -> int:
-        return int(self.counts.class_count.sum())
+        return int(self.counts.class_count.sum()) if self.rows is None else self.rows
+
+    @property
+    def has_weights(self) -> bool:
+        """Whether counts are sums of sample weights, which are no integers."""
+        return self.rows is not None
 
     @property
     def total(self) -> Ints:
@@ -65,13 +74,18 @@ class TermStatistics:
 
     def __add__(self, other: TermStatistics) -> TermStatistics:
         left, right = _aligned(self, other)
+        weights = self.has_weights or other.has_weights
         return TermStatistics(
             left.terms, left.counts + right.counts,
             _both(left.document_frequency, right.document_frequency, 1),
-            _both(left.occurrences, right.occurrences, 1))
+            left.total + right.total if weights else _both(left.occurrences, right.occurrences, 1),
+            self.documents + other.documents if weights else None)
 
     def __sub__(self, other: TermStatistics) -> TermStatistics:
         """Terms that are left in no document leave too, and so do classes that are left empty."""
+        if self.has_weights or other.has_weights:
+            raise ParameterError("counts with sample weights are sums of real numbers, from which "
+                                 "documents can't be subtracted exactly: fit again without them")
         strangers = other.terms.filter(~other.terms.is_in(self.terms.implode()))
         if len(strangers):
             raise DataError.never_learned(f"term {strangers[0]!r} was never learned")
@@ -91,7 +105,7 @@ class TermStatistics:
         return TermStatistics(
             self.terms.filter(pl.Series(keep)), self.counts.select(keep),
             None if self.document_frequency is None else self.document_frequency[keep],
-            None if self.occurrences is None else self.occurrences[keep])
+            None if self.occurrences is None else self.occurrences[keep], self.rows)
 
     def check_terms(self, pattern: str) -> None:
         """Raises VocabularyError if no document that was counted has a token."""

@@ -16,6 +16,7 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import textnb
+from tests.oracles.scikit_learn import expected_failures
 from textnb import (
     BernoulliNB,
     CategoricalNB,
@@ -294,7 +295,8 @@ def refused(estimator: Any) -> dict[str, str]:
               "check_sample_weight_equivalence_on_dense_data",
               "check_sample_weight_equivalence_on_sparse_data",
               "check_classifiers_one_label_sample_weights")
-    return dict.fromkeys(checks, "refused with a ParameterError")
+    return {**expected_failures(estimator),
+            **dict.fromkeys(checks, "refused with a ParameterError")}
 
 
 # The three share what chooses.

@@ -78,7 +78,7 @@ def test_keys_are_set_from_outside(tmp_path: Path, setting: str, found: Any) -> 
 
 @pytest.mark.parametrize(("setting", "message"), [
     ("model.kind=multinomal", "model: kind: unknown value 'multinomal' - did you mean"),
-    ("model.alpha=1.0", "model: a setting of multinomial: unknown value 'alpha'"),
+    ("model.alpha=1.0", "model: MultinomialNB has no parameter alpha: the smoothing param"),
     ("model.l=-1", "model: l must be"),
     ("model.features=['x']", r"model: features belongs to the kinds gaussian, lda"),
     ("model.tokenizer.patern=x", "model: Tokenizer has no setting 'patern'"),

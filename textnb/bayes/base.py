@@ -20,10 +20,13 @@ from sklearn.utils.validation import (
 )
 
 from textnb.bayes.choice import chosen_l
+from textnb.bayes.class_weight import ClassWeight, check_class_weight, class_weights
 from textnb.bayes.forms import Floats, LinearForm, QuadraticForm, log_posterior
 from textnb.bayes.keyness import TermZ
 from textnb.bayes.known import COUNTING, check_model
 from textnb.bayes.leave_one_out import LeaveOneOut, Within
+from textnb.bayes.parameters import SmoothingName
+from textnb.bayes.read_only import FittedArrays
 from textnb.bayes.smoothing import log_prior
 from textnb.bayes.statistics import (
     CountStatistics,
@@ -49,7 +52,7 @@ def is_whole(value: object) -> bool:
     return isinstance(value, Integral) and not isinstance(value, (bool, np.bool_))
 
 
-class FormClassifier(ClassifierMixin, BaseEstimator):
+class FormClassifier(SmoothingName, FittedArrays, ClassifierMixin, BaseEstimator):
     """Prediction for an estimator that keeps the form with which it scores in ``_form``."""
 
     _form: LinearForm | QuadraticForm
@@ -109,6 +112,20 @@ class FormClassifier(ClassifierMixin, BaseEstimator):
         labels: NDArray[Any] = self.classes_[best]
         return labels
 
+    def decision_function(self, X: Any) -> Floats:
+        """Scores of the classes; for two, how much the second's is above the first's.
+
+        Parameters
+        ----------
+        X : array or sparse array (n_rows, n_features)
+
+        Returns
+        -------
+        float64 (n_rows,) for two classes, (n_rows, n_classes) for more
+            Log-probabilities, base e, and log-odds, where the model's scores are such.
+        """
+        return margins(self._possible(X))
+
     def _possible(self, X: Any) -> Floats:
         scores = self.predict_joint_log_proba(X)
         impossible = np.flatnonzero(np.isneginf(scores).all(axis=1))
@@ -123,8 +140,18 @@ class FormClassifier(ClassifierMixin, BaseEstimator):
         return validate_data(self, X, accept_sparse=self._accept_sparse, reset=False)
 
 
+def margins(scores: Floats) -> Floats:
+    """Scores as a decision function gives them: (n_rows,) for two classes, else all of them."""
+    if scores.shape[1] != 2:
+        return scores
+    first, second = scores[:, 0], scores[:, 1]
+    # Two infinite scores that are equal are a tie.
+    with np.errstate(invalid="ignore"):
+        return np.where(first == second, 0.0, second - first)
+
+
 class DenseClassifier(FormClassifier):
-    """What the models of dense features share: names of columns, margins, and a message."""
+    """What the models of dense features share: names of columns, and a message."""
 
     scores_are_log_probabilities = True
 
@@ -136,20 +163,6 @@ class DenseClassifier(FormClassifier):
     def _names(self) -> list[str] | None:
         names = getattr(self, "_feature_names", getattr(self, "feature_names_in_", None))
         return None if names is None else [str(name) for name in names]
-
-    def decision_function(self, X: Any) -> Floats:
-        """Scores of the classes; for two, how much the second's is above the first's.
-
-        Parameters
-        ----------
-        X : array (n_rows, n_features)
-
-        Returns
-        -------
-        float64 (n_rows,) for two classes, (n_rows, n_classes) for more
-        """
-        scores = self._possible(X)
-        return scores if len(self.classes_) != 2 else scores[:, 1] - scores[:, 0]
 
     def _impossible(self, rows: list[int], total: int) -> ImpossibleRowError:
         more = f" and {total - len(rows)} more" if total > len(rows) else ""
@@ -194,7 +207,7 @@ class StatisticsClassifier(FormClassifier):
 
     def _fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> Self:
         X, y = self._rows_and_labels(X, y, reset=True)
-        weight = self._weights(sample_weight, X)
+        weight = sample_weights(sample_weight, X)
         known = np.unique(y)
         self.check_settings(X.shape[1], len(known))
         return self.fit_statistics(self._learned(X, y, known, weight, None))
@@ -207,7 +220,7 @@ class StatisticsClassifier(FormClassifier):
             raise ParameterError("classes must be passed on the first call to partial_fit.")
         check_int64(classes)
         X, y = self._rows_and_labels(X, y, reset=first)
-        weight = self._weights(sample_weight, X)
+        weight = sample_weights(sample_weight, X)
         known = self.statistics_.classes if not first else np.asarray(classes)
         if classes is not None:
             known = united(known, classes)
@@ -236,14 +249,16 @@ class StatisticsClassifier(FormClassifier):
         check_classification_targets(y)
         return X, y
 
-    def _weights(self, sample_weight: ArrayLike | None, X: Any) -> Floats | None:
-        if sample_weight is None:
-            return None
-        weight: Floats = _check_sample_weight(
-            sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        if not weight.any():
-            raise ParameterError("sample_weight is zero for every row: nothing would be learned")
-        return weight
+
+def sample_weights(sample_weight: ArrayLike | None, X: Any) -> Floats | None:
+    """Weights of rows, checked: float64 (n_rows,), or None."""
+    if sample_weight is None:
+        return None
+    weight: Floats = _check_sample_weight(
+        sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    if not weight.any():
+        raise ParameterError("sample_weight is zero for every row: nothing would be learned")
+    return weight
 
 
 class WeightedMixin:
@@ -304,10 +319,13 @@ class DiscreteNB(WeightedMixin, LinearMixin, StatisticsClassifier):
 
     statistics_: CountStatistics
     l_: float | Floats
+    class_weight: ClassWeight
     _form: LinearForm
     _accept_sparse = "csr"
     # Numbers that are derived from each count, and kept.
     _weights_per_count = 1
+    # What `fit` chose for l="auto", which `partial_fit` keeps.
+    _chosen_l: float | None = None
     # How its rows are left out by subtraction, where they can be.
     _left_out: type[LeaveOneOut] | None = None
 
@@ -336,22 +354,26 @@ class DiscreteNB(WeightedMixin, LinearMixin, StatisticsClassifier):
             If ``l`` is "auto" and nothing was chosen.
         """
         smoothing: Any = self.l
+        chosen = None
         if is_auto(smoothing):
-            smoothing = getattr(self, "l_", None) if l is None else l
+            smoothing = chosen = self._chosen_l if l is None else l
             if smoothing is None:
                 raise ParameterError("l='auto' is chosen by fit, from all rows, and kept by "
                                      "partial_fit: call fit first, or give l as a number")
+        weights = class_weights(self.class_weight, statistics.classes, statistics.class_count)
         self.l_ = as_smoothing(smoothing, self._n_features_of(statistics))
         check_room(len(statistics.classes), statistics.n_features,
-                   8 * (1 + self._weights_per_count), "counts and weights",
-                   freed=statistics.feature_count.nbytes, log=True)
+                   8 * (1 + self._weights_per_count + (weights is not None)),
+                   "counts and weights", freed=statistics.feature_count.nbytes, log=True)
+        counted = statistics if weights is None else statistics.scaled(weights)
+        self._chosen_l, self.class_weight_ = chosen, weights
         self.statistics_ = statistics
         self.classes_ = statistics.classes
         self.class_count_ = statistics.class_count
         self.n_features_in_ = self._n_features_of(statistics)
         prior = as_class_prior(self.class_prior, len(self.classes_))
-        self.class_log_prior_ = log_prior(self.class_count_, prior, self.fit_prior)
-        self._form = self._derive(statistics, self.l_)
+        self.class_log_prior_ = log_prior(counted.class_count, prior, self.fit_prior)
+        self._form = self._derive(counted, self.l_)
         return self
 
     @property
@@ -374,6 +396,12 @@ class DiscreteNB(WeightedMixin, LinearMixin, StatisticsClassifier):
             raise ParameterError(f"{type(self).__name__} can't leave rows out by subtraction: use "
                                  "k folds")
         check_model(self, "leaving rows out by subtraction", COUNTING)
+        if self.class_weight is not None:
+            raise ParameterError("class_weight scales counts, and leave-one-out subtracts rows "
+                                 "that count 1: use k folds, or class_weight=None")
+        if statistics.class_count.dtype.kind != "i":
+            raise ParameterError("these counts have sample weights, and leave-one-out subtracts "
+                                 "rows that count 1: use k folds, or fit without weights")
         prior = as_class_prior(self.class_prior, len(statistics.classes))
         return self._left_out(statistics, prior, bool(self.fit_prior), within, presence_above)
 
@@ -381,7 +409,7 @@ class DiscreteNB(WeightedMixin, LinearMixin, StatisticsClassifier):
         if not is_auto(self.l):
             return super()._fit(X, y, sample_weight)
         X, y = self._rows_and_labels(X, y, reset=True)
-        weight = self._weights(sample_weight, X)
+        weight = sample_weights(sample_weight, X)
         if weight is not None and (weight != 1.0).any():
             raise ParameterError("l='auto' leaves out one row at a time, and knows no weights: "
                                  "give l as a number, or no sample_weight")
@@ -411,6 +439,10 @@ class DiscreteNB(WeightedMixin, LinearMixin, StatisticsClassifier):
         """Raises ParameterError before anything is learned."""
         if not (is_auto(self.l) and self._left_out is not None):
             as_smoothing(self.l, n_features)
+        check_class_weight(self.class_weight)
+        if is_auto(self.l) and self.class_weight is not None:
+            raise ParameterError("l='auto' leaves rows out by subtraction, which class_weight does "
+                                 "not allow: give l as a number, or class_weight=None")
         as_class_prior(self.class_prior, n_classes)
         if not isinstance(self.fit_prior, (bool, np.bool_)):
             raise ParameterError.out_of_range("fit_prior", "True or False", self.fit_prior)

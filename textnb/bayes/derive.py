@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from textnb.bayes.class_weight import with_class_weight
 from textnb.bayes.forms import LinearForm
 from textnb.bayes.smoothing import (
     bernoulli_form,
@@ -54,7 +55,8 @@ def derived_form(
     ----------
     name : {"MultinomialNB", "BernoulliNB", "ComplementNB"}
     parameters : mapping
-        The estimator's: ``l``, ``fit_prior``, ``class_prior``, and ``binarize`` or ``norm``.
+        The estimator's: ``l``, ``fit_prior``, ``class_prior``, ``class_weight`` where there is one,
+        and ``binarize`` or ``norm``.
     statistics : CountStatistics
     binary : bool
         A term counts once per document.
@@ -73,6 +75,7 @@ def derived_form(
     [[0.667, 0.25], [0.333, 0.75]]
     """
     smoothing = as_smoothing(parameters["l"], statistics.n_features)
+    statistics = with_class_weight(statistics, parameters.get("class_weight"))
     classes = statistics.classes
     prior = log_prior(
         statistics.class_count, as_class_prior(parameters["class_prior"], len(classes)),

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted, check_non_negative
 
 from textnb.bayes.base import DiscreteNB
+from textnb.bayes.class_weight import ClassWeight
 from textnb.bayes.forms import Floats, LinearForm, canonical, presence
 from textnb.bayes.keyness import dirichlet_z, proportion_z
 from textnb.bayes.leave_one_out import (
@@ -52,11 +53,18 @@ class MultinomialNB(DiscreteNB):
         Priors are the classes' shares of the rows; uniform otherwise.
     class_prior : array (n_classes,), optional
         Given priors, in the order of the sorted classes.
+    class_weight : mapping of label to number, "balanced" or None
+        What a class's rows count for, as a sample weight of each of them would; 1 for a class that
+        is not named. "balanced" is n / (K n_k), n_k the rows of class k of K. Counts stay integers:
+        the weights are applied where the form is derived. Not with leave-one-out.
 
     Attributes
     ----------
     classes_ : (n_classes,)
+    class_weight_ : float64 (n_classes,) or None
+        The weights in use.
     class_count_ : int64 (n_classes,)
+        Rows, not weighted.
     feature_count_ : int64 (n_classes, n_features)
     class_log_prior_ : float64 (n_classes,)
     feature_log_prob_ : float64 (n_classes, n_features)
@@ -77,10 +85,12 @@ class MultinomialNB(DiscreteNB):
         l: float | ArrayLike | str = 1.0,
         fit_prior: bool = True,
         class_prior: ArrayLike | None = None,
+        class_weight: ClassWeight = None,
     ):
         self.l = l
         self.fit_prior = fit_prior
         self.class_prior = class_prior
+        self.class_weight = class_weight
 
     _left_out = MultinomialLeftOut
     without_terms = "the classes' priors alone"
@@ -107,7 +117,7 @@ class BernoulliNB(DiscreteNB):
         Smoothing; "auto" as in `MultinomialNB`.
     binarize : float or None
         A value above it (>= 0) is presence. None: X holds only 0 and 1, which is checked.
-    fit_prior, class_prior
+    fit_prior, class_prior, class_weight
         As in `MultinomialNB`.
 
     Attributes
@@ -131,11 +141,13 @@ class BernoulliNB(DiscreteNB):
         binarize: float | None = 0.0,
         fit_prior: bool = True,
         class_prior: ArrayLike | None = None,
+        class_weight: ClassWeight = None,
     ):
         self.l = l
         self.binarize = binarize
         self.fit_prior = fit_prior
         self.class_prior = class_prior
+        self.class_weight = class_weight
 
     _left_out = BernoulliLeftOut
     without_terms = "the classes' priors and the terms that are absent"
@@ -157,16 +169,21 @@ class BernoulliNB(DiscreteNB):
         self, X: Any, y: NDArray[Any], classes: NDArray[Any], weight: Floats | None,
         before: CountStatistics | None,
     ) -> CountStatistics:
+        if before is not None and self._above != self._form.presence_above:
+            raise ParameterError(f"binarize was {self._form.presence_above} for the rows that were "
+                                 f"learned and is {self._above} now: set it back, or fit again")
         if self.binarize is not None:
             X = _binarized(X, float(self.binarize))
         return super()._learned(X, y, classes, weight, before)
 
+    def _rows_and_labels(self, X: Any, y: Any, reset: bool) -> tuple[Any, NDArray[Any]]:
+        X, y = super()._rows_and_labels(X, y, reset)
+        return _indicators(X, self._above), y
+
+    def _rows(self, X: Any) -> Any:
+        return _indicators(super()._rows(X), self._form.presence_above)
+
     def _checked(self, X: Any) -> Any:
-        if self.binarize is None:
-            values = canonical(sp.csr_array(X)).data if sp.issparse(X) else X
-            if not np.isin(values, (0, 1)).all():
-                raise DataError("BernoulliNB(binarize=None) needs values 0 and 1; set binarize to "
-                                "the threshold above which a value counts as present")
         return X
 
     def check_settings(self, n_features: int, n_classes: int) -> None:
@@ -196,7 +213,7 @@ class ComplementNB(DiscreteNB):
         log-probabilities, and not with ``norm``.
     norm : bool
         Divide each class's weights by their sum (the paper's second normalisation).
-    fit_prior, class_prior
+    fit_prior, class_prior, class_weight
         As in `MultinomialNB`; they set ``class_log_prior_`` alone.
 
     Attributes
@@ -222,11 +239,13 @@ class ComplementNB(DiscreteNB):
         norm: bool = False,
         fit_prior: bool = True,
         class_prior: ArrayLike | None = None,
+        class_weight: ClassWeight = None,
     ):
         self.l = l
         self.norm = norm
         self.fit_prior = fit_prior
         self.class_prior = class_prior
+        self.class_weight = class_weight
 
     _left_out = ComplementLeftOut
     without_terms = "nothing: all classes score the same, and the first of them is answered"
@@ -254,7 +273,7 @@ class ComplementNB(DiscreteNB):
         if self.norm and np.min(l) == 0:
             raise ParameterError("norm divides by the sum of the weights, which is infinite with "
                                  "l = 0; use l > 0")
-        self.feature_all_ = statistics.feature_count.sum(axis=0)
+        self.feature_all_ = self.statistics_.feature_count.sum(axis=0)
         weights = complement_weights(statistics.feature_count, l, self.norm)
         alone = len(self.classes_) == 1
         intercept = self.class_log_prior_ if alone else np.zeros(len(self.classes_))
@@ -273,7 +292,7 @@ class CategoricalNB(DiscreteNB):
     ----------
     l : float or array (n_features,)
         Smoothing.
-    fit_prior, class_prior
+    fit_prior, class_prior, class_weight
         As in `MultinomialNB`.
     min_categories : int or array (n_features,), optional
         Categories to expect per feature, where the data may not show all.
@@ -305,10 +324,12 @@ class CategoricalNB(DiscreteNB):
         fit_prior: bool = True,
         class_prior: ArrayLike | None = None,
         min_categories: int | ArrayLike | None = None,
+        class_weight: ClassWeight = None,
     ):
         self.l = l
         self.fit_prior = fit_prior
         self.class_prior = class_prior
+        self.class_weight = class_weight
         self.min_categories = min_categories
 
     @property
@@ -415,6 +436,16 @@ def _moved(before: NDArray[np.int64], after: NDArray[np.int64]) -> NDArray[np.in
     shift = np.repeat(_starts(after) - _starts(before), before)
     moved: NDArray[np.int64] = np.arange(int(before.sum())) + shift
     return moved
+
+
+def _indicators(X: Any, above: float | None) -> Any:
+    """The rows, once they are seen to be 0 and 1 where no threshold makes them so."""
+    if above is None:
+        values = canonical(sp.csr_array(X)).data if sp.issparse(X) else X
+        if not np.isin(values, (0, 1)).all():
+            raise DataError("BernoulliNB(binarize=None) needs values 0 and 1; set binarize to "
+                            "the threshold above which a value counts as present")
+    return X
 
 
 def _binarized(X: Any, above: float) -> Any:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from textnb.bayes.read_only import ReadOnly, read_only
 from textnb.errors import ParameterError
 
 # SciPy is imported where rows are sparse: a filter that scores one message starts without it.
@@ -27,11 +28,12 @@ _BLOCK = 2048
 
 
 @dataclass(frozen=True, eq=False)
-class LinearForm:
+class LinearForm(ReadOnly):
     """Scores that are linear in the features: ``scores(x) = x·weights + intercept``.
 
     For naive Bayes the scores are joint log-probabilities, log P(x, class), up to a constant that
-    all classes of a row share; logarithms are natural.
+    all classes of a row share; logarithms are natural. Its arrays are read-only views; copy them to
+    change them.
 
     Attributes
     ----------
@@ -67,6 +69,12 @@ class LinearForm:
         terms, classes = self.weights.shape
         return f"LinearForm({terms:,} {'features' if self.terms is None else 'terms'}, " \
                f"{classes:,} classes)"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.required is not None:
+            for name in ("data", "indices", "indptr"):
+                setattr(self.required, name, read_only(getattr(self.required, name)))
 
     def scores(self, X: Any) -> Floats:
         """Joint log-probability (base e) of each row and class.
@@ -224,7 +232,7 @@ class LinearForm:
 
 
 @dataclass(frozen=True, eq=False)
-class QuadraticForm:
+class QuadraticForm(ReadOnly):
     """Scores that are quadratic in dense features: Gaussian log-densities plus log-priors.
 
     ``scores(x) = log π - (log |Σ| + |z|² + rank log 2π) / 2``, where ``z = (x - μ) whiten``.

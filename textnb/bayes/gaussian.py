@@ -19,6 +19,7 @@ from textnb.bayes.base import (
     WeightedMixin,
     is_number,
 )
+from textnb.bayes.class_weight import ClassWeight, check_class_weight, class_weights
 from textnb.bayes.forms import Floats, LinearForm, QuadraticForm
 from textnb.bayes.moments import MomentStatistics
 from textnb.bayes.smoothing import log_prior
@@ -109,10 +110,15 @@ class MomentClassifier(DenseClassifier, StatisticsClassifier):
         self.class_count_ = statistics.class_count
         self.n_features_in_ = statistics.n_features
         # A class that was announced and not seen has no mean: it is ruled out, whatever its prior.
-        prior = np.where(statistics.class_count > 0, self._log_prior(statistics), -np.inf)
+        effective = self._effective(statistics)
+        prior = np.where(statistics.class_count > 0, self._log_prior(effective), -np.inf)
         self.priors_ = np.exp(prior)
-        self._form = self._derive(statistics, prior)
+        self._form = self._derive(effective, prior)
         return self
+
+    def _effective(self, statistics: MomentStatistics) -> MomentStatistics:
+        """The moments that the form is derived from."""
+        return statistics
 
     def _log_prior(self, statistics: MomentStatistics) -> Floats:
         given = as_class_prior(self.priors, len(statistics.classes), "priors")
@@ -192,6 +198,9 @@ class GaussianNB(WeightedMixin, LinearMixin, MomentClassifier):
         It is taken from the whole statistic, also after `partial_fit`.
     shared_variance : bool
         One variance per feature for all classes (divisor n), which makes the form linear.
+    class_weight : mapping of label to number, "balanced" or None
+        What a class's rows count for, as in `MultinomialNB`: in the priors, the shared variance and
+        ``epsilon_``. (The other models of feature tables take ``priors``.)
 
     Attributes
     ----------
@@ -220,10 +229,12 @@ class GaussianNB(WeightedMixin, LinearMixin, MomentClassifier):
         priors: ArrayLike | None = None,
         var_smoothing: float = 1e-9,
         shared_variance: bool = False,
+        class_weight: ClassWeight = None,
     ):
         self.priors = priors
         self.var_smoothing = var_smoothing
         self.shared_variance = shared_variance
+        self.class_weight = class_weight
 
     @property
     def class_prior_(self) -> Floats:
@@ -237,13 +248,15 @@ class GaussianNB(WeightedMixin, LinearMixin, MomentClassifier):
         ParameterError
             If each class has variances of its own: the form is then quadratic.
         """
-        if not self.shared_variance:
+        check_is_fitted(self)
+        if not isinstance(self._form, LinearForm):
             raise ParameterError("GaussianNB is linear only with shared_variance=True")
         return super().linear_form()
 
     def check_settings(self, n_features: int, n_classes: int) -> None:
         """Raises ParameterError before anything is learned."""
         super().check_settings(n_features, n_classes)
+        check_class_weight(self.class_weight)
         if not (is_number(self.var_smoothing) and np.isfinite(self.var_smoothing)
                 and self.var_smoothing >= 0):
             raise ParameterError.out_of_range("var_smoothing", "a finite number >= 0",
@@ -269,6 +282,11 @@ class GaussianNB(WeightedMixin, LinearMixin, MomentClassifier):
         variance = np.where(count > 0, self.var_, 1.0)
         return QuadraticForm(moments.classes, self.theta_, 1.0 / np.sqrt(variance),
                              np.log(variance).sum(axis=1), prior)
+
+    def _effective(self, statistics: MomentStatistics) -> MomentStatistics:
+        weights = class_weights(self.class_weight, statistics.classes, statistics.class_count)
+        self.class_weight_ = weights
+        return statistics if weights is None else statistics.scaled(weights)
 
     def _check_variance(self, variance: Floats) -> None:
         constant = np.flatnonzero((variance <= 0).any(axis=0))

@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from textnb.bayes.forms import Floats
+from textnb.bayes.read_only import ReadOnly
 from textnb.bayes.statistics import check_int64, class_codes, united
 from textnb.errors import DataError
 
@@ -40,8 +41,10 @@ _BLOCK = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
-class MomentStatistics:
+class MomentStatistics(ReadOnly):
     """Count, mean and scatter per class, the sufficient statistic of the Gaussian models.
+
+    Its arrays are read-only.
 
     Attributes
     ----------
@@ -65,6 +68,7 @@ class MomentStatistics:
 
     def __post_init__(self) -> None:
         check_int64(self.classes)
+        super().__post_init__()
 
     @classmethod
     def from_matrix(
@@ -99,8 +103,7 @@ class MomentStatistics:
         y = np.asarray(y)
         known = np.unique(y) if classes is None else np.unique(np.asarray(classes))
         codes = class_codes(y, known)
-        statistics = cls.empty(known, X.shape[1], diagonal)
-        class_count = statistics.class_count
+        class_count, mean, scatter = _zeros(len(known), X.shape[1], diagonal)
         if sample_weight is not None:
             class_count = class_count.astype(np.float64)
         order = np.argsort(codes, kind="stable")
@@ -110,8 +113,8 @@ class MomentStatistics:
             weight = None if sample_weight is None else sample_weight[rows]
             class_count[k] = len(rows) if weight is None else weight.sum()
             if class_count[k] > 0:
-                statistics.mean[k], statistics.scatter[k] = _moments(X[rows], weight, diagonal)
-        return cls(known, class_count, statistics.mean, statistics.scatter)
+                mean[k], scatter[k] = _moments(X[rows], weight, diagonal)
+        return cls(known, class_count, mean, scatter)
 
     @classmethod
     def empty(
@@ -120,9 +123,7 @@ class MomentStatistics:
         """No rows yet."""
         check_int64(classes)
         known = np.unique(np.asarray(classes))
-        width = (n_features,) if diagonal else (n_features, n_features)
-        return cls(known, np.zeros(len(known), dtype=np.int64),
-                   np.zeros((len(known), n_features)), np.zeros((len(known), *width)))
+        return cls(known, *_zeros(len(known), n_features, diagonal))
 
     @property
     def n_features(self) -> int:
@@ -134,26 +135,25 @@ class MomentStatistics:
 
     def __add__(self, other: MomentStatistics) -> MomentStatistics:
         self._check_like(other)
-        total = self.with_classes(other.classes, copy=True)
-        codes = class_codes(other.classes, total.classes)
-        before = total.class_count[codes]
-        count = total.class_count.astype(
-            np.result_type(self.class_count, other.class_count), copy=False)
+        known, count, mean, scatter = self._copied(united(self.classes, other.classes))
+        codes = class_codes(other.classes, known)
+        before = count[codes]
+        count = count.astype(np.result_type(self.class_count, other.class_count), copy=False)
         count[codes] += other.class_count
         # Scatter matrices are what is large: no more than a block of them is held besides the sum.
         block = max(1, _BLOCK // max(1, int(np.prod(self.scatter.shape[1:]))))
         # What overflows is refused where the moments are used, which knows the columns' names.
         with np.errstate(over="ignore", invalid="ignore"):
             share = _ratio(other.class_count, count[codes])
-            shift = other.mean - total.mean[codes]
-            total.mean[codes] += share[:, None] * shift
+            shift = other.mean - mean[codes]
+            mean[codes] += share[:, None] * shift
             for start in range(0, len(codes), block):
                 part = slice(start, start + block)
-                own = total.scatter[codes[part]]
+                own = scatter[codes[part]]
                 own += other.scatter[part]
                 own += self._products(shift[part], (before * share)[part])
-                total.scatter[codes[part]] = own
-        return MomentStatistics(total.classes, count, total.mean, total.scatter)
+                scatter[codes[part]] = own
+        return MomentStatistics(known, count, mean, scatter)
 
     def __sub__(self, other: MomentStatistics) -> MomentStatistics:
         """The rows of ``other`` taken out.
@@ -203,18 +203,28 @@ class MomentStatistics:
         rest[count == 0] = 0.0
         return MomentStatistics(left.classes, count, mean, rest)
 
-    def with_classes(self, classes: ArrayLike, *, copy: bool = False) -> MomentStatistics:
-        """The same moments among more classes; a copy where there are no more, if asked."""
+    def with_classes(self, classes: ArrayLike) -> MomentStatistics:
+        """The same moments among more classes."""
         known = united(self.classes, classes)
+        return self if len(known) == len(self.classes) else MomentStatistics(*self._copied(known))
+
+    def _copied(
+        self, known: NDArray[Any]
+    ) -> tuple[NDArray[Any], NDArray[Any], Floats, Floats]:
+        """The classes, and copies of the moments among them, which can be written."""
         if len(known) == len(self.classes):
-            return self if not copy else MomentStatistics(
-                self.classes, self.class_count.copy(), self.mean.copy(), self.scatter.copy())
+            return self.classes, self.class_count.copy(), self.mean.copy(), self.scatter.copy()
         rows = class_codes(self.classes, known)
-        wide = MomentStatistics.empty(known, self.n_features, self.diagonal)
-        count = wide.class_count.astype(self.class_count.dtype)
-        count[rows] = self.class_count
-        wide.mean[rows], wide.scatter[rows] = self.mean, self.scatter
-        return MomentStatistics(known, count, wide.mean, wide.scatter)
+        count, mean, scatter = _zeros(len(known), self.n_features, self.diagonal)
+        count = count.astype(self.class_count.dtype)
+        count[rows], mean[rows], scatter[rows] = self.class_count, self.mean, self.scatter
+        return known, count, mean, scatter
+
+    def scaled(self, weights: Floats) -> MomentStatistics:
+        """Each class's rows times a number: its mean stays."""
+        shape = (-1, *[1] * (self.scatter.ndim - 1))
+        return MomentStatistics(self.classes, self.class_count * weights, self.mean,
+                                self.scatter * weights.reshape(shape))
 
     def without_covariances(self) -> MomentStatistics:
         """The same moments, variances alone."""
@@ -263,6 +273,15 @@ class MomentStatistics:
         if self.n_features != other.n_features or self.diagonal != other.diagonal:
             raise DataError(f"moments of {self.n_features} and {other.n_features} features, or "
                             "with and without covariances, can't be combined")
+
+
+def _zeros(
+    n_classes: int, n_features: int, diagonal: bool
+) -> tuple[NDArray[Any], Floats, Floats]:
+    """Count, mean and scatter of no rows."""
+    width = (n_features,) if diagonal else (n_features, n_features)
+    return (np.zeros(n_classes, dtype=np.int64), np.zeros((n_classes, n_features)),
+            np.zeros((n_classes, *width)))
 
 
 def too_large(columns: NDArray[np.int64], names: Sequence[str] | None) -> DataError:

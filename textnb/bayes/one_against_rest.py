@@ -74,7 +74,8 @@ class DualSolver:
     random_state: Any
 
     def fit(
-        self, rows: sp.csr_array, positive: NDArray[np.bool_], passes: int, quiet: bool = False
+        self, rows: sp.csr_array, positive: NDArray[np.bool_], passes: int,
+        sample_weight: Floats | None = None, *, quiet: bool = False,
     ) -> Solution:
         """The weights after ``passes`` passes, or fewer where the tolerance is reached earlier.
 
@@ -84,6 +85,8 @@ class DualSolver:
         positive : bool (n_rows,)
             Of both values there must be some.
         passes : int
+        sample_weight : float64 (n_rows,), optional
+            Weights >= 0 of the rows in the loss; 1 without.
         quiet : bool
             Without a ConvergenceWarning where the passes ended before the tolerance was reached.
             There is none either where ``tol`` is None.
@@ -93,7 +96,7 @@ class DualSolver:
         DataError
             If there are more stored values than LIBLINEAR can count, or one is above 1e30.
         """
-        weights, n_iter = self._run(rows, positive, passes)
+        weights, n_iter = self._run(rows, positive, passes, sample_weight)
         if n_iter >= passes and self.tol is not None and not quiet:
             from sklearn.exceptions import ConvergenceWarning
 
@@ -103,7 +106,8 @@ class DualSolver:
         return Solution(weights[:-1], float(weights[-1]), n_iter)
 
     def _run(
-        self, rows: sp.csr_array, positive: NDArray[np.bool_], passes: int
+        self, rows: sp.csr_array, positive: NDArray[np.bool_], passes: int,
+        sample_weight: Floats | None,
     ) -> tuple[Floats, int]:
         """Weights with the intercept as the last, and the passes that were taken."""
         # Imported where used: scoring and the other models do without.
@@ -112,7 +116,10 @@ class DualSolver:
 
         _check_rows(rows)
         seed = check_random_state(self.random_state).randint(np.iinfo(np.intc).max)
-        class_weight, sample_weight = np.ones(2), np.ones(rows.shape[0])
+        # Weights of classes are among those of the rows.
+        class_weight = np.ones(2)
+        if sample_weight is None:
+            sample_weight = np.ones(rows.shape[0])
         # A column of ones stands for the intercept. The 0.1 is for regression alone.
         with _ONE_AT_A_TIME:
             _liblinear.set_verbosity_wrap(0)

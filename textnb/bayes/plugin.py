@@ -21,6 +21,8 @@ from textnb.bayes.base import DenseClassifier, is_number, is_whole
 from textnb.bayes.forms import Floats
 from textnb.bayes.gaussian import check_priors
 from textnb.bayes.moments import MomentStatistics
+from textnb.bayes.parameters import SmoothingName
+from textnb.bayes.read_only import FittedArrays
 from textnb.bayes.smoothing import log_prior, log_ratio
 from textnb.bayes.statistics import as_class_prior, check_int64
 from textnb.errors import DataError, ParameterError, TextnbError
@@ -32,7 +34,7 @@ _RULES = ("auto", "doane", "fd", "rice", "scott", "sqrt", "stone", "sturges")
 _BINS = f"a number of bins from 1 to {MOST_BINS}, one of {', '.join(_RULES)}, or increasing edges"
 
 
-class HistogramDensity(DensityMixin, BaseEstimator):
+class HistogramDensity(SmoothingName, FittedArrays, DensityMixin, BaseEstimator):
     """Values quantised into bins, and the bins' probabilities estimated with smoothing.
 
     The density of a bin is ``(n_b + l) / (n + l B) / width``. Columns are taken as independent:
@@ -85,22 +87,23 @@ class HistogramDensity(DensityMixin, BaseEstimator):
             getattr(self, "feature_names_in_", np.arange(X.shape[1])).tolist())
         # All are counted before any is made.
         made = bins_per_column(X, self.bins, names)
-        self.edges_ = []
+        every = []
         for column, name, count in zip(X.T, names, made, strict=True):
             own = count if isinstance(self.bins, str) and self.bins == "auto" else self.bins
             try:
-                self.edges_.append(np.histogram_bin_edges(
+                every.append(np.histogram_bin_edges(
                     column, bins=np.asarray(own, dtype=np.float64) if np.ndim(own) else own))
             except ValueError as error:
                 raise DataError(f"feature {name!r} can't be divided into bins={self.bins!r}: "
                                 f"{error}") from None
-        self.log_density_, self.log_outside_ = [], []
-        for column, edges in zip(X.T, self.edges_, strict=True):
+        densities, outside = [], []
+        for column, edges in zip(X.T, every, strict=True):
             counts = np.histogram(column, bins=edges)[0]
             widths, total = np.diff(edges), len(X) + self.l * (len(edges) - 1)
-            self.log_density_.append(log_ratio(counts + self.l, total) - np.log(widths))
-            self.log_outside_.append(
+            densities.append(log_ratio(counts + self.l, total) - np.log(widths))
+            outside.append(
                 log_ratio(np.array([self.l, self.l]), total) - np.log(widths[[0, -1]]))
+        self.edges_, self.log_density_, self.log_outside_ = every, densities, outside
         return self
 
     def score_samples(self, X: Any) -> Floats:
@@ -307,7 +310,7 @@ class PlugInBayes(DenseClassifier):
             scores = np.tile(self._log_prior, (len(rows), 1))
             for k, densities in enumerate(self.densities_):
                 for i, density in enumerate(densities):
-                    own = rows[:, [i]] if self.naive else rows
+                    own = rows if len(densities) == 1 else rows[:, [i]]
                     scores[:, k] += density.score_samples(own)
         # The distance of a row so far away that it overflows is no number.
         return np.where(np.isnan(scores), -np.inf, scores)

@@ -85,7 +85,7 @@ class QuadraticDiscriminantAnalysis(ShrunkClassifier):
 
     def _derive(self, statistics: MomentStatistics, prior: Floats) -> QuadraticForm:
         self.means_ = statistics.mean
-        self.covariance_ = []
+        covariances = []
         for k, n in enumerate(statistics.class_count):
             _check_rows(statistics, k)
             covariance = self._class_covariance(statistics, k)
@@ -93,7 +93,8 @@ class QuadraticDiscriminantAnalysis(ShrunkClassifier):
                 covariance = covariance * (n / (n - 1.0))
             covariance = (1.0 - self.reg_param) * covariance
             covariance[np.diag_indices(len(covariance))] += self.reg_param
-            self.covariance_.append(covariance)
+            covariances.append(covariance)
+        self.covariance_ = covariances
         return quadratic_gaussian(statistics, self.covariance_, prior, self._names,
                                   self.allow_singular)
 

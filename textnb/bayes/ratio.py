@@ -23,9 +23,17 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from textnb.bayes.base import FormClassifier, LinearMixin, is_number, is_whole
+from textnb.bayes.base import FormClassifier, LinearMixin, is_number, is_whole, sample_weights
+from textnb.bayes.class_weight import (
+    ClassWeight,
+    check_class_weight,
+    class_weights,
+    with_class_weight,
+)
 from textnb.bayes.forms import Floats, LinearForm, canonical, presence
 from textnb.bayes.one_against_rest import DualSolver, best_passes, held_out
+from textnb.bayes.parameters import SmoothingName
+from textnb.bayes.read_only import FittedArrays
 from textnb.bayes.smoothing import Smoothing, multinomial_log_prob
 from textnb.bayes.statistics import CountStatistics, as_counts, as_smoothing, check_int64
 from textnb.errors import DataError, ParameterError
@@ -72,50 +80,55 @@ def presence_statistics(rows: sp.csr_array, y: NDArray[Any]) -> CountStatistics:
     return CountStatistics(classes, np.bincount(codes), feature_count)
 
 
-class _RatioEstimator(BaseEstimator):
+class _RatioEstimator(SmoothingName, FittedArrays, BaseEstimator):
     """Rows of counts for the estimators on log-count ratios."""
 
     l: float | ArrayLike
     binarize: bool
+    # What `binarize` was in `fit`: rows that are scored are read as those that were learned.
+    _binary: bool
 
     def _rows(self, X: Any) -> sp.csr_array:
-        return self._prepared(validate_data(self, X, accept_sparse="csr", reset=False))
+        return self._prepared(
+            validate_data(self, X, accept_sparse="csr", reset=False), self._binary)
 
     def _rows_and_labels(self, X: Any, y: Any) -> tuple[sp.csr_array, NDArray[Any]]:
         check_int64(y)
         X, y = validate_data(self, X, y, accept_sparse="csr")
         check_classification_targets(y)
-        return self._prepared(X), y
+        return self._prepared(X, bool(self.binarize)), y
 
-    def _prepared(self, X: Any) -> sp.csr_array:
+    def _prepared(self, X: Any, binary: bool) -> sp.csr_array:
         check_non_negative(X, type(self).__name__)
         rows = sp.csr_array(X)
         if max(rows.nnz, *rows.shape) < 2**31 and rows.indices.dtype != np.int32:
             # The solver takes no others.
             rows = sp.csr_array((rows.data, rows.indices.astype(np.int32),
                                  rows.indptr.astype(np.int32)), shape=rows.shape)
-        if not self.binarize:
+        if not binary:
             return canonical(rows)
         present = presence(rows, 0.0)
         # One byte for each 1: of all documents at once, eight would be felt.
         return sp.csr_array((present.data.astype(np.int8), present.indices, present.indptr),
                             shape=present.shape)
 
-    def _ratios(self, rows: sp.csr_array, y: NDArray[Any]) -> tuple[CountStatistics, Floats]:
+    def _ratios(
+        self, rows: sp.csr_array, y: NDArray[Any], weight: Floats | None = None,
+        class_weight: Any = None,
+    ) -> tuple[CountStatistics, Floats]:
         """The statistic and r: one row for two classes (that of the second), one per class else."""
         l = as_smoothing(self.l, rows.shape[1])
         if np.min(l) <= 0:
             raise ParameterError.out_of_range("l", "above 0 (a count of 0 has no logarithm)",
                                               self.l)
-        if self.binarize:
+        if self.binarize and weight is None:
             statistics = presence_statistics(rows, y)
         else:
-            statistics = CountStatistics.from_matrix(as_counts(rows), y)
+            statistics = CountStatistics.from_matrix(as_counts(rows), y, sample_weight=weight)
         if len(statistics.classes) < 2:
             raise DataError("a ratio compares classes: the number of classes in the data has to be "
                             f"greater than one; got one class: {statistics.classes.tolist()}")
-        ratio = log_count_ratio(statistics.feature_count, l)
-        return statistics, ratio[1:] if len(ratio) == 2 else ratio
+        return statistics, _ratio_of(statistics, l, class_weight)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -161,7 +174,7 @@ class LogCountRatio(TransformerMixin, _RatioEstimator):
         """
         rows, labels = self._rows_and_labels(X, y)
         statistics, self.ratio_ = self._ratios(rows, labels)
-        self.classes_ = statistics.classes
+        self.classes_, self._binary = statistics.classes, bool(self.binarize)
         return self
 
     def transform(self, X: Any) -> sp.csr_array:
@@ -227,6 +240,9 @@ class NBLogisticRegression(LinearMixin, _RatioEstimator, FormClassifier):
         Share of the rows that ``early_stopping`` holds out, of each class as of all.
     random_state : int or None
         Of the solver's order of rows, and of what is held out.
+    class_weight : mapping of label to number, "balanced" or None
+        What a class's rows count for, in the ratios and in the solver's loss, as a sample weight of
+        each of them would; as in `MultinomialNB`.
 
     Attributes
     ----------
@@ -264,6 +280,7 @@ class NBLogisticRegression(LinearMixin, _RatioEstimator, FormClassifier):
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         random_state: int | None = 0,
+        class_weight: ClassWeight = None,
     ):
         self.l = l
         self.C = C
@@ -275,14 +292,17 @@ class NBLogisticRegression(LinearMixin, _RatioEstimator, FormClassifier):
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.random_state = random_state
+        self.class_weight = class_weight
 
-    def fit(self, X: Any, y: ArrayLike) -> Self:
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn ratios from counts, and weights on the scaled features.
 
         Parameters
         ----------
         X : array or sparse array (n_rows, n_features)
         y : array (n_rows,)
+        sample_weight : array (n_rows,), optional
+            Weights >= 0, not all 0: in the ratios, whose counts are then float64, and in the loss.
 
         Raises
         ------
@@ -290,16 +310,17 @@ class NBLogisticRegression(LinearMixin, _RatioEstimator, FormClassifier):
             If there is one class, or too few rows to hold some out.
         """
         rows, labels = self._rows_and_labels(X, y)
+        weight = sample_weights(sample_weight, rows)
         self.check_settings(rows.shape[1], 2)
-        self.statistics_, self.ratio_ = self._ratios(rows, labels)
-        self.classes_ = self.statistics_.classes
+        self.statistics_, self.ratio_ = self._ratios(rows, labels, weight, self.class_weight)
+        self.classes_, self._binary = self.statistics_.classes, bool(self.binarize)
         passes = self.max_iter
         if hasattr(self, "validation_scores_"):
             del self.validation_scores_
         if self.early_stopping:
-            passes, self.validation_scores_ = self._tried(rows, labels)
+            passes, self.validation_scores_ = self._tried(rows, labels, weight)
         self._form, self.n_iter_ = self._learned(
-            rows, labels, self.classes_, self.ratio_, passes)
+            rows, labels, self.statistics_, self.ratio_, passes, weight)
         return self
 
     def restore(
@@ -315,9 +336,9 @@ class NBLogisticRegression(LinearMixin, _RatioEstimator, FormClassifier):
         """
         self.check_settings(statistics.n_features, len(statistics.classes))
         self.statistics_, self.classes_ = statistics, statistics.classes
-        ratio = log_count_ratio(statistics.feature_count, as_smoothing(
-            self.l, statistics.n_features))
-        self.ratio_ = ratio[1:] if len(ratio) == 2 else ratio
+        self._binary = bool(self.binarize)
+        self.ratio_ = _ratio_of(
+            statistics, as_smoothing(self.l, statistics.n_features), self.class_weight)
         self.n_features_in_ = statistics.n_features
         self._form = self._form_of(weights, intercept, self.classes_)
         return self
@@ -332,26 +353,34 @@ class NBLogisticRegression(LinearMixin, _RatioEstimator, FormClassifier):
         """int64 (n_classes, n_features): counts, or rows that hold the feature."""
         return self.statistics_.feature_count
 
-    def _tried(self, rows: sp.csr_array, labels: NDArray[Any]) -> tuple[int, dict[int, float]]:
+    def _tried(
+        self, rows: sp.csr_array, labels: NDArray[Any], weight: Floats | None
+    ) -> tuple[int, dict[int, float]]:
         """The passes that do best on held-out rows, and how each number of them did."""
         from sklearn.metrics import accuracy_score
 
         learn, judge = held_out(labels, self.validation_fraction, self.random_state)
         few, own, others = rows[learn], labels[learn], rows[judge]
-        statistics, ratio = self._ratios(few, own)
+        own_weight = None if weight is None else weight[learn]
+        statistics, ratio = self._ratios(few, own, own_weight, self.class_weight)
 
         def accuracy(passes: int) -> float:
-            form, _ = self._learned(few, own, statistics.classes, ratio, passes)
+            form, _ = self._learned(few, own, statistics, ratio, passes, own_weight)
             answers = form.classes[form.scores(others).argmax(axis=1)]
             return float(accuracy_score(labels[judge], answers))
 
         return best_passes(accuracy, self.max_iter)
 
     def _learned(
-        self, rows: sp.csr_array, labels: NDArray[Any], classes: NDArray[Any], ratio: Floats,
-        passes: int,
+        self, rows: sp.csr_array, labels: NDArray[Any], statistics: CountStatistics,
+        ratio: Floats, passes: int, weight: Floats | None,
     ) -> tuple[LinearForm, int]:
         """The form after so many passes, and the most that a solver took."""
+        classes = statistics.classes
+        of_class = class_weights(self.class_weight, classes, statistics.class_count)
+        if of_class is not None:
+            own = of_class[np.searchsorted(classes, labels)]
+            weight = own if weight is None else own * weight
         solver = DualSolver(self.loss, self.C, self.tol, self.random_state)
         positives = classes[1:] if len(ratio) == 1 else classes
         # Of two classes the first scores 0, so that the posterior is logistic in the second's.
@@ -360,7 +389,7 @@ class NBLogisticRegression(LinearMixin, _RatioEstimator, FormClassifier):
         taken = 0
         for k, (r, positive) in enumerate(zip(ratio, positives, strict=True), start=first):
             found = solver.fit(_scaled(rows, r), labels == positive, passes,
-                               quiet=self.early_stopping)
+                               weight, quiet=self.early_stopping)
             w = found.weights
             if not (np.isfinite(w).all() and np.isfinite(found.intercept)):
                 raise ParameterError(f"C={self.C!r} is too large for these rows: the solver found "
@@ -384,6 +413,7 @@ class NBLogisticRegression(LinearMixin, _RatioEstimator, FormClassifier):
         if np.min(as_smoothing(self.l, n_features)) <= 0:
             raise ParameterError.out_of_range("l", "above 0 (a count of 0 has no logarithm)",
                                               self.l)
+        check_class_weight(self.class_weight)
         if self.loss not in ("log", "hinge"):
             raise ParameterError.unknown_choice("loss", self.loss, ("log", "hinge"))
         if not (isinstance(self.beta, (int, float)) and 0.0 <= self.beta <= 1.0):
@@ -401,6 +431,13 @@ class NBLogisticRegression(LinearMixin, _RatioEstimator, FormClassifier):
         if not (is_number(self.validation_fraction) and 0.0 < self.validation_fraction < 1.0):
             raise ParameterError.out_of_range("validation_fraction", "above 0 and below 1",
                                               self.validation_fraction)
+
+
+def _ratio_of(statistics: CountStatistics, l: Smoothing, class_weight: Any) -> Floats:
+    """r of classes that count for their weights: one row for two classes, that of the second."""
+    counts = with_class_weight(statistics, class_weight).feature_count
+    ratio = log_count_ratio(counts, l)
+    return ratio[1:] if len(ratio) == 2 else ratio
 
 
 def _scaled(rows: sp.csr_array, ratio: Floats) -> sp.csr_array:

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from textnb.bayes.read_only import ReadOnly
 from textnb.errors import DataError, ParameterError
 from textnb.memory import check_room
 
@@ -34,8 +35,8 @@ _INTEGERS = (int, np.uint64)
 
 
 @dataclass(frozen=True, eq=False)
-class CountStatistics:
-    """Counts per class, the sufficient statistic of the discrete models.
+class CountStatistics(ReadOnly):
+    """Counts per class, the sufficient statistic of the discrete models, in read-only arrays.
 
     Attributes
     ----------
@@ -58,6 +59,7 @@ class CountStatistics:
 
     def __post_init__(self) -> None:
         check_int64(self.classes)
+        super().__post_init__()
 
     @classmethod
     def from_matrix(
@@ -184,6 +186,11 @@ class CountStatistics:
     def select(self, features: NDArray[Any]) -> CountStatistics:
         """The counts of some features (mask or indices)."""
         return CountStatistics(self.classes, self.class_count, self.feature_count[:, features])
+
+    def scaled(self, weights: NDArray[np.float64]) -> CountStatistics:
+        """Each class's counts times a number: float64."""
+        return CountStatistics(self.classes, self.class_count * weights,
+                               self.feature_count * weights[:, None])
 
     def _aligned(self, other: CountStatistics) -> tuple[CountStatistics, CountStatistics]:
         if self.n_features != other.n_features:

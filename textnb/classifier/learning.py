@@ -13,12 +13,14 @@ from numpy.typing import NDArray
 
 from textnb.bayes.base import DiscreteNB
 from textnb.bayes.discrete import BernoulliNB
+from textnb.bayes.forms import presence
 from textnb.bayes.moments import MomentStatistics
 from textnb.bayes.ratio import NBLogisticRegression
-from textnb.bayes.statistics import check_int64
+from textnb.bayes.statistics import CountStatistics, check_int64
 from textnb.errors import DataError, ParameterError
 from textnb.frames.kinds import check_unicode
 from textnb.frames.texts import as_int64
+from textnb.frames.weights import checked_weights
 from textnb.terms import TermStatistics
 from textnb.text.counts import count_by_label
 from textnb.text.limited import Dropped, count_within
@@ -39,15 +41,18 @@ class Corpus:
     tokenizer: Tokenizer
     text: list[str]
     label: str
+    # A column of sample weights.
+    weight: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """A document-term matrix with its terms and labels."""
+    """A document-term matrix with its terms, labels and sample weights."""
 
     counts: sp.csr_array
     terms: pl.Series
     labels: NDArray[Any]
+    weights: NDArray[np.float64] | None = None
 
 
 def counted_within(
@@ -64,12 +69,29 @@ def counted_within(
 def counted(
     corpus: Corpus, limits: Limits, above: float | None, binary: bool
 ) -> TermStatistics:
-    """Counts per class of all terms, in bounded memory."""
+    """Counts per class of all terms, in bounded memory; with sample weights, from the matrix."""
+    if corpus.weight is not None:
+        return _counted_with_weights(corpus, limits, above, binary)
     statistics = TermStatistics.of(count_by_label(
         corpus.frames, corpus.tokenizer, corpus.text, corpus.label, presence_above=above,
         document_frequency=limits.need_document_frequency))
     # Where a term counts once per document, that is its total too.
     return replace(statistics, occurrences=None) if binary else statistics
+
+
+def _counted_with_weights(
+    corpus: Corpus, limits: Limits, above: float | None, binary: bool
+) -> TermStatistics:
+    """Weighted counts of the classes; documents and occurrences, which limit terms, are counted."""
+    rows = weighed(corpus, Limits(), None, False)
+    used = rows.counts if above is None else presence(rows.counts, above)
+    frequency = np.bincount(rows.counts.indices, minlength=len(rows.terms)).astype(np.int64)
+    return TermStatistics(
+        rows.terms,
+        CountStatistics.from_matrix(used, rows.labels, sample_weight=rows.weights),
+        frequency if limits.need_document_frequency else None,
+        frequency if binary else np.asarray(rows.counts.sum(axis=0), dtype=np.int64),
+        len(rows.labels))
 
 
 def check_complete(
@@ -81,14 +103,17 @@ def check_complete(
         raise DataError("document frequencies are missing")
     if above is not None and not binary and statistics.occurrences is None:
         raise DataError("occurrences are missing")
-    if above is not None and (counts.feature_count > counts.class_count[:, None]).any():
+    # Sums of weights that were added in other orders differ in their last bits.
+    most = counts.class_count * (1.0 + 1e-9) if statistics.has_weights else counts.class_count
+    if above is not None and (counts.feature_count > most[:, None]).any():
         raise DataError("a term is in more documents than its class has")
 
 
 def weighed(corpus: Corpus, limits: Limits, given: pl.Series | None, binary: bool) -> Rows:
     """The matrix of all documents over the terms that are within the limits, or given."""
     labels: list[pl.Series] = []
-    frames = _noting_labels(corpus, labels)
+    weights: list[NDArray[np.float64]] = []
+    frames = _noting_labels(corpus, labels, weights)
     if given is not None:
         vocabulary = Vocabulary(corpus.tokenizer, given)
         counts = stacked([vocabulary.counts(frame, corpus.text) for frame in frames], len(given))
@@ -99,7 +124,12 @@ def weighed(corpus: Corpus, limits: Limits, given: pl.Series | None, binary: boo
         raise DataError.no_rows("the input")
     if binary:
         counts.data[:] = 1
-    return Rows(counts, terms, pl.concat(labels).to_numpy())
+    if corpus.weight is None:
+        return Rows(counts, terms, pl.concat(labels).to_numpy())
+    weight = np.concatenate(weights)
+    if not weight.any():
+        raise ParameterError("sample_weight is zero for every document: nothing would be learned")
+    return Rows(counts, terms, pl.concat(labels).to_numpy(), weight)
 
 
 def presence_above(estimator: DiscreteNB, binary: bool) -> float | None:
@@ -130,12 +160,16 @@ def check_reading(estimator: DiscreteNB | NBLogisticRegression) -> None:
                 "matrix, in a scikit-learn Pipeline")
 
 
-def _noting_labels(corpus: Corpus, labels: list[pl.Series]) -> Iterator[pl.DataFrame]:
+def _noting_labels(
+    corpus: Corpus, labels: list[pl.Series], weights: list[NDArray[np.float64]]
+) -> Iterator[pl.DataFrame]:
     row = 0
     for frame in corpus.frames:
         own = frame[corpus.label]
         if own.null_count():
             raise DataError.null_label(corpus.label, row + int(own.is_null().arg_true()[0]))
+        if corpus.weight is not None:
+            weights.append(checked_weights(frame[corpus.weight], row))
         row += frame.height
         if isinstance(own.dtype, (pl.Categorical, pl.Enum)):
             own = own.cast(pl.String)

@@ -34,6 +34,10 @@ def check_memory_limit(memory: Any, estimator: Any, given: bool) -> None:
                              "memory_limit can't bound: use MultinomialNB, BernoulliNB or "
                              "ComplementNB, or limit the terms by min_df")
     check_model(estimator, "what memory_limit leaves out", COUNTING)
+    if estimator.class_weight is not None:
+        raise ParameterError("memory_limit bounds what the terms that it leaves out can change, "
+                             "and knows no bound under class_weight: limit the terms by min_df or "
+                             "max_features, or leave class_weight at None")
     if is_auto(estimator.l):
         raise ParameterError("l='auto' keeps the matrix of all documents, which memory_limit "
                              "can't bound: give l as a number, such as the estimator_.l_ of a "

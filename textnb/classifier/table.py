@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from typing import Any, Self
 
 import numpy as np
@@ -18,32 +18,30 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from textnb.answers import Answers, answer_columns, answered, schema_of
-from textnb.bayes.base import DenseClassifier, FormClassifier
+from textnb.bayes.base import DenseClassifier, FormClassifier, margins
 from textnb.bayes.forms import Floats, LinearForm, log_posterior
 from textnb.bayes.gaussian import GaussianNB, MomentClassifier
 from textnb.bayes.known import MOMENTS, check_model, is_known
+from textnb.bayes.parameters import SmoothingName
 from textnb.bayes.statistics import check_int64
+from textnb.classifier.changes import check_unchanged, copied
 from textnb.classifier.journal import logged
 from textnb.classifier.learning import announced_labels, check_known, moments
-from textnb.errors import DataError, ParameterError, SchemaError
+from textnb.classifier.tabular import ROWS, FittedTable, labelled, opened, read
+from textnb.errors import DataError, ImpossibleRowError, ParameterError
 from textnb.frames.batches import Progress, batches
-from textnb.frames.features import check_values, feature_columns, feature_names, matrix
-from textnb.frames.kinds import in_kind_of, in_memory, narrowed
+from textnb.frames.features import check_values, matrix
+from textnb.frames.kinds import in_kind_of, in_memory
 from textnb.frames.scan import reading, scan_table
 from textnb.frames.texts import (
-    as_int64,
     labels_as,
     labels_beside_table,
-    rows_in_memory,
-    with_labels,
 )
 from textnb.store import write_archive
 from textnb.tablefile import pack_table
 
-_ROWS = 8192
 
-
-class TableClassifier(ClassifierMixin, BaseEstimator):
+class TableClassifier(SmoothingName, ClassifierMixin, BaseEstimator):
     """A classifier of the rows of a feature table.
 
     Parameters
@@ -111,15 +109,16 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
             the estimator can't learn from the rows.
         """
         started = time.perf_counter()
-        estimator = self._model()
-        frame, columns, names = self._opened(X, y)
+        parameters = self._parameters()
+        estimator, label = clone(parameters["estimator"]), parameters["label"]
+        frame, columns, names = opened(X, y, parameters)
         with reading(X):
-            read = self._read(frame, columns, self.label, progress)
+            batches_read = read(frame, columns, label, progress)
             # A subclass may read its rows in another way: it is given them all.
             if is_known(estimator, MOMENTS) and estimator.streams:
-                estimator.fit_statistics(moments(read, estimator.diagonal), names)
+                estimator.fit_statistics(moments(batches_read, estimator.diagonal), names)
             else:
-                parts = list(read)
+                parts = list(batches_read)
                 if not parts:
                     raise DataError.no_rows("the input")
                 rows = np.concatenate([part for part, _ in parts])
@@ -127,8 +126,8 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
                 if isinstance(estimator, DenseClassifier):
                     estimator.name_features(names)
                 estimator.fit(rows, labels.to_numpy())
-        beside = labels_beside_table(X, y)
-        return logged(self._settle(estimator, columns, names, beside), "fit", started)
+        self.set_fitted(estimator, columns, names, parameters, labels_beside_table(X, y))
+        return logged(self, "fit", started)
 
     def partial_fit(
         self, X: Any, y: ArrayLike | None = None, *, classes: Iterable[Any] | None = None,
@@ -155,28 +154,31 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
             then as it was.
         """
         started = time.perf_counter()
-        first = not hasattr(self, "estimator_")
-        estimator = self._model() if first else self.estimator_
+        fitted = self._fitted if hasattr(self, "_fitted") else None
+        if fitted is not None:
+            self.check_unchanged("learning more")
+        parameters = self._parameters() if fitted is None else fitted.parameters
+        estimator, label = clone(parameters["estimator"]), parameters["label"]
         if not (isinstance(estimator, MomentClassifier) and estimator.streams):
             raise ParameterError(f"{estimator!r} needs all rows at once: use fit")
         check_model(estimator, "learning in parts", MOMENTS)
         announced = announced_labels(classes)
         with reading(X):
-            if first:
-                frame, columns, names = self._opened(X, y)
+            if fitted is None:
+                frame, columns, names = opened(X, y, parameters)
             else:
-                columns, names = self.features_, self.feature_names_
-                frame = self._checked(self._labelled(X, y))
-            more = moments(self._read(frame, columns, self.label, progress), estimator.diagonal)
-        known = ([] if first else self.classes_.tolist()) + announced
+                columns, names = fitted.columns, fitted.names
+                frame = fitted.checked(labelled(X, y, parameters))
+            more = moments(read(frame, columns, label, progress), estimator.diagonal)
+        known = ([] if fitted is None else fitted.labels.to_list()) + announced
         check_known(more.classes.tolist(), known if known else more.classes.tolist())
-        total = more if first else estimator.statistics_ + more
+        total = more if fitted is None else fitted.estimator.statistics_ + more
         if announced:
             total = total.with_classes(np.array(announced, dtype=total.classes.dtype))
-        updated: MomentClassifier = clone(estimator)
-        updated.fit_statistics(total, names)
-        beside = labels_beside_table(X, y) if first else self.labels_beside_
-        return logged(self._settle(updated, columns, names, beside), "partial_fit", started)
+        estimator.fit_statistics(total, names)
+        beside = labels_beside_table(X, y) if fitted is None else fitted.labels_beside
+        self.set_fitted(estimator, columns, names, parameters, beside)
+        return logged(self, "partial_fit", started)
 
     def predict(
         self, X: Any, *, probability: bool = False, scores: bool = False,
@@ -205,44 +207,45 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
             For an array. And for a table in memory where no column is asked for, if `fit` had its
             labels beside a table, as scikit-learn passes them.
         """
-        check_is_fitted(self)
+        fitted = self.fitted_
         if isinstance(X, np.ndarray):
             if probability or scores:
                 raise ParameterError("probability and scores add columns: pass a frame")
-            return self.estimator_.predict(check_values(X, self.feature_names_))
+            return fitted.estimator.predict(check_values(X, fitted.names))
         answers = Answers(bool(probability), bool(scores))
-        if in_memory(X) and self.labels_beside_ and answers == Answers():
-            parts = [self.estimator_.predict(rows) for rows, _ in self._read(
-                self._checked(X), self.features_, None, progress)]
-            labels: NDArray[Any] = np.concatenate([self.classes_[:0], *parts])
+        lazy = fitted.checked(X)
+        if in_memory(X) and fitted.labels_beside and answers == Answers():
+            parts = [fitted.estimator.predict(rows) for rows, _ in read(
+                lazy, fitted.columns, None, progress)]
+            labels: NDArray[Any] = np.concatenate([fitted.estimator.classes_[:0], *parts])
             return labels
-        lazy = self._checked(X)
 
         def answer(batch: pl.DataFrame) -> pl.DataFrame:
             # Which rows of the frame these are is not known where some were filtered out.
-            joint = self.estimator_.predict_joint_log_proba(matrix(batch, self.features_, None))
+            joint = fitted.estimator.predict_joint_log_proba(
+                matrix(batch, fitted.columns, None))
             if progress is not None:
                 progress(batch.height)
-            return pl.DataFrame(answer_columns(joint, self._labels, answers)[0])
+            return pl.DataFrame(answer_columns(joint, fitted.labels, answers)[0])
 
         if in_memory(X):
             # So that a value that is none is named by its row.
-            matrix(lazy.select(self.features_).collect(), self.features_, 0)
-        result = answered(lazy, self.features_, schema_of(self._labels, answers), answer,
-                          lambda rows: batches(rows, rows=_ROWS))
-        return in_kind_of(X, result, self.features_)
+            matrix(lazy.select(fitted.columns).collect(), fitted.columns, 0)
+        result = answered(lazy, fitted.columns, schema_of(fitted.labels, answers), answer,
+                          lambda rows: batches(rows, rows=ROWS))
+        return in_kind_of(X, result, fitted.columns)
 
     def predict_joint_log_proba(self, X: Any) -> Floats:
         """log P(row, class), base e, up to what all classes of a row share: (n_rows, n_classes)."""
-        check_is_fitted(self)
+        fitted = self.fitted_
         if isinstance(X, np.ndarray):
-            joint: Floats = self.estimator_.predict_joint_log_proba(
-                check_values(X, self.feature_names_))
+            joint: Floats = fitted.estimator.predict_joint_log_proba(
+                check_values(X, fitted.names))
             return joint
         with reading(X):
-            parts = [self.estimator_.predict_joint_log_proba(rows)
-                     for rows, _ in self._read(self._checked(X), self.features_, None, None)]
-        return np.concatenate([np.empty((0, len(self.classes_))), *parts])
+            parts = [fitted.estimator.predict_joint_log_proba(rows)
+                     for rows, _ in read(fitted.checked(X), fitted.columns, None, None)]
+        return np.concatenate([np.empty((0, len(fitted.labels))), *parts])
 
     def predict_log_proba(self, X: Any) -> Floats:
         """log P(class | row), base e: float64 (n_rows, n_classes)."""
@@ -252,13 +255,31 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         """P(class | row): float64 (n_rows, n_classes)."""
         return np.exp(self.predict_log_proba(X))
 
+    def decision_function(self, X: Any) -> Floats:
+        """Log-odds of the second class for two, scores of all classes for more.
+
+        Returns
+        -------
+        float64 (n_rows,) for two classes, (n_rows, n_classes) for more
+
+        Raises
+        ------
+        ImpossibleRowError
+            Where every class's density underflows.
+        """
+        joint = self.predict_joint_log_proba(X)
+        impossible = np.flatnonzero(np.isneginf(joint).all(axis=1))
+        if len(impossible):
+            raise ImpossibleRowError.rows(impossible[:5].tolist(), len(impossible))
+        return margins(joint)
+
     def score(self, X: Any, y: ArrayLike | None = None) -> float:
         """Accuracy, against ``y`` or the label column; DataError where there are no rows."""
-        check_is_fitted(self)
+        fitted = self.fitted_
         if y is not None:
             if not np.size(y):
                 raise DataError.no_rows("the input")
-            predicted = self.predict(X if isinstance(X, np.ndarray) else self._checked(X))
+            predicted = self.predict(X if isinstance(X, np.ndarray) else fitted.checked(X))
             if isinstance(predicted, pl.LazyFrame):
                 predicted = predicted.select("predicted").collect().to_series().to_numpy()
             if np.shape(y) != predicted.shape:
@@ -266,9 +287,10 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
                                 "must be one label per row")
             check_int64(y)
             return float(np.mean(predicted == np.asarray(y)))
-        frame = scan_table(X, self.features_, self.label)
+        label = fitted.label
+        frame = scan_table(X, fitted.columns, label)
         with reading(X):
-            hits = pl.col("predicted") == labels_as(self.label, frame, self._labels.dtype)
+            hits = pl.col("predicted") == labels_as(label, frame, fitted.labels.dtype)
             share = self.predict(frame).select(hits.fill_null(False).mean()).collect().item()
         if share is None:
             raise DataError.no_rows("the input")
@@ -276,43 +298,112 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
 
     def linear_form(self) -> LinearForm:
         """Classes, terms (the features), weights and intercept, where the estimator is linear."""
-        check_is_fitted(self)
-        if not hasattr(self.estimator_, "linear_form"):
-            raise ParameterError(f"{type(self.estimator_).__name__} is not linear")
-        form: LinearForm = self.estimator_.linear_form()
-        return form.named(tuple(self.feature_names_))
+        fitted = self.fitted_
+        if not hasattr(fitted.estimator, "linear_form"):
+            raise ParameterError(f"{type(fitted.estimator).__name__} is not linear")
+        form: LinearForm = fitted.estimator.linear_form()
+        return form.named(tuple(fitted.names))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model file: statistics and settings, whole or not at all."""
-        check_is_fitted(self)
-        settings = {"features": self.features_, "label": self.label}
-        write_archive(path, *pack_table(settings, self.feature_names_, self.estimator_))
+        """Write the model file: statistics and settings, whole or not at all.
+
+        Raises
+        ------
+        ParameterError
+            If parameters were set since `fit`: the file would hold them beside statistics that were
+            learned under others.
+        """
+        fitted = self.fitted_
+        self.check_unchanged("saving")
+        settings = {"features": fitted.columns, "label": fitted.label}
+        write_archive(path, *pack_table(settings, fitted.names, fitted.estimator))
 
     @classmethod
     def restored(
         cls, settings: dict[str, Any], feature_names: list[str], estimator: FormClassifier
     ) -> Self:
         """The classifier that a model file describes."""
-        model = cls(**settings)
-        return model._settle(estimator, list(settings["features"]), feature_names)
+        return cls(**settings).set_fitted(estimator, list(settings["features"]), feature_names)
+
+    def set_fitted(
+        self, estimator: FormClassifier, columns: list[str], names: list[str],
+        parameters: dict[str, Any] | None = None, labels_beside: bool = False,
+    ) -> Self:
+        """Take a fitted estimator of these features as what was learned.
+
+        Parameters
+        ----------
+        estimator : FormClassifier
+            Fitted.
+        columns, names : list of str
+            The feature columns, and one name per feature.
+        parameters : dict, optional
+            What it was fitted with, if not the classifier's parameters as they are.
+        labels_beside : bool
+            Whether labels came beside a table and not in it.
+        """
+        self._fitted = FittedTable(
+            self._parameters() if parameters is None else parameters, columns, names, estimator,
+            pl.Series("label", estimator.classes_.tolist()), labels_beside)
+        return self
+
+    def check_unchanged(self, what: str) -> None:
+        """Raises ParameterError where parameters were set since `fit`.
+
+        Parameters
+        ----------
+        what : str
+            What can't be done then, as the subject of a sentence.
+        """
+        fitted = self.fitted_
+        estimator = GaussianNB() if self.estimator is None else self.estimator
+        check_unchanged(fitted.parameters, {
+            "estimator": estimator, "features": self.features, "label": self.label},
+            fitted.estimator, what)
 
     def input_columns(self, frame: pl.LazyFrame) -> list[str]:
         """The columns that are read; SchemaError where the frame lacks one."""
-        self._checked(frame)
-        columns: list[str] = self.features_
-        return columns
+        fitted = self.fitted_
+        fitted.checked(frame)
+        return fitted.columns
 
-    def _checked(self, X: Any) -> pl.LazyFrame:
-        """The frame, once its features are seen to be those that were learned."""
-        frame = scan_table(narrowed(X, self.features_), self.features_)
-        columns = feature_columns(frame, self.features_, None)
-        if feature_names(frame, columns) != self.feature_names_:
-            raise SchemaError("Array columns have other widths than those that were learned: "
-                              f"expected {len(self.feature_names_)} features, "
-                              f"{self.feature_names_[:8]!r} ...")
-        return frame
+    @property
+    def fitted_(self) -> FittedTable:
+        """What `fit` made, and the settings that it was fitted with: one frozen value."""
+        check_is_fitted(self)
+        return self._fitted
 
-    def _model(self) -> Any:
+    @property
+    def classes_(self) -> NDArray[Any]:
+        classes: NDArray[Any] = self.fitted_.estimator.classes_
+        return classes
+
+    @property
+    def estimator_(self) -> Any:
+        return self.fitted_.estimator
+
+    @property
+    def features_(self) -> list[str]:
+        return list(self.fitted_.columns)
+
+    @property
+    def feature_names_(self) -> list[str]:
+        return list(self.fitted_.names)
+
+    @property
+    def labels_beside_(self) -> bool:
+        return self.fitted_.labels_beside
+
+    @property
+    def label_column(self) -> str:
+        """The label column: that of `fit`, once there was one."""
+        return self._fitted.label if hasattr(self, "_fitted") else self.label
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_fitted")
+
+    def _parameters(self) -> dict[str, Any]:
+        """The parameters, checked and copied."""
         if not isinstance(self.label, str):
             raise ParameterError.out_of_range("label", "the name of a column", self.label)
         given = self.estimator
@@ -321,54 +412,5 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
                 repr(given) if isinstance(given, str) else type(given).__name__)
             raise ParameterError(f"estimator must be one of textnb's; got {got}. Pass an instance, "
                                  "such as GaussianNB()")
-        return GaussianNB() if given is None else clone(given)
-
-    def _settle(
-        self, estimator: FormClassifier, columns: list[str], names: list[str],
-        labels_beside: bool = False,
-    ) -> Self:
-        # All of it or, where that is interrupted, nothing.
-        self.__dict__.update({
-            "features_": columns, "feature_names_": names, "estimator_": estimator,
-            "classes_": estimator.classes_, "labels_beside_": labels_beside,
-            "_labels": pl.Series("label", estimator.classes_.tolist())})
-        return self
-
-    def _opened(
-        self, X: Any, y: ArrayLike | None
-    ) -> tuple[pl.LazyFrame, list[str], list[str]]:
-        """The frame to learn from, its feature columns, and the features' names."""
-        frame = self._labelled(X, y)
-        columns = feature_columns(frame, self.features, self.label)
-        return frame, columns, feature_names(frame, columns)
-
-    def _labelled(self, X: Any, y: ArrayLike | None) -> pl.LazyFrame:
-        if y is None:
-            return scan_table(X, self.features, self.label)
-        if isinstance(X, np.ndarray) and X.ndim == 2:
-            names = [f"x{i}" for i in range(X.shape[1])]
-            if self.label in names:
-                raise ParameterError(f"label={self.label!r} is a feature: an array's columns are "
-                                     "called x0, x1 ...; name the label otherwise")
-            X = pl.DataFrame(X, schema=names)
-        return with_labels(rows_in_memory(X, self.label), y, self.label).lazy()
-
-    @staticmethod
-    def _read(
-        frame: pl.LazyFrame, features: list[str], label: str | None, progress: Progress | None
-    ) -> Iterator[tuple[NDArray[Any], pl.Series]]:
-        """Matrices and labels of batches of rows."""
-        columns: Sequence[str] = [*features, *([] if label is None else [label])]
-        first = 0
-        for batch in batches(frame.select(columns), rows=_ROWS, progress=progress):
-            if not batch.height:
-                continue
-            labels = batch[columns[-1]]
-            if label is not None and labels.null_count():
-                raise DataError.null_label(label, first + int(labels.is_null().arg_true()[0]))
-            if isinstance(labels.dtype, (pl.Categorical, pl.Enum)):
-                labels = labels.cast(pl.String)
-            elif label is not None:
-                labels = as_int64(labels)
-            yield matrix(batch, features, first), labels
-            first += batch.height
+        return {"estimator": GaussianNB() if given is None else clone(given),
+                "features": copied(self.features), "label": self.label}

@@ -8,38 +8,32 @@ from __future__ import annotations
 
 import os
 import time
-import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
-import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike
 from sklearn.base import clone
-from sklearn.utils.validation import check_is_fitted
 
-from textnb.bayes.base import DiscreteNB
 from textnb.bayes.choice import chosen_l
-from textnb.bayes.discrete import CategoricalNB, MultinomialNB
-from textnb.bayes.ratio import NBLogisticRegression
 from textnb.bayes.statistics import is_auto
-from textnb.classifier.answering import LEARNED_SINCE, OTHER_CLASSES, Rows, TextAnswers
+from textnb.classifier.answering import TextAnswers
+from textnb.classifier.fitted import Fitted, TextSettings, fit_from_counts, scorer_of
 from textnb.classifier.journal import logged
 from textnb.classifier.learning import (
     Corpus,
     announced_labels,
     check_complete,
     check_known,
-    check_reading,
     counted,
     counted_within,
-    presence_above,
     weighed,
 )
 from textnb.classifier.leaving_out import LeavingOut
-from textnb.classifier.limiting import check_memory_limit, check_unpruned, limited, pruned_of
-from textnb.classifier.merging import carry_choices, check_alike
+from textnb.classifier.limiting import check_unpruned
+from textnb.classifier.merging import check_alike, with_choices
+from textnb.classifier.scoring import Rows
 from textnb.errors import DataError, ParameterError
 from textnb.frames.batches import Progress, batches
 from textnb.frames.kinds import converted, narrowed
@@ -51,16 +45,16 @@ from textnb.frames.texts import (
     table_of_texts,
     with_labels,
 )
-from textnb.manifest import TEXT_SETTINGS, Choices
+from textnb.frames.weights import weight_column, with_weights
+from textnb.manifest import Choices
 from textnb.modelfile import TextEstimator, Weighed, pack_text
-from textnb.scorer import Scorer
 from textnb.store import write_archive
 from textnb.terms import TermStatistics
 from textnb.text.coverage import warn_of_lone_terms
 from textnb.text.limited import Dropped
-from textnb.text.matrix import Vocabulary
 from textnb.text.tokens import Tokenizer
-from textnb.text.vocabulary import Limits, given_vocabulary
+
+Weight = str | ArrayLike | None
 
 
 class TextClassifier(TextAnswers):
@@ -117,6 +111,7 @@ class TextClassifier(TextAnswers):
     Examples
     --------
     >>> import polars as pl
+    >>> from textnb import MultinomialNB
     >>> train = pl.DataFrame({
     ...     "text": ["Chinese Beijing Chinese", "Chinese Chinese Shanghai", "Chinese Macao",
     ...              "Tokyo Japan Chinese"],
@@ -155,7 +150,8 @@ class TextClassifier(TextAnswers):
         self.memory_limit = memory_limit
 
     def fit(
-        self, X: Rows, y: ArrayLike | None = None, *, progress: Progress | None = None
+        self, X: Rows, y: ArrayLike | None = None, *, sample_weight: Weight = None,
+        progress: Progress | None = None,
     ) -> Self:
         """Learn from labelled documents, in one pass and in bounded memory.
 
@@ -170,6 +166,11 @@ class TextClassifier(TextAnswers):
         y : array (n_documents,), optional
             Labels, where X does not hold them: of texts, or beside a table in memory. Beside a
             table, as scikit-learn passes them, they also settle how `predict` answers a table.
+        sample_weight : str or array (n_documents,), optional
+            A column of the table, or weights beside texts or a table in memory: >= 0, not all 0.
+            Counts are then float64, and the matrix of all documents is kept meanwhile; limits on
+            terms do not weigh. Such a model learns more and adds, to rounding, but can't forget or
+            leave documents out; ``l="auto"`` and `memory_limit` are refused.
         progress : callable, optional
             Called with the number of rows of each batch that was counted.
 
@@ -186,43 +187,38 @@ class TextClassifier(TextAnswers):
             has no spaces between them, or too few documents or terms are left.
         """
         started = time.perf_counter()
-        estimator = self._model()
-        X = converted(X, [*self.text_columns, *([] if y is not None else [self.label])])
-        if isinstance(estimator, DiscreteNB):
-            learned, dropped = self._count_within(X, y, progress)
-            l = self._choose(learned, X, y) if is_auto(estimator.l) else None
-            self._settle(learned, anew=True, l=l, dropped=dropped)
-            if self.vocabulary is None:
-                self._warn_of_lone_terms(int(learned.total.sum()), learned.documents)
-            self.labels_beside_ = labels_beside_table(X, y)
+        settings = TextSettings.of(self)
+        read = [*settings.columns, *([] if y is not None else [settings.label])]
+        X = converted(X, [*read, *([sample_weight] if isinstance(sample_weight, str) else [])])
+        beside = labels_beside_table(X, y)
+        if settings.counts:
+            learned, dropped = self._count_within(settings, X, y, sample_weight, progress)
+            auto = is_auto(settings.estimator.l)
+            l = self._choose(settings, learned, X, y) if auto else None
+            self._fitted = fit_from_counts(
+                settings, learned, l=l, dropped=dropped, labels_beside=beside)
+            _warn_of_lone_terms(self._fitted, int(learned.total.sum()), learned.documents)
             return logged(self, "fit", started)
-        given = None if self.vocabulary is None else given_vocabulary(self.vocabulary)
         with reading(X):
-            rows = weighed(self._corpus(X, y, progress), self._limits(), given, self.binary)
-        estimator.fit(rows.counts, rows.labels)
-        if hasattr(self, "statistics_"):
-            del self.statistics_
-        self._equip(estimator, rows.terms, anew=True)
-        if self.vocabulary is None:
-            self._warn_of_lone_terms(
-                int(estimator.statistics_.feature_count.sum()), len(rows.labels))
-        self.labels_beside_ = labels_beside_table(X, y)
+            rows = weighed(self._corpus(settings, X, y, progress, sample_weight),
+                           settings.limits, settings.given, settings.binary)
+        estimator = clone(settings.estimator).fit(
+            rows.counts, rows.labels, sample_weight=rows.weights)
+        self._fitted = Fitted(settings, estimator, scorer_of(settings, estimator, rows.terms),
+                              labels_beside=beside)
+        _warn_of_lone_terms(self._fitted, int(estimator.statistics_.feature_count.sum()),
+                            len(rows.labels))
         return logged(self, "fit", started)
-
-    def _warn_of_lone_terms(self, tokens: int, documents: int) -> None:
-        warn_of_lone_terms(
-            self._scorer.vocabulary.terms, self.estimator_.statistics_.feature_count.sum(axis=0),
-            tokens, documents, self.tokenizer.analyzer == "word", stacklevel=3)
 
     def partial_fit(
         self, X: Rows, y: ArrayLike | None = None, classes: Iterable[Any] | None = None, *,
-        progress: Progress | None = None,
+        sample_weight: Weight = None, progress: Progress | None = None,
     ) -> Self:
         """Learn from more documents; the model is that of one `fit` on all of them, to the bit.
 
         Parameters
         ----------
-        X, y, progress
+        X, y, sample_weight, progress
             As in `fit`.
         classes : iterable, optional
             Announces classes. Without, the first batch announces its own.
@@ -235,19 +231,21 @@ class TextClassifier(TextAnswers):
             If terms were left out for the model's `memory_limit`.
         """
         started = time.perf_counter()
-        check_unpruned(getattr(self, "pruned_", None), "learning more")
+        fitted = self._unchanged("learning more")
+        settings = TextSettings.of(self) if fitted is None else fitted.settings
+        check_unpruned(None if fitted is None else fitted.pruned, "learning more")
         announced = announced_labels(classes)
-        first = not hasattr(self, "estimator_")
-        more = self._count(X, y, progress)
-        if hasattr(self, "statistics_") or announced:
-            known = [*(self.classes_.tolist() if hasattr(self, "classes_") else []), *announced]
+        more = self._counts(settings, X, y, progress, sample_weight)
+        total = more
+        if fitted is not None or announced:
+            known = [*([] if fitted is None else fitted.classes.tolist()), *announced]
             check_known(more.counts.classes.tolist(), known)
-        total = self.statistics_ + more if hasattr(self, "statistics_") else more
+        if fitted is not None and fitted.statistics is not None:
+            total = fitted.statistics + more
         if announced:
             total = replace(total, counts=total.counts.with_classes(announced))
-        self._settle(total)
-        if first:
-            self.labels_beside_ = labels_beside_table(X, y)
+        self._fitted = fit_from_counts(
+            settings, total, before=fitted, labels_beside=labels_beside_table(X, y))
         return logged(self, "partial_fit", started)
 
     def forget(
@@ -261,42 +259,46 @@ class TextClassifier(TextAnswers):
             If the documents can't all have been learned; the model is then as it was.
         """
         started = time.perf_counter()
-        check_is_fitted(self)
-        self._check_adds()
-        check_unpruned(self.pruned_, "forgetting")
-        rest = self.statistics_ - self._count(X, y, progress)
+        fitted = self._adding("forgetting")
+        check_unpruned(fitted.pruned, "forgetting")
+        if self.statistics_.has_weights:
+            raise ParameterError("counts with sample weights are sums of real numbers, from which "
+                                 "documents can't be subtracted exactly: fit again without them")
+        rest = self.statistics_ - self._counts(fitted.settings, X, y, progress)
         if not rest.documents:
             raise DataError("every document would be forgotten and no model would be left; "
                             "the model is unchanged")
-        return logged(self._settle(rest), "forget", started)
+        self._fitted = fit_from_counts(fitted.settings, rest, before=fitted)
+        return logged(self, "forget", started)
 
     def __add__(self, other: TextClassifier) -> TextClassifier:
         """The model of both models' documents, as one `fit` on all of them would give it.
 
         Its calibration and decision are those of the first of the two that has any, marked stale.
         """
-        check_is_fitted(self)
-        check_is_fitted(other)
-        self._check_adds()
-        chosen = check_alike(self, other)
+        mine, theirs = self._adding("adding"), other._adding("adding")
+        chosen = check_alike(mine, theirs)
         merged: TextClassifier = clone(self)
-        merged._settle(self.statistics_ + other.statistics_, l=chosen)
-        carry_choices(self, other, merged)
+        total = fit_from_counts(mine.settings, self.statistics_ + other.statistics_, l=chosen)
+        merged._fitted = with_choices(mine, theirs, total)
         return merged
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model file: counts and settings, whole or not at all. See `textnb.load`."""
-        check_is_fitted(self)
-        settings = {name: getattr(self, name) for name in TEXT_SETTINGS}
-        learned: TermStatistics | Weighed
-        if isinstance(self.estimator_, NBLogisticRegression):
-            learned = Weighed(self.estimator_, self._scorer.vocabulary.terms)
-        else:
-            learned = self.statistics_
-        estimator = self.estimator_
-        choices = Choices(self.calibration_, self.decision_,
-                          estimator.l_ if is_auto(estimator.l) else None, self.pruned_)
-        write_archive(path, *pack_text(settings, self.estimator_, learned, choices))
+        """Write the model file: counts and settings, whole or not at all. See `textnb.load`.
+
+        Raises
+        ------
+        ParameterError
+            If parameters were set since `fit`: the file would hold them beside counts that were
+            learned under others.
+        """
+        fitted = self.fitted_
+        fitted.check_unchanged(self, "saving")
+        learned = (Weighed(fitted.estimator, fitted.terms) if fitted.statistics is None
+                   else fitted.statistics)
+        choices = Choices(fitted.calibration, fitted.decision, fitted.chosen_l, fitted.pruned)
+        write_archive(path, *pack_text(
+            fitted.settings.parameters, fitted.estimator, learned, choices))
 
     def count(
         self, X: Rows, y: ArrayLike | None = None, *, progress: Progress | None = None
@@ -306,7 +308,9 @@ class TextClassifier(TextAnswers):
         The model is left as it was; `fit_statistics` learns from counts, or sums of them. All
         terms are counted: `memory_limit` is for sums, not for their parts.
         """
-        return self._count(X, y, progress)
+        fitted = self._unchanged("counting")
+        settings = TextSettings.of(self) if fitted is None else fitted.settings
+        return self._counts(settings, X, y, progress)
 
     def fit_statistics(self, statistics: TermStatistics) -> Self:
         """Learn from counts: the model is that of one `fit` on the documents, to the bit.
@@ -316,155 +320,158 @@ class TextClassifier(TextAnswers):
         statistics : TermStatistics
             As `count` gives them, of a classifier of the same settings.
         """
-        return self._settle(statistics, anew=True)
+        settings = TextSettings.of(self)
+        l = self._fitted.chosen_l if hasattr(self, "_fitted") else None
+        self._fitted = fit_from_counts(settings, statistics, l=l)
+        return self
 
-    def _check_adds(self) -> None:
-        if not isinstance(self.estimator_, DiscreteNB):
-            raise ParameterError(f"{type(self.estimator_).__name__} learns from all documents at "
+    def set_params(self, **parameters: Any) -> Self:
+        """Set parameters; those of the estimator or tokenizer as ``estimator__l`` and such.
+
+        They hold from the next `fit` on. Until then `predict` answers as before, and what would
+        mix them with what was learned (`save`, `partial_fit`, ...) is refused.
+
+        Raises
+        ------
+        ParameterError
+            If the tokenizer has no such setting, or it is out of its range.
+        ValueError
+            If there is no such parameter.
+        """
+        prefix = "tokenizer__"
+        nested = {name.removeprefix(prefix): parameters.pop(name)
+                  for name in list(parameters) if name.startswith(prefix)}
+        if nested:
+            tokenizer = parameters.get("tokenizer", self.tokenizer)
+            if not isinstance(tokenizer, Tokenizer):
+                raise ParameterError.out_of_range("tokenizer", "a Tokenizer", tokenizer)
+            # Tokenizers are frozen and shared, the default one too: this classifier gets another.
+            parameters["tokenizer"] = tokenizer.with_params(**nested)
+        return super().set_params(**parameters)
+
+    def check_unchanged(self, what: str) -> None:
+        """Raises ParameterError where parameters were set since `fit`.
+
+        Parameters
+        ----------
+        what : str
+            What can't be done then, as the subject of a sentence.
+        """
+        self.fitted_.check_unchanged(self, what)
+
+    def _unchanged(self, what: str) -> Fitted | None:
+        """The fitted state, where there is one, once its settings are seen to be those of now."""
+        fitted = self._fitted if hasattr(self, "_fitted") else None
+        if fitted is not None:
+            fitted.check_unchanged(self, what)
+        return fitted
+
+    def _adding(self, what: str) -> Fitted:
+        fitted = self.fitted_
+        fitted.check_unchanged(self, what)
+        if fitted.statistics is None:
+            raise ParameterError(f"{type(fitted.estimator).__name__} learns from all documents at "
                                  "once; it can't be added to or forget")
+        return fitted
 
-    def _count(self, X: Rows, y: ArrayLike | None, progress: Progress | None) -> TermStatistics:
-        estimator = self._model()
-        if not isinstance(estimator, DiscreteNB):
-            raise ParameterError(f"{type(estimator).__name__} learns from all documents at "
-                                 "once: fit (textnb train) it on all of them")
+    def _counts(
+        self, settings: TextSettings, X: Rows, y: ArrayLike | None, progress: Progress | None,
+        sample_weight: Weight = None,
+    ) -> TermStatistics:
+        if not settings.counts:
+            raise ParameterError(f"{type(settings.estimator).__name__} learns from all documents "
+                                 "at once: fit (textnb train) it on all of them")
         with reading(X):
-            return counted(self._corpus(X, y, progress), self._limits(),
-                           presence_above(estimator, self.binary), self.binary)
+            return counted(self._corpus(settings, X, y, progress, sample_weight),
+                           settings.limits, settings.presence_above, settings.binary)
 
     def _count_within(
-        self, X: Rows, y: ArrayLike | None, progress: Progress | None
+        self, settings: TextSettings, X: Rows, y: ArrayLike | None, sample_weight: Weight,
+        progress: Progress | None,
     ) -> tuple[TermStatistics, Dropped | None]:
-        if self.memory_limit is None:
-            return self._count(X, y, progress), None
-        estimator, limits = self._model(), self._limits()
+        if sample_weight is not None and is_auto(settings.estimator.l):
+            raise ParameterError("l='auto' leaves out one document at a time, and knows no "
+                                 "weights: give l as a number, or no sample_weight")
+        if sample_weight is not None and settings.memory_limit is not None:
+            raise ParameterError("sample_weight keeps the matrix of all documents, which "
+                                 "memory_limit can't bound: leave one of them out")
+        if settings.memory_limit is None:
+            return self._counts(settings, X, y, progress, sample_weight), None
         with reading(X):
-            return counted_within(self._corpus(X, y, progress), limits,
-                                  presence_above(estimator, self.binary), self.binary,
-                                  int(self.memory_limit))
+            return counted_within(self._corpus(settings, X, y, progress), settings.limits,
+                                  settings.presence_above, settings.binary, settings.memory_limit)
 
-    def _choose(self, statistics: TermStatistics, X: Rows, y: ArrayLike | None) -> float:
+    def _choose(
+        self, settings: TextSettings, statistics: TermStatistics, X: Rows, y: ArrayLike | None
+    ) -> float:
         """The ``l`` that ``l="auto"`` stands for, from the documents that were counted."""
-        terms, limits = self._columns_of(statistics).terms, self._limits()
-        held = self.vocabulary is not None or limits.max_features is not None
-        estimator = self._model()
+        terms, limits = settings.with_column(statistics).terms, settings.limits
+        fixed = settings.given is not None or limits.max_features is not None
         leaving = LeavingOut.of(
-            estimator, statistics, limits, terms if held else None, self.binary)
+            settings.estimator, statistics, limits, terms if fixed else None, settings.binary)
         with reading(X):
-            return chosen_l(leaving.whole, list(leaving.rows(self._corpus(X, y, None))))
-
-    def _columns_of(self, statistics: TermStatistics) -> TermStatistics:
-        """The counts of the terms that get a column."""
-        if self.vocabulary is not None:
-            return statistics.over(given_vocabulary(self.vocabulary))
-        statistics.check_terms(self.tokenizer.pattern)
-        return statistics.within(self._limits())
-
-    def _settle(
-        self, statistics: TermStatistics, anew: bool = False, l: float | None = None,
-        dropped: Dropped | None = None,
-    ) -> Self:
-        """Choose the vocabulary from the counts, and let the estimator derive its form."""
-        if self.memory_limit is not None and dropped is None:
-            statistics, dropped = limited(statistics, int(self.memory_limit), self._limits())
-        chosen = self._columns_of(statistics)
-        estimator = self._model()
-        presence_above(estimator, self.binary)
-        estimator.check_settings(len(chosen.terms), len(chosen.counts.classes))
-        if l is None and is_auto(estimator.l):
-            # What was chosen once is kept.
-            l = getattr(getattr(self, "estimator_", None), "l_", None)
-        estimator.fit_statistics(chosen.counts, l=l)
-        classes = estimator.classes_.tolist()
-        if len(classes) == 1:
-            warnings.warn(f"only one class, {classes[0]!r}: every document will be given it",
-                          stacklevel=3)
-        self.statistics_ = statistics
-        self._equip(estimator, chosen.terms, anew)
-        self.pruned_ = pruned_of(dropped, estimator, chosen, self._limits())
-        return self
-
-    def _equip(self, estimator: TextEstimator, terms: pl.Series, anew: bool = False) -> Self:
-        # A tokenizer that does not fit the columns says so here.
-        self.tokenizer.expr(self.text_columns)
-        self.estimator_, self.classes_ = estimator, estimator.classes_
-        self._form = estimator.linear_form()
-        if self.binary:
-            self._form = replace(self._form, presence_above=0.0)
-        calibration = None if anew else getattr(self, "calibration_", None)
-        decision = None if anew else getattr(self, "decision_", None)
-        if calibration is not None:
-            calibration = calibration.as_stale(LEARNED_SINCE)
-        if decision is not None:
-            decision = decision.as_stale(LEARNED_SINCE)
-        classes = self.classes_.tolist()
-        if decision is not None and set(decision.thresholds) != set(classes):
-            warnings.warn(OTHER_CLASSES, stacklevel=4)
-            decision = None
-        self.calibration_, self.decision_, self.pruned_ = calibration, decision, None
-        self._scorer = Scorer(Vocabulary(self.tokenizer, terms), self._form,
-                              pl.Series("label", classes), list(self.text_columns),
-                              calibration, decision)
-        return self
+            return chosen_l(leaving.whole,
+                            list(leaving.rows(self._corpus(settings, X, y, None))))
 
     @classmethod
     def restored(
-        cls, settings: dict[str, Any], learned: TermStatistics | Weighed, choices: Choices
+        cls, parameters: dict[str, Any], learned: TermStatistics | Weighed, choices: Choices
     ) -> Self:
         """The classifier that a model file describes."""
-        model = cls(**settings)._restored(learned, choices.l)
-        model.pruned_ = choices.pruned
+        model = cls(**parameters)
+        settings = TextSettings.of(model)
+        if isinstance(learned, TermStatistics):
+            check_complete(learned, settings.limits, settings.presence_above, settings.binary)
+            fitted = fit_from_counts(settings, learned, l=choices.l)
+        else:
+            fitted = Fitted(settings, learned.estimator,
+                            scorer_of(settings, learned.estimator, learned.terms))
+        model._fitted = replace(fitted, pruned=choices.pruned)
         return model.set_calibration(choices.calibration).set_decision(choices.decision)
 
-    def _restored(self, learned: TermStatistics | Weighed, l: float | None) -> Self:
-        if isinstance(learned, TermStatistics):
-            above = presence_above(self._model(), self.binary)
-            check_complete(learned, self._limits(), above, self.binary)
-            return self._settle(learned, l=l)
-        return self._equip(learned.estimator, learned.terms)
-
-    def _model(self) -> Any:
-        estimator = MultinomialNB() if self.estimator is None else clone(self.estimator)
-        if (not isinstance(estimator, (DiscreteNB, NBLogisticRegression))
-                or isinstance(estimator, CategoricalNB)):
-            raise ParameterError(
-                "estimator must be MultinomialNB, BernoulliNB, ComplementNB or "
-                f"NBLogisticRegression; got {type(estimator).__name__}")
-        check_reading(estimator)
-        return estimator
-
-    def _limits(self) -> Limits:
-        if not isinstance(self.binary, (bool, np.bool_)):
-            raise ParameterError.out_of_range("binary", "True or False", self.binary)
-        limits = Limits(self.min_df, self.max_df, self.max_features)
-        check_memory_limit(self.memory_limit, self._model(), self.vocabulary is not None)
-        if self.vocabulary is not None and limits != Limits():
-            raise ParameterError("a given vocabulary is not limited: leave min_df, max_df and "
-                                 "max_features at their defaults")
-        return limits
-
-    def _corpus(self, X: Rows, y: ArrayLike | None, progress: Progress | None) -> Corpus:
-        frame = self._labelled(X, y).select([*self.text_columns, self.label])
-        return Corpus(batches(frame, self.text_columns, progress=progress), self.tokenizer,
-                      self.text_columns, self.label)
-
-    def _labelled(self, X: Rows, y: ArrayLike | None) -> pl.LazyFrame | pl.DataFrame:
-        if not is_table(X):
-            if y is None:
-                raise ParameterError("y is needed where X is a sequence of texts")
-            return with_labels(table_of_texts(X, self.text_columns), y, self.label)
-        if y is None:
-            read = [*self.text_columns, self.label]
-            return scan(narrowed(X, read), text=self.text_columns, label=self.label)
-        frame = rows_in_memory(narrowed(X, self.text_columns), self.label)
-        scan(frame, text=self.text_columns)
-        return with_labels(frame, y, self.label)
+    def _corpus(
+        self, settings: TextSettings, X: Rows, y: ArrayLike | None, progress: Progress | None,
+        sample_weight: Weight = None,
+    ) -> Corpus:
+        columns, label = settings.columns, settings.label
+        weight = weight_column(X, sample_weight, [*columns, label])
+        more = [sample_weight] if isinstance(sample_weight, str) else []
+        frame = with_weights(_labelled(settings, X, y, more), sample_weight, weight)
+        frame = frame.select([*columns, label, *([] if weight is None else [weight])])
+        return Corpus(batches(frame, columns, progress=progress), settings.tokenizer, columns,
+                      label, weight)
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "estimator_")
+        return hasattr(self, "_fitted")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.string = True
         tags.input_tags.two_d_array = False
         return tags
+
+
+def _warn_of_lone_terms(fitted: Fitted, tokens: int, documents: int) -> None:
+    settings = fitted.settings
+    # Weighted counts do not tell which terms were met once.
+    counts = fitted.estimator.statistics_
+    if settings.given is None and counts.class_count.dtype.kind == "i":
+        warn_of_lone_terms(
+            fitted.terms, counts.feature_count.sum(axis=0), tokens,
+            documents, settings.tokenizer.analyzer == "word", stacklevel=3)
+
+
+def _labelled(
+    settings: TextSettings, X: Rows, y: ArrayLike | None, more: list[str]
+) -> pl.LazyFrame | pl.DataFrame:
+    """The texts, their labels, and more columns of the table."""
+    text, label = settings.columns, settings.label
+    if not is_table(X):
+        if y is None:
+            raise ParameterError("y is needed where X is a sequence of texts")
+        return with_labels(table_of_texts(X, text), y, label)
+    if y is None:
+        return scan(narrowed(X, [*text, label, *more]), text=text, label=label)
+    frame = rows_in_memory(narrowed(X, [*text, *more]), label)
+    scan(frame, text=text)
+    return with_labels(frame, y, label)

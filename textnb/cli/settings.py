@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import typer
@@ -23,10 +24,11 @@ _OF_MODEL = {
     "alpha": ("rda",), "gamma": ("rda",),
     "var_smoothing": ("gaussian",), "shared_variance": ("gaussian",),
     "allow_singular": ("lda", "qda", "rda"),
+    "class_weight": ("multinomial", "bernoulli", "complement", "nblr", "gaussian"),
 }
 _OF_TEXT = ("text", "ngrams", "analyzer", "pattern", "sklearn_tokens", "lowercase", "normalize",
             "strip_accents", "stop_words", "field_prefix", "min_df", "max_df", "max_features",
-            "binary", "memory_limit")
+            "binary", "memory_limit", "weight")
 _OF_TABLE = ("features",)
 
 
@@ -46,6 +48,9 @@ def check_options(model: str, given: dict[str, Any]) -> None:
         if name in (_OF_TEXT if of_tables else _OF_TABLE):
             models = tuple(TEXT_MODELS) if of_tables else tuple(TABLE_MODELS)
         if model not in models:
+            if name == "alpha" and model in _OF_MODEL["l"]:
+                raise ParameterError(f"the smoothing parameter of --model {model} is --l; --alpha "
+                                     "belongs to --model rda")
             option = "--uniform-prior" if name == "fit_prior" else f"--{name.replace('_', '-')}"
             raise ParameterError(f"{option} belongs to --model {', '.join(models)}; "
                                  f"got --model {model}")
@@ -75,7 +80,30 @@ def table_estimator(model: str, given: dict[str, Any]) -> Any:
 
 
 def _parameters(model: str, given: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in given.items() if model in _OF_MODEL.get(name, ())}
+    parameters = {name: value for name, value in given.items()
+                  if model in _OF_MODEL.get(name, ())}
+    if "class_weight" in parameters:
+        parameters["class_weight"] = _class_weight(parameters["class_weight"])
+    return parameters
+
+
+def _class_weight(values: Iterable[str]) -> dict[str, float] | str:
+    """"balanced", or a weight for each label that is named."""
+    values = list(values)
+    if values == ["balanced"]:
+        return "balanced"
+    weights: dict[str, float] = {}
+    for value in values:
+        label, found, weight = value.rpartition("=")
+        try:
+            number = float(weight)
+        except ValueError:
+            found = ""
+        if not found or label in weights:
+            raise ParameterError.out_of_range(
+                "--class-weight", "balanced, or label=weight, once for each label", value)
+        weights[label] = number
+    return weights
 
 
 def _smoothing(value: str) -> float | str:

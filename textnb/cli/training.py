@@ -45,6 +45,11 @@ def train(
                     "(multinomial, bernoulli, complement).")] = "1.0",
     fit_prior: Annotated[bool, typer.Option(
         "--fit-prior/--uniform-prior", help="Priors from the classes' shares, or equal.")] = True,
+    class_weight: Annotated[list[str] | None, typer.Option(
+        help="balanced, or label=weight, repeated: what rows of a class count for (multinomial, "
+             "bernoulli, complement, nblr, gaussian).")] = None,
+    weight: Annotated[str | None, typer.Option(
+        help="Column of weights of the documents.")] = None,
     norm: Annotated[bool, typer.Option(
         "--norm", help="Normalise the weights (complement).")] = False,
     C: Annotated[float, typer.Option(
@@ -149,7 +154,10 @@ def train(
     seen, tell = watched(frame, None if model in TABLES else text or ["text"])
     with (reading(input),
           progress("training", "learned from", quiet, unit_of(classifier)) as advance):
-        classifier.fit(seen, progress=advance)
+        if isinstance(classifier, TextClassifier):
+            classifier.fit(seen, sample_weight=weight, progress=advance)
+        else:
+            classifier.fit(seen, progress=advance)
     classifier.save(output)
     if quiet:
         return

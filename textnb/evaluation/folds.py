@@ -237,9 +237,11 @@ def _counts(
     waiting: dict[int, list[pl.DataFrame]] = {}
     sizes: dict[int, float] = {}
     counts: dict[int, TermStatistics] = {}
+    # Of the parameters as they are, whatever the model itself was fitted with.
+    settings = clone(model)
 
     def add(fold: int) -> None:
-        more = model.count(pl.concat(waiting.pop(fold)))
+        more = settings.count(pl.concat(waiting.pop(fold)))
         counts[fold] = counts[fold] + more if fold in counts else more
         sizes[fold] = 0
 

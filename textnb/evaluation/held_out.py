@@ -202,12 +202,13 @@ def held_out(
     parts: list[tuple[Floats, NDArray[np.int64], Floats]] = []
     row, novelty = 0, NoveltyCount(model)
     with reading(frame):
-        lazy = scan(frame, text=names, label=model.label)
-        rows = lazy.select(*names, labels_as(model.label, lazy, classes.dtype).alias("\0label"))
+        label = model.label_column
+        lazy = scan(frame, text=names, label=label)
+        rows = lazy.select(*names, labels_as(label, lazy, classes.dtype).alias("\0label"))
         for batch in batches(rows, names, progress=progress):
             labels = batch["\0label"]
             if labels.null_count():
-                raise DataError.null_label(model.label, row + int(labels.is_null().arg_true()[0]))
+                raise DataError.null_label(label, row + int(labels.is_null().arg_true()[0]))
             row += batch.height
             codes = codes_of(labels, classes)
             scores, lengths = model.scored(batch, partial(_count, novelty, codes))

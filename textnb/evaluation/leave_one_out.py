@@ -18,7 +18,6 @@ from textnb.evaluation.held_out import HeldOut, in_classes
 from textnb.frames.batches import Progress, batches
 from textnb.frames.scan import reading, scan
 from textnb.frames.texts import labels_as
-from textnb.text.vocabulary import Limits, given_vocabulary
 
 
 def leave_one_out(
@@ -93,13 +92,14 @@ def left_out_documents(
     model: TextClassifier, frame: Any, estimator: DiscreteNB, progress: Progress | None
 ) -> tuple[LeavingOut, Corpus]:
     """What leaves documents out of a model, and the documents as it reads them."""
+    model.check_unchanged("leaving documents out")
     check_unpruned(model.pruned_, "leaving documents out")
-    limits = Limits(model.min_df, model.max_df, model.max_features)
-    given = None if model.vocabulary is None else given_vocabulary(model.vocabulary)
-    leaving = LeavingOut.of(estimator, model.statistics_, limits, given, bool(model.binary))
-    names = model.text_columns
+    settings = model.fitted_.settings
+    leaving = LeavingOut.of(
+        estimator, model.statistics_, settings.limits, settings.given, settings.binary)
+    names, label = settings.columns, settings.label
     with reading(frame):
-        lazy = scan(frame, text=names, label=model.label)
-        rows = lazy.select(*names, labels_as(model.label, lazy, leaving.classes.dtype))
-    return leaving, Corpus(batches(rows, names, progress=progress), model.tokenizer, names,
-                           model.label)
+        lazy = scan(frame, text=names, label=label)
+        rows = lazy.select(*names, labels_as(label, lazy, leaving.classes.dtype))
+    return leaving, Corpus(batches(rows, names, progress=progress), settings.tokenizer, names,
+                           label)

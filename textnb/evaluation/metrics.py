@@ -159,9 +159,9 @@ def opened(model: TextClassifier | TableClassifier, rows: Any) -> pl.LazyFrame:
     """Labelled rows, read as the model's own `fit` reads them."""
     text = getattr(model, "text", None)
     if text is not None:
-        return scan(rows, text=text, label=model.label)
+        return scan(rows, text=text, label=model.label_column)
     features = getattr(model, "features_", None)
-    return scan_table(rows, features, model.label)
+    return scan_table(rows, features, model.label_column)
 
 
 def evaluate(
@@ -214,8 +214,8 @@ def evaluate(
     if not pairs.height:
         raise DataError.no_rows("the test set")
     if pairs["actual"].null_count():
-        row = lazy.select(pl.col(model.label).is_null()).collect().to_series().arg_true()[0]
-        raise DataError.null_label(model.label, row)
+        row = lazy.select(pl.col(model.label_column).is_null()).collect().to_series().arg_true()[0]
+        raise DataError.null_label(model.label_column, row)
     result = evaluation(pairs, labels)
     if len(result.unknown_labels) == pairs["actual"].n_unique():
         raise DataError(f"the model knows none of the labels, such as "
@@ -283,7 +283,7 @@ def evaluate_roc(model: TextClassifier | TableClassifier, frame: Any, positive: 
                  else model.predict(read, scores=True))
                 .select(pl.col(_ACTUAL).alias("actual"), "scores").collect())
     if rows["actual"].null_count():
-        raise DataError.null_label(model.label, int(rows["actual"].is_null().arg_true()[0]))
+        raise DataError.null_label(model.label_column, int(rows["actual"].is_null().arg_true()[0]))
     scores = rows["scores"].struct.unnest().to_numpy()
     k = classes.index(positive)
     # A row that no class can have produced is evidence for none of them.
@@ -304,7 +304,7 @@ def _read(
 ) -> pl.LazyFrame:
     """The columns that the model reads, and the labels: others can't be in the way of answers."""
     columns = model.input_columns(frame)
-    return frame.select(*columns, labels_as(model.label, frame, dtype).alias(_ACTUAL))
+    return frame.select(*columns, labels_as(model.label_column, frame, dtype).alias(_ACTUAL))
 
 
 def evaluation(pairs: pl.DataFrame, known: pl.Series) -> Evaluation:

@@ -50,11 +50,11 @@ def mistakes(
     """
     names = model.text_columns
     dtype = pl.Series(model.classes_.tolist()).dtype
-    lazy = scan(narrowed(frame, [*names, model.label]), text=names, label=model.label)
+    lazy = scan(narrowed(frame, [*names, model.label_column]), text=names, label=model.label_column)
     # Under another name, so that a label column called "predicted" is not in the way.
-    rows = lazy.select(*names, labels_as(model.label, lazy, dtype).alias(_ACTUAL))
+    rows = lazy.select(*names, labels_as(model.label_column, lazy, dtype).alias(_ACTUAL))
     judged: pl.LazyFrame = model.predict(rows, progress=progress)
     answer = "predicted" if model.decision_ is None else "decision"
     right = pl.col(answer).eq_missing(pl.col(_ACTUAL)) & pl.col(_ACTUAL).is_not_null()
-    columns = {**{name: pl.col(name) for name in names}, model.label: pl.col(_ACTUAL)}
+    columns = {**{name: pl.col(name) for name in names}, model.label_column: pl.col(_ACTUAL)}
     return rows_in_kind_of(frame, judged, ~right, columns)

@@ -23,7 +23,6 @@ from textnb.evaluation.leave_one_out import left_out_documents, model_estimator
 from textnb.frames.batches import Progress, batches
 from textnb.frames.scan import reading, scan
 from textnb.frames.texts import labels_as
-from textnb.text.matrix import Vocabulary
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,15 +178,15 @@ def _read(
     """Counts of the vocabulary's terms in batches, and each document's class."""
     names = model.text_columns
     classes = pl.Series(model.classes_.tolist())
-    vocabulary = Vocabulary(model.tokenizer, pl.Series(model.vocabulary_))
+    label, vocabulary = model.label_column, model.fitted_.scorer.vocabulary
     counts, codes, row = [], [np.zeros(0, dtype=np.int64)], 0
     with reading(test):
-        lazy = scan(test, text=names, label=model.label)
-        rows = lazy.select(*names, labels_as(model.label, lazy, classes.dtype))
+        lazy = scan(test, text=names, label=label)
+        rows = lazy.select(*names, labels_as(label, lazy, classes.dtype))
         for batch in batches(rows, names, progress=progress):
-            labels = batch[model.label]
+            labels = batch[label]
             if labels.null_count():
-                raise DataError.null_label(model.label, row + int(labels.is_null().arg_true()[0]))
+                raise DataError.null_label(label, row + int(labels.is_null().arg_true()[0]))
             row += batch.height
             counts.append(vocabulary.counts(batch, names))
             codes.append(codes_of(labels, classes))
@@ -207,7 +206,7 @@ def _check_known(model: TextClassifier, countable: NDArray[np.bool_]) -> None:
 
 def _scores(model: TextClassifier, estimator: DiscreteNB, counts: list[Any], l: float) -> Floats:
     form = clone(estimator).set_params(l=l).fit_statistics(estimator.statistics_).linear_form()
-    if model.binary:
+    if model.fitted_.settings.binary:
         form = replace(form, presence_above=0.0)
     return np.concatenate([form.scores(batch) for batch in counts])
 

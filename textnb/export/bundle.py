@@ -216,6 +216,7 @@ def bundle_of(
     ExportError
         If the form is not linear or has infinite weights.
     """
+    model.check_unchanged("exporting")
     try:
         # The form is all that is exported: a subclass may score otherwise.
         check_model(model.estimator_, "an export")
@@ -232,20 +233,24 @@ def bundle_of(
     if form.relative is not None:
         # What all classes of a row share decides nothing, and its weights are large.
         form = form.relative
-    tokenizer = getattr(model, "tokenizer", None)
-    if tokenizer is None:
+    if not reads_texts(model):
         if reads not in (None, "features"):
             raise ParameterError(f"a model of feature tables reads features, not {reads}")
         names = tuple(model.feature_names_)
         form = replace(form, terms=names)
         return Bundle(form, "features", None, names, positive, provenance(model))
+    columns, tokenizer = tuple(model.text_columns), model.fitted_.settings.tokenizer
     try:
         check_exact(tokenizer, "an export")
     except ParameterError as error:
         raise ExportError(str(error)) from None
-    columns = tuple(model.text_columns)
     return Bundle(form, reads or "text", tokenizer, columns, positive, provenance(model),
                   model.calibration_, model.decision_)
+
+
+def reads_texts(model: Any) -> bool:
+    """Whether it is a model of texts, and not of feature tables."""
+    return hasattr(type(model), "vocabulary_")
 
 
 def _label(form: LinearForm, positive: Any) -> Any:

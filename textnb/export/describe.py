@@ -9,7 +9,7 @@ import numpy as np
 
 from textnb.bayes.statistics import is_auto
 from textnb.export.archive import plain
-from textnb.export.bundle import provenance
+from textnb.export.bundle import provenance, reads_texts
 from textnb.store import VERSION
 
 
@@ -55,19 +55,18 @@ def describe_model(model: Any) -> dict[str, Any]:
     }
     if is_auto(getattr(estimator, "l", None)):
         card["chosen"] = {"l": float(estimator.l_)}
-    tokenizer = getattr(model, "tokenizer", None)
-    if tokenizer is None:
+    if not reads_texts(model):
         card |= {"reads": list(model.features_), "features": len(model.feature_names_)}
     else:
+        settings = model.fitted_.settings
         card |= {
-            "reads": model.text_columns,
+            "reads": settings.columns,
             "vocabulary": len(model.vocabulary_),
             "tokens": int(np.asarray(estimator.feature_count_).sum()),
-            "limits": {name: getattr(model, name) for name in ("min_df", "max_df",
-                                                               "max_features", "binary",
-                                                               "memory_limit")},
+            "limits": {name: settings.parameters[name] for name in (
+                "min_df", "max_df", "max_features", "binary", "memory_limit")},
             "pruned": None if model.pruned_ is None else model.pruned_.to_dict(),
-            "tokenizer": tokenizer.to_dict(),
+            "tokenizer": settings.tokenizer.to_dict(),
             "calibration": (None if model.calibration_ is None
                             else model.calibration_.to_dict()),
             "decision": None if model.decision_ is None else plain(model.decision_.to_dict()),

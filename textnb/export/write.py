@@ -14,7 +14,7 @@ import polars as pl
 
 from textnb.errors import ExportError, ParameterError, SourceError
 from textnb.export import archive, prune
-from textnb.export.bundle import Bundle, Reads, bundle_of
+from textnb.export.bundle import Bundle, Reads, bundle_of, reads_texts
 from textnb.export.targets.base import Target
 from textnb.export.targets.known import target_of, target_of_path
 from textnb.frames.scan import checked
@@ -144,14 +144,14 @@ def bundle_beside(path: Path) -> Path:
 
 
 def _reading(target: Target, model: Any, reads: str | None) -> Any:
-    dense = getattr(model, "tokenizer", None) is None
+    dense = not reads_texts(model)
     if reads is not None and (reads == "features") != dense:
         raise ParameterError.unknown_choice(
             "reads", reads, ["features"] if dense else ["text", "terms"])
     if reads is None and not dense and hasattr(target, "reading"):
         # It splits some texts itself, and says which.
-        columns = model.text_columns
-        return target.reading(model.tokenizer, columns)
+        settings = model.fitted_.settings
+        return target.reading(settings.tokenizer, settings.columns)
     if reads is None:
         possible = [name for name in target.reads if (name == "features") == dense]
         reads = possible[0] if possible else "features"

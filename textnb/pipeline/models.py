@@ -8,6 +8,7 @@ from typing import Any
 from textnb.bayes.discrete import BernoulliNB, ComplementNB, MultinomialNB
 from textnb.bayes.discriminants import LinearDiscriminantAnalysis, NearestCentroid
 from textnb.bayes.gaussian import GaussianNB
+from textnb.bayes.parameters import check_smoothing_name
 from textnb.bayes.quadratic import QuadraticDiscriminantAnalysis, RegularizedDiscriminantAnalysis
 from textnb.bayes.ratio import NBLogisticRegression
 from textnb.errors import ParameterError
@@ -32,6 +33,7 @@ def estimator_of(kind: str, parameters: Mapping[str, Any]) -> Any:
         If a setting is not known, or out of its range.
     """
     known = ESTIMATORS[kind]().get_params()
+    check_smoothing_name(ESTIMATORS[kind].__name__, parameters, known)
     for name in parameters:
         if name not in known:
             raise ParameterError.unknown_choice(f"a setting of {kind}", name, sorted(known))

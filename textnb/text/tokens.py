@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 import polars as pl
 
-from textnb.errors import ParameterError
+from textnb.errors import ParameterError, suggestion
 from textnb.text.marks import COMBINING
 from textnb.text.supported import ANYTHING, NO_PREFIX, Supported, any_of
 
@@ -201,10 +201,32 @@ class Tokenizer:
         >>> Tokenizer.from_dict(Tokenizer(lowercase=False).to_dict())
         Tokenizer(lowercase=False)
         """
-        unknown = set(settings) - {field.name for field in fields(cls)}
-        if unknown:
-            raise ParameterError(f"Tokenizer has no setting {sorted(unknown)[0]!r}")
+        _check_names(cls, settings)
         return cls(**settings)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The settings by name, for scikit-learn: ``tokenizer__ngram_range`` of a classifier."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def with_params(self, **settings: Any) -> Tokenizer:
+        """A tokenizer with some settings changed; this one stays as it is.
+
+        Raises
+        ------
+        ParameterError
+            If there is no such setting, or it is out of its range.
+
+        Examples
+        --------
+        >>> Tokenizer(lowercase=False).with_params(ngram_range=(1, 2))
+        Tokenizer(lowercase=False, ngram_range=(1, 2))
+        """
+        _check_names(type(self), settings)
+        return replace(self, **settings)
+
+    def __sklearn_clone__(self) -> Tokenizer:
+        # Nobody can change it, so a clone of a classifier may share it.
+        return self
 
     def __repr__(self) -> str:
         changed = [f"{field.name}={getattr(self, field.name)!r}" for field in fields(self)
@@ -353,6 +375,13 @@ _SEPARATED: Supported = {
     "stop_words": any_of(()),
     "field_prefix": NO_PREFIX,
 }
+
+
+def _check_names(kind: type[Tokenizer], settings: Iterable[str]) -> None:
+    known = [field.name for field in fields(kind)]
+    for name in sorted(set(settings) - set(known)):
+        raise ParameterError(f"Tokenizer has no setting {name!r}{suggestion(name, known)}; its "
+                             f"settings are {', '.join(known)}")
 
 
 def _text(column: str) -> pl.Expr:

@@ -147,7 +147,5 @@ def _fit_table(model: TableClassifier, frame: DataFrame, prune: bool) -> TableCl
     learned = clone(estimator)
     learned.fit_statistics(
         moment_statistics(frame, columns, model.label, learned.diagonal), names)
-    settings = {"features": columns, "label": model.label}
-    fitted = TableClassifier.restored(settings, names, learned)
-    fitted.set_params(estimator=model.estimator, features=model.features)
-    return fitted
+    fresh: TableClassifier = clone(model)
+    return fresh.set_fitted(learned, columns, names)

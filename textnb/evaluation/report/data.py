@@ -92,7 +92,8 @@ def score_rows(model: Model, frame: Any, progress: Progress | None = None) -> Sc
         lazy = opened(model, frame)
         columns = model.input_columns(lazy)
         classes = pl.Series(model.classes_.tolist())
-        rows = lazy.select(*columns, labels_as(model.label, lazy, classes.dtype).alias(_LABEL))
+        actual = labels_as(model.label_column, lazy, classes.dtype)
+        rows = lazy.select(*columns, actual.alias(_LABEL))
         seen = _Seen(model, columns, classes)
         for batch, scores, lengths in _scored(
                 model, rows, columns, progress, seen.watch):
@@ -125,7 +126,7 @@ class _Seen:
         labels = batch[_LABEL]
         if labels.null_count():
             raise DataError.null_label(
-                self.model.label, self.rows + int(labels.is_null().arg_true()[0]))
+                self.model.label_column, self.rows + int(labels.is_null().arg_true()[0]))
         held = HeldOut(self.model.classes_, scores, codes_of(labels, self.classes), lengths,
                        HELD_OUT)
         self._keep_worst(batch, held, labels)

@@ -74,7 +74,7 @@ def _copies(model: Model, scored: Scored, frame: Any, train: Any) -> list[Findin
     if not isinstance(model, TextClassifier):
         return [Finding("note", "Duplicates are looked for in texts, not in feature tables.")]
     found = []
-    twice = find_duplicates(frame, text=model.text, label=model.label, near=None)
+    twice = find_duplicates(frame, text=model.text_columns, label=model.label_column, near=None)
     if twice.exact:
         conflicts = f"; labelled otherwise: {twice.conflicts:,}" if (
             twice.conflicts) else ""
@@ -84,7 +84,8 @@ def _copies(model: Model, scored: Scored, frame: Any, train: Any) -> list[Findin
     if train is None:
         return [*found, Finding("note", "Not checked: whether test documents were among those that "
                                 "were learned. Give the training rows to have it checked.")]
-    learned = find_duplicates(train, frame, text=model.text, label=model.label, near=None)
+    learned = find_duplicates(train, frame, text=model.text_columns, label=model.label_column,
+                              near=None)
     if not learned.exact:
         return [*found, Finding("note", "No test document has the very words of one of the "
                                 f"{count(learned.against, 'training row')}.")]

@@ -209,8 +209,10 @@ def _card(model: Model) -> Table:
         ["Classes", f"{len(model.classes_):,}"],
         ["Rows learned", f"{int(np.sum(learned_rows(model))):,}"]]
     if isinstance(model, TextClassifier):
-        tokenizer = model.tokenizer
-        rows += [["Text columns", visible(model.text)], ["Terms", f"{len(model.vocabulary_):,}"],
+        settings = model.fitted_.settings
+        tokenizer = settings.tokenizer
+        rows += [["Text columns", visible(settings.parameters["text"])],
+                 ["Terms", f"{len(model.vocabulary_):,}"],
                  ["Tokens", visible(f"{tokenizer.analyzer}, {tokenizer.pattern}")],
                  ["n-grams", "{} to {}".format(*tokenizer.ngram_range)]]
         if model.calibration_ is not None:

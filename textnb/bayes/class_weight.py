@@ -1,0 +1,108 @@
+"""Weights of classes: what each class's rows count for, applied where counts become a form.
+
+The statistic keeps its integers, so it still adds and subtracts exactly; a weight scales the counts
+of its class once, as if each of its rows had that sample weight.
+
+>>> class_weights("balanced", np.array(["ham", "spam"]), np.array([3, 1])).round(3).tolist()
+[0.667, 2.0]
+>>> class_weights({"spam": 5}, np.array(["ham", "spam"]), np.array([3, 1])).tolist()
+[1.0, 5.0]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from numbers import Real
+from typing import Any, Literal, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from textnb.errors import ParameterError, suggestion
+
+ClassWeight = Mapping[Any, float] | Literal["balanced"] | None
+
+
+class _Statistic(Protocol):
+    @property
+    def classes(self) -> NDArray[Any]: ...
+
+    @property
+    def class_count(self) -> NDArray[Any]: ...
+
+    def scaled(self, weights: NDArray[np.float64]) -> Any: ...
+
+
+Statistic = TypeVar("Statistic", bound=_Statistic)
+
+
+def check_class_weight(class_weight: Any) -> None:
+    """Raises ParameterError for what no classes could make a class weight."""
+    if class_weight is None or (isinstance(class_weight, str) and class_weight == "balanced"):
+        return
+    expected = "None, 'balanced', or a dict of labels to numbers above 0"
+    if not isinstance(class_weight, Mapping):
+        raise ParameterError.out_of_range("class_weight", expected, class_weight)
+    for label, weight in class_weight.items():
+        if (not isinstance(weight, Real) or isinstance(weight, (bool, np.bool_))
+                or not 0.0 < float(weight) < np.inf):
+            raise ParameterError(f"class_weight must be {expected}; got {weight!r} for "
+                                 f"{label!r}. To leave a class out, leave its rows out")
+
+
+def class_weights(
+    class_weight: Any, classes: NDArray[Any], class_count: NDArray[Any]
+) -> NDArray[np.float64] | None:
+    """The weight of each class: float64 (n_classes,); None where all are alike.
+
+    Parameters
+    ----------
+    class_weight : "balanced", mapping of label to number, or None
+        "balanced" is n / (K n_k), of K classes that have rows. A class that a mapping does not name
+        has the weight 1. A label that is no string may be named by the string that it prints as.
+    classes : (n_classes,)
+    class_count : (n_classes,)
+
+    Raises
+    ------
+    ParameterError
+        If a label is none of the classes, or is named twice.
+    """
+    check_class_weight(class_weight)
+    if class_weight is None:
+        return None
+    weights = np.ones(len(classes))
+    if isinstance(class_weight, str):
+        seen = class_count > 0
+        weights[seen] = class_count.sum() / (seen.sum() * class_count[seen])
+        return weights
+    labels = classes.tolist()
+    named: set[int] = set()
+    for key, weight in class_weight.items():
+        k = _place(key.item() if isinstance(key, np.generic) else key, labels)
+        if k in named:
+            raise ParameterError(f"class_weight names the class {labels[k]!r} twice")
+        named.add(k)
+        weights[k] = float(weight)
+    return weights
+
+
+def with_class_weight(statistic: Statistic, class_weight: Any) -> Statistic:
+    """The statistic with each class's counts times its weight; itself where there are none."""
+    weights = class_weights(class_weight, statistic.classes, statistic.class_count)
+    if weights is None:
+        return statistic
+    scaled: Statistic = statistic.scaled(weights)
+    return scaled
+
+
+def _place(key: Any, labels: list[Any]) -> int:
+    found = [k for k, label in enumerate(labels) if type(label) is type(key) and label == key]
+    if not found and isinstance(key, str):
+        found = [k for k, label in enumerate(labels) if str(label) == key]
+    if len(found) == 1:
+        return found[0]
+    shown = ", ".join(repr(label) for label in labels[:20])
+    raise ParameterError(f"class_weight names {key!r}, which is none of the classes"
+                         f"{suggestion(str(key), [str(label) for label in labels])}; they are "
+                         f"{shown}")

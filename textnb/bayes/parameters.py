@@ -1,0 +1,61 @@
+"""What estimators answer to a parameter that has another name in scikit-learn."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable
+from typing import Any, Self
+
+from textnb.errors import ParameterError
+
+
+class SmoothingName:
+    """Base of the estimators: ``alpha`` is answered by the name that it has here, ``l``."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        own = vars(cls).get("__init__")
+        if own is not None:
+            name = "__init__"
+            setattr(cls, name, _with_answer(own))
+
+    def set_params(self, **parameters: Any) -> Self:
+        """Set parameters; those of a part as ``part__name``. They hold from the next `fit` on.
+
+        Raises
+        ------
+        ParameterError
+            If one is called ``alpha`` where it is ``l`` here.
+        ValueError
+            If one is not known.
+        """
+        known: Callable[..., Iterable[str]] = self.get_params  # type: ignore[attr-defined]  # of BaseEstimator
+        check_smoothing_name(type(self).__name__, parameters, known(deep=False))
+        setter: Any = super()
+        setter.set_params(**parameters)
+        return self
+
+
+def check_smoothing_name(kind: str, given: Iterable[str], known: Iterable[str]) -> None:
+    """Raises ParameterError for ``alpha`` where the parameter is called ``l``."""
+    known = set(known)
+    if "alpha" not in given or "alpha" in known:
+        return
+    if "l" in known:
+        raise ParameterError(f"{kind} has no parameter alpha: the smoothing parameter is l here, "
+                             f"as in {kind}(l=0.5)")
+    if "estimator" in known:
+        raise ParameterError(f"{kind} has no parameter alpha: the smoothing parameter is the "
+                             f"estimator's l, as in {kind}(MultinomialNB(l=0.5))")
+
+
+def _with_answer(init: Callable[..., None]) -> Callable[..., None]:
+    known = inspect.signature(init).parameters
+
+    @functools.wraps(init)
+    def checked(self: Any, *values: Any, **parameters: Any) -> None:
+        check_smoothing_name(type(self).__name__, parameters, known)
+        init(self, *values, **parameters)
+
+    return checked

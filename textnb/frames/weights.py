@@ -1,0 +1,94 @@
+"""Sample weights: a column of a table, or an array beside texts or a table in memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from textnb.errors import DataError, ParameterError, SchemaError
+from textnb.frames.kinds import in_memory
+from textnb.frames.texts import is_table
+
+# No column of a table is called so.
+BESIDE = "\0weight"
+
+
+def weight_column(X: Any, sample_weight: Any, taken: list[str]) -> str | None:
+    """The column that will hold the weights; None without weights.
+
+    Parameters
+    ----------
+    X : table, path, or sequence of str
+    sample_weight : str, array (n_documents,) or None
+    taken : list of str
+        The text and label columns.
+
+    Raises
+    ------
+    ParameterError
+        If a column is named where there is no table, or an array goes with a table whose order of
+        rows only reading tells.
+    """
+    if sample_weight is None:
+        return None
+    if isinstance(sample_weight, str):
+        if not is_table(X):
+            raise ParameterError(f"sample_weight={sample_weight!r} names a column, and a list of "
+                                 "texts has none: pass one weight per text")
+        if sample_weight in taken:
+            raise ParameterError(f"sample_weight={sample_weight!r} is also a text or label column")
+        return sample_weight
+    if is_table(X) and not in_memory(X):
+        raise ParameterError("an array of weights goes with texts or a table in memory; a "
+                             "LazyFrame or a file holds them in a column: sample_weight='weight'")
+    return BESIDE
+
+
+def with_weights(
+    frame: pl.DataFrame | pl.LazyFrame, sample_weight: Any, column: str | None
+) -> pl.DataFrame | pl.LazyFrame:
+    """The table with a column of weights that came beside it.
+
+    Raises
+    ------
+    DataError
+        If there is not one weight per document.
+    SchemaError
+        If there is no such column.
+    """
+    if column is None:
+        return frame
+    if column != BESIDE:
+        names = frame.lazy().collect_schema().names()
+        if column not in names:
+            raise SchemaError.missing_column(column, names, "sample_weight")
+        return frame
+    rows = frame.lazy().collect()
+    weights = pl.Series(BESIDE, np.asarray(sample_weight))
+    if weights.dtype.is_nested() or len(weights) != rows.height:
+        raise DataError(f"{rows.height} documents and weights of shape "
+                        f"{np.shape(sample_weight)}: there must be one weight per document")
+    return rows.with_columns(weights)
+
+
+def checked_weights(weights: pl.Series, first_row: int) -> NDArray[np.float64]:
+    """Weights of a batch: float64 (n_rows,).
+
+    Raises
+    ------
+    DataError
+        If one is missing, no number, infinite or below 0; its row is named.
+    """
+    name = "sample_weight" if weights.name == BESIDE else f"sample_weight column {weights.name!r}"
+    if weights.dtype == pl.Boolean:
+        raise DataError(f"{name} holds truth values: weights are numbers >= 0")
+    numbers = weights.cast(pl.Float64, strict=False)
+    wrong = ~(numbers.is_finite() & (numbers >= 0.0)).fill_null(False)
+    if wrong.any():
+        at = int(wrong.arg_true()[0])
+        raise DataError(f"{name} is {weights[at]!r} in row {first_row + at} (counted from 0): "
+                        "weights are finite numbers >= 0")
+    return numbers.to_numpy()
