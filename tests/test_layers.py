@@ -18,6 +18,7 @@ ROOT = Path(__file__).parents[1] / PACKAGE
 # A place imports only places of an earlier line: not of its own line, not of a later one.
 ORDER = (
     ("errors", "stopping"),
+    ("forks",),
     ("notebook", "threads", "parquet", "memory"),
     ("frames", "text", "bayes", "store"),
     ("terms", "answers", "insight", "sinks"),

@@ -31,6 +31,7 @@ SURFACE = [
     "DataError",
     "Decision",
     "ExportError",
+    "ForkError",
     "GaussianNB",
     "HeldOut",
     "HistogramDensity",

@@ -8,6 +8,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+import textnb.forks  # noqa: F401 - it must see each fork, and takes no library
+
 if TYPE_CHECKING:
     from textnb.bayes.calibration import Calibration
     from textnb.bayes.decision import Decision
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from textnb.errors import (
         DataError,
         ExportError,
+        ForkError,
         ImpossibleRowError,
         LearnedRowsWarning,
         ModelFileError,
@@ -73,6 +76,7 @@ _HOME = {
     "DataError": "errors",
     "Decision": "bayes.decision",
     "ExportError": "errors",
+    "ForkError": "errors",
     "GaussianNB": "bayes.gaussian",
     "HeldOut": "evaluation.held_out",
     "HistogramDensity": "bayes.plugin",
@@ -143,6 +147,7 @@ __all__ = [
     "DataError",
     "Decision",
     "ExportError",
+    "ForkError",
     "GaussianNB",
     "HeldOut",
     "HistogramDensity",

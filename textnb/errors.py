@@ -8,7 +8,8 @@
     │   └── ImpossibleRowError           with l = 0, no class can have produced a row
     ├── ParameterError (ValueError)      a setting is out of its range
     ├── ExportError (ValueError)         a target can't score as the model does
-    └── ModelFileError (ValueError)      a stored model is damaged, hostile or from the future
+    ├── ModelFileError (ValueError)      a stored model is damaged, hostile or from the future
+    └── ForkError (RuntimeError)         a forked process lacks the threads that it would wait for
 
     TextnbWarning (UserWarning)
     ├── LearnedRowsWarning               rows that pass for held out were probably learned
@@ -235,6 +236,19 @@ class ModelFileError(TextnbError, ValueError):
         return cls(f"{path}: counts and weights of {classes:,} classes and {terms:,} terms take "
                    f"{needed / 2**20:,.0f} MiB, and {free / 2**20:,.0f} MiB of memory are free. "
                    "Load it where there is more, or train it with fewer terms (memory_limit)")
+
+
+class ForkError(TextnbError, RuntimeError):
+    """A forked process lacks the threads that it would wait for."""
+
+    @classmethod
+    def threads_lost(cls) -> ForkError:
+        return cls(
+            "this process was forked from one in which Polars had worked (through textnb or "
+            "otherwise), and Polars' threads do not survive a fork: it would wait for ever. Start "
+            "processes with multiprocessing.get_context('spawn') or 'forkserver', or fork before "
+            "the first use"
+        )
 
 
 def first_line(error: BaseException) -> str:

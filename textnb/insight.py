@@ -14,6 +14,7 @@ from textnb import notebook
 from textnb.bayes.forms import Floats
 from textnb.bayes.known import TEXTS, check_model
 from textnb.errors import ParameterError
+from textnb.forks import check_fork
 
 # Weights that are copied at a time.
 _CELLS = 1 << 20
@@ -39,6 +40,7 @@ def top_terms(
     classes = labels.to_list()
     if label is not None and label not in classes:
         raise ParameterError.unknown_choice("class", label, [str(name) for name in classes])
+    check_fork()
     check_model(estimator, "the order of the top terms", TEXTS)
     statistics = estimator.statistics_
     counts = statistics.feature_count
@@ -86,6 +88,7 @@ def _weights_against_rest(weights: Floats, terms: NDArray[np.int64], number: int
 
 def explanation_table(row: Mapping[str, Any], label_type: pl.DataType) -> pl.DataFrame:
     """One explained row of a prediction, an entry to a line, the intercept first."""
+    check_fork()
     entries = [("intercept", None, None, row["intercept"])] + [
         ("other terms" if entry["term"] is None else "term", *entry.values())
         for entry in row["explanation"]]

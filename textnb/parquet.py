@@ -17,6 +17,7 @@ from typing import Any
 import polars as pl
 
 from textnb.errors import first_line
+from textnb.forks import check_fork
 
 # What Polars raises for bytes, or for a table, that is not what it says it is.
 ENGINE_ERRORS = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
@@ -52,6 +53,7 @@ def decode(content: bytes, rows: int | None = None, max_bytes: int | None = None
     Malformed
         If it can't be decoded, or is not of the declared size.
     """
+    check_fork(works=True)
     try:
         lazy = pl.scan_parquet(io.BytesIO(content))
         if rows is not None:

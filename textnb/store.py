@@ -27,7 +27,8 @@ from typing import IO, Any
 
 import polars as pl
 
-from textnb.errors import ModelFileError, SourceError, first_line
+from textnb.errors import ForkError, ModelFileError, SourceError, first_line
+from textnb.forks import check_fork
 from textnb.parquet import ENGINE_ERRORS, Malformed, decode, memory_needed
 
 FORMAT, VERSION = "textnb-model", 1
@@ -52,6 +53,7 @@ def write_archive(
         JSON-ready; the format, its version and the tables' sizes are added.
     tables : mapping of str to DataFrame
     """
+    check_fork(works=True)
     described = {
         "format": FORMAT,
         "version": VERSION,
@@ -264,7 +266,7 @@ def _sound(name: str) -> Iterator[None]:
         yield
     except (zipfile.BadZipFile, KeyError, EOFError, RuntimeError, ValueError, OverflowError,
             *ENGINE_ERRORS) as error:
-        if isinstance(error, ModelFileError):
+        if isinstance(error, (ModelFileError, ForkError)):
             raise
         raise ModelFileError.damaged(name, first_line(error)) from error
 

@@ -5,7 +5,6 @@ NumPy, SciPy and Polars let other threads run while they work.
 
 from __future__ import annotations
 
-import os
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -14,6 +13,8 @@ from typing import TypeVar
 
 import polars as pl
 
+from textnb.forks import FORK
+
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -21,9 +22,7 @@ R = TypeVar("R")
 # Pools that have nothing to do. They are kept: to drop one runs a callback of its own, in which an
 # interrupt would be lost.
 _IDLE: defaultdict[int, deque[ThreadPoolExecutor]] = defaultdict(deque)
-if hasattr(os, "register_at_fork"):
-    # Threads do not live on in a child.
-    os.register_at_fork(after_in_child=_IDLE.clear)
+FORK.after_fork(_IDLE.clear)
 
 
 def _taken(threads: int) -> ThreadPoolExecutor:

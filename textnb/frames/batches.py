@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 import polars as pl
 
+from textnb.forks import check_fork
+
 ROWS, BYTES = 4096, 2 << 20
 Progress = Callable[[int], object]
 
@@ -36,6 +38,7 @@ def batches(
     >>> [batch.height for batch in batches(frame, ["text"], max_bytes=6)]
     [3, 1]
     """
+    check_fork(works=True)
     if isinstance(frame, pl.DataFrame):
         chunks: Iterator[pl.DataFrame] = frame.iter_slices(rows)
     else:

@@ -16,6 +16,7 @@ import numpy as np
 import polars as pl
 
 from textnb.errors import DataError, ParameterError, SchemaError, first_line
+from textnb.forks import check_fork
 
 _PYARROW = "install it: pip install pyarrow"
 # pandas' types that NumPy holds as they are, by the letter of their kind.
@@ -101,6 +102,7 @@ def as_polars(X: Any) -> pl.DataFrame | pl.LazyFrame:
     ParameterError
         If X is no table, or its library needs PyArrow, which is not installed.
     """
+    check_fork()
     kind = kind_of(X)
     match kind:
         case Kind.POLARS | Kind.LAZY:

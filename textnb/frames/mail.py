@@ -12,6 +12,7 @@ from typing import Any
 import polars as pl
 
 from textnb.errors import ParameterError, SchemaError, SourceError
+from textnb.forks import check_fork
 from textnb.frames.charsets import valid
 from textnb.frames.mailboxes import Item, Place, archive_label, class_folders, items, places
 from textnb.frames.message import check_headers, parse_message
@@ -85,6 +86,7 @@ def scan_mail(
     >>> mail.select("subject", "body", "x-mailer").collect().row(0)
     ('Hello', 'Body', 'none')
     """
+    check_fork()
     names = check_headers(headers)
     taken = [name for name in names if name in COLUMNS]
     if taken:

@@ -14,6 +14,7 @@ from typing import Any
 import polars as pl
 
 from textnb.errors import ParameterError, SchemaError, SourceError, first_line
+from textnb.forks import check_fork
 from textnb.frames.cloud import is_database, is_url, reason, shown, storage
 from textnb.frames.features import feature_columns
 from textnb.frames.folder import scan_folder
@@ -205,6 +206,7 @@ def checked(
     frame: pl.LazyFrame, *, text: str | Sequence[str] | None = None, label: str | None = None
 ) -> pl.LazyFrame:
     """The frame, once its text and label columns are seen to be there and of a fit type."""
+    check_fork()
     columns = [text] if isinstance(text, str) else list(text or [])
     if not columns and label is None:
         return frame

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from textnb.errors import DataError, ParameterError, SchemaError
+from textnb.forks import check_fork
 from textnb.frames.kinds import as_polars, check_unicode, in_memory, kind_of, series_of
 
 
@@ -33,6 +34,7 @@ def table_of_texts(texts: Any, columns: Sequence[str]) -> pl.DataFrame:
     DataError
         If an item is not a string; its place is named.
     """
+    check_fork()
     if len(columns) != 1:
         raise SchemaError(f"this classifier reads the columns {list(columns)!r}: pass a frame "
                           "that has them, not a list")
@@ -79,6 +81,7 @@ def with_labels(frame: pl.DataFrame, y: Any, label: str) -> pl.DataFrame:
     ParameterError
         If labels are neither strings, integers nor booleans, or of several types.
     """
+    check_fork()
     expected = "labels of one type: strings, integers or booleans"
     y = series_of(y)
     if kind_of(y) is not None:

@@ -117,9 +117,6 @@ class ExpressedCounting:
 class CompiledCounting:
     """Counts by compiled loops: each thread has a table of its own, and they are added up."""
 
-    # Each has the counts of all classes and terms: with many of them they would take much memory.
-    threads = min(8, pl.thread_pool_size())
-
     def __init__(
         self, loops: Loops, tokenizer: Tokenizer, text: TextColumns, above: float | None,
         documents: bool,
@@ -131,6 +128,9 @@ class CompiledCounting:
         self._both = above is not None or documents
         self._tables = Tables(loops, tokenizer)
         self._sums: dict[int, _Sums] = {}
+        # Each has the counts of all classes and terms: with many of them they would take much
+        # memory. To ask starts Polars' threads, so an import must not.
+        self.threads = min(8, pl.thread_pool_size())
 
     def __len__(self) -> int:
         return len(self._tables)

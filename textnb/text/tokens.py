@@ -20,6 +20,7 @@ from typing import Any, Literal
 import polars as pl
 
 from textnb.errors import ParameterError, suggestion
+from textnb.forks import check_fork
 from textnb.text.marks import COMBINING
 from textnb.text.supported import ANYTHING, NO_PREFIX, Supported, any_of
 
@@ -143,6 +144,7 @@ class Tokenizer:
         -------
         polars.Expr
         """
+        check_fork()
         columns = [text] if isinstance(text, str) else list(text)
         lists = [self._column_tokens(_text(name), self._prefix(name, columns))
                  for name in columns]
@@ -261,6 +263,7 @@ class Tokenizer:
 
     def split_expr(self, text: TextColumns) -> pl.Expr:
         """As `expr`, by `separators`: short runs and empty strings are still among the tokens."""
+        check_fork()
         separators = self.separators()
         if separators is None:
             raise ParameterError(f"{self!r} is not a tokenizer of runs of characters")
@@ -271,6 +274,7 @@ class Tokenizer:
 
     def cleaned_exprs(self, text: TextColumns) -> list[pl.Expr]:
         """Each text column as what words, or n-grams of characters, are cut from."""
+        check_fork()
         columns = [text] if isinstance(text, str) else list(text)
         cleaned = [self._cleaned(_text(name)) for name in columns]
         return [_single_spaced(expr) if self.analyzer == "char" else expr for expr in cleaned]
@@ -453,6 +457,10 @@ def _stop_tokens(tokenizer: Tokenizer) -> frozenset[str]:
 
 @lru_cache(maxsize=64)
 def _check_pattern(pattern: str) -> None:
+    if pattern in (WORD, SKLEARN_WORD):
+        # Known to be right: to ask starts the engine's threads, and no import may do that.
+        return
+    check_fork()
     if len(pattern) > LONGEST_PATTERN:
         raise ParameterError(f"pattern has {len(pattern)} characters; at most {LONGEST_PATTERN}")
     outside_classes = re.sub(r"\\.|\[(?:\\.|[^\]\\])*\]", "", pattern)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from textnb.engines.spark.workers import check_workers
 from textnb.errors import DataError, ParameterError, SchemaError
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ def check_frame(frame: Any) -> None:
     if getattr(context, "_jsc", context) is None:
         raise ParameterError("the frame's Spark session was stopped: make the frame in a session "
                              "that runs")
+    check_workers(frame.sparkSession)
 
 
 def check_columns(frame: DataFrame, text: Sequence[str], label: str | None = None) -> None:
