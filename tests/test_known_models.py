@@ -51,8 +51,10 @@ class Doubled(ComplementNB):
 class OwnModel(DiscreteNB):
     """A model of its own on counts, as a newcomer would write it."""
 
-    def __init__(self, *, l: Any = 1.0, fit_prior: bool = True, class_prior: Any = None):
+    def __init__(self, *, l: Any = 1.0, fit_prior: bool = True, class_prior: Any = None,
+                 class_weight: Any = None):
         self.l, self.fit_prior, self.class_prior = l, fit_prior, class_prior
+        self.class_weight = class_weight
 
     def _derive(self, statistics: CountStatistics, l: Any) -> LinearForm:
         log_prob = multinomial_log_prob(np.sqrt(statistics.feature_count), l)
@@ -113,8 +115,8 @@ def test_a_method_that_would_not_be_called_is_refused(method: str) -> None:
 
 def test_a_model_of_weights_may_fit_in_its_own_way() -> None:
     class Own(NBLogisticRegression):
-        def fit(self, X: Any, y: Any) -> Any:
-            return super().fit(X, y)
+        def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+            return super().fit(X, y, sample_weight)
 
     model = TextClassifier(Own()).fit(FRAME)
     assert model.classes_.tolist() == ["x", "y"]

@@ -337,9 +337,8 @@ class Tokenizer:
 def unsupported(tokenizer: Tokenizer, supported: Supported) -> str | None:
     """The first setting that an engine does not run, as ``name=value``; None if it runs them all.
 
-    Whoever makes tokens in another way than `Tokenizer.expr` asks this first. A setting that the
-    engine does not name is one that it does not run, whatever its value; and a subclass may change
-    what the settings mean, so no engine runs it.
+    What makes tokens in another way than `Tokenizer.expr` asks this first. A setting that is not
+    named is not run; and a subclass may change what settings mean, so no engine runs it.
 
     Examples
     --------
