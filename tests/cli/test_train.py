@@ -321,7 +321,7 @@ def test_every_option_of_train_is_tested() -> None:
     # What says where rows come from, and where notes go, is tested below and above.
     tested |= {"--output", "-o", "--features", "--input-format", "--encoding", "--quiet", "-q",
                "--lowercase", "--storage-option", "--query", "--on-unreadable",
-               "--early-stopping", "--class-weight", "--weight"}
+               "--early-stopping", "--class-weight", "--weight", "--subfolders"}
     command = get_command(app).commands["train"]  # type: ignore[attr-defined]
     offered = {name for option in command.params if option.param_type_name == "option"
                for name in [*option.opts, *option.secondary_opts]}

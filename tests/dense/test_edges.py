@@ -211,8 +211,8 @@ def test_rows_far_away_are_ranked(model: Any, size: float) -> None:
     assert np.isfinite(far.max(axis=1)).all()
     table = TableClassifier(model).fit(pl.DataFrame(X, schema=["x", "z"]), y)
     frame = pl.DataFrame(directions * size, schema=["x", "z"])
-    assert np.array_equal(table.predict(frame)["predicted"].to_numpy(), model.predict(
-        directions * 1e9))
+    # Labels came beside the frame, so answers are an array, as in scikit-learn.
+    assert np.array_equal(table.predict(frame), model.predict(directions * 1e9))
 
 
 def test_a_class_is_ruled_out_far_away_too() -> None:
