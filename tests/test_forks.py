@@ -79,8 +79,8 @@ def test_a_query_of_the_caller_is_noticed() -> None:
 
 @pytest.mark.parametrize("parent", [
     "", "from textnb import *", "textnb.TextClassifier()",
-    "import textnb.evaluation.report.page, textnb.export.write, textnb.pipeline.run",
-    "import textnb.mailfilter, textnb.cli.main"])
+    "import textnb.report.page, textnb.export.write, textnb.jobs.run",
+    "import textnb.filter.mailfilter, textnb.cli.main"])
 def test_a_child_after_import_works(parent: str) -> None:
     assert forked(parent, f"{FIT}; model.predict(frame); model.predict(texts)") == "answered"
 

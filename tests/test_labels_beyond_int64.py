@@ -27,7 +27,7 @@ from textnb import (
 )
 from textnb.bayes.moments import MomentStatistics
 from textnb.bayes.statistics import CountStatistics, check_int64
-from textnb.terms import TermStatistics
+from textnb.learning.terms import TermStatistics
 
 TOO_LARGE = 2**63
 TEXTS = ["aa bb", "aa", "cc dd", "dd"]

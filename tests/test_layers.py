@@ -17,25 +17,26 @@ ROOT = Path(__file__).parents[1] / PACKAGE
 
 # A place imports only places of an earlier line: not of its own line, not of a later one.
 ORDER = (
-    ("errors", "stopping"),
-    ("forks",),
-    ("notebook", "threads", "parquet", "memory"),
-    ("frames", "text", "bayes", "store"),
-    ("terms", "answers", "insight", "sinks"),
-    ("manifest",),
-    ("modelfile", "scorer", "mailfilter"),
-    ("tablefile",),
-    ("classifier",),
+    ("errors",),
+    ("runtime",),
+    ("files", "mail"),
+    ("frames", "text", "bayes"),
+    ("learning",),
+    ("scoring",),
+    ("storage",),
+    ("estimators",),
     ("evaluation",),
+    ("report",),
     ("export",),
     ("engines",),
-    ("pipeline",),
+    ("jobs",),
+    ("filter",),
     ("cli",),
 )
 RANK = {place: rank for rank, places in enumerate(ORDER) for place in places}
 
 # Polars and scipy.sparse meet in the first; the others, modules or packages, pass its matrices on.
-MATRICES = ("text.matrix", "scorer", "classifier", "export")
+MATRICES = ("text.matrix", "scoring.scorer", "learning", "estimators", "export")
 LONGEST_MODULE = 500
 
 
@@ -158,23 +159,25 @@ def test_imports_flow_one_way() -> None:
     ("bayes.bad", "from textnb.text.tokens import Tokenizer", "text.tokens, which is not before"),
     ("frames.bad", "import textnb.bayes.forms", "bayes.forms, which is not before"),
     ("text.bad", "from ..frames import scan", "frames.scan, which is not before"),
-    ("errors", "from .classifier import load", "classifier.load, which is not before"),
-    ("store", "from textnb import classifier", "classifier, which is not before"),
-    ("terms", "def f():\n    from textnb.scorer import Scorer", "scorer, which is not before"),
-    ("scorer", "if TYPE_CHECKING:\n    import textnb.modelfile", "modelfile, which is not before"),
-    ("modelfile", "from textnb.tablefile import pack", "tablefile, which is not before"),
-    ("errors", "import textnb.parquet", "parquet, which is not before"),
-    ("insight", "from textnb.cli.tables import show", "cli.tables, which is not before"),
+    ("errors", "from .estimators import load", "estimators.load, which is not before"),
+    ("files.bad", "from textnb import estimators", "estimators, which is not before"),
+    ("learning.bad", "def f():\n    from textnb.scoring.scorer import Scorer",
+     "scoring.scorer, which is not before"),
+    ("scoring.bad", "if TYPE_CHECKING:\n    import textnb.storage.textmodel",
+     "storage.textmodel, which is not before"),
+    ("storage.bad", "from textnb.estimators.load import load", "estimators.load, which is not"),
+    ("errors", "import textnb.files.parquet", "files.parquet, which is not before"),
+    ("scoring.bad", "from textnb.cli.tables import show", "cli.tables, which is not before"),
     ("text.bad", "from textnb.export.x import y", "export.x, which is not before"),
     ("cli.bad", "from textnb import load", "imports the public names"),
     ("cli.bad", "from importlib import import_module\nimport_module('x')", "no check can follow"),
-    ("cli.bad", "__import__('textnb.classifier')", "no check can follow"),
+    ("cli.bad", "__import__('textnb.estimators')", "no check can follow"),
     ("helpers", "import json", "'helpers' is not in the order"),
     ("bayes.bad", "import polars.selectors as cs", "imports polars"),
     ("text.bad", "from scipy import sparse", "imports scipy"),
     ("frames.bad", "import scipy.sparse as sp", "imports scipy"),
-    ("terms", "import polars as pl\nimport scipy.sparse as sp", "meet outside"),
-    ("terms", "import polars as pl\nfrom scipy.sparse import csr_array", "meet outside"),
+    ("storage.bad", "import polars as pl\nimport scipy.sparse as sp", "meet outside"),
+    ("storage.bad", "import polars as pl\nfrom scipy.sparse import csr_array", "meet outside"),
     ("evaluation.bad", "from rich.table import Table", "command line's libraries"),
 ])
 def test_the_check_sees_a_bad_import(module: str, source: str, expected: str) -> None:
@@ -193,8 +196,8 @@ def test_the_check_sees_a_cycle_inside_a_package(cycle: dict[str, str], told: st
 
 
 def test_the_check_allows_what_flows_down() -> None:
-    good = {"cli.good": "import textnb.classifier\nfrom textnb.text import tokens\nimport rich",
-            "bayes.forms": "", "text.tokens": "", "classifier.__init__": "",
+    good = {"cli.good": "import textnb.estimators\nfrom textnb.text import tokens\nimport rich",
+            "bayes.forms": "", "text.tokens": "", "estimators.__init__": "",
             "bayes.good": "from .forms import LinearForm\nimport scipy.sparse as sp"}
     assert violations(good) == []
 

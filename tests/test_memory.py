@@ -13,11 +13,11 @@ import polars as pl
 import pytest
 
 from textnb import BernoulliNB, ComplementNB, MultinomialNB, TextClassifier, load
-from textnb import memory as memory_module
 from textnb.bayes.smoothing import complement_weights, log_ratio, multinomial_log_prob
 from textnb.bayes.statistics import CountStatistics
 from textnb.errors import DataError, ModelFileError
-from textnb.memory import check_room, free_memory
+from textnb.runtime import memory as memory_module
+from textnb.runtime.memory import check_room, free_memory
 from textnb.text.counting import _GrowingTable, widened
 
 MIB = 1 << 20
@@ -26,7 +26,7 @@ MIB = 1 << 20
 @pytest.fixture
 def little_room(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory_module, "free_memory", lambda: 100 * MIB)
-    monkeypatch.setattr("textnb.manifest.free_memory", lambda: 100 * MIB)
+    monkeypatch.setattr("textnb.storage.manifest.free_memory", lambda: 100 * MIB)
 
 
 def many_classes(classes: int, words: int) -> pl.DataFrame:
@@ -69,7 +69,7 @@ class TestRefusal:
     def test_of_a_file(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         path = tmp_path / "model.textnb"
         TextClassifier().fit(many_classes(2000, 2200)).save(path)
-        monkeypatch.setattr("textnb.manifest.free_memory", lambda: 60 * MIB)
+        monkeypatch.setattr("textnb.storage.manifest.free_memory", lambda: 60 * MIB)
         with pytest.raises(ModelFileError, match="of 2,000 classes and 2,200 terms take 67 MiB"):
             load(path)
 

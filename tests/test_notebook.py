@@ -21,8 +21,8 @@ from textnb import (
     ParameterError,
     TextClassifier,
     Tokenizer,
-    notebook,
 )
+from textnb.runtime import notebook
 
 HOSTILE = "</td><script>alert(1)</script>\"'&<b>"
 

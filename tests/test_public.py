@@ -99,7 +99,7 @@ DOCUMENTED = [name for name in SURFACE if name not in ERRORS]
 # Modules that need a package of an extra, and their extra; all others import without any.
 NEEDED = {"textnb.text.kernel": ("numba", "fast"), "textnb.text.kernel_rows": ("numba", "fast")}
 # Examples that need an extra to run: its packages.
-EXAMPLES = {"textnb.evaluation.report.page.write_report": ("altair", "jinja2", "vl_convert")}
+EXAMPLES = {"textnb.report.page.write_report": ("altair", "jinja2", "vl_convert")}
 # What the extras install, without what the dependencies install too.
 OPTIONAL = ["adbc_driver_postgresql", "altair", "deltalake", "duckdb", "jinja2", "markupsafe",
             "numba", "onnx", "onnxruntime", "pandas", "polars_iceberg", "psycopg", "pyarrow",

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from textnb.threads import in_threads
+from textnb.runtime.threads import in_threads
 
 
 def test_order_and_errors() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-import textnb.forks  # noqa: F401 - it must see each fork, and takes no library
+import textnb.runtime.forks  # noqa: F401 - it must see each fork, and takes no library
 
 if TYPE_CHECKING:
     from textnb.bayes.calibration import Calibration
@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     )
     from textnb.bayes.ratio import LogCountRatio, NBLogisticRegression
     from textnb.bayes.statistics import CountStatistics
-    from textnb.classifier.load import load
-    from textnb.classifier.table import TableClassifier
-    from textnb.classifier.text import TextClassifier
     from textnb.errors import (
         DataError,
         ExportError,
@@ -43,6 +40,9 @@ if TYPE_CHECKING:
         UnknownTermsWarning,
         VocabularyError,
     )
+    from textnb.estimators.load import load
+    from textnb.estimators.table import TableClassifier
+    from textnb.estimators.text import TextClassifier
     from textnb.evaluation.against_rest import operating_points, roca
     from textnb.evaluation.calibration import Reliability, calibrate, fit_calibration, reliability
     from textnb.evaluation.class_thresholds import choose_class_thresholds
@@ -54,17 +54,17 @@ if TYPE_CHECKING:
     from textnb.evaluation.leave_one_out import leave_one_out
     from textnb.evaluation.metrics import evaluate, evaluate_roc
     from textnb.evaluation.mistakes import mistakes
-    from textnb.evaluation.report.page import write_report
     from textnb.evaluation.roc import roc
     from textnb.evaluation.smoothing import SmoothingPath, smoothing_path
     from textnb.export.describe import describe_model
     from textnb.export.verify import verify_export
     from textnb.export.write import export_model
+    from textnb.filter.mailfilter import MailFilter
     from textnb.frames.database import scan_database
     from textnb.frames.mail import mail_errors, scan_mail
-    from textnb.frames.message import parse_message
     from textnb.frames.scan import scan
-    from textnb.mailfilter import MailFilter
+    from textnb.mail.message import parse_message
+    from textnb.report.page import write_report
     from textnb.text.tokens import Tokenizer
 
 _HOME = {
@@ -85,7 +85,7 @@ _HOME = {
     "LinearDiscriminantAnalysis": "bayes.discriminants",
     "LinearForm": "bayes.forms",
     "LogCountRatio": "bayes.ratio",
-    "MailFilter": "mailfilter",
+    "MailFilter": "filter.mailfilter",
     "ModelFileError": "errors",
     "MomentStatistics": "bayes.moments",
     "MultinomialNB": "bayes.discrete",
@@ -100,8 +100,8 @@ _HOME = {
     "SchemaError": "errors",
     "SmoothingPath": "evaluation.smoothing",
     "SourceError": "errors",
-    "TableClassifier": "classifier.table",
-    "TextClassifier": "classifier.text",
+    "TableClassifier": "estimators.table",
+    "TextClassifier": "estimators.text",
     "TextnbError": "errors",
     "TextnbWarning": "errors",
     "Tokenizer": "text.tokens",
@@ -122,11 +122,11 @@ _HOME = {
     "fit_calibration": "evaluation.calibration",
     "held_out": "evaluation.held_out",
     "leave_one_out": "evaluation.leave_one_out",
-    "load": "classifier.load",
+    "load": "estimators.load",
     "mail_errors": "frames.mail",
     "mistakes": "evaluation.mistakes",
     "operating_points": "evaluation.against_rest",
-    "parse_message": "frames.message",
+    "parse_message": "mail.message",
     "reliability": "evaluation.calibration",
     "roc": "evaluation.roc",
     "roca": "evaluation.against_rest",
@@ -135,7 +135,7 @@ _HOME = {
     "scan_mail": "frames.mail",
     "smoothing_path": "evaluation.smoothing",
     "verify_export": "export.verify",
-    "write_report": "evaluation.report.page",
+    "write_report": "report.page",
 }
 
 __all__ = [

@@ -32,9 +32,9 @@ from textnb import (
     cross_validate,
     leave_one_out,
 )
-from textnb.mailfilter import MailFilter
-from textnb.manifest import described_settings
-from textnb.store import read_archive
+from textnb.filter.mailfilter import MailFilter
+from textnb.storage.archive import read_archive
+from textnb.storage.manifest import described_settings
 
 RANDOM = np.random.default_rng(3)
 COUNTS = RANDOM.poisson(0.7, (60, 9))

@@ -121,5 +121,5 @@ def test_many_classes_are_ranked_a_block_of_weights_at_a_time(
         model = TextClassifier(estimator).fit(NEWS)
         whole = model.top(9)
         with monkeypatch.context() as patched:
-            patched.setattr("textnb.insight._CELLS", 1)
+            patched.setattr("textnb.scoring.explain._CELLS", 1)
             assert model.top(9).equals(whole)

@@ -16,7 +16,7 @@ import pytest
 from tests.cli.conftest import PROGRAM, Ran, finished, start
 from textnb import TextClassifier
 from textnb.cli import guard
-from textnb.frames import message
+from textnb.mail import message
 
 HAM = b"Subject: a\n\nthe noon minutes\n"
 VERDICT = b"X-Textnb-Status: ham;"
@@ -105,10 +105,10 @@ for module in [name for name in sys.modules if name == {name!r}]:
 
 @pytest.mark.parametrize("name", [
     "textnb.cli.guard", "functools", "select", "signal", "textnb.cli.filter", "textnb.cli.console",
-    "textnb.cli.inputs", "textnb.errors", "textnb.stopping", "typer", "typer.core", "click",
-    "textnb.mailfilter", "textnb.manifest", "textnb.store", "textnb.frames.message",
-    "textnb.frames.charsets", "textnb.text.tokens", "numpy", "polars", "polars.lazyframe",
-    "polars._plr", "email.parser", "zipfile"])
+    "textnb.cli.inputs", "textnb.errors", "textnb.runtime.stopping", "typer", "typer.core", "click",
+    "textnb.filter.mailfilter", "textnb.storage.manifest", "textnb.storage.archive",
+    "textnb.mail.message", "textnb.mail.charsets", "textnb.text.tokens", "numpy", "polars",
+    "polars.lazyframe", "polars._plr", "email.parser", "zipfile"])
 def test_every_import_may_fail(model: Path, name: str) -> None:
     for error in ("ImportError", "SystemExit", "MemoryError"):
         code, out, err = ended(started(BROKEN.format(name=name, error=error), model, "-p"))

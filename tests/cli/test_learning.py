@@ -12,7 +12,7 @@ import pytest
 
 from tests.cli.conftest import MAIL, Run, finished, start
 from textnb import Calibration, Decision, TableClassifier, TextClassifier, load
-from textnb.store import locked
+from textnb.files.lock import locked
 
 SINCE = "the model has learned or forgotten documents since"
 NEW = pl.DataFrame({"text": ["free lunch offer", "see you at lunch"], "label": ["spam", "ham"]})

@@ -251,8 +251,8 @@ def swallowing(*args, **kwargs):
         except KeyboardInterrupt:
             pass
 
-from textnb.classifier.text import TextClassifier
-from textnb import store
+from textnb.estimators.text import TextClassifier
+from textnb.storage import archive as store
 TextClassifier.predict = swallowing
 with store.replacing("unfinished.textnb") as file:
     entry.main()

@@ -37,10 +37,10 @@ from textnb import (
     evaluate_roc,
     write_report,
 )
-from textnb.evaluation.report import charts as report_charts
-from textnb.evaluation.report import data as report_data
-from textnb.evaluation.report.findings import findings
-from textnb.evaluation.report.text import names_of, visible
+from textnb.report import charts as report_charts
+from textnb.report import data as report_data
+from textnb.report.findings import findings
+from textnb.report.text import names_of, visible
 
 pytest.importorskip("altair", reason="needs textnb[report]")
 pytest.importorskip("vl_convert", reason="needs textnb[report]")

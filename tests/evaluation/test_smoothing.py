@@ -33,7 +33,7 @@ from textnb import (
 )
 from textnb.bayes.choice import GRID, Smoothed, best_of, smoothed
 from textnb.errors import ModelFileError
-from textnb.store import read_archive, write_archive
+from textnb.storage.archive import read_archive, write_archive
 
 KINDS: list[Any] = [MultinomialNB, BernoulliNB, ComplementNB]
 every = pytest.mark.parametrize("kind", KINDS)

@@ -8,10 +8,10 @@ import sys
 
 import pytest
 
-from textnb.frames import charset_guess
-from textnb.frames.charset_guess import guessed, sample_of, shown, without_latin_script
-from textnb.frames.charset_names import codecs_of
-from textnb.frames.message import parse_message
+from textnb.mail import charset_guess
+from textnb.mail.charset_guess import guessed, sample_of, shown, without_latin_script
+from textnb.mail.charset_names import codecs_of
+from textnb.mail.message import parse_message
 
 RUSSIAN = "Мороз и солнце; день чудесный! Ещё ты дремлешь, друг прелестный."
 GREEK = "Σα βγεις στον πηγαιμό για την Ιθάκη, να εύχεσαι νάναι μακρύς ο δρόμος."
@@ -210,7 +210,7 @@ class TestGuess:
         assert len(sample_of(CHINESE.encode("gbk") * 9999)) <= 8 << 10
 
     def test_the_library_is_imported_where_it_is_needed(self) -> None:
-        code = ("import sys, textnb.frames.message as m;"
+        code = ("import sys, textnb.mail.message as m;"
                 "m.parse_message('Subject: é\\n\\né'.encode());"
                 "m.parse_message('Subject: é\\n\\né'.encode('latin-1'));"
                 "print('charset_normalizer' in sys.modules)")

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import pytest
 
-from textnb import ParameterError, SourceError, TextClassifier, scan, sinks
+from textnb import ParameterError, SourceError, TextClassifier, scan
+from textnb.frames import sinks
 from textnb.frames.cloud import is_database, parsed_options, shown, storage, without_secrets
 
 if TYPE_CHECKING:

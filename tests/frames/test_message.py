@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from textnb.errors import ParameterError
-from textnb.frames.html import MAX_TARGET, MAX_TARGETS, read_html
-from textnb.frames.message import MAX_DEPTH, MAX_PARTS, MailMessage, divide, parse_message
+from textnb.mail.html import MAX_TARGET, MAX_TARGETS, read_html
+from textnb.mail.message import MAX_DEPTH, MAX_PARTS, MailMessage, divide, parse_message
 
 SOUND = b"""\
 From: =?utf-8?q?Ren=C3=A9?= <rene@example.org>
@@ -443,7 +443,7 @@ class TestHostile:
 
 
 def test_only_the_standard_library_is_imported() -> None:
-    code = ("import sys, textnb.frames.message as m; m.parse_message(b'Subject: x\\n\\nx');"
+    code = ("import sys, textnb.mail.message as m; m.parse_message(b'Subject: x\\n\\nx');"
             "heavy = {'polars', 'numpy', 'selectolax', 'sklearn', 'typer'} & set(sys.modules);"
             "print(sorted(heavy))")
     done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True,

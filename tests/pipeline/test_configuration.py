@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from textnb import ParameterError, SourceError
-from textnb.pipeline.configuration import Job
-from textnb.pipeline.jobfile import read_job
+from textnb.jobs.configuration import Job
+from textnb.jobs.jobfile import read_job
 
 SOUND = """
 output = "out"

@@ -23,8 +23,8 @@ from textnb import (
     evaluate,
     load,
 )
-from textnb.pipeline.jobfile import read_job
-from textnb.pipeline.run import run_job
+from textnb.jobs.jobfile import read_job
+from textnb.jobs.run import run_job
 
 JOB = """
 output = "out"
@@ -183,7 +183,7 @@ def test_the_folders_of_an_output_are_made(folder: Path) -> None:
 def test_a_folder_that_cannot_be_made_is_told_before_work_begins(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("textnb.pipeline.staging.os.access", lambda *_: False)
+    monkeypatch.setattr("textnb.jobs.staging.os.access", lambda *_: False)
     with pytest.raises(SourceError, match="no folder can be made in"):
         run(folder, "output=new/out")
     assert sorted(os.listdir(folder)) == ["job.toml", "rows.parquet"]

@@ -343,7 +343,7 @@ def test_the_limit_holds_for_the_dense_table_of_counts(load: Load, sound: bytes)
 
 BOMBS = """
 import sys
-import textnb.classifier
+import textnb.estimators
 
 def peak():
     return next(int(line.split()[1]) for line in open("/proc/self/status") if "VmHWM" in line)

@@ -21,8 +21,8 @@ import textnb
 from tests.store.archives import parquet, taken_apart, zipped
 from textnb import ExportError, ModelFileError, NBLogisticRegression, SourceError, Tokenizer
 from textnb.export.archive import GOLDEN, SUMS, WEIGHTS
-from textnb.mailfilter import MailFilter
-from textnb.parquet import Malformed, decode, memory_needed
+from textnb.files.parquet import Malformed, decode, memory_needed
+from textnb.filter.mailfilter import MailFilter
 
 MUTATIONS = int(os.environ.get("TEXTNB_MUTATIONS", "240"))
 REFUSED = (ModelFileError, SourceError, ExportError)

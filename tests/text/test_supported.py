@@ -14,7 +14,7 @@ from textnb import ExportError, ModelFileError, ParameterError, TextClassifier, 
 from textnb.export import portable
 from textnb.export.targets import onnx_graph, polars_code
 from textnb.export.targets.known import TARGETS
-from textnb.mailfilter import MailFilter
+from textnb.filter.mailfilter import MailFilter
 from textnb.text import compiled, supported, tokens
 from textnb.text.counts import count_by_label
 from textnb.text.supported import Supported, any_of

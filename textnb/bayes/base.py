@@ -39,7 +39,7 @@ from textnb.bayes.statistics import (
     united,
 )
 from textnb.errors import DataError, ImpossibleRowError, ParameterError
-from textnb.memory import check_room
+from textnb.runtime.memory import check_room
 
 
 def is_number(value: object) -> bool:

@@ -92,7 +92,7 @@ class Decision:
 
     def _repr_html_(self) -> str:
         # Imported where used: a filter decides without it.
-        from textnb import notebook
+        from textnb.runtime import notebook
 
         rows = list(self.thresholds.items())
         seen = [(name.replace("_", " "), value) for name, value in self.evidence.items()

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from textnb.bayes.forms import Floats, LinearForm
 from textnb.bayes.statistics import CountStatistics
-from textnb.threads import together
+from textnb.runtime.threads import together
 
 Smoothing = float | Floats
 # Terms, and classes, that are derived at a time: a tile stays in the cache while it is transposed.

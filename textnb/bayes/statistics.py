@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from textnb.bayes.read_only import ReadOnly
 from textnb.errors import DataError, ParameterError
-from textnb.memory import check_room
+from textnb.runtime.memory import check_room
 
 # SciPy is imported where rows are counted: a filter that scores one message starts without it.
 

@@ -50,7 +50,8 @@ def calibrate(
     from textnb.evaluation.held_out import held_out as scored_apart
     from textnb.evaluation.leave_one_out import leave_one_out
     from textnb.evaluation.novelty import evidence_of
-    from textnb.store import check_target, locked
+    from textnb.files.lock import locked
+    from textnb.files.replace import check_target
 
     check_format(format)
     check_target(output or model)

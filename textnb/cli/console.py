@@ -74,7 +74,7 @@ def _verb(
             try:
                 result = function(*args, **kwargs)
                 sys.stdout.flush()
-                from textnb.stopping import STOPPED
+                from textnb.runtime.stopping import STOPPED
 
                 if STOPPED.is_set():
                     # The engine stopped, and the interrupt itself was lost in a callback.
@@ -158,7 +158,7 @@ def progress(
     class Noted(logging.Handler):
         def filter(self, record: logging.LogRecord) -> bool:
             # What was learned, each verb says in its own words.
-            return record.name != "textnb.classifier"
+            return record.name != "textnb.estimators"
 
         def emit(self, record: logging.LogRecord) -> None:
             note(record.getMessage())

@@ -16,7 +16,7 @@ from textnb.cli.console import FAILED, as_json, judging_verb, note, out
 from textnb.cli.inputs import Format, Model, check_format
 
 if TYPE_CHECKING:
-    from textnb.mailfilter import MailFilter, Verdict
+    from textnb.filter.mailfilter import MailFilter, Verdict
 
 STATUS = "X-Textnb-Status"
 CODES = {"spam": 0, "ham": 1, "unsure": 2}
@@ -195,7 +195,7 @@ def _described(verdict: Verdict) -> dict[str, Any]:
 
 
 def _loaded(model: str, settings: dict[str, Any]) -> MailFilter:
-    from textnb.mailfilter import MailFilter
+    from textnb.filter.mailfilter import MailFilter
 
     return MailFilter.load(model, **settings)
 
@@ -233,10 +233,10 @@ def _file(
     model: str, settings: dict[str, Any], maildir: str, spam_folder: str,
     unsure_folder: str | None, dry_run: bool, format: str,
 ) -> None:
-    from textnb.cli.judged import Judged, judge_key
     from textnb.errors import first_line
+    from textnb.filter.judged import Judged, judge_key
     from textnb.frames.maildir import Gone, content, file_message, new_messages, subfolder
-    from textnb.store import stated_checksum
+    from textnb.storage.archive import stated_checksum
 
     folders = {"spam": subfolder(maildir, spam_folder),
                "unsure": None if unsure_folder is None else subfolder(maildir, unsure_folder)}

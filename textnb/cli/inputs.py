@@ -10,8 +10,8 @@ import typer
 if TYPE_CHECKING:
     import polars as pl
 
-    from textnb.classifier.table import TableClassifier
-    from textnb.classifier.text import TextClassifier
+    from textnb.estimators.table import TableClassifier
+    from textnb.estimators.text import TextClassifier
 
 Model = Annotated[str, typer.Argument(help="Model file.")]
 ModelOutput = Annotated[str | None, typer.Option(
@@ -137,9 +137,9 @@ def features_of(classifier: TextClassifier | TableClassifier) -> Any:
 
 def text_model(path: str) -> TextClassifier:
     """A model of texts; ParameterError where the file holds one of feature tables."""
-    from textnb.classifier.load import load
-    from textnb.classifier.text import TextClassifier
     from textnb.errors import ParameterError
+    from textnb.estimators.load import load
+    from textnb.estimators.text import TextClassifier
 
     classifier = load(path)
     if not isinstance(classifier, TextClassifier):

@@ -35,8 +35,8 @@ def mail(
     """Write mail as a table, a row per message; malformed messages too, with what is wrong."""
     import polars as pl
 
-    from textnb import sinks
     from textnb.errors import ParameterError
+    from textnb.frames import sinks
     from textnb.frames.mail import scan_mail
 
     check_format(format)

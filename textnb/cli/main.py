@@ -10,20 +10,12 @@ from typing import Annotated
 
 import typer
 
-from textnb.cli import (
-    answering,
-    calibrate,
-    duplicates,
-    filter,
-    learning,
-    leaving,
-    mail,
-    run,
-    testing,
-    threshold,
-    training,
-    validate,
-)
+from textnb.cli import calibrate, duplicates, filter, mail, run, threshold, validate
+from textnb.cli import export as leaving
+from textnb.cli import predict as answering
+from textnb.cli import test as testing
+from textnb.cli import train as training
+from textnb.cli import update as learning
 from textnb.cli.console import out
 
 app = typer.Typer(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from textnb.classifier.text import TextClassifier
+    from textnb.estimators.text import TextClassifier
 
 # Columns that tables of mail have and others hardly do: a model of them is one of mail.
 _OF_MAIL = frozenset(["subject", "body", "headers"])
@@ -30,7 +30,7 @@ def message_bytes(text: str) -> bytes:
     """
     from textnb.errors import SourceError
     from textnb.frames.mailboxes import items, places
-    from textnb.frames.message import MAX_MESSAGE
+    from textnb.mail.message import MAX_MESSAGE
 
     if text == "-":
         message = stdin_bytes(MAX_MESSAGE + 1)
@@ -67,7 +67,7 @@ def stdin_bytes(limit: int = -1) -> bytes:
 
 def columns_of(message: bytes, columns: Sequence[str]) -> tuple[dict[str, str], list[str]]:
     """The columns that a model reads of a message, and what was malformed in it."""
-    from textnb.frames.message import MAX_MESSAGE, parse_message
+    from textnb.mail.message import MAX_MESSAGE, parse_message
 
     parsed = parse_message(message[:MAX_MESSAGE], columns)
     return {name: parsed.column(name) or "" for name in columns}, list(parsed.errors)
@@ -75,7 +75,7 @@ def columns_of(message: bytes, columns: Sequence[str]) -> tuple[dict[str, str], 
 
 def filter_says(path: str, classifier: TextClassifier, message: bytes) -> dict[str, Any] | None:
     """The verdict of `textnb filter`; None where the model has no class that is spam."""
-    from textnb.mailfilter import SPAM, MailFilter
+    from textnb.filter.mailfilter import SPAM, MailFilter
 
     decision = classifier.decision_
     spam = SPAM if decision is None or decision.positive is None else decision.positive

@@ -12,8 +12,8 @@ from textnb.cli.inputs import reading, rows, text_columns
 if TYPE_CHECKING:
     import polars as pl
 
-    from textnb.classifier.table import TableClassifier
-    from textnb.classifier.text import TextClassifier
+    from textnb.estimators.table import TableClassifier
+    from textnb.estimators.text import TextClassifier
     from textnb.evaluation.metrics import Evaluation
 
 
@@ -27,8 +27,8 @@ def check(report: str | None, train: str | None, train_where: str | None, *read:
         raise ParameterError("--train-where goes with --train, whose rows it chooses")
     if report is None:
         return
-    from textnb.evaluation.report.charts import check_installed
-    from textnb.store import check_target
+    from textnb.files.replace import check_target
+    from textnb.report.charts import check_installed
 
     check_installed()
     check_target(report)
@@ -62,7 +62,7 @@ def write(
     progress: Callable[[int], object],
 ) -> Evaluation:
     """Score the rows and write the page; what the figures on the terminal are made from."""
-    from textnb.evaluation.report.page import write_report
+    from textnb.report.page import write_report
 
     model, input = names
     title = f"{os.path.basename(model)} on {'standard input' if input == '-' else _name(input)}"

@@ -24,16 +24,16 @@ def run(
     quiet: Quiet = False,
 ) -> None:
     """Run a job: train, validate, calibrate, decide, test, report, predict, export in one go."""
-    from textnb.pipeline.jobfile import read_job
+    from textnb.jobs.jobfile import read_job
 
     job = read_job(file, setting or ())
     if check:
-        from textnb.pipeline.rows import check_job
+        from textnb.jobs.rows import check_job
 
         check_job(job)
         note(f"{file} is sound; it would write {job.output}")
         return
-    from textnb.pipeline.run import Silent, run_job
+    from textnb.jobs.run import Silent, run_job
 
     if quiet:
         run_job(job, Silent())

@@ -9,8 +9,8 @@ import typer
 from numpy.typing import NDArray
 
 from textnb.errors import ParameterError, SourceError
-from textnb.pipeline.models import TABLES as TABLE_MODELS
-from textnb.pipeline.models import TEXTS as TEXT_MODELS
+from textnb.jobs.models import TABLES as TABLE_MODELS
+from textnb.jobs.models import TEXTS as TEXT_MODELS
 from textnb.text.tokens import Tokenizer
 
 # Options that some models have and others do not: to accept one and ignore it would mislead.

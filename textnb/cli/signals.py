@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from typing import NoReturn
 
-from textnb.stopping import STOPPED
+from textnb.runtime.stopping import STOPPED
 
 GRACE_SECONDS = 10.0
 INTERRUPTED = 130

@@ -26,7 +26,7 @@ from textnb.cli.inputs import (
 
 if TYPE_CHECKING:
     from textnb.bayes.decision import Decision
-    from textnb.classifier.text import TextClassifier
+    from textnb.estimators.text import TextClassifier
     from textnb.evaluation.held_out import HeldOut
 
 
@@ -72,7 +72,8 @@ def threshold(
     """Choose when a class is answered, by a guarantee or costs, and keep it in the model."""
     from textnb.cli import evidence, settings
     from textnb.errors import ParameterError
-    from textnb.store import check_target, locked
+    from textnb.files.lock import locked
+    from textnb.files.replace import check_target
 
     check_format(format)
     asked = {"--class": label, "--max-false-positives": max_false_positives,

@@ -26,7 +26,7 @@ from textnb.cli.inputs import (
 if TYPE_CHECKING:
     import polars as pl
 
-    from textnb.classifier.text import TextClassifier
+    from textnb.estimators.text import TextClassifier
     from textnb.evaluation.held_out import HeldOut
 
 # The options that divide rows into folds, or look at the scores of one model.

@@ -25,14 +25,14 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq, minimize
 from sklearn.metrics import brier_score_loss
 
-from textnb import notebook
 from textnb.bayes.calibration import Calibration
 from textnb.bayes.forms import Floats, log_posterior
-from textnb.classifier.text import TextClassifier
 from textnb.errors import DataError, ParameterError
+from textnb.estimators.text import TextClassifier
 from textnb.evaluation.held_out import UNKNOWN, HeldOut
 from textnb.evaluation.leave_one_out import leave_one_out
 from textnb.frames.batches import Progress
+from textnb.runtime import notebook
 
 # Of log T, base e.
 _LOWEST, _HIGHEST = -20.0, 20.0

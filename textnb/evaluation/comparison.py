@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from textnb import notebook
 from textnb.bayes.forms import Floats
-from textnb.classifier.text import TextClassifier
 from textnb.errors import ParameterError
+from textnb.estimators.text import TextClassifier
 from textnb.frames.batches import Progress
 from textnb.frames.scan import reading, scan
+from textnb.runtime import notebook
 
 _EXAMPLES = 20
 _SHOWN = 200

@@ -20,15 +20,15 @@ from sklearn.base import clone
 from textnb.bayes.forms import Floats
 from textnb.bayes.known import COUNTING, is_known
 from textnb.bayes.statistics import is_auto
-from textnb.classifier.text import TextClassifier
 from textnb.errors import DataError, ParameterError
+from textnb.estimators.text import TextClassifier
 from textnb.evaluation.held_out import UNKNOWN, HeldOut, codes_of
 from textnb.evaluation.metrics import Evaluation, evaluation
 from textnb.evaluation.splits import LEARNED_ONLY, Split, split, text_columns
 from textnb.frames.batches import Progress, batches
 from textnb.frames.scan import reading, scan
-from textnb.terms import TermStatistics
-from textnb.threads import in_threads
+from textnb.learning.terms import TermStatistics
+from textnb.runtime.threads import in_threads
 
 # Text of all folds together that waits to be counted.
 _BUFFER = 128 << 20

@@ -14,16 +14,16 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from textnb import notebook
 from textnb.bayes.calibration import Calibration
 from textnb.bayes.decision import log_odds
 from textnb.bayes.forms import Floats, log_posterior
-from textnb.classifier.text import TextClassifier
 from textnb.errors import DataError, ParameterError
+from textnb.estimators.text import TextClassifier
 from textnb.evaluation.novelty import UNKNOWN, Novelty, NoveltyCount, codes_of
 from textnb.frames.batches import Progress, batches
 from textnb.frames.scan import reading, scan
 from textnb.frames.texts import labels_as
+from textnb.runtime import notebook
 
 __all__ = ["UNKNOWN", "HeldOut", "codes_of", "held_out", "in_classes"]
 

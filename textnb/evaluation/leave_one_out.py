@@ -9,15 +9,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from textnb.bayes.base import DiscreteNB
 from textnb.bayes.known import COUNTING, check_model
-from textnb.classifier.learning import Corpus
-from textnb.classifier.leaving_out import LeavingOut
-from textnb.classifier.limiting import check_unpruned
-from textnb.classifier.text import TextClassifier
 from textnb.errors import ParameterError
+from textnb.estimators.text import TextClassifier
 from textnb.evaluation.held_out import HeldOut, in_classes
 from textnb.frames.batches import Progress, batches
 from textnb.frames.scan import reading, scan
 from textnb.frames.texts import labels_as
+from textnb.learning.documents import Corpus
+from textnb.learning.leave_one_out import LeavingOut
+from textnb.learning.memory_limit import check_unpruned
 
 
 def leave_one_out(

@@ -13,8 +13,6 @@ import polars as pl
 from numpy.typing import NDArray
 from sklearn.metrics import accuracy_score, confusion_matrix, precision_recall_fscore_support
 
-from textnb import notebook
-from textnb.answers import Answers
 from textnb.bayes.decision import Decision
 from textnb.errors import DataError, ParameterError
 from textnb.evaluation.novelty import Novelty, NoveltyCount, codes_of
@@ -22,10 +20,12 @@ from textnb.evaluation.roc import Rates, Roc, roc
 from textnb.frames.batches import Progress
 from textnb.frames.scan import reading, scan, scan_table
 from textnb.frames.texts import labels_as
+from textnb.runtime import notebook
+from textnb.scoring.columns import Answers
 
 if TYPE_CHECKING:
-    from textnb.classifier.table import TableClassifier
-    from textnb.classifier.text import TextClassifier
+    from textnb.estimators.table import TableClassifier
+    from textnb.estimators.text import TextClassifier
 
 Counts = NDArray[np.int64]
 _ACTUAL = "__textnb_actual"

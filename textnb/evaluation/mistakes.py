@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from textnb.classifier.text import TextClassifier
+from textnb.estimators.text import TextClassifier
 from textnb.frames.batches import Progress
 from textnb.frames.kinds import narrowed, rows_in_kind_of
 from textnb.frames.scan import scan

@@ -11,18 +11,18 @@ import polars as pl
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from textnb import notebook
 from textnb.bayes.base import DiscreteNB, is_number
 from textnb.bayes.choice import GRID, Smoothed, best_of, left_out_path, path_of
 from textnb.bayes.discrete import ComplementNB
 from textnb.bayes.forms import Floats
-from textnb.classifier.text import TextClassifier
 from textnb.errors import DataError, ParameterError
+from textnb.estimators.text import TextClassifier
 from textnb.evaluation.held_out import UNKNOWN, codes_of
 from textnb.evaluation.leave_one_out import left_out_documents, model_estimator
 from textnb.frames.batches import Progress, batches
 from textnb.frames.scan import reading, scan
 from textnb.frames.texts import labels_as
+from textnb.runtime import notebook
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,8 +32,8 @@ from textnb.errors import (
 )
 from textnb.export import golden
 from textnb.export.bundle import Bundle
-from textnb.parquet import ENGINE_ERRORS, decode, memory_needed
-from textnb.store import creation_mask, replacing
+from textnb.files.parquet import ENGINE_ERRORS, decode, memory_needed
+from textnb.files.replace import creation_mask, replacing
 from textnb.text.tokens import Tokenizer
 
 FORMAT, VERSION = "textnb-bundle", 1

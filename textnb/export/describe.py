@@ -10,7 +10,7 @@ import numpy as np
 from textnb.bayes.statistics import is_auto
 from textnb.export.archive import plain
 from textnb.export.bundle import provenance, reads_texts
-from textnb.store import VERSION
+from textnb.storage.archive import VERSION
 
 
 def describe_model(model: Any) -> dict[str, Any]:

@@ -17,9 +17,9 @@ from textnb.export.bundle import Bundle
 from textnb.export.targets.base import EngineMissing, Rows, Target
 from textnb.export.targets.known import TARGETS
 from textnb.export.write import bundle_beside, model_file
+from textnb.files.parquet import ENGINE_ERRORS
 from textnb.frames.features import feature_columns
 from textnb.frames.scan import checked
-from textnb.parquet import ENGINE_ERRORS
 
 
 @dataclass(frozen=True)

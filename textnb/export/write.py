@@ -17,8 +17,8 @@ from textnb.export import archive, prune
 from textnb.export.bundle import Bundle, Reads, bundle_of, reads_texts
 from textnb.export.targets.base import Target
 from textnb.export.targets.known import target_of, target_of_path
+from textnb.files.replace import check_target, replacing
 from textnb.frames.scan import checked
-from textnb.store import check_target, replacing
 
 
 def model_file(target: Target) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 import polars as pl
 
-from textnb.forks import check_fork
+from textnb.runtime.forks import check_fork
 
 ROWS, BYTES = 4096, 2 << 20
 Progress = Callable[[int], object]

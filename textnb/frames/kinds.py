@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from textnb.errors import DataError, ParameterError, SchemaError, first_line
-from textnb.forks import check_fork
+from textnb.runtime.forks import check_fork
 
 _PYARROW = "install it: pip install pyarrow"
 # pandas' types that NumPy holds as they are, by the letter of their kind.

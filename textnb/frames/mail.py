@@ -12,12 +12,12 @@ from typing import Any
 import polars as pl
 
 from textnb.errors import ParameterError, SchemaError, SourceError
-from textnb.forks import check_fork
-from textnb.frames.charsets import valid
 from textnb.frames.mailboxes import Item, Place, archive_label, class_folders, items, places
-from textnb.frames.message import check_headers, parse_message
 from textnb.frames.sources import source_of
 from textnb.frames.stdin import spooled_stdin
+from textnb.mail.charsets import valid
+from textnb.mail.message import check_headers, parse_message
+from textnb.runtime.forks import check_fork
 
 _SCHEMA = {
     "message_id": pl.String(), "date": pl.Datetime("us", "UTC"), "from": pl.String(),

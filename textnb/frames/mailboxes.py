@@ -19,8 +19,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import IO, Any
 
-from textnb.frames.charsets import Notes, note
-from textnb.frames.message import BEYOND, MAX_MESSAGE
+from textnb.mail.charsets import Notes, note
+from textnb.mail.message import BEYOND, MAX_MESSAGE
 
 # Servers refuse messages above 25 to 150 MB, of which attachments are most.
 _PIECE = 1 << 20

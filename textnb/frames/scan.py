@@ -14,7 +14,6 @@ from typing import Any
 import polars as pl
 
 from textnb.errors import ParameterError, SchemaError, SourceError, first_line
-from textnb.forks import check_fork
 from textnb.frames.cloud import is_database, is_url, reason, shown, storage
 from textnb.frames.features import feature_columns
 from textnb.frames.folder import scan_folder
@@ -36,6 +35,7 @@ from textnb.frames.mailboxes import looks_like_mail
 from textnb.frames.paths import TEXT_FORMATS, check_file, check_text
 from textnb.frames.slices import OnSkip, scan_in_turn
 from textnb.frames.stdin import spooled_stdin
+from textnb.runtime.forks import check_fork
 
 Source = str | os.PathLike[str] | Table
 

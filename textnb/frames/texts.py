@@ -10,8 +10,8 @@ import numpy as np
 import polars as pl
 
 from textnb.errors import DataError, ParameterError, SchemaError
-from textnb.forks import check_fork
 from textnb.frames.kinds import as_polars, check_unicode, in_memory, kind_of, series_of
+from textnb.runtime.forks import check_fork
 
 
 def is_table(X: Any) -> bool:

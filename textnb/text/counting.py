@@ -13,13 +13,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from textnb.memory import check_room
+from textnb.runtime.memory import check_room
+from textnb.runtime.threads import together
 from textnb.text.compiled import Tables
 from textnb.text.interner import Interner, flat_codes, interning, sorted_terms
 from textnb.text.matrix import columns_of, merge_tokens
 from textnb.text.termtable import Loops
 from textnb.text.tokens import TextColumns, Tokenizer
-from textnb.threads import together
 
 Ints = NDArray[np.int64]
 # The least width of a table with few labels, and the cells that it has at most for that.

@@ -17,11 +17,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from textnb.errors import DataError
+from textnb.runtime.threads import in_threads
 from textnb.text.compiled import peeked
 from textnb.text.counting import CompiledCounting, Counting, ExpressedCounting, add_at
 from textnb.text.interner import Interner
 from textnb.text.tokens import TextColumns, Tokenizer
-from textnb.threads import in_threads
 
 Ints = NDArray[np.int64]
 

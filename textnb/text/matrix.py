@@ -20,12 +20,12 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from textnb.errors import DataError, VocabularyError
+from textnb.runtime.threads import in_threads, together
 from textnb.text.compiled import RowMaker, Tables, loops_for, peeked
 from textnb.text.interner import Interner, flat_codes, interning, sorted_terms
 from textnb.text.termtable import Codes, Loops, TermTable
 from textnb.text.tokens import TextColumns, Tokenizer
 from textnb.text.vocabulary import Limits
-from textnb.threads import in_threads, together
 
 Ints = NDArray[np.int64]
 # Text that is scored before a pool of words is made anew.

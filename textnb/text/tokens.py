@@ -20,7 +20,7 @@ from typing import Any, Literal
 import polars as pl
 
 from textnb.errors import ParameterError, suggestion
-from textnb.forks import check_fork
+from textnb.runtime.forks import check_fork
 from textnb.text.marks import COMBINING
 from textnb.text.supported import ANYTHING, NO_PREFIX, Supported, any_of
 

@@ -21,8 +21,6 @@ import polars as pl
 
 from textnb.bayes.base import DiscreteNB
 from textnb.bayes.statistics import CountStatistics
-from textnb.classifier.learning import Corpus, counted, presence_above
-from textnb.classifier.text import TextClassifier
 from textnb.engines.spark.columns import (
     Batches,
     arrow_rows,
@@ -33,8 +31,10 @@ from textnb.engines.spark.columns import (
     typed_labels,
 )
 from textnb.errors import DataError, VocabularyError
+from textnb.estimators.text import TextClassifier
 from textnb.frames.batches import batches as bounded
-from textnb.terms import TermStatistics
+from textnb.learning.documents import Corpus, counted, presence_above
+from textnb.learning.terms import TermStatistics
 from textnb.text.vocabulary import Limits, given_vocabulary
 
 if TYPE_CHECKING:

@@ -12,8 +12,6 @@ from textnb.bayes.discrete import MultinomialNB
 from textnb.bayes.gaussian import GaussianNB, MomentClassifier
 from textnb.bayes.known import COUNTING, MOMENTS, check_model
 from textnb.bayes.statistics import is_auto
-from textnb.classifier.table import TableClassifier
-from textnb.classifier.text import TextClassifier
 from textnb.engines.spark.columns import (
     check_columns,
     check_frame,
@@ -23,6 +21,8 @@ from textnb.engines.spark.columns import (
 from textnb.engines.spark.counts import term_statistics
 from textnb.engines.spark.moments import moment_statistics
 from textnb.errors import ParameterError
+from textnb.estimators.table import TableClassifier
+from textnb.estimators.text import TextClassifier
 from textnb.frames.features import feature_columns, feature_names
 
 if TYPE_CHECKING:

@@ -19,13 +19,13 @@ import polars as pl
 from numpy.typing import NDArray
 
 from textnb.bayes.moments import MomentStatistics
-from textnb.classifier.learning import moments
 from textnb.engines.spark.columns import Batches, polars_rows, selected, told, typed_labels
 from textnb.engines.spark.counts import unlabelled_rows
 from textnb.errors import DataError
 from textnb.frames.batches import batches as bounded
 from textnb.frames.features import matrix
 from textnb.frames.texts import as_int64
+from textnb.learning.documents import moments
 
 if TYPE_CHECKING:
     import pyarrow as pa

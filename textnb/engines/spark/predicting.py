@@ -12,9 +12,6 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 from sklearn.utils.validation import check_is_fitted
 
-from textnb.classifier.load import load
-from textnb.classifier.table import TableClassifier
-from textnb.classifier.text import TextClassifier
 from textnb.engines.spark.columns import (
     Batches,
     check_columns,
@@ -26,6 +23,9 @@ from textnb.engines.spark.columns import (
     positional,
 )
 from textnb.errors import ParameterError, SchemaError
+from textnb.estimators.load import load
+from textnb.estimators.table import TableClassifier
+from textnb.estimators.text import TextClassifier
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -18,7 +18,7 @@ from textnb.bayes.forms import Floats
 from textnb.errors import ExportError
 from textnb.export.bundle import Bundle
 from textnb.export.targets.base import Answered, Rows
-from textnb.parquet import decode
+from textnb.files.parquet import decode
 
 Weights = dict[str, list[float]]
 

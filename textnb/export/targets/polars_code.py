@@ -20,7 +20,7 @@ from textnb.export.bundle import Bundle
 from textnb.export.targets.base import Answered, Rows
 from textnb.export.targets.embedded import data, source
 from textnb.export.targets.program import output
-from textnb.parquet import ENGINE_ERRORS, decode
+from textnb.files.parquet import ENGINE_ERRORS, decode
 from textnb.text.marks import COMBINING
 from textnb.text.supported import ANYTHING, Supported, any_of
 from textnb.text.tokens import WHITE, Tokenizer, unsupported

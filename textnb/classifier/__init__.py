@@ -1,1 +1,0 @@
-"""Classifiers of frames: documents, and feature tables."""

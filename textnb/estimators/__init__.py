@@ -1,0 +1,1 @@
+"""Classifiers of tables, with scikit-learn's interface."""

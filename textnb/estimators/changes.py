@@ -1,0 +1,94 @@
+"""Parameters that were set after `fit`: what was learned under the old ones does not go with them.
+
+`predict` and whatever reads a fitted model use what it was fitted with. What would put the two
+together (saving, learning more, adding, exporting) is refused by the names of what changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import copy
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from textnb.errors import ParameterError
+from textnb.storage.manifest import plain
+
+# 1 is a count of documents, 1.0 a share of them.
+_TYPED = ("min_df", "max_df")
+
+
+def check_unchanged(
+    fitted: Mapping[str, Any], now: Mapping[str, Any], estimator: Any, what: str
+) -> None:
+    """Raises ParameterError where parameters are no longer those of `fit`.
+
+    Parameters
+    ----------
+    fitted, now : mapping of str to value
+        A classifier's parameters, its estimator among them: as `fit` had them, and as they are.
+    estimator : estimator
+        The fitted one, whose own parameters may have been set too.
+    what : str
+        What can't be done then, as the subject of a sentence.
+    """
+    changed = _changes(fitted, now) + [
+        (f"estimator_.{name.removeprefix('estimator__')}", before, after)
+        for name, before, after in _changes(
+            {"estimator": fitted["estimator"]}, {"estimator": estimator})]
+    if not changed:
+        return
+    listed = "; ".join(f"{name} from {_shown(before)} to {_shown(after)}"
+                       for name, before, after in changed)
+    name, before, _ = changed[0]
+    raise ParameterError(
+        f"{what} goes with the settings that the model was fitted with, and these were changed "
+        f"since: {listed}. Call fit again to use the new ones, or set back what was changed "
+        f"({name}={_shown(before)})")
+
+
+def copied(value: Any) -> Any:
+    """A value that its owner can't change any more."""
+    if isinstance(value, (list, np.ndarray)):
+        return copy(value)
+    return dict(value) if isinstance(value, dict) else value
+
+
+def _changes(
+    fitted: Mapping[str, Any], now: Mapping[str, Any], part: str = ""
+) -> list[tuple[str, Any, Any]]:
+    changed: list[tuple[str, Any, Any]] = []
+    for name, before in fitted.items():
+        after: Any = now.get(name)
+        whole = f"{part}{name}"
+        if _has_parameters(before) and type(before) is type(after):
+            changed += _changes(before.get_params(deep=False), after.get_params(deep=False),
+                                f"{whole}__")
+        elif not _same(before, after, typed=name in _TYPED):
+            changed.append((whole, before, after))
+    return changed
+
+
+def _has_parameters(value: Any) -> bool:
+    return hasattr(value, "get_params") and not isinstance(value, type)
+
+
+def _same(before: Any, after: Any, *, typed: bool) -> bool:
+    if before is after:
+        return True
+    if typed and isinstance(before, float) != isinstance(after, float):
+        return False
+    if isinstance(before, pl.Expr) or isinstance(after, pl.Expr):
+        # A selector that is compared by == is another expression.
+        return (isinstance(before, pl.Expr) and isinstance(after, pl.Expr)
+                and bool(before.meta.eq(after)))
+    if _has_parameters(before) or _has_parameters(after):
+        return False
+    return bool(plain(before) == plain(after))
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."

@@ -1,0 +1,54 @@
+"""A model file back as a fitted classifier."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from textnb.storage.archive import MAX_BYTES, read_archive
+
+if TYPE_CHECKING:
+    from textnb.estimators.table import TableClassifier
+    from textnb.estimators.text import TextClassifier
+
+
+def load(
+    path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES
+) -> TextClassifier | TableClassifier:
+    """Read a model file. Nothing in it is executed.
+
+    Parameters
+    ----------
+    path : path
+    max_bytes : int
+        Refuse a file whose contents would take more memory than this.
+
+    Returns
+    -------
+    TextClassifier or TableClassifier
+        Fitted; its weights are derived from the stored statistics, to the same bits.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is truncated, changed, of a later format version, or declares too much.
+    SourceError
+        If it can't be opened.
+    """
+    name = os.fspath(path)
+    manifest, tables = read_archive(path, max_bytes)
+    from textnb.storage.manifest import sound
+    from textnb.storage.textmodel import unpack_text
+
+    # Imported where used: each kind needs libraries that the other does without.
+    if manifest.get("kind") == "TableClassifier":
+        from textnb.estimators.table import TableClassifier
+        from textnb.storage.tablemodel import unpack_table
+
+        table = unpack_table(name, manifest, tables, max_bytes)
+        with sound(name):
+            return TableClassifier.restored(*table)
+    from textnb.estimators.text import TextClassifier
+    text = unpack_text(name, manifest, tables, max_bytes)
+    with sound(name):
+        return TextClassifier.restored(*text)

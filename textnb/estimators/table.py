@@ -1,0 +1,416 @@
+"""A frame of features in, a frame out.
+
+    fit:      frame -> batches -> MomentStatistics, which add -> estimator's form
+    predict:  frame -> matrix -> form -> the same frame with its answers
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable
+from typing import Any, Self
+
+import numpy as np
+import polars as pl
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils.validation import check_is_fitted
+
+from textnb.bayes.base import DenseClassifier, FormClassifier, margins
+from textnb.bayes.forms import Floats, LinearForm, log_posterior
+from textnb.bayes.gaussian import GaussianNB, MomentClassifier
+from textnb.bayes.known import MOMENTS, check_model, is_known
+from textnb.bayes.parameters import SmoothingName
+from textnb.bayes.statistics import check_int64
+from textnb.errors import DataError, ImpossibleRowError, ParameterError
+from textnb.estimators.changes import check_unchanged, copied
+from textnb.estimators.journal import logged
+from textnb.estimators.tabular import ROWS, FittedTable, labelled, opened, read
+from textnb.frames.batches import Progress, batches
+from textnb.frames.features import check_values, matrix
+from textnb.frames.kinds import in_kind_of, in_memory
+from textnb.frames.scan import reading, scan_table
+from textnb.frames.texts import (
+    labels_as,
+    labels_beside_table,
+)
+from textnb.learning.documents import announced_labels, check_known, moments
+from textnb.scoring.columns import Answers, answer_columns, answered, schema_of
+from textnb.storage.archive import write_archive
+from textnb.storage.tablemodel import pack_table
+
+
+class TableClassifier(SmoothingName, ClassifierMixin, BaseEstimator):
+    """A classifier of the rows of a feature table.
+
+    Parameters
+    ----------
+    estimator : estimator, optional
+        `GaussianNB` (if not given), `LinearDiscriminantAnalysis`, `QuadraticDiscriminantAnalysis`,
+        `RegularizedDiscriminantAnalysis`, `NearestCentroid`, `PlugInBayes`, or a discrete model. It
+        is cloned. The Gaussian ones learn in bounded memory, batch by batch; those that must see
+        all rows (a choice by cross-validation, Ledoit-Wolf shrinkage, densities) collect the
+        features.
+    features : sequence of str, or polars selector, optional
+        The feature columns; every numeric column but the label if not given. An Array column
+        counts as one feature per element.
+    label : str
+        Name of the label column: strings, integers, booleans or categories.
+
+    Attributes
+    ----------
+    classes_ : (n_classes,)
+    features_ : list of str
+        The feature columns.
+    feature_names_ : list of str
+        One name per feature.
+    estimator_ : the fitted estimator
+    labels_beside_ : bool
+        Whether labels came beside a table and not in it: `predict` then answers tables in memory by
+        arrays. It is no part of a model file.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> train = pl.DataFrame({"x": [1.0, 2.0, 3.0, 7.0, 8.0, 9.0], "label": list("aaabbb")})
+    >>> model = TableClassifier(GaussianNB(), features=["x"]).fit(train)
+    >>> model.predict(pl.DataFrame({"x": [2.5]})).to_dicts()
+    [{'x': 2.5, 'predicted': 'a'}]
+    """
+
+    def __init__(
+        self, estimator: FormClassifier | None = None, *, features: Any = None,
+        label: str = "label",
+    ):
+        self.estimator = estimator
+        self.features = features
+        self.label = label
+
+    def fit(
+        self, X: Any, y: ArrayLike | None = None, *, progress: Progress | None = None
+    ) -> Self:
+        """Learn from labelled rows.
+
+        Parameters
+        ----------
+        X : table or path; or array (n_rows, n_features), whose columns are called x0, x1 ...
+        y : array (n_rows,), optional
+            Labels, where a table in memory does not hold them, or X is an array.
+        progress : callable, optional
+            Called with the number of rows of each batch that was read.
+
+        Raises
+        ------
+        SchemaError
+            If a column is missing or not numeric.
+        DataError
+            If a value is null, NaN or infinite (column and row are named), a label is null, or
+            the estimator can't learn from the rows.
+        """
+        started = time.perf_counter()
+        parameters = self._parameters()
+        estimator, label = clone(parameters["estimator"]), parameters["label"]
+        frame, columns, names = opened(X, y, parameters)
+        with reading(X):
+            batches_read = read(frame, columns, label, progress)
+            # A subclass may read its rows in another way: it is given them all.
+            if is_known(estimator, MOMENTS) and estimator.streams:
+                estimator.fit_statistics(moments(batches_read, estimator.diagonal), names)
+            else:
+                parts = list(batches_read)
+                if not parts:
+                    raise DataError.no_rows("the input")
+                rows = np.concatenate([part for part, _ in parts])
+                labels = pl.concat([labels for _, labels in parts])
+                if isinstance(estimator, DenseClassifier):
+                    estimator.name_features(names)
+                estimator.fit(rows, labels.to_numpy())
+        self.set_fitted(estimator, columns, names, parameters, labels_beside_table(X, y))
+        return logged(self, "fit", started)
+
+    def partial_fit(
+        self, X: Any, y: ArrayLike | None = None, *, classes: Iterable[Any] | None = None,
+        progress: Progress | None = None,
+    ) -> Self:
+        """Learn from more rows: the model is that of one `fit` on all of them, to rounding.
+
+        Parameters
+        ----------
+        X, y, progress
+            As in `fit`.
+        classes : iterable, optional
+            Announces classes. Without, the first batch announces its own. A class that has no rows
+            yet is never predicted.
+
+        Raises
+        ------
+        ParameterError
+            If the estimator needs all rows at once.
+        DataError
+            If a label was not announced, or is of another type than the known ones; or if the rows
+            learned so far are too few for a covariance (of each class for the quadratic and
+            regularised models, announced ones too): give larger batches, or shrinkage. The model is
+            then as it was.
+        """
+        started = time.perf_counter()
+        fitted = self._fitted if hasattr(self, "_fitted") else None
+        if fitted is not None:
+            self.check_unchanged("learning more")
+        parameters = self._parameters() if fitted is None else fitted.parameters
+        estimator, label = clone(parameters["estimator"]), parameters["label"]
+        if not (isinstance(estimator, MomentClassifier) and estimator.streams):
+            raise ParameterError(f"{estimator!r} needs all rows at once: use fit")
+        check_model(estimator, "learning in parts", MOMENTS)
+        announced = announced_labels(classes)
+        with reading(X):
+            if fitted is None:
+                frame, columns, names = opened(X, y, parameters)
+            else:
+                columns, names = fitted.columns, fitted.names
+                frame = fitted.checked(labelled(X, y, parameters))
+            more = moments(read(frame, columns, label, progress), estimator.diagonal)
+        known = ([] if fitted is None else fitted.labels.to_list()) + announced
+        check_known(more.classes.tolist(), known if known else more.classes.tolist())
+        total = more if fitted is None else fitted.estimator.statistics_ + more
+        if announced:
+            total = total.with_classes(np.array(announced, dtype=total.classes.dtype))
+        estimator.fit_statistics(total, names)
+        beside = labels_beside_table(X, y) if fitted is None else fitted.labels_beside
+        self.set_fitted(estimator, columns, names, parameters, beside)
+        return logged(self, "partial_fit", started)
+
+    def predict(
+        self, X: Any, *, probability: bool = False, scores: bool = False,
+        progress: Progress | None = None,
+    ) -> Any:
+        """The most probable class of each row.
+
+        Parameters
+        ----------
+        X : table or path; or array (n_rows, n_features)
+            A table is a Polars DataFrame or LazyFrame, a pandas DataFrame, a PyArrow Table, a
+            DuckDB relation, a dict of columns or a list of dicts.
+        probability : bool
+            Add ``probability``, P(predicted | row).
+        scores : bool
+            Add ``scores``, a struct of log P(row, class), base e, up to what all classes share.
+        progress : callable, optional
+            Called with the number of rows of each batch that was scored.
+
+        Returns
+        -------
+        table of the kind that came
+            Every column of the input, ``predicted``, and those asked for; see
+            `TextClassifier.predict`.
+        ndarray (n_rows,)
+            For an array. And for a table in memory where no column is asked for, if `fit` had its
+            labels beside a table, as scikit-learn passes them.
+        """
+        fitted = self.fitted_
+        if isinstance(X, np.ndarray):
+            if probability or scores:
+                raise ParameterError("probability and scores add columns: pass a frame")
+            return fitted.estimator.predict(check_values(X, fitted.names))
+        answers = Answers(bool(probability), bool(scores))
+        lazy = fitted.checked(X)
+        if in_memory(X) and fitted.labels_beside and answers == Answers():
+            parts = [fitted.estimator.predict(rows) for rows, _ in read(
+                lazy, fitted.columns, None, progress)]
+            labels: NDArray[Any] = np.concatenate([fitted.estimator.classes_[:0], *parts])
+            return labels
+
+        def answer(batch: pl.DataFrame) -> pl.DataFrame:
+            # Which rows of the frame these are is not known where some were filtered out.
+            joint = fitted.estimator.predict_joint_log_proba(
+                matrix(batch, fitted.columns, None))
+            if progress is not None:
+                progress(batch.height)
+            return pl.DataFrame(answer_columns(joint, fitted.labels, answers)[0])
+
+        if in_memory(X):
+            # So that a value that is none is named by its row.
+            matrix(lazy.select(fitted.columns).collect(), fitted.columns, 0)
+        result = answered(lazy, fitted.columns, schema_of(fitted.labels, answers), answer,
+                          lambda rows: batches(rows, rows=ROWS))
+        return in_kind_of(X, result, fitted.columns)
+
+    def predict_joint_log_proba(self, X: Any) -> Floats:
+        """log P(row, class), base e, up to what all classes of a row share: (n_rows, n_classes)."""
+        fitted = self.fitted_
+        if isinstance(X, np.ndarray):
+            joint: Floats = fitted.estimator.predict_joint_log_proba(
+                check_values(X, fitted.names))
+            return joint
+        with reading(X):
+            parts = [fitted.estimator.predict_joint_log_proba(rows)
+                     for rows, _ in read(fitted.checked(X), fitted.columns, None, None)]
+        return np.concatenate([np.empty((0, len(fitted.labels))), *parts])
+
+    def predict_log_proba(self, X: Any) -> Floats:
+        """log P(class | row), base e: float64 (n_rows, n_classes)."""
+        return log_posterior(self.predict_joint_log_proba(X))
+
+    def predict_proba(self, X: Any) -> Floats:
+        """P(class | row): float64 (n_rows, n_classes)."""
+        return np.exp(self.predict_log_proba(X))
+
+    def decision_function(self, X: Any) -> Floats:
+        """Log-odds of the second class for two, scores of all classes for more.
+
+        Returns
+        -------
+        float64 (n_rows,) for two classes, (n_rows, n_classes) for more
+
+        Raises
+        ------
+        ImpossibleRowError
+            Where every class's density underflows.
+        """
+        joint = self.predict_joint_log_proba(X)
+        impossible = np.flatnonzero(np.isneginf(joint).all(axis=1))
+        if len(impossible):
+            raise ImpossibleRowError.rows(impossible[:5].tolist(), len(impossible))
+        return margins(joint)
+
+    def score(self, X: Any, y: ArrayLike | None = None) -> float:
+        """Accuracy, against ``y`` or the label column; DataError where there are no rows."""
+        fitted = self.fitted_
+        if y is not None:
+            if not np.size(y):
+                raise DataError.no_rows("the input")
+            predicted = self.predict(X if isinstance(X, np.ndarray) else fitted.checked(X))
+            if isinstance(predicted, pl.LazyFrame):
+                predicted = predicted.select("predicted").collect().to_series().to_numpy()
+            if np.shape(y) != predicted.shape:
+                raise DataError(f"{len(predicted)} rows and labels of shape {np.shape(y)}: there "
+                                "must be one label per row")
+            check_int64(y)
+            return float(np.mean(predicted == np.asarray(y)))
+        label = fitted.label
+        frame = scan_table(X, fitted.columns, label)
+        with reading(X):
+            hits = pl.col("predicted") == labels_as(label, frame, fitted.labels.dtype)
+            share = self.predict(frame).select(hits.fill_null(False).mean()).collect().item()
+        if share is None:
+            raise DataError.no_rows("the input")
+        return float(share)
+
+    def linear_form(self) -> LinearForm:
+        """Classes, terms (the features), weights and intercept, where the estimator is linear."""
+        fitted = self.fitted_
+        if not hasattr(fitted.estimator, "linear_form"):
+            raise ParameterError(f"{type(fitted.estimator).__name__} is not linear")
+        form: LinearForm = fitted.estimator.linear_form()
+        return form.named(tuple(fitted.names))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model file: statistics and settings, whole or not at all.
+
+        Raises
+        ------
+        ParameterError
+            If parameters were set since `fit`: the file would hold them beside statistics that were
+            learned under others.
+        """
+        fitted = self.fitted_
+        self.check_unchanged("saving")
+        settings = {"features": fitted.columns, "label": fitted.label}
+        write_archive(path, *pack_table(settings, fitted.names, fitted.estimator))
+
+    @classmethod
+    def restored(
+        cls, settings: dict[str, Any], feature_names: list[str], estimator: FormClassifier
+    ) -> Self:
+        """The classifier that a model file describes."""
+        return cls(**settings).set_fitted(estimator, list(settings["features"]), feature_names)
+
+    def set_fitted(
+        self, estimator: FormClassifier, columns: list[str], names: list[str],
+        parameters: dict[str, Any] | None = None, labels_beside: bool = False,
+    ) -> Self:
+        """Take a fitted estimator of these features as what was learned.
+
+        Parameters
+        ----------
+        estimator : FormClassifier
+            Fitted.
+        columns, names : list of str
+            The feature columns, and one name per feature.
+        parameters : dict, optional
+            What it was fitted with, if not the classifier's parameters as they are.
+        labels_beside : bool
+            Whether labels came beside a table and not in it.
+        """
+        self._fitted = FittedTable(
+            self._parameters() if parameters is None else parameters, columns, names, estimator,
+            pl.Series("label", estimator.classes_.tolist()), labels_beside)
+        return self
+
+    def check_unchanged(self, what: str) -> None:
+        """Raises ParameterError where parameters were set since `fit`.
+
+        Parameters
+        ----------
+        what : str
+            What can't be done then, as the subject of a sentence.
+        """
+        fitted = self.fitted_
+        estimator = GaussianNB() if self.estimator is None else self.estimator
+        check_unchanged(fitted.parameters, {
+            "estimator": estimator, "features": self.features, "label": self.label},
+            fitted.estimator, what)
+
+    def input_columns(self, frame: pl.LazyFrame) -> list[str]:
+        """The columns that are read; SchemaError where the frame lacks one."""
+        fitted = self.fitted_
+        fitted.checked(frame)
+        return fitted.columns
+
+    @property
+    def fitted_(self) -> FittedTable:
+        """What `fit` made, and the settings that it was fitted with: one frozen value."""
+        check_is_fitted(self)
+        return self._fitted
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        classes: NDArray[Any] = self.fitted_.estimator.classes_
+        return classes
+
+    @property
+    def estimator_(self) -> Any:
+        return self.fitted_.estimator
+
+    @property
+    def features_(self) -> list[str]:
+        return list(self.fitted_.columns)
+
+    @property
+    def feature_names_(self) -> list[str]:
+        return list(self.fitted_.names)
+
+    @property
+    def labels_beside_(self) -> bool:
+        return self.fitted_.labels_beside
+
+    @property
+    def label_column(self) -> str:
+        """The label column: that of `fit`, once there was one."""
+        return self._fitted.label if hasattr(self, "_fitted") else self.label
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_fitted")
+
+    def _parameters(self) -> dict[str, Any]:
+        """The parameters, checked and copied."""
+        if not isinstance(self.label, str):
+            raise ParameterError.out_of_range("label", "the name of a column", self.label)
+        given = self.estimator
+        if given is not None and not isinstance(given, FormClassifier):
+            got = f"the class {given.__name__}" if isinstance(given, type) else (
+                repr(given) if isinstance(given, str) else type(given).__name__)
+            raise ParameterError(f"estimator must be one of textnb's; got {got}. Pass an instance, "
+                                 "such as GaussianNB()")
+        return {"estimator": GaussianNB() if given is None else clone(given),
+                "features": copied(self.features), "label": self.label}

@@ -1,0 +1,1 @@
+"""Files that are replaced whole, locks, and checks of what is read."""

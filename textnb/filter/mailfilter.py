@@ -1,0 +1,265 @@
+"""One message at a time: a verdict, as soon as the process has started.
+
+    message (bytes) -> columns -> tokens -> the model's weights for them -> log-odds -> verdict
+
+The same scores as `TextClassifier.predict` gives, to the bit, from the model file alone: neither
+scikit-learn nor SciPy is imported.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import polars as pl
+
+from textnb.bayes.calibration import Calibration
+from textnb.bayes.decision import UNSURE, Decision, log_odds
+from textnb.bayes.derive import derived_form, scores_are_log_probabilities
+from textnb.bayes.forms import Floats, LinearForm
+from textnb.errors import ParameterError
+from textnb.mail.message import BEYOND, MAX_MESSAGE, parse_message
+from textnb.storage.archive import MAX_BYTES, read_archive
+from textnb.storage.manifest import TextParts, sound, text_parts
+from textnb.text.tokens import Tokenizer
+from textnb.text.vocabulary import Limits, given_vocabulary
+
+SPAM, HAM, DOUBT = "spam", "ham", "unsure"
+# Of either kind. With fewer, priors and rare words decide, and a filter that seemed to work would
+# call everything what it has seen more of.
+LEAST_LEARNED = 10
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a filter says of one message.
+
+    Attributes
+    ----------
+    status : {"spam", "ham", "unsure"}
+    log_odds : float
+        Of spam against all other classes, base e; calibrated where the model is.
+    calibrated : bool
+    measure : {"log-odds", "margin"}
+        What ``log_odds`` is: a mere margin where the model is not calibrated and its scores are
+        no log-probabilities (`ComplementNB`, ``loss="hinge"``).
+    reason : str
+        Why it is unsure; empty where it is not.
+    errors : tuple of str
+        What was malformed in the message.
+    """
+
+    status: str
+    log_odds: float
+    calibrated: bool
+    reason: str = ""
+    errors: tuple[str, ...] = ()
+    measure: str = "log-odds"
+
+    @property
+    def probability(self) -> float:
+        """P(spam | message)."""
+        with np.errstate(over="ignore"):
+            return float(1.0 / (1.0 + np.exp(-self.log_odds)))
+
+
+@dataclass(frozen=True, eq=False)
+class MailFilter:
+    """A spam filter: a trained model of mail, applied to one message at a time.
+
+    Attributes
+    ----------
+    form : LinearForm
+    terms : polars.Series
+        Sorted, one per weight.
+    tokenizer : Tokenizer
+    columns : list of str
+        Of a mail table (see `scan_mail`); others are names of headers.
+    learned : dict
+        Messages learned per class.
+    spam : label
+    calibration : Calibration or None
+    decision : Decision or None
+        Without one, a message is spam where its log-odds are above 0.
+    least_learned : int
+        With fewer messages of spam or of the rest, every verdict is "unsure".
+    cutoffs : (float, float) or None
+        Instead of the decision: ham up to the first log-odds of spam, spam from the second on,
+        unsure between them.
+    measure : {"log-odds", "margin"}
+        Of its verdicts.
+
+    Examples
+    --------
+    >>> import tempfile, textnb
+    >>> rows = pl.DataFrame({"body": ["cheap pills", "see you at noon"] * 10,
+    ...                      "label": ["spam", "ham"] * 10})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     textnb.TextClassifier(text="body").fit(rows).save(f"{folder}/mail.textnb")
+    ...     mail_filter = MailFilter.load(f"{folder}/mail.textnb")
+    >>> mail_filter.judge(b"Subject: hello\\n\\nPills, cheap!").status
+    'spam'
+    """
+
+    form: LinearForm
+    terms: pl.Series
+    tokenizer: Tokenizer
+    columns: list[str]
+    learned: Mapping[Any, int]
+    spam: Any
+    calibration: Calibration | None = None
+    decision: Decision | None = None
+    least_learned: int = LEAST_LEARNED
+    cutoffs: tuple[float, float] | None = None
+    measure: str = "log-odds"
+
+    def __repr__(self) -> str:
+        learned = ", ".join(f"{count:,} of {label!r}" for label, count in self.learned.items())
+        return f"MailFilter(spam={self.spam!r}, {len(self.terms):,} terms, learned {learned})"
+
+    @classmethod
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        spam: Any = None,
+        least_learned: int = LEAST_LEARNED,
+        cutoffs: tuple[float, float] | None = None,
+        max_bytes: int = MAX_BYTES,
+    ) -> Self:
+        """The filter of a model file.
+
+        Parameters
+        ----------
+        path : path
+        spam : label, optional
+            The class that is filtered out: the one that the model's decision was chosen for, else
+            "spam".
+        least_learned : int
+            Messages of spam, and of the rest, without which it does not judge.
+        cutoffs : (float, float), optional
+            Log-odds of spam, base e, in place of the model's decision.
+        max_bytes : int
+            Refuse a file whose contents would take more memory than this.
+
+        Raises
+        ------
+        ModelFileError, SourceError
+            As `textnb.load`.
+        ParameterError
+            If the model has no such class, or is one of feature tables.
+        """
+        name = os.fspath(path)
+        manifest, tables = read_archive(path, max_bytes)
+        if manifest.get("kind") == "TableClassifier":
+            raise ParameterError(f"{name} is a model of feature tables; a filter needs one of "
+                                 "texts")
+        with sound(name):
+            parts = text_parts(name, manifest, tables, max_bytes)
+            form, terms = _scoring(parts)
+            logs = scores_are_log_probabilities(parts.estimator, parts.parameters)
+            if parts.choices.decision is not None:
+                parts.choices.decision.check_classes(form.classes.tolist())
+        counts = parts.learned.counts
+        learned = dict(zip(counts.classes.tolist(), counts.class_count.tolist(), strict=True))
+        decision = parts.choices.decision
+        wanted = spam if spam is not None else (
+            SPAM if decision is None or decision.positive is None else decision.positive)
+        if wanted not in learned:
+            raise ParameterError(
+                f"{name} has no class {wanted!r}; its classes are "
+                f"{', '.join(repr(label) for label in learned)}. Say which one is spam")
+        if type(least_learned) is not int or least_learned < 0:
+            raise ParameterError.out_of_range("least_learned", "a count", least_learned)
+        columns = parts.settings["text"]
+        return cls(form, terms, parts.settings["tokenizer"],
+                   [columns] if isinstance(columns, str) else list(columns), learned, wanted,
+                   parts.choices.calibration, decision, least_learned, cutoffs,
+                   "log-odds" if logs or parts.choices.calibration is not None else "margin")
+
+    def judge(self, message: bytes) -> Verdict:
+        """The verdict on one message, whatever its bytes.
+
+        Parameters
+        ----------
+        message : bytes
+            As received: headers, an empty line, the body.
+        """
+        parsed = parse_message(message[:MAX_MESSAGE], self.columns)
+        row = pl.DataFrame({name: [parsed.column(name)] for name in self.columns},
+                           schema=dict.fromkeys(self.columns, pl.String))
+        scores, length = self._scores(row)
+        errors = tuple(parsed.errors)
+        if len(message) > MAX_MESSAGE:
+            errors += (BEYOND,)
+        calibrated = self.calibration is not None
+        if self.calibration is not None:
+            scores = self.calibration.apply(scores, np.array([length]))
+        odds = log_odds(scores)
+        own = float(odds[0, list(self.learned).index(self.spam)])
+        doubt = self._doubt(length, own)
+        if doubt:
+            return Verdict(DOUBT, 0.0 if np.isnan(own) else own, calibrated, doubt, errors,
+                           self.measure)
+        return Verdict(self._status(odds, own), own, calibrated, errors=errors,
+                       measure=self.measure)
+
+    def _status(self, odds: Floats, own: float) -> str:
+        if self.cutoffs is not None:
+            low, high = self.cutoffs
+            return SPAM if own >= high else HAM if own <= low else DOUBT
+        if self.decision is None:
+            return SPAM if own > 0 else HAM
+        classes = list(self.learned)
+        answer = int(self.decision.decide(odds, classes)[0])
+        if answer == UNSURE:
+            return DOUBT
+        return SPAM if classes[answer] == self.spam else HAM
+
+    def _doubt(self, length: float, odds: float) -> str:
+        spam = self.learned[self.spam]
+        rest = sum(self.learned.values()) - spam
+        if min(spam, rest) < self.least_learned:
+            return (f"too little was learned to judge: {spam:,} {self.spam} and {rest:,} others, "
+                    f"and {self.least_learned:,} of each are needed")
+        if np.isnan(odds):
+            return "the message is impossible under every class (l = 0)"
+        if not length:
+            return "no word of the message was learned"
+        return ""
+
+    def _scores(self, row: pl.DataFrame) -> tuple[Floats, float]:
+        """Joint log-probabilities (1, n_classes), and the sum of the counts that were scored."""
+        tokens = row.select(self.tokenizer.expr(self.columns).explode().alias("term")).to_series()
+        counted = tokens.drop_nulls().value_counts().sort("term")
+        places = self.terms.search_sorted(counted["term"]).to_numpy().astype(np.int64)
+        inside = places < len(self.terms)
+        known = np.zeros(len(places), dtype=np.bool_)
+        known[inside] = (self.terms.gather(places[inside])
+                         == counted["term"].filter(pl.Series(inside))).to_numpy()
+        columns = places[known]
+        values = counted["count"].to_numpy()[known].astype(np.float64)
+        above = self.form.presence_above
+        if above is not None:
+            columns, values = columns[values > above], np.ones(int((values > above).sum()))
+        return self.form.scores_of_one(columns, values)[None, :], float(values.sum())
+
+
+def _scoring(parts: TextParts) -> tuple[LinearForm, pl.Series]:
+    """The form and its terms, from what the file holds."""
+    settings, learned = parts.settings, parts.learned
+    if parts.weights is not None:
+        above = 0.0 if parts.parameters.get("binarize", True) or settings["binary"] else None
+        form = LinearForm(learned.counts.classes, parts.weights.weights, parts.weights.intercept,
+                          presence_above=above)
+        return form, learned.terms
+    if settings["vocabulary"] is not None:
+        chosen = learned.over(given_vocabulary(settings["vocabulary"]))
+    else:
+        chosen = learned.within(
+            Limits(settings["min_df"], settings["max_df"], settings["max_features"]))
+    form = derived_form(parts.estimator, parts.parameters, chosen.counts, bool(settings["binary"]))
+    return form, chosen.terms

@@ -1,0 +1,133 @@
+"""Predictions out: streamed to a file that is whole or absent, or to standard output."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO
+
+import polars as pl
+import polars.selectors as cs
+
+from textnb.errors import ParameterError, SchemaError, SourceError
+from textnb.files.replace import check_target, replacing
+from textnb.frames.cloud import is_url, shown
+from textnb.runtime.stopping import STOPPED
+
+ENDINGS = {".parquet": "parquet", ".pq": "parquet", ".ipc": "ipc", ".arrow": "ipc",
+            ".feather": "ipc", ".csv": "csv", ".tsv": "tsv", ".ndjson": "ndjson",
+            ".jsonl": "ndjson"}
+FORMATS = ("parquet", "ipc", "csv", "tsv", "ndjson")
+_ROWS = 8192
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_PROBE = 1 << 16
+
+
+def write(frame: pl.LazyFrame, path: str, format: str | None) -> None:
+    """Run the lazy frame into a file, or to standard output for ``-``, in order.
+
+    CSV and TSV hold lists of strings as text, joined by "; ".
+
+    Raises
+    ------
+    ParameterError
+        If the format can't be told or is not known.
+    SchemaError
+        If the format can't hold a column of the frame.
+    """
+    chosen = output_format(path, format)
+    if chosen in ("csv", "tsv"):
+        for name, dtype in frame.collect_schema().items():
+            if dtype.is_nested() and dtype != pl.List(pl.String):
+                raise SchemaError(f"column {name!r} is {dtype}, which CSV can't hold: write "
+                                  "Parquet or NDJSON, or drop it")
+        # Names of attachments, say: CSV has no lists.
+        frame = frame.with_columns(cs.by_dtype(pl.List(pl.String)).list.join("; "))
+    if path == "-":
+        with _writing("standard output"):
+            _to_stdout(frame, chosen)
+        return
+    with replacing(path) as file, _writing(path, file):
+        if chosen == "parquet":
+            frame.sink_parquet(file)
+        elif chosen == "ipc":
+            frame.sink_ipc(file)
+        elif chosen == "ndjson":
+            frame.sink_ndjson(file)
+        else:
+            frame.sink_csv(file, separator="\t" if chosen == "tsv" else ",")
+        if STOPPED.is_set():
+            raise KeyboardInterrupt
+
+
+@contextmanager
+def _writing(path: str, file: IO[bytes] | None = None) -> Iterator[None]:
+    """A full disk is the output's fault, not the input's: the engine reports both alike."""
+    try:
+        yield
+    except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        full = next((code for code in _FULL
+                     if getattr(error, "errno", None) == code or f"os error {code})" in str(error)),
+                    None) or _no_room(file)
+        if full is None:
+            raise
+        raise SourceError(f"can't write {path}: {os.strerror(full)}") from error
+
+
+def _no_room(file: IO[bytes] | None) -> int | None:
+    """Why some bytes more can't be written: of a footer that found no room, the engine hides it."""
+    try:
+        if file is not None:
+            end = file.seek(0, os.SEEK_END)
+            if os.pwrite(file.fileno(), b"\0" * _PROBE, end) < _PROBE:
+                return errno.ENOSPC
+    except OSError as error:
+        return error.errno if error.errno in _FULL else None
+    return None
+
+
+def output_format(path: str, format: str | None) -> str:
+    """The format asked for, or that of the path's ending; NDJSON for standard output."""
+    if is_url(path):
+        # Where its input fails, the engine completes the upload with the rows that it has: half a
+        # table would take the place of what was there, and look whole.
+        raise ParameterError(f"can't write {shown(path)}: an upload that fails amid the rows would "
+                             "leave part of them there. Write a file, and copy it when it is whole")
+    if format is not None:
+        if format not in FORMATS:
+            raise ParameterError.unknown_choice("--output-format", format, FORMATS)
+        if path != "-":
+            check_target(path)
+        if path == "-" and format in ("parquet", "ipc"):
+            raise ParameterError(f"{format} can't be streamed to standard output; "
+                                 "choose ndjson, csv or tsv")
+        return format
+    if path == "-":
+        return "ndjson"
+    check_target(path)
+    ending = os.path.splitext(path)[1].lower()
+    if ending not in ENDINGS:
+        raise ParameterError(f"can't tell the output format from {path!r}; known endings: "
+                             f"{', '.join(ENDINGS)}; or say --output-format")
+    return ENDINGS[ending]
+
+
+def _to_stdout(frame: pl.LazyFrame, format: str) -> None:
+    header = True
+    for batch in frame.collect_batches(chunk_size=_ROWS, maintain_order=True, lazy=True):
+        if format == "ndjson":
+            text = batch.write_ndjson()
+        else:
+            text = batch.write_csv(separator="\t" if format == "tsv" else ",",
+                                   include_header=header)
+        header = False
+        sys.stdout.buffer.write(text.encode("utf-8"))
+    if header and format != "ndjson":
+        # No row at all: the columns are told all the same.
+        empty = pl.DataFrame(schema=frame.collect_schema())
+        sys.stdout.buffer.write(
+            empty.write_csv(separator="\t" if format == "tsv" else ",").encode("utf-8"))
+    sys.stdout.buffer.flush()

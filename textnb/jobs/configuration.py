@@ -1,0 +1,332 @@
+"""A job's file: TOML, checked key by key before anything is read.
+
+    output           the folder to write, relative to the job's file, as all paths are
+    [input]          rows to learn from and to test on
+    [model]          the model's kind, its settings, its tokenizer or features
+    [validation]     folds or leave-one-out, before the test
+    [calibration]    a temperature, by leave-one-out
+    [decision]       a threshold, with a guarantee, by costs, or a reject option
+    [test]           measures on the test rows, and the report
+    [terms]          the most telling terms of each class
+    [predictions]    rows with their answers
+    [[exports]]      weights for other systems
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from textnb.errors import ParameterError
+from textnb.export.targets.known import target_of, target_of_path
+from textnb.frames.cloud import is_url
+from textnb.frames.sinks import ENDINGS
+from textnb.jobs.models import ESTIMATORS, TABLES, TEXTS, estimator_of, tokenizer_of
+from textnb.learning.memory_limit import byte_size, check_memory_limit, memory_size
+from textnb.text.vocabulary import Limits
+
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+# What is written beside what the job names.
+RESERVED = ("model.textnb", "metrics.json", "validation.json", "run.json")
+
+
+def _substituted(value: Any) -> Any:
+    """``${NAME}`` and ``${NAME:-default}`` in a path, from the environment."""
+    if not isinstance(value, str):
+        return value
+    if "\0" in value:
+        raise ValueError("a path without the character NUL")
+
+    def found(match: re.Match[str]) -> str:
+        name, default = match.groups()
+        known = os.environ.get(name) or default
+        if known is None:
+            raise ValueError(f"the environment variable {name} is not set; set it, or write "
+                             f"${{{name}:-default}}")
+        return known
+
+    return _VARIABLE.sub(found, value)
+
+
+def _file_name(value: Any) -> Any:
+    if isinstance(value, str) and (not value or Path(value).name != value or value in RESERVED
+                                   or value.startswith(".") or "\0" in value):
+        raise ValueError(f"a name in the output folder, without folders, and none of "
+                         f"{', '.join(RESERVED)}")
+    return value
+
+
+def _table_name(value: Any) -> Any:
+    if isinstance(value, str) and Path(value).suffix.lower() not in ENDINGS:
+        raise ValueError(f"an ending of {', '.join(ENDINGS)}; got {value!r}")
+    return value
+
+
+def _options(value: Any) -> Any:
+    """Storage options; what is wrong with them is told without them, as they may be secrets."""
+    if not isinstance(value, dict) or not all(
+            isinstance(option, (str, bool, int, float)) for option in value.values()):
+        raise ValueError("a table of strings and numbers, such as { aws_region = \"eu-west-1\" }")
+    return {key: _substituted(option) for key, option in value.items()}
+
+
+def _target(value: Any) -> Any:
+    if isinstance(value, str):
+        target_of(value)
+    return value
+
+
+def _memory(value: Any) -> Any:
+    return memory_size(value) if isinstance(value, str) else value
+
+
+def _size(value: Any) -> Any:
+    return byte_size("max_bytes", value) if isinstance(value, str) else value
+
+
+Where = Annotated[str, BeforeValidator(_substituted)]
+FileName = Annotated[str, BeforeValidator(_file_name)]
+Share = Annotated[float, Field(gt=0.0, lt=1.0)]
+
+
+class Section(BaseModel):
+    """A table of the file: no key is accepted that is not known."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class Input(Section):
+    """Where rows come from. Without ``test`` and ``test_where``, ``hold_out`` of them is the test.
+
+    A row is held out by a checksum of its text, so that copies are on one side.
+    """
+
+    train: Where
+    train_where: str | None = None
+    test: Where | None = None
+    test_where: str | None = None
+    hold_out: Share = 0.2
+    format: str | None = None
+    encoding: str = "utf-8"
+    storage_options: Annotated[dict[str, Any], BeforeValidator(_options)] | None = None
+
+
+class Model(BaseModel):
+    """What is learned. Keys that are not listed are settings of the estimator."""
+
+    model_config = ConfigDict(extra="allow", strict=True, frozen=True)
+
+    kind: str = "multinomial"
+    label: str = "label"
+    text: str | list[str] | None = None
+    tokenizer: dict[str, Any] = Field(default_factory=dict)
+    min_df: int | float = 1
+    max_df: int | float = 1.0
+    max_features: int | None = None
+    binary: bool = False
+    memory_limit: Annotated[int | None, BeforeValidator(_memory)] = None
+    features: list[str] | None = None
+
+    @model_validator(mode="after")
+    def _checked(self) -> Model:
+        if self.kind not in ESTIMATORS:
+            raise ValueError(str(ParameterError.unknown_choice("kind", self.kind, ESTIMATORS)))
+        foreign = TEXT_KEYS if self.kind in TABLES else TABLE_KEYS
+        for name in sorted(self.model_fields_set & foreign):
+            kinds = TEXTS if self.kind in TABLES else TABLES
+            raise ValueError(f"{name} belongs to the kinds {', '.join(kinds)}; kind is "
+                             f"{self.kind!r}")
+        estimator = estimator_of(self.kind, self.parameters)
+        if self.kind in TEXTS:
+            tokenizer_of(self.tokenizer).expr(self.columns or ["text"])
+            Limits(self.min_df, self.max_df, self.max_features)
+            check_memory_limit(self.memory_limit, estimator, given=False)
+            if not self.columns or len(set(self.columns)) < len(self.columns):
+                raise ValueError("text must be a column, or several different ones")
+        if self.label in (self.columns if self.kind in TEXTS else self.features or ()):
+            raise ValueError(f"the label column {self.label!r} is also one that is read")
+        if self.label in ("predicted", "decision"):
+            raise ValueError(f"label {self.label!r} is the name of an answer: rename the column")
+        return self
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Settings of the estimator."""
+        return dict(self.model_extra or {})
+
+    @property
+    def kind_of_rows(self) -> Literal["texts", "tables"]:
+        """What the model reads."""
+        return "texts" if self.kind in TEXTS else "tables"
+
+    @property
+    def columns(self) -> list[str]:
+        """Text columns."""
+        if self.text is None:
+            return ["text"]
+        return [self.text] if isinstance(self.text, str) else self.text
+
+
+TEXT_KEYS = {"text", "tokenizer", "min_df", "max_df", "max_features", "binary", "memory_limit"}
+TABLE_KEYS = {"features"}
+
+
+class Validation(Section):
+    """How the model does on rows that it has not learned, among those it learns from."""
+
+    method: Literal["folds", "leave-one-out"] = "folds"
+    folds: Annotated[int, Field(ge=2)] = 5
+    groups: str | None = None
+    time: str | None = None
+    seed: int = 0
+
+    @model_validator(mode="after")
+    def _checked(self) -> Validation:
+        of_folds = sorted(self.model_fields_set & {"folds", "groups", "time", "seed"})
+        if self.method == "leave-one-out" and of_folds:
+            raise ValueError(f"{of_folds[0]} goes with the method 'folds'")
+        if self.groups is not None and self.time is not None:
+            raise ValueError("groups and time exclude each other")
+        return self
+
+
+class Calibration(Section):
+    """Probabilities that are chances: a temperature fitted by leave-one-out."""
+
+    length_aware: bool = True
+
+
+class Decision(Section):
+    """When a class is given: one of a guarantee, costs, a precision, or a least probability."""
+
+    positive: str | int | bool | None = None
+    max_false_positive_rate: Share | None = None
+    max_false_negative_rate: Share | None = None
+    confidence: Share = 0.95
+    costs: Annotated[list[float], Field(min_length=2, max_length=2)] | None = None
+    min_precision: Share | None = None
+    min_probability: Share | None = None
+    scored: Literal["leave-one-out", "folds"] = "leave-one-out"
+
+    @model_validator(mode="after")
+    def _checked(self) -> Decision:
+        ways = ("max_false_positive_rate", "costs", "min_precision", "min_probability")
+        given = [name for name in ways if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise ValueError(f"give one of {', '.join(ways)}; got {' and '.join(given) or 'none'}")
+        if given[0] in ways[:2] and self.positive is None:
+            raise ValueError(f"{given[0]} is about one class: name it with positive")
+        if given[0] in ways[2:] and self.positive is not None:
+            raise ValueError(f"{given[0]} is for all classes: leave positive out")
+        if self.max_false_negative_rate is not None and given[0] != ways[0]:
+            raise ValueError("max_false_negative_rate goes with max_false_positive_rate")
+        return self
+
+
+class Test(Section):
+    """Measures on the test rows."""
+
+    positive: str | int | bool | None = None
+    report: FileName | None = None
+
+
+class Terms(Section):
+    """The k most telling terms of each class."""
+
+    k: Annotated[int, Field(ge=1)] = 20
+    file: FileName = "terms.csv"
+
+
+class Predictions(Section):
+    """Rows with their answers: those of ``input``, or the test rows."""
+
+    input: Where | None = None
+    where: str | None = None
+    format: str | None = None
+    file: Annotated[FileName, BeforeValidator(_table_name)] = "predictions.parquet"
+    probability: bool = True
+    scores: bool = False
+    top: Annotated[int, Field(ge=0)] = 0
+    explain: Annotated[int, Field(ge=0)] = 0
+
+
+class Export(Section):
+    """Weights for another system, proved on golden rows unless ``verify`` is false.
+
+    Without ``to``, the ending of ``file`` says which system.
+    """
+
+    to: Annotated[str | None, BeforeValidator(_target)] = None
+    file: FileName
+    positive: str | int | bool | None = None
+    reads: Literal["text", "terms"] | None = None
+    top: Annotated[int, Field(ge=1)] | None = None
+    max_bytes: Annotated[int | None, BeforeValidator(_size), Field(ge=1)] = None
+    verify: bool = True
+
+    @model_validator(mode="after")
+    def _check_target(self) -> Export:
+        if self.to is None:
+            target_of_path(self.file)
+        return self
+
+
+class Job(Section):
+    """A whole job."""
+
+    output: Where
+    input: Input
+    model: Model = Field(default_factory=Model)
+    validation: Validation | None = None
+    calibration: Calibration | None = None
+    decision: Decision | None = None
+    test: Test = Field(default_factory=Test)
+    terms: Terms | None = None
+    predictions: Predictions | None = None
+    exports: list[Export] = Field(default_factory=list)
+
+    @model_validator(mode="after")
+    def _checked(self) -> Job:
+        if self.model.kind in TABLES:
+            for name in ("validation", "calibration", "decision", "terms"):
+                if getattr(self, name) is not None:
+                    raise ValueError(f"[{name}] is for models of texts; model.kind is "
+                                     f"{self.model.kind!r}")
+        self._check_left_out()
+        places = [self.input.train, self.input.test, self.predictions and self.predictions.input]
+        if self.input.storage_options and not any(place and is_url(place) for place in places):
+            raise ValueError("input.storage_options are for URLs, such as s3://bucket/key; the job "
+                             "names none")
+        names = [name for export in self.exports
+                 for name in (export.file, f"{export.file}.bundle.zip")]
+        names += [*RESERVED]
+        names += [part.file for part in (self.terms, self.predictions) if part is not None]
+        names += [self.test.report] if self.test.report else []
+        # Some file systems do not tell upper from lower case.
+        names = [name.casefold() for name in names]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"two outputs have the name {twice[0]!r}")
+        return self
+
+    def _check_left_out(self) -> None:
+        """What is asked for by leave-one-out must be a model that it can be done for."""
+        asked = [name for name, wanted in (
+            ("calibration", self.calibration is not None),
+            ("validation", self.validation is not None
+             and self.validation.method == "leave-one-out"),
+            ("decision", self.decision is not None and self.decision.scored == "leave-one-out"
+             and self.decision.min_probability is None)) if wanted]
+        if not asked:
+            return
+        for key, hinders in (("model.kind = 'nblr'", self.model.kind == "nblr"),
+                             ("model.max_features", self.model.max_features is not None),
+                             ("model.norm", self.model.parameters.get("norm") is True)):
+            if hinders:
+                raise ValueError(f"[{asked[0]}] leaves rows out by subtraction, which {key} does "
+                                 "not allow" + ("" if asked[0] == "calibration" else
+                                                ": use folds"))

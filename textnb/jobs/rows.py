@@ -1,0 +1,193 @@
+"""The rows of a job, read once: what it learns from and what it is tested on, as two files."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from textnb.errors import DataError, ParameterError, SchemaError
+from textnb.evaluation.binomial import trials_needed
+from textnb.frames.cloud import is_url
+from textnb.frames.conditions import rows_where
+from textnb.frames.scan import reading, scan, scan_table
+from textnb.frames.sinks import write
+from textnb.jobs.configuration import Job
+from textnb.jobs.staging import check_output
+
+_PARTS = 1 << 20
+# Of an empty text the checksum is where it starts: in the middle, and so learned.
+_START = 1 << 19
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Files of rows.
+
+    Attributes
+    ----------
+    train, test : Path
+        Parquet.
+    learned, tested : int
+        How many rows.
+    held_out : bool
+        Whether the test rows were held out of one input.
+    malformed : int
+        Messages with something malformed, where the input is mail.
+    """
+
+    train: Path
+    test: Path
+    learned: int
+    tested: int
+    held_out: bool
+    malformed: int
+
+
+def read_rows(job: Job, folder: Path) -> Rows:
+    """Read the input, once, into two Parquet files; in bounded memory.
+
+    Raises
+    ------
+    DataError
+        If either has no rows.
+    """
+    given = job.input
+    learn, test = folder / "train.parquet", folder / "test.parquet"
+    with reading(given.train):
+        whole = opened(job, given.train, given.format, labels=True)
+        rows = rows_where(whole, given.train_where, "input.train_where")
+        held_out = given.test is None and given.test_where is None
+        if held_out:
+            apart = _held_out(job, rows, given.hold_out)
+            rows, tests = rows.filter(~apart), rows.filter(apart)
+            write(tests, str(test), None)
+        write(rows, str(learn), None)
+    if not held_out:
+        source = given.test or given.train
+        with reading(source):
+            tests = opened(job, source, given.format, labels=True)
+            write(rows_where(tests, given.test_where, "input.test_where"), str(test), None)
+    learned, tested = (int(stored(path).select(pl.len()).collect().item())
+                       for path in (learn, test))
+    for name, count in (("learn from", learned), ("test on", tested)):
+        if not count:
+            raise DataError(f"no rows to {name}: see [input] in the job's file")
+    return Rows(learn, test, learned, tested, held_out, _malformed(learn) + _malformed(test))
+
+
+def stored(path: Path) -> pl.LazyFrame:
+    """Rows of a file of our own: brackets and stars in its name are no glob."""
+    return pl.scan_parquet(path, glob=False)
+
+
+def opened(job: Job, source: str, format: str | None, *, labels: bool) -> pl.LazyFrame:
+    """The rows of a source, their columns checked."""
+    model = job.model
+    label = model.label if labels else None
+    options = job.input.storage_options if is_url(source) else None
+    if model.kind_of_rows == "texts":
+        return scan(source, text=model.columns, label=label, format=format,
+                    encoding=job.input.encoding, storage_options=options)
+    return scan_table(source, model.features, label, format=format, encoding=job.input.encoding,
+                      storage_options=options)
+
+
+def check_labels(job: Job, rows: Rows) -> None:
+    """Refuse, before anything is learned, what the training rows' labels do not allow.
+
+    Raises
+    ------
+    ParameterError
+        If a class that the job names is none of them.
+    DataError
+        If there are too few rows for the guarantee that is asked for.
+    """
+    _check_free(job, rows)
+    label = job.model.label
+    counts = stored(rows.train).group_by(label).len("n").collect()
+    known = counts[label].cast(pl.String) if counts[label].dtype in (
+        pl.Categorical, pl.Enum) else counts[label]
+    named = {"test.positive": job.test.positive} | {
+        f"exports.{k}.positive": export.positive for k, export in enumerate(job.exports)}
+    decision = job.decision
+    if decision is not None:
+        named["decision.positive"] = decision.positive
+    for key, positive in named.items():
+        if positive is not None and positive not in known.to_list():
+            raise ParameterError.unknown_choice(
+                key, positive, [str(name) for name in sorted(known.drop_nulls().to_list())])
+    if decision is None or decision.max_false_positive_rate is None:
+        return
+    own = pl.Series(known == decision.positive).fill_null(False)
+    for rate, side, what in (
+            (decision.max_false_positive_rate, ~own, f"rows that are not {decision.positive!r}"),
+            (decision.max_false_negative_rate, own, f"rows of {decision.positive!r}")):
+        there = int(counts.filter(side)["n"].sum())
+        needed = 0 if rate is None else trials_needed(rate, decision.confidence)
+        if there < needed:
+            raise DataError(f"[decision]: to show a rate of {rate:g} at {decision.confidence:g} "
+                            f"confidence takes {needed:,} {what} to learn from; there are "
+                            f"{there:,}, so {needed - there:,} more are needed")
+
+
+def _check_free(job: Job, rows: Rows) -> None:
+    """No column of the rows that are answered may have the name of an answer."""
+    if job.predictions is None or job.predictions.input is not None:
+        return
+    answers = {"predicted"} | ({"decision"} if job.decision is not None else set())
+    answers |= {name for name in ("probability", "scores", "top")
+                if getattr(job.predictions, name)}
+    for name in stored(rows.test).collect_schema():
+        if name in answers:
+            raise SchemaError.column_exists(name)
+
+
+def check_job(job: Job) -> None:
+    """What can be told of a job without reading its rows.
+
+    Raises
+    ------
+    TextnbError
+        If its output can't be written, or a source is not there or lacks a column.
+    """
+    check_output(Path(job.output).resolve())
+    given, predictions = job.input, job.predictions
+    sources = [(given.train, given.format, True, given.train_where, "input.train_where"),
+               (given.test or given.train, given.format, True, given.test_where,
+                "input.test_where")]
+    if predictions is not None and predictions.input is not None:
+        sources.append((predictions.input, predictions.format, False, predictions.where,
+                        "predictions.where"))
+    for source, format, labels, condition, key in sources:
+        with reading(source):
+            rows_where(opened(job, source, format, labels=labels), condition, key)
+
+
+def _held_out(job: Job, rows: pl.LazyFrame, share: float) -> pl.Expr:
+    """A share of the rows by a checksum of what they hold, so that copies are on one side."""
+    if job.model.kind_of_rows == "texts":
+        names = job.model.columns
+    else:
+        names = [name for name in rows.collect_schema().names() if name != job.model.label]
+    least = round(share * _PARTS)
+
+    def low(values: pl.Series) -> pl.Series:
+        # A checksum of Python's own: the engine's hashes change from release to release.
+        return pl.Series([zlib.crc32(value.encode(), _START) % _PARTS < least for value in values],
+                         dtype=pl.Boolean)
+
+    texts = [pl.col(name).cast(pl.String).fill_null("") if dtype != pl.List(pl.String)
+             else pl.col(name).list.join("\n") for name, dtype in rows.collect_schema().items()
+             if name in names and not (dtype.is_nested() and dtype != pl.List(pl.String))]
+    return pl.concat_str(texts, separator="\0").map_batches(
+        low, return_dtype=pl.Boolean, is_elementwise=True)
+
+
+def _malformed(path: Path) -> int:
+    frame = stored(path)
+    if frame.collect_schema().get("errors") != pl.List(pl.String):
+        return 0
+    return int(frame.select((pl.col("errors").list.len() > 0).sum()).collect().item())

@@ -1,0 +1,331 @@
+"""A whole job in one go: train, validate, calibrate, decide, test, report, predict, export.
+
+Every step writes into one folder, which takes its place when the last step is done.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import polars as pl
+
+from textnb.errors import ExportError
+from textnb.estimators.table import TableClassifier
+from textnb.estimators.text import TextClassifier
+from textnb.evaluation.calibration import fit_calibration, reliability
+from textnb.evaluation.class_thresholds import choose_class_thresholds
+from textnb.evaluation.decisions import choose_threshold
+from textnb.evaluation.folds import accuracy_by_fold, cross_validate
+from textnb.evaluation.held_out import HeldOut, held_out
+from textnb.evaluation.leave_one_out import leave_one_out
+from textnb.evaluation.metrics import evaluate, evaluate_roc
+from textnb.export.verify import verify_export
+from textnb.export.write import export_model
+from textnb.frames.cloud import shown
+from textnb.frames.conditions import rows_where
+from textnb.frames.scan import reading
+from textnb.frames.sinks import write
+from textnb.jobs.configuration import Job, Validation
+from textnb.jobs.models import estimator_of, tokenizer_of
+from textnb.jobs.rows import Rows, check_labels, opened, read_rows, stored
+from textnb.jobs.staging import RECORD, record, staged
+from textnb.storage.manifest import plain
+
+Model = TextClassifier | TableClassifier
+
+
+class Observer(Protocol):
+    """Who is told how a job goes on."""
+
+    def step(self, name: str) -> Callable[[int], None]:
+        """A step begins; what is returned is called with numbers of rows."""
+
+    def said(self, text: str) -> None:
+        """A result of the step."""
+
+
+class Silent:
+    """Nobody is told."""
+
+    def step(self, name: str) -> Callable[[int], None]:
+        return lambda rows: None
+
+    def said(self, text: str) -> None:
+        pass
+
+
+@dataclass
+class _Work:
+    job: Job
+    folder: Path
+    observer: Observer
+    rows: Rows
+    model: Any = None
+    left_out: HeldOut | None = None
+
+    def write(self, name: str, values: Any) -> None:
+        text = json.dumps(values, ensure_ascii=False, indent=1, allow_nan=False, default=str)
+        (self.folder / name).write_text(text + "\n", "utf-8")
+
+
+def run_job(job: Job, observer: Observer | None = None) -> Path:
+    """Run a job, and put what it wrote in place of its output folder.
+
+    Parameters
+    ----------
+    job : Job
+        As `read_job` gives it.
+    observer : Observer, optional
+        Told of steps, rows and results.
+
+    Returns
+    -------
+    Path
+        The output folder: ``model.textnb``, ``metrics.json``, ``run.json`` and what the job names.
+        The same job on the same rows gives the same bytes.
+
+    Raises
+    ------
+    TextnbError
+        As the step that fails; the output is then as it was.
+    """
+    observer = observer or Silent()
+    if job.test.report is not None:
+        from textnb.report.charts import check_installed
+
+        check_installed()
+    with staged(job.output) as folder:
+        cache = folder / ".rows"
+        cache.mkdir()
+        observer.step("reading rows")
+        rows = read_rows(job, cache)
+        how = " (held out of the same input)" if rows.held_out else ""
+        observer.said(f"{rows.learned:,} rows to learn from, {rows.tested:,} to test on{how}")
+        if rows.malformed:
+            observer.said(f"{rows.malformed:,} messages are malformed: see their column errors")
+        check_labels(job, rows)
+        work = _Work(job, folder, observer, rows)
+        for step in (_train, _validate, _calibrate, _decide, _test, _terms, _predict, _export):
+            step(work)
+        for path in cache.iterdir():
+            path.unlink()
+        cache.rmdir()
+        (folder / RECORD).write_text(record({
+            "files": sorted({*(path.name for path in folder.iterdir()), RECORD}),
+            "textnb": version("textnb"), "job": _recorded(job),
+            "rows": {"learned": rows.learned, "tested": rows.tested,
+                     "malformed": rows.malformed}}) + "\n", "utf-8")
+    return Path(job.output)
+
+
+def _recorded(job: Job) -> Any:
+    """What the job said, without secrets."""
+    told = plain(job.model_dump(exclude_defaults=True))
+    for section, key in (("input", "train"), ("input", "test"), ("predictions", "input")):
+        place = told.get(section, {}).get(key)
+        if place is not None:
+            told[section][key] = shown(place)
+    options = told["input"].get("storage_options")
+    if options:
+        told["input"]["storage_options"] = dict.fromkeys(options, "***")
+    return told
+
+
+def _train(work: _Work) -> None:
+    advance = work.observer.step("training")
+    settings = work.job.model
+    estimator = estimator_of(settings.kind, settings.parameters)
+    model: Model
+    if settings.kind_of_rows == "texts":
+        columns = settings.columns
+        model = TextClassifier(
+            estimator, text=columns[0] if len(columns) == 1 else columns, label=settings.label,
+            tokenizer=tokenizer_of(settings.tokenizer), min_df=settings.min_df,
+            max_df=settings.max_df, max_features=settings.max_features, binary=settings.binary,
+            memory_limit=settings.memory_limit)
+    else:
+        model = TableClassifier(estimator, features=settings.features, label=settings.label)
+    with reading(work.job.input.train):
+        model.fit(stored(work.rows.train), progress=advance)
+    work.model = model
+    size = (f"{len(model.vocabulary_):,} terms" if isinstance(model, TextClassifier)
+            else f"{len(model.feature_names_):,} features")
+    work.observer.said(f"{len(model.classes_)} classes, {size}{_chosen(model)}")
+    pruned = getattr(model, "pruned_", None)
+    if pruned is not None:
+        work.observer.said(pruned.told())
+
+
+def _chosen(model: Model) -> str:
+    l = getattr(model.estimator_, "l_", None)
+    if l is None or getattr(model.estimator_, "l", None) != "auto":
+        return ""
+    return f", l = {l:g} chosen by leave-one-out"
+
+
+def _held_out(work: _Work) -> HeldOut:
+    """The training rows by leave-one-out, scored once for all steps."""
+    if work.left_out is None:
+        work.left_out = leave_one_out(work.model, stored(work.rows.train))
+    return work.left_out
+
+
+def _folds(work: _Work) -> HeldOut:
+    how = work.job.validation or Validation()
+    return cross_validate(work.model, stored(work.rows.train), folds=how.folds,
+                          groups=how.groups, time=how.time, seed=how.seed)
+
+
+def _validate(work: _Work) -> None:
+    settings = work.job.validation
+    if settings is None:
+        return
+    work.observer.step("validating")
+    held = _held_out(work) if settings.method == "leave-one-out" else _folds(work)
+    told: dict[str, Any] = {"method": held.method, "documents": len(held),
+                            "accuracy": held.accuracy, "log_loss": _finite(held.log_loss),
+                            "not_judged": held.not_judged}
+    spread = ""
+    if held.folds is not None:
+        each = accuracy_by_fold(held)["accuracy"]
+        told["folds"] = each.to_list()
+        spread = f" ± {float(np.std(each.to_numpy(), ddof=1)):.4f}" if len(each) > 1 else ""
+    work.write("validation.json", told)
+    left_out = f"; {held.not_judged:,} documents can't be judged by probabilities" if (
+        held.not_judged) else ""
+    work.observer.said(f"accuracy {held.accuracy:.4f}{spread} by {held.method}{left_out}")
+
+
+def _calibrate(work: _Work) -> None:
+    settings = work.job.calibration
+    if settings is None:
+        return
+    work.observer.step("calibrating")
+    held = _held_out(work)
+    chosen = fit_calibration(held, length_aware=settings.length_aware)
+    work.model.set_calibration(chosen)
+    before, after = reliability(held).log_loss, reliability(held.calibrated(chosen)).log_loss
+    work.observer.said(f"log loss {before:.3f} -> {after:.3f} by leave-one-out")
+
+
+def _decide(work: _Work) -> None:
+    settings = work.job.decision
+    if settings is None:
+        return
+    work.observer.step("choosing thresholds")
+    held = _held_out(work) if settings.scored == "leave-one-out" else _folds(work)
+    calibration = work.model.calibration_
+    if settings.min_probability is not None:
+        from textnb.bayes.decision import Decision
+
+        least = float(np.log(settings.min_probability / (1.0 - settings.min_probability)))
+        decision = Decision(dict.fromkeys(work.model.classes_.tolist(), least),
+                            evidence={"min_probability": settings.min_probability,
+                                      "calibrated": calibration is not None})
+    elif settings.min_precision is not None:
+        decision = choose_class_thresholds(
+            held, min_precision=settings.min_precision, confidence=settings.confidence,
+            calibration=calibration)
+    else:
+        decision = choose_threshold(
+            held, settings.positive, calibration=calibration, confidence=settings.confidence,
+            max_false_positive_rate=settings.max_false_positive_rate,
+            max_false_negative_rate=settings.max_false_negative_rate,
+            costs=None if settings.costs is None else (settings.costs[0], settings.costs[1]))
+    work.model.set_decision(decision)
+    work.observer.said(_told(decision.thresholds))
+
+
+def _told(thresholds: Any) -> str:
+    shown = [f"{label}: {value:.3f}" for label, value in list(thresholds.items())[:6]]
+    more = ", ..." if len(thresholds) > 6 else ""
+    return f"least log-odds {', '.join(shown)}{more}"
+
+
+def _test(work: _Work) -> None:
+    work.model.save(work.folder / "model.textnb")
+    advance = work.observer.step("testing")
+    settings, test = work.job.test, stored(work.rows.test)
+    positive = settings.positive
+    result = evaluate(work.model, test, progress=advance)
+    told = result.to_dict()
+    if positive is not None:
+        told["rates"] = result.rates(positive).to_dict()
+        told["roc_auc"] = evaluate_roc(work.model, test, positive).auc
+    if isinstance(work.model, TextClassifier) and len(work.model.classes_) > 1:
+        held = held_out(work.model, test)
+        measured = reliability(held.calibrated(work.model.calibration_))
+        told["calibrated"] = work.model.calibration_ is not None
+        told |= {"log_loss": _finite(measured.log_loss), "brier": measured.brier,
+                 "expected_calibration_error": measured.expected_calibration_error,
+                 "not_judged": measured.excluded}
+    work.write("metrics.json", told)
+    if result.decided is not None:
+        work.observer.said(", ".join(f"{value:,} {name.replace('_', ' ')}"
+                                     for name, value in result.decided.items()))
+    work.observer.said(f"accuracy {result.accuracy:.4f}, macro F1 {result.macro_f1:.4f} on "
+                       f"{result.documents:,} rows")
+    if settings.report is not None:
+        from textnb.report.page import write_report
+
+        work.observer.step("writing the report")
+        learned = (stored(work.rows.train)
+                   if isinstance(work.model, TextClassifier) else None)
+        write_report(work.model, test, work.folder / settings.report, positive=positive,
+                     train=learned)
+
+
+def _terms(work: _Work) -> None:
+    settings = work.job.terms
+    if settings is None:
+        return
+    work.observer.step("listing terms")
+    work.model.top(settings.k).write_csv(work.folder / settings.file)
+
+
+def _predict(work: _Work) -> None:
+    settings = work.job.predictions
+    if settings is None:
+        return
+    advance = work.observer.step("predicting")
+    if settings.input is None:
+        frame: pl.LazyFrame = stored(work.rows.test)
+    else:
+        frame = opened(work.job, settings.input, settings.format, labels=False)
+    options: dict[str, Any] = {"probability": settings.probability, "scores": settings.scores}
+    if isinstance(work.model, TextClassifier):
+        options |= {"top": settings.top, "explain": settings.explain}
+    with reading(settings.input or work.job.input.train):
+        rows = rows_where(frame, settings.where, "predictions.where")
+        answered = work.model.predict(rows, progress=advance, **options)
+        write(answered, str(work.folder / settings.file), None)
+    work.observer.said(f"-> {settings.file}")
+
+
+def _export(work: _Work) -> None:
+    for export in work.job.exports:
+        work.observer.step(f"exporting to {export.to or export.file}")
+        made = export_model(
+            work.model, work.folder / export.file, export.to, positive=export.positive,
+            reads=export.reads, top=export.top, max_bytes=export.max_bytes)
+        if not export.verify:
+            work.observer.said(f"-> {export.file}, not verified")
+            continue
+        try:
+            passed = verify_export(made.path).passed
+        except ExportError as error:
+            raise ExportError(f"exports: {error}; or set verify = false, and verify where the "
+                              "engine is") from None
+        if not passed:
+            raise ExportError(f"exports: {export.file} does not score as the model does")
+        work.observer.said(f"-> {export.file}, verified")
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None

@@ -1,0 +1,1 @@
+"""From labelled documents to what a model is derived from."""

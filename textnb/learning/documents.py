@@ -1,0 +1,222 @@
+"""From labelled documents to what estimators learn from: counts per class, or a matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from textnb.bayes.base import DiscreteNB
+from textnb.bayes.discrete import BernoulliNB
+from textnb.bayes.forms import presence
+from textnb.bayes.moments import MomentStatistics
+from textnb.bayes.ratio import NBLogisticRegression
+from textnb.bayes.statistics import CountStatistics, check_int64
+from textnb.errors import DataError, ParameterError
+from textnb.frames.kinds import check_unicode
+from textnb.frames.texts import as_int64
+from textnb.frames.weights import checked_weights
+from textnb.learning.terms import TermStatistics
+from textnb.text.counts import count_by_label
+from textnb.text.limited import Dropped, count_within
+from textnb.text.matrix import Vocabulary, count_matrix, stacked
+from textnb.text.tokens import Tokenizer
+from textnb.text.vocabulary import Limits
+
+_SCORING = ("predict", "predict_proba", "predict_log_proba", "predict_joint_log_proba")
+_READING = ("fit", "partial_fit", "_fit", "_partial_fit", "_learned", "_rows", "_rows_and_labels",
+            "_checked", "_above", "_n_features_of")
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Batches of labelled documents, and how they are read."""
+
+    frames: Iterable[pl.DataFrame]
+    tokenizer: Tokenizer
+    text: list[str]
+    label: str
+    # A column of sample weights.
+    weight: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """A document-term matrix with its terms, labels and sample weights."""
+
+    counts: sp.csr_array
+    terms: pl.Series
+    labels: NDArray[Any]
+    weights: NDArray[np.float64] | None = None
+
+
+def counted_within(
+    corpus: Corpus, limits: Limits, above: float | None, binary: bool, memory: int
+) -> tuple[TermStatistics, Dropped | None]:
+    """Counts per class within so many bytes, and what was left out for that."""
+    counts, dropped = count_within(
+        corpus.frames, corpus.tokenizer, corpus.text, corpus.label, memory, limits,
+        presence_above=above, document_frequency=limits.need_document_frequency,
+        occurrences=not binary)
+    return TermStatistics.of(counts), dropped
+
+
+def counted(
+    corpus: Corpus, limits: Limits, above: float | None, binary: bool
+) -> TermStatistics:
+    """Counts per class of all terms, in bounded memory; with sample weights, from the matrix."""
+    if corpus.weight is not None:
+        return _counted_with_weights(corpus, limits, above, binary)
+    statistics = TermStatistics.of(count_by_label(
+        corpus.frames, corpus.tokenizer, corpus.text, corpus.label, presence_above=above,
+        document_frequency=limits.need_document_frequency))
+    # Where a term counts once per document, that is its total too.
+    return replace(statistics, occurrences=None) if binary else statistics
+
+
+def _counted_with_weights(
+    corpus: Corpus, limits: Limits, above: float | None, binary: bool
+) -> TermStatistics:
+    """Weighted counts of the classes; documents and occurrences, which limit terms, are counted."""
+    rows = weighed(corpus, Limits(), None, False)
+    used = rows.counts if above is None else presence(rows.counts, above)
+    frequency = np.bincount(rows.counts.indices, minlength=len(rows.terms)).astype(np.int64)
+    return TermStatistics(
+        rows.terms,
+        CountStatistics.from_matrix(used, rows.labels, sample_weight=rows.weights),
+        frequency if limits.need_document_frequency else None,
+        frequency if binary else np.asarray(rows.counts.sum(axis=0), dtype=np.int64),
+        len(rows.labels))
+
+
+def check_complete(
+    statistics: TermStatistics, limits: Limits, above: float | None, binary: bool
+) -> None:
+    """Raises DataError if counts that the settings need are not there, or contradict each other."""
+    counts = statistics.counts
+    if limits.need_document_frequency and statistics.document_frequency is None:
+        raise DataError("document frequencies are missing")
+    if above is not None and not binary and statistics.occurrences is None:
+        raise DataError("occurrences are missing")
+    # Sums of weights that were added in other orders differ in their last bits.
+    most = counts.class_count * (1.0 + 1e-9) if statistics.has_weights else counts.class_count
+    if above is not None and (counts.feature_count > most[:, None]).any():
+        raise DataError("a term is in more documents than its class has")
+
+
+def weighed(corpus: Corpus, limits: Limits, given: pl.Series | None, binary: bool) -> Rows:
+    """The matrix of all documents over the terms that are within the limits, or given."""
+    labels: list[pl.Series] = []
+    weights: list[NDArray[np.float64]] = []
+    frames = _noting_labels(corpus, labels, weights)
+    if given is not None:
+        vocabulary = Vocabulary(corpus.tokenizer, given)
+        counts = stacked([vocabulary.counts(frame, corpus.text) for frame in frames], len(given))
+        terms = given
+    else:
+        counts, terms = count_matrix(frames, corpus.tokenizer, corpus.text, limits)
+    if not labels:
+        raise DataError.no_rows("the input")
+    if binary:
+        counts.data[:] = 1
+    if corpus.weight is None:
+        return Rows(counts, terms, pl.concat(labels).to_numpy())
+    weight = np.concatenate(weights)
+    if not weight.any():
+        raise ParameterError("sample_weight is zero for every document: nothing would be learned")
+    return Rows(counts, terms, pl.concat(labels).to_numpy(), weight)
+
+
+def presence_above(estimator: DiscreteNB, binary: bool) -> float | None:
+    """The count above which a term counts as present; None where occurrences count."""
+    if binary:
+        return 0.0
+    if not isinstance(estimator, BernoulliNB):
+        return None
+    if estimator.binarize is None:
+        raise ParameterError("BernoulliNB(binarize=None) needs presence, not counts: set "
+                             "binarize=0.0, or binary=True in TextClassifier")
+    return float(estimator.binarize)
+
+
+def check_reading(estimator: DiscreteNB | NBLogisticRegression) -> None:
+    """Raises ParameterError for a subclass with methods that a text classifier does not call.
+
+    It counts terms itself, and scores by the estimator's linear form.
+    """
+    own = type(estimator)
+    base = next(kind for kind in own.__mro__ if kind.__module__.startswith("textnb.bayes."))
+    uncalled = (*_SCORING, *_READING) if issubclass(own, DiscreteNB) else _SCORING
+    for name in uncalled:
+        if getattr(own, name) is not getattr(base, name):
+            raise ParameterError(
+                f"{own.__name__} has a method {name} of its own, which a TextClassifier does not "
+                f"call: it counts terms and scores by linear_form(). Use {own.__name__} on a "
+                "matrix, in a scikit-learn Pipeline")
+
+
+def _noting_labels(
+    corpus: Corpus, labels: list[pl.Series], weights: list[NDArray[np.float64]]
+) -> Iterator[pl.DataFrame]:
+    row = 0
+    for frame in corpus.frames:
+        own = frame[corpus.label]
+        if own.null_count():
+            raise DataError.null_label(corpus.label, row + int(own.is_null().arg_true()[0]))
+        if corpus.weight is not None:
+            weights.append(checked_weights(frame[corpus.weight], row))
+        row += frame.height
+        if isinstance(own.dtype, (pl.Categorical, pl.Enum)):
+            own = own.cast(pl.String)
+        own = as_int64(own)
+        labels.append(own)
+        yield frame
+
+
+def moments(read: Iterator[tuple[NDArray[Any], pl.Series]], diagonal: bool) -> MomentStatistics:
+    """Moments per class of batches of rows and their labels."""
+    total: MomentStatistics | None = None
+    for rows, labels in read:
+        # Labels are coded by the frame library: an array of strings would be one object per row.
+        names = labels.unique().sort()
+        codes = names.search_sorted(labels).to_numpy()
+        part = MomentStatistics.from_matrix(
+            rows, codes, classes=np.arange(len(names)), diagonal=diagonal)
+        part = replace(part, classes=names.to_numpy())
+        total = part if total is None else total + part
+    if total is None:
+        raise DataError.no_rows("the input")
+    return total
+
+
+def announced_labels(classes: Iterable[Any] | None) -> list[Any]:
+    """The classes that a caller announces, as plain values."""
+    if classes is None:
+        return []
+    expected = "labels of one type: strings, integers or booleans"
+    if isinstance(classes, (str, bytes)) or not isinstance(classes, Iterable):
+        raise ParameterError.out_of_range("classes", expected, classes)
+    labels = [label.item() if isinstance(label, np.generic) else label for label in classes]
+    if not all(type(label) in (str, int, bool) for label in labels):
+        raise ParameterError.out_of_range("classes", expected, labels)
+    check_int64(labels)
+    check_unicode(labels, "class")
+    return labels
+
+
+def check_known(labels: list[Any], known: list[Any]) -> None:
+    """DataError for labels that are not known, or of another type than those that are."""
+    types = {type(label).__name__ for label in [*labels, *known]}
+    if len(types) > 1:
+        came, is_known = (", ".join(sorted({type(label).__name__ for label in some}))
+                          for some in (labels, known))
+        raise DataError(f"labels are of type {came}, and the known or announced classes of type "
+                        f"{is_known}: cast the labels, so that all are of one type")
+    strangers = sorted(set(labels) - set(known))
+    if strangers:
+        raise DataError.unseen_labels(strangers, known)

@@ -1,0 +1,193 @@
+"""The documents that a model has learned, read once more, so that each can be left out in turn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from textnb.bayes.base import DiscreteNB
+from textnb.bayes.leave_one_out import LeaveOneOut, LeftOutRows, Within
+from textnb.errors import DataError, ParameterError
+from textnb.learning.documents import Corpus, presence_above
+from textnb.learning.terms import TermStatistics
+from textnb.runtime.threads import in_threads
+from textnb.text.matrix import Vocabulary
+from textnb.text.vocabulary import Limits
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class LeavingOut:
+    """A text model's documents, each to be scored by the model without it.
+
+    Attributes
+    ----------
+    whole : LeaveOneOut
+    statistics : TermStatistics
+        Of all terms that were ever counted.
+    columns : int64 (n_terms,) or None
+        Of each of those terms, its column among given terms, -1 for none.
+    above : float or None
+        The count above which a term counts as present.
+    binary : bool
+    """
+
+    whole: LeaveOneOut
+    statistics: TermStatistics
+    columns: Ints | None
+    above: float | None
+    binary: bool
+
+    @classmethod
+    def of(
+        cls, estimator: DiscreteNB, statistics: TermStatistics, limits: Limits,
+        given: pl.Series | None, binary: bool,
+    ) -> LeavingOut:
+        """For an estimator and what it learned; ``given`` terms stay the columns.
+
+        Raises
+        ------
+        DataError
+            If there are fewer than two documents.
+        ParameterError
+            If leaving documents out can't be done by subtraction.
+        """
+        if statistics.documents < 2:
+            raise DataError(
+                "to leave a document out takes two or more; the model has learned "
+                f"{statistics.documents} (n_samples = {statistics.documents})")
+        above = presence_above(estimator, binary)
+        if given is not None:
+            columns = _columns(statistics.terms, given)
+            whole = estimator.leaving_out(statistics.over(given).counts, None, above)
+            return cls(whole, statistics, columns, above, binary)
+        if limits.max_features is not None:
+            raise ParameterError("max_features ranks terms anew without each document: leave it "
+                                 "out with k folds instead, or limit terms by min_df and max_df")
+        if np.ndim(estimator.l):
+            raise ParameterError("l is an array of one per term, and terms leave with documents: "
+                                 "give the terms with vocabulary=, or one number for l")
+        least, most = limits.bounds(statistics.documents - 1)
+        within = Within(statistics.total, statistics.document_frequency, least, most)
+        return cls(estimator.leaving_out(statistics.counts, within, above), statistics, None,
+                   above, binary)
+
+    @property
+    def classes(self) -> pl.Series:
+        """In the type that labels are read in."""
+        return pl.Series(self.statistics.counts.classes.tolist())
+
+    def rows(self, corpus: Corpus) -> Iterator[LeftOutRows]:
+        """The documents in batches, checked to be those that were learned.
+
+        Raises
+        ------
+        DataError
+            If they are not: at once where one can't have been learned, else at the end.
+        """
+        rest = _Rest(self.statistics)
+        vocabulary = Vocabulary(corpus.tokenizer, self.statistics.terms)
+        classes = self.classes
+
+        def read(frame: pl.DataFrame) -> tuple[sp.csr_array, pl.Series]:
+            try:
+                counts = vocabulary.counts_of_known(frame, corpus.text)
+            except DataError as error:
+                raise _others(str(error)) from None
+            if self.binary:
+                counts.data[:] = 1
+            return counts, frame[corpus.label]
+
+        for counts, labels in in_threads(read, corpus.frames):
+            codes = rest.codes(labels, classes, corpus.label)
+            rest.take(counts, codes, self.above)
+            yield self.whole.rows(self._over_columns(counts), codes)
+        rest.check_empty()
+
+    def _over_columns(self, counts: sp.csr_array) -> sp.csr_array:
+        if self.columns is None:
+            return counts
+        column = self.columns[counts.indices]
+        kept = np.concatenate(([0], np.cumsum(column >= 0)))
+        return sp.csr_array(
+            (counts.data[column >= 0], column[column >= 0], kept[counts.indptr]),
+            shape=(counts.shape[0], len(self.whole.counts)))
+
+
+class _Rest:
+    """What a model has counted, less the documents that were read."""
+
+    def __init__(self, statistics: TermStatistics):
+        self._terms = statistics.terms
+        self._classes: list[Any] = statistics.counts.classes.tolist()
+        self._documents = statistics.counts.class_count.copy()
+        self._counts = statistics.counts.feature_count.copy()
+        self._others = [values.copy() for values in (
+            statistics.document_frequency, statistics.occurrences) if values is not None]
+        self._has_frequency = statistics.document_frequency is not None
+        self._row = 0
+
+    def codes(self, labels: pl.Series, classes: pl.Series, column: str) -> Ints:
+        """Index of each label among the classes."""
+        if labels.null_count():
+            raise DataError.null_label(column, self._row + int(labels.is_null().arg_true()[0]))
+        codes = labels.replace_strict(
+            classes, pl.Series(range(len(classes)), dtype=pl.Int64), default=-1,
+            return_dtype=pl.Int64).to_numpy()
+        if (codes < 0).any():
+            raise _others(f"class {labels[int((codes < 0).argmax())]!r} was never learned")
+        return codes
+
+    def take(self, counts: sp.csr_array, codes: Ints, above: float | None) -> None:
+        """Less a batch; DataError as soon as a count would fall below 0."""
+        self._row += len(codes)
+        self._documents -= np.bincount(codes, minlength=len(self._classes))
+        if (self._documents < 0).any():
+            label = self._classes[int(self._documents.argmin())]
+            raise _others(f"class {label!r} has learned fewer documents than are given")
+        row = np.repeat(codes, np.diff(counts.indptr))
+        column, amount = counts.indices, counts.data.astype(np.int64)
+        for values, each in zip(self._others, [1, amount][not self._has_frequency:], strict=False):
+            np.subtract.at(values, column, each)
+        if above is not None:
+            amount = (amount > above).astype(np.int64)
+        cells = row * self._counts.shape[1] + column
+        flat = self._counts.reshape(-1)
+        np.subtract.at(flat, cells, amount)
+        short = flat[cells] < 0
+        if short.any():
+            at = int(short.argmax())
+            raise _others(f"class {self._classes[row[at]]!r} has counted the term "
+                          f"{self._terms[int(column[at])]!r} less often than is given")
+
+    def check_empty(self) -> None:
+        """DataError if documents, or counts of terms, are left."""
+        if self._documents.any():
+            k = int(self._documents.argmax())
+            raise _others(f"class {self._classes[k]!r} has learned {self._documents[k]} documents "
+                          "more than are given")
+        for left in (self._counts, *self._others):
+            if left.any():
+                term = self._terms[int(np.flatnonzero(left)[0]) % left.shape[-1]]
+                raise _others(f"the term {term!r} was learned more often than is given")
+
+
+def _columns(terms: pl.Series, given: pl.Series) -> Ints:
+    columns = np.full(len(terms), -1, dtype=np.int64)
+    known = terms.is_in(given.implode())
+    columns[known.to_numpy()] = given.search_sorted(terms.filter(known)).to_numpy()
+    return columns
+
+
+def _others(what: str) -> DataError:
+    return DataError(f"these are not the documents that the model has learned: {what}. Leave-one-"
+                     "out needs exactly those, with the same labels; to score others, use held_out")
+
+

@@ -1,0 +1,126 @@
+"""What a limit of memory leaves out of a text model, and what it rules out."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+
+from textnb.bayes.base import DiscreteNB
+from textnb.bayes.known import COUNTING, check_model
+from textnb.bayes.pruning import Pruned, pruning_effect
+from textnb.bayes.statistics import is_auto
+from textnb.errors import ParameterError
+from textnb.learning.terms import TermStatistics
+from textnb.text.limited import Dropped, selected_within
+from textnb.text.vocabulary import Limits
+
+_LEAST = 1 << 20
+
+
+def check_memory_limit(memory: Any, estimator: Any, given: bool) -> None:
+    """Raises ParameterError for what is no limit, or for settings that it does not go with."""
+    if memory is None:
+        return
+    if isinstance(memory, (bool, np.bool_)) or not isinstance(memory, (int, np.integer)) or (
+            not _LEAST <= memory < 2**63):
+        raise ParameterError.out_of_range(
+            "memory_limit", f"None or a number of bytes from {_LEAST} (1 MiB) to 2**63 - 1", memory)
+    if given:
+        raise ParameterError("a given vocabulary is not limited: leave memory_limit at None")
+    if not isinstance(estimator, DiscreteNB):
+        raise ParameterError(f"{type(estimator).__name__} keeps the matrix of all documents, which "
+                             "memory_limit can't bound: use MultinomialNB, BernoulliNB or "
+                             "ComplementNB, or limit the terms by min_df")
+    check_model(estimator, "what memory_limit leaves out", COUNTING)
+    if estimator.class_weight is not None:
+        raise ParameterError("memory_limit bounds what the terms that it leaves out can change, "
+                             "and knows no bound under class_weight: limit the terms by min_df or "
+                             "max_features, or leave class_weight at None")
+    if is_auto(estimator.l):
+        raise ParameterError("l='auto' keeps the matrix of all documents, which memory_limit "
+                             "can't bound: give l as a number, such as the estimator_.l_ of a "
+                             "model that was fitted with l='auto' on a sample")
+    if np.ndim(estimator.l):
+        raise ParameterError("memory_limit chooses the terms, so l can't have one value for each: "
+                             "give one number for l")
+
+
+def byte_size(name: str, value: str, least: int = 1) -> int:
+    """Bytes from words: a number, with K, M or G for so many times 1024, 1024² or 1024³.
+
+    Parameters
+    ----------
+    name : str
+        What the size is of, for the error.
+    value : str
+    least : int
+        Bytes.
+
+    Raises
+    ------
+    ParameterError
+        If it is none, or below ``least``.
+
+    Examples
+    --------
+    >>> byte_size("--max-bytes", "5M"), byte_size("--max-bytes", "1.5 KiB")
+    (5242880, 1536)
+    """
+    found = re.fullmatch(r"(\d{1,19}(?:\.\d{1,19})?) ?([kmg]?)(?:i?b)?", value.strip().lower(),
+                         re.ASCII)
+    unit = 1 if found is None else 1024 ** " kmg".index(found[2] or " ")
+    # Whole numbers stay whole: a float has no room for all that are below 2**63.
+    size = 0 if found is None else (
+        int(float(found[1]) * unit) if "." in found[1] else int(found[1]) * unit)
+    if not least <= size < 2**63:
+        at_least = "1M" if least == _LEAST else str(least)
+        raise ParameterError.out_of_range(
+            name, f"bytes, such as 500M or 2G (times 1024² or 1024³), {at_least} or more", value)
+    return size
+
+
+def memory_size(value: str) -> int:
+    """A limit of memory, as `byte_size`: 1 MiB or more.
+
+    Examples
+    --------
+    >>> memory_size("500M")
+    524288000
+    """
+    return byte_size("a memory limit", value, _LEAST)
+
+
+def check_unpruned(pruned: Pruned | None, what: str) -> None:
+    """Raises ParameterError where counts were left out that ``what`` would need."""
+    if pruned is not None:
+        raise ParameterError(
+            f"{pruned.terms:,} terms were left out of this model for its memory_limit, so {what} "
+            "can't be exact; fit all documents at once, or without the limit")
+
+
+def limited(
+    statistics: TermStatistics, memory: int, limits: Limits
+) -> tuple[TermStatistics, Dropped | None]:
+    """The statistic of the terms that fit, and what was left out."""
+    keep, dropped = selected_within(
+        memory, limits, statistics.terms, statistics.total, statistics.counts.class_count,
+        statistics.counts.feature_count, statistics.document_frequency)
+    return statistics.select(keep), dropped
+
+
+def pruned_of(
+    dropped: Dropped | None, estimator: DiscreteNB, kept: TermStatistics, limits: Limits
+) -> Pruned | None:
+    """What was left out, and what that can change in a fitted estimator."""
+    if dropped is None:
+        return None
+    missing, most = dropped.missing, limits.max_features
+    if most is not None and len(kept.terms) >= most:
+        # The most frequent terms are there, and it would have no others.
+        missing = np.zeros_like(missing)
+    effect = pruning_effect(
+        type(estimator).__name__, {**estimator.get_params(), "l": estimator.l_}, kept.counts,
+        missing, dropped.at_most, all_missing=most is None)
+    return Pruned(dropped.terms, dropped.occurrences, dropped.at_most, *effect)

@@ -1,0 +1,1 @@
+"""One message: its parts, charsets and text."""

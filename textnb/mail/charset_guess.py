@@ -1,0 +1,204 @@
+"""The charset of text that declares none, or a wrong one.
+
+    bytes ─> UTF-8?  ─> what the message declares elsewhere?  ─> a guess  ─> windows-1252
+
+Letters of Latin scripts are few among ASCII letters, and stand alone there; those of other scripts
+stand together. Text of the first kind is windows-1252, as statistics of letters do not tell its
+relatives apart (windows-1250, -1254). Of the second kind, charset-normalizer tells which it is.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+
+from textnb.mail.charset_names import codecs_of
+
+WESTERN = "cp1252"
+# What undeclared mail of other scripts is written in, and the letters that most of its text is, as
+# a charset of pairs of bytes decodes nearly all bytes to something. More make more wrong guesses.
+_CYRILLIC, _KANA, _IDEOGRAPHS = "\u0400-\u04ff", "\u3040-\u30ff", "\u3007\u4e00-\u9fff"
+_LETTERS = {
+    "gb18030": (_IDEOGRAPHS, 0.8), "big5": (_IDEOGRAPHS, 0.8), "cp932": (_KANA, 0.2),
+    "euc_jp": (_KANA, 0.2), "cp949": ("\uac00-\ud7a3", 0.7), "cp1251": (_CYRILLIC, 0.9),
+    "koi8_u": (_CYRILLIC, 0.9), "cp1253": ("\u0370-\u03ff", 0.9), "cp874": ("\u0e00-\u0e7f", 0.9),
+    "cp1255": ("\u05b0-\u05ff", 0.9), "cp1256": ("\u0600-\u06ff", 0.9),
+}
+# Names that people know from mail.
+_SHOWN = {"cp932": "shift_jis", "cp949": "euc-kr", "euc_jp": "euc-jp",
+          "cp950": "big5", "big5hkscs": "big5"}
+_LATIN = frozenset({"cp1252", "cp1250", "cp1254", "cp1257", "cp1258", "mac-roman", "cp437", "cp850",
+                    *(f"iso8859-{part}" for part in (1, 2, 3, 4, 9, 10, 13, 14, 15, 16))})
+# Statistics of some thousand letters are as good as those of all.
+_SAMPLE, _LEAST = 8 << 10, 512
+# The statistics are read this often in a message; its other texts are as those were.
+_MAX_GUESSES = 4
+_DECLARATIONS, _WITHIN = 1 << 18, 1 << 20
+# Of fewer bytes beyond ASCII, nothing can be told: as "\xe7\xe3" in a Portuguese word.
+_FEWEST = 6
+_FEWEST_LETTERS = 3
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_HIGH = re.compile(rb"[\x80-\xff]+")
+_HIGH_LINE = re.compile(rb"[\x80-\xff][^\r\n]*+")
+_REPEATED = re.compile(rb"([\x80-\xff])\1+")
+_WORD = re.compile(rb"[A-Za-z\x80-\xff]+")
+_TAG = re.compile(rb"<[^<>\x80-\xff]*+>|&[#a-zA-Z0-9]{1,10};")
+_DECLARED = re.compile(
+    rb"""charset\s*=\s*(?:3D)?["']?([\w.:+-]{2,40})|=\?([\w.:+-]{2,40})\?[bq]\?""", re.I | re.A)
+_META = re.compile(
+    rb"""<meta\b[^<>]{0,200}?\bcharset\s*=\s*["']?\s*([\w.:+-]{2,40})""", re.I | re.A)
+
+
+def shown(codec: str) -> str:
+    """A codec's name as mail writes it: windows-1251, shift_jis."""
+    name = _SHOWN.get(codec, codec.replace("_", "-"))
+    return re.sub(r"^cp(125\d|874)$", r"windows-\1", re.sub(r"^iso8859", "iso-8859", name))
+
+
+def decode_strictly(raw: bytes, codec: str) -> str | None:
+    """The text; None where the bytes are none in this charset."""
+    try:
+        text = raw.decode(codec)
+        if not text.isascii():
+            # UTF-7 and UTF-16 give halves of pairs too.
+            text.encode()
+    except UnicodeError:
+        return None
+    return text
+
+
+def decode_replacing(raw: bytes, codec: str) -> tuple[str, bool]:
+    """The text with U+FFFD for what is none in this charset, and whether that is little of it.
+
+    It is little where at most a fourth of what is beyond ASCII was damaged or cut off.
+    """
+    try:
+        text = _SURROGATE.sub("\ufffd", raw.decode(codec, "replace"))
+    except UnicodeError:
+        text = raw.decode("ascii", "replace")
+    beyond = len(text) - len(text.encode("ascii", "ignore"))
+    return text, 4 * text.count("\ufffd") <= beyond
+
+
+def meta_charset(html: bytes) -> str | None:
+    """The charset that the head of an HTML document declares (``<meta charset=...>``)."""
+    found = _META.search(html[:4096])
+    return None if found is None else found[1].decode("ascii")
+
+
+def without_latin_script(raw: bytes, fewest: int = _FEWEST) -> bool:
+    """Whether most letters beyond ASCII are in words of their own kind, next to each other."""
+    # Dashes, dots and spaces beyond ASCII are drawn in lines.
+    reduced = _REPEATED.sub(rb"\1", raw)
+    runs = [len(run) for run in _HIGH.findall(reduced)]
+    high = sum(runs)
+    if high < fewest:
+        return False
+    together = sum(length for length in runs if length > 1)
+    within = sum(len(word) for word in _WORD.findall(reduced) if _HIGH.search(word))
+    return 10 * together >= 4 * high and 10 * high >= 6 * within
+
+
+def sample_of(raw: bytes, size: int = _SAMPLE) -> bytes:
+    """What stands on lines from their first byte beyond ASCII on, without HTML's tags.
+
+    A character of several bytes begins with such a byte, so none is cut at a line's beginning.
+    """
+    first = _HIGH.search(raw)
+    if first is None:
+        return b""
+    pieces: list[bytes] = []
+    left = size
+    for line in _HIGH_LINE.finditer(raw, first.start(), first.start() + _WITHIN):
+        piece = _TAG.sub(b" ", line[0][:4 * left])
+        if len(piece) >= left:
+            # Bytes below "0" are no part of a longer character.
+            whole = re.match(rb"(?s).*[\x00-\x2f]", piece[:left])
+            pieces.append(piece[:left] if whole is None else whole[0])
+            break
+        pieces.append(piece)
+        left -= len(piece) + 1
+    return b"\n".join(pieces)
+
+
+def guessed(sample: bytes) -> str | None:
+    """The codec that statistics of a sample without Latin script tell; None if none."""
+    # Most processes never need it.
+    from charset_normalizer import from_bytes
+
+    for match in from_bytes(sample, cp_isolation=list(_LETTERS), preemptive_behaviour=False,
+                            enable_fallback=False):
+        codec = match.encoding
+        script, least = _LETTERS[codec]
+        letters = [letter for letter in str(match) if letter > "\x7f" and letter.isalpha()]
+        of_script = len(re.findall(f"[{script}]", "".join(letters)))
+        if of_script >= max(_FEWEST_LETTERS, least * len(letters)):
+            return codec
+    return None
+
+
+class Guess:
+    """The charset of a message's texts that do not tell theirs.
+
+    Parameters
+    ----------
+    message : bytes
+        As a whole: its other texts tell of a short one.
+    """
+
+    def __init__(self, message: bytes = b"") -> None:
+        self._message = message
+        self._known: list[str] = []
+        self._guesses = 0
+
+    @cached_property
+    def _declared(self) -> list[str]:
+        """Codecs that the message declares anywhere, but for those that decode anything."""
+        names = [(found[1] or found[2]).decode("ascii")
+                 for found in _DECLARED.finditer(self._message[:_DECLARATIONS])]
+        codecs = [(codecs_of(name) or (WESTERN,))[0] for name in dict.fromkeys(names)]
+        return [codec for codec in dict.fromkeys(codecs)
+                if codec not in (WESTERN, "utf-8") and not codec.startswith(("utf", "iso2022"))]
+
+    @cached_property
+    def _sample(self) -> bytes:
+        return sample_of(self._message)
+
+    def read(self, raw: bytes) -> tuple[str, str] | None:
+        """The text of bytes that are not UTF-8, and how it was found, in words.
+
+        None where they are of no Latin script, and nothing tells of which one.
+        """
+        own = sample_of(raw)
+        latin = self._is_latin(own)
+        for codec in self._declared:
+            if (codec in _LATIN) == latin:
+                text = decode_strictly(raw, codec)
+                if text is not None:
+                    return text, f"read as {shown(codec)}, as elsewhere in the message"
+        if latin:
+            return raw.decode(WESTERN, "replace"), f"read as {shown(WESTERN)}"
+        for codec in self._candidates(own):
+            text, sound = decode_replacing(raw, codec)
+            if sound:
+                return text, f"guessed {shown(codec)}"
+        return None
+
+    def _is_latin(self, own: bytes) -> bool:
+        if sum(map(len, _HIGH.findall(own))) >= _FEWEST:
+            return not without_latin_script(own)
+        # Too short to tell by itself.
+        return not (without_latin_script(own, 2) and without_latin_script(self._sample))
+
+    def _candidates(self, own: bytes) -> list[str]:
+        """What was guessed before, or is now."""
+        if self._guesses < _MAX_GUESSES and (not self._known or len(own) >= _LEAST):
+            self._guesses += 1
+            more = self._sample if len(own) < _LEAST else b""
+            # The last character of what was cut off may be half.
+            samples = (own + b"\n" + more, own, own[:-1])
+            codec = next(filter(None, map(guessed, samples)), None)
+            if codec is not None:
+                self._known = [codec, *(known for known in self._known if known != codec)]
+        return self._known

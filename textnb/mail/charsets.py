@@ -1,0 +1,169 @@
+"""Text out of a message's bytes: charsets and encoded words, whatever the bytes are.
+
+    bytes, charset  ->  text        and what was wrong with them, as short notes: "kind: detail"
+
+Nothing here raises, every string is valid Unicode, and time is linear in the input.
+"""
+
+from __future__ import annotations
+
+import binascii
+import codecs
+import re
+
+from textnb.mail.charset_guess import (
+    WESTERN,
+    Guess,
+    decode_replacing,
+    decode_strictly,
+    meta_charset,
+)
+from textnb.mail.charset_names import codecs_of
+
+Notes = list[str]
+
+# As many as tell what is wrong; a hostile message could make one for each of its lines.
+_MAX_NOTES, _MAX_DETAIL = 50, 100
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_LINE_ENDS = re.compile(r"[\r\n]+")
+# RFC 2047; raw question marks, which it forbids, are let through, but few, so that an opening
+# without an end is given up soon.
+_WORD = re.compile(r"=\?([^?\s]{1,60})\?([bBqQ])\?([^?]*+(?:\?(?!=)[^?]*+){0,8})\?=")
+
+
+def note(notes: Notes, kind: str, detail: object = "") -> None:
+    """Add what is wrong, once."""
+    shown = valid(" ".join(str(detail).split()))[:_MAX_DETAIL]
+    what = f"{kind}: {shown}" if shown else kind
+    if what not in notes and len(notes) < _MAX_NOTES:
+        notes.append(what)
+
+
+def valid(text: str) -> str:
+    """The text with lone surrogates, which no encoding holds, replaced."""
+    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
+
+
+def decoded(raw: bytes, charset: str | None, notes: Notes, guess: Guess) -> str:
+    """Text of bytes in a charset as declared, or as they tell themselves where it does not fit."""
+    names = codecs_of(charset or "")
+    if names is None:
+        note(notes, "unknown charset", charset)
+    if not names:
+        return _undeclared(raw, notes, guess)
+    for codec in names:
+        text = decode_strictly(raw, codec)
+        if text is not None:
+            return text
+    text, mostly_sound = decode_replacing(raw, names[0])
+    kind = "charset not as declared"
+    if not raw.isascii():
+        # What is UTF-8 from one end to the other is hardly anything else.
+        read = decode_strictly(raw, "utf-8")
+        if read is not None:
+            note(notes, kind, f"{charset}, read as utf-8")
+            return read
+    if raw.isascii() or mostly_sound:
+        note(notes, "undecodable bytes replaced", charset)
+        return text
+    found = guess.read(raw)
+    if found is None:
+        note(notes, "undecodable bytes replaced", charset)
+        return text
+    note(notes, kind, f"{charset}, {found[1]}")
+    return found[0]
+
+
+def _undeclared(raw: bytes, notes: Notes, guess: Guess) -> str:
+    kind = "charset not declared"
+    if b"\x1b$" in raw and raw.isascii():
+        # The escapes of these are found in no other text.
+        for codec in ("iso2022_jp", "iso2022_kr"):
+            text = decode_strictly(raw, codec)
+            if text is not None:
+                note(notes, f"{kind}: read as {codec.replace('_', '-').replace('2022', '-2022')}")
+                return text
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError:
+        pass
+    if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        text = decode_strictly(raw, "utf-16")
+        if text is not None:
+            note(notes, f"{kind}: read as utf-16")
+            return text
+    text, mostly_sound = decode_replacing(raw, "utf-8")
+    if mostly_sound:
+        note(notes, "undecodable bytes replaced: utf-8")
+        return text
+    found = guess.read(raw) or (raw.decode(WESTERN, "replace"), "read as windows-1252")
+    note(notes, f"{kind}: {found[1]}")
+    return found[0]
+
+
+def charset_of_html(declared: str | None, html: bytes, notes: Notes) -> str | None:
+    """The declared charset of a part that holds HTML, or the document's own where there is none.
+
+    Where its own is windows-1252, any bytes fit, and many that are something else have it.
+    """
+    if declared and codecs_of(declared):
+        return declared
+    own = meta_charset(html)
+    names = codecs_of(own) if own is not None else None
+    if not names or names[0] == WESTERN or names[0].startswith("utf-16"):
+        return declared
+    if declared and codecs_of(declared) is None:
+        note(notes, "unknown charset", declared)
+    return own
+
+
+def header_text(value: str, notes: Notes, guess: Guess) -> str:
+    """A header's value, as the parser gives it (bytes as surrogates), unfolded and decoded.
+
+    Words of one charset that follow each other are joined before they are decoded: some mailers
+    divide a character between two.
+    """
+    if "\n" in value or "\r" in value:
+        value = _LINE_ENDS.sub("", value)
+    value = value.strip()
+    if "=?" not in value:
+        return _plain(value, notes, guess)
+    parts: list[str] = []
+    charset, waiting, end = "", b"", 0
+    for word in _WORD.finditer(value):
+        between = value[end:word.start()]
+        data = _payload(word[2], word[3])
+        if data is None:
+            note(notes, "bad encoded word", word[0])
+            continue
+        own = word[1].split("*")[0].lower()
+        if waiting and (between.strip() or own != charset):
+            parts.append(decoded(waiting, charset, notes, guess))
+            waiting = b""
+        # White space between two encoded words is theirs, not the text's.
+        if between.strip() or not end:
+            parts.append(_plain(between, notes, guess))
+        charset, waiting, end = own, waiting + data, word.end()
+    if waiting:
+        parts.append(decoded(waiting, charset, notes, guess))
+    rest = value[end:]
+    if "=?" in rest:
+        note(notes, "bad encoded word", rest[rest.index("=?"):])
+    return "".join([*parts, _plain(rest, notes, guess)])
+
+
+def _plain(value: str, notes: Notes, guess: Guess) -> str:
+    if value.isascii():
+        return value
+    return decoded(value.encode("utf-8", "surrogateescape"), None, notes, guess)
+
+
+def _payload(encoding: str, text: str) -> bytes | None:
+    raw = text.encode("utf-8", "surrogateescape")
+    if encoding in "qQ":
+        return binascii.a2b_qp(raw, header=True)
+    try:
+        # What padding is too much is ignored.
+        return binascii.a2b_base64(raw + b"===")
+    except binascii.Error:
+        return None

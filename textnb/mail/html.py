@@ -1,0 +1,214 @@
+"""HTML as a message shows it: its words, a line per block, and where its links and images lead.
+
+    html ─> without attributes ─> tree ─> words; where the tree would be too large, tags are cut out
+
+A target is put into the text between two marks before the tree is built, so that those of
+comments, scripts and heads are left out as their words are, and all are in the order of the text.
+"""
+
+from __future__ import annotations
+
+import html as entities
+import re
+from collections.abc import Iterable
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from textnb.mail.charsets import Notes, note, valid
+
+if TYPE_CHECKING:
+    from selectolax.lexbor import LexborHTMLParser
+
+# A tree of more tags takes long where they are nested, and formatting elements that are never
+# closed take gigabytes: each paragraph opens all of them again (HTML, "reconstruct the active
+# formatting elements"). So these are left out before it is built, since they part no words; where
+# some can't be told from the text, so many of them times tags are let through (200 MB).
+MAX_TAGS = 20_000
+_MAX_REOPENED = 500_000
+_FORMATTING = frozenset({"a", "b", "big", "code", "em", "font", "i", "nobr", "s", "small", "strike",
+                         "strong", "tt", "u"})
+_INLINE = _FORMATTING | {"abbr", "acronym", "bdi", "bdo", "blink", "cite", "del", "dfn", "img",
+                         "ins", "kbd", "label", "mark", "o:p", "q", "ruby", "samp", "span", "sub",
+                         "sup", "var", "wbr"}
+_TAG = re.compile(
+    r"""<(/?)([a-zA-Z][a-zA-Z0-9:]*+)(?:[\s/](?:[^<>"']++|"[^"<>]*+"|'[^'<>]*+')*+)?>""")
+_ODD_FORMATTING = re.compile(rf"<(?:{'|'.join(sorted(_FORMATTING))})[\s/>]", re.I)
+# The values of so many attributes are compared with each other.
+_LONG_TAG = re.compile(r"<[a-zA-Z][^\s<>/]*+[\s/\"'][^<]{4000}")
+_MARKUP = re.compile(r"(<!--|--!?>|</?(?:script|style)\b[^<>]*+>|<[/!?a-zA-Z][^<>]*+>)", re.I)
+_LONG_NUMBER = re.compile(r"&#[xX]?[0-9a-fA-F]{9,}+;?")
+
+
+# What attributes hold, by tag: where it leads, what is loaded with the page, or words.
+_LINK, _IMAGE, _WORDS = "link", "image", "words"
+_TARGETS = {
+    "a": {"href": _LINK}, "area": {"href": _LINK, "alt": _WORDS}, "form": {"action": _LINK},
+    "img": {"src": _IMAGE, "alt": _WORDS}, "input": {"src": _IMAGE, "alt": _WORDS},
+    "body": {"background": _IMAGE}, "table": {"background": _IMAGE}, "td": {"background": _IMAGE},
+}
+_ATTRIBUTE = re.compile(
+    r"""([^\s"'<>/=]++)(?:\s*+=\s*+("[^"]*+"|'[^']*+'|[^\s"'<>]++))?""")
+_IGNORED = re.compile(r"[\t\r\n]+")
+# Tags with "<" or ">" in a value, which the tree alone can tell.
+_ODD_TARGETS = re.compile(rf"<(?:{'|'.join(_TARGETS)})[\s/]", re.I)
+# Noncharacters (Unicode, section 23.7): no text has them.
+_OPEN, _CLOSE = "\ufdd0", "\ufdd1"
+_MARKED = re.compile(f"{_OPEN}([0-9]{{1,9}}){_CLOSE}")
+_MARKS = re.compile(f"[{_OPEN}{_CLOSE}]")
+# Browsers take no longer addresses; a page of more targets is none that a person reads.
+MAX_TARGETS, MAX_TARGET = 2000, 2048
+# Those of comments and scripts are found too, until there is a tree.
+_MAX_FOUND = 10 * MAX_TARGETS
+
+
+class Html(NamedTuple):
+    """What HTML shows: ``text``, and the targets of ``links`` and ``images`` as they stand."""
+
+    text: str
+    links: list[str]
+    images: list[str]
+
+
+def read_html(html: str, notes: Notes, tags: int = MAX_TAGS, targets: int = MAX_TARGETS) -> Html:
+    """The words that HTML shows, a line per block, and its targets: no scripts, styles, comments.
+
+    An image's description (``alt``) is words.
+
+    Parameters
+    ----------
+    html : str
+    notes : list of str
+    tags : int
+        Above so many tags its structure is not built, and tags are cut out as they stand.
+    targets : int
+        More targets are not read.
+    """
+    found: list[tuple[str, str]] = []
+
+    html = html.replace("\0", "")
+    if _OPEN in html or _CLOSE in html:
+        html = _MARKS.sub("", html)
+    reduced = _TAG.sub(partial(_reduced, found), html)
+    count = reduced.count("<")
+    if (count > tags or _LONG_TAG.search(reduced)
+            or count * len(_ODD_FORMATTING.findall(reduced)) > _MAX_REOPENED):
+        note(notes, "HTML too large or too deep to build, its tags cut out")
+        text = _cut_out(reduced)
+    else:
+        text = _of_tree(reduced, found)
+    shown: list[tuple[str, str]] = []
+
+    def taken(mark: re.Match[str]) -> str:
+        if int(mark[1]) < len(found):
+            shown.append(found[int(mark[1])])
+        return ""
+
+    if found:
+        text = _MARKED.sub(taken, text)
+    if _OPEN in text or _CLOSE in text:
+        # Written as entities, or cut out with a part of their tag.
+        text = _MARKS.sub("", text)
+    if len(shown) > targets or len(found) >= _MAX_FOUND:
+        note(notes, f"targets of links and images beyond {MAX_TARGETS} not read")
+        del shown[targets:]
+    lines = (" ".join(line.split()) for line in valid(text).splitlines())
+    return Html("\n".join(line for line in lines if line),
+                *([valid(target) for kind, target in shown if kind == wanted]
+                  for wanted in (_LINK, _IMAGE)))
+
+
+def _reduced(found: list[tuple[str, str]], tag: re.Match[str]) -> str:
+    """A tag without attributes; none where it only formats; on a new line where it parts words.
+
+    Its targets are put into ``found``, and their places there before the tag, between marks.
+    """
+    closing, name = tag.groups()
+    name = name.lower()
+    before = after = ""
+    if name in _TARGETS and not closing:
+        attributes = _ATTRIBUTE.findall(tag[0], len(name) + 1)
+        if attributes:
+            before, after = _marks(name, attributes, found)
+    if name in _FORMATTING:
+        return before
+    line = "" if name in _INLINE else "\n"
+    # Text between the tags of a page or of a table would change what they are part of.
+    return (f"{line}<{closing}{name}>{before}{after}" if name in ("body", "td") else
+            f"{before}{line}<{closing}{name}>{after}")
+
+
+def _marks(
+    name: str, attributes: Iterable[tuple[str, str | None]], found: list[tuple[str, str]]
+) -> tuple[str, str]:
+    """Marks of a tag's targets, which are put into ``found``, and the words that it shows."""
+    kinds, marks, words = _TARGETS[name], "", ""
+    seen: set[str] = set()
+    for attribute, value in attributes:
+        attribute = attribute.lower()
+        kind = kinds.get(attribute)
+        # Of attributes of one name, browsers take the first.
+        if kind is None or attribute in seen:
+            continue
+        seen.add(attribute)
+        value = (value or "").strip()
+        if value[:1] in ("'", '"'):
+            value = value[1:-1].strip()
+        if not value:
+            continue
+        if kind is _WORDS:
+            words = f" {value} "
+        elif len(found) < _MAX_FOUND and (target := _target(value)):
+            marks += f"{_OPEN}{len(found)}{_CLOSE}"
+            found.append((kind, target))
+    return marks, words
+
+
+def _target(value: str) -> str:
+    """A target as it stands, but for what browsers ignore in one, and the data that is in one."""
+    # An entity may be half of what is cut off.
+    target = entities.unescape(value[:4 * MAX_TARGET]) if "&" in value else value
+    if not target.isprintable():
+        target = _IGNORED.sub("", target)
+    target = target[:MAX_TARGET]
+    return target[:target.find(",") + 1] if target[:5].lower() == "data:" else target
+
+
+def _of_tree(html: str, found: list[tuple[str, str]]) -> str:
+    from selectolax.lexbor import LexborHTMLParser, SelectolaxError
+
+    try:
+        tree = LexborHTMLParser(html)
+        tree.strip_tags(["script", "style", "head"])
+        if _ODD_TARGETS.search(html):
+            _mark_odd(tree, found)
+        top = tree.body or tree.root
+    except (SelectolaxError, ValueError, RuntimeError):
+        return _cut_out(html)
+    return "" if top is None else top.text(separator="")
+
+
+def _mark_odd(tree: LexborHTMLParser, found: list[tuple[str, str]]) -> None:
+    """Put marks into the tree for the tags that it alone could tell."""
+    for node in tree.css(",".join(_TARGETS)):
+        text = "".join(_marks(node.tag or "", node.attributes.items(), found))
+        if text:
+            node.insert_before(text)
+
+
+def _cut_out(html: str) -> str:
+    """The text between tags, in one pass."""
+    kept, inside = [], ""
+    for place, piece in enumerate(_MARKUP.split(html)):
+        markup = place % 2 == 1
+        if not markup:
+            if not inside:
+                kept.append(piece)
+        elif inside == "<!--":
+            inside = "" if piece.startswith("--") else inside
+        elif inside:
+            inside = "" if piece.lower().startswith(f"</{inside}") else inside
+        elif piece == "<!--":
+            inside = piece
+        elif opened := re.match(r"<(script|style)\b", piece, re.I):
+            inside = opened[1].lower()
+    return entities.unescape(_LONG_NUMBER.sub("\ufffd", "".join(kept)))

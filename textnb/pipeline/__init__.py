@@ -1,1 +1,0 @@
-"""Whole jobs from one file: see `configuration` and `run`."""

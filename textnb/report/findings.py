@@ -1,0 +1,175 @@
+"""What a reader of a report should know about the rows before believing its figures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from textnb.estimators.text import TextClassifier
+from textnb.evaluation.duplicates import find_duplicates
+from textnb.evaluation.held_out import UNKNOWN
+from textnb.report.data import Model, Scored, learned_rows
+from textnb.report.text import count, names_of, percent
+
+# Of fewer rows, a share of one half has a 95 % interval of 20 points each way.
+FEW_TESTED = 20
+FEW_LEARNED = 10
+UNBALANCED = 10.0
+# Of copies in the test set, the share beyond which one text counts too often.
+MANY = 0.01
+_NAMED = 5
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing found in the rows.
+
+    Attributes
+    ----------
+    kind : {"warning", "note"}
+        Whether figures may mislead because of it.
+    text : str
+    """
+
+    kind: Literal["warning", "note"]
+    text: str
+
+
+def findings(model: Model, scored: Scored, frame: Any, train: Any = None) -> list[Finding]:
+    """Warnings first; what was not checked last.
+
+    Parameters
+    ----------
+    model : TextClassifier or TableClassifier
+    scored : Scored
+    frame : DataFrame, LazyFrame or path
+        The test rows, which are read again for duplicates.
+    train : DataFrame, LazyFrame or path, optional
+        The rows that the model learned.
+    """
+    found = [*_learned(scored), *_stale(model), *_labels(model, scored), *_texts(model, scored),
+             *_sizes(model, scored), *_copies(model, scored, frame, train)]
+    return sorted(found, key=lambda finding: finding.kind == "note")
+
+
+def _learned(scored: Scored) -> list[Finding]:
+    """Whether the rows are held out at all."""
+    novelty = scored.held.novelty
+    if novelty is None or not novelty.message:
+        return []
+    kind: Literal["warning", "note"] = "warning" if novelty.verdict == "learned" else "note"
+    return [Finding(kind, f"{novelty.message[0].upper()}{novelty.message[1:]}.")]
+
+
+def _stale(model: Model) -> list[Finding]:
+    chosen = ((name, getattr(model, f"{name}_", None)) for name in ("calibration", "decision"))
+    return [Finding("warning", f"The model's {name} is stale: {value.stale}. What it promised "
+                    "was promised for the model as it was.")
+            for name, value in chosen if value is not None and value.stale]
+
+
+def _copies(model: Model, scored: Scored, frame: Any, train: Any) -> list[Finding]:
+    if not isinstance(model, TextClassifier):
+        return [Finding("note", "Duplicates are looked for in texts, not in feature tables.")]
+    found = []
+    twice = find_duplicates(frame, text=model.text_columns, label=model.label_column, near=None)
+    if twice.exact:
+        conflicts = f"; labelled otherwise: {twice.conflicts:,}" if (
+            twice.conflicts) else ""
+        found.append(Finding("warning" if twice.share > MANY or twice.conflicts else "note", (
+            f"{count(twice.exact, 'test document')} ({percent(twice.share)}) with the very words "
+            f"of one before it{conflicts}.")))
+    if train is None:
+        return [*found, Finding("note", "Not checked: whether test documents were among those that "
+                                "were learned. Give the training rows to have it checked.")]
+    learned = find_duplicates(train, frame, text=model.text_columns, label=model.label_column,
+                              near=None)
+    if not learned.exact:
+        return [*found, Finding("note", "No test document has the very words of one of the "
+                                f"{count(learned.against, 'training row')}.")]
+    new = np.ones(len(scored.held), dtype=np.bool_)
+    new[learned.pairs["row"].to_numpy()] = False
+    conflicts = f"; labelled otherwise there: {learned.conflicts:,}" if (
+        learned.conflicts) else ""
+    rest = f" Accuracy without them: {percent(scored.held.take(new).accuracy)}." if (
+        new.any()) else ""
+    return [*found, Finding("warning", (
+        f"{count(learned.exact, 'test document')} ({percent(learned.share)}) with the very words "
+        f"of a training row{conflicts}: the figures tell in part what was learned by heart."
+        f"{rest}"))]
+
+
+def _labels(model: Model, scored: Scored) -> list[Finding]:
+    found = []
+    unknown = scored.evaluation.unknown_labels
+    if unknown:
+        rows = int((scored.held.actual == UNKNOWN).sum())
+        found.append(Finding("warning", f"{count(rows, 'row')} with labels that the model does not "
+                             f"know ({_listed(unknown)}): counted as errors, and in no figure "
+                             "of probabilities."))
+    absent = [label for k, label in enumerate(scored.held.classes.tolist())
+              if not (scored.held.actual == k).any()]
+    if absent:
+        found.append(Finding("note", f"{count(len(absent), 'class')} of the model without a test "
+                             f"row: {_listed(absent)}."))
+    without = scored.held.without_class
+    if without is not None:
+        found.append(Finding("warning", f"{count(int(without.sum()), 'row')} with labels of which "
+                             "the model has learned no row: counted as errors, and in no figure "
+                             "of probabilities."))
+    impossible = scored.evaluation.impossible
+    if impossible:
+        found.append(Finding("warning", f"{count(impossible, 'row')} impossible under every class "
+                             "(l = 0): without an answer, and counted as errors."))
+    return found
+
+
+def _texts(model: Model, scored: Scored) -> list[Finding]:
+    if not isinstance(model, TextClassifier):
+        return []
+    found = []
+    if scored.blank:
+        null = f", {scored.missing:,} of them null" if scored.missing else ""
+        found.append(Finding("warning", f"{count(scored.blank, 'document')} without a text{null}: "
+                             "the prior alone answers."))
+    silent = int((scored.held.lengths == 0).sum()) - scored.blank
+    if silent > 0:
+        found.append(Finding("warning" if silent > 0.05 * len(scored.held) else "note",
+                             f"{count(silent, 'document')} ({percent(silent / len(scored.held))}) "
+                             "with a text but without any term that the model knows: the prior "
+                             "alone answers."))
+    if scored.coverage is not None and scored.coverage.message:
+        found.append(Finding("warning", f"{scored.coverage.message}."))
+    return found
+
+
+def _sizes(model: Model, scored: Scored) -> list[Finding]:
+    found = []
+    classes = scored.held.classes.tolist()
+    tested = np.bincount(scored.held.actual[scored.held.actual != UNKNOWN], minlength=len(classes))
+    present = tested[tested > 0]
+    few = [label for label, n in zip(classes, tested, strict=True) if 0 < n < FEW_TESTED]
+    if few:
+        found.append(Finding("warning", f"{count(len(few), 'class')} with fewer than {FEW_TESTED} "
+                             f"test rows ({_listed(few)}): their figures are rough."))
+    if len(present) == 1:
+        found.append(Finding("warning", "All rows have one label: nothing tells how well it is "
+                             "kept apart from others."))
+    elif present.max() > UNBALANCED * present.min():
+        share = present.max() / len(scored.held)
+        found.append(Finding("note", f"The classes are unbalanced ({present.max():,} rows against "
+                             f"{present.min():,}): always answering the largest would be right in "
+                             f"{percent(share)}. Read the figures per class."))
+    learned = learned_rows(model)
+    rare = [label for label, n in zip(classes, learned, strict=True) if n < FEW_LEARNED]
+    if rare:
+        found.append(Finding("warning", f"{count(len(rare), 'class')} learned from fewer than "
+                             f"{FEW_LEARNED} rows ({_listed(rare)})."))
+    return found
+
+
+def _listed(labels: list[Any]) -> str:
+    more = f" and {len(labels) - _NAMED} more" if len(labels) > _NAMED else ""
+    return ", ".join(f"“{name}”" for name in names_of(labels[:_NAMED])) + more

@@ -1,0 +1,169 @@
+"""The parts of a report that hold terms and texts: what speaks for each class, and what misled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from scipy.special import expit
+
+from textnb.estimators.text import TextClassifier
+from textnb.report.data import Model, Scored, has_probabilities
+from textnb.report.text import count, names_of, number, percent, shortened, visible
+
+# With few classes, terms are shown with their weights; with many, by name alone.
+_WITH_WEIGHTS, _MOST_CLASSES = 6, 100
+_TERMS, _NAMED, _EXPLAINED = 12, 10, 6
+_LONGEST_TERM = 40
+_FEATURES = 12
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A term with a number, and the number as a share of the largest."""
+
+    term: str
+    count: str
+    value: str
+    width: int
+    against: bool = False
+
+
+@dataclass(frozen=True)
+class Terms:
+    """Of one class, the terms that tell it best."""
+
+    name: str
+    bars: Sequence[Bar]
+
+
+@dataclass(frozen=True)
+class TermSection:
+    """Terms of the classes with what ranks them ("z" or "weight"), or why there are none."""
+
+    classes: Sequence[Terms] = ()
+    weights: bool = True
+    measure: str = "weight"
+    left_out: str = ""
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """One wrong answer: the text, and what decided it."""
+
+    row: str
+    actual: str
+    answer: str
+    sure: str
+    against: str
+    texts: Sequence[tuple[str, str, int]]
+    bars: Sequence[Bar]
+    unit: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class MistakeSection:
+    """The most confident wrong answers."""
+
+    mistakes: Sequence[Mistake]
+    wrong: int
+    left_out: str = ""
+
+
+def term_section(model: Model) -> TermSection:
+    """The terms that tell each class best."""
+    if not isinstance(model, TextClassifier):
+        return TermSection(left_out="The model reads feature tables, which have no terms.")
+    classes = model.classes_.tolist()
+    few = len(classes) <= _WITH_WEIGHTS
+    shown = classes[:_MOST_CLASSES]
+    table = model.top(_TERMS if few else _NAMED)
+    measure = str(table["measure"].first())
+    groups = {label: table.filter(pl.col("class") == label) for label in shown}
+    names = names_of(classes)
+    found = [Terms(names[k], _bars([
+        {"name": _term(row["term"]), "count": row["count"], "value": row[measure]}
+        for row in groups[label].to_dicts()])) for k, label in enumerate(shown)]
+    more = len(classes) - len(shown)
+    return TermSection(found, few, measure, "" if more <= 0 else
+                       f"{count(more, 'more class')} left out here: textnb top shows all.")
+
+
+def _bars(rows: Sequence[Mapping[str, Any]]) -> list[Bar]:
+    sizes = np.nan_to_num(np.abs([row["value"] for row in rows]), nan=0.0, posinf=np.inf)
+    largest = max(sizes[np.isfinite(sizes)], default=1.0) or 1.0
+    return [Bar(row["name"], "" if row["count"] is None else f"{row['count']:,}",
+                number(row["value"], 2),
+                round(100 * min(float(size), largest) / largest), row["value"] < 0)
+            for row, size in zip(rows, sizes, strict=True)]
+
+
+def _term(term: str) -> str:
+    text, left = shortened(term, _LONGEST_TERM)
+    return visible(text) + ("…" if left else "")
+
+
+def mistake_section(model: Model, scored: Scored) -> MistakeSection:
+    """The most confident wrong answers, with their texts and what the terms added."""
+    told = scored.mistaken
+    wrong = scored.evaluation.documents - round(
+        scored.evaluation.accuracy * scored.evaluation.documents)
+    if not told.height:
+        return MistakeSection([], wrong, "No answer is wrong." if not wrong else
+                              "Nothing is wrong but labels that the model does not know, and rows "
+                              "that are impossible.")
+    explained: list[dict[str, Any]] = [{}] * told.height
+    if isinstance(model, TextClassifier):
+        explained = model.predict(scored.mistakes, explain=_EXPLAINED).select(
+            "runner_up", "intercept", "explanation").to_dicts()
+    texts = scored.mistakes.to_dicts()
+    found = [_mistake(model, row, text, parts) for row, text, parts in
+             zip(told.to_dicts(), texts, explained, strict=True)]
+    return MistakeSection(found, wrong)
+
+
+def _mistake(
+    model: Model, row: Mapping[str, Any], text: Mapping[str, Any], parts: Mapping[str, Any]
+) -> Mistake:
+    sure = f"margin {number(row['log_odds'], 1)}"
+    if has_probabilities(model):
+        sure = (f"{percent(float(expit(row['log_odds'])))}, "
+                f"log-odds {number(row['log_odds'], 1)}")
+    bars: list[Bar] = []
+    against = unit = note = ""
+    if parts:
+        bars = _bars([
+            *({"name": "(all other terms)" if entry["term"] is None else _term(entry["term"]),
+               "count": entry["count"], "value": entry["contribution"]}
+              for entry in parts["explanation"]),
+            {"name": "(prior, and absent terms)", "count": None, "value": parts["intercept"]}])
+        against = "" if parts["runner_up"] is None else _label(parts["runner_up"])
+        unit = model.estimator_.difference_name
+        if not parts["explanation"]:
+            note = ("No term of this text is known: the answer rests on "
+                    f"{model.estimator_.without_terms}.")
+    shown = _texts(text) if isinstance(model, TextClassifier) else [_features(text)]
+    return Mistake(f"{row['row']:,}", _label(row["actual"]), _label(row["predicted"]), sure,
+                   against, shown, bars, unit, note)
+
+
+def _texts(columns: Mapping[str, Any]) -> list[tuple[str, str, int]]:
+    shown = []
+    for name, value in columns.items():
+        text, left = shortened("" if value is None else " ".join(str(value).split()))
+        shown.append((visible(name) if len(columns) > 1 else "", visible(text), left))
+    return shown
+
+
+def _features(columns: Mapping[str, Any]) -> tuple[str, str, int]:
+    named = (f"{name} = {value}" for name, value in list(columns.items())[:_FEATURES])
+    text, left = shortened(", ".join(named))
+    return "", visible(text) + (", ..." if len(columns) > _FEATURES else ""), left
+
+
+def _label(label: Any) -> str:
+    return names_of([label])[0]

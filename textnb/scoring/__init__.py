@@ -1,0 +1,1 @@
+"""The answers of a fitted model, as columns."""

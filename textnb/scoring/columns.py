@@ -1,0 +1,200 @@
+"""What a prediction adds to a frame: which columns, and how they are computed lazily.
+
+The rows are read in bounded batches, answered in threads, and given on in order. Projections,
+filters and row limits pass through, and nothing runs before the frame is collected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from textnb.bayes.decision import UNSURE, Decision, log_odds
+from textnb.bayes.forms import Floats, log_posterior
+from textnb.errors import ParameterError, SchemaError
+from textnb.frames.batches import batches
+from textnb.frames.sources import source_of
+from textnb.runtime.threads import in_threads
+
+EXPLANATION = pl.List(pl.Struct({"term": pl.String, "count": pl.Int64, "contribution": pl.Float64}))
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Which columns a prediction adds, besides ``predicted``.
+
+    Attributes
+    ----------
+    probability : bool
+        ``probability``: P(predicted | text); and ``calibrated``, true, where the model is.
+    scores : bool
+        ``scores``: a struct of log P(text, class), base e, one field per class.
+    explain : int
+        ``explanation``: so many strongest terms, then one entry without a term for all others;
+        ``score``, how far the predicted class is above ``runner_up``; and ``intercept``.
+        score = intercept + the sum of the contributions.
+    top : int
+        ``top``: so many most probable classes with their probabilities, best first; and
+        ``calibrated`` likewise.
+    """
+
+    probability: bool = False
+    scores: bool = False
+    explain: int = 0
+    top: int = 0
+
+    def __post_init__(self) -> None:
+        for name, what in (("explain", "terms"), ("top", "classes")):
+            value: Any = getattr(self, name)
+            if type(value) is not int or value < 0:
+                raise ParameterError.out_of_range(name, f"a number of {what}, 0 or more", value)
+
+
+Batches = Callable[[pl.LazyFrame], Iterator[pl.DataFrame]]
+
+
+def answered(
+    frame: pl.LazyFrame,
+    columns: Sequence[str],
+    schema: dict[str, pl.DataType],
+    answer: Callable[[pl.DataFrame], pl.DataFrame],
+    divided: Batches,
+    done: Callable[[], None] | None = None,
+) -> pl.LazyFrame:
+    """The frame with the columns of ``schema``, still lazy.
+
+    Parameters
+    ----------
+    frame : LazyFrame
+    columns : sequence of str
+        The columns that the answer reads.
+    schema : dict of str to DataType
+        What it gives.
+    answer : callable
+        From a batch with those columns to its answers, a row each.
+    divided : callable
+        From a frame to batches of bounded size, in order.
+    done : callable, optional
+        Called each time that all rows were answered.
+
+    Raises
+    ------
+    SchemaError
+        If the frame has a column of an answer's name.
+    """
+    present = frame.collect_schema()
+    for name in schema:
+        if name in present:
+            raise SchemaError.column_exists(name)
+
+    def read(
+        asked: list[str], predicate: pl.Expr | None, rows: int | None
+    ) -> Iterator[pl.DataFrame]:
+        source = frame if rows is None else frame.head(rows)
+        if predicate is not None and set(predicate.meta.root_names()) <= set(present):
+            # What it leaves out need not be answered.
+            source, predicate = source.filter(predicate), None
+        own = [name for name in asked if name in present]
+        if len(own) == len(asked):
+            rows_of = batches(source.select(own))
+        else:
+            needed = source.select(list(dict.fromkeys([*own, *columns])))
+            rows_of = in_threads(lambda batch: batch.hstack(answer(batch)), divided(needed))
+        for batch in rows_of:
+            kept = batch if predicate is None else batch.filter(predicate)
+            yield kept.select(asked)
+        if done is not None:
+            done()
+
+    return source_of(read, pl.Schema({**present, **schema}))
+
+
+def schema_of(
+    labels: pl.Series, answers: Answers, decision: Decision | None = None,
+    calibrated: bool = False,
+) -> dict[str, pl.DataType]:
+    """Names and types of the answers' columns."""
+    schema: dict[str, pl.DataType] = {"predicted": labels.dtype}
+    if decision is not None:
+        schema["decision"] = labels.dtype
+    if answers.probability:
+        schema["probability"] = pl.Float64()
+    if answers.top:
+        schema["top"] = pl.List(pl.Struct({"class": labels.dtype, "probability": pl.Float64}))
+    if calibrated and (answers.probability or answers.top):
+        schema["calibrated"] = pl.Boolean()
+    if answers.scores:
+        schema["scores"] = pl.Struct({str(label): pl.Float64() for label in labels})
+    if answers.explain:
+        schema |= {"runner_up": labels.dtype, "score": pl.Float64(),
+                   "intercept": pl.Float64(), "explanation": EXPLANATION}
+    return schema
+
+
+def answer_columns(
+    scores: Floats,
+    labels: pl.Series,
+    answers: Answers,
+    calibrated: Floats | None = None,
+    decision: Decision | None = None,
+) -> tuple[dict[str, pl.Series], pl.Series]:
+    """The columns that follow from scores, and a mask of the rows that some class can produce.
+
+    ``calibrated`` are the scores that probabilities and the decision are made from, if others.
+    """
+    best = best_class(scores)
+    possible = pl.Series(~np.isneginf(scores).all(axis=1))
+    columns = {"predicted": where_possible(labels.gather(pl.Series(best)), possible)}
+    posterior = scores if calibrated is None else calibrated
+    if decision is not None:
+        decided = decision.decide(log_odds(posterior), labels.to_list())
+        sure = pl.Series(decided != UNSURE)
+        columns["decision"] = where_possible(
+            labels.gather(pl.Series(np.maximum(decided, 0))), sure & possible)
+    if answers.probability or answers.top:
+        columns |= _probabilities(scores, posterior, labels, answers, possible)
+        if calibrated is not None:
+            columns["calibrated"] = pl.repeat(True, len(best), dtype=pl.Boolean, eager=True)
+    if answers.scores:
+        columns["scores"] = pl.DataFrame(
+            {str(label): scores[:, k] for k, label in enumerate(labels)}).to_struct()
+    return columns, possible
+
+
+def _probabilities(
+    scores: Floats, posterior: Floats, labels: pl.Series, answers: Answers, possible: pl.Series
+) -> dict[str, pl.Series]:
+    columns = {}
+    with np.errstate(invalid="ignore"):
+        chances = np.exp(log_posterior(posterior))
+    rows = np.arange(len(scores))
+    if answers.probability:
+        columns["probability"] = where_possible(
+            pl.Series(chances[rows, best_class(scores)]), possible)
+    if answers.top:
+        # Stable, so that of equal scores the first class comes first, as in ``predicted``.
+        order = np.argsort(-scores, axis=1, kind="stable")[:, :answers.top]
+        entries = pl.DataFrame({
+            "row": np.repeat(rows, order.shape[1]),
+            "class": labels.gather(pl.Series(order.reshape(-1))),
+            "probability": chances[rows[:, None], order].reshape(-1)})
+        listed = entries.group_by("row", maintain_order=True).agg(
+            pl.struct("class", "probability").alias("top"))["top"]
+        columns["top"] = where_possible(listed, possible)
+    return columns
+
+
+def best_class(scores: Floats) -> NDArray[np.int64]:
+    """Index of the highest score of each row, the first on a tie."""
+    return scores.argmax(axis=1) if len(scores) else np.zeros(0, dtype=np.int64)
+
+
+def where_possible(values: pl.Series, possible: pl.Series) -> pl.Series:
+    if possible.all():
+        return values
+    return pl.select(pl.when(possible).then(values)).to_series()

@@ -1,0 +1,157 @@
+"""What a model has learned, and what decides one text, as tables to read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from textnb.bayes.forms import Floats
+from textnb.bayes.known import TEXTS, check_model
+from textnb.errors import ParameterError
+from textnb.runtime import notebook
+from textnb.runtime.forks import check_fork
+
+# Weights that are copied at a time.
+_CELLS = 1 << 20
+
+
+def top_terms(
+    estimator: Any, weights: Floats, terms: pl.Series, labels: pl.Series, k: int, label: Any
+) -> pl.DataFrame:
+    """The k terms of each class that tell it best, class by class.
+
+    Parameters
+    ----------
+    estimator : fitted estimator of counts
+        Its ``term_z`` ranks terms by z-scores; where that is None, weights rank them.
+    weights : float64 (n_terms, n_classes)
+    terms, labels : polars.Series
+    k : int
+    label : label or None
+        One class only.
+    """
+    if type(k) is not int or k < 1:
+        raise ParameterError.out_of_range("k", "an int >= 1", k)
+    classes = labels.to_list()
+    if label is not None and label not in classes:
+        raise ParameterError.unknown_choice("class", label, [str(name) for name in classes])
+    check_fork()
+    check_model(estimator, "the order of the top terms", TEXTS)
+    statistics = estimator.statistics_
+    counts = statistics.feature_count
+    # One class has no rest to be told from.
+    term_z = estimator.term_z if len(classes) > 1 else None
+    total = counts.sum(axis=0) if term_z is not None else None
+    frames = []
+    for number, name in enumerate(classes):
+        if label is not None and name != label:
+            continue
+        seen = np.flatnonzero(counts[number])
+        if term_z is None:
+            value = _weights_against_rest(weights, seen, number)
+        else:
+            value = term_z(statistics, total, number, seen)
+        order = np.argsort(-value, kind="stable")[:k]
+        best = seen[order]
+        nothing = pl.repeat(None, len(best), dtype=pl.Float64, eager=True)
+        frames.append(pl.DataFrame({
+            "class": pl.repeat(name, len(best), dtype=labels.dtype, eager=True),
+            "term": terms.gather(best),
+            "count": counts[number, best],
+            "weight": _weights_against_rest(weights, best, number),
+            "z": nothing if term_z is None else pl.Series(value[order]),
+            "measure": pl.repeat("weight" if term_z is None else "z", len(best), eager=True),
+        }))
+    return pl.concat(frames)
+
+
+def _weights_against_rest(weights: Floats, terms: NDArray[np.int64], number: int) -> Floats:
+    """Weights of terms for a class, less the mean of their weights for the other classes."""
+    classes = weights.shape[1]
+    if classes == 1:
+        alone: Floats = weights[terms, 0]
+        return alone
+    # A block at a time: with many classes, all terms of one are many numbers.
+    step = max(1, _CELLS // classes)
+    parts = [np.empty(0)]
+    for start in range(0, len(terms), step):
+        block = weights[terms[start:start + step]]
+        # Where another class never had a term and l is 0, its mean is -inf: all the more telling.
+        parts.append(block[:, number] - np.delete(block, number, axis=1).mean(axis=1))
+    return np.concatenate(parts)
+
+
+def explanation_table(row: Mapping[str, Any], label_type: pl.DataType) -> pl.DataFrame:
+    """One explained row of a prediction, an entry to a line, the intercept first."""
+    check_fork()
+    entries = [("intercept", None, None, row["intercept"])] + [
+        ("other terms" if entry["term"] is None else "term", *entry.values())
+        for entry in row["explanation"]]
+    return pl.DataFrame(
+        entries, orient="row",
+        schema={"part": pl.String, "term": pl.String, "count": pl.Int64,
+                "contribution": pl.Float64},
+    ).with_columns(predicted=pl.lit(row["predicted"], dtype=label_type),
+                   runner_up=pl.lit(row["runner_up"], dtype=label_type))
+
+
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """What decides one text. A notebook shows the text with its words coloured.
+
+    Attributes
+    ----------
+    predicted, runner_up : label
+        ``runner_up`` is None where there is one class.
+    score : float
+        How far ``predicted`` is above ``runner_up``: the sum of the contributions in ``table``.
+    measure : {"log-odds", "margin"}
+        What the score is: log-odds (base e) where the model's scores are log-probabilities, else
+        a difference of two scores.
+    table : DataFrame
+        As `TextClassifier.explain` gives it.
+    terms, known : int
+        Terms in the text as the tokenizer splits it (words, by default), repeated as they occur,
+        and those of them that the model knows.
+    note : str
+        Where no term is known, what the answer rests on; else empty.
+    pieces : mapping of column to list of (str, float or None)
+        The text in pieces, with what the terms of each word add; None between words.
+    """
+
+    predicted: Any
+    runner_up: Any
+    score: float
+    measure: str
+    table: pl.DataFrame
+    terms: int
+    known: int
+    note: str
+    pieces: Mapping[str, list[tuple[str, float | None]]]
+
+    def __repr__(self) -> str:
+        against = "" if self.runner_up is None else (
+            f", against {self.runner_up!r} by {self.score:.3f} ({self.measure})")
+        return f"Explanation({self.predicted!r}{against}; {self.known} of {self.terms} terms known)"
+
+    def _repr_html_(self) -> str:
+        title = str(self.predicted) if self.runner_up is None else (
+            f"{self.predicted}, against {self.runner_up} by {self.score:.3f} ({self.measure})")
+        parts = []
+        for column, pieces in self.pieces.items():
+            if len(self.pieces) > 1:
+                parts.append(notebook.note(f"{column}:"))
+            parts.append(notebook.words(pieces, self.measure))
+        parts.append(notebook.note(
+            self.note or f"{self.known:,} of {self.terms:,} terms are known. Blue speaks for "
+            f"{self.predicted}, underlined orange against."))
+        rows = self.table.select("part", "term", "count", "contribution").rows()
+        parts.append("<details><summary>What each term adds</summary>" + notebook.table(
+            ["part", "term", "count", self.measure], rows[:notebook.ROWS],
+            rows_in_all=len(rows)) + "</details>")
+        return notebook.box(title, *parts)

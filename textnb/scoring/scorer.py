@@ -1,0 +1,187 @@
+"""Rows out: a tokenizer, a vocabulary and a linear form, applied to a lazy frame."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from textnb.bayes.calibration import Calibration
+from textnb.bayes.decision import Decision
+from textnb.bayes.forms import Floats, LinearForm
+from textnb.frames.batches import Progress, batches
+from textnb.scoring.columns import (
+    EXPLANATION,
+    Answers,
+    answer_columns,
+    answered,
+    best_class,
+    schema_of,
+    where_possible,
+)
+from textnb.text.matrix import Vocabulary
+
+Watch = Callable[[pl.DataFrame, sp.csr_array], None]
+# Of rows that are scored at a time, times classes: with many classes, few rows.
+_MOST_SCORES = 1 << 21
+
+
+@dataclass(frozen=True, eq=False)
+class Scorer:
+    """Scores text columns of frames.
+
+    Parameters
+    ----------
+    vocabulary : Vocabulary
+    form : LinearForm
+    labels : polars.Series
+        The classes, in the type that predictions have.
+    text : list of str
+    calibration : Calibration or None
+        What probabilities, and the decision, are made with.
+    decision : Decision or None
+        Adds the column ``decision``.
+    """
+
+    vocabulary: Vocabulary
+    form: LinearForm
+    labels: pl.Series
+    text: list[str]
+    calibration: Calibration | None = None
+    decision: Decision | None = None
+
+    def lengths(self, rows: sp.csr_array) -> Floats:
+        """The sum of what is scored in each row: of counts, or of terms that are present."""
+        return np.asarray(self.form.used(rows).sum(axis=1), dtype=np.float64)
+
+    def posterior_scores(self, rows: sp.csr_array, scores: Floats) -> Floats:
+        """Scores whose softmax is the probability of each class: calibrated if the model is."""
+        if self.calibration is None:
+            return scores
+        return self.calibration.apply(scores, self.lengths(rows))
+
+    def frame(
+        self, frame: pl.LazyFrame, answers: Answers, progress: Progress | None = None,
+        watch: Watch | None = None, done: Callable[[], None] | None = None,
+    ) -> pl.LazyFrame:
+        """The frame with the answers' columns, still lazy.
+
+        A row that is impossible under every class (``l = 0``) is answered by nulls.
+
+        Parameters
+        ----------
+        frame : LazyFrame
+        answers : Answers
+        progress : callable, optional
+            Called with the number of rows of each batch that was scored.
+        watch : callable, optional
+            Called with each batch, and the counts of its known terms, in the thread that scores it.
+        done : callable, optional
+            Called each time that all rows were answered.
+
+        Raises
+        ------
+        SchemaError
+            If the frame has a column of an answer's name.
+        """
+
+        step = max(1, _MOST_SCORES // len(self.form.classes))
+
+        def answer(batch: pl.DataFrame) -> pl.DataFrame:
+            counts = self.vocabulary.counts(batch, self.text)
+            if watch is not None:
+                watch(batch, counts)
+            parts = pl.concat([self._answer(counts[at:at + step], answers)
+                               for at in range(0, max(1, batch.height), step)])
+            if progress is not None:
+                progress(batch.height)
+            return parts
+
+        return answered(frame, self.text, self._schema(answers), answer,
+                        lambda rows: batches(rows, self.text), done)
+
+    def _schema(self, answers: Answers) -> dict[str, pl.DataType]:
+        return schema_of(self.labels, answers, self.decision, self.calibration is not None)
+
+    def _answer(self, rows: sp.csr_array, answers: Answers) -> pl.DataFrame:
+        scores = self.form.scores(rows)
+        calibrated = None if self.calibration is None else self.posterior_scores(rows, scores)
+        columns, possible = answer_columns(
+            scores, self.labels, answers, calibrated, self.decision)
+        if answers.explain:
+            columns |= self._explained(
+                rows, scores, best_class(scores), possible, answers.explain)
+        return pl.DataFrame(columns)
+
+    def _explained(
+        self, rows: sp.csr_array, scores: Floats, best: NDArray[np.int64], possible: pl.Series,
+        k: int,
+    ) -> dict[str, pl.Series]:
+        every = np.arange(len(best))
+        intercept, weights = self.form.intercept, self.form.weights
+        counts = rows.data.astype(np.int64)
+        used = self.form.used(rows)
+        row = np.repeat(every, np.diff(used.indptr))
+        contribution = used.data * weights[used.indices, best[row]]
+        base, score = intercept[best], scores[every, best]
+        against = pl.repeat(None, len(best), dtype=self.labels.dtype, eager=True)
+        if len(intercept) > 1:
+            others = scores.copy()
+            others[every, best] = -np.inf
+            # Where all others are impossible, the first of them is as good as any.
+            runner = np.where(np.isneginf(others).all(axis=1), (best == 0).astype(np.int64),
+                              others.argmax(axis=1))
+            with np.errstate(invalid="ignore"):
+                contribution -= used.data * weights[used.indices, runner[row]]
+                base, score = base - intercept[runner], score - scores[every, runner]
+            against = self.labels.gather(pl.Series(runner))
+            # A term that the runner-up requires and the text lacks is no term of the text: what it
+            # decides stands in the intercept.
+            told = np.bincount(row, weights=contribution, minlength=len(best))
+            base = np.where(np.isposinf(score) & ~np.isposinf(told), np.inf, base)
+        if len(counts) != len(used.data):
+            counts = counts[np.isin(_keys(rows), _keys(used))]
+        entries = _strongest(row, used.indices, counts, contribution, used.indptr, k)
+        explained = _lists(entries, self.vocabulary.terms, len(best))
+        columns = {"runner_up": against, "score": pl.Series(score), "intercept": pl.Series(base),
+                   "explanation": explained}
+        return {name: where_possible(column, possible) for name, column in columns.items()}
+
+
+def _keys(rows: sp.csr_array) -> NDArray[np.int64]:
+    row = np.repeat(np.arange(rows.shape[0], dtype=np.int64), np.diff(rows.indptr))
+    keys: NDArray[np.int64] = row * rows.shape[1] + rows.indices
+    return keys
+
+
+def _strongest(
+    row: NDArray[np.int64], column: NDArray[np.int64], count: NDArray[np.int64],
+    contribution: Floats, indptr: NDArray[np.int64], k: int,
+) -> pl.DataFrame:
+    """The k strongest entries of each row, and one without a column for the sum of the others."""
+    order = np.lexsort((-np.abs(contribution), row))
+    rank = np.arange(len(order)) - np.asarray(indptr[:-1], dtype=np.int64)[row]
+    kept, rest = order[rank < k], order[rank >= k]
+    strong = pl.DataFrame({"row": row[kept], "column": column[kept].astype(np.int64),
+                           "count": count[kept], "contribution": contribution[kept]})
+    # Summed by NumPy in the order of the columns: a group_by may add in any order.
+    tail = np.unique(row[rest])
+    others = pl.DataFrame({
+        "row": tail, "column": np.zeros(len(tail), dtype=np.int64),
+        "count": np.bincount(row[rest], weights=count[rest])[tail].astype(np.int64),
+        "contribution": np.bincount(row[rest], weights=contribution[rest])[tail].astype(float),
+    }).with_columns(column=pl.lit(None, dtype=pl.Int64))
+    return pl.concat([strong, others]).sort("row", maintain_order=True)
+
+
+def _lists(entries: pl.DataFrame, terms: pl.Series, rows: int) -> pl.Series:
+    listed = entries.select(
+        "row", pl.struct(terms.gather(entries["column"]).alias("term"), "count", "contribution")
+        .alias("explanation")).group_by("row", maintain_order=True).agg("explanation")
+    every = pl.DataFrame({"row": np.arange(rows)})
+    joined = every.join(listed, on="row", how="left", maintain_order="left")["explanation"]
+    return joined.cast(EXPLANATION).fill_null(pl.Series([[]], dtype=EXPLANATION))

@@ -1,0 +1,288 @@
+"""A model file's document and tables, checked value by value: what needs no estimator.
+
+A filter that must answer at once builds its form from these alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from textnb.bayes.calibration import Calibration
+from textnb.bayes.class_weight import check_class_weight
+from textnb.bayes.decision import Decision
+from textnb.bayes.pruning import Pruned
+from textnb.bayes.statistics import CountStatistics, check_int64
+from textnb.errors import DataError, ModelFileError, ParameterError, first_line
+from textnb.files.parquet import ENGINE_ERRORS
+from textnb.learning.terms import TermStatistics
+from textnb.runtime.memory import free_memory
+from textnb.text.tokens import Tokenizer
+
+# Of an estimator, but kept beside the classifier's settings, of which no reader ignores one: a
+# reader that does not know of class weights refuses the file.
+CLASS_WEIGHT = "class_weight"
+TEXT_SETTINGS = ("text", "label", "tokenizer", "min_df", "max_df", "max_features", "vocabulary",
+                 "binary", "memory_limit")
+# Written where they are set: a model without them is what it was before there were any.
+OPTIONAL = ("memory_limit", CLASS_WEIGHT)
+COUNT_COLUMNS = {"class": pl.Int32, "column": pl.Int32, "count": pl.Int64}
+# Under sample weights.
+WEIGHTED_COLUMNS = {**COUNT_COLUMNS, "count": pl.Float64}
+_LABEL_TYPES: dict[str, type] = {"string": str, "integer": int, "boolean": bool}
+_EXACT = 2**53
+# Of tables in memory: smaller ones are made without a look at what is free.
+_SMALL = 64 << 20
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What was chosen for a model from documents: ``l`` where its parameter is "auto"."""
+
+    calibration: Calibration | None = None
+    decision: Decision | None = None
+    l: float | None = None
+    pruned: Pruned | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready values of what was chosen."""
+        chosen = {name: value.to_dict() for name, value in (
+            ("calibration", self.calibration), ("decision", self.decision),
+            ("pruned", self.pruned)) if value is not None}
+        return chosen if self.l is None else {**chosen, "l": self.l}
+
+
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """What a model keeps that scores with weights of its own, and not with counts."""
+
+    weights: NDArray[np.float64]
+    intercept: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class TextParts:
+    """A text model as its file describes it.
+
+    Attributes
+    ----------
+    settings : dict
+        Of the classifier, the tokenizer made.
+    estimator, parameters : str, dict
+        The name of the model on counts, and its settings; ``l`` as it was chosen, where it was.
+    learned : TermStatistics
+    weights : Weights or None
+        Of a discriminative model.
+    choices : Choices
+    """
+
+    settings: dict[str, Any]
+    estimator: str
+    parameters: dict[str, Any]
+    learned: TermStatistics
+    weights: Weights | None
+    choices: Choices
+
+
+def text_parts(
+    path: str, manifest: Mapping[str, Any], tables: Mapping[str, pl.DataFrame], max_bytes: int
+) -> TextParts:
+    """The parts of a text model; to be called within `sound`, which names the file.
+
+    Raises
+    ------
+    ModelFileError
+        If its counts would take more than ``max_bytes``.
+    ValueError, KeyError, ...
+        If a value is missing, of another type, or out of its range: see `sound`.
+    """
+    settings = described_settings(manifest, "TextClassifier", (*TEXT_SETTINGS, CLASS_WEIGHT))
+    class_weight = unpacked_class_weight(settings.pop(CLASS_WEIGHT))
+    settings["tokenizer"] = Tokenizer.from_dict(settings["tokenizer"])
+    documents, is_weighted = manifest["classes"].get("rows"), "rows" in manifest["classes"]
+    classes, class_count = unpacked_classes(manifest["classes"], is_weighted)
+    weighed = "weights" in tables
+    expected = {"terms", "counts", "weights"} if weighed else {"terms", "counts"}
+    require(set(tables) == expected, f"its tables are not {', '.join(sorted(expected))}")
+    terms = _terms(tables["terms"])
+    needed = len(classes) * len(terms) * 8
+    if needed > max_bytes:
+        raise ModelFileError.too_large(path, needed, max_bytes)
+    # Weights take as much again.
+    free = free_memory() if 2 * needed > _SMALL else None
+    if free is not None and 2 * needed > free:
+        raise ModelFileError.no_room(path, len(classes), len(terms), 2 * needed, free)
+    counts = CountStatistics(
+        classes, class_count,
+        _counts(tables["counts"], len(classes), len(terms), is_weighted))
+    frequency, occurrences = (
+        _column(tables["terms"], name) for name in ("document_frequency", "occurrences"))
+    require(not is_weighted or weighed or (type(documents) is int and 0 < documents < _EXACT),
+            "its documents are not counted")
+    most = int(class_count.sum()) if documents is None else documents
+    require(frequency is None or int(frequency.max()) <= most,
+            "a term is in more documents than there are")
+    require(occurrences is None or float(occurrences.sum(dtype=np.float64)) < _EXACT,
+            "occurrences are too large to add")
+    weights = None
+    if weighed:
+        intercept = np.array(manifest["intercept"], dtype=np.float64)
+        require(intercept.shape == (len(classes),) and bool(np.isfinite(intercept).all()),
+                "intercepts are not one finite number per class")
+        weights = Weights(_weights(tables["weights"], len(classes), len(terms)), intercept)
+    described, choices = manifest["estimator"], _choices(manifest)
+    parameters = {**described["parameters"], CLASS_WEIGHT: class_weight}
+    require((parameters.get("l") == "auto") == (choices.l is not None),
+            "l was chosen and is not \"auto\", or the other way round")
+    if choices.l is not None:
+        parameters["l"] = choices.l
+    return TextParts(settings, described["name"], parameters,
+                     TermStatistics(terms, counts, frequency, occurrences, documents), weights,
+                     choices)
+
+
+def described_settings(
+    manifest: Mapping[str, Any], kind: str, names: tuple[str, ...]
+) -> dict[str, Any]:
+    """The classifier's settings, as they were written."""
+    require(manifest["kind"] == kind, f"kind {manifest['kind']!r} is unknown")
+    settings = {**{name: None for name in OPTIONAL if name in names}, **manifest["settings"]}
+    require(set(settings) == set(names), f"its settings are not those of a {kind}")
+    return settings
+
+
+def _choices(manifest: Mapping[str, Any]) -> Choices:
+    calibration, decision, l, pruned = (
+        manifest.get(name) for name in ("calibration", "decision", "l", "pruned"))
+    require(l is None or (type(l) is float and 0.0 <= l < float("inf")), "l is not a number >= 0")
+    return Choices(None if calibration is None else Calibration.from_dict(calibration),
+                   None if decision is None else Decision.from_dict(decision), l,
+                   None if pruned is None else Pruned.from_dict(pruned))
+
+
+@contextmanager
+def sound(path: str) -> Iterator[None]:
+    try:
+        yield
+    except ModelFileError:
+        raise
+    except (ParameterError, LookupError, TypeError, ValueError, AttributeError, OverflowError,
+            MemoryError, RecursionError, *ENGINE_ERRORS) as error:
+        reason = first_line(error)[:500]
+        what = f"no {reason}" if isinstance(error, KeyError) else reason
+        raise ModelFileError.damaged(path, what) from error
+
+
+def require(sound: bool, what: str) -> None:
+    if not sound:
+        raise ValueError(what)
+
+
+def plain(value: Any) -> Any:
+    if isinstance(value, Tokenizer):
+        return value.to_dict()
+    if isinstance(value, (np.ndarray, np.generic, pl.Series)):
+        return value.tolist() if not isinstance(value, pl.Series) else value.to_list()
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    return [plain(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+def packed_classes(classes: NDArray[Any], class_count: NDArray[Any]) -> dict[str, Any]:
+    """Labels, their type, and rows per class."""
+    check_int64(classes)
+    labels = classes.tolist()
+    label_type = next((name for name, type_ in _LABEL_TYPES.items()
+                       if all(type(label) is type_ for label in labels)), None)
+    if label_type is None:
+        raise DataError("a file holds labels of one type, strings, integers or booleans; got "
+                        f"{', '.join(map(repr, labels[:10]))}. Cast them, and fit again")
+    return {"type": label_type, "labels": labels, "documents": class_count.tolist()}
+
+
+def unpacked_classes(
+    described: Mapping[str, Any], is_weighted: bool = False
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    labels, documents = described["labels"], described["documents"]
+    type_ = _LABEL_TYPES[described["type"]]
+    require(len(labels) == len(documents) > 0, "labels and documents per class do not match")
+    require(all(type(label) is type_ for label in labels), f"a label is not of {type_.__name__}")
+    require(type_ is not int or all(-2**63 <= label < 2**63 for label in labels),
+            "a label is beyond 64 bits")
+    require(all(a < b for a, b in pairwise(labels)), "labels are not sorted")
+    number = float if is_weighted else int
+    # Also False for what is no number.
+    require(all(type(n) is number and n >= 0 for n in documents) and sum(documents) < _EXACT,
+            "documents per class are not counts")
+    classes: NDArray[Any] = np.array(labels, dtype=object if type_ is str else type_)
+    return classes, np.array(documents, dtype=np.float64 if is_weighted else np.int64)
+
+
+def packed_class_weight(class_weight: Any) -> Any:
+    """A class weight as JSON has it: its labels may be other than strings."""
+    if class_weight is None or isinstance(class_weight, str):
+        return class_weight
+    return {"labels": [plain(label) for label in class_weight],
+            "weights": [float(weight) for weight in class_weight.values()]}
+
+
+def unpacked_class_weight(described: Any) -> Any:
+    """What `packed_class_weight` was given; ValueError where it can't have been."""
+    if isinstance(described, dict):
+        labels, weights = described["labels"], described["weights"]
+        require(all(type(label) in _LABEL_TYPES.values() for label in labels)
+                and len(labels) == len(weights) == len(set(labels)),
+                "class weights are not those of labels")
+        described = dict(zip(labels, weights, strict=True))
+    check_class_weight(described)
+    return described
+
+
+def _terms(table: pl.DataFrame) -> pl.Series:
+    terms = table["term"]
+    require(terms.dtype == pl.String and len(terms) > 0 and not terms.null_count(),
+             "terms are not strings")
+    require(bool((terms.slice(1) > terms.head(len(terms) - 1)).all()), "terms are not sorted")
+    return terms
+
+
+def _column(table: pl.DataFrame, name: str) -> NDArray[np.int64] | None:
+    if name not in table.columns:
+        return None
+    values = table[name]
+    require(values.dtype == pl.Int64 and not values.null_count() and bool((values >= 0).all()),
+             f"{name} is not a column of counts")
+    return values.to_numpy()
+
+
+def _counts(
+    table: pl.DataFrame, n_classes: int, n_terms: int, is_weighted: bool
+) -> NDArray[Any]:
+    require(table.schema == pl.Schema(WEIGHTED_COLUMNS if is_weighted else COUNT_COLUMNS),
+            f"counts have the columns {table.schema}")
+    require(not any(table.null_count().row(0)), "counts hold a null")
+    row, column, count = (table[name].to_numpy() for name in COUNT_COLUMNS)
+    inside = (row >= 0) & (row < n_classes) & (column >= 0) & (column < n_terms) & (count > 0)
+    require(bool(inside.all()), "a count is out of range")
+    # Sums must stay exact, also as float64.
+    require(float(count.sum(dtype=np.float64)) < _EXACT, "counts are too large to add")
+    cells = row.astype(np.int64) * n_terms + column
+    require(bool((np.diff(cells) > 0).all()), "counts are not sorted by class and column")
+    dense = np.zeros((n_classes, n_terms), dtype=count.dtype)
+    dense[row, column] = count
+    return dense
+
+
+def _weights(table: pl.DataFrame, n_classes: int, n_terms: int) -> NDArray[np.float64]:
+    require(table.schema == pl.Schema({str(k): pl.Float64 for k in range(n_classes)})
+            and table.height == n_terms, "weights are not one per class and term")
+    weights: NDArray[np.float64] = np.ascontiguousarray(table.to_numpy())
+    require(bool(np.isfinite(weights).all()), "a weight is not finite")
+    return weights
