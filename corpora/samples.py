@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from email.message import EmailMessage
@@ -276,5 +277,36 @@ def _words(source: random.Random, label: str, count: int) -> list[str]:
     return [source.choice(urn) for urn in urns]
 
 
+def write_samples(folder: Path) -> None:
+    """Write the files that the documentation works with.
+
+    ``news.parquet`` (with ``split``, ``author`` and ``date``), ``today.csv``, ``mail/`` and
+    ``new-mail/`` (an mbox for each class), ``message.eml`` (spam), a Maildir ``Maildir/`` with
+    three new messages, and ``table.parquet``.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    rows, start = news(1200), datetime(2026, 1, 1).date()
+    rows.with_row_index("id").with_columns(
+        split=pl.when(pl.col("id") < 900).then(pl.lit("train")).otherwise(pl.lit("test")),
+        author=pl.format("author {}", pl.col("id") // 10),
+        date=pl.lit(start) + pl.duration(days=pl.col("id") // 10),
+    ).write_parquet(folder / "news.parquet")
+    news(20, seed=1).select("title", "description", "text").write_csv(folder / "today.csv")
+    for name, count, seed in (("mail", 600, 0), ("new-mail", 80, 1)):
+        for label, messages in mail(count, seed).items():
+            (folder / name / label).mkdir(parents=True, exist_ok=True)
+            (folder / name / label / "inbox.mbox").write_bytes(mailbox(messages))
+    fresh = mail(12, seed=2)
+    (folder / "message.eml").write_bytes(fresh["spam"][0])
+    for part in ("cur", "new", "tmp"):
+        (folder / "Maildir" / part).mkdir(parents=True, exist_ok=True)
+    for number, message in enumerate([fresh["ham"][0], fresh["spam"][1], fresh["ham"][1]]):
+        (folder / "Maildir" / "new" / f"{number}.textnb.example").write_bytes(message)
+    feature_table(300).write_parquet(folder / "table.parquet")
+
+
 if __name__ == "__main__":
-    write_pipeline_samples(Path(__file__).parents[1] / "pipelines" / "samples")
+    if len(sys.argv) > 1:
+        write_samples(Path(sys.argv[1]))
+    else:
+        write_pipeline_samples(Path(__file__).parents[1] / "pipelines" / "samples")

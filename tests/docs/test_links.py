@@ -1,0 +1,89 @@
+"""Links of the documentation lead somewhere, and the reference has every public name."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import textnb
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = [*sorted(ROOT.glob("*.md")),
+         *sorted(path for path in DOCS.rglob("*.md")
+                 if not {"generated", "_build"} & set(path.parts))]
+
+
+def prose(page: str) -> str:
+    """A page without its blocks of code and its code in lines."""
+    return re.sub(r"`[^`\n]+`", "", re.sub(r"^```.*?^```$", "", page, flags=re.M | re.S))
+
+
+def links(page: str) -> Iterator[str]:
+    """Targets of links and pictures that are no URL."""
+    for target in re.findall(r"\]\(([^)\s]+)\)", prose(page)):
+        if not re.match(r"[a-z]+:", target):
+            yield target
+
+
+def anchors(page: str) -> set[str]:
+    """Names of headings, as GitHub and MyST make them."""
+    plain = re.sub(r"^```.*?^```$", "", page, flags=re.M | re.S)
+    heads = re.findall(r"^#+ (.+)$", plain, flags=re.M)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
+def broken(path: Path) -> list[str]:
+    """Links of a page that lead nowhere. Generated pages are known by their folder alone."""
+    found = []
+    for link in links(path.read_text("utf-8")):
+        name, _, anchor = link.partition("#")
+        target = (path.parent / name).resolve() if name else path
+        if target.parent == DOCS / "generated":
+            continue
+        has_heads = target.suffix == ".md" and target.exists()
+        known = anchors(target.read_text("utf-8")) if has_heads else set()
+        if not target.exists() or (has_heads and anchor and anchor not in known):
+            found.append(link)
+    return found
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_the_links_of_a_page_lead_somewhere(path: Path) -> None:
+    assert broken(path) == []
+
+
+def test_a_link_that_leads_nowhere_is_seen(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("# One two\n[a](page.md#one-two) [b](#one) [c](other.md) `[d](e)` [f](https://g)\n")
+    assert broken(page) == ["#one", "other.md"]
+
+
+def test_every_page_is_linked_from_the_readme_or_the_index() -> None:
+    listed = "".join(path.read_text("utf-8") for path in (ROOT / "README.md", DOCS / "index.md"))
+    pages = {str(path.relative_to(DOCS).with_suffix("")) for path in PAGES if DOCS in path.parents}
+    assert {page for page in pages - {"index"} if page not in listed} == set()
+
+
+def test_every_public_name_is_in_the_reference() -> None:
+    page = (DOCS / "reference" / "api.md").read_text("utf-8")
+    assert sorted(re.findall(r"^   (\w+)$", page, flags=re.M)) == sorted(textnb.__all__)
+
+
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= 150
+
+
+def test_the_picture_of_speed_is_that_of_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(DOCS))
+    from speed_picture import lines, picture
+
+    measured = lines((DOCS / "benchmarks" / "measured.md").read_text("utf-8"))
+    assert picture(measured) == (DOCS / "benchmarks" / "speed.svg").read_text("utf-8"), (
+        "run: python docs/speed_picture.py")
+    assert {line.side for line in measured} >= {"scikit-learn", "textnb", "fastText", "bogofilter"}
+    del sys.modules["speed_picture"]

@@ -1,0 +1,148 @@
+"""The code in the documentation runs, and prints what it says.
+
+A page's Python blocks share one namespace; its console blocks run in the same folder, in order.
+Below a line ``$ command`` stands what it prints: all lines, some of them after a line ``...``, or
+nothing where the output is not shown. A block of language ``text`` is not run. A block with a name
+of a file behind its language (````toml job.toml````) is written to that file, for later blocks.
+"""
+
+from __future__ import annotations
+
+import doctest
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md",
+         *sorted(path for path in (ROOT / "docs").rglob("*.md")
+                 if not {"generated", "_build"} & set(path.parts))]
+RUN = {"python", "console"}
+KNOWN = RUN | {"text", "toml", "yaml", "json", "sql", "bash", "c", "java", "javascript",
+               "{eval-rst}", "{toctree}", "{figure}", "{image}", "{note}"}
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block: its language, its text, the line on which the text begins, and its file."""
+
+    language: str
+    text: str
+    line: int
+    file: str = ""
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command of a console block, and the lines that stand below it."""
+
+    line: str
+    shown: str
+
+
+def blocks(page: str) -> Iterator[Block]:
+    for found in re.finditer(r"^```([^\n]*)\n(.*?)^```$", page, flags=re.M | re.S):
+        language, _, rest = found[1].strip().partition(" ")
+        # ```{image} takes a path as its argument: that is no block of a file.
+        yield Block(language, found[2], page[:found.start(2)].count("\n"),
+                    "" if language.startswith("{") else rest)
+
+
+def commands(block: str) -> list[Command]:
+    parts = re.split(r"^\$ ", block, flags=re.M)[1:]
+    cut = [re.match(r"((?:[^\n]*\\\n)*[^\n]*)\n?(.*)", part, flags=re.S) for part in parts]
+    return [Command(found[1], found[2].strip("\n")) for found in cut if found is not None]
+
+
+def needs(page: str) -> list[str]:
+    """Modules without which a page is not run: ``<!-- needs: duckdb -->``."""
+    found = re.search(r"^<!-- needs: (.+) -->$", page, flags=re.M)
+    return found[1].split() if found else []
+
+
+def promised(block: str) -> list[str]:
+    """What a block says that it prints: ``print(1 + 1)  # 2``."""
+    return re.findall(r"^print\(.*\) +# ([\[({'\"\d-].*|True|False|None)$", block, flags=re.M)
+
+
+def holds(printed: str, shown: str) -> bool:
+    """Whether lines were printed; ``...`` stands for anything, line breaks too."""
+    flat = "\n".join(line.rstrip() for line in printed.strip("\n").split("\n"))
+    pattern = ".*?".join(re.escape(part) for part in shown.split("..."))
+    return re.search(rf"(?:^|\n){pattern}(?:\n|$)", flat, flags=re.S) is not None
+
+
+def run_command(command: Command, folder: Path, page: str) -> None:
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", command.line], cwd=folder, capture_output=True,
+        text=True, timeout=120,
+        env={**os.environ, "PATH": path, "COLUMNS": "100", "PYTHONPATH": str(ROOT)})
+    assert done.returncode == 0, f"{page}: {command.line}\n{done.stdout}{done.stderr}"
+    printed = done.stdout + done.stderr
+    assert not command.shown or holds(printed, command.shown), (
+        f"{page}: {command.line}\n--- printed\n{printed}\n--- shown\n{command.shown}")
+
+
+def run_python(block: Block, namespace: dict[str, Any], page: str) -> str:
+    if ">>> " in block.text:
+        test = doctest.DocTestParser().get_doctest(
+            block.text, namespace, page, page, block.line)
+        report: list[str] = []
+        done = doctest.DocTestRunner(verbose=False).run(
+            test, out=report.append, clear_globs=False)
+        namespace.update(test.globs)
+        assert done.failed == 0, "".join(report)
+    else:
+        # Blank lines in front, so that a traceback names the line of the page.
+        exec(compile("\n" * block.line + block.text, page, "exec"), namespace)
+    return ""
+
+
+@pytest.mark.parametrize("path", [path for path in PAGES if path.exists()],
+                         ids=lambda path: str(path.relative_to(ROOT)))
+def test_the_code_of_a_page_runs(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page, name = path.read_text("utf-8"), str(path.relative_to(ROOT))
+    for module in needs(page):
+        if find_spec(module) is None:
+            pytest.skip(f"needs {module}")
+    monkeypatch.chdir(tmp_path)
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+    for block in blocks(page):
+        if block.file:
+            (tmp_path / block.file).write_text(block.text, "utf-8")
+        elif block.language == "python":
+            run_python(block, namespace, name)
+            printed = capsys.readouterr().out
+            assert [line for line in promised(block.text) if not holds(printed, line)] == []
+        elif block.language == "console":
+            for command in commands(block.text):
+                run_command(command, tmp_path, name)
+
+
+@pytest.mark.parametrize("path", [path for path in PAGES if path.exists()],
+                         ids=lambda path: str(path.relative_to(ROOT)))
+def test_the_blocks_of_a_page_have_a_known_language(path: Path) -> None:
+    languages = {block.language for block in blocks(path.read_text("utf-8"))}
+    assert languages - KNOWN == set()
+
+
+def test_a_block_that_is_wrong_is_seen() -> None:
+    assert promised("x = 1  # one\nprint(x)  # 1\nprint(2)  # two\n") == ["1"]
+    assert holds("1\n1 [1, 1, 1]\n", "1 [1, 1, ...]")
+    assert not holds("1\n1 [1, 2, 1]\n", "1 [1, 1, ...]")
+    assert commands("$ a \\\n  b\nc\nd\n$ e\n") == [Command("a \\\n  b", "c\nd"), Command("e", "")]
+    with pytest.raises(AssertionError, match="printed"):
+        run_command(Command("echo one", "two"), Path(), "page")
+    with pytest.raises(AssertionError, match="false"):
+        run_command(Command("false", ""), Path(), "page")
