@@ -37,6 +37,8 @@ from textnb import (
 )
 from textnb.frames.batches import batches
 
+# Words at random, in many models few of them: that little is known is as it should be here.
+pytestmark = pytest.mark.filterwarnings("ignore::textnb.errors.UnknownTermsWarning")
 Array = np.ndarray[Any, Any]
 Bits = dict[str, Array]
 ROOT = Path(__file__).parents[1]

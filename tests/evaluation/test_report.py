@@ -281,6 +281,17 @@ def test_the_evaluation_is_that_of_evaluate(tmp_path: Path, labels: list[Any]) -
     assert written.to_dict() == evaluate(model, train).to_dict()
 
 
+def test_many_classes_have_their_areas_too() -> None:
+    rng, classes = np.random.default_rng(0), 60
+    scores, actual = np.log(rng.dirichlet(np.ones(classes), 300)), np.arange(300) % classes
+    held = HeldOut(np.arange(classes), scores, actual, np.ones(300), "")
+    found = report_data.curves(held)
+    odds = report_data.fair_log_odds(held)
+    assert [curve.label for curve in found] == list(range(classes))
+    assert [curve.auc for curve in found] == pytest.approx(
+        [roc_auc_score(actual == k, odds[:, k]) for k in range(classes)], abs=1e-12)
+
+
 def test_the_areas_are_those_of_scikit_learn() -> None:
     rng = np.random.default_rng(1)
     scores, actual = np.log(rng.dirichlet([1, 1, 1], 200)), rng.integers(-1, 3, 200)

@@ -186,7 +186,7 @@ class LinearMixin:
     @property
     def coef_(self) -> Floats:
         """Weights in scikit-learn's layout: (n_classes, n_features), or (1, n_features) for two."""
-        form = self.linear_form()
+        form = self._form_of_attributes()
         if len(form.classes) == 2:
             return form.binary(form.classes[1])[0][None, :]
         return form.weights.T
@@ -194,10 +194,17 @@ class LinearMixin:
     @property
     def intercept_(self) -> Floats:
         """Intercepts in scikit-learn's layout: (n_classes,), or (1,) for two classes."""
-        form = self.linear_form()
+        form = self._form_of_attributes()
         if len(form.classes) == 2:
             return np.array([form.binary(form.classes[1])[1]])
         return form.intercept
+
+    def _form_of_attributes(self) -> LinearForm:
+        # `hasattr` and what lists attributes take no other error for "there is none".
+        try:
+            return self.linear_form()
+        except ParameterError as error:
+            raise AttributeError(str(error)) from error
 
 
 class StatisticsClassifier(FormClassifier):

@@ -197,7 +197,8 @@ class TextClassifier(TextAnswers):
             l = self._choose(settings, learned, X, y) if auto else None
             self._fitted = fit_from_counts(
                 settings, learned, l=l, dropped=dropped, labels_beside=beside)
-            _warn_of_lone_terms(self._fitted, int(learned.total.sum()), learned.documents)
+            _warn_of_lone_terms(self._fitted, int(learned.counts.feature_count.sum()),
+                                learned.documents)
             return logged(self, "fit", started)
         with reading(X):
             rows = weighed(self._corpus(settings, X, y, progress, sample_weight),

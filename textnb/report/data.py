@@ -33,8 +33,8 @@ from textnb.text.coverage import TermCoverage
 
 Model = TextClassifier | TableClassifier
 _LABEL = "\0label"
-# Of classes against the rest: with more, a page of them tells nothing, and takes long to make.
-MOST_CURVES = 50
+# Classes against the rest, those with the most rows: each takes a sort of all rows.
+MOST_CURVES = 250
 # Kept of each curve for the chart; the areas are those of all points.
 POINTS = 400
 BINS = 40
@@ -261,19 +261,18 @@ class Curve:
 
 
 def curves(held: HeldOut) -> list[Curve]:
-    """A curve for each class that has both rows of its own and others; none beyond `MOST_CURVES`.
+    """A curve for each class that has rows of its own and others: `MOST_CURVES`, by their rows.
 
     Labels that the model does not know count as others.
     """
-    if not 2 <= len(held.classes) <= MOST_CURVES:
+    if len(held.classes) < 2:
         return []
     odds = fair_log_odds(held)
-    found = []
-    for k, label in enumerate(held.classes.tolist()):
-        truth = held.actual == k
-        if truth.any() and not truth.all():
-            found.append(_curve(label, truth, odds[:, k]))
-    return found
+    rows = np.bincount(held.actual[held.actual >= 0], minlength=len(held.classes))
+    judged = np.flatnonzero((rows > 0) & (rows < len(held.actual)))
+    most = judged[np.argsort(-rows[judged], kind="stable")[:MOST_CURVES]]
+    labels = held.classes.tolist()
+    return [_curve(labels[k], held.actual == k, odds[:, k]) for k in sorted(most.tolist())]
 
 
 def fair_log_odds(held: HeldOut) -> Floats:

@@ -186,7 +186,7 @@ def curve_section(
     if positive is not None:
         found = [curve for curve in found if curve.label == positive]
     if not found:
-        return Section(left_out=_why_no_curves(scored, positive))
+        return Section(left_out=_why_no_curves(scored))
     every = names_of(scored.held.classes)
     named = dict(zip(scored.held.classes.tolist(), every, strict=True))
     shown = shown_curves(found)
@@ -223,12 +223,10 @@ def _areas(shown: Sequence[Curve], names: Sequence[str], name: str, title: str) 
     return f"{title}: from {number(values[low], 4)} (“{names[low]}”) to {number(max(values), 4)}."
 
 
-def _why_no_curves(scored: Scored, positive: Any) -> str:
+def _why_no_curves(scored: Scored) -> str:
     if len(scored.held.classes) < 2:
         return "The model has one class: there is nothing to tell apart."
-    if len({*scored.held.actual.tolist()}) < 2 or positive is not None:
-        return "A curve needs rows of the class and rows of others."
-    return "There are too many classes for curves of each against the rest."
+    return "A curve needs rows of the class and rows of others."
 
 
 def _marks(scored: Scored, answers: Decided | None, positive: Any) -> list[dict[str, Any]]:

@@ -21,6 +21,8 @@ from textnb.errors import UnknownTermsWarning
 SPACELESS = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]"
 # Of fewer texts, a share tells nothing.
 LEAST_TEXTS = 20
+# Of fewer documents nearly every term comes once, whatever the language.
+_LEAST_LEARNED = 100
 # On nine corpora of words in English and Bengali, at most 5 % of the texts hold no known term once
 # a thousand were learned, and 93 % where words are taken for a language that has no spaces.
 MANY = 0.3
@@ -121,7 +123,7 @@ def warn_of_lone_terms(
     words : bool
         Whether terms are words, and not runs of characters.
     """
-    if documents < LEAST_TEXTS or not tokens:
+    if documents < _LEAST_LEARNED or not tokens:
         return
     unknown = 1.0 - float(total[total >= 2].sum()) / tokens
     silent = unknown ** (tokens / documents)
