@@ -206,5 +206,6 @@ def test_unknown_labels_and_impossible_rows_are_shown() -> None:
         assert "b as (impossible): 1 of 1" in Checked(value._repr_html_()).titles
     assert "(unknown label)" in Checked(textnb.held_out(model, rows)._repr_html_()).words
     empty = textnb.held_out(model, rows).take(np.zeros(0, dtype=np.int64))
-    assert repr(empty) == "HeldOut(0 documents, 2 classes, held-out rows)"
+    assert repr(empty) == ("HeldOut(0 documents, 2 classes, rows given as held out (can't be "
+                           "verified))")
     assert "table" in Checked(empty._repr_html_()).seen

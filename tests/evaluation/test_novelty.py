@@ -21,7 +21,8 @@ from textnb import (
     TextClassifier,
     Tokenizer,
 )
-from textnb.evaluation.novelty import LEARNED, Novelty
+from textnb.cli.evidence import decision_words
+from textnb.evaluation.novelty import HELD_OUT, LEARNED, UNVERIFIED, Novelty
 
 Corpora = Callable[[str], pl.LazyFrame]
 FORMS: dict[str, Any] = {
@@ -95,7 +96,7 @@ def test_few_rows_tell_nothing() -> None:
         assert held.novelty is not None
         assert (held.novelty.verdict, held.novelty.share_learned) == ("unknown", None)
         assert "it can't be told" in held.novelty.message
-        assert held.method == "held-out rows"
+        assert held.method == UNVERIFIED
 
 
 def test_small_sets_of_new_rows_are_seldom_called_learned() -> None:
@@ -146,6 +147,41 @@ def test_sums_of_weights_tell_nothing() -> None:
 @pytest.mark.parametrize("found", [Novelty(10, 9.9, 0), Novelty(0, 0.0, 0)])
 def test_less_than_ten_are_too_few(found: Novelty) -> None:
     assert (found.verdict, found.share_learned) == ("unknown", None)
+
+
+def test_rows_of_which_nothing_can_be_told_are_not_called_held_out() -> None:
+    """Training rows that come twice hold no singletons, so nothing is expected of new rows."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = TextClassifier().fit(pl.concat([A, A]))
+    held = textnb.held_out(model, A)
+    assert held.novelty is not None
+    assert (held.novelty.verdict, held.method) == ("unknown", UNVERIFIED)
+    assert UNVERIFIED in repr(held)
+    decision = textnb.choose_threshold(held, "1", max_false_positive_rate=0.05)
+    told = list(decision_words(decision))
+    assert any("holds only if the model has not learned the rows" in line for line in told)
+    assert not any(HELD_OUT in line for line in told)
+    assert any("at 95 % confidence" in line for line in told)
+    classes = textnb.choose_class_thresholds(held, min_precision=0.5)
+    assert any("holds only if" in line for line in decision_words(classes))
+    assert textnb.fit_calibration(held).method == UNVERIFIED
+    assert textnb.smoothing_path(model, test=A, grid=[1.0]).method == UNVERIFIED
+
+
+def test_the_words_of_new_rows_know_no_condition() -> None:
+    held = textnb.held_out(TextClassifier().fit(A), B)
+    decision = textnb.choose_threshold(held, "1", max_false_positive_rate=0.05)
+    told = list(decision_words(decision))
+    assert not any("holds only if" in line for line in told)
+    assert any(HELD_OUT in line for line in told)
+
+
+def test_the_smoothing_path_of_learned_rows_warns() -> None:
+    model = TextClassifier().fit(A)
+    with pytest.warns(LearnedRowsWarning):
+        assert textnb.smoothing_path(model, test=A, grid=[1.0]).method == LEARNED
+    assert textnb.smoothing_path(model, test=B, grid=[1.0]).method == HELD_OUT
 
 
 @pytest.mark.parametrize(("name", "split"), [

@@ -33,6 +33,7 @@ from textnb import (
 )
 from textnb.bayes.choice import GRID, Smoothed, best_of, smoothed
 from textnb.errors import ModelFileError
+from textnb.evaluation.novelty import UNVERIFIED
 from textnb.storage.archive import read_archive, write_archive
 
 KINDS: list[Any] = [MultinomialNB, BernoulliNB, ComplementNB]
@@ -69,7 +70,7 @@ def test_the_path_on_a_test_set_is_held_out_at_each_l(kind: Any, settings: dict[
     test = pl.DataFrame({"text": ["aa bb", "dd", "cc ff", "aa aa"], "label": ["x", "y", "z", "w"]})
     path = smoothing_path(TextClassifier(kind(), **settings).fit(NEWS), test=test)
     assert path.table["l"].to_list() == list(GRID)
-    assert (path.method, path.documents, path.excluded) == ("held-out rows", 4, 1)
+    assert (path.method, path.documents, path.excluded) == (UNVERIFIED, 4, 1)
     for row in path.table.iter_rows(named=True):
         held = held_out(TextClassifier(kind(l=row["l"]), **settings).fit(NEWS), test)
         assert row["accuracy"] == held.accuracy

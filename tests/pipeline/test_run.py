@@ -338,3 +338,17 @@ def test_a_decision_is_measured_on_the_test_rows(folder: Path) -> None:
     assert told["true_positives"] == answered.filter(spam & own).height
     assert told["false_positives"] == answered.filter(spam & ~own).height
     assert told["missed"] == answered.filter(own & ~spam).height
+
+
+def test_rows_that_can_not_be_told_from_learned_ones_are_said_to_be(folder: Path) -> None:
+    """A file of rows to test on, of which counts tell nothing."""
+    rows = pl.read_parquet("rows.parquet")
+    rows[:20].write_parquet("test.parquet")
+    heard = Heard()
+    (folder / "job.toml").write_text(JOB, "utf-8")
+    run_job(read_job(folder / "job.toml", ["input.test=test.parquet"]), heard)
+    assert any("can't be told whether the model has learned these rows" in told
+               for told in heard.results)
+    heard = Heard()
+    run_job(read_job(folder / "job.toml", []), heard)
+    assert not any("can't be told" in told for told in heard.results)

@@ -15,7 +15,6 @@ References
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Lock
@@ -27,6 +26,7 @@ from numpy.typing import NDArray
 
 from textnb.bayes.forms import Floats
 from textnb.errors import DataError
+from textnb.runtime.caller import warn_caller
 
 # LIBLINEAR draws the order of rows from one generator for the whole process: of two fits at the
 # same time neither would have the order of its own random state.
@@ -100,9 +100,9 @@ class DualSolver:
         if n_iter >= passes and self.tol is not None and not quiet:
             from sklearn.exceptions import ConvergenceWarning
 
-            warnings.warn(f"the solver failed to converge to tol={self.tol:g} in "
-                          f"max_iter={passes} passes: give more passes, or a larger tol",
-                          ConvergenceWarning, stacklevel=4)
+            warn_caller(f"the solver failed to converge to tol={self.tol:g} in "
+                        f"max_iter={passes} passes: give more passes, or a larger tol",
+                        ConvergenceWarning)
         return Solution(weights[:-1], float(weights[-1]), n_iter)
 
     def _run(

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from textnb.evaluation.novelty import Novelty
 
 
+ONLY_IF_NEW = ("what follows holds only if the model has not learned the rows that the thresholds "
+               "stand on, which can't be verified")
+
+
 def stale_words(
     calibration: Calibration | None, decision: Decision | None
 ) -> Iterator[str]:
@@ -111,15 +115,21 @@ def _thresholds(decision: Decision, least: str) -> Iterator[str]:
 
 
 def _asked(positive: Any, evidence: Mapping[str, Any]) -> Iterator[str]:
+    from textnb.evaluation.novelty import HELD_OUT, UNVERIFIED
+
+    verdict = evidence.get("novelty", {}).get("verdict")
+    if verdict == "unknown":
+        yield ONLY_IF_NEW
     if "costs" in evidence:
         wrong, missed = evidence["costs"]
         yield (f"least cost, where a false positive costs {wrong:g} and a false negative "
                f"{missed:g} ({evidence['rule']}): {evidence['cost']:g} on these documents")
         return
     # Of leave-one-out and folds, other models have made the scores than the one that will answer.
-    about = "" if evidence["scored"] == "held-out rows" else "about "
+    exact = evidence["scored"] in (HELD_OUT, UNVERIFIED)
+    about = "" if exact else "about "
     level = f"at {about}{_percent(evidence['confidence'])} confidence"
-    if evidence.get("novelty", {}).get("verdict") == "learned":
+    if verdict == "learned":
         yield "no guarantee: the model has probably learned the rows that the thresholds stand on"
         level = "of the rows that it has learned"
     yield (f"at most {_percent(evidence['false_positive_rate_bound'])} of the others are answered "
@@ -146,6 +156,8 @@ def _every_class(evidence: Mapping[str, Any], least: str) -> Iterator[str]:
             yield (f"{entry['label']!r} where {least} "
                    f"{_number(entry['threshold'])}: {entry['correct']:,} of {entry['answered']:,} "
                    f"right, precision at least {_percent(entry['precision_bound'])}")
+    if evidence.get("novelty", {}).get("verdict") == "unknown":
+        yield ONLY_IF_NEW
     right = evidence["precision"]
     yield (f"{evidence['answered']:,} of {evidence['documents']:,} documents are given a class "
            f"({_percent(evidence['coverage'])}"

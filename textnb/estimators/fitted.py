@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,6 +27,7 @@ from textnb.estimators.changes import check_unchanged, copied
 from textnb.learning.documents import check_reading, presence_above
 from textnb.learning.memory_limit import check_memory_limit, limited, pruned_of
 from textnb.learning.terms import TermStatistics
+from textnb.runtime.caller import warn_caller
 from textnb.scoring.scorer import Scorer
 from textnb.storage.manifest import TEXT_SETTINGS
 from textnb.text.limited import Dropped
@@ -228,8 +228,7 @@ def fit_from_counts(
     estimator.fit_statistics(chosen.counts, l=l)
     classes = estimator.classes_.tolist()
     if len(classes) == 1:
-        warnings.warn(f"only one class, {classes[0]!r}: every document will be given it",
-                      stacklevel=3)
+        warn_caller(f"only one class, {classes[0]!r}: every document will be given it")
     calibration = None if before is None else before.calibration
     decision = None if before is None else before.decision
     if calibration is not None:
@@ -237,7 +236,7 @@ def fit_from_counts(
     if decision is not None:
         decision = decision.as_stale(LEARNED_SINCE)
     if decision is not None and set(decision.thresholds) != set(classes):
-        warnings.warn(OTHER_CLASSES, stacklevel=3)
+        warn_caller(OTHER_CLASSES)
         decision = None
     return Fitted(settings, estimator,
                   scorer_of(settings, estimator, chosen.terms, calibration, decision), statistics,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from textnb.errors import ParameterError
 from textnb.estimators.fitted import OTHER_CLASSES, Fitted
 from textnb.learning.memory_limit import check_unpruned
+from textnb.runtime.caller import warn_caller
 from textnb.storage.manifest import plain
 
 MERGED_SINCE = "it was chosen for one of the models that were added"
@@ -43,7 +43,7 @@ def with_choices(one: Fitted, other: Fitted, merged: Fitted) -> Fitted:
     if calibration is not None:
         calibration = calibration.as_stale(MERGED_SINCE)
     if decision is not None and set(decision.thresholds) != set(merged.classes.tolist()):
-        warnings.warn(OTHER_CLASSES, stacklevel=3)
+        warn_caller(OTHER_CLASSES)
         decision = None
     elif decision is not None:
         decision = decision.as_stale(MERGED_SINCE)

@@ -102,7 +102,7 @@ def labels_of(fitted: Fitted, X: Rows) -> NDArray[Any]:
     coverage = coverage_of(fitted)
     scores = possible_scores(joint_scores(fitted, X, coverage.add))
     labels: NDArray[Any] = fitted.classes[scores.argmax(axis=1)]
-    coverage.warn(stacklevel=3)
+    coverage.warn()
     return labels
 
 

@@ -459,7 +459,7 @@ def _warn_of_lone_terms(fitted: Fitted, tokens: int, documents: int) -> None:
     if settings.given is None and counts.class_count.dtype.kind == "i":
         warn_of_lone_terms(
             fitted.terms, counts.feature_count.sum(axis=0), tokens,
-            documents, settings.tokenizer.analyzer == "word", stacklevel=3)
+            documents, settings.tokenizer.analyzer == "word")
 
 
 def _labelled(

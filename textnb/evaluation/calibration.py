@@ -15,7 +15,6 @@ References
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +32,7 @@ from textnb.evaluation.held_out import UNKNOWN, HeldOut
 from textnb.evaluation.leave_one_out import leave_one_out
 from textnb.frames.batches import Progress
 from textnb.runtime import notebook
+from textnb.runtime.caller import warn_caller
 
 # Of log T, base e.
 _LOWEST, _HIGHEST = -20.0, 20.0
@@ -199,9 +199,8 @@ def fit_calibration(held: HeldOut, *, length_aware: bool = True) -> Calibration:
         raise DataError(f"none of {len(held)} documents can tell a temperature: the model that "
                         "scored them has not learned their labels, or gives them probability 0")
     if left_out:
-        warnings.warn(f"{left_out} of {len(held)} documents are left out: the model that scored "
-                      "them has not learned their labels, or gives them probability 0",
-                      stacklevel=2)
+        warn_caller(f"{left_out} of {len(held)} documents are left out: the model that scored "
+                    "them has not learned their labels, or gives them probability 0")
     loss = _Loss(used)
     log_temperature, bounded = _one_temperature(loss)
     temperature, exponent = float(np.exp(log_temperature)), 0.0

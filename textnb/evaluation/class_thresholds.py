@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +17,7 @@ from textnb.evaluation.binomial import check_share, lower_bound, trials_needed
 from textnb.evaluation.decisions import above
 from textnb.evaluation.held_out import UNKNOWN, HeldOut
 from textnb.evaluation.novelty import evidence_of
+from textnb.runtime.caller import warn_caller
 
 # Each prefix against the one before.
 _LONGER = 1.1
@@ -104,8 +104,8 @@ def choose_class_thresholds(
              for k, label in enumerate(labels)]
     never = [entry["label"] for entry in found if entry["threshold"] is None]
     if never:
-        warnings.warn(f"these classes are never given, as a precision of {min_precision:g} can't "
-                      f"be shown: {', '.join(map(repr, never))}", stacklevel=2)
+        warn_caller(f"these classes are never given, as a precision of {min_precision:g} can't "
+                    f"be shown: {', '.join(map(repr, never))}")
     decision = Decision({entry["label"]: math.inf if entry["threshold"] is None
                          else entry["threshold"] for entry in found})
     answers = decision.decide(odds, labels)

@@ -19,6 +19,7 @@ from textnb.errors import DataError, ParameterError
 from textnb.estimators.text import TextClassifier
 from textnb.evaluation.held_out import UNKNOWN, codes_of
 from textnb.evaluation.leave_one_out import left_out_documents, model_estimator
+from textnb.evaluation.novelty import Novelty, NoveltyCount
 from textnb.frames.batches import Progress, batches
 from textnb.frames.scan import reading, scan
 from textnb.frames.texts import labels_as
@@ -44,7 +45,7 @@ class SmoothingPath:
         highest accuracy.
         It is what ``l="auto"`` chooses, on the default grid.
     method : str
-        "leave-one-out" or "held-out rows".
+        "leave-one-out"; of ``test``, as in `HeldOut`.
     documents, excluded : int
         Documents, and those of them that no loss counts: alone in their class and left out, or
         with a label that is none of the model's classes.
@@ -99,6 +100,11 @@ def smoothing_path(
         As `leave_one_out`; or if not one of ``frame`` and ``test`` is given, or the grid is no
         list of numbers.
 
+    Warns
+    -----
+    LearnedRowsWarning
+        If the model has probably learned most of the rows of ``test``.
+
     Notes
     -----
     Naive Bayes takes the words of a document for independent, and is sure of long documents
@@ -150,13 +156,14 @@ def smoothing_path(
         path, method = left_out_path(leaving.whole, rows, values), "leave-one-out"
         probabilistic = leaving.whole.probabilistic
     else:
-        counts, codes = _read(model, test, progress)
+        counts, codes, novelty = _read(model, test, progress)
+        novelty.warn()
         countable = codes != UNKNOWN
         _check_known(model, countable)
         probabilistic = not isinstance(estimator, ComplementNB)
         path, method = path_of(
             lambda l: _scores(model, estimator, counts, l), codes, countable, values
-        ), "held-out rows"
+        ), novelty.method
     return SmoothingPath(_table(path), best_of(path, probabilistic), method, len(countable),
                          int((~countable).sum()))
 
@@ -174,12 +181,13 @@ def _grid(grid: Iterable[Any]) -> list[float]:
 
 def _read(
     model: TextClassifier, test: Any, progress: Progress | None
-) -> tuple[list[Any], NDArray[np.int64]]:
-    """Counts of the vocabulary's terms in batches, and each document's class."""
+) -> tuple[list[Any], NDArray[np.int64], Novelty]:
+    """Counts of the vocabulary's terms in batches, each document's class, and what is new."""
     names = model.text_columns
     classes = pl.Series(model.classes_.tolist())
     label, vocabulary = model.label_column, model.fitted_.scorer.vocabulary
     counts, codes, row = [], [np.zeros(0, dtype=np.int64)], 0
+    novelty = NoveltyCount(model)
     with reading(test):
         lazy = scan(test, text=names, label=label)
         rows = lazy.select(*names, labels_as(label, lazy, classes.dtype))
@@ -190,9 +198,10 @@ def _read(
             row += batch.height
             counts.append(vocabulary.counts(batch, names))
             codes.append(codes_of(labels, classes))
+            novelty.add(counts[-1], codes[-1])
     if not row:
         raise DataError.no_rows("the test set")
-    return counts, np.concatenate(codes)
+    return counts, np.concatenate(codes), novelty.result
 
 
 def _check_known(model: TextClassifier, countable: NDArray[np.bool_]) -> None:

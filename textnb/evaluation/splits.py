@@ -6,7 +6,6 @@ are collected.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +18,7 @@ from textnb.bayes.base import is_whole
 from textnb.errors import DataError, ParameterError, SchemaError
 from textnb.evaluation.stratified import stratified_folds, stratified_group_folds
 from textnb.frames.texts import as_int64
+from textnb.runtime.caller import warn_caller
 
 Ints = NDArray[np.int64]
 # The fold of documents that are learned by all models and scored by none.
@@ -170,8 +170,8 @@ def _columns(
 def _stratified(codes: Ints, classes: pl.Series, folds: int, seed: int) -> Ints:
     rare = np.flatnonzero(_check_largest(codes, folds) < folds)
     if len(rare):
-        warnings.warn(f"{_named(classes, rare)} with fewer documents than the {folds} folds: some "
-                      "folds test none of it", stacklevel=4)
+        warn_caller(f"{_named(classes, rare)} with fewer documents than the {folds} folds: some "
+                    "folds test none of it")
     return stratified_folds(codes, folds, seed)
 
 
@@ -263,9 +263,8 @@ def _note_unlearned(made: Split, codes: Ints) -> None:
         learned = np.unique(codes[made.learned_by(fold)])
         strangers |= set(np.setdiff1d(codes[made.folds == fold], learned).tolist())
     if strangers:
-        warnings.warn(f"{_named(made.classes, np.array(sorted(strangers)))} in a fold whose model "
-                      "has learned no document of it: those documents count as errors",
-                      stacklevel=4)
+        warn_caller(f"{_named(made.classes, np.array(sorted(strangers)))} in a fold whose model "
+                    "has learned no document of it: those documents count as errors")
 
 
 def _named(classes: pl.Series, which: Ints) -> str:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import glob as globbing
 import os
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -35,6 +34,7 @@ from textnb.frames.mailboxes import looks_like_mail
 from textnb.frames.paths import TEXT_FORMATS, check_file, check_text
 from textnb.frames.slices import OnSkip, scan_in_turn
 from textnb.frames.stdin import spooled_stdin
+from textnb.runtime.caller import warn_caller
 from textnb.runtime.forks import check_fork
 
 Source = str | os.PathLike[str] | Table
@@ -198,8 +198,8 @@ def _on_skip(on_error: Any, source: Any) -> OnSkip | None:
 
 
 def _warn(skipped: list[SourceError], files: int) -> None:
-    warnings.warn(f"{len(skipped)} of {files} files could not be read and were left out: "
-                  + "; ".join(map(str, skipped)), stacklevel=2)
+    warn_caller(f"{len(skipped)} of {files} files could not be read and were left out: "
+                + "; ".join(map(str, skipped)))
 
 
 def checked(

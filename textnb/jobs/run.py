@@ -271,6 +271,10 @@ def _test(work: _Work) -> None:
                                      for name, value in result.decided.items()))
     work.observer.said(f"accuracy {result.accuracy:.4f}, macro F1 {result.macro_f1:.4f} on "
                        f"{result.documents:,} rows")
+    # Rows that the job has split off itself are new.
+    if result.novelty is not None and result.novelty.verdict == "unknown" and (
+            not work.rows.held_out):
+        work.observer.said(f"note: {result.novelty.message}")
     if settings.report is not None:
         from textnb.report.page import write_report
 

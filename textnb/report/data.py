@@ -21,7 +21,7 @@ from textnb.estimators.text import TextClassifier
 from textnb.evaluation.calibration import Reliability, reliability
 from textnb.evaluation.held_out import UNKNOWN, HeldOut, codes_of, in_classes
 from textnb.evaluation.metrics import Evaluation, evaluation, opened
-from textnb.evaluation.novelty import HELD_OUT, NoveltyCount
+from textnb.evaluation.novelty import UNVERIFIED, NoveltyCount
 from textnb.evaluation.roc import Rates, roc
 from textnb.frames.batches import Progress, batches
 from textnb.frames.scan import reading
@@ -128,7 +128,7 @@ class _Seen:
             raise DataError.null_label(
                 self.model.label_column, self.rows + int(labels.is_null().arg_true()[0]))
         held = HeldOut(self.model.classes_, scores, codes_of(labels, self.classes), lengths,
-                       HELD_OUT)
+                       UNVERIFIED)
         self._keep_worst(batch, held, labels)
         if isinstance(self.model, TextClassifier):
             text = pl.col(self.columns).cast(pl.String)
@@ -161,7 +161,7 @@ class _Seen:
         scores, actual, lengths = map(np.concatenate, zip(*columns, strict=True))
         novelty = None if self.novelty is None else self.novelty.result
         held = HeldOut(self.model.classes_, scores, actual, lengths,
-                       HELD_OUT if novelty is None else novelty.method,
+                       UNVERIFIED if novelty is None else novelty.method,
                        without_class=in_classes(actual, learned_rows(self.model) == 0),
                        novelty=novelty)
         posterior = held.calibrated(self._calibration())

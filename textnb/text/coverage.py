@@ -6,7 +6,6 @@ Where most texts hold no known term, priors alone answer, and no figure says so 
 from __future__ import annotations
 
 import logging
-import warnings
 from collections.abc import Sequence
 from threading import Lock
 from typing import Any
@@ -16,6 +15,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from textnb.errors import UnknownTermsWarning
+from textnb.runtime.caller import warn_caller
 
 # Scripts that are written without spaces between words: a token there is a phrase, or a sentence.
 SPACELESS = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]"
@@ -86,10 +86,10 @@ class TermCoverage:
                 "no term that the model knows, and the classes' priors alone answer. "
                 f"{_CAUSE[self._words and 2 * self.spaceless > self.without]}")
 
-    def warn(self, stacklevel: int = 2) -> None:
+    def warn(self) -> None:
         """Give an `UnknownTermsWarning` where there is something to tell."""
         if self.message:
-            warnings.warn(self.message, UnknownTermsWarning, stacklevel=stacklevel + 1)
+            warn_caller(self.message, UnknownTermsWarning)
 
     def log(self) -> None:
         """Log what there is to tell, and start again.
@@ -103,7 +103,6 @@ class TermCoverage:
 
 def warn_of_lone_terms(
     terms: pl.Series, total: NDArray[Any], tokens: int, documents: int, words: bool,
-    stacklevel: int = 2,
 ) -> None:
     """Warn where most of what was learned will not be met again.
 
@@ -134,6 +133,6 @@ def warn_of_lone_terms(
     phrases = few.str.contains(SPACELESS) & (few.str.len_chars() >= _PHRASE)
     spaceless = words and float(np.mean(phrases.to_numpy())) > 0.5
     if silent > MANY or spaceless:
-        warnings.warn(f"{unknown:.0%} of what was counted is of terms that come once, or are left "
-                      "out: in new documents little of it will be known. "
-                      f"{_CAUSE[spaceless]}", UnknownTermsWarning, stacklevel=stacklevel + 1)
+        warn_caller(f"{unknown:.0%} of what was counted is of terms that come once, or are left "
+                    f"out: in new documents little of it will be known. {_CAUSE[spaceless]}",
+                    UnknownTermsWarning)
