@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -20,8 +21,25 @@ html_static_path: list[str] = []
 myst_heading_anchors = 3
 autosummary_generate = True
 autodoc_typehints = "none"
-numpydoc_show_class_members = True
-numpydoc_show_inherited_class_members = False
-numpydoc_class_members_toctree = False
+autodoc_default_options = {"members": True, "inherited-members": True}
+# Members are shown by autodoc, with all that they say.
+numpydoc_show_class_members = False
+templates_path = ["_templates"]
 
 write_generated_pages(Path(__file__).parent)
+
+
+def is_skipped(
+    app: Any, what: str, name: str, member: Any, skip: bool, options: Any
+) -> bool | None:
+    """Leave out what a class has from scikit-learn, Python or its fields: the page is of textnb."""
+    function = getattr(member, "fget", member)
+    home = getattr(function, "__module__", None) or ""
+    # A function that a class merely refers to is none of its methods.
+    own = "." in getattr(function, "__qualname__", ".")
+    return None if home.startswith("textnb") and own else True
+
+
+def setup(app: Any) -> None:
+    """Sphinx calls this."""
+    app.connect("autodoc-skip-member", is_skipped)

@@ -18,18 +18,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 ROOMS = {
-    "errors": "the exceptions", "stopping": "interrupts", "notebook": "HTML of results",
-    "threads": "numbers of threads", "parquet": "checked Parquet", "memory": "free memory",
-    "frames": "rows in", "text": "tokens to counts", "bayes": "the mathematics",
-    "store": "one archive", "terms": "tables of terms", "answers": "answers as columns",
-    "insight": "why an answer", "sinks": "rows out", "manifest": "the file's JSON",
-    "modelfile": "models of texts", "scorer": "texts to scores", "mailfilter": "one verdict",
-    "tablefile": "models of tables", "classifier": "fit and predict",
-    "runtime": "threads, interrupts", "files": "atomic files, locks, archives",
-    "mail": "one message", "learning": "documents to statistics", "scoring": "answers as columns",
+    "errors": "the exceptions", "runtime": "threads, forks, memory", "files": "whole files, locks",
+    "mail": "one message", "frames": "rows in and out", "text": "tokens to counts",
+    "bayes": "the mathematics", "learning": "documents to statistics",
+    "scoring": "answers as columns",
     "storage": "the model file", "estimators": "scikit-learn's interface",
     "evaluation": "metrics, validation", "report": "the HTML report",
-    "export": "weights for other systems", "engines": "Spark", "pipeline": "jobs in TOML",
+    "export": "weights for other systems", "engines": "Spark",
     "jobs": "jobs in TOML", "filter": "the mail filter", "cli": "the command line",
 }
 
@@ -45,18 +40,23 @@ def write_generated_pages(docs: Path) -> None:
 
 def commands_page() -> str:
     """Each verb with its help text, as the program prints it."""
+    parts = ["# The command line\n"]
+    for verb in verbs():
+        parts += [f"\n## textnb {verb}\n\n```text\n{help_text(verb)}\n```\n"]
+    return "".join(parts)
+
+
+def verbs() -> list[str]:
+    """The names of all commands."""
     from typer.main import get_command
 
     from textnb.cli.main import app
 
-    verbs = sorted(getattr(get_command(app), "commands", {}))
-    parts = ["# The command line\n"]
-    for verb in verbs:
-        parts += [f"\n## textnb {verb}\n\n```text\n{_help(verb)}\n```\n"]
-    return "".join(parts)
+    return sorted(getattr(get_command(app), "commands", {}))
 
 
-def _help(verb: str) -> str:
+def help_text(verb: str) -> str:
+    """What ``textnb VERB --help`` prints."""
     code = "import sys; from textnb.cli.main import app; sys.argv[0] = 'textnb'; app()"
     done = subprocess.run(
         [sys.executable, "-c", code, verb, "--help"], capture_output=True, text=True, check=True,
@@ -74,7 +74,8 @@ def jobs_page() -> str:
         if section is None:
             parts.append(f"\n## {name}\n\n{_type(field.annotation)}, {_default(field)}.\n")
             continue
-        parts.append(f"\n## [{name}]\n\n{inspect.cleandoc(section.__doc__ or '')}\n\n"
+        title = f"[[{name}]]" if typing.get_origin(field.annotation) is list else f"[{name}]"
+        parts.append(f"\n## `{title}`\n\n{inspect.cleandoc(section.__doc__ or '')}\n\n"
                      "| key | type | default |\n|---|---|---|\n")
         parts += [f"| `{key}` | {_type(inner.annotation)} | {_default(inner)} |\n"
                   for key, inner in section.model_fields.items()]
@@ -137,27 +138,29 @@ def arrows() -> Counter[tuple[str, str]]:
 
 
 def rooms_picture() -> str:
-    """The rooms from the first to the last, and an arrow for each import between two."""
-    width, height, gap = 170, 44, 66
-    layers = order()
-    place = {room: (30 + column * (width + 24), 20 + row * gap)
-             for row, layer in enumerate(layers) for column, room in enumerate(layer)}
-    total = 20 + len(layers) * gap
-    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 760 {total}" role="img" '
-             'font-family="sans-serif" font-size="13">',
-             "<title>The rooms of the package, each importing only those above it</title>"]
-    for (room, target), count in sorted(arrows().items()):
-        if room in place and target in place:
-            (x1, y1), (x2, y2) = place[room], place[target]
-            bend = 620 + 6 * (list(place).index(room) % 20)
-            parts.append(
-                f'<path d="M {x1 + width} {y1 + height / 2} C {bend} {y1}, {bend} {y2}, '
-                f'{x2 + width} {y2 + height / 2}" fill="none" stroke="#8a94a6" '
-                f'stroke-opacity="0.35" stroke-width="{min(1 + count / 4, 4)}"/>')
-    for room, (x, y) in place.items():
-        parts.append(f'<rect x="{x}" y="{y}" width="{width}" height="{height}" rx="6" '
-                     'fill="#f3f5f9" stroke="#4a5568"/>'
-                     f'<text x="{x + 10}" y="{y + 18}" font-weight="bold">{escape(room)}/</text>'
-                     f'<text x="{x + 10}" y="{y + 35}" font-size="11" fill="#4a5568">'
-                     f'{escape(ROOMS.get(room, ""))}</text>')
-    return "\n".join([*parts, "</svg>\n"])
+    """A square for each room that imports another one; all lie below the diagonal."""
+    rooms = [room for layer in order() for room in layer]
+    found, cell, left, top = arrows(), 30, 300, 100
+    size = cell * len(rooms)
+    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {left + size + 10} '
+             f'{top + size + 10}" role="img" font-family="sans-serif" font-size="13">',
+             "<title>Which room imports which: each row only rooms above it</title>",
+             f'<rect width="{left + size + 10}" height="{top + size + 10}" fill="#ffffff"/>']
+    for n, room in enumerate(rooms):
+        x, y = left + n * cell, top + n * cell
+        name = escape(room) + ("" if room == "errors" else "/")
+        does = escape(ROOMS[room])
+        parts.append(f'<text x="10" y="{y + 20}" font-weight="bold">{name}</text>'
+                     f'<text x="100" y="{y + 20}" fill="#4a5568">{does}</text>'
+                     f'<text transform="translate({x + 20} {top - 8}) rotate(-60)">{name}</text>'
+                     f'<rect x="{x}" y="{y}" width="{cell}" height="{cell}" fill="#dfe3ea"/>')
+        for m, target in enumerate(rooms):
+            if count := found[room, target]:
+                parts.append(
+                    f'<rect x="{left + m * cell}" y="{y}" width="{cell}" height="{cell}" '
+                    f'fill="#1f4e9c" fill-opacity="{min(0.15 + count / 25, 0.75):.2f}"/>'
+                    f'<text x="{left + m * cell + cell / 2}" y="{y + 20}" text-anchor="middle" '
+                    f'font-size="11">{count}</text>')
+    lines = [f'<path d="M {left} {top + n * cell} h {size} M {left + n * cell} {top} v {size}" '
+             'stroke="#c5ccd8"/>' for n in range(len(rooms) + 1)]
+    return "\n".join([*parts, *lines, "</svg>\n"])

@@ -78,12 +78,35 @@ def test_the_readme_is_short() -> None:
     assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= 150
 
 
-def test_the_picture_of_speed_is_that_of_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def scripts(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The modules in the folder of the pages can be imported."""
     monkeypatch.syspath_prepend(str(DOCS))
+    yield
+    for name in ("speed_picture", "generate"):
+        sys.modules.pop(name, None)
+
+
+@pytest.mark.usefixtures("scripts")
+def test_the_picture_of_speed_is_that_of_the_table() -> None:
     from speed_picture import lines, picture
 
     measured = lines((DOCS / "benchmarks" / "measured.md").read_text("utf-8"))
     assert picture(measured) == (DOCS / "benchmarks" / "speed.svg").read_text("utf-8"), (
         "run: python docs/speed_picture.py")
     assert {line.side for line in measured} >= {"scikit-learn", "textnb", "fastText", "bogofilter"}
-    del sys.modules["speed_picture"]
+
+
+@pytest.mark.usefixtures("scripts")
+def test_pages_are_generated_from_the_program() -> None:
+    from generate import help_text, jobs_page, order, rooms_picture, verbs
+
+    assert {"train", "predict", "filter", "run"} <= set(verbs())
+    assert "--where" in help_text("train")
+    page = jobs_page()
+    assert "| `train` | str | required |" in page
+    assert "## `[[exports]]`" in page
+    assert "<function" not in page
+    picture = rooms_picture()
+    assert all(f">{room}/</text>" in picture for layer in order() for room in layer
+               if room != "errors")

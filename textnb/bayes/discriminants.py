@@ -64,7 +64,7 @@ class ShrunkClassifier(MomentClassifier):
         return not isinstance(self.shrinkage, str)
 
     def learned_settings(self) -> dict[str, Any]:
-        """Σ |z|⁴ per class, where Ledoit and Wolf's formula needs it."""
+        """``Σ |z|⁴`` per class, where Ledoit and Wolf's formula needs it."""
         fourth = getattr(self, "_fourth", None)
         return {} if fourth is None else {"fourth": fourth.tolist()}
 
@@ -100,10 +100,10 @@ class ShrunkClassifier(MomentClassifier):
 class LinearDiscriminantAnalysis(
     ClassNamePrefixFeaturesOutMixin, LinearMixin, TransformerMixin, ShrunkClassifier
 ):
-    """Gaussian classes that share a covariance: discriminants that are linear in x [1]_.
+    """Gaussian classes that share a covariance: discriminants that are linear in x.
 
-    ``delta_k(x) = a_k·x + b_k``, ``a_k = Σ⁻¹ μ_k``, ``b_k = log π_k - μ_kᵀ Σ⁻¹ μ_k / 2``. For two
-    classes ``w = Σ⁻¹ (μ_1 - μ_0)``.
+    ``delta_k(x) = a_k·x + b_k``, ``a_k = Σ⁻¹ μ_k``, ``b_k = log π_k - μ_kᵀ Σ⁻¹ μ_k / 2`` (Hastie,
+    Tibshirani and Friedman 2009, eq. 4.10). For two classes ``w = Σ⁻¹ (μ_1 - μ_0)``.
 
     Parameters
     ----------
@@ -277,7 +277,7 @@ def _restricted(covariance: Floats, kind: str) -> Floats:
 
 
 def _fourth_moments(X: NDArray[Any], y: NDArray[Any], statistics: MomentStatistics) -> Floats:
-    """Σ |z|⁴ per class, z the rows standardised within the class."""
+    """``Σ |z|⁴`` per class, z the rows standardised within the class."""
     fourth = np.zeros(len(statistics.classes))
     for k, label in enumerate(statistics.classes):
         deviation = np.sqrt(np.diag(statistics.scatter[k]) / statistics.class_count[k])

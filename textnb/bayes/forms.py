@@ -245,7 +245,7 @@ class QuadraticForm(ReadOnly):
         Per class, what turns its Gaussian into the standard one; one number per feature where
         features are independent.
     log_det : float64 (n_classes,)
-        log |Σ|, base e.
+        ``log |Σ|``, base e.
     log_prior : float64 (n_classes,)
     triangular : tuple of bool
         Which of the matrices are upper triangular.

@@ -27,10 +27,10 @@ from textnb.errors import DataError, ParameterError
 
 
 class QuadraticDiscriminantAnalysis(ShrunkClassifier):
-    """A normal density per class, with a covariance of its own [1]_, eq. 4.12.
+    """A normal density per class, with a covariance of its own.
 
     ``-½ log |Σ_k| - ½ (x - μ_k)ᵀ Σ_k⁻¹ (x - μ_k) + log π_k`` (less p/2 log 2π), by a factor of each
-    covariance.
+    covariance (Hastie, Tibshirani and Friedman 2009, eq. 4.12).
 
     Parameters
     ----------
@@ -103,10 +103,11 @@ _REMEDY = "lower alpha and gamma below 1"
 
 
 class RegularizedDiscriminantAnalysis(MomentClassifier):
-    """Covariances between one per class, one for all, and a sphere [2]_ [1]_, eqs. 4.13-4.14.
+    """Covariances between one per class, one for all, and a sphere.
 
-    ``Σ(γ) = γ Σ + (1 - γ) tr(Σ)/p I`` and ``Σ_k(α, γ) = α Σ_k + (1 - α) Σ(γ)``. α = 1 is quadratic;
-    α = 0, γ = 1 linear; α = 0, γ = 0 with equal priors the nearest centroid.
+    ``Σ(γ) = γ Σ + (1 - γ) tr(Σ)/p I`` and ``Σ_k(α, γ) = α Σ_k + (1 - α) Σ(γ)``, after Friedman
+    (1989). α = 1 is quadratic; α = 0, γ = 1 linear; α = 0, γ = 0 with equal priors the nearest
+    centroid.
 
     Parameters
     ----------

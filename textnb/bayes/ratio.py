@@ -138,7 +138,9 @@ class _RatioEstimator(SmoothingName, FittedArrays, BaseEstimator):
 
 
 class LogCountRatio(TransformerMixin, _RatioEstimator):
-    """Counts times the log-count ratios of their features [1]_, for a linear model to learn on.
+    """Counts times the log-count ratios of their features, for a linear model to learn on.
+
+    The features of Wang and Manning (2012).
 
     Parameters
     ----------
@@ -205,9 +207,10 @@ class LogCountRatio(TransformerMixin, _RatioEstimator):
 
 
 class NBLogisticRegression(LinearMixin, _RatioEstimator, FormClassifier):
-    """A discriminative linear model on log-count ratios, one against the rest [1]_.
+    """A discriminative linear model on log-count ratios, one against the rest.
 
-    Each class's weights w, learned on x∘r, are drawn towards their mean magnitude,
+    The model of Wang and Manning (2012). Each class's weights w, learned on x∘r, are drawn towards
+    their mean magnitude,
     ``w' = (1 - β) |w| 1 + β w``, and multiplied by r: the form is linear in the original features.
 
     The solver is LIBLINEAR's dual coordinate descent. By default it ends after five passes over the

@@ -50,7 +50,7 @@ class Reliability:
         ``documents``: one row per bin (low, high] of that probability, all of one width. Mean and
         accuracy of an empty bin are null.
     expected_calibration_error : float
-        Mean of |accuracy - confidence| over the bins, weighted by their documents: Guo et al.
+        Mean of ``|accuracy - confidence|`` over the bins, weighted by their documents: Guo et al.
         (2017), eq. 5.
     brier : float
         Mean over documents of the sum over classes of (probability - truth)²: Brier (1950), eq. 2.

@@ -58,8 +58,8 @@ class Tokenizer:
         Lower-case the text first, by Unicode's full mapping.
     ngram_range : (int, int)
         Shortest and longest n-gram, in words (or characters). The words of an n-gram are joined by
-        one space; where the pattern itself can match a space, spaces inside words are written
-        ``\ ``, so that no two n-grams share a string.
+        one space. If the pattern itself can match a space, a backslash is written before each space
+        inside a word, so that no two n-grams share a string.
     analyzer : {"word", "char", "char_wb"}
         Words; n-grams of characters across the text; or n-grams of characters within words, each
         padded by a space on both sides. White space is treated as `CountVectorizer` treats it.
