@@ -12,10 +12,12 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+import typer
 
 from tests.cli.conftest import PROGRAM, Ran, finished, start
 from textnb import TextClassifier
-from textnb.cli import guard
+from textnb.cli import entry, guard
+from textnb.cli.filter import alone
 from textnb.mail import message
 
 HAM = b"Subject: a\n\nthe noon minutes\n"
@@ -75,21 +77,46 @@ def test_the_guard_imports_little() -> None:
 
 @pytest.mark.parametrize(("what", "told"), [
     ("os._exit(0)", "ended (code 0)"), ("os._exit(1)", "ended (code 1)"),
-    ("os._exit(2)", "ended (code 2)"), ("os.abort()", "ended (signal 6)"),
-    ("os.kill(os.getpid(), signal.SIGKILL)", "ended (signal 9)"), ("sys.exit(0)", ""),
-    ("sys.exit(1)", ""), ("sys.exit('text')", ""), ("fail(MemoryError)", "MemoryError"),
+    ("os._exit(2)", "ended (code 2)"),
+    ("os.abort()", "ended (signal 6, SIGABRT); is there enough memory?"),
+    ("os.kill(os.getpid(), signal.SIGKILL)", "ended (signal 9, SIGKILL); is there enough memory?"),
+    ("sys.exit(0)", ""), ("sys.exit(1)", ""), ("sys.exit('text')", ""),
+    ("fail(MemoryError)", "MemoryError"),
     ("fail(KeyboardInterrupt)", "KeyboardInterrupt"), ("fail(BaseException)", "BaseException"),
     ("(guard.limit(0.2), time.sleep(60))", "not judged in time"),
+    ("os.kill(os.getpid(), signal.SIGTERM)", "ended (signal 15, SIGTERM)\n"),
     ("(print('ham'), sys.exit(1))", "")])
 def test_an_end_without_a_verdict_is_a_failure(what: str, told: str) -> None:
     prelude = ("from textnb.cli import guard\nimport resource\n"
                "resource.setrlimit(resource.RLIMIT_CORE, (0, 0))\n"
                f"def fail(kind): raise kind()\nentry._judge = lambda: {what}")
     code, out, err = ended(started(prelude, "m", "--passthrough"))
-    assert (code, out.removeprefix(b"ham\n")) == (3, HAM)
+    # Nothing that it prints comes into the message.
+    assert (code, out) == (3, HAM)
     assert told in err
     assert "Traceback" not in err
     assert ended(started(prelude, "m"))[0] == 3
+
+
+@pytest.mark.parametrize("why", [
+    "os.kill(os.getpid(), signal.SIGSTOP)",
+    "(signal.setitimer(signal.ITIMER_REAL, 0), time.sleep(60))"])
+def test_a_child_that_hears_no_alarm_is_not_waited_for(why: str) -> None:
+    prelude = ("from textnb.cli import guard\nguard._LATER_SECONDS = 0.3\n"
+               f"entry._judge = lambda: (guard.limit(0.3), {why})")
+    began = time.monotonic()
+    code, out, err = ended(started(prelude, "m", "-p"))
+    assert (code, out) == (3, HAM)
+    assert "not judged in time" in err
+    assert time.monotonic() - began < 20
+
+
+def test_without_a_limit_a_child_is_waited_for(model: Path) -> None:
+    prelude = ("from textnb.cli import guard\nguard._LATER_SECONDS = guard.TIMEOUT_SECONDS = 0.2\n"
+               "judge = entry._judge\n"
+               "entry._judge = lambda: (guard.limit(0), time.sleep(1), judge())")
+    code, out, _ = ended(started(prelude, model))
+    assert (code, out.split()[0]) == (1, b"ham")
 
 
 BROKEN = """
@@ -204,6 +231,23 @@ def test_wrong_usage_is_no_verdict(arguments: list[str]) -> None:
     assert ended(start(*arguments, "-ep"))[:2] == (3, HAM)
 
 
+@pytest.mark.parametrize("arguments", [
+    ["m", "--passthrough=1"], ["--pass", "m"], ["m", "--pass-through"], ["m", "-passthrough"],
+    ["m", "-p", "--maildir", "none"], ["m", "--maildir=none", "-ep"], ["-p", "--help"],
+    ["m", "-p", "--timeout", "inf"], ["m", "-p", "--timeout", "nan"], ["m", "-p", "-h"]])
+def test_wrong_options_lose_no_message(arguments: list[str]) -> None:
+    ran = finished(start("filter", *arguments), HAM).checked(3)
+    assert ran.out.encode() == HAM
+    assert ran.err
+
+
+def test_every_option_that_asks_for_the_message_is_known() -> None:
+    """No other long option may begin so, as one that is misspelt still asks for the message."""
+    options = [name for parameter in typer.main.get_command(alone).commands["filter"].params
+               for name in parameter.opts]
+    assert [name for name in options if entry.passes_through([name])] == ["--passthrough", "-p"]
+
+
 def test_help_reads_no_message() -> None:
     process = start("filter", "--help")
     assert process.wait(60) == 0
@@ -243,6 +287,39 @@ def test_a_signal_ends_what_hangs(number: int) -> None:
         assert process.stdout is not None
         assert process.stdout.read() == HAM
         assert process.stderr.read() == b"interrupted; no verdict was given\n"
+
+
+@pytest.mark.parametrize("number", [
+    signal.SIGQUIT, signal.SIGABRT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM,
+    signal.SIGVTALRM, signal.SIGXCPU, max(signal.valid_signals())])
+def test_no_signal_loses_the_message(number: int) -> None:
+    process = started(SLEEPING, "m", "-p")
+    assert process.stdin is not None
+    assert process.stderr is not None
+    with process:
+        process.stdin.write(HAM)
+        process.stdin.close()
+        assert process.stderr.readline() == b"ready\n"
+        process.send_signal(number)
+        assert process.wait(20) == 3
+        assert process.stdout is not None
+        assert process.stdout.read() == HAM
+        assert process.stderr.read().startswith(b"interrupted by signal %d" % number)
+
+
+@pytest.mark.parametrize("number", [signal.SIGUSR1, signal.SIGALRM, signal.SIGXCPU])
+def test_a_signal_cuts_no_message_that_is_being_written(number: int) -> None:
+    large = HAM + b"x" * (1 << 20)
+    process = started("entry._judge = lambda: os.abort()", "m", "-p")
+    assert process.stdin is not None
+    assert process.stdout is not None
+    with process:
+        process.stdin.write(large)
+        process.stdin.close()
+        first = process.stdout.read(1)
+        process.send_signal(number)
+        assert first + process.stdout.read() == large
+        assert process.wait(20) == 3
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -28,20 +28,29 @@ def main() -> None:
         os._exit(130)
 
 
+def passes_through(arguments: list[str]) -> bool:
+    """Whether the message is to be written, also where the options are wrong.
+
+    Short options may stand together. No other long option of a filter begins with ``--p``, so that
+    one that is shortened, misspelt or has a value still asks for the message.
+    """
+    return any(word.startswith("--p") or (word[:1] == "-" != word[1:2] and "p" in word)
+               for word in arguments)
+
+
 def _filter(arguments: list[str]) -> None:
     """Every failure of a filter is 3, also of the first import: 0, 1 and 2 are verdicts."""
     code = 3
     try:
         from textnb.cli import guard
 
-        guard.run(_judge, arguments)
+        guard.run(_judge, arguments, passes_through(arguments))
     except KeyboardInterrupt:
         _tell("interrupted; no verdict was given\n")
         code = 130
     except BaseException as error:
         _tell(f"error: the message could not be judged: {error}\n")
-        if any(word == "--passthrough" or (word[:1] == "-" != word[1:2] and "p" in word)
-               for word in arguments):
+        if passes_through(arguments):
             while block := os.read(0, 1 << 16):
                 os.write(1, block)
     finally:

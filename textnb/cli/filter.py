@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from textnb.filter.mailfilter import MailFilter, Verdict
 
 STATUS = "X-Textnb-Status"
+_LONGEST_SECONDS = 86_400.0
 CODES = {"spam": 0, "ham": 1, "unsure": 2}
 
 
@@ -55,7 +56,7 @@ def filter_mail(
     min_learned: Annotated[int, typer.Option(
         help="Unsure while fewer messages of spam, or of the rest, were learned.")] = 10,
     timeout: Annotated[float | None, typer.Option(
-        min=0.0, help="Seconds in which one message must be judged, else it is a failure; 0 is no "
+        help="Seconds in which one message must be judged, else it is a failure; 0 is no "
                       f"limit.  [default: {guard.TIMEOUT_SECONDS:.0f}]")] = None,
     maildir: Annotated[str | None, typer.Option(
         help="File the messages in new/ of this Maildir instead of reading one.")] = None,
@@ -71,6 +72,8 @@ def filter_mail(
     from textnb.errors import ParameterError
 
     check_format(format)
+    if min_learned < 0:
+        raise ParameterError.out_of_range("--min-learned", "a count", min_learned)
     settings = {"spam": spam_class, "least_learned": min_learned,
                 "cutoffs": _cutoffs(spam_cutoff, ham_cutoff)}
     if maildir is not None:
@@ -100,6 +103,10 @@ def filter_mail(
     if passthrough and format != "text":
         raise ParameterError("--passthrough writes the message: it goes without --format")
     if timeout is not None:
+        # "nan" is a number too, and compares as False.
+        if not 0.0 <= timeout <= _LONGEST_SECONDS:
+            raise ParameterError.out_of_range(
+                "--timeout", f"seconds from 0 to {_LONGEST_SECONDS:,.0f}", timeout)
         guard.limit(timeout)
     _judge(model, settings, passthrough, exit_zero, format)
 

@@ -18,7 +18,8 @@ import os
 import select
 import signal
 import sys
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn
 
 FAILED, INTERRUPTED = 3, 130
@@ -28,9 +29,24 @@ MAX_MESSAGE, _BLOCK = 64 << 20, 1 << 16
 # threads may wait for them without end.
 TIMEOUT_SECONDS = 60.0
 _GRACE_SECONDS = 10.0
-_ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP")
-                if hasattr(signal, name))
-_END = b"\0"
+# The child's own alarm comes first. A child that is stopped does not hear it.
+_LATER_SECONDS = 1.0
+
+
+def _signals(*names: str) -> frozenset[int]:
+    return frozenset(getattr(signal, name) for name in names if hasattr(signal, name))
+
+
+_INTERRUPTING = _signals("SIGINT", "SIGTERM", "SIGHUP")
+# Those that end a process by default, and that Python can catch: not those of its own faults, of
+# job control, or that are ignored by default.
+_ENDING = sorted(signal.valid_signals() - _signals(
+    "SIGKILL", "SIGSTOP", "SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGTSTP", "SIGTTIN", "SIGTTOU",
+    "SIGCONT", "SIGCHLD", "SIGURG", "SIGWINCH", "SIGINFO"))
+# What the system does to a process that takes too much, and what libraries do without memory.
+_OF_MEMORY = _signals("SIGKILL", "SIGABRT", "SIGSEGV", "SIGBUS")
+_END, _LIMIT = b"\0", b"limit "
+_TOO_LATE = "the message was not judged in time; see --timeout"
 
 
 class Failure(Exception):
@@ -56,22 +72,23 @@ class Report:
         self._send(b"%d %d\n" % (code, place) + text + _END)
         self.sent = True
 
+    def limit(self, seconds: float) -> None:
+        """Say within how many seconds the answer comes; 0 is no limit."""
+        self._send(_LIMIT + b"%f\n" % seconds)
+
 
 # Of the process that judges; None where a command runs without a guard, as in another program.
 report: Report | None = None
 
 
-def passes_through(arguments: Sequence[str]) -> bool:
-    """Whether the message is to be written; short options may stand together."""
-    return any(word == "--passthrough" or (word[:1] == "-" and word[1:2] != "-" and "p" in word)
-               for word in arguments)
+def run(command: Callable[[], object], arguments: Sequence[str], passthrough: bool) -> NoReturn:
+    """Run a command that judges, and end the process with its verdict or with `FAILED`.
 
-
-def run(command: Callable[[], object], arguments: Sequence[str]) -> NoReturn:
-    """Run a command that judges, and end the process with its verdict or with `FAILED`."""
+    ``passthrough`` is whether the message is to be written, whatever happens.
+    """
     code = FAILED
     try:
-        code = _Guard(command, arguments).code()
+        code = _Guard(command, arguments, passthrough).code()
     except KeyboardInterrupt:
         # Before it listens to signals.
         _tell("interrupted; no verdict was given")
@@ -84,20 +101,28 @@ def run(command: Callable[[], object], arguments: Sequence[str]) -> NoReturn:
 
 def limit(seconds: float) -> None:
     """End this process where it takes longer; 0 is no limit."""
-    if report is not None and report.message is not None and hasattr(signal, "setitimer"):
+    if report is None or report.message is None:
+        return
+    report.limit(seconds)
+    if hasattr(signal, "setitimer"):
         signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
 class _Guard:
-    def __init__(self, command: Callable[[], object], arguments: Sequence[str]) -> None:
-        self.command, self.passthrough = command, passes_through(arguments)
+    def __init__(
+        self, command: Callable[[], object], arguments: Sequence[str], passthrough: bool
+    ) -> None:
+        self.command, self.passthrough = command, passthrough
         self.helps = "--help" in arguments
-        self.many = any(word.split("=")[0] == "--maildir" for word in arguments)
+        many = any(word.split("=")[0] == "--maildir" for word in arguments)
         # At a terminal, a person is told of a missing argument before a message is asked for.
-        self.one = not (self.helps or self.many) and (self.passthrough or not os.isatty(0))
+        # From elsewhere a message comes that must not be lost, also with options that exclude it.
+        terminal, other = os.isatty(0), self.helps or many
+        self.one = not (terminal and other) if self.passthrough else not (terminal or other)
+        self.many = many and not self.one
         self.message, self.scratch, self.pending = bytearray(), bytearray(_BLOCK), 0
         # Whether there may be more to read.
-        self.more, self.stopped = True, False
+        self.more, self.stopped, self.number = True, False, 0
         self.wake = -1
 
     def code(self) -> int:
@@ -117,8 +142,9 @@ class _Guard:
             why = f"error: {_shown(error)}" if str(error) or not isinstance(error, Failure) else ""
         self._end_at_once()
         if self.stopped:
-            report, why = None, ("interrupted; what was filed stays where it was put" if self.many
-                                 else "interrupted; no verdict was given")
+            name = "" if self.number in _INTERRUPTING else f" by {_named(self.number)}"
+            report, why = None, f"interrupted{name}; " + (
+                "what was filed stays where it was put" if self.many else "no verdict was given")
         try:
             code, at, text = (FAILED, 0, b"") if report is None else report
             if at < 0:
@@ -129,7 +155,7 @@ class _Guard:
             # After the message: it does not wait for who reads the notes.
             if why:
                 _tell(why)
-        return INTERRUPTED if self.stopped else code
+        return INTERRUPTED if self.stopped and self.number in _INTERRUPTING else code
 
     # Signals
 
@@ -141,16 +167,25 @@ class _Guard:
         _handle(self._stop)
 
     def _stop(self, number: int, frame: object) -> None:
-        self.stopped = True
+        self.stopped, self.number = True, self.number or number
 
     def _end_at_once(self) -> None:
-        """Whether anybody reads what is written is not known: a signal ends that too."""
-        _handle(lambda number, frame: os._exit(INTERRUPTED))
+        """Whether anybody reads what is written is not known: who wants an end gets it at once.
 
-    def _readable(self, descriptor: int) -> bool:
-        """Wait until a descriptor can be read; False where a signal came first."""
-        ready = select.select([descriptor, self.wake], [], [])[0]
-        return self.wake not in ready and not self.stopped
+        Other signals (timers, limits) do not cut the message.
+        """
+        _handle(lambda number, frame: None)
+        _handle(lambda number, frame: os._exit(FAILED), _signals("SIGQUIT"))
+        _handle(lambda number, frame: os._exit(INTERRUPTED), _INTERRUPTING)
+
+    def _readable(self, descriptor: int, deadline: float | None = None) -> bool:
+        """Wait until a descriptor can be read; False where a signal or the deadline came first."""
+        seconds = None if deadline is None else max(0.0, deadline - time.monotonic())
+        ready = select.select([descriptor, self.wake], [], [], seconds)[0]
+        return ready == [descriptor] and not self.stopped
+
+    def _was_signalled(self) -> bool:
+        return self.stopped or bool(select.select([self.wake], [], [], 0)[0])
 
     # The message
 
@@ -195,17 +230,27 @@ class _Guard:
         if not child:
             self._judge(writer)
         os.close(writer)
-        told = self._heard(reader, child)
+        answer = self._answer(reader, child)
+        if answer is None:
+            # Not waited for: what hangs in a file system does not end when it is killed.
+            raise Failure(_TOO_LATE)
         status = os.waitpid(child, 0)[1]
-        return self._understood(told, os.waitstatus_to_exitcode(status))
+        return self._understood(answer, os.waitstatus_to_exitcode(status))
 
-    def _heard(self, reader: int, child: int) -> bytes:
-        told = b""
-        while self._readable(reader):
+    def _answer(self, reader: int, child: int) -> bytes | None:
+        """What a child says until it ends; None where it neither ends nor answers in time."""
+        answer, deadline = b"", self._deadline(TIMEOUT_SECONDS)
+        while self._readable(reader, deadline):
             piece = os.read(reader, _BLOCK)
             if not piece:
-                return told
-            told += piece
+                return answer
+            answer += piece
+            while answer.startswith(_LIMIT) and b"\n" in answer:
+                limit, _, answer = answer.partition(b"\n")
+                deadline = self._deadline(float(limit.removeprefix(_LIMIT)))
+        if deadline is not None and not self._was_signalled():
+            os.kill(child, signal.SIGKILL)
+            return None
         self.stopped = True
         if not self.one:
             # It finishes the message that it is at; a second signal, or too long a time, ends it.
@@ -217,19 +262,22 @@ class _Guard:
         os.kill(child, signal.SIGKILL)
         return b""
 
-    def _understood(self, told: bytes, code: int) -> tuple[int, int, bytes]:
-        head, _, text = told.partition(b"\n")
+    def _deadline(self, seconds: float) -> float | None:
+        return time.monotonic() + seconds + _LATER_SECONDS if self.one and seconds else None
+
+    def _understood(self, answer: bytes, code: int) -> tuple[int, int, bytes]:
+        head, _, text = answer.partition(b"\n")
         if text.endswith(_END):
             number, at = head.split(b" ")
             return int(number), int(at), text[:-len(_END)]
         if code == -signal.SIGALRM:
-            raise Failure("the message was not judged in time; see --timeout")
+            raise Failure(_TOO_LATE)
         if code == FAILED:
             # It has said why.
             raise Failure("")
-        ended = f"signal {-code}" if code < 0 else f"code {code}"
-        raise Failure("no verdict was given: the process that judges ended "
-                      f"({ended}); is there enough memory?")
+        ended = _named(-code) if code < 0 else f"code {code}"
+        memory = "; is there enough memory?" if code >= 0 or -code in _OF_MEMORY else ""
+        raise Failure(f"no verdict was given: the process that judges ended ({ended}){memory}")
 
     def _judge(self, writer: int) -> NoReturn:
         """In the child. It ends here, and without the work that an interpreter's end is."""
@@ -246,6 +294,10 @@ class _Guard:
         signal.set_wakeup_fd(-1)
         report = Report(functools.partial(_write, writer), self.message if self.one else None)
         if self.one:
+            # The parent writes what is written: help must not come into a message.
+            os.dup2(2, 1)
+            # The old object holds what it knew of the old file, such as that it can be sought in.
+            sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False)
             _handle(signal.SIG_DFL)
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGALRM])
@@ -259,15 +311,27 @@ class _Guard:
             code = done.code
         sys.stdout.flush()
         if self.helps and not code and not report.sent:
+            if self.one:
+                raise Failure("--help was asked for, and no verdict")
             report.answer(0, b"", None)
         return 0 if report.sent else FAILED
 
 
-def _handle(handler: Callable[[int, Any], object] | signal.Handlers) -> None:
-    for number in _ENDING:
+def _handle(
+    handler: Callable[[int, Any], object] | signal.Handlers, signals: Iterable[int] = _ENDING
+) -> None:
+    for number in signals:
         # Who starts a command with a signal ignored (nohup) means it.
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, handler)
+
+
+def _named(number: int) -> str:
+    try:
+        return f"signal {number}, {signal.Signals(number).name}"
+    except ValueError:
+        # A real-time signal.
+        return f"signal {number}"
 
 
 def _interrupt_once(number: int, frame: object) -> None:
