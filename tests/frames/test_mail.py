@@ -120,6 +120,19 @@ class TestFiles:
         assert rows("m.mbox", "subject", "body") == [
             ("one", "x\n\nFrom here on\ny\n"), ("two", "Body.\n")]
 
+    @pytest.mark.parametrize("first", [
+        b"", b"\n\n", b"junk\n\n", b"\xef\xbb\xbf", b"From \n\njunk\n\n"])
+    def test_one_rule_whatever_comes_first(self, write: Write, first: bytes) -> None:
+        lines = [b"From a@b.c Mon Jan  1 10:00:00 2001\n", b"From x@y.z Tue Jan 32 2001\n",
+                 b"From - \n", b"From \n", b"From - Sat, Jan 3 1:05 1996\n"]
+        content = first + b"\n".join(
+            line + message(str(number)) for number, line in enumerate(lines))
+        # By their content alone, those are mailboxes that begin with "From ".
+        for name in ["m.mbox", *(["m"] if b"junk" not in first and b"\n" not in first else [])]:
+            write(name, content)
+            assert [subject for (subject,) in rows(name, "subject") if subject] == [
+                "0", "1", "2", "3", "4"]
+
     @pytest.mark.parametrize(("content", "found"), [
         (FROM + message("a") + b"\n" + FROM + b"no header\n\nb\n\n" + FROM + message("c"), [
             ("a", []), (None, ["no headers"]), ("c", [])]),
@@ -130,7 +143,9 @@ class TestFiles:
         (FROM + message("a", "x\n\nFrom now on, 10:30 in Jan 1999\nit went."), [
             ("a", ["line From within a message: From now on, 10:30 in Jan 1999"])]),
         (FROM + message("a") + b"\nFrom b\n" + message("b"), [
-            ("a", ["line From within a message: From b"])]),
+            ("a", []), ("b", [])]),
+        (FROM + message("a", "x\n\nFrom our pages\nhttp://a.b"), [
+            ("a", ["line From within a message: From our pages"])]),
         (b"From a\n" + message("a") + b"\nFrom b\nno header", [
             ("a", ["line From within a message: From b"])]),
         (b"From - Sat, Jan 3 1:05 1996 +0100\n" + message("a") + b"\n"

@@ -42,7 +42,15 @@ _ENVELOPE = re.compile(
     rb"(?: +[-+A-Z][\w+-]{0,5}){0,2} +(?:19|20)\d\d(?: +[-+A-Z][\w+-]{0,5})?"
     rb"\s*(?:remote from .*)?$")
 _HEADER = re.compile(rb"[!-9;-~]+:|>?From ")
+# Names that begin a message. Texts have other words before a colon: "Note:", "http:".
+_MAIL_HEADER = re.compile(
+    rb"(?:(?:x|list|resent|content|arc|dkim|domainkey|delivered|delivery|received|authentication|"
+    rb"envelope|errors|apparently|reply|return|in-reply|message|mime|user|old)-[!-9;-~]+|"
+    rb"received|subject|from|to|cc|bcc|date|sender|references|status|path|newsgroups|xref|lines|"
+    rb"organi[sz]ation|approved|article|comments?|keywords|precedence|priority|importance)"
+    rb"[ \t]*:", re.I)
 _EMPTY = (b"\n", b"\r\n", b"")
+_MARK = b"\xef\xbb\xbf"
 _QUOTED = re.compile(rb">+From ")
 
 
@@ -180,7 +188,8 @@ def _of_file(file: IO[bytes], place: Place) -> Iterator[Item]:
     """The message, or the messages of the mailbox, that a stream holds."""
     content = _unpacked(file)
     mailbox = place.kind == "mailbox" or (
-        place.kind == "unknown" and content.peek(5)[:5] == b"From ")
+        place.kind == "unknown"
+        and content.peek(8)[:8].removeprefix(_MARK).startswith(b"From "))
     if mailbox:
         yield from _of_mailbox(content, place)
         return
@@ -232,7 +241,7 @@ class _Lines:
         self._file = file
         self._lines = self._read()
         self.failure: str | None = None
-        self.next = next(self._lines, b"")
+        self.next = next(self._lines, b"").removeprefix(_MARK)
 
     def _read(self) -> Iterator[bytes]:
         rest = b""
@@ -258,14 +267,17 @@ class _Lines:
 def _of_mailbox(file: Any, place: Place) -> Iterator[Item]:
     """Messages of an mbox file (RFC 4155; quoted lines as in mboxrd).
 
-    A line ``From ...`` parts messages at the start, or after an empty line, where it has a date
-    (if the first one has) and a header or an empty line comes next: mailers do not all quote such
-    lines of a text. One that is an envelope as a whole (sender and date, nothing else) parts them
-    whatever comes next, and where a header comes next, also after a line of text. Other such lines
-    are text, and a note of their message, since other readers part messages there.
+    The first line ``From ...`` begins a message. Another one begins the next message
+
+    - where it is an envelope as a whole (sender and date, nothing else): after an empty line
+      whatever comes next, and after a line of text where a header comes next;
+    - else after an empty line, where it has a date and a header or an empty line comes next, or
+      where one of the usual headers of mail comes next.
+
+    Mailers do not all quote such lines of a text: the other ones are text, and a note of their
+    message, since other readers part messages there. A mark of UTF-8 in front is passed over.
     """
     lines = _Lines(file)
-    dated = _has_date(lines.next)
     notes = Notes()
     if lines.next and not lines.next.startswith(b"From "):
         note(notes, "mbox without a line From at its start")
@@ -278,7 +290,7 @@ def _of_mailbox(file: Any, place: Place) -> Iterator[Item]:
             if _QUOTED.match(line):
                 line = line[1:]
             elif pieces and line.startswith(b"From "):
-                if in_body and _parts_here(line, before, lines.next, dated):
+                if in_body and _parts_here(line, before, lines.next):
                     number += 1
                     yield _mailbox_item(pieces, place, number, notes)
                     pieces, size, notes, in_body = [], 0, Notes(), False
@@ -320,15 +332,15 @@ def _shown(line: bytes) -> str:
     return line[:60].decode("ascii", "replace")
 
 
-def _parts_here(line: bytes, before: bytes, after: bytes, dated: bool) -> bool:
+def _parts_here(line: bytes, before: bytes, after: bytes) -> bool:
     envelope = _ENVELOPE.match(line[:1000])
     if before not in _EMPTY:
         return bool(envelope and _HEADER.match(after))
     if envelope:
         return True
-    if dated and not _has_date(line):
-        return False
-    return bool(_HEADER.match(after)) or (dated and not after.strip(b"\r\n"))
+    if _has_date(line):
+        return bool(_HEADER.match(after)) or not after.strip(b"\r\n")
+    return bool(_MAIL_HEADER.match(after))
 
 
 # Archives
