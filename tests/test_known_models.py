@@ -25,9 +25,9 @@ from textnb import (
     TextnbError,
 )
 from textnb.bayes.base import DiscreteNB
+from textnb.bayes.event_model import CountModel
 from textnb.bayes.forms import LinearForm
-from textnb.bayes.known import COUNTING, MODELS, MOMENTS, TABLES, TEXTS, check_model, is_known
-from textnb.bayes.pruning import pruning_effect
+from textnb.bayes.known import check_model, event_model, is_known, known_event_model
 from textnb.bayes.smoothing import multinomial_log_prob
 from textnb.bayes.statistics import CountStatistics
 
@@ -158,21 +158,21 @@ def test_a_subclass_reads_its_own_rows_of_a_table() -> None:
 def test_no_bound_is_made_up() -> None:
     kept = CountStatistics(np.array(["a", "b"]), np.array([2, 2]), np.array([[3], [1]]))
     for missing in (np.array([[0, 2, 0], [1, 0, 1]]), np.zeros((2, 1), dtype=np.int64)):
-        with pytest.raises(ParameterError, match="estimator: unknown value 'OwnModel'"):
-            pruning_effect("OwnModel", {"l": 1.0}, kept, missing, at_most=3)
+        with pytest.raises(ParameterError, match="does not say what terms that are left out"):
+            CountModel().pruning_bounds(kept, missing, 3)
+    with pytest.raises(ParameterError, match="estimator: unknown value 'OwnModel'"):
+        event_model("OwnModel", {"l": 1.0})
 
 
-def test_names_are_those_of_the_models() -> None:
-    """The list holds no name of a class that is not there, and every public model."""
-    public = {name: getattr(textnb, name) for name in (
-        "MultinomialNB", "BernoulliNB", "ComplementNB", "CategoricalNB", "NBLogisticRegression",
-        "GaussianNB", "LinearDiscriminantAnalysis", "QuadraticDiscriminantAnalysis",
-        "RegularizedDiscriminantAnalysis", "NearestCentroid", "PlugInBayes")}
-    assert {kind.split(".")[1] for kind in MODELS} == set(public)
-    for name, kind in public.items():
+def test_every_public_model_is_known() -> None:
+    tables = (GaussianNB, textnb.LinearDiscriminantAnalysis, textnb.NearestCentroid,
+              textnb.QuadraticDiscriminantAnalysis, textnb.RegularizedDiscriminantAnalysis,
+              textnb.PlugInBayes, textnb.CategoricalNB)
+    for kind in (MultinomialNB, BernoulliNB, ComplementNB, NBLogisticRegression, *tables):
         assert is_known(kind())
-        assert [is_known(kind(), kinds) for kinds in (COUNTING, TEXTS, MOMENTS, TABLES)] == [
-            any(each.endswith(f".{name}") for each in kinds)
-            for kinds in (COUNTING, TEXTS, MOMENTS, TABLES)]
+        check_model(kind(), "a thing")
+        known = known_event_model(kind())
+        assert (known is None) == (kind in tables)
+        assert known is None or known.name == kind.__name__
     with pytest.raises(ParameterError, match="a thing is known for"):
         check_model(object(), "a thing")

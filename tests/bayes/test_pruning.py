@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from textnb import BernoulliNB, ComplementNB, MultinomialNB
-from textnb.bayes.pruning import Pruned, pruning_effect
+from textnb.bayes.known import event_model
+from textnb.bayes.pruning import Pruned
 from textnb.bayes.statistics import CountStatistics
 
 MODELS = [MultinomialNB(l=1.0), MultinomialNB(l=0.01), BernoulliNB(l=0.5), ComplementNB(l=0.2)]
@@ -34,9 +35,8 @@ def test_no_document_changes_by_more(model: Any, seed: int) -> None:
     missing = np.stack([np.bincount(row, minlength=of_class[:, rare].max() + 1)
                         for row in of_class[:, rare]])
     kept = CountStatistics(full.classes_, full.class_count_, of_class[:, ~rare])
-    effect = pruning_effect(type(model).__name__, model.get_params(), kept, missing, 4)
-    loose = pruning_effect(type(model).__name__, model.get_params(), kept, missing, 4,
-                           all_missing=False)
+    effect = model.event_model().pruning_bounds(kept, missing, 4)
+    loose = model.event_model().pruning_bounds(kept, missing, 4, all_missing=False)
     per_kept, per_pruned, intercept = (float(bound or 0.0) for bound in effect)
     assert all(float(a or 0) <= float(b or 0) for a, b in zip(effect, loose, strict=True))
     rows = rng.poisson(0.2, size=(200, 60))
@@ -57,18 +57,18 @@ def test_no_document_changes_by_more(model: Any, seed: int) -> None:
 def test_nothing_missing_changes_nothing() -> None:
     kept = CountStatistics(np.array(["a", "b"]), np.array([2, 2]), np.array([[3], [1]]))
     none = np.zeros((2, 3), dtype=np.int64)
-    assert pruning_effect("MultinomialNB", {"l": 1.0}, kept, none, 3) == (0.0, 0.0, 0.0)
+    assert event_model("MultinomialNB", {"l": 1.0}).pruning_bounds(kept, none, 3) == (0.0, 0.0, 0.0)
     alone = CountStatistics(np.array(["a"]), np.array([2]), np.array([[3]]))
-    assert pruning_effect("BernoulliNB", {"l": 1.0}, alone, np.array([[0, 2]]), 3) == (
+    assert event_model("BernoulliNB", {"l": 1.0}).pruning_bounds(alone, np.array([[0, 2]]), 3) == (
         0.0, 0.0, 0.0)
 
 
 def test_no_smoothing_and_norm() -> None:
     kept = CountStatistics(np.array(["a", "b"]), np.array([2, 2]), np.array([[3], [1]]))
     missing = np.array([[0, 1], [1, 0]])
-    assert pruning_effect("MultinomialNB", {"l": 0.0}, kept, missing, 1)[1] == np.inf
-    assert pruning_effect("ComplementNB", {"l": 1.0, "norm": True}, kept, missing, 1) == (
-        None, None, None)
+    assert event_model("MultinomialNB", {"l": 0.0}).pruning_bounds(kept, missing, 1)[1] == np.inf
+    normed = event_model("ComplementNB", {"l": 1.0, "norm": True})
+    assert normed.pruning_bounds(kept, missing, 1) == (None, None, None)
 
 
 @pytest.mark.parametrize("bounds", [(0.5, np.inf, 0.0), (None, None, None), (0.0, 1.5, 2.0)])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
@@ -20,17 +19,15 @@ from sklearn.utils.validation import (
 )
 
 from textnb.bayes.choice import chosen_l
-from textnb.bayes.class_weight import ClassWeight, check_class_weight, class_weights
-from textnb.bayes.forms import Floats, LinearForm, QuadraticForm, log_posterior
-from textnb.bayes.keyness import TermZ
-from textnb.bayes.known import COUNTING, check_model
+from textnb.bayes.class_weight import ClassWeight, class_weights
+from textnb.bayes.event_estimator import EventEstimator
+from textnb.bayes.event_model import CountModel
+from textnb.bayes.forms import Floats, LinearForm, QuadraticForm, log_posterior, presence
 from textnb.bayes.leave_one_out import LeaveOneOut, Within
 from textnb.bayes.parameters import SmoothingName
 from textnb.bayes.read_only import FittedArrays
-from textnb.bayes.smoothing import log_prior
 from textnb.bayes.statistics import (
     CountStatistics,
-    as_class_prior,
     as_counts,
     as_smoothing,
     check_int64,
@@ -40,16 +37,6 @@ from textnb.bayes.statistics import (
 )
 from textnb.errors import DataError, ImpossibleRowError, ParameterError
 from textnb.runtime.memory import check_room
-
-
-def is_number(value: object) -> bool:
-    """Whether a setting is one real number, and no truth value."""
-    return isinstance(value, Real) and not isinstance(value, (bool, np.bool_))
-
-
-def is_whole(value: object) -> bool:
-    """Whether a setting is an integer, of NumPy or not, and no truth value."""
-    return isinstance(value, Integral) and not isinstance(value, (bool, np.bool_))
 
 
 class FormClassifier(SmoothingName, FittedArrays, ClassifierMixin, BaseEstimator):
@@ -321,30 +308,21 @@ class WeightedMixin:
         return self._partial_fit(X, y, classes, sample_weight)
 
 
-class DiscreteNB(WeightedMixin, LinearMixin, StatisticsClassifier):
+class DiscreteNB(WeightedMixin, EventEstimator, LinearMixin, StatisticsClassifier):
     """Fitting for the discrete models: rows are counted, and the counts become a form."""
 
     statistics_: CountStatistics
     l_: float | Floats
     class_weight: ClassWeight
+    feature_log_prob_: Any
+    event_model_type: type[CountModel] = CountModel
     _form: LinearForm
     _accept_sparse = "csr"
-    # Numbers that are derived from each count, and kept.
-    _weights_per_count = 1
     # What `fit` chose for l="auto", which `partial_fit` keeps.
     _chosen_l: float | None = None
-    # How its rows are left out by subtraction, where they can be.
-    _left_out: type[LeaveOneOut] | None = None
 
-    @property
-    def without_terms(self) -> str:
-        """What an answer rests on where no term of a text is known, in words."""
-        raise NotImplementedError(f"{type(self).__name__} does not say what it knows of no terms")
-
-    @property
-    def term_z(self) -> TermZ | None:
-        """How surely terms tell a class, from counts; None where columns are no terms."""
-        raise NotImplementedError(f"{type(self).__name__} does not say how its terms are ranked")
+    def _event(self) -> CountModel:
+        return self.event_model_type(**self._event_parameters())
 
     def fit_statistics(self, statistics: CountStatistics, *, l: float | None = None) -> Self:
         """Derive the weights from counts that were made elsewhere.
@@ -370,7 +348,7 @@ class DiscreteNB(WeightedMixin, LinearMixin, StatisticsClassifier):
         weights = class_weights(self.class_weight, statistics.classes, statistics.class_count)
         self.l_ = as_smoothing(smoothing, self._n_features_of(statistics))
         check_room(len(statistics.classes), statistics.n_features,
-                   8 * (1 + self._weights_per_count + (weights is not None)),
+                   8 * (1 + self.event_model_type.weights_per_count + (weights is not None)),
                    "counts and weights", freed=statistics.feature_count.nbytes, log=True)
         counted = statistics if weights is None else statistics.scaled(weights)
         self._chosen_l, self.class_weight_ = chosen, weights
@@ -378,8 +356,7 @@ class DiscreteNB(WeightedMixin, LinearMixin, StatisticsClassifier):
         self.classes_ = statistics.classes
         self.class_count_ = statistics.class_count
         self.n_features_in_ = self._n_features_of(statistics)
-        prior = as_class_prior(self.class_prior, len(self.classes_))
-        self.class_log_prior_ = log_prior(counted.class_count, prior, self.fit_prior)
+        self.class_log_prior_ = self._event().log_prior(counted)
         self._form = self._derive(counted, self.l_)
         return self
 
@@ -399,18 +376,8 @@ class DiscreteNB(WeightedMixin, LinearMixin, StatisticsClassifier):
         ParameterError
             If subtraction can't tell that.
         """
-        if self._left_out is None:
-            raise ParameterError(f"{type(self).__name__} can't leave rows out by subtraction: use "
-                                 "k folds")
-        check_model(self, "leaving rows out by subtraction", COUNTING)
-        if self.class_weight is not None:
-            raise ParameterError("class_weight scales counts, and leave-one-out subtracts rows "
-                                 "that count 1: use k folds, or class_weight=None")
-        if statistics.class_count.dtype.kind != "i":
-            raise ParameterError("these counts have sample weights, and leave-one-out subtracts "
-                                 "rows that count 1: use k folds, or fit without weights")
-        prior = as_class_prior(self.class_prior, len(statistics.classes))
-        return self._left_out(statistics, prior, bool(self.fit_prior), within, presence_above)
+        model = self.event_model("leaving rows out by subtraction")
+        return model.leave_out(statistics, within, presence_above)
 
     def _fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> Self:
         if not is_auto(self.l):
@@ -428,37 +395,37 @@ class DiscreteNB(WeightedMixin, LinearMixin, StatisticsClassifier):
         statistics = self._learned(X, y, known, None, None)
         whole = self.leaving_out(statistics, None, self._above)
         rows = whole.rows(sp.csr_array(as_counts(X)), class_codes(y, known))
-        return self.fit_statistics(statistics, l=chosen_l(whole, [rows]))
+        return self.fit_statistics(statistics, l=chosen_l(
+            whole, [rows], self.scores_are_log_probabilities))
 
     @property
     def _above(self) -> float | None:
-        """The count above which a feature counts once; None where counts add."""
-        return None
+        """The value above which a feature counts once; None where values add."""
+        return self._event().above
 
-    @abstractmethod
     def _derive(self, statistics: CountStatistics, l: float | Floats) -> LinearForm:
         """Set ``feature_log_prob_`` and return the form."""
+        form, self.feature_log_prob_ = self._event().weigh(statistics, l, self.class_log_prior_)
+        return form
 
     def _n_features_of(self, statistics: CountStatistics) -> int:
         return statistics.n_features
 
     def check_settings(self, n_features: int, n_classes: int) -> None:
         """Raises ParameterError before anything is learned."""
-        if not (is_auto(self.l) and self._left_out is not None):
-            as_smoothing(self.l, n_features)
-        check_class_weight(self.class_weight)
-        if is_auto(self.l) and self.class_weight is not None:
-            raise ParameterError("l='auto' leaves rows out by subtraction, which class_weight does "
-                                 "not allow: give l as a number, or class_weight=None")
-        as_class_prior(self.class_prior, n_classes)
-        if not isinstance(self.fit_prior, (bool, np.bool_)):
-            raise ParameterError.out_of_range("fit_prior", "True or False", self.fit_prior)
+        self._event().check(n_features, n_classes)
 
     def _learned(
         self, X: Any, y: NDArray[Any], classes: NDArray[Any], weight: Floats | None,
         before: CountStatistics | None,
     ) -> CountStatistics:
         """The statistic of what was learned before and of these rows."""
+        above = self._above
+        if before is not None and above != self._form.presence_above:
+            raise ParameterError(f"binarize was {self._form.presence_above} for the rows that were "
+                                 f"learned and is {above} now: set it back, or fit again")
+        if above is not None:
+            X = (presence(X, above) if sp.issparse(X) else (above < X).astype(np.int64))
         more = CountStatistics.from_matrix(X, y, classes=classes, sample_weight=weight)
         return more if before is None else before + more
 

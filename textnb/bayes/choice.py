@@ -149,9 +149,11 @@ def left_out_path(
     return path_of(scores, codes, countable, grid)
 
 
-def chosen_l(whole: LeaveOneOut, batches: Sequence[LeftOutRows]) -> float:
+def chosen_l(
+    whole: LeaveOneOut, batches: Sequence[LeftOutRows], probabilistic: bool = True
+) -> float:
     """What ``l="auto"`` stands for: the best of `GRID`, by leave-one-out."""
-    return best_of(left_out_path(whole, batches, GRID), whole.probabilistic)
+    return best_of(left_out_path(whole, batches, GRID), probabilistic)
 
 
 def path_of(

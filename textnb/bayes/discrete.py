@@ -1,6 +1,7 @@
 """Naive Bayes on counts: scikit-learn estimators on one statistic and one form.
 
-A model is how it reads its rows and how its statistic becomes a form; the rest is in `base`.
+How a statistic becomes a form stands in `textnb.bayes.counts`: an estimator holds the parameters
+and reads the rows. The rest is in `base`.
 """
 
 from __future__ import annotations
@@ -15,28 +16,20 @@ from sklearn.utils.validation import check_is_fitted, check_non_negative
 
 from textnb.bayes.base import DiscreteNB
 from textnb.bayes.class_weight import ClassWeight
-from textnb.bayes.forms import Floats, LinearForm, canonical, presence
-from textnb.bayes.keyness import dirichlet_z, proportion_z
-from textnb.bayes.leave_one_out import (
-    BernoulliLeftOut,
-    ComplementLeftOut,
-    LeaveOneOut,
-    MultinomialLeftOut,
-    Within,
-)
-from textnb.bayes.smoothing import (
-    bernoulli_form,
-    categorical_log_prob,
-    complement_weights,
-    multinomial_log_prob,
-)
-from textnb.bayes.statistics import CountStatistics, is_auto
+from textnb.bayes.counts.bernoulli import Bernoulli
+from textnb.bayes.counts.categorical import Categorical
+from textnb.bayes.counts.complement import Complement
+from textnb.bayes.counts.multinomial import Multinomial
+from textnb.bayes.forms import Floats, LinearForm, canonical
+from textnb.bayes.known import register_estimator
+from textnb.bayes.statistics import CountStatistics
 from textnb.errors import DataError, ParameterError
 
 # Cells of a block of rows that is written as indicators at one time.
 _CELLS = 1 << 20
 
 
+@register_estimator
 class MultinomialNB(DiscreteNB):
     """Naive Bayes for counts: log P(x, k) = log π_k + Σ_t x_t log θ_kt.
 
@@ -92,18 +85,10 @@ class MultinomialNB(DiscreteNB):
         self.class_prior = class_prior
         self.class_weight = class_weight
 
-    _left_out = MultinomialLeftOut
-    without_terms = "the classes' priors alone"
-    scores_are_log_probabilities = True
-    term_z = staticmethod(dirichlet_z)
-
-    def _derive(self, statistics: CountStatistics, l: float | Floats) -> LinearForm:
-        log_prob = multinomial_log_prob(statistics.feature_count, l)
-        form = LinearForm(self.classes_, np.ascontiguousarray(log_prob.T), self.class_log_prior_)
-        self.feature_log_prob_ = form.weights.T
-        return form
+    event_model_type = Multinomial
 
 
+@register_estimator
 class BernoulliNB(DiscreteNB):
     """Naive Bayes for presence and absence: Σ_t over all terms of log p or log(1-p).
 
@@ -149,32 +134,7 @@ class BernoulliNB(DiscreteNB):
         self.class_prior = class_prior
         self.class_weight = class_weight
 
-    _left_out = BernoulliLeftOut
-    without_terms = "the classes' priors and the terms that are absent"
-    # log p is kept beside the weights.
-    _weights_per_count = 2
-    scores_are_log_probabilities = True
-    term_z = staticmethod(proportion_z)
-
-    @property
-    def _above(self) -> float | None:
-        return None if self.binarize is None else float(self.binarize)
-
-    def _derive(self, statistics: CountStatistics, l: float | Floats) -> LinearForm:
-        form, self.feature_log_prob_ = bernoulli_form(
-            statistics, l, self.class_log_prior_, self._above)
-        return form
-
-    def _learned(
-        self, X: Any, y: NDArray[Any], classes: NDArray[Any], weight: Floats | None,
-        before: CountStatistics | None,
-    ) -> CountStatistics:
-        if before is not None and self._above != self._form.presence_above:
-            raise ParameterError(f"binarize was {self._form.presence_above} for the rows that were "
-                                 f"learned and is {self._above} now: set it back, or fit again")
-        if self.binarize is not None:
-            X = _binarized(X, float(self.binarize))
-        return super()._learned(X, y, classes, weight, before)
+    event_model_type = Bernoulli
 
     def _rows_and_labels(self, X: Any, y: Any, reset: bool) -> tuple[Any, NDArray[Any]]:
         X, y = super()._rows_and_labels(X, y, reset)
@@ -186,20 +146,13 @@ class BernoulliNB(DiscreteNB):
     def _checked(self, X: Any) -> Any:
         return X
 
-    def check_settings(self, n_features: int, n_classes: int) -> None:
-        """Raises ParameterError before anything is learned."""
-        super().check_settings(n_features, n_classes)
-        above = self.binarize
-        if above is not None and not (
-                isinstance(above, (int, float)) and np.isfinite(above) and above >= 0):
-            raise ParameterError.out_of_range("binarize", "None or a number >= 0", above)
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = False
         return tags
 
 
+@register_estimator
 class ComplementNB(DiscreteNB):
     """Naive Bayes on each class's complement, for classes of unequal size.
 
@@ -247,41 +200,14 @@ class ComplementNB(DiscreteNB):
         self.class_prior = class_prior
         self.class_weight = class_weight
 
-    _left_out = ComplementLeftOut
-    without_terms = "nothing: all classes score the same, and the first of them is answered"
-    # Weights of the other classes' terms, not of a model of the text.
-    scores_are_log_probabilities = False
-    term_z = staticmethod(dirichlet_z)
-
-    def leaving_out(
-        self, statistics: CountStatistics, within: Within | None = None,
-        presence_above: float | None = None,
-    ) -> LeaveOneOut:
-        if self.norm:
-            raise ParameterError("norm=True divides by the sum of all weights, which each row "
-                                 "changes: to leave rows out, use k folds, or norm=False")
-        return super().leaving_out(statistics, within, presence_above)
-
-    def check_settings(self, n_features: int, n_classes: int) -> None:
-        """Raises ParameterError before anything is learned."""
-        super().check_settings(n_features, n_classes)
-        if self.norm and is_auto(self.l):
-            raise ParameterError("l='auto' leaves rows out by subtraction, which norm=True does "
-                                 "not allow: give l as a number, or norm=False")
+    event_model_type = Complement
 
     def _derive(self, statistics: CountStatistics, l: float | Floats) -> LinearForm:
-        if self.norm and np.min(l) == 0:
-            raise ParameterError("norm divides by the sum of the weights, which is infinite with "
-                                 "l = 0; use l > 0")
         self.feature_all_ = self.statistics_.feature_count.sum(axis=0)
-        weights = complement_weights(statistics.feature_count, l, self.norm)
-        alone = len(self.classes_) == 1
-        intercept = self.class_log_prior_ if alone else np.zeros(len(self.classes_))
-        form = LinearForm(self.classes_, np.ascontiguousarray(weights.T), intercept)
-        self.feature_log_prob_ = form.weights.T
-        return form
+        return super()._derive(statistics, l)
 
 
+@register_estimator
 class CategoricalNB(DiscreteNB):
     """Naive Bayes for columns of categories 0, 1, 2 ...
 
@@ -313,9 +239,7 @@ class CategoricalNB(DiscreteNB):
     """
 
     n_categories_: NDArray[np.int64]
-    without_terms = "the classes' priors alone"
-    scores_are_log_probabilities = True
-    term_z = None
+    event_model_type = Categorical
 
     def __init__(
         self,
@@ -343,10 +267,17 @@ class CategoricalNB(DiscreteNB):
             form.scores(self._indicators(block, start)) for start, block in _blocks(rows)])
         return scores
 
+    def _event(self) -> Categorical:
+        # Before a fit, no categories are known.
+        return Categorical(
+            l=self.l, fit_prior=self.fit_prior, class_prior=self.class_prior,
+            class_weight=self.class_weight,
+            n_categories=getattr(self, "n_categories_", np.zeros(0, dtype=np.int64)))
+
     def _derive(self, statistics: CountStatistics, l: float | Floats) -> LinearForm:
-        log_prob = categorical_log_prob(statistics.feature_count, self.n_categories_, l)
+        form, log_prob = self._event().weigh(statistics, l, self.class_log_prior_)
         self.feature_log_prob_ = self._per_feature(log_prob)
-        return LinearForm(self.classes_, np.ascontiguousarray(log_prob.T), self.class_log_prior_)
+        return form
 
     def _learned(
         self, X: Any, y: NDArray[Any], classes: NDArray[Any], weight: Floats | None,
@@ -446,9 +377,3 @@ def _indicators(X: Any, above: float | None) -> Any:
             raise DataError("BernoulliNB(binarize=None) needs values 0 and 1; set binarize to "
                             "the threshold above which a value counts as present")
     return X
-
-
-def _binarized(X: Any, above: float) -> Any:
-    if sp.issparse(X):
-        return presence(X, above)
-    return (above < X).astype(np.int64)

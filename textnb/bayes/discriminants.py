@@ -18,11 +18,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from textnb.bayes.base import LinearMixin, is_number, is_whole
+from textnb.bayes.base import LinearMixin
 from textnb.bayes.covariance import factorised, ledoit_wolf_shrinkage, shrunk
 from textnb.bayes.forms import Floats, LinearForm
 from textnb.bayes.gaussian import MomentClassifier, linear_gaussian
+from textnb.bayes.known import register_estimator
 from textnb.bayes.moments import MomentStatistics
+from textnb.bayes.parameters import is_number, is_whole
 from textnb.errors import DataError, ParameterError
 
 Shrinkage = float | Literal["auto"] | None
@@ -97,6 +99,7 @@ class ShrunkClassifier(MomentClassifier):
         return result
 
 
+@register_estimator
 class LinearDiscriminantAnalysis(
     ClassNamePrefixFeaturesOutMixin, LinearMixin, TransformerMixin, ShrunkClassifier
 ):
@@ -220,6 +223,7 @@ class LinearDiscriminantAnalysis(
         self.scalings_ = self._factor.whiten @ axes[:kept].T
 
 
+@register_estimator
 class NearestCentroid(LinearMixin, MomentClassifier):
     """The class whose mean is nearest (Euclidean distance), as a linear form.
 

@@ -17,11 +17,12 @@ from textnb.bayes.base import (
     LinearMixin,
     StatisticsClassifier,
     WeightedMixin,
-    is_number,
 )
 from textnb.bayes.class_weight import ClassWeight, check_class_weight, class_weights
 from textnb.bayes.forms import Floats, LinearForm, QuadraticForm
+from textnb.bayes.known import register_estimator
 from textnb.bayes.moments import MomentStatistics
+from textnb.bayes.parameters import is_number
 from textnb.bayes.smoothing import log_prior
 from textnb.bayes.statistics import as_class_prior
 from textnb.errors import DataError, ParameterError
@@ -181,6 +182,7 @@ class MomentClassifier(DenseClassifier, StatisticsClassifier):
                                  f"got {sorted(learned)}")
 
 
+@register_estimator
 class GaussianNB(WeightedMixin, LinearMixin, MomentClassifier):
     """Naive Bayes with a normal density per class and feature.
 

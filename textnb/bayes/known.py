@@ -1,55 +1,172 @@
-"""The models that are known by name, and the refusal of every other class.
+"""The models that are known: event models by name, estimators by class.
 
-A model file, leave-one-out scores, bounds of pruning, exports and ranked terms repeat or rely on a
-model's mathematics. A subclass may change that mathematics, and nobody can see whether it does: so
-what is known of a class holds for that very class.
-
-Classes are named, not imported: to start, a command for texts needs no model of tables.
+A model file, leave-one-out scores, bounds of pruning, exports and ranked terms rely on a model's
+mathematics. A subclass of an estimator may change that mathematics, and nobody can see whether it
+does: what is known of a class holds for that very class, and every other class is refused until it
+brings an event model of its own and both are registered.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import inspect
+from collections.abc import Mapping
+from dataclasses import MISSING, fields
+from typing import Any, TypeVar
 
+from textnb.bayes.counts.bernoulli import Bernoulli
+from textnb.bayes.counts.complement import Complement
+from textnb.bayes.counts.multinomial import Multinomial
+from textnb.bayes.counts.ratio import CountRatio
+from textnb.bayes.event_model import CountModel, EventModel
 from textnb.errors import ParameterError
 
-Kinds = tuple[str, ...]
-# Of texts: those that learn from counts alone, and all.
-COUNTING: Kinds = ("discrete.MultinomialNB", "discrete.BernoulliNB", "discrete.ComplementNB")
-TEXTS: Kinds = (*COUNTING, "ratio.NBLogisticRegression")
-# Of tables: those that learn from moments alone, and all.
-MOMENTS: Kinds = (
-    "gaussian.GaussianNB", "discriminants.LinearDiscriminantAnalysis",
-    "quadratic.QuadraticDiscriminantAnalysis", "quadratic.RegularizedDiscriminantAnalysis",
-    "discriminants.NearestCentroid")
-TABLES: Kinds = (*MOMENTS, "plugin.PlugInBayes")
-MODELS: Kinds = (*TEXTS, *TABLES, "discrete.CategoricalNB")
+# The registry. A built-in model is one line here, an import above, and its estimator's decorator.
+_MODELS: dict[str, type[EventModel]] = {
+    model.name: model for model in (Multinomial, Bernoulli, Complement, CountRatio)}
+# Every estimator whose class is known; None for those of feature tables.
+_ESTIMATORS: dict[type, type[EventModel] | None] = {}
+# What a model must say of itself.
+_SAID = ("name", "kind", "scores_are_log_probabilities", "without_terms", "term_z")
+
+Estimator = TypeVar("Estimator", bound=type)
 
 
-def is_known(estimator: Any, kinds: Kinds = MODELS) -> bool:
-    """Whether the estimator is of one of these classes, and of no subclass."""
-    own = type(estimator)
-    return f"{own.__module__}.{own.__qualname__}" in {f"textnb.bayes.{kind}" for kind in kinds}
+def event_model(name: str, parameters: Mapping[str, Any]) -> EventModel:
+    """The event model of a name in a file, with its parameters.
+
+    Parameters
+    ----------
+    name : str
+    parameters : mapping
+        The estimator's. Those that are missing have their defaults.
+
+    Raises
+    ------
+    ParameterError
+        If the name, or a parameter, is not known.
+
+    Examples
+    --------
+    >>> event_model("ComplementNB", {"l": 0.5}).scores_are_log_probabilities
+    False
+    """
+    if name not in _MODELS:
+        raise ParameterError.unknown_choice("estimator", name, [*_MODELS])
+    return _MODELS[name].of(parameters)
 
 
-def check_model(estimator: Any, purpose: str, kinds: Kinds = MODELS) -> None:
+def register(model: type[EventModel], estimator: type) -> None:
+    """Make an event model known, and the estimator that fits it.
+
+    From then on classifiers, files, leave-one-out, limits of memory, exports and reports take the
+    estimator. Where the event model has no method of its own for one of them, it is refused there.
+
+    Parameters
+    ----------
+    model : type of EventModel
+        A frozen dataclass with a ``name`` and ``kind`` that no other model has.
+    estimator : type
+        A subclass of `textnb.bayes.base.DiscreteNB` with ``event_model_type = model`` in its own
+        body, with the model's fields as parameters, and the same defaults.
+
+    Raises
+    ------
+    ParameterError
+        If one of these does not hold.
+    """
+    for other in _MODELS.values():
+        if model is not other and (model.name == other.name or model.kind == other.kind):
+            raise ParameterError(f"the event model {model.__name__} has the name {model.name!r} "
+                                 f"and the kind {model.kind!r}, and {other.__name__} has one of "
+                                 "them: give it others")
+    _check_model(model)
+    known = model.name in _MODELS
+    _MODELS[model.name] = model
+    try:
+        register_estimator(estimator)
+    except ParameterError:
+        if not known:
+            del _MODELS[model.name]
+        raise
+
+
+def register_estimator(estimator: Estimator) -> Estimator:
+    """Make an estimator's class known, with the event model that its own body names."""
+    model = vars(estimator).get("event_model_type")
+    if model is not None:
+        rival = next((other for other, its in _ESTIMATORS.items() if its is model), estimator)
+        if rival is not estimator:
+            raise ParameterError(f"{estimator.__name__} needs an event model of its own: "
+                                 f"{model.__name__} is that of {rival.__name__}")
+        if model.of_terms:
+            _check_parameters(model, estimator)
+    elif hasattr(estimator, "event_model_type"):
+        raise ParameterError(f"{estimator.__name__} has no event_model_type in its own body: name "
+                             "the event model that it fits there")
+    _ESTIMATORS[estimator] = model
+    return estimator
+
+
+def registered_estimators() -> list[tuple[type[EventModel], type]]:
+    """Event models of terms, and their estimators whose modules were imported."""
+    estimators = {model: estimator for estimator, model in _ESTIMATORS.items()}
+    return [(model, estimators[model]) for model in _MODELS.values() if model in estimators]
+
+
+def known_event_model(estimator: Any) -> type[EventModel] | None:
+    """What the estimator's very class fits, of counts of terms; None for every other class."""
+    model = _ESTIMATORS.get(type(estimator))
+    return None if model is None or _MODELS.get(model.name) is not model else model
+
+
+def is_known(estimator: Any) -> bool:
+    """Whether the estimator's very class is known, and not only a class that it inherits from."""
+    return type(estimator) in _ESTIMATORS
+
+
+def check_model(estimator: Any, purpose: str) -> None:
     """Raises ParameterError for an estimator whose class is none of those that are known.
 
     Examples
     --------
     >>> from textnb.bayes.discrete import MultinomialNB
-    >>> check_model(MultinomialNB(), "leave-one-out", COUNTING)
+    >>> check_model(MultinomialNB(), "leave-one-out")
     >>> class Mine(MultinomialNB):
     ...     pass
-    >>> check_model(Mine(), "leave-one-out", COUNTING)
+    >>> check_model(Mine(), "leave-one-out")
     Traceback (most recent call last):
         ...
-    textnb.errors.ParameterError: leave-one-out is known for MultinomialNB, BernoulliNB and \
-ComplementNB; Mine is a class of its own, and what it changes is not known here
+    textnb.errors.ParameterError: leave-one-out is known for the models of this package and those \
+that are registered; Mine is a class of its own, and what it changes is not known here
     """
-    if not is_known(estimator, kinds):
-        names = [kind.split(".")[1] for kind in kinds]
+    if not is_known(estimator):
         raise ParameterError(
-            f"{purpose} is known for {', '.join(names[:-1])} and {names[-1]}; "
+            f"{purpose} is known for the models of this package and those that are registered; "
             f"{type(estimator).__name__} is a class of its own, and what it changes is not known "
             "here")
+
+
+def _check_model(model: type[EventModel]) -> None:
+    # With the weights of one model and the bounds of another, it would be wrong without a word.
+    if model.__bases__ not in ((CountModel,), (EventModel,)):
+        raise ParameterError(f"the event model {model.__name__} must derive from CountModel or "
+                             "EventModel itself, and inherit no other model's mathematics")
+    # A dataclass that inherits from frozen ones is frozen.
+    if "__dataclass_fields__" not in vars(model):
+        raise ParameterError(f"the event model {model.__name__} must be a frozen dataclass: it is "
+                             "shared by threads")
+    (base,) = model.__bases__
+    for part in (*_SAID, "weigh" if base is CountModel else "derive"):
+        if getattr(model, part) is getattr(base, part):
+            raise ParameterError(f"the event model {model.__name__} does not say its {part}")
+
+
+def _check_parameters(model: type[EventModel], estimator: type) -> None:
+    expected = {field.name: field.default for field in fields(model)}
+    given = {name: parameter.default for name, parameter
+             in inspect.signature(estimator).parameters.items()}
+    if expected.keys() != given.keys() or MISSING in expected.values() or any(
+            given[name] != default for name, default in expected.items()):
+        raise ParameterError(
+            f"the parameters of {estimator.__name__} must be the fields of {model.__name__}, with "
+            f"the same defaults: {expected}; got {given}")

@@ -119,9 +119,6 @@ class LeaveOneOut(ABC):
         Rows count a feature once, where its count is above this.
     """
 
-    # Whether scores are log-probabilities, so that a log loss judges them.
-    probabilistic = True
-
     def __init__(
         self,
         statistics: CountStatistics,
@@ -215,8 +212,6 @@ class ComplementLeftOut(LeaveOneOut):
 
     What the others count is n_t - n_kt - x_t: a table of the pairs (t, x_t) that occur.
     """
-
-    probabilistic = False
 
     def rows(self, X: sp.csr_array, codes: Ints) -> LeftOutRows:
         rows = super().rows(X, codes)

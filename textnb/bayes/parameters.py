@@ -1,13 +1,26 @@
-"""What estimators answer to a parameter that has another name in scikit-learn."""
+"""Parameters: checks of single values, and the name that scikit-learn gives to the smoothing."""
 
 from __future__ import annotations
 
 import functools
 import inspect
 from collections.abc import Callable, Iterable
+from numbers import Integral, Real
 from typing import Any, Self
 
+import numpy as np
+
 from textnb.errors import ParameterError
+
+
+def is_number(value: object) -> bool:
+    """Whether a setting is one real number, and no truth value."""
+    return isinstance(value, Real) and not isinstance(value, (bool, np.bool_))
+
+
+def is_whole(value: object) -> bool:
+    """Whether a setting is an integer, of NumPy or not, and no truth value."""
+    return isinstance(value, Integral) and not isinstance(value, (bool, np.bool_))
 
 
 class SmoothingName:

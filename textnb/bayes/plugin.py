@@ -17,11 +17,12 @@ from sklearn.neighbors import KernelDensity
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from textnb.bayes.base import DenseClassifier, is_number, is_whole
+from textnb.bayes.base import DenseClassifier
 from textnb.bayes.forms import Floats
 from textnb.bayes.gaussian import check_priors
+from textnb.bayes.known import register_estimator
 from textnb.bayes.moments import MomentStatistics
-from textnb.bayes.parameters import SmoothingName
+from textnb.bayes.parameters import SmoothingName, is_number, is_whole
 from textnb.bayes.read_only import FittedArrays
 from textnb.bayes.smoothing import log_prior, log_ratio
 from textnb.bayes.statistics import as_class_prior, check_int64
@@ -187,6 +188,7 @@ def _bins_by_rule(column: Floats, rule: str, name: Any) -> int:
     return int(count)
 
 
+@register_estimator
 class PlugInBayes(DenseClassifier):
     """The Bayes rule with densities plugged in.
 

@@ -17,11 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from textnb.bayes.forms import Floats
-from textnb.bayes.statistics import CountStatistics
-from textnb.errors import ParameterError
 
 Ints = NDArray[np.int64]
-_BOUNDED = ("MultinomialNB", "BernoulliNB", "ComplementNB")
 
 
 @dataclass(frozen=True)
@@ -84,60 +81,30 @@ class Pruned:
         return cls(*counts, *bounds)
 
 
-def pruning_effect(
-    name: str, parameters: Mapping[str, Any], kept: CountStatistics, missing: Ints, at_most: int,
-    *, all_missing: bool = True,
-) -> tuple[float | None, float | None, float | None]:
-    """The bounds of `Pruned`: per kept term, per pruned term, and of the intercept.
+def bounds_of_totals(
+    counts: NDArray[Any], more: NDArray[Any], largest: int, n_features: int, missing: Ints, l: Any,
+    all_missing: bool,
+) -> tuple[float, float, float]:
+    """Bounds where a class's terms share one total: multinomial, and complement.
 
     Parameters
     ----------
-    name : {"MultinomialNB", "BernoulliNB", "ComplementNB"}
-    parameters : mapping
-        The estimator's; ``l`` a number.
-    kept : CountStatistics
-        Of the model's columns.
-    missing : int64 (n_classes, n_counts)
-        Of the terms that a model without the limit would also have: how many have a count of 0, 1,
-        2 ... in each class.
-    at_most : int
-        No such term occurs more often, over all classes.
-    all_missing : bool
-        Whether that model would have all of them; else any part of them.
-
-    Raises
-    ------
-    ParameterError
-        If no bound is known for the estimator.
-
-    Examples
-    --------
-    Of the counts (3, 1, 1) and (1, 0, 2), only the first term is kept; one term is missing with
-    counts 1 and 0, another with 1 and 2:
-
-    >>> kept = CountStatistics(np.array(["a", "b"]), np.array([2, 2]), np.array([[3], [1]]))
-    >>> effect = pruning_effect("MultinomialNB", {"l": 1.0}, kept, np.array([[0, 2, 0], [1, 0, 1]]),
-    ...                         at_most=3)
-    >>> [round(float(np.exp(bound)), 6) for bound in effect]  # (8/4) : (6/2), 3 * (8/6), 1
-    [1.5, 4.0, 1.0]
+    counts, more : (n_classes,)
+        What the terms that were kept count in each total, and the missing ones.
+    largest : int
+        No missing term counts more.
+    n_features : int
+        Terms that were kept.
+    missing, all_missing
+        As in `textnb.bayes.event_model.EventModel.pruning_bounds`.
+    l : float
     """
-    if name not in _BOUNDED:
-        raise ParameterError.unknown_choice("estimator", name, _BOUNDED)
     terms = int(missing[0].sum())
     if not terms or len(missing) == 1:
         return 0.0, 0.0, 0.0
-    l = np.float64(parameters["l"])
+    l = np.float64(l)
     with np.errstate(divide="ignore", invalid="ignore"):
-        if name == "BernoulliNB":
-            return _bernoulli(kept.class_count, missing, l, all_missing)
-        if parameters.get("norm"):
-            return None, None, None
-        counts = kept.feature_count.sum(axis=1)
-        more = missing @ np.arange(missing.shape[1])
-        largest = missing.shape[1] - 1
-        if name == "ComplementNB":
-            counts, more, largest = counts.sum() - counts, more.sum() - more, at_most
-        before = counts + l * kept.n_features
+        before = counts + l * n_features
         after = before + more + l * terms
         # With a part of them, the sum of each class is anything between.
         least = after if all_missing else before
@@ -145,16 +112,30 @@ def pruning_effect(
                 _number(np.log((largest + l) / l) + np.log(after.max() / least.min())), 0.0)
 
 
-def _bernoulli(rows: Ints, missing: Ints, l: np.float64, all_missing: bool) -> tuple[
-        float | None, float | None, float | None]:
-    count = np.arange(missing.shape[1])
-    largest = (count * (missing > 0)).max(axis=1)
-    highest = np.log(largest + l) - np.log(rows - largest + l)
-    lowest = np.log(l) - np.log(rows + l)
-    absent = np.log(np.maximum(rows[:, None] - count, 0) + l) - np.log(rows + 2 * l)[:, None]
-    # 0 terms of a count that no class can have are nothing, not 0 times infinity.
-    intercept = np.where(missing > 0, missing * absent, 0.0).sum(axis=1)
-    return 0.0, _number(highest.max() - lowest.min()), _spread(-intercept, all_missing)
+def bounds_of_presence(
+    rows: NDArray[Any], missing: Ints, l: Any, all_missing: bool
+) -> tuple[float, float, float]:
+    """Bounds where terms are present or absent, each for itself: Bernoulli.
+
+    Parameters
+    ----------
+    rows : (n_classes,)
+        Documents of each class.
+    missing, l, all_missing
+        As in `bounds_of_totals`.
+    """
+    if not missing[0].any() or len(missing) == 1:
+        return 0.0, 0.0, 0.0
+    l = np.float64(l)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        count = np.arange(missing.shape[1])
+        largest = (count * (missing > 0)).max(axis=1)
+        highest = np.log(largest + l) - np.log(rows - largest + l)
+        lowest = np.log(l) - np.log(rows + l)
+        absent = np.log(np.maximum(rows[:, None] - count, 0) + l) - np.log(rows + 2 * l)[:, None]
+        # 0 terms of a count that no class can have are nothing, not 0 times infinity.
+        intercept = np.where(missing > 0, missing * absent, 0.0).sum(axis=1)
+        return 0.0, _number(highest.max() - lowest.min()), _spread(-intercept, all_missing)
 
 
 def _spread(changes: Floats, all_missing: bool) -> float:

@@ -17,15 +17,17 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from textnb.bayes.base import is_whole
 from textnb.bayes.covariance import Factor, factorised, shrunk
 from textnb.bayes.discriminants import Shrinkage, ShrunkClassifier, check_choice, in_unit
 from textnb.bayes.forms import Floats, QuadraticForm
 from textnb.bayes.gaussian import MomentClassifier
+from textnb.bayes.known import register_estimator
 from textnb.bayes.moments import MomentStatistics
+from textnb.bayes.parameters import is_whole
 from textnb.errors import DataError, ParameterError
 
 
+@register_estimator
 class QuadraticDiscriminantAnalysis(ShrunkClassifier):
     """A normal density per class, with a covariance of its own.
 
@@ -102,6 +104,7 @@ class QuadraticDiscriminantAnalysis(ShrunkClassifier):
 _REMEDY = "lower alpha and gamma below 1"
 
 
+@register_estimator
 class RegularizedDiscriminantAnalysis(MomentClassifier):
     """Covariances between one per class, one for all, and a sphere.
 

@@ -23,14 +23,12 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from textnb.bayes.base import FormClassifier, LinearMixin, is_number, is_whole, sample_weights
-from textnb.bayes.class_weight import (
-    ClassWeight,
-    check_class_weight,
-    class_weights,
-    with_class_weight,
-)
+from textnb.bayes.base import FormClassifier, LinearMixin, sample_weights
+from textnb.bayes.class_weight import ClassWeight, class_weights, with_class_weight
+from textnb.bayes.counts.ratio import CountRatio
+from textnb.bayes.event_estimator import EventEstimator
 from textnb.bayes.forms import Floats, LinearForm, canonical, presence
+from textnb.bayes.known import register_estimator
 from textnb.bayes.one_against_rest import DualSolver, best_passes, held_out
 from textnb.bayes.parameters import SmoothingName
 from textnb.bayes.read_only import FittedArrays
@@ -206,7 +204,8 @@ class LogCountRatio(TransformerMixin, _RatioEstimator):
         return tags
 
 
-class NBLogisticRegression(LinearMixin, _RatioEstimator, FormClassifier):
+@register_estimator
+class NBLogisticRegression(EventEstimator, LinearMixin, _RatioEstimator, FormClassifier):
     """A discriminative linear model on log-count ratios, one against the rest.
 
     The model of Wang and Manning (2012). Each class's weights w, learned on x∘r, are drawn towards
@@ -266,9 +265,7 @@ class NBLogisticRegression(LinearMixin, _RatioEstimator, FormClassifier):
 
     _accept_sparse = "csr"
     validation_scores_: dict[int, float]
-    # Its weights are learned, not counted: they rank its terms.
-    term_z = None
-    without_terms = "the classes' intercepts alone"
+    event_model_type = CountRatio
 
     def __init__(
         self,
@@ -343,13 +340,8 @@ class NBLogisticRegression(LinearMixin, _RatioEstimator, FormClassifier):
         self.ratio_ = _ratio_of(
             statistics, as_smoothing(self.l, statistics.n_features), self.class_weight)
         self.n_features_in_ = statistics.n_features
-        self._form = self._form_of(weights, intercept, self.classes_)
+        self._form = self._event().form_of_weights(self.classes_, weights, intercept)
         return self
-
-    @property
-    def scores_are_log_probabilities(self) -> bool:
-        """Whether margins are log-odds: for the logistic loss, and not for the hinge loss."""
-        return self.loss == "log"
 
     @property
     def feature_count_(self) -> NDArray[Any]:
@@ -400,11 +392,7 @@ class NBLogisticRegression(LinearMixin, _RatioEstimator, FormClassifier):
             weights[:, k] = ((1.0 - self.beta) * np.abs(w).mean() + self.beta * w) * r
             intercept[k] = found.intercept
             taken = max(taken, found.n_iter)
-        return self._form_of(weights, intercept, classes), taken
-
-    def _form_of(self, weights: Floats, intercept: Floats, classes: NDArray[Any]) -> LinearForm:
-        return LinearForm(classes, np.ascontiguousarray(weights), intercept,
-                          presence_above=0.0 if self.binarize else None)
+        return self._event().form_of_weights(classes, weights, intercept), taken
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -413,27 +401,7 @@ class NBLogisticRegression(LinearMixin, _RatioEstimator, FormClassifier):
 
     def check_settings(self, n_features: int, n_classes: int) -> None:
         """Raises ParameterError before anything is learned."""
-        if np.min(as_smoothing(self.l, n_features)) <= 0:
-            raise ParameterError.out_of_range("l", "above 0 (a count of 0 has no logarithm)",
-                                              self.l)
-        check_class_weight(self.class_weight)
-        if self.loss not in ("log", "hinge"):
-            raise ParameterError.unknown_choice("loss", self.loss, ("log", "hinge"))
-        if not (isinstance(self.beta, (int, float)) and 0.0 <= self.beta <= 1.0):
-            raise ParameterError.out_of_range("beta", "in [0, 1]", self.beta)
-        for name in ("C",) if self.tol is None else ("C", "tol"):
-            value = getattr(self, name)
-            if not (is_number(value) and np.isfinite(value) and value > 0):
-                raise ParameterError.out_of_range(name, "a finite number above 0", value)
-        if not (is_whole(self.max_iter) and 1 <= self.max_iter < 2**31):
-            raise ParameterError.out_of_range("max_iter", "an integer above 0 and below 2**31",
-                                              self.max_iter)
-        if not isinstance(self.early_stopping, (bool, np.bool_)):
-            raise ParameterError.out_of_range("early_stopping", "True or False",
-                                              self.early_stopping)
-        if not (is_number(self.validation_fraction) and 0.0 < self.validation_fraction < 1.0):
-            raise ParameterError.out_of_range("validation_fraction", "above 0 and below 1",
-                                              self.validation_fraction)
+        self._event().check(n_features, n_classes)
 
 
 def _ratio_of(statistics: CountStatistics, l: Smoothing, class_weight: Any) -> Floats:

@@ -3,29 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from inspect import signature
 from typing import Any
 
 import typer
 from numpy.typing import NDArray
 
+from textnb.bayes.texts import text_kinds
 from textnb.errors import ParameterError, SourceError
 from textnb.jobs.models import TABLES as TABLE_MODELS
-from textnb.jobs.models import TEXTS as TEXT_MODELS
+from textnb.jobs.models import estimators
 from textnb.text.tokens import Tokenizer
 
-# Options that some models have and others do not: to accept one and ignore it would mislead.
-_OF_MODEL = {
-    "l": ("multinomial", "bernoulli", "complement", "nblr"),
-    "fit_prior": ("multinomial", "bernoulli", "complement"),
-    "norm": ("complement",),
-    "C": ("nblr",), "beta": ("nblr",), "loss": ("nblr",), "tol": ("nblr",),
-    "max_iter": ("nblr",), "early_stopping": ("nblr",),
-    "shrinkage": ("lda", "qda"),
-    "alpha": ("rda",), "gamma": ("rda",),
-    "var_smoothing": ("gaussian",), "shared_variance": ("gaussian",),
-    "allow_singular": ("lda", "qda", "rda"),
-    "class_weight": ("multinomial", "bernoulli", "complement", "nblr", "gaussian"),
-}
 _OF_TEXT = ("text", "ngrams", "analyzer", "pattern", "sklearn_tokens", "lowercase", "normalize",
             "strip_accents", "stop_words", "field_prefix", "min_df", "max_df", "max_features",
             "binary", "memory_limit", "weight")
@@ -40,15 +29,15 @@ def given(context: typer.Context) -> dict[str, Any]:
 
 def check_options(model: str, given: dict[str, Any]) -> None:
     """Refuse a model that is not known, and an option that it does not have."""
-    if model not in TEXT_MODELS and model not in TABLE_MODELS:
-        raise ParameterError.unknown_choice("--model", model, [*TEXT_MODELS, *TABLE_MODELS])
+    if model not in estimators():
+        raise ParameterError.unknown_choice("--model", model, [*estimators()])
     of_tables = model in TABLE_MODELS
     for name in given:
-        models = _OF_MODEL.get(name, (*TEXT_MODELS, *TABLE_MODELS))
+        models = _models_with(name) or tuple(estimators())
         if name in (_OF_TEXT if of_tables else _OF_TABLE):
-            models = tuple(TEXT_MODELS) if of_tables else tuple(TABLE_MODELS)
+            models = tuple(text_kinds()) if of_tables else tuple(TABLE_MODELS)
         if model not in models:
-            if name == "alpha" and model in _OF_MODEL["l"]:
+            if name == "alpha" and model in _models_with("l"):
                 raise ParameterError(f"the smoothing parameter of --model {model} is --l; --alpha "
                                      "belongs to --model rda")
             option = "--uniform-prior" if name == "fit_prior" else f"--{name.replace('_', '-')}"
@@ -61,7 +50,7 @@ def text_estimator(model: str, given: dict[str, Any]) -> Any:
     parameters = _parameters(model, given)
     if "l" in parameters:
         parameters["l"] = _smoothing(parameters["l"])
-    chosen = TEXT_MODELS[model](**parameters)
+    chosen = text_kinds()[model](**parameters)
     chosen.check_settings(1, 1)
     return chosen
 
@@ -81,10 +70,16 @@ def table_estimator(model: str, given: dict[str, Any]) -> Any:
 
 def _parameters(model: str, given: dict[str, Any]) -> dict[str, Any]:
     parameters = {name: value for name, value in given.items()
-                  if model in _OF_MODEL.get(name, ())}
+                  if model in _models_with(name)}
     if "class_weight" in parameters:
         parameters["class_weight"] = _class_weight(parameters["class_weight"])
     return parameters
+
+
+def _models_with(parameter: str) -> tuple[str, ...]:
+    """The models that have a parameter. To take it for others and ignore it would mislead."""
+    return tuple(kind for kind, estimator in estimators().items()
+                 if parameter in signature(estimator).parameters)
 
 
 def _class_weight(values: Iterable[str]) -> dict[str, float] | str:

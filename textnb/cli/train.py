@@ -166,7 +166,7 @@ def train(
         learned = f"{len(classifier.vocabulary_):,} terms"
         if l == "auto":
             learned += f", l = {classifier.estimator_.l_:g} (chosen by leave-one-out)"
-        if model == "nblr":
+        if hasattr(classifier.estimator_, "n_iter_"):
             learned += f", {_passes(classifier.estimator_)}"
         if classifier.pruned_ is not None:
             note(classifier.pruned_.told())

@@ -14,17 +14,16 @@ import polars as pl
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from textnb.bayes.base import DiscreteNB
 from textnb.bayes.calibration import Calibration
 from textnb.bayes.decision import Decision
-from textnb.bayes.discrete import CategoricalNB, MultinomialNB
+from textnb.bayes.discrete import MultinomialNB
 from textnb.bayes.forms import LinearForm
 from textnb.bayes.pruning import Pruned
-from textnb.bayes.ratio import NBLogisticRegression
 from textnb.bayes.statistics import is_auto
+from textnb.bayes.texts import text_estimators
 from textnb.errors import ParameterError
 from textnb.estimators.changes import check_unchanged, copied
-from textnb.learning.documents import check_reading, presence_above
+from textnb.learning.documents import check_reading
 from textnb.learning.memory_limit import check_memory_limit, limited, pruned_of
 from textnb.learning.terms import TermStatistics
 from textnb.runtime.caller import warn_caller
@@ -47,7 +46,7 @@ class TextSettings:
     ----------
     parameters : dict
         The classifier's, without its estimator: what a model file keeps.
-    estimator : DiscreteNB or NBLogisticRegression
+    estimator : EventEstimator
         Not fitted; the one by default where none was given.
     columns : list of str
         The text columns.
@@ -111,12 +110,14 @@ class TextSettings:
     @property
     def counts(self) -> bool:
         """Whether the estimator learns from counts alone, which add."""
-        return isinstance(self.estimator, DiscreteNB)
+        counts: bool = self.estimator.learns_from_counts
+        return counts
 
     @property
     def presence_above(self) -> float | None:
         """The count above which a term counts as present; None where occurrences count."""
-        return presence_above(self.estimator, self.binary)
+        above: float | None = self.estimator.presence_above(self.binary)
+        return above
 
     def with_column(self, statistics: TermStatistics) -> TermStatistics:
         """The counts of the terms that get a column."""
@@ -133,7 +134,7 @@ class Fitted:
     Attributes
     ----------
     settings : TextSettings
-    estimator : DiscreteNB or NBLogisticRegression
+    estimator : EventEstimator
         Fitted.
     scorer : Scorer
         Vocabulary, form, calibration and decision.
@@ -221,7 +222,7 @@ def fit_from_counts(
         statistics, dropped = limited(statistics, settings.memory_limit, settings.limits)
     chosen = settings.with_column(statistics)
     estimator = clone(settings.estimator)
-    presence_above(estimator, settings.binary)
+    estimator.presence_above(settings.binary)
     estimator.check_settings(len(chosen.terms), len(chosen.counts.classes))
     if l is None and before is not None:
         l = before.chosen_l
@@ -266,11 +267,11 @@ def estimator_of(given: Any) -> Any:
         If it is none that learns from counts of terms.
     """
     estimator = MultinomialNB() if given is None else clone(given)
-    if (not isinstance(estimator, (DiscreteNB, NBLogisticRegression))
-            or isinstance(estimator, CategoricalNB)):
-        raise ParameterError(
-            "estimator must be MultinomialNB, BernoulliNB, ComplementNB or "
-            f"NBLogisticRegression; got {type(estimator).__name__}")
+    model = getattr(estimator, "event_model_type", None)
+    if model is None or not model.of_terms:
+        *names, last = text_estimators()
+        raise ParameterError(f"estimator must be {', '.join(names)} or {last}; got "
+                             f"{type(estimator).__name__}")
     check_reading(estimator)
     return estimator
 

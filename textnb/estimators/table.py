@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from textnb.bayes.base import DenseClassifier, FormClassifier, margins
 from textnb.bayes.forms import Floats, LinearForm, log_posterior
 from textnb.bayes.gaussian import GaussianNB, MomentClassifier
-from textnb.bayes.known import MOMENTS, check_model, is_known
+from textnb.bayes.known import check_model, is_known
 from textnb.bayes.parameters import SmoothingName
 from textnb.bayes.statistics import check_int64
 from textnb.errors import DataError, ImpossibleRowError, ParameterError
@@ -115,7 +115,8 @@ class TableClassifier(SmoothingName, ClassifierMixin, BaseEstimator):
         with reading(X):
             batches_read = read(frame, columns, label, progress)
             # A subclass may read its rows in another way: it is given them all.
-            if is_known(estimator, MOMENTS) and estimator.streams:
+            if (isinstance(estimator, MomentClassifier) and is_known(estimator)
+                    and estimator.streams):
                 estimator.fit_statistics(moments(batches_read, estimator.diagonal), names)
             else:
                 parts = list(batches_read)
@@ -161,7 +162,7 @@ class TableClassifier(SmoothingName, ClassifierMixin, BaseEstimator):
         estimator, label = clone(parameters["estimator"]), parameters["label"]
         if not (isinstance(estimator, MomentClassifier) and estimator.streams):
             raise ParameterError(f"{estimator!r} needs all rows at once: use fit")
-        check_model(estimator, "learning in parts", MOMENTS)
+        check_model(estimator, "learning in parts")
         announced = announced_labels(classes)
         with reading(X):
             if fitted is None:

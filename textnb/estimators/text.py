@@ -412,7 +412,8 @@ class TextClassifier(TextAnswers):
             settings.estimator, statistics, limits, terms if fixed else None, settings.binary)
         with reading(X):
             return chosen_l(leaving.whole,
-                            list(leaving.rows(self._corpus(settings, X, y, None))))
+                            list(leaving.rows(self._corpus(settings, X, y, None))),
+                            settings.estimator.scores_are_log_probabilities)
 
     @classmethod
     def restored(

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from textnb.bayes.base import is_number, is_whole
+from textnb.bayes.parameters import is_number, is_whole
 from textnb.errors import DataError, ParameterError
 from textnb.evaluation.similarity import shingles, similar_before
 from textnb.evaluation.splits import LEARNED_ONLY, text_columns

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from textnb.bayes.forms import Floats
-from textnb.bayes.known import COUNTING, is_known
+from textnb.bayes.known import known_event_model
 from textnb.bayes.statistics import is_auto
 from textnb.errors import DataError, ParameterError
 from textnb.estimators.text import TextClassifier
@@ -189,8 +189,10 @@ def accuracy_by_fold(held: HeldOut) -> pl.DataFrame:
 def _adds(model: TextClassifier) -> bool:
     """Whether the model follows from counts alone: a parameter that is chosen needs the rows."""
     estimator = model.estimator
-    return estimator is None or (
-        is_known(estimator, COUNTING) and not is_auto(estimator.l))
+    if estimator is None:
+        return True
+    known = known_event_model(estimator)
+    return known is not None and known.from_counts and not is_auto(estimator.l)
 
 
 Part = tuple[NDArray[np.int64], pl.DataFrame]

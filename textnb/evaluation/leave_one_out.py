@@ -8,7 +8,6 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from textnb.bayes.base import DiscreteNB
-from textnb.bayes.known import COUNTING, check_model
 from textnb.errors import ParameterError
 from textnb.estimators.text import TextClassifier
 from textnb.evaluation.held_out import HeldOut, in_classes
@@ -80,11 +79,11 @@ def model_estimator(model: TextClassifier) -> DiscreteNB:
     if not isinstance(model, TextClassifier):
         raise ParameterError.out_of_range("model", "a TextClassifier", type(model).__name__)
     check_is_fitted(model)
-    estimator = model.estimator_
-    if not isinstance(estimator, DiscreteNB):
+    estimator: DiscreteNB = model.estimator_
+    if not estimator.learns_from_counts:
         raise ParameterError(f"{type(estimator).__name__} learns from all documents at once, and "
                              "none can be subtracted: use k folds")
-    check_model(estimator, "leave-one-out by subtraction", COUNTING)
+    estimator.event_model("leave-one-out by subtraction")
     return estimator
 
 

@@ -11,10 +11,10 @@ import polars as pl
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from textnb.bayes.base import DiscreteNB, is_number
+from textnb.bayes.base import DiscreteNB
 from textnb.bayes.choice import GRID, Smoothed, best_of, left_out_path, path_of
-from textnb.bayes.discrete import ComplementNB
 from textnb.bayes.forms import Floats
+from textnb.bayes.parameters import is_number
 from textnb.errors import DataError, ParameterError
 from textnb.estimators.text import TextClassifier
 from textnb.evaluation.held_out import UNKNOWN, codes_of
@@ -154,18 +154,16 @@ def smoothing_path(
             rows = list(leaving.rows(corpus))
         countable = np.concatenate([leaving.whole.countable(batch.codes) for batch in rows])
         path, method = left_out_path(leaving.whole, rows, values), "leave-one-out"
-        probabilistic = leaving.whole.probabilistic
     else:
         counts, codes, novelty = _read(model, test, progress)
         novelty.warn()
         countable = codes != UNKNOWN
         _check_known(model, countable)
-        probabilistic = not isinstance(estimator, ComplementNB)
         path, method = path_of(
             lambda l: _scores(model, estimator, counts, l), codes, countable, values
         ), novelty.method
-    return SmoothingPath(_table(path), best_of(path, probabilistic), method, len(countable),
-                         int((~countable).sum()))
+    return SmoothingPath(_table(path), best_of(path, estimator.scores_are_log_probabilities),
+                         method, len(countable), int((~countable).sum()))
 
 
 def _grid(grid: Iterable[Any]) -> list[float]:

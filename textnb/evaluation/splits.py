@@ -14,7 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 from sklearn.model_selection import TimeSeriesSplit
 
-from textnb.bayes.base import is_whole
+from textnb.bayes.parameters import is_whole
 from textnb.errors import DataError, ParameterError, SchemaError
 from textnb.evaluation.stratified import stratified_folds, stratified_group_folds
 from textnb.frames.texts import as_int64

@@ -18,7 +18,6 @@ import polars as pl
 
 from textnb.bayes.calibration import Calibration
 from textnb.bayes.decision import UNSURE, Decision, log_odds
-from textnb.bayes.derive import derived_form, scores_are_log_probabilities
 from textnb.bayes.forms import Floats, LinearForm
 from textnb.errors import ParameterError
 from textnb.mail.message import BEYOND, MAX_MESSAGE, parse_message
@@ -160,7 +159,7 @@ class MailFilter:
         with sound(name):
             parts = text_parts(name, manifest, tables, max_bytes)
             form, terms = _scoring(parts)
-            logs = scores_are_log_probabilities(parts.estimator, parts.parameters)
+            logs = parts.model.scores_are_log_probabilities
             if parts.choices.decision is not None:
                 parts.choices.decision.check_classes(form.classes.tolist())
         counts = parts.learned.counts
@@ -252,14 +251,13 @@ def _scoring(parts: TextParts) -> tuple[LinearForm, pl.Series]:
     """The form and its terms, from what the file holds."""
     settings, learned = parts.settings, parts.learned
     if parts.weights is not None:
-        above = 0.0 if parts.parameters.get("binarize", True) or settings["binary"] else None
-        form = LinearForm(learned.counts.classes, parts.weights.weights, parts.weights.intercept,
-                          presence_above=above)
+        form = parts.model.form_of_weights(
+            learned.counts.classes, parts.weights.weights, parts.weights.intercept,
+            binary=bool(settings["binary"]))
         return form, learned.terms
     if settings["vocabulary"] is not None:
         chosen = learned.over(given_vocabulary(settings["vocabulary"]))
     else:
         chosen = learned.within(
             Limits(settings["min_df"], settings["max_df"], settings["max_features"]))
-    form = derived_form(parts.estimator, parts.parameters, chosen.counts, bool(settings["binary"]))
-    return form, chosen.terms
+    return parts.model.derive(chosen.counts, binary=bool(settings["binary"])), chosen.terms

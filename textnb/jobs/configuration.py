@@ -21,11 +21,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from textnb.bayes.texts import text_kinds
 from textnb.errors import ParameterError
 from textnb.export.targets.known import target_of, target_of_path
 from textnb.frames.cloud import is_url
 from textnb.frames.sinks import ENDINGS
-from textnb.jobs.models import ESTIMATORS, TABLES, TEXTS, estimator_of, tokenizer_of
+from textnb.jobs.models import TABLES, estimator_of, estimators, tokenizer_of
 from textnb.learning.memory_limit import byte_size, check_memory_limit, memory_size
 from textnb.text.vocabulary import Limits
 
@@ -133,21 +134,21 @@ class Model(BaseModel):
 
     @model_validator(mode="after")
     def _checked(self) -> Model:
-        if self.kind not in ESTIMATORS:
-            raise ValueError(str(ParameterError.unknown_choice("kind", self.kind, ESTIMATORS)))
+        if self.kind not in estimators():
+            raise ValueError(str(ParameterError.unknown_choice("kind", self.kind, estimators())))
         foreign = TEXT_KEYS if self.kind in TABLES else TABLE_KEYS
         for name in sorted(self.model_fields_set & foreign):
-            kinds = TEXTS if self.kind in TABLES else TABLES
+            kinds = text_kinds() if self.kind in TABLES else TABLES
             raise ValueError(f"{name} belongs to the kinds {', '.join(kinds)}; kind is "
                              f"{self.kind!r}")
         estimator = estimator_of(self.kind, self.parameters)
-        if self.kind in TEXTS:
+        if self.kind not in TABLES:
             tokenizer_of(self.tokenizer).expr(self.columns or ["text"])
             Limits(self.min_df, self.max_df, self.max_features)
             check_memory_limit(self.memory_limit, estimator, given=False)
             if not self.columns or len(set(self.columns)) < len(self.columns):
                 raise ValueError("text must be a column, or several different ones")
-        if self.label in (self.columns if self.kind in TEXTS else self.features or ()):
+        if self.label in (self.columns if self.kind not in TABLES else self.features or ()):
             raise ValueError(f"the label column {self.label!r} is also one that is read")
         if self.label in ("predicted", "decision"):
             raise ValueError(f"label {self.label!r} is the name of an answer: rename the column")
@@ -161,7 +162,7 @@ class Model(BaseModel):
     @property
     def kind_of_rows(self) -> Literal["texts", "tables"]:
         """What the model reads."""
-        return "texts" if self.kind in TEXTS else "tables"
+        return "texts" if self.kind not in TABLES else "tables"
 
     @property
     def columns(self) -> list[str]:
@@ -323,10 +324,12 @@ class Job(Section):
              and self.decision.min_probability is None)) if wanted]
         if not asked:
             return
-        for key, hinders in (("model.kind = 'nblr'", self.model.kind == "nblr"),
-                             ("model.max_features", self.model.max_features is not None),
-                             ("model.norm", self.model.parameters.get("norm") is True)):
-            if hinders:
-                raise ValueError(f"[{asked[0]}] leaves rows out by subtraction, which {key} does "
-                                 "not allow" + ("" if asked[0] == "calibration" else
-                                                ": use folds"))
+        model = estimator_of(self.model.kind, self.model.parameters).event_model(asked[0])
+        obstacle = model.obstacle_to_leaving_out
+        key = "model.max_features" if self.model.max_features is not None else (
+            None if obstacle is None else f"model.{obstacle}")
+        if obstacle == "kind":
+            key = f"model.kind = {self.model.kind!r}"
+        if key is not None:
+            raise ValueError(f"[{asked[0]}] leaves rows out by subtraction, which {key} does "
+                             "not allow" + ("" if asked[0] == "calibration" else ": use folds"))

@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from textnb.bayes.discrete import BernoulliNB, ComplementNB, MultinomialNB
 from textnb.bayes.discriminants import LinearDiscriminantAnalysis, NearestCentroid
 from textnb.bayes.gaussian import GaussianNB
 from textnb.bayes.parameters import check_smoothing_name
 from textnb.bayes.quadratic import QuadraticDiscriminantAnalysis, RegularizedDiscriminantAnalysis
-from textnb.bayes.ratio import NBLogisticRegression
+from textnb.bayes.texts import text_kinds
 from textnb.errors import ParameterError
 from textnb.text.tokens import Tokenizer
 
-TEXTS: dict[str, type[Any]] = {
-    "multinomial": MultinomialNB, "bernoulli": BernoulliNB, "complement": ComplementNB,
-    "nblr": NBLogisticRegression}
 TABLES: dict[str, type[Any]] = {
     "gaussian": GaussianNB, "lda": LinearDiscriminantAnalysis,
     "qda": QuadraticDiscriminantAnalysis, "rda": RegularizedDiscriminantAnalysis,
     "centroid": NearestCentroid}
-ESTIMATORS = {**TEXTS, **TABLES}
+
+
+def estimators() -> dict[str, type[Any]]:
+    """The estimators by kind: of texts, then of tables."""
+    return {**text_kinds(), **TABLES}
 
 
 def estimator_of(kind: str, parameters: Mapping[str, Any]) -> Any:
@@ -32,12 +32,13 @@ def estimator_of(kind: str, parameters: Mapping[str, Any]) -> Any:
     ParameterError
         If a setting is not known, or out of its range.
     """
-    known = ESTIMATORS[kind]().get_params()
-    check_smoothing_name(ESTIMATORS[kind].__name__, parameters, known)
+    own = estimators()[kind]
+    known = own().get_params()
+    check_smoothing_name(own.__name__, parameters, known)
     for name in parameters:
         if name not in known:
             raise ParameterError.unknown_choice(f"a setting of {kind}", name, sorted(known))
-    estimator = ESTIMATORS[kind](**parameters)
+    estimator = own(**parameters)
     estimator.check_settings(1, 2)
     return estimator
 

@@ -11,11 +11,9 @@ import polars as pl
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from textnb.bayes.base import DiscreteNB
-from textnb.bayes.discrete import BernoulliNB
+from textnb.bayes.event_estimator import EventEstimator
 from textnb.bayes.forms import presence
 from textnb.bayes.moments import MomentStatistics
-from textnb.bayes.ratio import NBLogisticRegression
 from textnb.bayes.statistics import CountStatistics, check_int64
 from textnb.errors import DataError, ParameterError
 from textnb.frames.kinds import check_unicode
@@ -132,26 +130,14 @@ def weighed(corpus: Corpus, limits: Limits, given: pl.Series | None, binary: boo
     return Rows(counts, terms, pl.concat(labels).to_numpy(), weight)
 
 
-def presence_above(estimator: DiscreteNB, binary: bool) -> float | None:
-    """The count above which a term counts as present; None where occurrences count."""
-    if binary:
-        return 0.0
-    if not isinstance(estimator, BernoulliNB):
-        return None
-    if estimator.binarize is None:
-        raise ParameterError("BernoulliNB(binarize=None) needs presence, not counts: set "
-                             "binarize=0.0, or binary=True in TextClassifier")
-    return float(estimator.binarize)
-
-
-def check_reading(estimator: DiscreteNB | NBLogisticRegression) -> None:
+def check_reading(estimator: EventEstimator) -> None:
     """Raises ParameterError for a subclass with methods that a text classifier does not call.
 
     It counts terms itself, and scores by the estimator's linear form.
     """
     own = type(estimator)
     base = next(kind for kind in own.__mro__ if kind.__module__.startswith("textnb.bayes."))
-    uncalled = (*_SCORING, *_READING) if issubclass(own, DiscreteNB) else _SCORING
+    uncalled = (*_SCORING, *_READING) if estimator.learns_from_counts else _SCORING
     for name in uncalled:
         if getattr(own, name) is not getattr(base, name):
             raise ParameterError(

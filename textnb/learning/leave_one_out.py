@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from textnb.bayes.base import DiscreteNB
 from textnb.bayes.leave_one_out import LeaveOneOut, LeftOutRows, Within
 from textnb.errors import DataError, ParameterError
-from textnb.learning.documents import Corpus, presence_above
+from textnb.learning.documents import Corpus
 from textnb.learning.terms import TermStatistics
 from textnb.runtime.threads import in_threads
 from textnb.text.matrix import Vocabulary
@@ -63,7 +63,7 @@ class LeavingOut:
             raise DataError(
                 "to leave a document out takes two or more; the model has learned "
                 f"{statistics.documents} (n_samples = {statistics.documents})")
-        above = presence_above(estimator, binary)
+        above = estimator.presence_above(binary)
         if given is not None:
             columns = _columns(statistics.terms, given)
             whole = estimator.leaving_out(statistics.over(given).counts, None, above)

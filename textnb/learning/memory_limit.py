@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from textnb.bayes.base import DiscreteNB
-from textnb.bayes.known import COUNTING, check_model
-from textnb.bayes.pruning import Pruned, pruning_effect
+from textnb.bayes.pruning import Pruned
 from textnb.bayes.statistics import is_auto
 from textnb.errors import ParameterError
 from textnb.learning.terms import TermStatistics
@@ -29,11 +28,15 @@ def check_memory_limit(memory: Any, estimator: Any, given: bool) -> None:
             "memory_limit", f"None or a number of bytes from {_LEAST} (1 MiB) to 2**63 - 1", memory)
     if given:
         raise ParameterError("a given vocabulary is not limited: leave memory_limit at None")
-    if not isinstance(estimator, DiscreteNB):
+    if not estimator.learns_from_counts:
         raise ParameterError(f"{type(estimator).__name__} keeps the matrix of all documents, which "
                              "memory_limit can't bound: use MultinomialNB, BernoulliNB or "
                              "ComplementNB, or limit the terms by min_df")
-    check_model(estimator, "what memory_limit leaves out", COUNTING)
+    model = estimator.event_model("what memory_limit leaves out")
+    if not model.bounds_pruning:
+        raise ParameterError("memory_limit bounds what the terms that it leaves out can change, "
+                             f"and {model.name} does not say: limit the terms by min_df or "
+                             "max_features")
     if estimator.class_weight is not None:
         raise ParameterError("memory_limit bounds what the terms that it leaves out can change, "
                              "and knows no bound under class_weight: limit the terms by min_df or "
@@ -120,7 +123,6 @@ def pruned_of(
     if most is not None and len(kept.terms) >= most:
         # The most frequent terms are there, and it would have no others.
         missing = np.zeros_like(missing)
-    effect = pruning_effect(
-        type(estimator).__name__, {**estimator.get_params(), "l": estimator.l_}, kept.counts,
-        missing, dropped.at_most, all_missing=most is None)
+    effect = estimator.event_model("what memory_limit leaves out").pruning_bounds(
+        kept.counts, missing, dropped.at_most, all_missing=most is None)
     return Pruned(dropped.terms, dropped.occurrences, dropped.at_most, *effect)

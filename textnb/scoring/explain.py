@@ -11,7 +11,6 @@ import polars as pl
 from numpy.typing import NDArray
 
 from textnb.bayes.forms import Floats
-from textnb.bayes.known import TEXTS, check_model
 from textnb.errors import ParameterError
 from textnb.runtime import notebook
 from textnb.runtime.forks import check_fork
@@ -28,7 +27,7 @@ def top_terms(
     Parameters
     ----------
     estimator : fitted estimator of counts
-        Its ``term_z`` ranks terms by z-scores; where that is None, weights rank them.
+        Its event model's ``term_z`` ranks terms by z-scores; where that is None, weights rank them.
     weights : float64 (n_terms, n_classes)
     terms, labels : polars.Series
     k : int
@@ -41,11 +40,11 @@ def top_terms(
     if label is not None and label not in classes:
         raise ParameterError.unknown_choice("class", label, [str(name) for name in classes])
     check_fork()
-    check_model(estimator, "the order of the top terms", TEXTS)
+    model = estimator.event_model("the order of the top terms")
     statistics = estimator.statistics_
     counts = statistics.feature_count
     # One class has no rest to be told from.
-    term_z = estimator.term_z if len(classes) > 1 else None
+    term_z = model.term_z if len(classes) > 1 else None
     total = counts.sum(axis=0) if term_z is not None else None
     frames = []
     for number, name in enumerate(classes):

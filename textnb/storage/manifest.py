@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 from textnb.bayes.calibration import Calibration
 from textnb.bayes.class_weight import check_class_weight
 from textnb.bayes.decision import Decision
+from textnb.bayes.event_model import EventModel
+from textnb.bayes.known import event_model
 from textnb.bayes.pruning import Pruned
 from textnb.bayes.statistics import CountStatistics, check_int64
 from textnb.errors import DataError, ModelFileError, ParameterError, first_line
@@ -75,8 +77,8 @@ class TextParts:
     ----------
     settings : dict
         Of the classifier, the tokenizer made.
-    estimator, parameters : str, dict
-        The name of the model on counts, and its settings; ``l`` as it was chosen, where it was.
+    model : EventModel
+        With ``l`` as it was chosen, where it was.
     learned : TermStatistics
     weights : Weights or None
         Of a discriminative model.
@@ -84,8 +86,7 @@ class TextParts:
     """
 
     settings: dict[str, Any]
-    estimator: str
-    parameters: dict[str, Any]
+    model: EventModel
     learned: TermStatistics
     weights: Weights | None
     choices: Choices
@@ -143,7 +144,9 @@ def text_parts(
             "l was chosen and is not \"auto\", or the other way round")
     if choices.l is not None:
         parameters["l"] = choices.l
-    return TextParts(settings, described["name"], parameters,
+    model = event_model(described["name"], parameters)
+    require(model.from_counts != weighed, f"its tables are not those of a {model.name}")
+    return TextParts(settings, model,
                      TermStatistics(terms, counts, frequency, occurrences, documents), weights,
                      choices)
 

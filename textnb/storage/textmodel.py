@@ -23,9 +23,8 @@ import numpy as np
 import polars as pl
 
 from textnb.bayes.base import DiscreteNB, FormClassifier
-from textnb.bayes.discrete import BernoulliNB, ComplementNB, MultinomialNB
-from textnb.bayes.known import TEXTS, check_model
 from textnb.bayes.ratio import NBLogisticRegression
+from textnb.bayes.texts import text_estimators
 from textnb.learning.terms import TermStatistics
 from textnb.storage.manifest import (
     CLASS_WEIGHT,
@@ -43,9 +42,6 @@ from textnb.storage.manifest import (
 from textnb.text.tokens import Tokenizer, check_exact
 
 TextEstimator = DiscreteNB | NBLogisticRegression
-_TEXT_ESTIMATORS: dict[str, type[Any]] = {
-    kind.__name__: kind
-    for kind in (MultinomialNB, BernoulliNB, ComplementNB, NBLogisticRegression)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +66,7 @@ def pack_text(
     ParameterError
         If the estimator's class, or the tokenizer's, is one that no file describes.
     """
-    check_model(estimator, "a model file", TEXTS)
+    estimator.event_model("a model file")
     check_exact(settings["tokenizer"], "a model file")
     if isinstance(learned, Weighed):
         counts = learned.estimator.statistics_
@@ -115,13 +111,9 @@ def unpack_text(
     """
     with sound(path):
         parts = text_parts(path, manifest, tables, max_bytes)
-        own = {CLASS_WEIGHT: parts.parameters[CLASS_WEIGHT]}
-        settings = {**parts.settings,
-                    "estimator": restored_estimator(manifest, _TEXT_ESTIMATORS, own)}
-        estimator = settings["estimator"]
-        weighed = isinstance(estimator, NBLogisticRegression)
-        require(weighed == (parts.weights is not None), f"its tables are not those of a "
-                f"{parts.estimator}")
+        own = {CLASS_WEIGHT: parts.model.class_weight}
+        estimator = restored_estimator(manifest, text_estimators(), own)
+        settings = {**parts.settings, "estimator": estimator}
         if parts.weights is None:
             return settings, parts.learned, parts.choices
         restored = estimator.restore(

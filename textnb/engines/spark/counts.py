@@ -33,7 +33,7 @@ from textnb.engines.spark.columns import (
 from textnb.errors import DataError, VocabularyError
 from textnb.estimators.text import TextClassifier
 from textnb.frames.batches import batches as bounded
-from textnb.learning.documents import Corpus, counted, presence_above
+from textnb.learning.documents import Corpus, counted
 from textnb.learning.terms import TermStatistics
 from textnb.text.vocabulary import Limits, given_vocabulary
 
@@ -119,7 +119,7 @@ def counted_rows(
     first = next(rows, None)
     total = None if first is None else counted(
         Corpus(chain([first], rows), model.tokenizer, columns[:-1], columns[-1]),
-        _limits(model), presence_above(estimator, model.binary), model.binary)
+        _limits(model), estimator.presence_above(model.binary), model.binary)
     schema = _arrow_schema(pa)
     if unlabelled:
         yield from arrow_rows(_rows(count=[unlabelled]), schema, _ROWS)
@@ -232,7 +232,7 @@ def _assembled(
            _codes(cells["term"], terms)] = cells["count"].to_numpy()
     per_term = collected.filter(label.is_null() & term.is_not_null()).sort("term")
     limits = _limits(model)
-    counts_presence = presence_above(estimator, model.binary) is not None
+    counts_presence = estimator.presence_above(model.binary) is not None
     statistics = TermStatistics(
         terms, CountStatistics(names.gather(order).to_numpy(),
                                documents["count"].gather(order).to_numpy(), counts),

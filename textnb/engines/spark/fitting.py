@@ -10,7 +10,7 @@ from sklearn.base import clone
 from textnb.bayes.base import DiscreteNB
 from textnb.bayes.discrete import MultinomialNB
 from textnb.bayes.gaussian import GaussianNB, MomentClassifier
-from textnb.bayes.known import COUNTING, MOMENTS, check_model
+from textnb.bayes.known import check_model
 from textnb.bayes.statistics import is_auto
 from textnb.engines.spark.columns import (
     check_columns,
@@ -115,11 +115,11 @@ def _check_rows(frame: DataFrame) -> None:
 def _counting(model: TextClassifier) -> DiscreteNB:
     """The model's estimator, once it is seen to learn from counts alone."""
     estimator = MultinomialNB() if model.estimator is None else model.estimator
-    if not isinstance(estimator, DiscreteNB):
+    if not getattr(estimator, "learns_from_counts", False):
         raise ParameterError(f"{type(estimator).__name__} learns from all documents at once, and "
                              "no process of a cluster has them: use MultinomialNB, BernoulliNB or "
                              "ComplementNB, or fit it on a sample: frame.sample(0.01).toArrow()")
-    check_model(estimator, "a fit in Spark", COUNTING)
+    estimator.event_model("a fit in Spark")
     if is_auto(getattr(estimator, "l", None)):
         raise ParameterError("l='auto' is chosen from all documents, and no process of a cluster "
                              "has them: give l as a number, such as the estimator_.l_ of a model "
@@ -133,7 +133,7 @@ def _fit_table(model: TableClassifier, frame: DataFrame, prune: bool) -> TableCl
         raise ParameterError(f"{estimator!r} needs all rows at once, and no process of a cluster "
                              "has them: give shrinkage, alpha and gamma as numbers, or fit it on a "
                              "sample: frame.sample(0.01).toArrow()")
-    check_model(estimator, "a fit in Spark", MOMENTS)
+    check_model(estimator, "a fit in Spark")
     if prune:
         raise ParameterError("prune=True is about terms: a feature table has none")
     if not isinstance(model.label, str):

@@ -1,0 +1,69 @@
+"""Bernoulli naive Bayes: Σ_t over all terms of log p or log(1-p), present or absent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from textnb.bayes.event_model import Bounds, CountModel
+from textnb.bayes.forms import Floats, LinearForm
+from textnb.bayes.keyness import proportion_z
+from textnb.bayes.pruning import bounds_of_presence
+from textnb.bayes.smoothing import Smoothing, bernoulli_form
+from textnb.bayes.statistics import CountStatistics
+from textnb.errors import ParameterError
+
+if TYPE_CHECKING:
+    from textnb.bayes.leave_one_out import LeaveOneOut
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Bernoulli(CountModel):
+    """The event model of `BernoulliNB`."""
+
+    binarize: float | None = 0.0
+
+    name = "BernoulliNB"
+    kind = "bernoulli"
+    without_terms = "the classes' priors and the terms that are absent"
+    # log p is kept beside the weights.
+    weights_per_count = 2
+    scores_are_log_probabilities = True
+    term_z = staticmethod(proportion_z)
+
+    @property
+    def above(self) -> float | None:
+        return None if self.binarize is None else float(self.binarize)
+
+    def presence_above(self, binary: bool) -> float | None:
+        if not binary and self.binarize is None:
+            raise ParameterError("BernoulliNB(binarize=None) needs presence, not counts: set "
+                                 "binarize=0.0, or binary=True in TextClassifier")
+        return super().presence_above(binary)
+
+    def check(self, n_features: int, n_classes: int) -> None:
+        super().check(n_features, n_classes)
+        above = self.binarize
+        if above is not None and not (
+                isinstance(above, (int, float)) and np.isfinite(above) and above >= 0):
+            raise ParameterError.out_of_range("binarize", "None or a number >= 0", above)
+
+    def weigh(
+        self, counted: CountStatistics, l: Smoothing, log_prior: Floats
+    ) -> tuple[LinearForm, Floats]:
+        return bernoulli_form(counted, l, log_prior, self.above)
+
+    def left_out(self) -> type[LeaveOneOut]:
+        # SciPy is imported where rows are left out.
+        from textnb.bayes.leave_one_out import BernoulliLeftOut
+
+        return BernoulliLeftOut
+
+    def pruning_bounds(
+        self, kept: CountStatistics, missing: NDArray[np.int64], at_most: int, *,
+        all_missing: bool = True,
+    ) -> Bounds:
+        return bounds_of_presence(kept.class_count, missing, self.l, all_missing)

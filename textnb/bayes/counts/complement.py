@@ -1,0 +1,79 @@
+"""Complement naive Bayes: weights are -log θ of all other classes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from textnb.bayes.event_model import Bounds, CountModel
+from textnb.bayes.forms import Floats, LinearForm
+from textnb.bayes.keyness import dirichlet_z
+from textnb.bayes.pruning import bounds_of_totals
+from textnb.bayes.smoothing import Smoothing, complement_weights
+from textnb.bayes.statistics import CountStatistics, is_auto
+from textnb.errors import ParameterError
+
+if TYPE_CHECKING:
+    from textnb.bayes.leave_one_out import LeaveOneOut
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Complement(CountModel):
+    """The event model of `ComplementNB`."""
+
+    norm: bool = False
+
+    name = "ComplementNB"
+    kind = "complement"
+    without_terms = "nothing: all classes score the same, and the first of them is answered"
+    # Weights of the other classes' terms, not of a model of the text.
+    scores_are_log_probabilities = False
+    term_z = staticmethod(dirichlet_z)
+
+    def check(self, n_features: int, n_classes: int) -> None:
+        super().check(n_features, n_classes)
+        if self.norm and is_auto(self.l):
+            raise ParameterError("l='auto' leaves rows out by subtraction, which norm=True does "
+                                 "not allow: give l as a number, or norm=False")
+
+    def weigh(
+        self, counted: CountStatistics, l: Smoothing, log_prior: Floats
+    ) -> tuple[LinearForm, Floats]:
+        if self.norm and np.min(l) == 0:
+            raise ParameterError("norm divides by the sum of the weights, which is infinite with "
+                                 "l = 0; use l > 0")
+        weights = complement_weights(counted.feature_count, l, bool(self.norm))
+        # The scores hold no prior, except where there is one class.
+        alone = len(counted.classes) == 1
+        form = LinearForm(counted.classes, np.ascontiguousarray(weights.T),
+                          log_prior if alone else np.zeros(len(counted.classes)))
+        return form, form.weights.T
+
+    @property
+    def obstacle_to_leaving_out(self) -> str | None:
+        return "norm" if self.norm else super().obstacle_to_leaving_out
+
+    def left_out(self) -> type[LeaveOneOut]:
+        if self.norm:
+            raise ParameterError("norm=True divides by the sum of all weights, which each row "
+                                 "changes: to leave rows out, use k folds, or norm=False")
+        # SciPy is imported where rows are left out.
+        from textnb.bayes.leave_one_out import ComplementLeftOut
+
+        return ComplementLeftOut
+
+    def pruning_bounds(
+        self, kept: CountStatistics, missing: NDArray[np.int64], at_most: int, *,
+        all_missing: bool = True,
+    ) -> Bounds:
+        """As `EventModel.pruning_bounds`; of what ``norm`` changes, none is known."""
+        counts = kept.feature_count.sum(axis=1)
+        more = missing @ np.arange(missing.shape[1])
+        bounds = bounds_of_totals(
+            counts.sum() - counts, more.sum() - more, at_most, kept.n_features, missing, self.l,
+            all_missing)
+        changes = missing[0].any() and len(missing) > 1
+        return (None, None, None) if self.norm and changes else bounds

@@ -1,0 +1,72 @@
+"""Multinomial naive Bayes: log P(x, k) = log π_k + Σ_t x_t log θ_kt."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from textnb.bayes.event_model import Bounds, CountModel
+from textnb.bayes.forms import Floats, LinearForm
+from textnb.bayes.keyness import dirichlet_z
+from textnb.bayes.pruning import bounds_of_totals
+from textnb.bayes.smoothing import Smoothing, multinomial_log_prob
+from textnb.bayes.statistics import CountStatistics
+
+if TYPE_CHECKING:
+    from textnb.bayes.leave_one_out import LeaveOneOut
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Multinomial(CountModel):
+    """The event model of `MultinomialNB`.
+
+    Examples
+    --------
+    >>> counts = CountStatistics(np.array(["a", "b"]), np.array([1, 1]), np.array([[3, 1], [0, 2]]))
+    >>> np.exp(Multinomial().derive(counts).weights).round(3).tolist()
+    [[0.667, 0.25], [0.333, 0.75]]
+    """
+
+    name = "MultinomialNB"
+    kind = "multinomial"
+    without_terms = "the classes' priors alone"
+    scores_are_log_probabilities = True
+    term_z = staticmethod(dirichlet_z)
+
+    def weigh(
+        self, counted: CountStatistics, l: Smoothing, log_prior: Floats
+    ) -> tuple[LinearForm, Floats]:
+        log_prob = multinomial_log_prob(counted.feature_count, l)
+        form = LinearForm(counted.classes, np.ascontiguousarray(log_prob.T), log_prior)
+        return form, form.weights.T
+
+    def left_out(self) -> type[LeaveOneOut]:
+        # SciPy is imported where rows are left out.
+        from textnb.bayes.leave_one_out import MultinomialLeftOut
+
+        return MultinomialLeftOut
+
+    def pruning_bounds(
+        self, kept: CountStatistics, missing: NDArray[np.int64], at_most: int, *,
+        all_missing: bool = True,
+    ) -> Bounds:
+        """As `EventModel.pruning_bounds`.
+
+        Examples
+        --------
+        Of the counts (3, 1, 1) and (1, 0, 2), only the first term is kept; one term is missing with
+        counts 1 and 0, another with 1 and 2:
+
+        >>> kept = CountStatistics(np.array(["a", "b"]), np.array([2, 2]), np.array([[3], [1]]))
+        >>> bounds = Multinomial().pruning_bounds(
+        ...     kept, np.array([[0, 2, 0], [1, 0, 1]]), at_most=3)
+        >>> [round(float(np.exp(bound)), 6) for bound in bounds]  # (8/4) : (6/2), 3 * (8/6), 1
+        [1.5, 4.0, 1.0]
+        """
+        counts = kept.feature_count.sum(axis=1)
+        more = missing @ np.arange(missing.shape[1])
+        return bounds_of_totals(counts, more, missing.shape[1] - 1, kept.n_features, missing,
+                                self.l, all_missing)

@@ -1,0 +1,64 @@
+"""What an estimator answers by its event model, and so without mathematics of its own."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+from textnb.bayes.event_model import EventModel
+from textnb.bayes.keyness import TermZ
+from textnb.bayes.known import check_model
+
+
+class EventEstimator:
+    """An estimator of an event model: what the model says of itself, it says."""
+
+    # What the estimator fits. An estimator of its own names one, and registers both.
+    event_model_type: type[EventModel] = EventModel
+
+    def event_model(self, purpose: str = "an event model") -> EventModel:
+        """The frozen event model of these parameters.
+
+        Parameters
+        ----------
+        purpose : str
+            What it is wanted for, as the subject of a sentence.
+
+        Raises
+        ------
+        ParameterError
+            If the estimator's very class is not known: a subclass may have other mathematics.
+        """
+        check_model(self, purpose)
+        return self._event()
+
+    @property
+    def learns_from_counts(self) -> bool:
+        """Whether counts alone give the form, so that they add and subtract."""
+        return self.event_model_type.from_counts
+
+    @property
+    def scores_are_log_probabilities(self) -> bool:
+        """Whether scores are log P(x, class), up to what the classes share."""
+        return self._event().scores_are_log_probabilities
+
+    @property
+    def without_terms(self) -> str:
+        """What an answer rests on where no term of a text is known, in words."""
+        return self._event().without_terms
+
+    @property
+    def term_z(self) -> TermZ | None:
+        """How surely terms indicate a class, from counts; None where weights rank them."""
+        return self._event().term_z
+
+    def presence_above(self, binary: bool) -> float | None:
+        """The count above which a term of a text counts once; None where occurrences count."""
+        return self._event().presence_above(binary)
+
+    def _event(self) -> EventModel:
+        """The event model that this class, or one that it inherits from, fits."""
+        return self.event_model_type(**self._event_parameters())
+
+    def _event_parameters(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self.event_model_type)}

@@ -1,0 +1,279 @@
+"""The contract of a model on counts: everything that the rest of the package asks of one.
+
+An event model is a frozen value: a name in files, its parameters, and the mathematics that makes a
+form of a statistic. It imports neither scikit-learn nor SciPy, so that a filter starts at once. An
+estimator holds parameters, checks rows and fits; a model file and the mail filter make the event
+model from a name and parameters (see `textnb.bayes.known`).
+
+What a model does not say is refused: each method here raises until a model has one of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from textnb.bayes.class_weight import ClassWeight, check_class_weight, with_class_weight
+from textnb.bayes.forms import Floats, LinearForm
+from textnb.bayes.keyness import TermZ
+from textnb.bayes.smoothing import Smoothing, log_prior
+from textnb.bayes.statistics import CountStatistics, as_class_prior, as_smoothing, is_auto
+from textnb.errors import ParameterError
+
+if TYPE_CHECKING:
+    from textnb.bayes.leave_one_out import LeaveOneOut, Within
+
+Bounds = tuple[float | None, float | None, float | None]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class EventModel:
+    """A model on counts of terms. Its fields are the parameters of its estimator.
+
+    Attributes
+    ----------
+    name : str
+        In model files and messages: the name of its estimator.
+    kind : str
+        On the command line and in job files.
+    of_terms : bool
+        Whether columns are terms, so that a classifier of texts can use it.
+    from_counts : bool
+        Whether counts alone give the form, so that models add. If not, a file keeps the weights.
+    """
+
+    name: ClassVar[str] = ""
+    kind: ClassVar[str] = ""
+    of_terms: ClassVar[bool] = True
+    from_counts: ClassVar[bool] = True
+    # Numbers that are derived from each count, and kept.
+    weights_per_count: ClassVar[int] = 1
+
+    l: Any = 1.0
+    class_weight: ClassWeight = None
+
+    @classmethod
+    def of(cls, parameters: Mapping[str, Any]) -> Self:
+        """The model of an estimator's parameters.
+
+        Raises
+        ------
+        ParameterError
+            If a parameter is not known.
+        """
+        known = [field.name for field in fields(cls)]
+        for name in parameters:
+            if name not in known:
+                raise ParameterError.unknown_choice(f"a parameter of {cls.name}", name, known)
+        return cls(**parameters)
+
+    @property
+    def scores_are_log_probabilities(self) -> bool:
+        """Whether scores are log P(x, class), up to what the classes share."""
+        raise self._silent("what its scores are")
+
+    @property
+    def difference_name(self) -> str:
+        """What the difference of two classes' scores is: "log-odds", or a mere "margin"."""
+        return "log-odds" if self.scores_are_log_probabilities else "margin"
+
+    @property
+    def without_terms(self) -> str:
+        """What an answer rests on where no term of a text is known, in words."""
+        raise self._silent("what an answer rests on without terms")
+
+    @property
+    def term_z(self) -> TermZ | None:
+        """How surely terms indicate a class, from counts; None where weights rank them."""
+        raise self._silent("how its terms are ranked")
+
+    @property
+    def above(self) -> float | None:
+        """The value above which a feature of a matrix counts once; None where values add."""
+        return None
+
+    def presence_above(self, binary: bool) -> float | None:
+        """The count above which a term of a text counts once; None where occurrences count.
+
+        Parameters
+        ----------
+        binary : bool
+            Whether a term counts once per document, whatever the model.
+
+        Raises
+        ------
+        ParameterError
+            If the model can't count terms of texts as it is set.
+        """
+        return 0.0 if binary else self.above
+
+    def check(self, n_features: int, n_classes: int) -> None:
+        """Raises ParameterError for a parameter that is out of its range."""
+        raise self._silent("which parameters it allows")
+
+    def derive(self, statistics: CountStatistics, *, binary: bool = False) -> LinearForm:
+        """The form of a statistic.
+
+        Parameters
+        ----------
+        statistics : CountStatistics
+        binary : bool
+            Whether a term counts once per document.
+
+        Raises
+        ------
+        ParameterError
+            If a parameter is out of its range, or counts alone don't give the form.
+        """
+        raise self._silent("how counts become weights")
+
+    def form_of_weights(
+        self, classes: NDArray[Any], weights: Floats, intercept: Floats, *, binary: bool = False
+    ) -> LinearForm:
+        """The form of weights that were learned from rows, and kept.
+
+        Parameters
+        ----------
+        classes : (n_classes,)
+        weights : float64 (n_terms, n_classes)
+        intercept : float64 (n_classes,)
+        binary : bool
+            Whether a term counts once per document.
+        """
+        raise self._silent("how its rows meet weights that were kept")
+
+    @property
+    def obstacle_to_leaving_out(self) -> str | None:
+        """What prevents leaving rows out by subtraction: a parameter's name, or "kind" for the
+        model itself; None where nothing does."""
+        return "kind"
+
+    def leave_out(
+        self, statistics: CountStatistics, within: Within | None = None,
+        presence_above: float | None = None,
+    ) -> LeaveOneOut:
+        """What scores each of the rows of a statistic by the model without it.
+
+        Raises
+        ------
+        ParameterError
+            If subtraction can't give those scores.
+        """
+        raise self._silent("how rows are left out by subtraction: use k folds")
+
+    @property
+    def bounds_pruning(self) -> bool:
+        """Whether the model knows what terms that were left out can change."""
+        return type(self).pruning_bounds is not EventModel.pruning_bounds
+
+    def pruning_bounds(
+        self, kept: CountStatistics, missing: NDArray[np.int64], at_most: int, *,
+        all_missing: bool = True,
+    ) -> Bounds:
+        """The bounds of `textnb.bayes.pruning.Pruned`: per kept term, per pruned term, and of the
+        intercept.
+
+        Parameters
+        ----------
+        kept : CountStatistics
+            Of the model's columns.
+        missing : int64 (n_classes, n_counts)
+            Of the terms that a model without the limit would also have: how many have a count of
+            0, 1, 2 ... in each class.
+        at_most : int
+            No such term occurs more often, over all classes.
+        all_missing : bool
+            Whether that model would have all of them; else any part of them.
+
+        Raises
+        ------
+        ParameterError
+            If no bound is known.
+        """
+        raise self._silent("what terms that are left out can change")
+
+    def _silent(self, what: str) -> ParameterError:
+        return ParameterError(f"{self.name or 'this model'} does not say {what}")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CountModel(EventModel):
+    """A model whose counts, with a prior, give the form: what the naive Bayes models share."""
+
+    fit_prior: bool = True
+    class_prior: Any = None
+
+    def weigh(
+        self, counted: CountStatistics, l: Smoothing, log_prior: Floats
+    ) -> tuple[LinearForm, Floats]:
+        """The form of counts, and the logarithms that it is made of.
+
+        Parameters
+        ----------
+        counted : CountStatistics
+            Times the class weights.
+        l : float or float64 (n_features,)
+            Checked.
+        log_prior : float64 (n_classes,)
+
+        Returns
+        -------
+        form : LinearForm
+        feature_log_prob : float64 (n_classes, n_features)
+        """
+        raise self._silent("how counts become weights")
+
+    def derive(self, statistics: CountStatistics, *, binary: bool = False) -> LinearForm:
+        l = as_smoothing(self.l, statistics.n_features)
+        counted = with_class_weight(statistics, self.class_weight)
+        form, _ = self.weigh(counted, l, self.log_prior(counted))
+        return replace(form, presence_above=0.0) if binary else form
+
+    def log_prior(self, counted: CountStatistics) -> Floats:
+        """log π of each class: float64 (n_classes,)."""
+        prior = as_class_prior(self.class_prior, len(counted.classes))
+        return log_prior(counted.class_count, prior, bool(self.fit_prior))
+
+    def check(self, n_features: int, n_classes: int) -> None:
+        auto = is_auto(self.l)
+        if not (auto and self._leaves_out):
+            as_smoothing(self.l, n_features)
+        check_class_weight(self.class_weight)
+        if auto and self.class_weight is not None:
+            raise ParameterError("l='auto' leaves rows out by subtraction, which class_weight does "
+                                 "not allow: give l as a number, or class_weight=None")
+        as_class_prior(self.class_prior, n_classes)
+        if not isinstance(self.fit_prior, (bool, np.bool_)):
+            raise ParameterError.out_of_range("fit_prior", "True or False", self.fit_prior)
+
+    @property
+    def obstacle_to_leaving_out(self) -> str | None:
+        if not self._leaves_out:
+            return "kind"
+        return None if self.class_weight is None else "class_weight"
+
+    def left_out(self) -> type[LeaveOneOut]:
+        """How its rows are left out by subtraction, where they can be."""
+        raise self._silent("how rows are left out by subtraction: use k folds")
+
+    def leave_out(
+        self, statistics: CountStatistics, within: Within | None = None,
+        presence_above: float | None = None,
+    ) -> LeaveOneOut:
+        scorer = self.left_out()
+        if self.class_weight is not None:
+            raise ParameterError("class_weight scales counts, and leave-one-out subtracts rows "
+                                 "that count 1: use k folds, or class_weight=None")
+        if statistics.class_count.dtype.kind != "i":
+            raise ParameterError("these counts have sample weights, and leave-one-out subtracts "
+                                 "rows that count 1: use k folds, or fit without weights")
+        prior = as_class_prior(self.class_prior, len(statistics.classes))
+        return scorer(statistics, prior, bool(self.fit_prior), within, presence_above)
+
+    @property
+    def _leaves_out(self) -> bool:
+        return type(self).left_out is not CountModel.left_out
