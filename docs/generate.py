@@ -36,6 +36,7 @@ def write_generated_pages(docs: Path) -> None:
     (folder / "commands.md").write_text(commands_page(), "utf-8")
     (folder / "jobs.md").write_text(jobs_page(), "utf-8")
     (folder / "rooms.svg").write_text(rooms_picture(), "utf-8")
+    (folder / "explained.html").write_text(explained_text(), "utf-8")
 
 
 def commands_page() -> str:
@@ -44,6 +45,15 @@ def commands_page() -> str:
     for verb in verbs():
         parts += [f"\n## textnb {verb}\n\n```text\n{help_text(verb)}\n```\n"]
     return "".join(parts)
+
+
+def explained_text() -> str:
+    """A text as a notebook shows it, its words coloured."""
+    from corpora.samples import news
+    from textnb import MultinomialNB, TextClassifier
+
+    model = TextClassifier(MultinomialNB(l="auto")).fit(news(900))
+    return model.highlight(news(2, seed=1)["text"][0])._repr_html_()
 
 
 def verbs() -> list[str]:

@@ -99,7 +99,7 @@ def test_the_picture_of_speed_is_that_of_the_table() -> None:
 
 @pytest.mark.usefixtures("scripts")
 def test_pages_are_generated_from_the_program() -> None:
-    from generate import help_text, jobs_page, order, rooms_picture, verbs
+    from generate import explained_text, help_text, jobs_page, order, rooms_picture, verbs
 
     assert {"train", "predict", "filter", "run"} <= set(verbs())
     assert "--where" in help_text("train")
@@ -107,6 +107,7 @@ def test_pages_are_generated_from_the_program() -> None:
     assert "| `train` | str | required |" in page
     assert "## `[[exports]]`" in page
     assert "<function" not in page
+    assert "<mark" in explained_text()
     picture = rooms_picture()
     assert all(f">{room}/</text>" in picture for layer in order() for room in layer
                if room != "errors")

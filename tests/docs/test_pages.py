@@ -27,7 +27,7 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md",
                  if not {"generated", "_build"} & set(path.parts))]
 RUN = {"python", "console"}
 KNOWN = RUN | {"text", "toml", "yaml", "json", "sql", "bash", "c", "java", "javascript",
-               "{eval-rst}", "{toctree}", "{figure}", "{image}", "{note}", "{include}"}
+               "{eval-rst}", "{toctree}", "{figure}", "{image}", "{note}", "{include}", "{raw}"}
 
 
 @dataclass(frozen=True)
