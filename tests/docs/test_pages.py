@@ -11,6 +11,7 @@ from __future__ import annotations
 import doctest
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -25,6 +26,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md",
          *sorted(path for path in (ROOT / "docs").rglob("*.md")
                  if not {"generated", "_build"} & set(path.parts))]
+SAMPLES = "python -m corpora.samples ."
 RUN = {"python", "console"}
 KNOWN = RUN | {"text", "toml", "yaml", "json", "sql", "bash", "c", "java", "javascript",
                "{eval-rst}", "{toctree}", "{figure}", "{image}", "{note}", "{include}", "{raw}"}
@@ -107,10 +109,19 @@ def run_python(block: Block, namespace: dict[str, Any], page: str) -> str:
     return ""
 
 
+@pytest.fixture(scope="session")
+def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The files that pages work with: most begin with the command, which is run once."""
+    folder = tmp_path_factory.mktemp("samples")
+    run_command(Command(SAMPLES, ""), folder, "samples")
+    return folder
+
+
 @pytest.mark.parametrize("path", [path for path in PAGES if path.exists()],
                          ids=lambda path: str(path.relative_to(ROOT)))
 def test_the_code_of_a_page_runs(
-    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    path: Path, samples: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     page, name = path.read_text("utf-8"), str(path.relative_to(ROOT))
     for module in needs(page):
@@ -127,7 +138,10 @@ def test_the_code_of_a_page_runs(
             assert [line for line in promised(block.text) if not holds(printed, line)] == []
         elif block.language == "console":
             for command in commands(block.text):
-                run_command(command, tmp_path, name)
+                if command.line.split("#")[0].strip() == SAMPLES:
+                    shutil.copytree(samples, tmp_path, dirs_exist_ok=True)
+                else:
+                    run_command(command, tmp_path, name)
 
 
 @pytest.mark.parametrize("path", [path for path in PAGES if path.exists()],
