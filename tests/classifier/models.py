@@ -1,0 +1,83 @@
+"""Two small corpora, and a model for each way to count and to weigh."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from polars.io.plugins import register_io_source
+from sklearn.base import clone
+
+from textnb import (
+    BernoulliNB,
+    ComplementNB,
+    MultinomialNB,
+    NBLogisticRegression,
+    TextClassifier,
+    Tokenizer,
+)
+
+ODD: tuple[str | None, ...] = (None, "", "! ? x", "stranger words", "word1 " * 400)
+
+
+def corpus_of(classes: list[Any], rows: int = 240, seed: int = 0) -> pl.DataFrame:
+    """Documents of words that the classes use to different degrees, and some odd ones."""
+    draw = random.Random(seed)
+    texts: list[str | None] = []
+    labels: list[Any] = []
+    for row in range(rows):
+        kind = row % len(classes)
+        places = [int(draw.gammavariate(2 + kind, 6)) for _ in range(draw.randrange(25))]
+        texts.append(" ".join(f"word{place}" for place in places))
+        labels.append(classes[kind])
+    texts[5:5 + len(ODD)] = ODD
+    return pl.DataFrame(
+        {"id": range(rows), "text": texts, "label": labels, "extra": ["kept"] * rows})
+
+
+SPAM = corpus_of(["ham", "spam"])
+NEWS = corpus_of(["business", "politics", "sport", "tech"])
+MODELS: dict[str, TextClassifier] = {
+    "multinomial": TextClassifier(MultinomialNB(l=0.5)),
+    "bernoulli": TextClassifier(BernoulliNB(l=0.5)),
+    "bernoulli above 1": TextClassifier(BernoulliNB(binarize=1.0)),
+    "complement": TextClassifier(ComplementNB()),
+    "complement, normalised": TextClassifier(ComplementNB(norm=True)),
+    "multinomial, binary": TextClassifier(MultinomialNB(), binary=True),
+    "complement, binary": TextClassifier(ComplementNB(), binary=True),
+    "bernoulli, binary": TextClassifier(BernoulliNB(), binary=True),
+    "limits": TextClassifier(min_df=3, max_df=0.9, max_features=40),
+    "n-grams": TextClassifier(tokenizer=Tokenizer(ngram_range=(1, 2))),
+    "characters": TextClassifier(tokenizer=Tokenizer(analyzer="char_wb", ngram_range=(2, 3))),
+    "ratios": TextClassifier(NBLogisticRegression(), min_df=2),
+}
+every_model = pytest.mark.parametrize("name", MODELS)
+every_count = pytest.mark.parametrize("name", [name for name in MODELS if name != "ratios"])
+both_corpora = pytest.mark.parametrize("train", [SPAM, NEWS], ids=["two classes", "four classes"])
+
+
+def fitted(name: str, train: pl.DataFrame) -> TextClassifier:
+    model: TextClassifier = clone(MODELS[name])
+    return model.fit(train)
+
+
+def assert_same_model(left: TextClassifier, right: TextClassifier) -> None:
+    """To the bit."""
+    assert left.vocabulary_ == right.vocabulary_
+    assert left.classes_.tolist() == right.classes_.tolist()
+    one, two = left.linear_form(), right.linear_form()
+    assert np.array_equal(one.weights, two.weights)
+    assert np.array_equal(one.intercept, two.intercept)
+    assert np.array_equal(left.estimator_.feature_count_, right.estimator_.feature_count_)
+    assert left.estimator_.feature_count_.dtype == right.estimator_.feature_count_.dtype
+
+
+def never_read(schema: Any) -> pl.LazyFrame:
+    def source(*_: object) -> Iterator[pl.DataFrame]:
+        raise AssertionError("the source was read")
+
+    return register_io_source(source, schema=schema)
