@@ -133,7 +133,7 @@ def pip(python: Path, *arguments: str) -> None:
 
 
 def run_tests(python: Path, arguments: list[str]) -> bool:
-    ran = subprocess.run([python, "-m", "pytest", "-q", "-r", "fE", *arguments], cwd=ROOT,
+    ran = subprocess.run([python, "-m", "pytest", "--all", "-q", "-r", "fE", *arguments], cwd=ROOT,
                          check=False)
     return ran.returncode in (0, NO_TESTS)
 

@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,6 +18,8 @@ from typing import Any
 
 import polars as pl
 import pytest
+
+from tests import tiers
 
 # The server stops when standard input ends, so even if the tests are killed.
 _SERVER = """
@@ -36,6 +38,8 @@ _TOGETHER = {"tests/frames/test_cloud.py": "s3", "tests/cli/test_sources.py": "s
 # that in the end no process has much to do while others have nothing.
 _APART = {"tests/cli/test_streams.py", "tests/test_pipelines.py", "tests/store/test_atomic.py"}
 
+_LEFT_OUT = pytest.StashKey[Mapping[tiers.Tier, int]]()
+
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
@@ -48,6 +52,44 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             return nodeid if file in _APART else _TOGETHER.get(file, file)
 
     return Together(config, log)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    tiers.add_options(parser)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    tiers.configure(config)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep the tests of the tier that was chosen, among those that -k and -m select."""
+    config.stash[_LEFT_OUT] = tiers.select(config, items)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A worker of xdist tells the main process what it left out."""
+    output = getattr(session.config, "workeroutput", None)
+    if output is not None:
+        left_out = session.config.stash.get(_LEFT_OUT, {})
+        output["left_out"] = {int(tier): number for tier, number in left_out.items()}
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Every worker collects the same tests: what one of them says is enough."""
+    left_out = getattr(node, "workeroutput", {}).get("left_out", {})
+    node.config.stash[_LEFT_OUT] = {tiers.Tier(tier): number for tier, number in left_out.items()}
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Iterator[None]:
+    """The last line but that of the results."""
+    yield
+    line = tiers.summary(config.stash.get(_LEFT_OUT, {}))
+    if line:
+        terminalreporter.write_line(line)
 
 
 @pytest.fixture(scope="session")

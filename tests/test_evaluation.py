@@ -14,6 +14,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sklearn import metrics as sklearn_metrics
 
+from tests.tiers import examples
 from textnb import (
     BernoulliNB,
     DataError,
@@ -80,7 +81,7 @@ PAIRS = st.lists(st.tuples(LABELS, st.sampled_from(CLASSES)), min_size=1, max_si
 
 
 @given(PAIRS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_evaluate_measures_as_sklearn_does(pairs: list[tuple[str, str]]) -> None:
     actual, predicted = [list(side) for side in zip(*pairs, strict=True)]
     assume(set(actual) & set(CLASSES))
@@ -91,7 +92,7 @@ def test_evaluate_measures_as_sklearn_does(pairs: list[tuple[str, str]]) -> None
 
 
 @given(st.lists(st.tuples(LABELS, LABELS), min_size=1, max_size=60))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_a_table_of_counts_measures_as_sklearn_does(pairs: list[tuple[str, str]]) -> None:
     actual, predicted = [list(side) for side in zip(*pairs, strict=True)]
     known = pl.Series(sorted(set(predicted)))
@@ -101,7 +102,7 @@ def test_a_table_of_counts_measures_as_sklearn_does(pairs: list[tuple[str, str]]
 
 
 @given(PAIRS, st.randoms(use_true_random=False))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 def test_the_order_of_rows_changes_nothing(pairs: list[tuple[str, str]], random: Any) -> None:
     assume({actual for actual, _ in pairs} & set(CLASSES))
     shuffled = list(pairs)

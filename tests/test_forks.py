@@ -50,6 +50,7 @@ def forked(parent: str, child: str) -> str:
     return done.stdout.strip()
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("child", [
     FIT, "model.predict(frame)", "model.predict(texts)", "model.fit(texts, labels)",
     "model.partial_fit(frame)", "model.top(2)", "textnb.Tokenizer().tokens('aa bb')",
@@ -62,6 +63,7 @@ def test_a_child_of_a_process_that_worked_says_so(child: str) -> None:
     assert "multiprocessing.get_context('spawn')" in answer
 
 
+@pytest.mark.slow
 def test_files_are_not_read_either(tmp_path: Path) -> None:
     path = tmp_path / "model.textnb"
     TextClassifier(text="body").fit(pl.DataFrame({
@@ -77,6 +79,7 @@ def test_a_query_of_the_caller_is_noticed() -> None:
                   ).startswith("ForkError")
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("parent", [
     "", "from textnb import *", "textnb.TextClassifier()",
     "import textnb.report.page, textnb.export.write, textnb.jobs.run",
@@ -90,6 +93,7 @@ def test_estimators_of_matrices_work_in_any_child() -> None:
                   ) == "answered"
 
 
+@pytest.mark.slow
 def test_a_grandchild_and_the_parent() -> None:
     child = ("pid = os.fork()\nif pid: os.waitpid(pid, 0); os._exit(0)\n" + FIT)
     assert forked(FIT, child).startswith("ForkError")

@@ -24,6 +24,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import textnb
+from tests.tiers import examples
 from textnb import (
     BernoulliNB,
     CategoricalNB,
@@ -314,6 +315,7 @@ def fingerprints() -> dict[str, str]:
     return whole
 
 
+@pytest.mark.slow
 def test_the_number_of_threads_changes_nothing() -> None:
     script = "import json, tests.test_invariants as t; print(json.dumps(t.fingerprints()))"
     found = []
@@ -519,7 +521,7 @@ def test_real_messages_learned_in_any_way_give_one_model(
 
 LABELS = ["a", "b", "abc", "ham", "ß", "a longer name"]
 counts = st.integers(0, 2**40)
-searched = settings(derandomize=True, deadline=None, max_examples=100, database=None)
+searched = settings(derandomize=True, deadline=None, max_examples=examples(100), database=None)
 
 
 @st.composite
@@ -619,7 +621,7 @@ texts = st.lists(st.tuples(st.text("ab अ", max_size=12), st.sampled_from(["x",
                  max_size=6).map(lambda rows: [("aa bb", "x"), ("bb अअ", "y"), *rows])
 
 
-@settings(searched, max_examples=40)
+@settings(searched, max_examples=examples(40))
 @given(texts, texts)
 def test_any_documents_learned_and_forgotten_leave_nothing(
     kept: list[tuple[str, str]], passing: list[tuple[str, str]]

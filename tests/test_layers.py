@@ -181,7 +181,9 @@ def test_imports_flow_one_way() -> None:
     ("evaluation.bad", "from rich.table import Table", "command line's libraries"),
 ])
 def test_the_check_sees_a_bad_import(module: str, source: str, expected: str) -> None:
-    found = violations({**sources(), module: source, "export.x": ""})
+    # The names of the others are enough; what they import is not asked.
+    others = dict.fromkeys(sources(), "")
+    found = violations({**others, module: source, "export.x": ""})
     assert [line for line in found if line.startswith(f"{module}: ") and expected in line] != []
 
 

@@ -75,6 +75,7 @@ def test_the_guard_imports_little() -> None:
     assert set(ran.stdout.split()) - {"textnb"} <= set(sys.stdlib_module_names)
 
 
+@pytest.mark.sweep(6)
 @pytest.mark.parametrize(("what", "told"), [
     ("os._exit(0)", "ended (code 0)"), ("os._exit(1)", "ended (code 1)"),
     ("os._exit(2)", "ended (code 2)"),
@@ -130,6 +131,7 @@ for module in [name for name in sys.modules if name == {name!r}]:
 """
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("name", [
     "textnb.cli.guard", "functools", "select", "signal", "textnb.cli.filter", "textnb.cli.console",
     "textnb.cli.inputs", "textnb.errors", "textnb.runtime.stopping", "typer", "typer.core", "click",
@@ -151,6 +153,7 @@ def test_no_threads_for_the_engine(model: Path) -> None:
     assert err.splitlines()[-1].startswith("error: ")
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.skipif(sys.platform != "linux", reason="there is no limit of address space")
 @pytest.mark.parametrize("kilobytes", [
     60_000, 100_000, 140_000, 200_000, 300_000, 400_000, 450_000, 550_000, 650_000, 750_000,
@@ -223,6 +226,7 @@ def test_without_standard_error_there_is_a_verdict(model: Path) -> None:
     assert out.startswith(b"ham ")
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("arguments", [
     ["--nonsense", "filter", "m"], ["--version", "filter", "m"], ["filter", "--nonsense"],
     ["filter"], ["filter", "m", "m"], ["filter", "m", "--timeout", "-1"]])
@@ -353,6 +357,7 @@ main()
 """
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("verb", ["filter", "explain"])
 @pytest.mark.parametrize("imports", [1, 2, 3, 5, 10, 25, 50, 100, 200, 400, 700])
 def test_an_interrupt_while_it_starts_is_one_line(model: Path, verb: str, imports: int) -> None:

@@ -80,6 +80,7 @@ def test_a_failure_is_one_line_and_a_code(folder: Path) -> None:
 # Pipes that close
 
 
+@pytest.mark.slow
 def test_a_reader_that_has_seen_enough_is_no_failure(large: Path, model: Path) -> None:
     # Threads of the engine are in the middle of their work: several times, as it is a race.
     for _ in range(3):
@@ -92,6 +93,7 @@ def test_a_reader_that_has_seen_enough_is_no_failure(large: Path, model: Path) -
             assert process.wait(60) == 0
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("args", [["predict", "{model}", "{mail}"], ["test", "{model}", "{mail}"],
                                   ["top", "{model}"], ["explain", "{model}", "free lunch"]],
                          ids=lambda args: args[0])
@@ -107,6 +109,7 @@ def test_a_reader_that_has_left_is_no_failure(args: list[str], mail: Path, train
 # Disks that fill
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["parquet", "csv"])
 def test_a_full_disk_keeps_the_old_output(
     folder: Path, medium: Path, model: Path, ending: str
@@ -126,6 +129,7 @@ def test_a_full_disk_keeps_the_old_output(
     assert files_in(folder) == [out.name]
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
 @pytest.mark.parametrize("verb", ["predict", "top"])
 def test_a_full_stdout_is_a_failure(mail: Path, trained: Path, verb: str) -> None:
@@ -162,6 +166,7 @@ def assert_interrupted(ran: Ran) -> None:
     assert ran.code == 130
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize(("ending", "number"), [
     ("parquet", signal.SIGINT), ("ndjson", signal.SIGINT), ("parquet", signal.SIGTERM),
     ("parquet", signal.SIGHUP)])
@@ -204,6 +209,7 @@ main()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["int", "term"])
 def test_a_stopped_test_ends(folder: Path, large: Path, model: Path, number: int) -> None:
     # Threads of the engine are in the middle of calls into Python: several times, as it is a race.
@@ -217,6 +223,7 @@ def test_a_stopped_test_ends(folder: Path, large: Path, model: Path, number: int
         Path("ready").unlink()
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize(("verb", "number"), [
     ("train", signal.SIGINT), ("train", signal.SIGTERM), ("predict", signal.SIGINT)])
 def test_a_stop_while_stdin_is_read_leaves_nothing(
@@ -259,6 +266,7 @@ with store.replacing("unfinished.textnb") as file:
 """
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["int", "term"])
 def test_an_interrupt_that_is_swallowed_ends_it_all_the_same(
     folder: Path, mail: Path, trained: Path, number: int
@@ -290,6 +298,7 @@ main()
 """
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["int", "term"])
 def test_a_stop_while_a_text_is_typed_ends(folder: Path, trained: Path, number: int) -> None:
     process = subprocess.Popen(

@@ -164,6 +164,7 @@ OPTIONS: list[tuple[list[str], Callable[[TextClassifier], Any], Any]] = [
 ]
 
 
+@pytest.mark.sweep(24)
 @pytest.mark.parametrize(("options", "setting", "expected"), OPTIONS,
                          ids=spelt)
 def test_an_option_reaches_the_model(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.cli.conftest import Run, finished, start
 from tests.evaluation.test_novelty import A, B
 from tests.text.test_coverage import UNKNOWN, WORDS, phrases
@@ -28,6 +30,7 @@ def test_commands_say_so(run: Run, folder: Path) -> None:
     assert finished(start(*again)).checked().err == ""
 
 
+@pytest.mark.slow
 def test_learned_rows_are_not_called_held_out(folder: Path) -> None:
     TextClassifier().fit(A).save("m.textnb")
     for name, rows in (("a", A), ("b", B), ("few", B[:5])):

@@ -102,6 +102,7 @@ def test_the_split_follows_from_the_name(frame: pl.DataFrame) -> None:
     assert docstrings.split_of("numpy.all") == "test"
 
 
+@pytest.mark.slow
 def test_the_command_writes_the_same_bytes_under_any_hash_seed(
     frame: pl.DataFrame, tmp_path: Path
 ) -> None:

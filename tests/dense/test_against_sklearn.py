@@ -75,6 +75,7 @@ def their_posterior(model: Any, X: Array) -> Array:
     return gaussian.posterior(scores)
 
 
+@pytest.mark.sweep(100)
 @parametrize_with_checks([
     GaussianNB(), GaussianNB(shared_variance=True), LinearDiscriminantAnalysis(),
     QuadraticDiscriminantAnalysis(), RegularizedDiscriminantAnalysis(), NearestCentroid(),

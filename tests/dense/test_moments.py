@@ -12,6 +12,7 @@ from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
 from tests.oracles import gaussian
+from tests.tiers import examples
 from textnb import DataError, MomentStatistics
 from textnb.bayes.covariance import dependent_columns
 
@@ -105,7 +106,7 @@ def test_variances_keep_their_digits_far_from_zero(diagonal: bool, offset: float
 
 @given(arrays(np.float64, st.tuples(st.integers(2, 12), st.integers(1, 3)),
               elements=st.floats(-1e3, 1e3)), st.data())
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 def test_any_split_adds_and_subtracts(X: Array, data: st.DataObject) -> None:
     y = np.array(data.draw(st.lists(st.integers(0, 2), min_size=len(X), max_size=len(X))))
     left = np.array(data.draw(st.lists(st.booleans(), min_size=len(X), max_size=len(X))))
@@ -123,7 +124,7 @@ def test_any_split_adds_and_subtracts(X: Array, data: st.DataObject) -> None:
 
 @given(arrays(np.float64, (8, 2), elements=st.floats(-100, 100)),
        st.lists(st.integers(1, 3), min_size=8, max_size=8))
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 def test_whole_weights_repeat_rows(X: Array, times: list[int]) -> None:
     y = np.arange(8) % 2
     weighed = of(X, y, sample_weight=np.array(times, dtype=np.float64))

@@ -26,6 +26,7 @@ except ParameterError as error:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("worker", "expected"), [
     ("bare", "lack "), ("absent", "can't work: Cannot run program")])
 def test_a_worker_that_lacks_textnb_is_one_clear_error(

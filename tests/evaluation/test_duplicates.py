@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.oracles import duplicates as oracle
+from tests.tiers import examples
 from textnb import DataError, ParameterError, SchemaError, Tokenizer, find_duplicates
 from textnb.evaluation.duplicates import Duplicates, copies_learned, same_texts
 from textnb.evaluation.similarity import _jaccard, shingles, similar_before
@@ -48,7 +49,7 @@ def check_against_oracle(
 # Against every pair
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(TEXTS, TEXTS, st.sampled_from([0.3, 0.5, 0.75, 0.8, 1.0]), st.integers(1, 3))
 def test_two_tables_as_every_pair_tells(
     train: list[Any], test: list[Any], near: float, width: int
@@ -57,14 +58,14 @@ def test_two_tables_as_every_pair_tells(
     check_against_oracle(found, train, test, near, width)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(TEXTS, st.sampled_from([0.3, 0.5, 0.75, 0.8, 1.0]), st.integers(1, 3))
 def test_one_table_as_every_pair_tells(train: list[Any], near: float, width: int) -> None:
     found = find_duplicates(frame_of(train), near=near, shingle=width)
     check_against_oracle(found, train, None, near, width)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.integers(0, 2**32 - 1), st.sampled_from([0.5, 0.7, 0.9]))
 def test_longer_texts_that_differ_by_a_few_words(seed: int, near: float) -> None:
     random = np.random.default_rng(seed)

@@ -17,6 +17,7 @@ from sklearn.base import clone
 from sklearn.metrics import log_loss
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, TimeSeriesSplit
 
+from tests.tiers import examples
 from textnb import (
     BernoulliNB,
     ComplementNB,
@@ -141,7 +142,7 @@ def test_in_time_the_past_scores_the_future(name: str) -> None:
     assert held.method == "4 folds in order of 'day'"
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.integers(0, 10**6), st.integers(2, 6))
 def test_random_frames_against_refitting(seed: int, folds: int) -> None:
     frame = documents(40, seed)
@@ -270,7 +271,7 @@ def test_parts_are_those_of_scikit_learn_where_all_times_differ() -> None:
     assert (folds == -1).sum() == 23 - 5 * (23 // 6)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.lists(st.integers(0, 9), min_size=3, max_size=40), st.integers(2, 5))
 def test_equal_times_stay_together_and_no_part_is_empty(times: list[int], folds: int) -> None:
     assume(len(set(times)) > folds)

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import textnb
 from tests.oracles import leave_one_out as oracle
+from tests.tiers import examples
 from textnb import (
     BernoulliNB,
     ComplementNB,
@@ -63,7 +64,7 @@ def fitted(model: TextClassifier, frame: pl.DataFrame) -> TextClassifier:
         return model.fit(frame)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(corpora, models(), st.booleans())
 def test_it_is_fitting_again_without_each_row(
     frame: pl.DataFrame, model: TextClassifier, given_prior: bool

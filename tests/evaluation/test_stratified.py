@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
+from tests.tiers import examples
 from textnb.evaluation.stratified import stratified_folds, stratified_group_folds
 
 Ints = NDArray[np.int64]
@@ -30,7 +31,7 @@ def numbered(splitter: Any, codes: Ints, groups: Ints | None = None) -> list[int
     return assigned.tolist()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.lists(st.integers(0, 5), min_size=2, max_size=60), st.integers(2, 7),
        st.integers(0, 2**32 - 1))
 def test_rows(labels: list[int], folds: int, seed: int) -> None:
@@ -41,7 +42,7 @@ def test_rows(labels: list[int], folds: int, seed: int) -> None:
     assert stratified_folds(codes, folds, seed).tolist() == expected
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 20)), min_size=2, max_size=80),
        st.integers(2, 6), st.integers(0, 2**32 - 1))
 def test_groups(rows: list[tuple[int, int]], folds: int, seed: int) -> None:

@@ -17,6 +17,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.tiers import examples
 from textnb import (
     BernoulliNB,
     ComplementNB,
@@ -194,6 +195,7 @@ def every_character(size: int = 64) -> list[str]:
             for at in range(0, len(characters), size)]
 
 
+@pytest.mark.slow
 @each_splitter
 def test_every_character_is_split_and_lowered(target: Target, tmp_path: Path) -> None:
     path, given = tmp_path / f"model{target.suffix}", every_character()
@@ -264,7 +266,7 @@ documents = st.lists(st.lists(words, max_size=6).map(" ".join), min_size=2, max_
 
 
 @each
-@settings(max_examples=30, deadline=None, suppress_health_check=[
+@settings(max_examples=examples(30), deadline=None, suppress_health_check=[
     HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(train=documents, unseen=documents,
        names=st.lists(words, min_size=2, max_size=4, unique=True),

@@ -18,6 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.tiers import examples
 from textnb import (
     BernoulliNB,
     ComplementNB,
@@ -231,7 +232,7 @@ def bundles(draw: st.DrawFn, classes: int, positive: bool) -> tuple[Bundle, list
 
 
 @with_onnx
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(data=st.data(), classes=st.integers(2, 4), positive=st.booleans())
 def test_any_terms_and_labels_onnx(
     data: st.DataObject, classes: int, positive: bool, tmp_path_factory: Any
@@ -241,7 +242,7 @@ def test_any_terms_and_labels_onnx(
 
 
 @with_liblinear
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(data=st.data(), classes=st.integers(2, 4))
 def test_any_terms_and_labels_liblinear(
     data: st.DataObject, classes: int, tmp_path_factory: Any
@@ -251,7 +252,7 @@ def test_any_terms_and_labels_liblinear(
 
 
 @with_onnx
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     pattern=st.sampled_from([r"[^ ]+", r"[^,]+", r"[^\t]+", r"[^\|]+", r"[^-]+", "[^\0]+",
                              r"[^\\]+", "[^😀]+"]),

@@ -20,6 +20,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.tiers import examples
 from textnb import (
     BernoulliNB,
     ComplementNB,
@@ -183,7 +184,7 @@ def test_hostile_terms_and_labels(target: Sql) -> None:
     agrees(target, bundle, frame)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(data=st.data())
 def test_any_text(target: Sql, data: st.DataObject) -> None:
     texts = st.text(st.one_of(
@@ -197,7 +198,7 @@ def test_any_text(target: Sql, data: st.DataObject) -> None:
     agrees(target, bundle, frame.vstack(frame_of(asked)))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(data=st.data())
 def test_any_terms_and_labels(target: Sql, data: st.DataObject) -> None:
     postgres = target.name == "sql-postgres"

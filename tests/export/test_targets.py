@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.tiers import examples
 from textnb import (
     BernoulliNB,
     ComplementNB,
@@ -132,9 +133,10 @@ HOSTILE = ["'", '"', "\\", ";--", "'); DROP TABLE documents; --", "</script>", "
            "a b", "a\tb", "a\nb", "a\r\nb", ",", "|", ":", "\x1f", "\u2028", "😀", "ß", "İ"]
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.usefixtures("engine")
 @pytest.mark.parametrize("to", TARGETS)
-@settings(max_examples=6, deadline=None, derandomize=True,
+@settings(max_examples=examples(6), deadline=None, derandomize=True,
           suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_hostile_terms_and_labels(to: str, tmp_path: Path, data: st.DataObject) -> None:

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from polars.io.plugins import register_io_source
 
+from tests.tiers import examples
 from textnb.frames.batches import BYTES, ROWS, batches
 
 Table = pl.DataFrame | pl.LazyFrame
@@ -79,7 +80,7 @@ class TestBytes:
         assert [b.height for b in batches(frame, ["a"], max_bytes=6)] == [3]
         assert [b.height for b in batches(frame, max_bytes=1)] == [3]
 
-    @settings(deadline=None, max_examples=100)
+    @settings(deadline=None, max_examples=examples(100))
     @given(st.lists(st.one_of(st.none(), st.text("aé", max_size=9)), max_size=30),
            st.integers(1, 10), st.integers(0, 40), st.booleans())
     def test_all_rows_once_and_in_order(

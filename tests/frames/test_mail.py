@@ -22,6 +22,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.oracles import mail as oracle
+from tests.tiers import examples
 from textnb import TextClassifier
 from textnb.errors import ParameterError, SchemaError, SourceError
 from textnb.frames import mail, mailboxes
@@ -160,7 +161,7 @@ class TestFiles:
         write("m.mbox", content)
         assert rows("m.mbox", "subject", "errors") == found
 
-    @settings(max_examples=150, deadline=None, database=None,
+    @settings(max_examples=examples(150), deadline=None, database=None,
               suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(st.lists(st.sampled_from([
         FROM, b"From b\n", b"From - Sat Jan 3 1:05:34 1996 EST\n",

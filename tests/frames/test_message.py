@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.tiers import examples
 from textnb.errors import ParameterError
 from textnb.mail.html import MAX_TARGET, MAX_TARGETS, read_html
 from textnb.mail.message import MAX_DEPTH, MAX_PARTS, MailMessage, divide, parse_message
@@ -402,13 +403,13 @@ class TestHostile:
         assert time.process_time() - started < 5
         assert all(string.encode() is not None for string in strings(message))
 
-    @settings(max_examples=150, deadline=None, database=None)
+    @settings(max_examples=examples(150), deadline=None, database=None)
     @given(st.binary(max_size=300))
     def test_any_bytes(self, raw: bytes) -> None:
         for string in strings(parsed(raw, "subject")):
             string.encode()
 
-    @settings(max_examples=250, deadline=None, database=None)
+    @settings(max_examples=examples(250), deadline=None, database=None)
     @given(st.lists(st.sampled_from([
         b"Content-Type: ", b"multipart/mixed", b"multipart/alternative", b"multipart/digest",
         b"message/rfc822", b"text/html", b"text/plain", b"; ", b"boundary=b", b'boundary="b',
@@ -426,7 +427,7 @@ class TestHostile:
         for string in strings(parsed(b"".join(pieces), "x", "subject")):
             string.encode()
 
-    @settings(max_examples=150, deadline=None, database=None)
+    @settings(max_examples=examples(150), deadline=None, database=None)
     @given(st.data())
     def test_a_message_that_was_damaged(self, data: st.DataObject) -> None:
         raw = bytearray(multipart(

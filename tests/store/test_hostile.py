@@ -358,6 +358,7 @@ print((peak() - before) // 1024)
 """
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is read in /proc")
 @pytest.mark.parametrize("bomb", ["list", "extra column", "long term"])
 def test_a_table_that_grows_when_it_is_read_is_refused(
@@ -635,6 +636,7 @@ print(json.dumps(outcomes))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("member", ["model.json"])
 def test_no_change_in_a_member_breaks_the_reader(
     sound: bytes, member: str, tmp_path: Path

@@ -1,13 +1,12 @@
 """Tables whose bytes were changed and signed again: an answer or one of textnb's errors.
 
-Polars' decoder panics on some of them, and a panic is a BaseException. The suite tries a few
-hundred mutations; ``TEXTNB_MUTATIONS=20000`` in the environment tries as many more.
+Polars' decoder panics on some of them, and a panic is a BaseException. ``--release`` tries 24,000
+mutations of each file, ``--all`` a hundredth of them.
 """
 
 from __future__ import annotations
 
 import hashlib
-import os
 import random
 import time
 from collections.abc import Callable
@@ -19,12 +18,13 @@ import pytest
 
 import textnb
 from tests.store.archives import parquet, taken_apart, zipped
+from tests.tiers import examples
 from textnb import ExportError, ModelFileError, NBLogisticRegression, SourceError, Tokenizer
 from textnb.export.archive import GOLDEN, SUMS, WEIGHTS
 from textnb.files.parquet import Malformed, decode, memory_needed
 from textnb.filter.mailfilter import MailFilter
 
-MUTATIONS = int(os.environ.get("TEXTNB_MUTATIONS", "240"))
+MUTATIONS = examples(240)
 REFUSED = (ModelFileError, SourceError, ExportError)
 MESSAGE = b"Subject: cheap\n\npills at noon"
 MAIL = pl.DataFrame({"body": ["cheap pills now", "see you at noon", "free pills noon"] * 10,
@@ -110,6 +110,7 @@ def test_a_mutated_bundle_is_verified_or_refused(tmp_path: Path) -> None:
     assert 0 < read < MUTATIONS
 
 
+@pytest.mark.slow
 def test_a_table_with_one_bit_flipped_is_decoded_or_malformed() -> None:
     """All bits in turn. Some fifty of them make Polars' decoder panic."""
     table = parquet(pl.DataFrame({"term": [f"w{i:02}" for i in range(40)], "count": range(40)}))

@@ -20,6 +20,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
+from tests.tiers import examples
 from textnb import BernoulliNB, MultinomialNB, TextClassifier, Tokenizer
 from textnb.errors import DataError, ParameterError, VocabularyError
 from textnb.frames.batches import batches
@@ -108,7 +109,7 @@ TEXTS = st.lists(
 
 class TestEquality:
     @pytest.mark.parametrize("name", SERVED)
-    @settings(deadline=None, max_examples=60)
+    @settings(deadline=None, max_examples=examples(60))
     @given(texts=TEXTS)
     @example(texts=DOCUMENTS)
     def test_matrices_of_any_text(self, name: str, texts: list[str | None]) -> None:
@@ -117,7 +118,7 @@ class TestEquality:
         assert_same_matrix(*both(lambda: count_matrix([frame_of(texts)], tokenizer, "text")))
 
     @pytest.mark.parametrize("name", SERVED)
-    @settings(deadline=None, max_examples=30)
+    @settings(deadline=None, max_examples=examples(30))
     @given(texts=TEXTS, unseen=TEXTS)
     @example(texts=DOCUMENTS, unseen=[*DOCUMENTS, "unseen words 🙂"])
     def test_look_up_in_a_vocabulary(
@@ -335,6 +336,7 @@ class TestChoice:
         assert ran.stderr.count("Numba can't be used, so texts are read more slowly: ") == 1
         return ran.stderr
 
+    @pytest.mark.sweep(1)
     @pytest.mark.parametrize("error", ["ImportError", "RuntimeError", "OSError", "AttributeError"])
     def test_where_numba_is_there_and_fails_expressions_are_run(
         self, error: str, tmp_path: Path
@@ -346,6 +348,7 @@ class TestChoice:
     def test_where_numba_is_switched_off_expressions_are_run(self) -> None:
         assert ": NUMBA_DISABLE_JIT is set. " in self.refused(NUMBA_DISABLE_JIT="1")
 
+    @pytest.mark.slow
     def test_where_what_was_compiled_is_damaged_expressions_are_run(self, tmp_path: Path) -> None:
         kept = {"NUMBA_CACHE_DIR": str(tmp_path)}
         program = ("from textnb.text import kernel_rows; import numpy as np; "
@@ -357,6 +360,7 @@ class TestChoice:
         assert "pickle data was truncated" in told
         assert "NUMBA_CACHE_DIR names another folder" in told
 
+    @pytest.mark.slow
     def test_nothing_is_compiled_or_loaded_after_the_proof(self) -> None:
         program = """
 import polars as pl

@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.text import plain_tokens as oracle
+from tests.tiers import examples
 from textnb import Tokenizer
 from textnb.errors import DataError, VocabularyError
 from textnb.frames.batches import batches
@@ -143,7 +144,7 @@ class TestCountMatrix:
         _, terms = count_matrix([frame_of([" ".join(words)])], Tokenizer(lowercase=False), "text")
         assert terms.to_list() == sorted(words)
 
-    @settings(deadline=None, max_examples=60)
+    @settings(deadline=None, max_examples=examples(60))
     @given(st.lists(st.one_of(st.none(), st.lists(
         st.sampled_from(["aa", "bb", "cc", "dd", "x"]), max_size=8).map(" ".join)), max_size=12),
         st.integers(1, 5))
@@ -227,7 +228,7 @@ class TestFixedVocabulary:
 
 
 class TestMergeTokens:
-    @settings(deadline=None, max_examples=150)
+    @settings(deadline=None, max_examples=examples(150))
     @given(st.lists(st.lists(st.integers(0, 9), max_size=12), max_size=8), st.integers(10, 200))
     def test_any_codes(self, rows: list[list[int]], width: int) -> None:
         """Narrow and wide matrices are sorted in different ways."""

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.text import plain_tokens as oracle
+from tests.tiers import examples
 from textnb import Tokenizer
 from textnb.errors import ParameterError, TextnbError
 from textnb.text.tokens import LONGEST_NGRAM, SKLEARN_WORD, WORD
@@ -78,7 +79,7 @@ def fast(tokenizer: Tokenizer, texts: list[str]) -> list[list[str]]:
 
 
 class TestAgainstThePlainTokenizer:
-    @settings(deadline=None, max_examples=120)
+    @settings(deadline=None, max_examples=examples(120))
     @given(documents, patterns, st.booleans(), ngram_ranges, normalizations, accents,
            st.lists(st.sampled_from(PIECES), max_size=3))
     def test_words(
@@ -91,7 +92,7 @@ class TestAgainstThePlainTokenizer:
         columns: dict[str, list[str | None]] = {"text": [*texts, None]}
         assert listed(tokenizer, columns) == expected(tokenizer, columns)
 
-    @settings(deadline=None, max_examples=100)
+    @settings(deadline=None, max_examples=examples(100))
     @given(documents, st.sampled_from(["char", "char_wb"]), st.booleans(), ngram_ranges,
            normalizations, accents)
     def test_characters(
@@ -104,7 +105,7 @@ class TestAgainstThePlainTokenizer:
         assert ([Counter(row) for row in listed(tokenizer, columns)]
                 == [Counter(row) for row in expected(tokenizer, columns)])
 
-    @settings(deadline=None, max_examples=100)
+    @settings(deadline=None, max_examples=examples(100))
     @given(st.lists(st.tuples(texts(), texts(), texts()), max_size=4), patterns, ngram_ranges,
            st.sampled_from(["word", "char", "char_wb"]),
            st.one_of(st.booleans(), st.lists(st.sampled_from(["a", "b", "Ç_1"]), unique=True)))
@@ -165,7 +166,7 @@ class TestCheapSplit:
         assert Tokenizer(r"\w+").separators() == (r"[^\w ]+", 1)
         assert Tokenizer(r"(?u)\b\w\w+\b").separators() == (r"[^\w ]+", 2)
 
-    @settings(deadline=None, max_examples=120)
+    @settings(deadline=None, max_examples=examples(120))
     @given(documents, st.sampled_from(ACCEPTED), st.booleans(), normalizations, accents)
     def test_it_equals_the_matches(
         self, texts: list[str], pattern: str, lowercase: bool, normalize: Any, strip_accents: Any
@@ -174,6 +175,7 @@ class TestCheapSplit:
                               strip_accents=strip_accents)
         assert fast(tokenizer, texts) == listed(tokenizer, {"text": [*texts]})
 
+    @pytest.mark.slow
     def test_it_equals_the_matches_on_every_character(self) -> None:
         texts = [f"x{c}yy{c}{c} {c}" for c in oracle.CHARACTERS]
         for pattern in (WORD, SKLEARN_WORD, r"\b\w\w+\b"):
@@ -242,7 +244,7 @@ class TestNgrams:
     # Words of the patterns below may hold any of these.
     awkward = st.text(st.sampled_from("ab\\ :é\n"), min_size=1, max_size=5)
 
-    @settings(deadline=None, max_examples=150)
+    @settings(deadline=None, max_examples=examples(150))
     @given(st.lists(awkward, max_size=6), ngram_ranges, st.booleans())
     def test_splitting_a_term_gives_its_words_back(
         self, words: list[str], ngram_range: tuple[int, int], field_prefix: bool
@@ -261,7 +263,7 @@ class TestNgrams:
         else:
             assert [tokenizer.split_terms(term) for term in terms] == grams
 
-    @settings(deadline=None, max_examples=100)
+    @settings(deadline=None, max_examples=examples(100))
     @given(texts(), patterns, ngram_ranges)
     def test_splitting_a_term_of_any_text(
         self, text: str, pattern: str, ngram_range: tuple[int, int]

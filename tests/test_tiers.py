@@ -1,0 +1,109 @@
+"""Which tests a run selects, and what it says of those that it leaves out."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TESTS = """
+import pytest
+from hypothesis import given, settings, strategies as st
+from tests.tiers import examples
+
+tried = []
+
+@pytest.fixture
+def postgres(): ...
+
+def test_plain(): ...
+def test_server(postgres): ...
+@pytest.mark.slow
+def test_slow(): ...
+@pytest.mark.release
+def test_release(): ...
+@pytest.mark.parametrize("a", range(5))
+@pytest.mark.parametrize("b", ["x", "y", None])
+def test_product(a, b): ...
+@pytest.mark.parametrize(("a", "b"), [(1, "x"), (1, "y"), (2, "x"), (2, "y")])
+def test_pairs(a, b): ...
+@pytest.mark.sweep(3)
+@pytest.mark.parametrize("a", range(10))
+def test_sweep(a): ...
+
+@settings(max_examples=examples(10), database=None)
+@given(st.integers())
+def test_property(i): tried.append(i)
+def test_number_of_examples(): print("tried", len(tried))
+"""
+CONFTEST = """
+from tests.conftest import (
+    pytest_addoption, pytest_collection_modifyitems, pytest_configure, pytest_sessionfinish,
+    pytest_terminal_summary, pytest_testnodedown)
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "conftest.py").write_text(CONFTEST)
+    (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = --strict-markers\n")
+    (tmp_path / "test_them.py").write_text(TESTS)
+    return tmp_path
+
+
+def ran(folder: Path, *arguments: str) -> str:
+    """What pytest writes."""
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-v", "-s", "-p", "no:cacheprovider", *arguments],
+        cwd=folder, capture_output=True, text=True, check=False, timeout=100,
+        env={"PYTHONPATH": str(Path(__file__).parents[1])})
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def cases(output: str, name: str) -> list[str]:
+    return re.findall(rf"::test_{name}(?:\[(.*?)\])? .*PASSED", output)
+
+
+def test_the_quick_tests_are_the_default(folder: Path) -> None:
+    output = ran(folder)
+    assert [len(cases(output, name)) for name in ("plain", "server", "slow", "release")] == [
+        1, 0, 0, 0]
+    product = [case.split("-") for case in cases(output, "product")]
+    assert len(product) == 5
+    assert [{values[i] for values in product} for i in (0, 1)] == [
+        {"x", "y", "None"}, set("01234")]
+    assert len(cases(output, "pairs")) == 4, "cases that one list names are no product"
+    assert cases(output, "sweep") == ["0", "3", "6"]
+    assert "tried 2\n" in output
+    assert "\nnot selected: 19 of --all and 1 of --release\n" in output
+
+
+def test_all(folder: Path) -> None:
+    output = ran(folder, "--all")
+    assert [len(cases(output, name)) for name in ("server", "slow", "release", "product", "sweep")
+            ] == [1, 1, 0, 15, 10]
+    assert "tried 10\n" in output
+    assert "\nnot selected: 1 of --release\n" in output
+
+
+def test_a_release_leaves_nothing_out(folder: Path) -> None:
+    output = ran(folder, "--release")
+    assert len(cases(output, "release")) == len(cases(output, "slow")) == 1
+    assert "tried 1000\n" in output
+    assert "not selected" not in output
+
+
+def test_a_test_that_is_named_runs(folder: Path) -> None:
+    output = ran(folder, "test_them.py::test_slow", "test_them.py::test_product")
+    assert len(cases(output, "slow")) == 1
+    assert len(cases(output, "product")) == 15
+    assert "not selected" not in output
+
+
+def test_processes_select_the_same(folder: Path) -> None:
+    output = ran(folder, "-n", "2")
+    assert "not selected: 19 of --all and 1 of --release\n" in output

@@ -1,0 +1,150 @@
+"""Which tests run: the quick ones, ``--all`` of them, or the long sweeps of ``--release`` too.
+
+A test is quick unless something says otherwise:
+
+- it uses a fixture of ``SERVERS``, or has the mark ``slow``: it needs ``--all``;
+- it has the mark ``release``: it needs ``--release``;
+- it is a case of a product of parameters: quick are as many cases as it takes for each value of
+  each parameter to occur in one, and ``--all`` runs the whole product;
+- it is a case of a test with the mark ``sweep(20)``: quick are twenty cases at equal distances.
+
+A property test tries a fifth of its examples (``examples``) among the quick ones, and a hundred
+times as many before a release. A test whose id is an argument (``file.py::name``)
+always runs.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from enum import IntEnum
+from typing import Any
+
+import pytest
+from hypothesis import settings
+
+MARKS = (
+    "slow: runs with --all, not among the quick tests",
+    "release: runs with --release, before a release",
+    "sweep(number): so many of its cases are quick; the others run with --all",
+)
+# Fixtures that start a server, an engine or a browser, or read a real corpus.
+SERVERS = frozenset({"corpus", "postgres", "s3", "spark", "browser"})
+# How many examples Hypothesis tries by default, per tier.
+PROFILES = {"quick": 20, "all": 100, "release": 10_000}
+
+# Seconds for one test before a release; pyproject.toml has the limit of the other tiers.
+RELEASE_TIMEOUT = 4 * 3600
+
+
+class Tier(IntEnum):
+    """A tier has the tests of those before it too."""
+
+    QUICK = 0
+    ALL = 1
+    RELEASE = 2
+
+
+def add_options(parser: pytest.Parser) -> None:
+    """The options of the tiers."""
+    group = parser.getgroup("tiers", "which tests run (the quick ones by default)")
+    group.addoption("--all", action="store_true", dest="tier_all",
+                    help="the slow tests too: corpora, engines, servers, whole sweeps")
+    group.addoption("--release", action="store_true", dest="tier_release",
+                    help="the tests of --all and, for hours, those of a release")
+
+
+def chosen(config: pytest.Config) -> Tier:
+    """The tier that the options of a run name."""
+    if config.getoption("tier_release"):
+        return Tier.RELEASE
+    return Tier.ALL if config.getoption("tier_all") else Tier.QUICK
+
+
+def configure(config: pytest.Config) -> None:
+    """Declare the marks, and how many examples property tests try in this run."""
+    for mark in MARKS:
+        config.addinivalue_line("markers", mark)
+    for name, number in PROFILES.items():
+        settings.register_profile(name, max_examples=number)
+    settings.load_profile(chosen(config).name.lower())
+    if chosen(config) is Tier.RELEASE:
+        config.option.timeout = RELEASE_TIMEOUT
+
+
+def examples(number: int) -> int:
+    """How many examples to try in this run of a test that tries ``number`` with ``--all``."""
+    return max(1, number * settings.default.max_examples // PROFILES["all"])
+
+
+def select(config: pytest.Config, items: list[pytest.Item]) -> Counter[Tier]:
+    """Deselect the tests of later tiers than that of the run; say how many of each there were."""
+    tiers, wanted = _tiers(items), chosen(config)
+    named = tuple(name for name in config.args if "::" in name)
+    kept, left_out = [], []
+    for item in items:
+        always = bool(named) and item.nodeid.startswith(named)
+        (kept if always or tiers[item] <= wanted else left_out).append(item)
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = kept
+    return Counter(tiers[item] for item in left_out)
+
+
+def summary(left_out: Mapping[Tier, int]) -> str:
+    """What to say at the end of a run; nothing where no test was left out."""
+    counts = [f"{left_out[tier]} of --{tier.name.lower()}"
+              for tier in (Tier.ALL, Tier.RELEASE) if left_out.get(tier)]
+    return f"not selected: {' and '.join(counts)}" if counts else ""
+
+
+def _tiers(items: Iterable[pytest.Item]) -> dict[pytest.Item, Tier]:
+    tiers: dict[pytest.Item, Tier] = {}
+    sweeps: dict[tuple[pytest.Item | Any, str], list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("release"):
+            tiers[item] = Tier.RELEASE
+        elif item.get_closest_marker("slow") or SERVERS & set(getattr(item, "fixturenames", ())):
+            tiers[item] = Tier.ALL
+        else:
+            tiers[item] = Tier.QUICK
+            if hasattr(item, "callspec"):
+                name = getattr(item, "originalname", item.name)
+                sweeps.setdefault((item.parent, name), []).append(item)
+    for cases in sweeps.values():
+        mark = cases[0].get_closest_marker("sweep")
+        few = _spread(cases, *mark.args) if mark else _each_value_once(cases)
+        tiers.update(dict.fromkeys(set(cases) - set(few), Tier.ALL))
+    return tiers
+
+
+def _spread(cases: Sequence[pytest.Item], number: int) -> list[pytest.Item]:
+    return [cases[i * len(cases) // number] for i in range(min(number, len(cases)))]
+
+
+def _each_value_once(cases: Sequence[Any]) -> list[pytest.Item]:
+    """A few cases in which each value of each parameter occurs."""
+    values = {case: _values(case) for case in cases}
+    missing = set[tuple[object, ...]]().union(*values.values())
+    few = []
+    while missing:
+        # The first of the best, so that every process of a run chooses the same.
+        best = max(cases, key=lambda case: len(values[case] & missing))
+        few.append(best)
+        missing -= values[best]
+    return few
+
+
+def _values(case: Any) -> set[tuple[object, ...]]:
+    """What each ``parametrize`` gave to the case; a fixture with parameters counts as one."""
+    params = case.callspec.params
+    groups = [_names(mark.args[0]) for mark in case.iter_markers("parametrize")]
+    groups += [(name,) for name in set(params).difference(*groups)]
+    # Values need not compare; those of a product are the same objects in all of its cases.
+    return {(names, *(id(params[name]) for name in names)) for names in groups}
+
+
+def _names(argnames: str | Sequence[str]) -> tuple[str, ...]:
+    if isinstance(argnames, str):
+        return tuple(name.strip() for name in argnames.split(",") if name.strip())
+    return tuple(argnames)
