@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / ".venv/environments"
 NONE, ALL = "none", "all"
 # Extras of those who develop textnb: their packages are in every environment, or in none.
-DEVELOPMENT = {"test", "check"}
+DEVELOPMENT = {"test", "check", "docs"}
 EXPORTS = [f"tests/export/test_{name}.py" for name in ("sql", "targets", "bundle")]
 SOURCES = ["tests/frames/test_lake.py", "tests/frames/test_cloud.py", "tests/cli/test_sources.py"]
 # The tests that concern an extra: the files that ask for one of its packages, and what uses them.

@@ -117,6 +117,7 @@ def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("path", [path for path in PAGES if path.exists()],
                          ids=lambda path: str(path.relative_to(ROOT)))
 def test_the_code_of_a_page_runs(
