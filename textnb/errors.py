@@ -156,7 +156,7 @@ class SchemaError(DataError):
         return cls.with_advice(
             f"no column {column!r} (the {role} column){suggestion(column, columns)}; the columns "
             f"are {_listing(columns)}. ", f"Say which with {role}=...",
-            f"Rename it, or say which to textnb train with --{role}"
+            f"Rename it, or say which with --{role}, here or to textnb train"
         )
 
     @classmethod

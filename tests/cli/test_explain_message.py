@@ -90,6 +90,23 @@ def test_files_are_messages(run: Run, model: str) -> None:
     assert "it is empty" in run("explain", model, "-", input=b"").checked(1).err
 
 
+def test_every_file_is_a_message_for_a_model_of_mail(run: Run, model: str) -> None:
+    expected = told(run, model, "-", input=MESSAGE)
+    Path("cur").mkdir()
+    for name in ("cur/1.host:2,S", "message"):
+        Path(name).write_bytes(MESSAGE)
+        ran = run("explain", model, name, "--format", "json").checked()
+        assert json.loads(ran.out)["filter"] == expected["filter"]
+        assert "is read as a message; --no-message" in ran.err
+        ran = run("explain", model, name, "--no-message", "--format", "json").checked()
+        assert "filter" not in json.loads(ran.out)
+        assert "read as a message" not in ran.err
+    TextClassifier().fit(ROWS.rename({"body": "text"})).save("text.textnb")
+    ran = run("explain", "text.textnb", "message", "--format", "json").checked()
+    assert "filter" not in json.loads(ran.out)
+    assert "the name of a file, which --message reads" in ran.err
+
+
 def test_what_is_no_message_is_a_text(run: Run, model: str) -> None:
     """A model of plain texts, a column, and who says so."""
     pills = told(run, model, "cheap pills")

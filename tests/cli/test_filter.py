@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 from tests.cli.conftest import PROGRAM, Run, finished, start
 from textnb import Calibration, Decision, TextClassifier, load
 from textnb.cli.filter import alone
+from textnb.frames.maildir import content
 
 ROWS = pl.DataFrame({
     "body": ["cheap pills", "a prize for you", "see you at noon", "the minutes"] * 5,
@@ -152,6 +153,14 @@ def test_thresholds(run: Run, model: Path) -> None:
     run("filter", model, "--spam-cutoff", "0.5", input=SPAM).checked(0)
 
 
+def test_a_wrong_count_names_its_option(run: Run, model: Path) -> None:
+    ran = run("filter", model, "--min-learned", "-5", input=SPAM).checked(3)
+    assert "--min-learned must be a count; got -5" in ran.err
+    for seconds in ("inf", "nan", "-1"):
+        assert "--timeout must be seconds from 0" in run(
+            "filter", model, "--timeout", seconds, input=SPAM).checked(3).err
+
+
 def test_too_little_learned_is_said(run: Run, folder: Path) -> None:
     TextClassifier(text="body").fit(ROWS.head(4)).save("few.textnb")
     ran = run("filter", "few.textnb", input=SPAM).checked(2)
@@ -238,10 +247,12 @@ def test_what_is_gone_is_done(
         (maildir / "new" / name).write_bytes(SPAM)
         real = getattr(builtins if step == "open" else os, step)
 
-        def taken(path: Any, *rest: Any, real: Any = real, name: str = name) -> Any:
+        def taken(
+            path: Any, *rest: Any, real: Any = real, name: str = name, **named: Any
+        ) -> Any:
             if str(path).endswith(f"new/{name}") and ".Spam" not in str(path):
                 os.rename(path, maildir / "cur" / f"{name}:2,S")
-            return real(path, *rest)
+            return real(path, *rest, **named)
 
         monkeypatch.setattr(builtins if step == "open" else os, step, taken)
         ran = run("filter", model, "--maildir", maildir).checked()
@@ -346,6 +357,48 @@ def test_filing_that_was_ended_in_the_middle_is_finished(
 
 def test_a_link_is_not_filed(run: Run, model: Path, maildir: Path) -> None:
     (maildir / "new" / "0.link").symlink_to("1.spam")
-    ran = run("filter", model, "--maildir", maildir).checked(3)
-    assert "0.link stays where it is: it is a symbolic link" in ran.err
+    (maildir / "new" / "away").symlink_to("nowhere")
+    (maildir / "new" / "folder").mkdir()
+    os.mkfifo(maildir / "new" / "pipe")
+    ran = run("filter", model, "--maildir", maildir).checked()
+    assert ran.out.count("\n") == 3
+    assert ran.err.splitlines()[0] == (
+        "1 spam, 1 ham, 1 unsure, 2 links skipped, 2 others skipped (no files)")
+    assert (maildir / "new" / "0.link").is_symlink()
     assert ".Spam/new/1.spam" in files(maildir)
+
+
+def test_what_becomes_a_link_is_not_read(maildir: Path) -> None:
+    """Between its listing and its reading."""
+    (maildir / "new" / "0.link").symlink_to("1.spam")
+    os.mkfifo(maildir / "new" / "pipe")
+    for name in ("0.link", "pipe"):
+        with pytest.raises(OSError, match=r"symbolic links|no file"):
+            content(str(maildir / "new" / name), 9)
+
+
+@pytest.mark.parametrize(("link", "there"), [
+    (".Spam", True), (".Spam", False), (".Spam/new", True), (".Spam/new", False), ("new", True)])
+def test_folders_that_lead_outside_are_refused(
+    run: Run, model: Path, maildir: Path, link: str, there: bool
+) -> None:
+    outside = maildir.parent / "outside"
+    if there:
+        outside.mkdir()
+    place = maildir / link
+    place.parent.mkdir(exist_ok=True)
+    if link == "new":
+        place.rename(maildir / "other")
+    place.symlink_to(outside)
+    ran = run("filter", model, "--maildir", maildir).checked(3)
+    assert "leads outside the Maildir by a symbolic link" in ran.err
+    assert not (list(outside.iterdir()) if there else outside.exists())
+
+
+def test_a_link_within_the_maildir_is_followed(run: Run, model: Path, maildir: Path) -> None:
+    for part in ("cur", "new", "tmp"):
+        (maildir / ".Junk" / part).mkdir(parents=True)
+    (maildir / ".Spam").symlink_to(".Junk")
+    Path("Linked").symlink_to(maildir)
+    run("filter", model, "--maildir", "Linked").checked()
+    assert ".Junk/new/1.spam" in files(maildir)

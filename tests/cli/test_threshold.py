@@ -20,6 +20,8 @@ from textnb import (
     TableClassifier,
     TextClassifier,
 )
+from textnb.cli import console, evidence
+from textnb.evaluation.novelty import Novelty
 
 HELD = pl.DataFrame({
     "text": ["free money"] * 20 + ["hello friend"] * 60 + ["free lunch"] * 4,
@@ -267,3 +269,17 @@ def test_what_is_no_log_odds_is_called_a_margin(run: Run, folder: Path) -> None:
         told = run("describe", f"{name}.textnb").checked().out
         assert f"'pos' where its {word} at least" in told
         assert ("no log-probabilities" in told) is (name == "c")
+
+
+@pytest.mark.parametrize(("found", "noted"), [(200, True), (230, False), (299, False)])
+def test_rows_of_which_a_part_looks_learned_are_noted(
+    found: int, noted: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    console.stderr.cache_clear()
+    novelty = Novelty(1_000, 300.0, found)
+    assert novelty.verdict == "new"
+    evidence.note_untold(novelty, quiet=True)
+    assert capsys.readouterr().err == ""
+    evidence.note_untold(novelty, quiet=False)
+    assert ("about 33 % of these rows look learned" in capsys.readouterr().err) == noted
+    console.stderr.cache_clear()

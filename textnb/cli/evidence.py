@@ -17,6 +17,10 @@ ONLY_IF_NEW = ("what follows holds only if the model has not learned the rows th
                "stand on, which can't be verified")
 
 
+# Of rows that look learned: below, new rows of another kind look so too often.
+_NOTED_SHARE = 0.25
+
+
 def stale_words(
     calibration: Calibration | None, decision: Decision | None
 ) -> Iterator[str]:
@@ -39,10 +43,16 @@ def note_stale(classifier: Any) -> None:
 
 def note_untold(novelty: Novelty | None, quiet: bool) -> None:
     """Say where counts can't tell whether rows were learned (where they were, a warning has)."""
-    if novelty is not None and novelty.verdict == "unknown" and not quiet:
-        from textnb.cli.console import note
+    if novelty is None or quiet:
+        return
+    from textnb.cli.console import note
 
+    share = novelty.share_learned
+    if novelty.verdict == "unknown":
         note(f"note: {novelty.message}")
+    elif novelty.verdict == "new" and share is not None and share >= _NOTED_SHARE:
+        note(f"note: about {100 * share:.0f} % of these rows look learned; if they are, what is "
+             "shown here is too good")
 
 
 def calibration_words(calibration: Calibration) -> str:

@@ -255,7 +255,8 @@ def _file(
     counts, reasons = dict.fromkeys(CODES, 0), set()
     failures = before = gone = 0
     try:
-        for path in new_messages(maildir):
+        paths, skipped = new_messages(maildir)
+        for path in paths:
             if path in judged:
                 before += 1
                 continue
@@ -293,7 +294,8 @@ def _file(
     note(", ".join([f"{n:,} {name}" for name, n in counts.items()] + [
         f"{n:,} {what}" for n, what in (
             (before, "judged before"), (gone, "gone meanwhile"),
-            (failures, "could not be judged or filed")) if n]))
+            (failures, "could not be judged or filed"),
+            *((n, what) for what, n in skipped.items())) if n]))
     for reason in sorted(reasons - {""}):
         note(f"note: unsure, as {reason}")
     _note_stale(judge)

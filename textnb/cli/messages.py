@@ -14,10 +14,24 @@ _OF_MAIL = frozenset(["subject", "body", "headers"])
 
 
 def is_message(text: str, columns: Sequence[str], asked: bool | None) -> bool:
-    """Whether what is to be explained is a message: by its file's name, or by the model."""
+    """Whether what is to be explained is a message: by its file's name, or by the model.
+
+    A model of mail reads every file as a message. A note says so where its name is also a text.
+    """
     if asked is not None:
         return asked
-    return _is_path(text) or (text == "-" and bool(_OF_MAIL & set(columns)))
+    if _is_path(text):
+        return True
+    of_mail = bool(_OF_MAIL & set(columns))
+    if text == "-" or not os.path.isfile(text):
+        return of_mail and text == "-"
+    from textnb.cli.console import note
+
+    if of_mail:
+        note("note: that is a file, and is read as a message; --no-message explains its name")
+    else:
+        note("note: that is also the name of a file, which --message reads as a message")
+    return of_mail
 
 
 def message_bytes(text: str) -> bytes:

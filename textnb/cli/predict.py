@@ -150,7 +150,7 @@ def explain(
         help="Of several text columns, the one that the text is of.  [default: the first]")] = None,
     message: Annotated[bool | None, typer.Option(
         "--message/--no-message", help="Explain a mail message as filter judges it, or a plain "
-        "text.  [default: a message, if it is an .eml file, or - and the model is of mail]",
+        "text.  [default: a message, if it is an .eml file, or any file or - for models of mail]",
     )] = None,
     k: Annotated[int, typer.Option("-k", help="Terms to show.")] = 20,
     format: Format = "text",

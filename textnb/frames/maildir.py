@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -14,35 +15,81 @@ class Gone(Exception):
     """A message is no longer where it was: another program has filed it, or shown it."""
 
 
-def new_messages(maildir: str) -> Iterator[str]:
+def new_messages(maildir: str) -> tuple[list[str], dict[str, int]]:
     """Paths of the messages that came and were not seen yet, sorted; some may be gone meanwhile.
+
+    Returns
+    -------
+    list of str, dict
+        The paths; and how many other entries there are, per kind. Symbolic links are not
+        followed, as they may lead to what the owner of the Maildir may not read.
 
     Raises
     ------
     SourceError
-        If the folder is no Maildir.
+        If the folder is no Maildir, or its ``new`` leads outside it.
     """
     new = os.path.join(maildir, "new")
     if not all(os.path.isdir(os.path.join(maildir, part)) for part in ("cur", "new")):
         raise SourceError.unreadable(maildir, "it is no Maildir: it has no cur and new in it")
+    check_inside(maildir, new)
+    paths: list[str] = []
+    skipped = {"links skipped": 0, "others skipped (no files)": 0}
     for name in sorted(os.listdir(new)):
         path = os.path.join(new, name)
-        if not name.startswith(".") and (os.path.isfile(path) or not os.path.lexists(path)):
-            yield path
+        if name.startswith("."):
+            continue
+        try:
+            mode = os.lstat(path).st_mode
+        except FileNotFoundError:
+            # Gone since it was listed; counted when it is to be read.
+            mode = stat.S_IFREG
+        if stat.S_ISREG(mode):
+            paths.append(path)
+        else:
+            skipped["links skipped" if stat.S_ISLNK(mode) else "others skipped (no files)"] += 1
+    return paths, skipped
+
+
+def check_inside(maildir: str, folder: str) -> None:
+    """SourceError for a folder of a Maildir that leads outside it by a symbolic link."""
+    root = os.path.realpath(maildir)
+    if os.path.commonpath([root, os.path.realpath(folder)]) != root:
+        raise SourceError(f"{folder} leads outside the Maildir by a symbolic link, and mail is "
+                          "neither read nor filed there; replace the link by a folder")
 
 
 def subfolder(maildir: str, name: str) -> str:
-    """Path of a Maildir's folder, as ``.Spam``; ParameterError for a name that leads elsewhere."""
+    """Path of a Maildir's folder, as ``.Spam``.
+
+    Raises
+    ------
+    ParameterError
+        If the name leads elsewhere.
+    SourceError
+        If a symbolic link does.
+    """
     if not name.startswith(".") or "/" in name or name.strip(".") == "" or ".." in name:
         raise ParameterError.out_of_range(
             "a folder of a Maildir", "a name such as .Spam or .Junk.Today", name)
-    return os.path.join(maildir, name)
+    folder = os.path.join(maildir, name)
+    check_inside(maildir, folder)
+    return folder
 
 
 def content(path: str, limit: int) -> bytes:
     """The first bytes of a message; `Gone` where it is no longer there."""
-    with _still_there(path), open(path, "rb") as file:
+    with _still_there(path), open(path, "rb", opener=_open_file) as file:
         return file.read(limit)
+
+
+def _open_file(path: str, flags: int) -> int:
+    """Open what is a file itself: since it was listed, it may have become a link or a pipe."""
+    descriptor = os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "it is no file")
+    return descriptor
 
 
 @contextmanager
@@ -64,8 +111,12 @@ def file_message(path: str, folder: str) -> str:
         If it can't be moved, or a message of its name is there; it is then where it was.
     Gone
         If another program has moved it.
+    SourceError
+        If the folder leads outside the Maildir.
     """
+    maildir = os.path.dirname(os.path.dirname(path))
     for part in ("tmp", "cur", "new"):
+        check_inside(maildir, os.path.join(folder, part))
         os.makedirs(os.path.join(folder, part), mode=0o700, exist_ok=True)
     target = os.path.join(folder, "new", os.path.basename(path))
     if os.path.islink(path):
