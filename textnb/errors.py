@@ -21,6 +21,7 @@ A message says what was expected, what came, and what to do.
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Iterable, Sequence
 from typing import Self
 
@@ -140,6 +141,10 @@ class SourceError(DataError):
     @classmethod
     def unreadable(cls, path: str, reason: object) -> SourceError:
         return cls(f"can't read {path}: {reason}")
+
+    @classmethod
+    def unwritable(cls, path: str | os.PathLike[str], reason: object) -> SourceError:
+        return cls(f"can't write {os.fspath(path)!r}: {reason}")
 
     @classmethod
     def unknown_format(cls, path: str, known: Iterable[str]) -> SourceError:

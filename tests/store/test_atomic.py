@@ -69,7 +69,7 @@ def test_a_failing_step_changes_nothing(
 
     expected = SourceError if isinstance(failure, OSError) else type(failure)
     with monkeypatch.context() as patch:
-        patch.setattr(f"textnb.storage.archive.{step}", fail)
+        patch.setattr(step, fail)
         with pytest.raises(expected) as caught:
             model.save(path)
     if isinstance(failure, OSError):
@@ -99,7 +99,7 @@ def test_a_failing_step_leaves_no_file_where_none_was(
         raise OSError(errno.EIO, "Input/output error")
 
     with monkeypatch.context() as patch:
-        patch.setattr("textnb.storage.archive.os.fsync", fail)
+        patch.setattr("textnb.files.replace.os.fsync", fail)
         with pytest.raises(SourceError, match="Input/output error"):
             new_model().save(tmp_path / "model.textnb")
     assert os.listdir(tmp_path) == []
@@ -121,7 +121,7 @@ def test_the_bytes_reach_the_disk_before_the_name(
 
     with monkeypatch.context() as patch:
         for step in ("fsync", "replace"):
-            patch.setattr(f"textnb.storage.archive.os.{step}", spy(step))
+            patch.setattr(f"textnb.files.replace.os.{step}", spy(step))
         new_model().save(path)
     assert order == ["fsync", "replace"]
 
@@ -146,7 +146,7 @@ def test_what_is_written_is_not_seen_before_it_is_whole(path: Path) -> None:
 SAVE = """
 import os, resource, signal, sys
 import polars as pl
-import textnb.storage.archive
+import textnb.files.replace
 from textnb import SourceError, TextClassifier
 
 path = sys.argv[1]
@@ -189,8 +189,8 @@ def signalled(*args, **kwargs):
     return step(*args, **kwargs)
 {where}.{step} = signalled
 """
-PLACES = [("pl.DataFrame", "write_parquet"), ("textnb.storage.archive.os", "fsync"),
-          ("textnb.storage.archive.os", "chmod"), ("textnb.storage.archive.os", "replace")]
+PLACES = [("pl.DataFrame", "write_parquet"), ("textnb.files.replace.os", "fsync"),
+          ("textnb.files.replace.os", "chmod"), ("textnb.files.replace.os", "replace")]
 
 
 def test_an_interrupt_changes_nothing(path: Path) -> None:
@@ -215,7 +215,7 @@ def test_an_interrupt_once_the_file_is_whole_leaves_the_new_one(path: Path) -> N
     def signalled(*args):
         step(*args)
         os.kill(os.getpid(), signal.SIGINT)
-    textnb.storage.archive.os.replace = signalled
+    textnb.files.replace.os.replace = signalled
     """
     assert save_elsewhere(path, late).stdout == "interrupted\n"
     assert os.listdir(path.parent) == [path.name]
@@ -235,7 +235,7 @@ def test_a_termination_leaves_the_old_file(path: Path) -> None:
 TRAIN = """
 import os, signal, sys
 import polars as pl
-import textnb.storage.archive
+import textnb.files.replace
 import textnb.cli.entry
 import textnb.cli.signals
 textnb.cli.signals.GRACE_SECONDS = 1.0

@@ -240,7 +240,7 @@ def _file(
     model: str, settings: dict[str, Any], maildir: str, spam_folder: str,
     unsure_folder: str | None, dry_run: bool, format: str,
 ) -> None:
-    from textnb.errors import first_line
+    from textnb.errors import SourceError, first_line
     from textnb.filter.judged import Judged, judge_key
     from textnb.frames.maildir import Gone, content, file_message, new_messages, subfolder
     from textnb.storage.archive import stated_checksum
@@ -289,8 +289,9 @@ def _file(
     finally:
         try:
             judged.save()
-        except OSError as error:
-            note(f"note: what was judged is not remembered, and is judged again: {error.strerror}")
+        except (OSError, SourceError) as error:
+            reason = getattr(error, "strerror", None) or first_line(error)
+            note(f"note: what was judged is not remembered, and is judged again: {reason}")
     note(", ".join([f"{n:,} {name}" for name, n in counts.items()] + [
         f"{n:,} {what}" for n, what in (
             (before, "judged before"), (gone, "gone meanwhile"),

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import atexit
-import functools
 import hashlib
 import json
 import os
-import shutil
 import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping
@@ -33,7 +30,7 @@ from textnb.errors import (
 from textnb.export import golden
 from textnb.export.bundle import Bundle
 from textnb.files.parquet import ENGINE_ERRORS, decode, memory_needed
-from textnb.files.replace import creation_mask, replacing
+from textnb.files.replace import replacing, replacing_folder, writing
 from textnb.text.tokens import Tokenizer
 
 FORMAT, VERSION = "textnb-bundle", 1
@@ -112,32 +109,21 @@ def unfinished(path: Path) -> Iterator[Path]:
     """
     target = path.resolve()
     if not target.parent.is_dir():
-        raise SourceError(f"can't write {str(path)!r}: there is no folder {str(target.parent)!r}")
+        raise SourceError.unwritable(path, f"there is no folder {str(target.parent)!r}")
     archived = path.suffix == ".zip"
     if target == Path.cwd():
         raise SourceError("can't write a bundle in place of the current folder; name a folder")
     if target.exists() and not (_is_archive(target) if archived else _is_folder(target)):
-        raise SourceError(f"can't write {str(path)!r}: it is there and is no bundle; remove it or "
-                          "choose another path")
-    try:
-        folder = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".tmp",
-                                       dir=None if archived else target.parent))
-    except OSError as error:
-        raise SourceError(f"can't write {str(path)!r}: {error.strerror}") from error
-    forgotten = functools.partial(shutil.rmtree, folder, ignore_errors=True)
-    atexit.register(forgotten)
-    try:
-        yield folder
-        if archived:
-            with replacing(path) as file:
-                _pack(folder, file)
-        else:
-            _put(folder, target)
-    except OSError as error:
-        raise SourceError(f"can't write {str(path)!r}: {error.strerror}") from error
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        atexit.unregister(forgotten)
+        raise SourceError.unwritable(
+            path, "it is there and is no bundle; remove it or choose another path")
+    if not archived:
+        with replacing_folder(path) as folder:
+            yield folder
+        return
+    with writing(path), tempfile.TemporaryDirectory(prefix="textnb-") as temporary:
+        yield Path(temporary)
+        with replacing(path) as file:
+            _pack(Path(temporary), file)
 
 
 @contextmanager
@@ -266,28 +252,6 @@ def plain(value: Any) -> Any:
     if isinstance(value, float) and not np.isfinite(value):
         return str(value)
     return value if isinstance(value, (str, int, float, bool, type(None))) else str(value)
-
-
-def _put(folder: Path, target: Path) -> None:
-    """The folder in its place; what was there goes only once the new one stands."""
-    mask = creation_mask()
-    folder.chmod(0o777 & ~mask)
-    for path in folder.iterdir():
-        path.chmod(0o666 & ~mask)
-    if not target.exists():
-        folder.rename(target)
-        return
-    old = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".old", dir=target.parent))
-    try:
-        os.rename(target, old / target.name)
-        os.rename(folder, target)
-    except BaseException:
-        if (old / target.name).exists() and not target.exists():
-            os.rename(old / target.name, target)
-        raise
-    finally:
-        if target.exists():
-            shutil.rmtree(old, ignore_errors=True)
 
 
 def _is_folder(target: Path) -> bool:

@@ -1,38 +1,113 @@
-"""One process at a time changes a file that is read, changed and replaced."""
+"""One process at a time changes a file, a folder or the output of a job.
+
+Locks are those of the operating system, by `filelock`: they end with the process that holds them,
+however it ends. A lock is on the file or folder itself, so nothing is left beside it, and a user
+who may only read it may lock it too. `filelock.FileLock` would leave a file of its own.
+
+The library is imported where a lock is taken: most commands take none.
+"""
 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+
+from textnb.errors import SourceError
+from textnb.files.cleanup import cleanup
 
 
 @contextmanager
 def locked(path: str | os.PathLike[str]) -> Iterator[None]:
-    """The only one to change a file that is read, changed and replaced.
+    """Hold the lock of a file that is read, changed and replaced, or of a folder.
 
-    Another process that asks for the same file waits, and then reads what this one has written: no
-    change is lost. A file that is not there is not locked.
+    Another process that asks for the same one waits, and then reads what this one has written: no
+    change is lost. A path that can't be opened is not locked: what reads it says why. On Windows,
+    where a locked file can't be replaced, nothing is locked.
+
+    Raises
+    ------
+    SourceError
+        If the file system has no locks.
+    """
+    descriptor = None
+    if sys.platform != "win32":
+        with suppress(OSError):
+            descriptor = _lock(path, os.O_RDONLY, wait=True)
+    try:
+        yield
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+@contextmanager
+def lock_file(path: Path) -> Iterator[bool]:
+    """Hold a lock on a file of its own, for what need not be there yet. It does not wait.
+
+    Parameters
+    ----------
+    path : Path
+        Of the lock's file, which is made and, at the end, removed. A link is not followed.
+
+    Yields
+    ------
+    bool
+        Whether the lock is held; if not, another process holds it.
+
+    Raises
+    ------
+    SourceError
+        If the file can't be made, or the file system has no locks.
     """
     try:
-        import fcntl
-    except ImportError:  # pragma: no cover - where there are no such locks
-        yield
+        descriptor = _lock(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), wait=False)
+    except OSError as error:
+        raise SourceError.unwritable(path, error.strerror or error) from error
+    if descriptor is None:
+        yield False
         return
+    try:
+        # Removed while it is held: who has opened it meanwhile sees that it is gone.
+        with cleanup(partial(_remove, path)):
+            yield True
+    finally:
+        os.close(descriptor)
+
+
+def _lock(path: str | os.PathLike[str], flags: int, *, wait: bool) -> int | None:
+    """A descriptor that holds the lock of what is at a path; None where another process does."""
+    from filelock import lock_descriptor
+
     while True:
+        descriptor = os.open(path, flags, 0o600)
         try:
-            file = open(path, "rb")  # noqa: SIM115 - held for as long as the lock is
-        except OSError:
-            # Whoever reads it says why it can't be read.
-            yield
-            return
-        with file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            try:
-                current = os.stat(path)
-            except FileNotFoundError:
-                continue
-            # Whoever held the lock before may have put another file in its place.
-            if os.path.samestat(os.fstat(file.fileno()), current):
-                yield
-                return
+            if not lock_descriptor(descriptor, blocking=wait):
+                os.close(descriptor)
+                return None
+            if _is_at(path, descriptor):
+                return descriptor
+        except OSError as error:
+            os.close(descriptor)
+            raise SourceError(f"can't lock {os.fspath(path)!r}: {error.strerror or error}; use a "
+                              "file system that has locks") from error
+        except BaseException:
+            os.close(descriptor)
+            raise
+        # The process that held the lock before has put another file in its place, or removed it.
+        os.close(descriptor)
+
+
+def _is_at(path: str | os.PathLike[str], descriptor: int) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.stat(path))
+    except FileNotFoundError:
+        return False
+
+
+def _remove(path: Path) -> None:
+    with suppress(OSError):
+        path.unlink()

@@ -10,10 +10,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import ExitStack, suppress
 from typing import Any
+
+from textnb.errors import SourceError
+from textnb.files.lock import locked
+from textnb.files.replace import replacing
 
 NAME = ".textnb-judged"
 _FORMAT, _VERSION = "textnb-judged", 1
@@ -57,28 +60,24 @@ class Judged:
 
         Raises
         ------
-        OSError
+        OSError, SourceError
             If it can't be written. Then the messages are judged again.
         """
         if not self._added:
             return
-        with _locked(self._maildir):
+        with ExitStack() as stack:
+            # Without a lock, what another one adds meanwhile may be lost: it is judged again.
+            with suppress(SourceError):
+                stack.enter_context(locked(self._maildir))
             present = set(os.listdir(os.path.join(self._maildir, "new")))
             kept = {name: state for name, state in {**self._read(), **self._added}.items()
                     if name in present}
             document = json.dumps({"format": _FORMAT, "version": _VERSION, "judge": self._key,
                                    "messages": kept})
-            # Its own replacement, as it may not follow a link: who reads the mail of others, as
-            # root does, must not write where they point.
-            descriptor, temporary = tempfile.mkstemp(prefix=f"{NAME}.", dir=self._maildir)
-            try:
-                with os.fdopen(descriptor, "w", encoding="ascii") as file:
-                    file.write(document)
-                os.replace(temporary, self._path)
-            except BaseException:
-                with suppress(OSError):
-                    os.unlink(temporary)
-                raise
+            # A program that reads the mail of others, as root does, must not write where their
+            # links point.
+            with replacing(self._path, private=True) as file:
+                file.write(document.encode("ascii"))
 
     def _read(self) -> dict[str, tuple[int, int]]:
         try:
@@ -102,22 +101,3 @@ def _state(path: str) -> tuple[int, int] | None:
     except OSError:
         return None
     return found.st_size, found.st_mtime_ns
-
-
-@contextmanager
-def _locked(folder: str) -> Iterator[None]:
-    """The only one to replace a folder's file, where its file system has locks."""
-    try:
-        import fcntl
-
-        descriptor = os.open(folder, os.O_RDONLY)
-    except (ImportError, OSError):
-        yield
-        return
-    try:
-        # Without the lock, what another one adds meanwhile may be lost: it is judged again.
-        with suppress(OSError):
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)

@@ -1,0 +1,125 @@
+"""Locks: one process at a time, nothing left beside what is locked, no failure passed over."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import filelock
+import pytest
+
+from textnb import SourceError
+from textnb.files.lock import lock_file, locked
+
+HOLD = """
+import sys
+from pathlib import Path
+from textnb.files.lock import lock_file, locked
+with {lock}(Path(sys.argv[1])) as held:
+    print(held, flush=True)
+    sys.stdin.read()
+"""
+
+
+def holder(lock: str, path: Path) -> subprocess.Popen[str]:
+    """Another process that holds a lock until its standard input ends."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLD.format(lock=lock), str(path)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    process.stdout.readline()
+    return process
+
+
+def refuse_locks(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_locks(*_: Any, **__: Any) -> bool:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(filelock, "lock_descriptor", no_locks)
+
+
+@pytest.mark.parametrize("kind", ["file", "folder"])
+def test_a_lock_leaves_nothing_beside_what_is_locked(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "locked"
+    path.mkdir() if kind == "folder" else path.write_text("a model")
+    path.chmod(0o555 if kind == "folder" else 0o444)
+    with locked(path):
+        assert os.listdir(tmp_path) == ["locked"]
+    assert os.listdir(tmp_path) == ["locked"]
+
+
+def test_a_lock_ends_with_the_process_that_holds_it(tmp_path: Path) -> None:
+    path = tmp_path / "model"
+    path.write_text("a model")
+    process = holder("locked", path)
+    descriptor = os.open(path, os.O_RDONLY)
+    assert not filelock.lock_descriptor(descriptor, blocking=False)
+    os.close(descriptor)
+    process.kill()
+    process.communicate()
+    with locked(path):
+        pass
+
+
+def test_a_lock_on_a_file_of_its_own_is_held_once_and_removed(tmp_path: Path) -> None:
+    path = tmp_path / ".out.lock"
+    process = holder("lock_file", path)
+    with lock_file(path) as is_held:
+        assert not is_held
+    # What did not get the lock leaves its file to the process that holds it.
+    assert path.exists()
+    process.communicate("")
+    assert not path.exists()
+    with lock_file(path) as is_held:
+        assert is_held
+    assert not path.exists()
+
+
+def test_what_a_killed_process_left_is_locked_again(tmp_path: Path) -> None:
+    path = tmp_path / ".out.lock"
+    process = holder("lock_file", path)
+    process.kill()
+    process.communicate()
+    assert path.exists()
+    with lock_file(path) as is_held:
+        assert is_held
+    assert not path.exists()
+
+
+def test_a_lock_file_that_was_removed_meanwhile_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, calls, genuine = tmp_path / ".out.lock", [], filelock.lock_descriptor
+
+    def lock(descriptor: int, **options: Any) -> bool:
+        calls.append(descriptor)
+        if len(calls) == 1:
+            # Its holder ends between opening and locking.
+            path.unlink()
+        return genuine(descriptor, **options)
+
+    monkeypatch.setattr(filelock, "lock_descriptor", lock)
+    with lock_file(path) as is_held:
+        assert (is_held, len(calls), path.exists()) == (True, 2, True)
+
+
+def test_a_file_system_without_locks_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "model"
+    path.write_text("a model")
+    refuse_locks(monkeypatch)
+    with pytest.raises(SourceError, match=r"can't lock .*model': No locks available; use a file"), (
+            locked(path)):
+        raise AssertionError("it went on without a lock")
+    with pytest.raises(SourceError, match="No locks available"), lock_file(tmp_path / "lock"):
+        raise AssertionError("it went on without a lock")
+
+
+def test_an_error_under_a_lock_is_raised_as_it_is(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="of the block"), locked(tmp_path):
+        raise OSError("of the block")

@@ -1,0 +1,130 @@
+"""Folders take their place whole, or not at all; what a killed process left is put right."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from textnb import SourceError
+from textnb.files.replace import recover_folder, replacing, replacing_folder
+
+
+def tree(folder: Path) -> dict[str, str]:
+    return {str(path.relative_to(folder)): path.read_text()
+            for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "old").write_text("old")
+    return tmp_path / "out"
+
+
+@pytest.mark.parametrize("tag", [None, "job"])
+def test_a_folder_takes_the_place_of_another(tag: str | None, out: Path) -> None:
+    with replacing_folder(out, tag) as work:
+        (work / "new").write_text("new")
+        assert tree(out) == {"old": "old"}
+        # Hidden, and beside it: a rename does not cross devices.
+        assert (work.parent, work.name[0]) == (out.parent, ".")
+    assert tree(out.parent) == {"out/new": "new"}
+    assert [path.name for path in out.parent.iterdir()] == ["out"]
+
+
+def test_a_folder_has_the_permissions_that_a_new_one_has(tmp_path: Path) -> None:
+    mask = os.umask(0o027)
+    try:
+        with replacing_folder(tmp_path / "out"):
+            pass
+    finally:
+        os.umask(mask)
+    assert (tmp_path / "out").stat().st_mode & 0o777 == 0o750
+
+
+def test_two_may_replace_one_folder(out: Path) -> None:
+    with replacing_folder(out) as one:
+        (one / "one").write_text("1")
+        with replacing_folder(out) as two:
+            (two / "two").write_text("2")
+        assert tree(out) == {"two": "2"}
+    assert tree(out.parent) == {"out/one": "1"}
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
+def test_a_failure_changes_no_folder(error: BaseException, out: Path) -> None:
+    def fail() -> None:
+        with replacing_folder(out) as work:
+            (work / "new").write_text("new")
+            raise error
+
+    expected = SourceError if isinstance(error, OSError) else KeyboardInterrupt
+    with pytest.raises(expected) as caught:
+        fail()
+    if expected is SourceError:
+        assert str(caught.value) == f"can't write {str(out)!r}: No space left on device"
+    assert tree(out.parent) == {"out/old": "old"}
+    assert [path.name for path in out.parent.iterdir()] == ["out"]
+
+
+KILLED = """
+import os, sys
+from textnb.files.replace import replacing_folder
+step = os.rename
+def rename(source, target):
+    step(source, target)
+    os._exit(9)
+with replacing_folder(sys.argv[1], "job") as work:
+    (work / "new").write_text("new")
+    {end}
+"""
+
+
+@pytest.mark.parametrize(("end", "left"), [
+    ("os._exit(9)", {".out.job-run/new": "new", "out/old": "old"}),
+    ("os.rename = rename", {".out.job-old/old": "old", ".out.job-run/new": "new"})])
+def test_what_a_killed_process_left_is_put_right(
+    end: str, left: dict[str, str], out: Path
+) -> None:
+    done = subprocess.run([sys.executable, "-c", KILLED.format(end=end), str(out)], check=False)
+    assert (done.returncode, tree(out.parent)) == (9, left)
+    recover_folder(out, "job")
+    assert tree(out.parent) == {"out/old": "old"}
+    assert [path.name for path in out.parent.iterdir()] == ["out"]
+
+
+ENDED = """
+import sys, threading, time
+from textnb.files.replace import replacing, replacing_folder
+def write():
+    with {replacing}(sys.argv[1]):
+        started.set()
+        time.sleep(60)
+started = threading.Event()
+threading.Thread(target=write, daemon=True).start()
+started.wait()
+"""
+
+
+@pytest.mark.parametrize("replacing", ["replacing", "replacing_folder"])
+def test_a_process_that_ends_meanwhile_leaves_nothing(replacing: str, tmp_path: Path) -> None:
+    code = ENDED.format(replacing=replacing)
+    subprocess.run([sys.executable, "-c", code, str(tmp_path / "new")], check=True, timeout=30)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_private_file_replaces_a_link_and_is_its_owners_alone(tmp_path: Path) -> None:
+    for name in ("public", "private"):
+        (tmp_path / f"of {name}").write_text("mine")
+        (tmp_path / name).symlink_to(f"of {name}")
+        with replacing(tmp_path / name, private=name == "private") as file:
+            file.write(b"new")
+    assert tree(tmp_path) == {
+        "of private": "mine", "of public": "new", "private": "new", "public": "new"}
+    assert (tmp_path / "public").is_symlink()
+    assert not (tmp_path / "private").is_symlink()
+    assert (tmp_path / "private").stat().st_mode & 0o777 == 0o600
