@@ -428,7 +428,7 @@ def test_a_flipped_byte_is_seen(tmp_path: Path, name: str) -> None:
     ("version", 2, "Upgrade with"),
     ("version", "1", "not of format"),
     ("version", 0, "not of format"),
-    ("above", float("inf"), "above"),
+    ("above", float("inf"), "Infinity is not a number"),
     ("tokenizer", None, "no tokenizer"),
     ("classes", {"type": "string", "labels": ["x", "x"]}, "each once"),
     ("reads", "minds", "reads 'minds'"),

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from textnb.storage.archive import MAX_BYTES, read_archive
+from textnb.files.archive import MAX_BYTES, sound
+from textnb.storage.archive import read_archive
 
 if TYPE_CHECKING:
     from textnb.estimators.table import TableClassifier
@@ -37,7 +38,6 @@ def load(
     """
     name = os.fspath(path)
     manifest, tables = read_archive(path, max_bytes)
-    from textnb.storage.manifest import sound
     from textnb.storage.textmodel import unpack_text
 
     # Imported where used: each kind needs libraries that the other does without.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import tempfile
@@ -15,40 +14,44 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from textnb.bayes.calibration import Calibration
 from textnb.bayes.decision import Decision
 from textnb.bayes.forms import LinearForm
-from textnb.errors import (
-    ExportError,
-    ModelFileError,
-    ParameterError,
-    SourceError,
-    first_line,
-)
+from textnb.errors import ExportError, SourceError
 from textnb.export import golden
 from textnb.export.bundle import Bundle
-from textnb.files.parquet import ENGINE_ERRORS, decode, memory_needed
+from textnb.files import archive as files
+from textnb.files.archive import (
+    MAX_BYTES,
+    check_size,
+    checksum,
+    read_document,
+    read_labels,
+    read_table,
+    require,
+    sound,
+    write_document,
+    write_labels,
+    write_member,
+)
 from textnb.files.replace import replacing, replacing_folder, writing
 from textnb.text.tokens import Tokenizer
 
 FORMAT, VERSION = "textnb-bundle", 1
 FORM, WEIGHTS, GOLDEN, CHARACTERS, SUMS = (
     "form.json", "weights.parquet", "golden.parquet", "characters.json", "SHA256SUMS")
-MAX_BYTES = 8 << 30
-_KINDS = {"string": str, "integer": int, "boolean": bool}
-_TIME = (1980, 1, 1, 0, 0, 0)
+_MOST_MEMBERS = 16
 
 
 def write_tables(
     bundle: Bundle, folder: Path, target: str, pruned: Mapping[str, Any] | None = None
 ) -> None:
     """The bundle's own files, all but the target's and the checksums."""
-    form = {
-        "format": FORMAT, "version": VERSION, "textnb": version("textnb"),
+    text = write_document(FORMAT, VERSION, {
+        "textnb": version("textnb"),
         "target": target, "reads": bundle.reads,
-        "classes": {"type": _type(bundle.labels), "labels": bundle.labels},
+        "classes": write_labels(bundle.labels),
         "positive": bundle.positive,
         "intercept": bundle.intercept.tolist(),
         "above": bundle.above,
@@ -58,8 +61,7 @@ def write_tables(
         "decision": None if bundle.decision is None else plain(bundle.decision.to_dict()),
         "trained": plain(bundle.about or {}),
         "pruned": None if pruned is None else dict(pruned),
-    }
-    text = json.dumps(form, ensure_ascii=False, allow_nan=False, indent=1)
+    })
     (folder / FORM).write_text(text, "utf-8")
     weights_table(bundle).write_parquet(folder / WEIGHTS)
     golden.table(bundle).write_parquet(folder / GOLDEN)
@@ -93,7 +95,7 @@ def weights_table(bundle: Bundle) -> pl.DataFrame:
 
 def seal(folder: Path) -> None:
     """Write the checksums, in the form that ``sha256sum --check`` reads."""
-    lines = [f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n"
+    lines = [f"{_checksum(path)}  {path.name}\n"
              for path in sorted(folder.iterdir()) if path.name != SUMS]
     (folder / SUMS).write_text("".join(lines), "utf-8")
 
@@ -158,68 +160,46 @@ def read(folder: Path, name: str, max_bytes: int = MAX_BYTES) -> tuple[Bundle, d
     ModelFileError
         If a value is missing, of another type, out of range or not finite.
     """
-    try:
-        form = json.loads((folder / FORM).read_text("utf-8"))
-        if (form["format"] != FORMAT or type(form["version"]) is not int
-                or form["version"] < 1):
-            raise ModelFileError.damaged(name, f"{FORM} is not of format {FORMAT!r}", "bundle")
-        if form["version"] > VERSION:
-            raise ModelFileError.from_the_future(name, form["version"], VERSION)
-        return _bundle(form, read_table(folder / WEIGHTS, name, max_bytes)), form
-    except ModelFileError:
-        raise
-    except (LookupError, TypeError, ValueError, AttributeError, OverflowError, RecursionError,
-            ParameterError, ExportError, OSError, *ENGINE_ERRORS) as error:
-        reason = first_line(error)[:300]
-        raise ModelFileError.damaged(name, reason, "bundle") from error
-
-
-def read_table(path: Path, name: str, max_bytes: int) -> pl.DataFrame:
-    """A Parquet table whose unpacked size is within the limit."""
-    content = path.read_bytes()
-    needed = memory_needed(content)
-    if needed > max_bytes:
-        raise ModelFileError.too_large(name, needed, max_bytes)
-    return decode(content)
+    with sound(name, "bundle"):
+        form = read_document(
+            (folder / FORM).read_bytes(), name, FORM, FORMAT, VERSION, "bundle")
+        weights = read_table((folder / WEIGHTS).read_bytes(), name, max_bytes)
+        return _bundle(form, weights), form
 
 
 def _bundle(form: Mapping[str, Any], table: pl.DataFrame) -> Bundle:
-    kind, labels = form["classes"]["type"], form["classes"]["labels"]
-    _require(all(type(label) is _KINDS[kind] for label in labels) and len(labels) > 0,
-             "its labels are not of their type")
-    _require(len(set(labels)) == len(labels), "its labels are not each once")
-    _require(kind != "integer" or all(-2**63 <= label < 2**63 for label in labels),
-             "a label is beyond 64 bits")
+    classes = read_labels(form["classes"])
+    labels = classes.tolist()
+    require(len(set(labels)) == len(labels), "its labels are not each once")
     positive, reads = form["positive"], form["reads"]
-    _require(isinstance(form["target"], str), "its target is not a name")
-    _require(all(type(value) in (int, float) for value in form["intercept"]),
-             "its intercepts are not numbers")
-    _require(reads in ("text", "terms", "features"), f"it reads {reads!r}")
+    require(isinstance(form["target"], str), "its target is not a name")
+    require(all(type(value) in (int, float) for value in form["intercept"]),
+            "its intercepts are not numbers")
+    require(reads in ("text", "terms", "features"), f"it reads {reads!r}")
     first = "feature" if reads == "features" else "term"
     names = [str(k) for k in range(len(labels))] if positive is None else ["w"]
     terms = table[first]
-    _require(terms.dtype == pl.String and not terms.null_count() and terms.is_unique().all(),
-             "its terms are not strings, each once")
+    require(terms.dtype == pl.String and not terms.null_count() and terms.is_unique().all(),
+            "its terms are not strings, each once")
     weights = np.column_stack([table[name].cast(pl.Float64, strict=True).to_numpy()
                                for name in names]).astype(np.float64)
     intercept = np.array(form["intercept"], dtype=np.float64)
-    _require(intercept.shape == (len(names),), "its intercepts are not one per output")
-    _require(bool(np.isfinite(weights).all() and np.isfinite(intercept).all()),
-             "a weight is not finite")
+    require(intercept.shape == (len(names),), "its intercepts are not one per output")
+    require(bool(np.isfinite(weights).all() and np.isfinite(intercept).all()),
+            "a weight is not finite")
     above, tokenizer = form["above"], form["tokenizer"]
-    _require(above is None or (type(above) in (int, float) and 0 <= above < float("inf")),
-             "above is no number")
-    _require(reads == "features" or tokenizer is not None, "it has no tokenizer")
+    require(above is None or (type(above) in (int, float) and 0 <= above < float("inf")),
+            "above is no number")
+    require(reads == "features" or tokenizer is not None, "it has no tokenizer")
     if positive is not None:
-        _require(len(labels) == 2 and positive in labels, "its positive class is not one of two")
+        require(len(labels) == 2 and positive in labels, "its positive class is not one of two")
         # The other class scores 0: the difference is w·x + b.
         k = labels.index(positive)
         weights = np.column_stack([weights[:, 0] * (k == j) for j in range(2)])
         intercept = np.array([intercept[0] * (k == j) for j in range(2)])
     columns = form["columns"]
-    _require(isinstance(columns, list) and all(isinstance(name, str) for name in columns)
-             and len(columns) > 0, "its columns are not names")
-    classes: NDArray[Any] = np.array(labels, dtype=object if kind == "string" else _KINDS[kind])
+    require(isinstance(columns, list) and all(isinstance(name, str) for name in columns)
+            and len(columns) > 0, "its columns are not names")
     return Bundle(
         LinearForm(classes, weights, intercept, tuple(terms.to_list()), above), reads,
         None if tokenizer is None else Tokenizer.from_dict(tokenizer), tuple(columns), positive,
@@ -233,25 +213,15 @@ def _choices(form: Mapping[str, Any]) -> tuple[Calibration | None, Decision | No
             None if decision is None else Decision.from_dict(decision))
 
 
-def _require(sound: bool, what: str) -> None:
-    if not sound:
-        raise ValueError(what)
-
-
-def _type(labels: list[Any]) -> str:
-    return next(name for name, kind in _KINDS.items() if type(labels[0]) is kind)
-
-
 def plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: plain(item) for key, item in value.items()}
-    if isinstance(value, (np.ndarray, np.generic)):
-        return plain(value.tolist())
-    if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
-    if isinstance(value, float) and not np.isfinite(value):
-        return str(value)
-    return value if isinstance(value, (str, int, float, bool, type(None))) else str(value)
+    """A value as JSON has it; what JSON has no word for, such as infinity, as text."""
+    return files.plain(value, _shown)
+
+
+def _shown(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if np.isfinite(value) else str(value)
+    return value if isinstance(value, (str, int, type(None))) else str(value)
 
 
 def _is_folder(target: Path) -> bool:
@@ -287,62 +257,48 @@ def _is_form(content: bytes) -> bool:
 
 
 def _pack(folder: Path, file: Any) -> None:
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(file, "w") as archive:
         for path in sorted(folder.iterdir()):
-            entry = zipfile.ZipInfo(path.name, _TIME)
-            entry.compress_type = zipfile.ZIP_DEFLATED
-            archive.writestr(entry, path.read_bytes())
+            write_member(archive, path.name, path.read_bytes(), zipfile.ZIP_DEFLATED)
 
 
 def _unpack(path: Path, folder: Path, max_bytes: int) -> None:
-    try:
-        with zipfile.ZipFile(path) as archive:
-            entries = archive.infolist()
-            total = sum(entry.file_size for entry in entries)
-            if total > max_bytes or len(entries) > 16:
-                raise ModelFileError.too_large(str(path), total, max_bytes)
-            for entry in entries:
-                # A name with a path in it could write elsewhere.
-                if os.path.basename(entry.filename) != entry.filename or entry.filename in (
-                        "", ".", ".."):
-                    raise ModelFileError.damaged(
-                        str(path), f"it holds a member named {entry.filename!r}", "bundle")
-                with archive.open(entry) as packed, (folder / entry.filename).open("wb") as file:
-                    # Not more than was declared, whatever the data unpack to.
-                    file.write(packed.read(entry.file_size))
-    except ModelFileError:
-        raise
-    except OSError as error:
-        raise SourceError.unreadable(str(path), error.strerror or error) from error
-    except Exception as error:
-        # Each of ZIP's methods of packing has errors of its own.
-        raise ModelFileError.damaged(str(path), str(error), "bundle") from error
+    with sound(str(path), "bundle"), zipfile.ZipFile(path) as archive:
+        entries = archive.infolist()
+        check_size(str(path), sum(entry.file_size for entry in entries), max_bytes)
+        require(len(entries) <= _MOST_MEMBERS,
+                f"it has {len(entries)} members, more than {_MOST_MEMBERS}")
+        for entry in entries:
+            # A name with a path in it could write elsewhere.
+            require(os.path.basename(entry.filename) == entry.filename
+                    and entry.filename not in ("", ".", ".."),
+                    f"it holds a member named {entry.filename!r}")
+            with archive.open(entry) as packed, (folder / entry.filename).open("wb") as file:
+                # Not more than was declared, whatever the data unpack to.
+                file.write(packed.read(entry.file_size))
 
 
 def _check_sums(folder: Path, name: str, max_bytes: int) -> None:
-    for path in folder.iterdir():
-        if path.is_symlink() or not path.is_file():
-            raise ModelFileError.damaged(name, f"{path.name} is not a plain file", "bundle")
-    sums = folder / SUMS
-    if not sums.is_file() or sums.stat().st_size > 1 << 16:
-        raise ModelFileError.damaged(name, f"it has no {SUMS}", "bundle")
-    declared = {}
-    for line in sums.read_text("utf-8", "replace").splitlines():
-        digest, _, member = line.partition("  ")
-        declared[member] = digest
-    there = {path.name for path in folder.iterdir() if path.name != SUMS}
-    lost = sorted({FORM, WEIGHTS, GOLDEN, *declared} - there)
-    if lost:
-        raise ModelFileError.damaged(name, f"{lost[0]} is missing", "bundle")
-    needed = sum((folder / member).stat().st_size for member in declared)
-    if needed > max_bytes:
-        raise ModelFileError.too_large(name, needed, max_bytes)
-    for member, digest in declared.items():
-        with (folder / member).open("rb") as file:
-            if hashlib.file_digest(file, "sha256").hexdigest() != digest:
-                raise ModelFileError.damaged(
-                    name, f"the checksum of {member} differs: bytes were changed or lost",
-                    "bundle")
-    unnamed = sorted(there - set(declared))
-    if unnamed:
-        raise ModelFileError.damaged(name, f"{SUMS} does not name {unnamed[0]}", "bundle")
+    with sound(name, "bundle"):
+        for path in folder.iterdir():
+            require(not path.is_symlink() and path.is_file(), f"{path.name} is not a plain file")
+        sums = folder / SUMS
+        require(sums.is_file() and sums.stat().st_size <= 1 << 16, f"it has no {SUMS}")
+        declared = {}
+        for line in sums.read_text("utf-8", "replace").splitlines():
+            digest, _, member = line.partition("  ")
+            declared[member] = digest
+        there = {path.name for path in folder.iterdir() if path.name != SUMS}
+        for member in sorted({FORM, WEIGHTS, GOLDEN, *declared} - there):
+            raise ValueError(f"{member} is missing")
+        check_size(name, sum((folder / member).stat().st_size for member in declared), max_bytes)
+        for member, digest in declared.items():
+            require(_checksum(folder / member) == digest,
+                    f"the checksum of {member} differs: bytes were changed or lost")
+        for member in sorted(there - set(declared)):
+            raise ValueError(f"{SUMS} does not name {member}")
+
+
+def _checksum(path: Path) -> str:
+    with path.open("rb") as file:
+        return checksum(file)

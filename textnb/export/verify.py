@@ -17,7 +17,7 @@ from textnb.export.bundle import Bundle
 from textnb.export.targets.base import EngineMissing, Rows, Target
 from textnb.export.targets.known import TARGETS
 from textnb.export.write import bundle_beside, model_file
-from textnb.files.parquet import ENGINE_ERRORS
+from textnb.files.archive import MAX_BYTES, read_table, sound
 from textnb.frames.features import feature_columns
 from textnb.frames.scan import checked
 
@@ -63,7 +63,7 @@ class Verified:
 
 def verify_export(
     path: str | Path, rows: pl.DataFrame | pl.LazyFrame | None = None,
-    max_bytes: int = archive.MAX_BYTES, *, progress: Callable[[str], None] | None = None,
+    max_bytes: int = MAX_BYTES, *, progress: Callable[[str], None] | None = None,
 ) -> Verified:
     """Run golden rows, or rows of your own, through the engine that a bundle was written for.
 
@@ -112,14 +112,8 @@ def verify_export(
         if rows is not None:
             given, scores, expected = _given(bundle, rows, target.tolerance)
         else:
-            try:
+            with sound(str(path), "bundle", archive.GOLDEN):
                 given, scores, expected = _golden(bundle, folder, str(path), max_bytes)
-            except ModelFileError:
-                raise
-            except (LookupError, TypeError, ValueError, *ENGINE_ERRORS) as error:
-                reason = first_line(error)[:300]
-                raise ModelFileError.damaged(
-                    str(path), f"{archive.GOLDEN}: {reason}", "bundle") from error
         tell(f"scoring {len(given):,} rows by {target.name}")
         return _compared(target, bundle, file, given, scores, expected)
 
@@ -128,7 +122,7 @@ def _golden(
     bundle: Bundle, folder: Path, name: str, max_bytes: int
 ) -> tuple[Rows, Floats, list[Any]]:
     """The stored golden rows; what they expect is what is compared with."""
-    table = archive.read_table(folder / archive.GOLDEN, name, max_bytes)
+    table = read_table((folder / archive.GOLDEN).read_bytes(), name, max_bytes)
     scores = np.array(table["scores"].to_list(), dtype=np.float64)
     by_name: dict[str | None, Any] = {str(label): label for label in bundle.labels}
     by_name[None] = None

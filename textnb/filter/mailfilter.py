@@ -20,9 +20,10 @@ from textnb.bayes.calibration import Calibration
 from textnb.bayes.decision import UNSURE, Decision, log_odds
 from textnb.bayes.forms import Floats, LinearForm
 from textnb.errors import ParameterError
+from textnb.files.archive import MAX_BYTES, sound
 from textnb.mail.message import BEYOND, MAX_MESSAGE, parse_message
-from textnb.storage.archive import MAX_BYTES, read_archive
-from textnb.storage.manifest import TextParts, sound, text_parts
+from textnb.storage.archive import read_archive
+from textnb.storage.manifest import TextParts, text_parts
 from textnb.text.tokens import Tokenizer
 from textnb.text.vocabulary import Limits, given_vocabulary
 

@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from textnb.errors import SourceError
+from textnb.files.archive import write_document
 from textnb.files.cleanup import cleanup
 from textnb.files.lock import lock_file
 from textnb.files.replace import recover_folder, replacing_folder, writing
@@ -107,5 +108,4 @@ def _ours(target: Path) -> set[str]:
 
 def record(values: dict[str, object]) -> str:
     """The text of the file by which a job knows its own output again."""
-    return json.dumps({"format": _FORMAT, "version": 1, **values}, ensure_ascii=False, indent=1,
-                      allow_nan=False, default=str)
+    return write_document(_FORMAT, 1, values, default=str)

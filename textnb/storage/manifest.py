@@ -5,8 +5,7 @@ A filter that must answer at once builds its form from these alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -22,8 +21,9 @@ from textnb.bayes.event_model import EventModel
 from textnb.bayes.known import event_model
 from textnb.bayes.pruning import Pruned
 from textnb.bayes.statistics import CountStatistics, check_int64
-from textnb.errors import DataError, ModelFileError, ParameterError, first_line
-from textnb.files.parquet import ENGINE_ERRORS
+from textnb.errors import ModelFileError
+from textnb.files import archive
+from textnb.files.archive import LABEL_TYPES, check_size, read_labels, require, write_labels
 from textnb.learning.terms import TermStatistics
 from textnb.runtime.memory import free_memory
 from textnb.text.tokens import Tokenizer
@@ -38,7 +38,6 @@ OPTIONAL = ("memory_limit", CLASS_WEIGHT)
 COUNT_COLUMNS = {"class": pl.Int32, "column": pl.Int32, "count": pl.Int64}
 # Under sample weights.
 WEIGHTED_COLUMNS = {**COUNT_COLUMNS, "count": pl.Float64}
-_LABEL_TYPES: dict[str, type] = {"string": str, "integer": int, "boolean": bool}
 _EXACT = 2**53
 # Of tables in memory: smaller ones are made without a look at what is free.
 _SMALL = 64 << 20
@@ -95,7 +94,7 @@ class TextParts:
 def text_parts(
     path: str, manifest: Mapping[str, Any], tables: Mapping[str, pl.DataFrame], max_bytes: int
 ) -> TextParts:
-    """The parts of a text model; to be called within `sound`, which names the file.
+    """The parts of a text model; to be called within `textnb.files.archive.sound`.
 
     Raises
     ------
@@ -114,8 +113,7 @@ def text_parts(
     require(set(tables) == expected, f"its tables are not {', '.join(sorted(expected))}")
     terms = _terms(tables["terms"])
     needed = len(classes) * len(terms) * 8
-    if needed > max_bytes:
-        raise ModelFileError.too_large(path, needed, max_bytes)
+    check_size(path, needed, max_bytes)
     # Weights take as much again.
     free = free_memory() if 2 * needed > _SMALL else None
     if free is not None and 2 * needed > free:
@@ -170,61 +168,28 @@ def _choices(manifest: Mapping[str, Any]) -> Choices:
                    None if pruned is None else Pruned.from_dict(pruned))
 
 
-@contextmanager
-def sound(path: str) -> Iterator[None]:
-    try:
-        yield
-    except ModelFileError:
-        raise
-    except (ParameterError, LookupError, TypeError, ValueError, AttributeError, OverflowError,
-            MemoryError, RecursionError, *ENGINE_ERRORS) as error:
-        reason = first_line(error)[:500]
-        what = f"no {reason}" if isinstance(error, KeyError) else reason
-        raise ModelFileError.damaged(path, what) from error
-
-
-def require(sound: bool, what: str) -> None:
-    if not sound:
-        raise ValueError(what)
-
-
 def plain(value: Any) -> Any:
-    if isinstance(value, Tokenizer):
-        return value.to_dict()
-    if isinstance(value, (np.ndarray, np.generic, pl.Series)):
-        return value.tolist() if not isinstance(value, pl.Series) else value.to_list()
-    if isinstance(value, dict):
-        return {key: plain(item) for key, item in value.items()}
-    return [plain(item) for item in value] if isinstance(value, (list, tuple)) else value
+    """A setting as JSON has it."""
+    return archive.plain(
+        value, lambda other: other.to_dict() if isinstance(other, Tokenizer) else other)
 
 
 def packed_classes(classes: NDArray[Any], class_count: NDArray[Any]) -> dict[str, Any]:
     """Labels, their type, and rows per class."""
     check_int64(classes)
-    labels = classes.tolist()
-    label_type = next((name for name, type_ in _LABEL_TYPES.items()
-                       if all(type(label) is type_ for label in labels)), None)
-    if label_type is None:
-        raise DataError("a file holds labels of one type, strings, integers or booleans; got "
-                        f"{', '.join(map(repr, labels[:10]))}. Cast them, and fit again")
-    return {"type": label_type, "labels": labels, "documents": class_count.tolist()}
+    return {**write_labels(classes.tolist()), "documents": class_count.tolist()}
 
 
 def unpacked_classes(
     described: Mapping[str, Any], is_weighted: bool = False
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    labels, documents = described["labels"], described["documents"]
-    type_ = _LABEL_TYPES[described["type"]]
-    require(len(labels) == len(documents) > 0, "labels and documents per class do not match")
-    require(all(type(label) is type_ for label in labels), f"a label is not of {type_.__name__}")
-    require(type_ is not int or all(-2**63 <= label < 2**63 for label in labels),
-            "a label is beyond 64 bits")
-    require(all(a < b for a, b in pairwise(labels)), "labels are not sorted")
+    classes, documents = read_labels(described), described["documents"]
+    require(len(classes) == len(documents), "labels and documents per class do not match")
+    require(all(a < b for a, b in pairwise(classes.tolist())), "labels are not sorted")
     number = float if is_weighted else int
     # Also False for what is no number.
     require(all(type(n) is number and n >= 0 for n in documents) and sum(documents) < _EXACT,
             "documents per class are not counts")
-    classes: NDArray[Any] = np.array(labels, dtype=object if type_ is str else type_)
     return classes, np.array(documents, dtype=np.float64 if is_weighted else np.int64)
 
 
@@ -240,7 +205,7 @@ def unpacked_class_weight(described: Any) -> Any:
     """What `packed_class_weight` was given; ValueError where it can't have been."""
     if isinstance(described, dict):
         labels, weights = described["labels"], described["weights"]
-        require(all(type(label) in _LABEL_TYPES.values() for label in labels)
+        require(all(type(label) in LABEL_TYPES for label in labels)
                 and len(labels) == len(weights) == len(set(labels)),
                 "class weights are not those of labels")
         described = dict(zip(labels, weights, strict=True))

@@ -17,15 +17,14 @@ from textnb.bayes.gaussian import GaussianNB, MomentClassifier
 from textnb.bayes.moments import MomentStatistics
 from textnb.bayes.plugin import HistogramDensity, PlugInBayes, bins_per_column
 from textnb.bayes.quadratic import QuadraticDiscriminantAnalysis, RegularizedDiscriminantAnalysis
-from textnb.errors import ModelFileError, ParameterError
+from textnb.errors import ParameterError
+from textnb.files.archive import check_size, require, sound
 from textnb.storage.manifest import (
     CLASS_WEIGHT,
     described_settings,
     packed_class_weight,
     packed_classes,
     plain,
-    require,
-    sound,
     unpacked_class_weight,
     unpacked_classes,
 )
@@ -107,8 +106,7 @@ def unpack_table(
         require(bool(class_count.any()), "no class has documents")
         estimator = settings["estimator"]
         needed = len(classes) * len(names) ** 2 * 8
-        if needed > max_bytes:
-            raise ModelFileError.too_large(path, needed, max_bytes)
+        check_size(path, needed, max_bytes)
         if isinstance(estimator, PlugInBayes):
             described = manifest["estimator"]["parameters"]["density"]
             require(described["name"] in _DENSITIES, f"density {described['name']!r} is unknown")
@@ -130,8 +128,7 @@ def unpack_table(
                         "its density would take too long to estimate")
             estimator.check_settings(len(names), len(classes))
             needed = _bytes_of_bins(estimator, chosen, rows, codes, names)
-            if needed > max_bytes:
-                raise ModelFileError.too_large(path, needed, max_bytes)
+            check_size(path, needed, max_bytes)
             estimator.name_features(names)
             return settings, names, estimator.fit(rows, classes[codes])
         statistics = _unpacked_moments(

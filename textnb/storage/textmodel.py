@@ -25,6 +25,7 @@ import polars as pl
 from textnb.bayes.base import DiscreteNB, FormClassifier
 from textnb.bayes.ratio import NBLogisticRegression
 from textnb.bayes.texts import text_estimators
+from textnb.files.archive import require, sound
 from textnb.learning.terms import TermStatistics
 from textnb.storage.manifest import (
     CLASS_WEIGHT,
@@ -35,8 +36,6 @@ from textnb.storage.manifest import (
     packed_class_weight,
     packed_classes,
     plain,
-    require,
-    sound,
     text_parts,
 )
 from textnb.text.tokens import Tokenizer, check_exact
