@@ -19,7 +19,14 @@ from sklearn.neighbors import KernelDensity
 from typer.testing import CliRunner
 
 import textnb
-from tests.store.archives import manifest_of, parquet, table_of, taken_apart, with_document, zipped
+from tests.storage.archives import (
+    manifest_of,
+    parquet,
+    table_of,
+    taken_apart,
+    with_document,
+    zipped,
+)
 from textnb import (
     DataError,
     GaussianNB,

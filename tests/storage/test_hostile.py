@@ -20,7 +20,7 @@ import polars as pl
 import pytest
 
 import textnb
-from tests.store.archives import (
+from tests.storage.archives import (
     central_entry,
     manifest_of,
     member_bounds,
@@ -614,7 +614,7 @@ import numpy as np
 from collections import Counter
 from pathlib import Path
 import textnb
-from tests.store.archives import taken_apart, zipped
+from tests.storage.archives import taken_apart, zipped
 
 path, member = Path(sys.argv[1]), sys.argv[2]
 members, rng, outcomes = taken_apart(path.read_bytes()), random.Random(member), Counter()

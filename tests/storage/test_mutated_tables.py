@@ -17,7 +17,7 @@ import polars as pl
 import pytest
 
 import textnb
-from tests.store.archives import parquet, taken_apart, zipped
+from tests.storage.archives import parquet, taken_apart, zipped
 from tests.tiers import examples
 from textnb import ExportError, ModelFileError, NBLogisticRegression, SourceError, Tokenizer
 from textnb.export.archive import GOLDEN, SUMS, WEIGHTS

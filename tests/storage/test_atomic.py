@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 
 import textnb
-from tests.store.conftest import FRAME
+from tests.storage.conftest import FRAME
 from textnb import SourceError, TextClassifier
 from textnb.files.replace import replacing
 

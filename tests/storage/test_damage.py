@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import textnb
-from tests.store.archives import TAIL, member_bounds, signed
+from tests.storage.archives import TAIL, member_bounds, signed
 from textnb import ModelFileError, SourceError
 
 REFUSED = (ModelFileError, SourceError)

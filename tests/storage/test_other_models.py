@@ -15,7 +15,7 @@ from sklearn.mixture import GaussianMixture
 from sklearn.neighbors import KernelDensity
 
 import textnb
-from tests.store.archives import (
+from tests.storage.archives import (
     manifest_of,
     table_of,
     with_document,

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tests.store.archives import manifest_of, table_of, taken_apart
+from tests.storage.archives import manifest_of, table_of, taken_apart
 from textnb import BernoulliNB, ComplementNB, MultinomialNB, TextClassifier, Tokenizer
 
 FRAME = pl.DataFrame({
