@@ -15,7 +15,7 @@ import pytest
 from textnb import BernoulliNB, ComplementNB, MultinomialNB, TextClassifier, load
 from textnb.bayes.smoothing import complement_weights, log_ratio, multinomial_log_prob
 from textnb.bayes.statistics import CountStatistics
-from textnb.errors import DataError, ModelFileError
+from textnb.errors import DataError, ModelFileError, VocabularyError
 from textnb.runtime import memory as memory_module
 from textnb.runtime.memory import check_room, free_memory
 from textnb.text.counting import _GrowingTable, widened
@@ -35,6 +35,13 @@ def many_classes(classes: int, words: int) -> pl.DataFrame:
                           for place in range(4)], separator=" ")
     return pl.DataFrame({"n": numbers}).select(
         text=text, label=pl.lit("c") + pl.col("n").cast(pl.String))
+
+
+def many_words(classes: int) -> pl.DataFrame:
+    """A text of its own for each class, of 8,000 words in all."""
+    texts = [" ".join(f"word{row * place * 7919 % 8009}" for place in range(1, 40))
+             for row in range(1, classes + 1)]
+    return pl.DataFrame({"text": texts, "label": [f"c{row}" for row in range(classes)]})
 
 
 class TestRefusal:
@@ -102,6 +109,75 @@ except DataError as error:
         model = TextClassifier(memory_limit=4 * MIB).fit(rows)
         assert 0 < len(model.vocabulary_) < 600
         assert model.pruned_ is not None
+
+
+    def test_a_limit_bounds_the_counting_of_many_classes(self) -> None:
+        """Each batch of new labels was counted whole: a table of all labels and all terms."""
+        rows = many_words(2000)
+        tracemalloc.start()
+        model = TextClassifier(memory_limit=32 * MIB).fit(rows)
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        whole = TextClassifier().fit(rows)
+        assert model.pruned_ is not None
+        kept = [whole.vocabulary_.index(term) for term in model.vocabulary_]
+        assert np.array_equal(model.estimator_.statistics_.feature_count,
+                              whole.estimator_.statistics_.feature_count[:, kept])
+        assert 8 * 2000 * len(whole.vocabulary_) > 100 * MIB
+        assert peak < 64 * MIB
+
+    def test_a_limit_that_can_not_hold_is_named(self) -> None:
+        with pytest.raises(VocabularyError, match=(
+                r"memory_limit is 1,048,576 bytes, and with 40,000 classes one term takes "
+                "1,280,096")):
+            TextClassifier(memory_limit=MIB).fit(pl.DataFrame({
+                "text": ["word"] * 40_000, "label": [f"c{n}" for n in range(40_000)]}))
+
+    def test_a_larger_table_stands_beside_the_smaller_one(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        table = np.zeros((1000, 20_000), dtype=np.int64)
+        # 183 MiB are asked for in each direction that grows by half; 160 MiB must do.
+        monkeypatch.setattr(memory_module, "free_memory", lambda: 170 * MIB)
+        assert widened(table, 1001, 20_000).shape == (1001, 20_000)
+        monkeypatch.setattr(memory_module, "free_memory", lambda: 140 * MIB)
+        with pytest.raises(DataError, match="1,001 classes and 20,000 terms: their counts"):
+            widened(table, 1001, 20_000)
+
+
+class TestMemoryErrors:
+    """Where memory runs out although it was free before."""
+
+    def test_in_counting(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def fails(*args: object, **kwargs: object) -> None:
+            raise MemoryError("Unable to allocate 1.15 GiB")
+
+        monkeypatch.setattr("textnb.text.counting.CompiledCounting.sums", fails)
+        monkeypatch.setattr("textnb.text.counting.ExpressedCounting.sums", fails)
+        with pytest.raises(DataError, match=(
+                r"memory ran out with 50 classes and \d+ terms, whose counts and weights take .* "
+                r"MiB \(Unable to allocate 1.15 GiB\). Set memory_limit")) as caught:
+            TextClassifier().fit(many_classes(50, 60))
+        assert "Set --memory-limit" in caught.value.command_line
+
+    def test_in_weights(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def fails(*args: object, **kwargs: object) -> None:
+            raise MemoryError
+
+        monkeypatch.setattr(MultinomialNB, "fit_statistics", fails)
+        with pytest.raises(DataError, match="memory ran out with 50 classes and 60 terms"):
+            TextClassifier().fit(many_classes(50, 60))
+
+    def test_in_a_file(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        path = tmp_path / "model.textnb"
+        TextClassifier().fit(many_classes(50, 60)).save(path)
+
+        def fails(*args: object, **kwargs: object) -> None:
+            raise MemoryError("no room")
+
+        monkeypatch.setattr(MultinomialNB, "fit_statistics", fails)
+        with pytest.raises(ModelFileError, match=r"memory ran out while .* was read \(no room\)"):
+            load(path)
 
 
 class TestLog:

@@ -25,6 +25,10 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import Self
 
+_LESS_MEMORY = (
+    "which leaves out the rarest terms until the rest fits; or learn fewer classes; or see "
+    "whether the label column is one: thousands of classes may be numbers of rows")
+
 
 class TextnbError(Exception):
     """Base of every error that textnb raises on purpose.
@@ -90,12 +94,23 @@ class DataError(TextnbError, ValueError):
     def too_large(
         cls, classes: int, terms: int, what: str, needed: int, free: int
     ) -> DataError:
-        return cls(
+        return cls.with_advice(
             f"{classes:,} classes and {terms:,} terms: {what} would take {needed / 2**20:,.0f} MiB "
-            f"at least, and {free / 2**20:,.0f} MiB of memory are free. Set memory_limit "
-            "(--memory-limit), which leaves out the rarest terms until the rest fits; or see "
-            "whether the label column is one: thousands of classes may be numbers of rows"
+            f"at least, and {free / 2**20:,.0f} MiB of memory are free. ",
+            f"Set memory_limit, or a lower one, {_LESS_MEMORY}",
+            f"Set --memory-limit, or a lower one, {_LESS_MEMORY}"
         )
+
+    @classmethod
+    def out_of_memory(cls, what: str, size: tuple[int, int] | None = None) -> DataError:
+        """Memory ran out: with so many classes and terms, where they are known."""
+        where = "" if size is None else (
+            f" with {size[0]:,} classes and {size[1]:,} terms, whose counts and weights take "
+            f"{16 * size[0] * size[1] / 2**20:,.0f} MiB")
+        return cls.with_advice(
+            f"memory ran out{where} ({what}). ",
+            f"Set memory_limit, or a lower one, {_LESS_MEMORY}",
+            f"Set --memory-limit, or a lower one, {_LESS_MEMORY}")
 
     @classmethod
     def null_label(cls, column: str, row: int) -> DataError:
@@ -241,6 +256,12 @@ class ModelFileError(TextnbError, ValueError):
         return cls(f"{path}: counts and weights of {classes:,} classes and {terms:,} terms take "
                    f"{needed / 2**20:,.0f} MiB, and {free / 2**20:,.0f} MiB of memory are free. "
                    "Load it where there is more, or train it with fewer terms (memory_limit)")
+
+
+    @classmethod
+    def out_of_memory(cls, path: str, what: str) -> ModelFileError:
+        return cls(f"memory ran out while {path} was read ({what}). Load it where there is more, "
+                   "or train it with fewer terms (memory_limit)")
 
 
 class ForkError(TextnbError, RuntimeError):

@@ -18,7 +18,14 @@ from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar
 import typer
 
 from textnb.cli import signals
-from textnb.errors import ParameterError, SourceError, TextnbError, TextnbWarning
+from textnb.errors import (
+    DataError,
+    ParameterError,
+    SourceError,
+    TextnbError,
+    TextnbWarning,
+    first_line,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -94,6 +101,8 @@ def _verb(
                 leave_interrupted()
             except OSError as error:
                 raise _failed(error, bad_data) from None
+            except MemoryError as error:
+                raise _failed(DataError.out_of_memory(first_line(error)), bad_data) from None
             except BaseException as error:
                 if _was_interrupted(error):
                     leave_interrupted()

@@ -27,6 +27,7 @@ from textnb.learning.documents import check_reading
 from textnb.learning.memory_limit import check_memory_limit, limited, pruned_of
 from textnb.learning.terms import TermStatistics
 from textnb.runtime.caller import warn_caller
+from textnb.runtime.memory import clear_memory_errors
 from textnb.scoring.scorer import Scorer
 from textnb.storage.manifest import TEXT_SETTINGS
 from textnb.text.limited import Dropped
@@ -218,6 +219,15 @@ def fit_from_counts(
     labels_beside : bool
         Whether the labels of a first fit came beside a table.
     """
+    size = len(statistics.counts.classes), len(statistics.terms)
+    with clear_memory_errors(lambda: size):
+        return _fit_from_counts(settings, statistics, l, dropped, before, labels_beside)
+
+
+def _fit_from_counts(
+    settings: TextSettings, statistics: TermStatistics, l: float | None, dropped: Dropped | None,
+    before: Fitted | None, labels_beside: bool,
+) -> Fitted:
     if settings.memory_limit is not None and dropped is None:
         statistics, dropped = limited(statistics, settings.memory_limit, settings.limits)
     chosen = settings.with_column(statistics)

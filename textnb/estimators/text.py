@@ -47,6 +47,7 @@ from textnb.learning.documents import (
 from textnb.learning.leave_one_out import LeavingOut
 from textnb.learning.memory_limit import check_unpruned
 from textnb.learning.terms import TermStatistics
+from textnb.runtime.memory import clear_memory_errors
 from textnb.storage.archive import write_archive
 from textnb.storage.manifest import Choices
 from textnb.storage.textmodel import TextEstimator, Weighed, pack_text
@@ -200,11 +201,12 @@ class TextClassifier(TextAnswers):
             _warn_of_lone_terms(self._fitted, int(learned.counts.feature_count.sum()),
                                 learned.documents)
             return logged(self, "fit", started)
-        with reading(X):
+        with clear_memory_errors(), reading(X):
             rows = weighed(self._corpus(settings, X, y, progress, sample_weight),
                            settings.limits, settings.given, settings.binary)
-        estimator = clone(settings.estimator).fit(
-            rows.counts, rows.labels, sample_weight=rows.weights)
+        with clear_memory_errors(lambda: (len(set(rows.labels.tolist())), len(rows.terms))):
+            estimator = clone(settings.estimator).fit(
+                rows.counts, rows.labels, sample_weight=rows.weights)
         self._fitted = Fitted(settings, estimator, scorer_of(settings, estimator, rows.terms),
                               labels_beside=beside)
         _warn_of_lone_terms(self._fitted, int(estimator.statistics_.feature_count.sum()),

@@ -54,6 +54,10 @@ def sound(name: str, kind: str = "model", member: str = "") -> Iterator[None]:
     except OSError as error:
         raise SourceError.unreadable(name, error.strerror or error) from error
     except (Exception, pl.exceptions.PanicException) as error:
+        # That memory ran out is no damage of the file.
+        short = error if isinstance(error, MemoryError) else error.__cause__
+        if isinstance(short, MemoryError):
+            raise ModelFileError.out_of_memory(name, first_line(short)) from error
         reason = first_line(error)[:500]
         what = f"no {reason}" if isinstance(error, KeyError) else reason
         raise ModelFileError.damaged(name, f"{member}: {what}" if member else what, kind) from error

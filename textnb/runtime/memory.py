@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from textnb.errors import DataError
+from textnb.errors import DataError, first_line
 
 _LOG = logging.getLogger("textnb")
 # Smaller tables are made without a look at what is free.
@@ -53,6 +54,30 @@ def check_room(
     if log and needed >= _MUCH:
         _LOG.info("%s classes and %s terms: %s take %.1f GiB of memory", f"{classes:,}",
                   f"{terms:,}", what, needed / 2**30)
+
+
+@contextmanager
+def clear_memory_errors(size: Callable[[], tuple[int, int]] | None = None) -> Iterator[None]:
+    """Context in which a MemoryError becomes a `DataError` that says what took the memory.
+
+    Parameters
+    ----------
+    size : callable, optional
+        Gives how many classes and terms there are.
+    """
+    try:
+        yield
+    except MemoryError as error:
+        raise DataError.out_of_memory(
+            first_line(error), None if size is None else size()) from error
+
+
+def has_room(needed: int) -> bool:
+    """Whether so many bytes are free, as far as can be told."""
+    if needed < _LEAST:
+        return True
+    free = free_memory()
+    return free is None or needed <= free
 
 
 def free_memory() -> int | None:

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from textnb.runtime.memory import check_room
+from textnb.runtime.memory import check_room, has_room
 from textnb.runtime.threads import together
 from textnb.text.compiled import Tables
 from textnb.text.interner import Interner, flat_codes, interning, sorted_terms
@@ -232,9 +232,12 @@ def widened(counts: NDArray[Any], rows: int, columns: int, least: int = 0) -> ND
     have_rows, have_columns = counts.shape
     if rows <= have_rows and columns <= have_columns:
         return counts
-    check_room(rows, columns, 8, "their counts", freed=counts.nbytes)
     width = max(columns * 3 // 2, least) if columns > have_columns else have_columns
     height = rows * 3 // 2 if rows > have_rows else have_rows
+    # Beside the smaller one, which is copied.
+    if not has_room(height * width * counts.itemsize):
+        height, width = max(rows, have_rows), max(columns, have_columns)
+        check_room(height, width, counts.itemsize, "their counts")
     larger = np.zeros((height, width), dtype=counts.dtype)
     larger[:have_rows, :have_columns] = counts
     return larger

@@ -17,10 +17,12 @@ import polars as pl
 from numpy.typing import NDArray
 
 from textnb.errors import DataError
+from textnb.runtime.memory import clear_memory_errors
 from textnb.runtime.threads import in_threads
 from textnb.text.compiled import peeked
 from textnb.text.counting import CompiledCounting, Counting, ExpressedCounting, add_at
 from textnb.text.interner import Interner
+from textnb.text.termtable import Loops
 from textnb.text.tokens import TextColumns, Tokenizer
 
 Ints = NDArray[np.int64]
@@ -101,12 +103,19 @@ class LabelCounter:
         self.rows = first_row
 
     def read(self, frames: Iterable[pl.DataFrame]) -> None:
-        loops, frames = peeked(frames, self._tokenizer)
+        self.count(*peeked(frames, self._tokenizer))
+
+    def count(self, loops: Loops | None, frames: Iterable[pl.DataFrame]) -> None:
+        """Count batches, compiled where there are loops."""
         settings = self._tokenizer, self._text, self._above, self._counts_documents
         counting: Counting = self._counting or (
             ExpressedCounting(*settings) if loops is None else CompiledCounting(loops, *settings))
         self._counting = counting
 
+        with clear_memory_errors(lambda: self.size):
+            self._read(counting, frames)
+
+    def _read(self, counting: Counting, frames: Iterable[pl.DataFrame]) -> None:
         def counted(frame: pl.DataFrame) -> tuple[pl.Series, Any]:
             labels = self._coded_labels(frame)
             if labels.null_count():
@@ -136,7 +145,8 @@ class LabelCounter:
             raise DataError.no_rows("the input")
         names = _typed(self._labels.strings(), self._label_type)
         order = names.arg_sort().cast(pl.Int64).to_numpy()
-        sums = self._counting.sums(order)
+        with clear_memory_errors(lambda: self.size):
+            sums = self._counting.sums(order)
         del self._counting
         return LabelledCounts(sums.terms, names.sort(), self._class_count[order], sums.counts,
                               sums.documents, sums.occurrences)

@@ -25,6 +25,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from textnb.errors import SourceError, VocabularyError, first_line
+from textnb.text.compiled import peeked
 from textnb.text.counts import Ints, LabelCounter, LabelledCounts
 from textnb.text.tokens import TextColumns, Tokenizer
 from textnb.text.vocabulary import Limits
@@ -32,6 +33,10 @@ from textnb.text.vocabulary import Limits
 # What a term takes besides its letters: entries in pools and vectors, and per class its count, its
 # weight and their copies while they are made. Measured; letters are in two pools.
 _PER_TERM, _PER_CLASS, _PER_BYTE = 96, 32, 2
+# Batches of more labels than this are cut, so that one takes about this part of the limit.
+_FEW_LABELS, _SLICES, _LEAST_ROWS = 64, 64, 16
+# Of text, for each term that is new in it: a guess, low where texts are short.
+_BYTES_PER_TERM = 6
 # So many shares of the terms are added one after the other.
 _SHARES = 64
 # Instead of a label's number: of all classes together.
@@ -94,15 +99,17 @@ def count_within(
     VocabularyError
         If no term fits.
     """
-    rest = _Peekable(frames)
     first_row = 0
     with tempfile.TemporaryDirectory(prefix="textnb-counts-") as folder:
         runs = _Runs(Path(folder), document_frequency,
                      occurrences and presence_above is not None)
+        # Once, as what is peeked at is read before a counter can be found full.
+        loops, frames = peeked(_with_few_labels(frames, label, memory), tokenizer)
+        rest = _Peekable(frames)
         while True:
             counter = LabelCounter(
                 tokenizer, text, label, presence_above, document_frequency, first_row)
-            counter.read(_until_full(rest, counter, memory // 2))
+            counter.count(loops, _until_full(rest, counter, memory // 2))
             first_row = counter.rows
             ended = rest.has_ended()
             counts = counter.counts()
@@ -118,6 +125,24 @@ def count_within(
                 break
         with _on_disk(folder):
             return runs.added(memory, limits)
+
+
+def _with_few_labels(
+    frames: Iterable[pl.DataFrame], label: str, memory: int
+) -> Iterator[pl.DataFrame]:
+    """Batches of many labels in slices, so that the labels times the terms of one are few.
+
+    What is counted is looked at between batches, and some are counted at the same time.
+    """
+    for frame in frames:
+        labels = frame[label].n_unique()
+        cells = max(1, labels * int(frame.estimated_size()) // _BYTES_PER_TERM)
+        # Both grow with a slice: a share f of the rows takes f² of their product.
+        share = (memory / (_SLICES * _PER_CLASS * cells)) ** 0.5
+        if labels <= _FEW_LABELS or share >= 1.0:
+            yield frame
+        else:
+            yield from frame.iter_slices(max(_LEAST_ROWS, int(share * frame.height)))
 
 
 def _until_full(
@@ -231,7 +256,7 @@ class _Runs:
             rare = self._rarity(sums).filter(pl.col("total") <= at_most)
             kept.append(sums.join(rare, on="term", how="anti"))
             dropped.append(self._missing(sums, rare, limits, documents))
-        counts = self._assembled(pl.concat(kept))
+        counts = self._assembled(pl.concat(kept), memory)
         if not at_most:
             return counts, None
         gone = frequency.filter(pl.col("total") <= at_most)
@@ -268,9 +293,9 @@ class _Runs:
         of_all = pl.col("label") == _OCCURRENCES if self._presence else pl.col("label") >= 0
         return sums.filter(of_all).group_by("term").agg(total=pl.col("count").sum())
 
-    def _assembled(self, cells: pl.DataFrame) -> LabelledCounts:
+    def _assembled(self, cells: pl.DataFrame, memory: int) -> LabelledCounts:
         if cells.is_empty():
-            raise _none_fits()
+            raise _none_fits(memory, len(self._labels))
         terms = cells["term"].unique().sort()
         column = terms.search_sorted(cells["term"]).to_numpy()
         label, count = cells["label"].to_numpy(), cells["count"].to_numpy()
@@ -346,7 +371,7 @@ def selected_within(
         return np.ones(len(terms), dtype=np.bool_), None
     keep: NDArray[np.bool_] = total > at_most
     if not keep.any():
-        raise _none_fits()
+        raise _none_fits(memory, len(class_count))
     within = ~keep
     if document_frequency is not None:
         least, most = limits.bounds(int(class_count.sum()))
@@ -357,5 +382,10 @@ def selected_within(
     return keep, Dropped(int((~keep).sum()), int(total[~keep].sum()), at_most, table)
 
 
-def _none_fits() -> VocabularyError:
-    return VocabularyError("empty vocabulary: not one term fits within memory_limit; raise it")
+def _none_fits(memory: int, labels: int) -> VocabularyError:
+    what = (f"empty vocabulary: memory_limit is {memory:,} bytes, and with {labels:,} classes one "
+            f"term takes {_cost(1, 0, labels):,}; the most frequent ones, which stay or go "
+            "together, do not fit. ")
+    return VocabularyError.with_advice(
+        what, "Raise memory_limit, or learn fewer classes", "Raise --memory-limit, or learn fewer "
+        "classes")
