@@ -117,7 +117,7 @@ def _thresholds(decision: Decision, least: str) -> Iterator[str]:
     # Most often one threshold is all that the others have.
     alike = len(names) > 2 and len(others) == 1 and decision.positive is not None
     for name in names[:1] if alike else names:
-        yield f"{name!r} where {least} {_number(decision.thresholds[name])}"
+        yield f"{name!r} where {_reached(least, decision.thresholds[name])}"
     if alike:
         lowest = others.pop()
         yield "else the most probable other class" + (
@@ -163,9 +163,9 @@ def _every_class(evidence: Mapping[str, Any], least: str) -> Iterator[str]:
         if entry["threshold"] is None:
             yield f"{entry['label']!r} never: its precision can't be shown"
         else:
-            yield (f"{entry['label']!r} where {least} "
-                   f"{_number(entry['threshold'])}: {entry['correct']:,} of {entry['answered']:,} "
-                   f"right, precision at least {_percent(entry['precision_bound'])}")
+            yield (f"{entry['label']!r} where {_reached(least, entry['threshold'])}: "
+                   f"{entry['correct']:,} of {entry['answered']:,} right, "
+                   f"precision at least {_percent(entry['precision_bound'])}")
     if evidence.get("novelty", {}).get("verdict") == "unknown":
         yield ONLY_IF_NEW
     right = evidence["precision"]
@@ -173,6 +173,13 @@ def _every_class(evidence: Mapping[str, Any], least: str) -> Iterator[str]:
            f"({_percent(evidence['coverage'])}"
            f"{'' if right is None else f'; {_percent(right)} of them right'}; "
            f"{evidence['scored']}{', calibrated' if evidence['calibrated'] else ''})")
+
+
+def _reached(least: str, value: float) -> str:
+    # The number next to 0 is how "above 0" is written as a threshold.
+    if 0 < value < 1e-300:
+        return least.replace("at least", "above 0")
+    return f"{least} {_number(value)}"
 
 
 def _number(value: float) -> str:

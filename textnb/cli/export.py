@@ -76,7 +76,9 @@ def export(
     if quiet:
         return
     pruned = exported.pruned
-    if pruned is not None:
+    if pruned is not None and not pruned["dropped"]:
+        note(f"all {pruned['kept']:,} terms are kept")
+    elif pruned is not None:
         note(f"{pruned['kept']:,} terms kept, {pruned['dropped']:,} left out: each token of those "
              f"moves the difference of two scores by at most {pruned['worst_per_token']:.4g}")
         if "rows" in pruned:
@@ -85,7 +87,7 @@ def export(
                  f"{pruned['largest_difference']:.4g})")
     chosen = [name for name in ("calibration", "decision")
               if getattr(classifier, f"{name}_", None) is not None]
-    if pruned is not None and chosen:
+    if pruned is not None and pruned["dropped"] and chosen:
         note(f"note: the model's {' and '.join(chosen)} held with all terms: what is exported has "
              "none")
     elif "decision" in chosen:

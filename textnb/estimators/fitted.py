@@ -276,6 +276,9 @@ def estimator_of(given: Any) -> Any:
     ParameterError
         If it is none that learns from counts of terms.
     """
+    if isinstance(given, type):
+        raise ParameterError(
+            f"estimator must be a model, and {given.__name__} is its class: {given.__name__}()")
     estimator = MultinomialNB() if given is None else clone(given)
     model = getattr(estimator, "event_model_type", None)
     if model is None or not model.of_terms:

@@ -31,6 +31,10 @@ _FEW = 16
 def row_of(fitted: Fitted, text: str | Mapping[str, str]) -> pl.DataFrame:
     """One text as a row of the text columns."""
     names = fitted.settings.columns
+    if not isinstance(text, (str, Mapping)) or (isinstance(text, Mapping) and not all(
+            value is None or isinstance(value, str) for value in text.values())):
+        raise ParameterError.out_of_range(
+            "text", "one text, or a dict of texts by their columns", text)
     texts = {names[0]: text} if isinstance(text, str) else dict(text)
     for name in texts:
         if name not in names:

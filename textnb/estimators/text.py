@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from textnb.bayes.choice import chosen_l
+from textnb.bayes.discrete import MultinomialNB
 from textnb.bayes.statistics import is_auto
 from textnb.errors import DataError, ParameterError
 from textnb.estimators.answering import TextAnswers
@@ -350,6 +351,10 @@ class TextClassifier(TextAnswers):
                 raise ParameterError.out_of_range("tokenizer", "a Tokenizer", tokenizer)
             # Tokenizers are frozen and shared, the default one too: this classifier gets another.
             parameters["tokenizer"] = tokenizer.with_params(**nested)
+        # Settings of the model by default, which None stands for: it takes None's place.
+        if parameters.get("estimator", self.estimator) is None and any(
+                name.startswith("estimator__") for name in parameters):
+            parameters["estimator"] = MultinomialNB()
         return super().set_params(**parameters)
 
     def check_unchanged(self, what: str) -> None:

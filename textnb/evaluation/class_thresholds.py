@@ -15,7 +15,7 @@ from textnb.bayes.forms import Floats
 from textnb.errors import ParameterError
 from textnb.evaluation.binomial import check_share, lower_bound, trials_needed
 from textnb.evaluation.decisions import above
-from textnb.evaluation.held_out import UNKNOWN, HeldOut
+from textnb.evaluation.held_out import UNKNOWN, HeldOut, check_held_out
 from textnb.evaluation.novelty import evidence_of
 from textnb.runtime.caller import warn_caller
 
@@ -93,6 +93,7 @@ def choose_class_thresholds(
     >>> decision.thresholds["money"], decision.evidence["coverage"]
     (inf, 0.75)
     """
+    check_held_out(held)
     check_share("min_precision", min_precision)
     check_share("confidence", confidence)
     if len(held.classes) < 2:

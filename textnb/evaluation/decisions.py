@@ -25,7 +25,7 @@ from textnb.evaluation.binomial import (
     trials_needed,
     upper_bound,
 )
-from textnb.evaluation.held_out import HeldOut
+from textnb.evaluation.held_out import HeldOut, check_held_out
 from textnb.evaluation.novelty import evidence_of
 
 # How far a threshold stands above the score that it leaves out: beyond rounding, and no more.
@@ -126,6 +126,7 @@ def choose_threshold(
     >>> model.set_decision(decision).predict(test)["decision"].value_counts(sort=True).rows()
     [('ham', 59), ('spam', 1)]
     """
+    check_held_out(held)
     check_share("confidence", confidence)
     held = held.calibrated(calibration)
     sides = against_rest(held, positive)

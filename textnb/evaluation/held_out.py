@@ -173,6 +173,14 @@ class HeldOut:
                        else self.without_class[rows])
 
 
+def check_held_out(held: Any) -> None:
+    """Raises ParameterError for what is no `HeldOut`, such as the rows themselves."""
+    if not isinstance(held, HeldOut):
+        raise ParameterError(
+            f"held must be scores of documents; got {type(held).__name__}: pass held_out(model, "
+            "rows), leave_one_out(model, rows) or cross_validate(model, rows)")
+
+
 def held_out(
     model: TextClassifier, frame: Any, *, progress: Progress | None = None
 ) -> HeldOut:

@@ -388,6 +388,9 @@ def _pandas_values(values: pl.Series) -> Any:
 
     Integers and truth values with nulls are objects: pandas would make floats of them.
     """
+    if values.is_empty() and not values.dtype.is_numeric() and values.dtype != pl.Boolean:
+        # Of an empty list pandas makes floats.
+        return np.empty(0, dtype=object)
     whole = values.dtype.is_integer() or values.dtype == pl.Boolean
     if values.dtype.is_float() or (whole and not values.null_count()):
         return values.to_numpy(writable=True)

@@ -40,9 +40,13 @@ def table_of_texts(texts: Any, columns: Sequence[str]) -> pl.DataFrame:
                           "that has them, not a list")
     texts = series_of(texts)
     if isinstance(texts, pl.Series):
+        if isinstance(texts.dtype, (pl.Categorical, pl.Enum)):
+            texts = texts.cast(pl.String)
         if texts.dtype not in (pl.String, pl.Null):
             raise SchemaError.wrong_type(texts.name, "text", "String", texts.dtype)
         return texts.cast(pl.String).alias(columns[0]).to_frame()
+    if isinstance(texts, (bytes, Mapping)) or not hasattr(texts, "__iter__"):
+        raise ParameterError.out_of_range("X", "a table, a path, or a sequence of texts", texts)
     items = texts.tolist() if hasattr(texts, "tolist") else list(texts)
     for place, item in enumerate(items):
         if item is not None and not isinstance(item, str):
@@ -101,6 +105,8 @@ def with_labels(frame: pl.DataFrame, y: Any, label: str) -> pl.DataFrame:
         # Of a list, the items themselves: NumPy would make the integer 1 the string "1".
         items = [item.item() if isinstance(item, np.generic) else item
                  for item in (y.tolist() if hasattr(y, "tolist") else y)]
+        # A missing label, as pandas has it.
+        items = [None if isinstance(item, float) and item != item else item for item in items]
         kinds = {str if isinstance(item, str) else type(item)
                  for item in items if item is not None}
         if kinds & {list, tuple}:
