@@ -237,7 +237,8 @@ def widened(counts: NDArray[Any], rows: int, columns: int, least: int = 0) -> ND
     # Beside the smaller one, which is copied.
     if not has_room(height * width * counts.itemsize):
         height, width = max(rows, have_rows), max(columns, have_columns)
-        check_room(height, width, counts.itemsize, "their counts")
+        # In the end they are copied once more, in the order of the terms.
+        check_room(height, width, 2 * counts.itemsize, "their counts")
     larger = np.zeros((height, width), dtype=counts.dtype)
     larger[:have_rows, :have_columns] = counts
     return larger
