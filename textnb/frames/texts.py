@@ -44,7 +44,8 @@ def table_of_texts(texts: Any, columns: Sequence[str]) -> pl.DataFrame:
             texts = texts.cast(pl.String)
         if texts.dtype not in (pl.String, pl.Null):
             raise SchemaError.wrong_type(texts.name, "text", "String", texts.dtype)
-        return texts.cast(pl.String).alias(columns[0]).to_frame()
+        named: pl.Series = texts.cast(pl.String).alias(columns[0])
+        return named.to_frame()
     if isinstance(texts, (bytes, Mapping)) or not hasattr(texts, "__iter__"):
         raise ParameterError.out_of_range("X", "a table, a path, or a sequence of texts", texts)
     items = texts.tolist() if hasattr(texts, "tolist") else list(texts)
