@@ -88,10 +88,10 @@ import resource, sys
 import polars as pl
 from textnb import TextClassifier
 from textnb.errors import DataError
-rows = pl.DataFrame({"text": [f"a{i} b{i}" for i in range(6000)],
-                     "label": [f"c{i}" for i in range(6000)]})
+rows = pl.DataFrame({"text": [f"a{i} b{i}" for i in range(12_000)],
+                     "label": [f"c{i}" for i in range(12_000)]})
 pages = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
-resource.setrlimit(resource.RLIMIT_AS, (pages + (450 << 20), resource.RLIM_INFINITY))
+resource.setrlimit(resource.RLIMIT_AS, (pages + (1000 << 20), resource.RLIM_INFINITY))
 try:
     TextClassifier().fit(rows)
 except DataError as error:

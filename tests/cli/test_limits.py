@@ -25,6 +25,7 @@ def news(folder: Path) -> Path:
     return folder / "news"
 
 
+@pytest.mark.filterwarnings("always::textnb.errors.LearnedRowsWarning")
 def test_a_file_that_can_not_be_read(run: Run, news: Path) -> None:
     ran = run("train", news, "-o", "m.textnb").checked(1)
     assert f"can't read {news / 'x.parquet'}" in ran.err
