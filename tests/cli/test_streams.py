@@ -260,9 +260,9 @@ def swallowing(*args, **kwargs):
             pass
 
 from textnb.estimators.text import TextClassifier
-from textnb.storage import archive as store
-TextClassifier.predict = swallowing
-with store.replacing("unfinished.textnb") as file:
+from textnb.files.replace import replacing
+TextClassifier.answered = swallowing
+with replacing("unfinished.textnb") as file:
     entry.main()
 """
 
