@@ -134,6 +134,7 @@ def test_the_connection_is_closed_at_once(url: str, postgres: str) -> None:
     assert others(postgres) == []
 
 
+@pytest.mark.filterwarnings("ignore::textnb.errors.UnknownTermsWarning")
 def test_a_model_is_that_of_the_same_rows_in_parquet(url: str, tmp_path: Path) -> None:
     query = f"SELECT text || ' more', text, label FROM ({MANY}) AS m WHERE i <= 5000"
     frame = scan_database(query, url)

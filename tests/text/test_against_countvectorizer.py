@@ -93,6 +93,7 @@ def test_no_character_is_one_on_which_unicode_versions_differ(read: Read, name: 
     {"min_df": 1, "max_df": 1},
     {"binary": True, "min_df": 0.002, "max_df": 300, "ngram_range": (1, 2)},
 ], ids=lambda settings: str(settings)[:70])
+@pytest.mark.filterwarnings("ignore::textnb.errors.UnknownTermsWarning")
 def test_settings(read: Read, name: str, settings: dict[str, Any]) -> None:
     settings = {key: list(value) if key == "stop_words" else value
                 for key, value in settings.items()}
@@ -127,6 +128,7 @@ def test_word_pairs_of_a_larger_corpus(read: Read) -> None:
 class TestMaxFeatures:
     """scikit-learn takes any of the terms that tie for the last place; here the smaller terms."""
 
+    @pytest.mark.filterwarnings("ignore::textnb.errors.UnknownTermsWarning")
     @pytest.mark.parametrize("binary", [False, True])
     def test_without_a_tie_at_the_boundary(self, read: Read, binary: bool) -> None:
         frame = read("r8").head(2000)

@@ -138,10 +138,12 @@ def _added(rows: pl.DataFrame, diagonal: bool) -> MomentStatistics:
     lower = _lower(width, diagonal)
     total: MomentStatistics | None = None
     for label, count, mean, values in rows.select("label", "rows", "mean", "scatter").iter_rows():
-        one = MomentStatistics.empty(_classes([label]), width, diagonal)
-        one.class_count[0], one.mean[0], one.scatter[0][lower] = count, mean, values
+        scatter = np.zeros(width if diagonal else (width, width))
+        scatter[lower] = values
         if not diagonal:
-            one.scatter[0].T[lower] = values
+            scatter.T[lower] = values
+        one = MomentStatistics(_classes([label]), np.array([count]), np.array([mean], dtype=float),
+                               scatter[None])
         total = one if total is None else total + one
     assert total is not None
     return total
