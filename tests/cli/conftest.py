@@ -47,9 +47,11 @@ Run = Callable[..., Ran]
 
 
 @pytest.fixture
-def run() -> Iterator[Run]:
+def run(monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
     """Run the command in this process; an exception that it lets through fails the test."""
     handler = signal.getsignal(signal.SIGTERM)
+    # Where there is no terminal, tables are as wide as one of 80 columns, and fold what is longer.
+    monkeypatch.setenv("COLUMNS", os.environ.get("COLUMNS", "200"))
 
     def call(*args: object, input: bytes | str | None = None) -> Ran:
         result = CliRunner().invoke(app, [str(arg) for arg in args], input=input,
