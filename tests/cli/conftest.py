@@ -50,8 +50,8 @@ Run = Callable[..., Ran]
 def run(monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
     """Run the command in this process; an exception that it lets through fails the test."""
     handler = signal.getsignal(signal.SIGTERM)
-    # Where there is no terminal, tables are as wide as one of 80 columns, and fold what is longer.
-    monkeypatch.setenv("COLUMNS", os.environ.get("COLUMNS", "200"))
+    # Tables fold what is longer than a line, and the processes of a parallel run have 80 columns.
+    monkeypatch.setenv("COLUMNS", "200")
 
     def call(*args: object, input: bytes | str | None = None) -> Ran:
         result = CliRunner().invoke(app, [str(arg) for arg in args], input=input,
