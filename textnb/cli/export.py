@@ -38,7 +38,7 @@ def export(
         help="text (the target splits it) or terms (it is given tokens).  "
              "[default: what the target can do]")] = None,
     top: Annotated[int | None, typer.Option(
-        help="Keep the so many terms that can move a decision most.")] = None,
+        help="Keep the N terms that can move a decision most.")] = None,
     max_bytes: Annotated[str | None, typer.Option(
         help="Keep as many terms as a file of this size holds, such as 500K or 5M.")] = None,
     check: Annotated[str | None, typer.Option(

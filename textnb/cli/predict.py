@@ -51,9 +51,9 @@ def predict(
     scores: Annotated[bool, typer.Option(
         help="Add the score of every class: log P(row, class), up to what classes share.")] = False,
     explain: Annotated[int, typer.Option(
-        help="Add the so many terms that decided most.")] = 0,
+        help="Add the N terms that decided most.")] = 0,
     top_k: Annotated[int, typer.Option(
-        help="Add the so many most probable classes with their probabilities.")] = 0,
+        help="Add the N most probable classes with their probabilities.")] = 0,
     output_format: Annotated[str | None, typer.Option(
         help="parquet, ipc, csv, tsv or ndjson.  [default: by the output's ending]")] = None,
     where: Where = None,

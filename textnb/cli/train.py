@@ -81,7 +81,7 @@ def train(
     max_df: Annotated[str, typer.Option(
         help="Keep terms in at most so many documents or such a share.")] = "1.0",
     max_features: Annotated[int | None, typer.Option(
-        help="Keep the so many most frequent terms.")] = None,
+        help="Keep the N most frequent terms.")] = None,
     binary: Annotated[bool, typer.Option(
         "--binary", help="Count a term once per document.")] = False,
     memory_limit: Annotated[str | None, typer.Option(

@@ -109,13 +109,13 @@ class TextAnswers(SmoothingName, ClassifierMixin, BaseEstimator):
         scores : bool
             Add ``scores``, a struct of log P(text, class), base e.
         explain : int
-            Add ``explanation``, the so many terms that speak most for or against the predicted
+            Add ``explanation``, the N terms that speak most for or against the predicted
             class, against the runner-up: a list of (term, count, contribution), and one entry
             whose term is null for all other terms. ``score = intercept + Σ contribution`` is how
             far ``predicted`` is above ``runner_up``: log-odds where scores are log-probabilities,
             else a margin (`ComplementNB`, ``loss="hinge"``); all are columns.
         top : int
-            Add ``top``, the so many most probable classes, best first: a list of (class,
+            Add ``top``, the K most probable classes, best first: a list of (class,
             probability); and ``calibrated`` likewise.
         progress : callable, optional
             Called with the number of rows of each batch that was scored.

@@ -200,7 +200,7 @@ class _Search:
                    owners[asks][some], positions[asks][some], begin[some], end[some])
 
     def candidates(self, step: int) -> Iterator[tuple[Ints, Ints]]:
-        """Different pairs of sets that may be similar, the so many next of each element."""
+        """Different pairs of sets that may be similar, the next few of each element."""
         take = np.minimum(self.end - self.begin, step)
         for block in _blocks(take, _PAIRS):
             places = _ranges(self.begin[block], take[block])
