@@ -110,10 +110,17 @@ except DataError as error:
         assert 0 < len(model.vocabulary_) < 600
         assert model.pruned_ is not None
 
-
-    def test_a_limit_bounds_the_counting_of_many_classes(self) -> None:
+    @pytest.mark.parametrize("kernel", ["on", "off"])
+    def test_a_limit_bounds_the_counting_of_many_classes(
+        self, kernel: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         """Each batch of new labels was counted whole: a table of all labels and all terms."""
+        if kernel == "on":
+            pytest.importorskip("numba")
+        monkeypatch.setenv("TEXTNB_KERNEL", kernel)
         rows = many_words(2000)
+        # What is compiled or loaded once is not what a fit takes.
+        TextClassifier().fit(rows.head(10))
         tracemalloc.start()
         model = TextClassifier(memory_limit=32 * MIB).fit(rows)
         _, peak = tracemalloc.get_traced_memory()

@@ -22,8 +22,8 @@ from textnb.text.termtable import Loops
 from textnb.text.tokens import TextColumns, Tokenizer
 
 Ints = NDArray[np.int64]
-# The least width of a table with few labels, and the cells that it has at most for that.
-_WIDE, _CELLS = 1 << 17, 1 << 22
+# The least width of a table with few labels: this many at most.
+_WIDE, _FEW_LABELS = 1 << 17, 32
 _MOST_32 = 2**31 - 1
 
 
@@ -195,9 +195,11 @@ class _Sums:
 
     def widened(self, labels: int, codes: int) -> _Sums:
         """These, with room for so many labels and codes."""
-        # To copy a table that has grown takes longer than to ask for a wide one at once.
-        least = min(_WIDE, _CELLS // max(labels, 1))
-        self.counts = widened(self.counts, labels, codes, least)
+        # To copy a table that has grown takes longer than to ask for a wide one at once. Where
+        # more labels come than were expected, the part of it that nobody used is given back.
+        least = _WIDE if max(labels, len(self.counts)) <= _FEW_LABELS else 0
+        used = self.counts if labels <= len(self.counts) else self.counts[:, :max(codes, least)]
+        self.counts = widened(used, labels, codes, least)
         if self.seen.size:
             self.of_terms = widened(self.of_terms, 2, codes)
             self.seen = widened(self.seen, 2, codes)
