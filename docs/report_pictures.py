@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-from corpora.docstrings import build
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 
+from corpora.docstrings import build
 from textnb import MultinomialNB, TextClassifier, write_report
 
 FOLDER = Path(__file__).parent / "pictures"

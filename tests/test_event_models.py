@@ -26,12 +26,12 @@ from textnb import (
     TextClassifier,
 )
 from textnb.bayes import known
-from textnb.bayes.base import DiscreteNB
 from textnb.bayes.event_model import CountModel, EventModel
 from textnb.bayes.forms import LinearForm
 from textnb.bayes.known import event_model, register
 from textnb.bayes.statistics import CountStatistics
 from textnb.cli import settings
+from textnb.estimators.base import DiscreteNB
 from textnb.filter.mailfilter import MailFilter
 from textnb.jobs.models import estimator_of
 

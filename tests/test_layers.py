@@ -35,6 +35,9 @@ ORDER = (
 )
 RANK = {place: rank for rank, places in enumerate(ORDER) for place in places}
 
+# scikit-learn is for the estimators, for what judges them, and for a cluster that fits copies. All
+# other rooms run without it; what a function of theirs imports is loaded when it is called.
+SKLEARN = ("estimators", "evaluation", "report", "engines")
 # Polars and scipy.sparse meet in the first; the others, modules or packages, pass its matrices on.
 MATRICES = ("text.matrix", "scoring.scorer", "learning", "estimators", "export")
 LONGEST_MODULE = 500
@@ -85,6 +88,9 @@ def violations(modules: Mapping[str, str]) -> list[str]:
             continue
         targets = set(imports(module, source, modules))
         found += _foreign(module, targets)
+        if place(module) not in SKLEARN and "sklearn" in loaded_at_import(source):
+            found.append(f"{module}: imports sklearn at its top, which only "
+                         f"{', '.join(SKLEARN)} may")
         for target in sorted(targets):
             if target == PACKAGE:
                 found.append(f"{module}: imports the public names instead of their home")
@@ -103,6 +109,21 @@ def violations(modules: Mapping[str, str]) -> list[str]:
             TopologicalSorter(graph).prepare()
         except CycleError as cycle:
             found.append(f"{name}: its modules import each other: {' -> '.join(cycle.args[1])}")
+    return found
+
+
+def loaded_at_import(source: str) -> set[str]:
+    """Top-level names of what a module imports as soon as it is imported itself."""
+    found: set[str] = set()
+    nodes: list[ast.AST] = list(ast.parse(source).body)
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, ast.Import):
+            found |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
+            found.add(node.module.split(".")[0])
+        elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            nodes += ast.iter_child_nodes(node)
     return found
 
 
@@ -178,6 +199,11 @@ def test_imports_flow_one_way() -> None:
     ("frames.bad", "import scipy.sparse as sp", "imports scipy"),
     ("storage.bad", "import polars as pl\nimport scipy.sparse as sp", "meet outside"),
     ("storage.bad", "import polars as pl\nfrom scipy.sparse import csr_array", "meet outside"),
+    ("bayes.bad", "from sklearn.base import clone", "imports sklearn at its top"),
+    ("learning.bad", "try:\n    import sklearn.svm\nexcept ImportError:\n    pass",
+     "imports sklearn at its top"),
+    ("storage.bad", "class A:\n    from sklearn import base", "imports sklearn at its top"),
+    ("cli.bad", "if True:\n    import sklearn", "imports sklearn at its top"),
     ("evaluation.bad", "from rich.table import Table", "command line's libraries"),
 ])
 def test_the_check_sees_a_bad_import(module: str, source: str, expected: str) -> None:
@@ -200,6 +226,8 @@ def test_the_check_sees_a_cycle_inside_a_package(cycle: dict[str, str], told: st
 def test_the_check_allows_what_flows_down() -> None:
     good = {"cli.good": "import textnb.estimators\nfrom textnb.text import tokens\nimport rich",
             "bayes.forms": "", "text.tokens": "", "estimators.__init__": "",
+            "bayes.better": "def f():\n    from sklearn.svm import _liblinear",
+            "estimators.good": "from sklearn.base import clone",
             "bayes.good": "from .forms import LinearForm\nimport scipy.sparse as sp"}
     assert violations(good) == []
 

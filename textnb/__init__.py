@@ -13,17 +13,8 @@ import textnb.runtime.forks  # noqa: F401 - it must see each fork, and takes no 
 if TYPE_CHECKING:
     from textnb.bayes.calibration import Calibration
     from textnb.bayes.decision import Decision
-    from textnb.bayes.discrete import BernoulliNB, CategoricalNB, ComplementNB, MultinomialNB
-    from textnb.bayes.discriminants import LinearDiscriminantAnalysis, NearestCentroid
     from textnb.bayes.forms import LinearForm, QuadraticForm
-    from textnb.bayes.gaussian import GaussianNB
     from textnb.bayes.moments import MomentStatistics
-    from textnb.bayes.plugin import HistogramDensity, PlugInBayes
-    from textnb.bayes.quadratic import (
-        QuadraticDiscriminantAnalysis,
-        RegularizedDiscriminantAnalysis,
-    )
-    from textnb.bayes.ratio import LogCountRatio, NBLogisticRegression
     from textnb.bayes.statistics import CountStatistics
     from textnb.errors import (
         DataError,
@@ -40,7 +31,21 @@ if TYPE_CHECKING:
         UnknownTermsWarning,
         VocabularyError,
     )
+    from textnb.estimators.discriminants import LinearDiscriminantAnalysis, NearestCentroid
+    from textnb.estimators.gaussian import GaussianNB
     from textnb.estimators.load import load
+    from textnb.estimators.naive_bayes import (
+        BernoulliNB,
+        CategoricalNB,
+        ComplementNB,
+        MultinomialNB,
+    )
+    from textnb.estimators.plugin import HistogramDensity, PlugInBayes
+    from textnb.estimators.quadratic import (
+        QuadraticDiscriminantAnalysis,
+        RegularizedDiscriminantAnalysis,
+    )
+    from textnb.estimators.ratio import LogCountRatio, NBLogisticRegression
     from textnb.estimators.table import TableClassifier
     from textnb.estimators.text import TextClassifier
     from textnb.evaluation.against_rest import operating_points, roca
@@ -68,34 +73,34 @@ if TYPE_CHECKING:
     from textnb.text.tokens import Tokenizer
 
 _HOME = {
-    "BernoulliNB": "bayes.discrete",
+    "BernoulliNB": "estimators.naive_bayes",
     "Calibration": "bayes.calibration",
-    "CategoricalNB": "bayes.discrete",
-    "ComplementNB": "bayes.discrete",
+    "CategoricalNB": "estimators.naive_bayes",
+    "ComplementNB": "estimators.naive_bayes",
     "CountStatistics": "bayes.statistics",
     "DataError": "errors",
     "Decision": "bayes.decision",
     "ExportError": "errors",
     "ForkError": "errors",
-    "GaussianNB": "bayes.gaussian",
+    "GaussianNB": "estimators.gaussian",
     "HeldOut": "evaluation.held_out",
-    "HistogramDensity": "bayes.plugin",
+    "HistogramDensity": "estimators.plugin",
     "ImpossibleRowError": "errors",
     "LearnedRowsWarning": "errors",
-    "LinearDiscriminantAnalysis": "bayes.discriminants",
+    "LinearDiscriminantAnalysis": "estimators.discriminants",
     "LinearForm": "bayes.forms",
-    "LogCountRatio": "bayes.ratio",
+    "LogCountRatio": "estimators.ratio",
     "MailFilter": "filter.mailfilter",
     "ModelFileError": "errors",
     "MomentStatistics": "bayes.moments",
-    "MultinomialNB": "bayes.discrete",
-    "NBLogisticRegression": "bayes.ratio",
-    "NearestCentroid": "bayes.discriminants",
+    "MultinomialNB": "estimators.naive_bayes",
+    "NBLogisticRegression": "estimators.ratio",
+    "NearestCentroid": "estimators.discriminants",
     "ParameterError": "errors",
-    "PlugInBayes": "bayes.plugin",
-    "QuadraticDiscriminantAnalysis": "bayes.quadratic",
+    "PlugInBayes": "estimators.plugin",
+    "QuadraticDiscriminantAnalysis": "estimators.quadratic",
     "QuadraticForm": "bayes.forms",
-    "RegularizedDiscriminantAnalysis": "bayes.quadratic",
+    "RegularizedDiscriminantAnalysis": "estimators.quadratic",
     "Reliability": "evaluation.calibration",
     "SchemaError": "errors",
     "SmoothingPath": "evaluation.smoothing",

@@ -66,8 +66,8 @@ def register(model: type[EventModel], estimator: type) -> None:
     model : type of EventModel
         A frozen dataclass with a ``name`` and ``kind`` that no other model has.
     estimator : type
-        A subclass of `textnb.bayes.base.DiscreteNB` with ``event_model_type = model`` in its own
-        body, with the model's fields as parameters, and the same defaults.
+        A subclass of `textnb.estimators.base.DiscreteNB` with ``event_model_type = model`` in its
+        own body, with the model's fields as parameters, and the same defaults.
 
     Raises
     ------
@@ -129,7 +129,7 @@ def check_model(estimator: Any, purpose: str) -> None:
 
     Examples
     --------
-    >>> from textnb.bayes.discrete import MultinomialNB
+    >>> from textnb.estimators.naive_bayes import MultinomialNB
     >>> check_model(MultinomialNB(), "leave-one-out")
     >>> class Mine(MultinomialNB):
     ...     pass

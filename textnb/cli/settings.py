@@ -9,8 +9,8 @@ from typing import Any
 import typer
 from numpy.typing import NDArray
 
-from textnb.bayes.texts import text_kinds
 from textnb.errors import ParameterError, SourceError
+from textnb.estimators.texts import text_kinds
 from textnb.jobs.models import TABLES as TABLE_MODELS
 from textnb.jobs.models import estimators
 from textnb.text.tokens import Tokenizer

@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from textnb.bayes.base import margins
 from textnb.bayes.calibration import Calibration
 from textnb.bayes.decision import Decision
 from textnb.bayes.forms import Floats, LinearForm, log_posterior
@@ -20,6 +19,7 @@ from textnb.bayes.parameters import SmoothingName
 from textnb.bayes.pruning import Pruned
 from textnb.bayes.statistics import check_int64
 from textnb.errors import DataError, ParameterError
+from textnb.estimators.base import margins
 from textnb.estimators.fitted import Fitted, columns_of
 from textnb.estimators.scoring import (
     Rows,

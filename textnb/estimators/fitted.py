@@ -16,14 +16,14 @@ from sklearn.base import clone
 
 from textnb.bayes.calibration import Calibration
 from textnb.bayes.decision import Decision
-from textnb.bayes.discrete import MultinomialNB
 from textnb.bayes.forms import LinearForm
 from textnb.bayes.pruning import Pruned
 from textnb.bayes.statistics import is_auto
-from textnb.bayes.texts import text_estimators
 from textnb.errors import ParameterError
 from textnb.estimators.changes import check_unchanged, copied
-from textnb.learning.documents import check_reading
+from textnb.estimators.event_estimator import check_reading
+from textnb.estimators.naive_bayes import MultinomialNB
+from textnb.estimators.texts import text_estimators
 from textnb.learning.memory_limit import check_memory_limit, limited, pruned_of
 from textnb.learning.terms import TermStatistics
 from textnb.runtime.caller import warn_caller

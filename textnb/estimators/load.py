@@ -43,7 +43,7 @@ def load(
     # Imported where used: each kind needs libraries that the other does without.
     if manifest.get("kind") == "TableClassifier":
         from textnb.estimators.table import TableClassifier
-        from textnb.storage.tablemodel import unpack_table
+        from textnb.estimators.table_file import unpack_table
 
         table = unpack_table(name, manifest, tables, max_bytes)
         with sound(name):

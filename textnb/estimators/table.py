@@ -17,15 +17,16 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from textnb.bayes.base import DenseClassifier, FormClassifier, margins
 from textnb.bayes.forms import Floats, LinearForm, log_posterior
-from textnb.bayes.gaussian import GaussianNB, MomentClassifier
 from textnb.bayes.known import check_model, is_known
 from textnb.bayes.parameters import SmoothingName
 from textnb.bayes.statistics import check_int64
 from textnb.errors import DataError, ImpossibleRowError, ParameterError
+from textnb.estimators.base import DenseClassifier, FormClassifier, margins
 from textnb.estimators.changes import check_unchanged, copied
+from textnb.estimators.gaussian import GaussianNB, MomentClassifier
 from textnb.estimators.journal import logged
+from textnb.estimators.table_file import pack_table
 from textnb.estimators.tabular import ROWS, FittedTable, labelled, opened, read
 from textnb.frames.batches import Progress, batches
 from textnb.frames.features import check_values, matrix
@@ -38,7 +39,6 @@ from textnb.frames.texts import (
 from textnb.learning.documents import announced_labels, check_known, moments
 from textnb.scoring.columns import Answers, answer_columns, answered, schema_of
 from textnb.storage.archive import write_archive
-from textnb.storage.tablemodel import pack_table
 
 
 class TableClassifier(SmoothingName, ClassifierMixin, BaseEstimator):

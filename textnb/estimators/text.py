@@ -17,13 +17,15 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from textnb.bayes.choice import chosen_l
-from textnb.bayes.discrete import MultinomialNB
 from textnb.bayes.statistics import is_auto
 from textnb.errors import DataError, ParameterError
 from textnb.estimators.answering import TextAnswers
+from textnb.estimators.base import DiscreteNB
 from textnb.estimators.fitted import Fitted, TextSettings, fit_from_counts, scorer_of
 from textnb.estimators.journal import logged
 from textnb.estimators.merging import check_alike, with_choices
+from textnb.estimators.naive_bayes import MultinomialNB
+from textnb.estimators.ratio import NBLogisticRegression
 from textnb.estimators.scoring import Rows
 from textnb.frames.batches import Progress, batches
 from textnb.frames.kinds import converted, narrowed
@@ -51,7 +53,7 @@ from textnb.learning.terms import TermStatistics
 from textnb.runtime.memory import clear_memory_errors
 from textnb.storage.archive import write_archive
 from textnb.storage.manifest import Choices
-from textnb.storage.textmodel import TextEstimator, Weighed, pack_text
+from textnb.storage.textmodel import Weighed, pack_text
 from textnb.text.coverage import warn_of_lone_terms
 from textnb.text.limited import Dropped
 from textnb.text.tokens import Tokenizer
@@ -128,7 +130,7 @@ class TextClassifier(TextAnswers):
 
     def __init__(
         self,
-        estimator: TextEstimator | None = None,
+        estimator: DiscreteNB | NBLogisticRegression | None = None,
         *,
         text: str | Sequence[str] = "text",
         label: str = "label",

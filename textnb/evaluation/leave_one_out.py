@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from textnb.bayes.base import DiscreteNB
 from textnb.errors import ParameterError
+from textnb.estimators.base import DiscreteNB
 from textnb.estimators.text import TextClassifier
 from textnb.evaluation.held_out import HeldOut, in_classes
 from textnb.frames.batches import Progress, batches

@@ -11,11 +11,11 @@ import polars as pl
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from textnb.bayes.base import DiscreteNB
 from textnb.bayes.choice import GRID, Smoothed, best_of, left_out_path, path_of
 from textnb.bayes.forms import Floats
 from textnb.bayes.parameters import is_number
 from textnb.errors import DataError, ParameterError
+from textnb.estimators.base import DiscreteNB
 from textnb.estimators.text import TextClassifier
 from textnb.evaluation.held_out import UNKNOWN, codes_of
 from textnb.evaluation.leave_one_out import left_out_documents, model_estimator

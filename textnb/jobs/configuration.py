@@ -21,8 +21,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from textnb.bayes.texts import text_kinds
 from textnb.errors import ParameterError
+from textnb.estimators.texts import text_kinds
 from textnb.export.targets.known import target_of, target_of_path
 from textnb.frames.cloud import is_url
 from textnb.frames.sinks import ENDINGS

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from textnb.bayes.discriminants import LinearDiscriminantAnalysis, NearestCentroid
-from textnb.bayes.gaussian import GaussianNB
 from textnb.bayes.parameters import check_smoothing_name
-from textnb.bayes.quadratic import QuadraticDiscriminantAnalysis, RegularizedDiscriminantAnalysis
-from textnb.bayes.texts import text_kinds
 from textnb.errors import ParameterError
+from textnb.estimators.discriminants import LinearDiscriminantAnalysis, NearestCentroid
+from textnb.estimators.gaussian import GaussianNB
+from textnb.estimators.quadratic import (
+    QuadraticDiscriminantAnalysis,
+    RegularizedDiscriminantAnalysis,
+)
+from textnb.estimators.texts import text_kinds
 from textnb.text.tokens import Tokenizer
 
 TABLES: dict[str, type[Any]] = {

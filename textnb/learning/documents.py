@@ -11,7 +11,6 @@ import polars as pl
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from textnb.bayes.event_estimator import EventEstimator
 from textnb.bayes.forms import presence
 from textnb.bayes.moments import MomentStatistics
 from textnb.bayes.statistics import CountStatistics, check_int64
@@ -25,10 +24,6 @@ from textnb.text.limited import Dropped, count_within
 from textnb.text.matrix import Vocabulary, count_matrix, stacked
 from textnb.text.tokens import Tokenizer
 from textnb.text.vocabulary import Limits
-
-_SCORING = ("predict", "predict_proba", "predict_log_proba", "predict_joint_log_proba")
-_READING = ("fit", "partial_fit", "_fit", "_partial_fit", "_learned", "_rows", "_rows_and_labels",
-            "_checked", "_above", "_n_features_of")
 
 
 @dataclass(frozen=True)
@@ -128,22 +123,6 @@ def weighed(corpus: Corpus, limits: Limits, given: pl.Series | None, binary: boo
     if not weight.any():
         raise ParameterError("sample_weight is zero for every document: nothing would be learned")
     return Rows(counts, terms, pl.concat(labels).to_numpy(), weight)
-
-
-def check_reading(estimator: EventEstimator) -> None:
-    """Raises ParameterError for a subclass with methods that a text classifier does not call.
-
-    It counts terms itself, and scores by the estimator's linear form.
-    """
-    own = type(estimator)
-    base = next(kind for kind in own.__mro__ if kind.__module__.startswith("textnb.bayes."))
-    uncalled = (*_SCORING, *_READING) if estimator.learns_from_counts else _SCORING
-    for name in uncalled:
-        if getattr(own, name) is not getattr(base, name):
-            raise ParameterError(
-                f"{own.__name__} has a method {name} of its own, which a TextClassifier does not "
-                f"call: it counts terms and scores by linear_form(). Use {own.__name__} on a "
-                "matrix, in a scikit-learn Pipeline")
 
 
 def _noting_labels(

@@ -11,7 +11,6 @@ import polars as pl
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from textnb.bayes.base import DiscreteNB
 from textnb.bayes.leave_one_out import LeaveOneOut, LeftOutRows, Within
 from textnb.errors import DataError, ParameterError
 from textnb.learning.documents import Corpus
@@ -47,7 +46,7 @@ class LeavingOut:
 
     @classmethod
     def of(
-        cls, estimator: DiscreteNB, statistics: TermStatistics, limits: Limits,
+        cls, estimator: Any, statistics: TermStatistics, limits: Limits,
         given: pl.Series | None, binary: bool,
     ) -> LeavingOut:
         """For an estimator and what it learned; ``given`` terms stay the columns.

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from textnb.bayes.base import DiscreteNB
 from textnb.bayes.pruning import Pruned
 from textnb.bayes.statistics import is_auto
 from textnb.errors import ParameterError
@@ -114,7 +113,7 @@ def limited(
 
 
 def pruned_of(
-    dropped: Dropped | None, estimator: DiscreteNB, kept: TermStatistics, limits: Limits
+    dropped: Dropped | None, estimator: Any, kept: TermStatistics, limits: Limits
 ) -> Pruned | None:
     """What was left out, and what that can change in a fitted estimator."""
     if dropped is None:

@@ -22,9 +22,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from textnb.bayes.base import DiscreteNB, FormClassifier
-from textnb.bayes.ratio import NBLogisticRegression
-from textnb.bayes.texts import text_estimators
+from textnb.bayes.known import registered_estimators
 from textnb.files.archive import require, sound
 from textnb.learning.terms import TermStatistics
 from textnb.storage.manifest import (
@@ -40,14 +38,12 @@ from textnb.storage.manifest import (
 )
 from textnb.text.tokens import Tokenizer, check_exact
 
-TextEstimator = DiscreteNB | NBLogisticRegression
-
 
 @dataclass(frozen=True, eq=False)
 class Weighed:
     """A text model that keeps weights, not counts: the estimator and the terms of its columns."""
 
-    estimator: NBLogisticRegression
+    estimator: Any
     terms: pl.Series
 
 
@@ -55,7 +51,7 @@ Packed = tuple[dict[str, Any], dict[str, pl.DataFrame]]
 
 
 def pack_text(
-    settings: Mapping[str, Any], estimator: TextEstimator, learned: TermStatistics | Weighed,
+    settings: Mapping[str, Any], estimator: Any, learned: TermStatistics | Weighed,
     choices: Choices | None = None,
 ) -> Packed:
     """What `textnb.storage.archive` writes for a TextClassifier.
@@ -111,7 +107,8 @@ def unpack_text(
     with sound(path):
         parts = text_parts(path, manifest, tables, max_bytes)
         own = {CLASS_WEIGHT: parts.model.class_weight}
-        estimator = restored_estimator(manifest, text_estimators(), own)
+        estimators = {model.name: estimator for model, estimator in registered_estimators()}
+        estimator = restored_estimator(manifest, estimators, own)
         settings = {**parts.settings, "estimator": estimator}
         if parts.weights is None:
             return settings, parts.learned, parts.choices
@@ -120,9 +117,7 @@ def unpack_text(
         return settings, Weighed(restored, parts.learned.terms), parts.choices
 
 
-def described(
-    kind: str, settings: Mapping[str, Any], estimator: FormClassifier | TextEstimator
-) -> dict[str, Any]:
+def described(kind: str, settings: Mapping[str, Any], estimator: Any) -> dict[str, Any]:
     """What every model's document begins with."""
     return {
         "textnb": version("textnb"),

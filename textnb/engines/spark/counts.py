@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from textnb.bayes.base import DiscreteNB
 from textnb.bayes.statistics import CountStatistics
 from textnb.engines.spark.columns import (
     Batches,
@@ -31,6 +30,7 @@ from textnb.engines.spark.columns import (
     typed_labels,
 )
 from textnb.errors import DataError, VocabularyError
+from textnb.estimators.base import DiscreteNB
 from textnb.estimators.text import TextClassifier
 from textnb.frames.batches import batches as bounded
 from textnb.learning.documents import Corpus, counted

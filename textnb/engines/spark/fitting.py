@@ -7,9 +7,6 @@ from typing import TYPE_CHECKING, TypeVar
 import polars as pl
 from sklearn.base import clone
 
-from textnb.bayes.base import DiscreteNB
-from textnb.bayes.discrete import MultinomialNB
-from textnb.bayes.gaussian import GaussianNB, MomentClassifier
 from textnb.bayes.known import check_model
 from textnb.bayes.statistics import is_auto
 from textnb.engines.spark.columns import (
@@ -21,6 +18,9 @@ from textnb.engines.spark.columns import (
 from textnb.engines.spark.counts import term_statistics
 from textnb.engines.spark.moments import moment_statistics
 from textnb.errors import ParameterError
+from textnb.estimators.base import DiscreteNB
+from textnb.estimators.gaussian import GaussianNB, MomentClassifier
+from textnb.estimators.naive_bayes import MultinomialNB
 from textnb.estimators.table import TableClassifier
 from textnb.estimators.text import TextClassifier
 from textnb.frames.features import feature_columns, feature_names

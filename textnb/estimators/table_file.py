@@ -11,13 +11,16 @@ from numpy.typing import NDArray
 from sklearn.mixture import GaussianMixture
 from sklearn.neighbors import KernelDensity
 
-from textnb.bayes.base import FormClassifier
-from textnb.bayes.discriminants import LinearDiscriminantAnalysis, NearestCentroid
-from textnb.bayes.gaussian import GaussianNB, MomentClassifier
 from textnb.bayes.moments import MomentStatistics
-from textnb.bayes.plugin import HistogramDensity, PlugInBayes, bins_per_column
-from textnb.bayes.quadratic import QuadraticDiscriminantAnalysis, RegularizedDiscriminantAnalysis
 from textnb.errors import ParameterError
+from textnb.estimators.base import FormClassifier
+from textnb.estimators.discriminants import LinearDiscriminantAnalysis, NearestCentroid
+from textnb.estimators.gaussian import GaussianNB, MomentClassifier
+from textnb.estimators.plugin import HistogramDensity, PlugInBayes, bins_per_column
+from textnb.estimators.quadratic import (
+    QuadraticDiscriminantAnalysis,
+    RegularizedDiscriminantAnalysis,
+)
 from textnb.files.archive import check_size, require, sound
 from textnb.storage.manifest import (
     CLASS_WEIGHT,

@@ -14,7 +14,6 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted, check_non_negative
 
-from textnb.bayes.base import DiscreteNB
 from textnb.bayes.class_weight import ClassWeight
 from textnb.bayes.counts.bernoulli import Bernoulli
 from textnb.bayes.counts.categorical import Categorical
@@ -24,6 +23,7 @@ from textnb.bayes.forms import Floats, LinearForm, canonical
 from textnb.bayes.known import register_estimator
 from textnb.bayes.statistics import CountStatistics
 from textnb.errors import DataError, ParameterError
+from textnb.estimators.base import DiscreteNB
 
 # Cells of a block of rows that is written as indicators at one time.
 _CELLS = 1 << 20

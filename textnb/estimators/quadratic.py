@@ -18,13 +18,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from textnb.bayes.covariance import Factor, factorised, shrunk
-from textnb.bayes.discriminants import Shrinkage, ShrunkClassifier, check_choice, in_unit
 from textnb.bayes.forms import Floats, QuadraticForm
-from textnb.bayes.gaussian import MomentClassifier
 from textnb.bayes.known import register_estimator
 from textnb.bayes.moments import MomentStatistics
 from textnb.bayes.parameters import is_whole
 from textnb.errors import DataError, ParameterError
+from textnb.estimators.discriminants import Shrinkage, ShrunkClassifier, check_choice, in_unit
+from textnb.estimators.gaussian import MomentClassifier
 
 
 @register_estimator

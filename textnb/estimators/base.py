@@ -20,7 +20,6 @@ from sklearn.utils.validation import (
 
 from textnb.bayes.choice import chosen_l
 from textnb.bayes.class_weight import ClassWeight, class_weights
-from textnb.bayes.event_estimator import EventEstimator
 from textnb.bayes.event_model import CountModel
 from textnb.bayes.forms import Floats, LinearForm, QuadraticForm, log_posterior, presence
 from textnb.bayes.leave_one_out import LeaveOneOut, Within
@@ -36,6 +35,7 @@ from textnb.bayes.statistics import (
     united,
 )
 from textnb.errors import DataError, ImpossibleRowError, ParameterError
+from textnb.estimators.event_estimator import EventEstimator
 from textnb.runtime.memory import check_room
 
 

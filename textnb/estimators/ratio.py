@@ -23,10 +23,8 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from textnb.bayes.base import FormClassifier, LinearMixin, sample_weights
 from textnb.bayes.class_weight import ClassWeight, class_weights, with_class_weight
 from textnb.bayes.counts.ratio import CountRatio
-from textnb.bayes.event_estimator import EventEstimator
 from textnb.bayes.forms import Floats, LinearForm, canonical, presence
 from textnb.bayes.known import register_estimator
 from textnb.bayes.one_against_rest import DualSolver, best_passes, held_out
@@ -35,6 +33,8 @@ from textnb.bayes.read_only import FittedArrays
 from textnb.bayes.smoothing import Smoothing, multinomial_log_prob
 from textnb.bayes.statistics import CountStatistics, as_counts, as_smoothing, check_int64
 from textnb.errors import DataError, ParameterError
+from textnb.estimators.base import FormClassifier, LinearMixin, sample_weights
+from textnb.estimators.event_estimator import EventEstimator
 
 
 def log_count_ratio(feature_count: NDArray[Any], l: Smoothing) -> Floats:

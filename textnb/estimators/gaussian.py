@@ -12,12 +12,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from textnb.bayes.base import (
-    DenseClassifier,
-    LinearMixin,
-    StatisticsClassifier,
-    WeightedMixin,
-)
 from textnb.bayes.class_weight import ClassWeight, check_class_weight, class_weights
 from textnb.bayes.forms import Floats, LinearForm, QuadraticForm
 from textnb.bayes.known import register_estimator
@@ -26,6 +20,12 @@ from textnb.bayes.parameters import is_number
 from textnb.bayes.smoothing import log_prior
 from textnb.bayes.statistics import as_class_prior
 from textnb.errors import DataError, ParameterError
+from textnb.estimators.base import (
+    DenseClassifier,
+    LinearMixin,
+    StatisticsClassifier,
+    WeightedMixin,
+)
 
 # Scores beyond this are computed again, in logarithms: some of their parts may have overflowed.
 _FAR = 1e300

@@ -8,6 +8,11 @@ from typing import Any
 from textnb.bayes.event_model import EventModel
 from textnb.bayes.keyness import TermZ
 from textnb.bayes.known import check_model
+from textnb.errors import ParameterError
+
+_SCORING = ("predict", "predict_proba", "predict_log_proba", "predict_joint_log_proba")
+_READING = ("fit", "partial_fit", "_fit", "_partial_fit", "_learned", "_rows", "_rows_and_labels",
+            "_checked", "_above", "_n_features_of")
 
 
 class EventEstimator:
@@ -62,3 +67,19 @@ class EventEstimator:
 
     def _event_parameters(self) -> dict[str, Any]:
         return {field.name: getattr(self, field.name) for field in fields(self.event_model_type)}
+
+
+def check_reading(estimator: EventEstimator) -> None:
+    """Raises ParameterError for a subclass with methods that a text classifier does not call.
+
+    It counts terms itself, and scores by the estimator's linear form.
+    """
+    own = type(estimator)
+    base = next(kind for kind in own.__mro__ if kind.__module__.startswith("textnb.estimators."))
+    uncalled = (*_SCORING, *_READING) if estimator.learns_from_counts else _SCORING
+    for name in uncalled:
+        if getattr(own, name) is not getattr(base, name):
+            raise ParameterError(
+                f"{own.__name__} has a method {name} of its own, which a TextClassifier does not "
+                f"call: it counts terms and scores by linear_form(). Use {own.__name__} on a "
+                "matrix, in a scikit-learn Pipeline")

@@ -18,14 +18,14 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from textnb.bayes.base import LinearMixin
 from textnb.bayes.covariance import factorised, ledoit_wolf_shrinkage, shrunk
 from textnb.bayes.forms import Floats, LinearForm
-from textnb.bayes.gaussian import MomentClassifier, linear_gaussian
 from textnb.bayes.known import register_estimator
 from textnb.bayes.moments import MomentStatistics
 from textnb.bayes.parameters import is_number, is_whole
 from textnb.errors import DataError, ParameterError
+from textnb.estimators.base import LinearMixin
+from textnb.estimators.gaussian import MomentClassifier, linear_gaussian
 
 Shrinkage = float | Literal["auto"] | None
 

@@ -17,9 +17,7 @@ from sklearn.neighbors import KernelDensity
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from textnb.bayes.base import DenseClassifier
 from textnb.bayes.forms import Floats
-from textnb.bayes.gaussian import check_priors
 from textnb.bayes.known import register_estimator
 from textnb.bayes.moments import MomentStatistics
 from textnb.bayes.parameters import SmoothingName, is_number, is_whole
@@ -27,6 +25,8 @@ from textnb.bayes.read_only import FittedArrays
 from textnb.bayes.smoothing import log_prior, log_ratio
 from textnb.bayes.statistics import as_class_prior, check_int64
 from textnb.errors import DataError, ParameterError, TextnbError
+from textnb.estimators.base import DenseClassifier
+from textnb.estimators.gaussian import check_priors
 
 MOST_BINS = 1_000_000
 

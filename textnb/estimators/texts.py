@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from textnb.bayes.discrete import BernoulliNB, ComplementNB, MultinomialNB
 from textnb.bayes.known import registered_estimators
-from textnb.bayes.ratio import NBLogisticRegression
+from textnb.estimators.naive_bayes import BernoulliNB, ComplementNB, MultinomialNB
+from textnb.estimators.ratio import NBLogisticRegression
 
 # Their modules register them.
 BUILT_IN = (MultinomialNB, BernoulliNB, ComplementNB, NBLogisticRegression)
