@@ -133,6 +133,7 @@ except DataError as error:
         assert 8 * 2000 * len(whole.vocabulary_) > 100 * MIB
         assert peak < 64 * MIB
 
+    @pytest.mark.slow
     def test_a_limit_that_can_not_hold_is_named(self) -> None:
         with pytest.raises(VocabularyError, match=(
                 r"memory_limit is 1,048,576 bytes, and with 40,000 classes one term takes "

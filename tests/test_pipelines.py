@@ -75,6 +75,7 @@ def _small_files() -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_job_is_whole_or_not_there(
     name: str, tmp_path: Path, little_room: tuple[Path, dict[str, Any], str], run: Run,

@@ -39,7 +39,7 @@ class TestScores:
         assert answered["probability"].to_list() == probability.max(axis=1).tolist()
         assert np.allclose(probability.sum(axis=1), 1.0, rtol=1e-12)
 
-    @pytest.mark.sweep(4)
+    @pytest.mark.sweep(1)
     @every_model
     def test_they_do_not_depend_on_batches(
         self, name: str, monkeypatch: pytest.MonkeyPatch

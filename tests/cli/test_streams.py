@@ -187,6 +187,7 @@ def test_a_stopped_prediction_keeps_the_old_output(
     assert files_in(folder) == [out.name]
 
 
+@pytest.mark.slow
 def test_a_stopped_stream_ends(folder: Path, large: Path, model: Path) -> None:
     with open("out.ndjson", "wb") as out:
         process = start("predict", model, large, "--explain", "5", stdout=out)
@@ -310,6 +311,7 @@ def test_a_stop_while_a_text_is_typed_ends(folder: Path, trained: Path, number: 
     assert ran.out == ""
 
 
+@pytest.mark.slow
 def test_the_copy_of_stdin_is_removed(folder: Path, trained: Path) -> None:
     spool = folder / "spool"
     spool.mkdir()

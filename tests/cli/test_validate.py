@@ -222,6 +222,7 @@ def test_messages(run: Run, folder: Path, corpus: Callable[[str], pl.LazyFrame])
     assert answer["roca"] == pytest.approx(2.0, abs=0.5)
 
 
+@pytest.mark.slow
 def test_documents_that_can_not_be_judged_are_counted(run: Run, folder: Path) -> None:
     rows = pl.DataFrame({"text": ["aa", "aa bb", "bb", "bb aa", "cc aa"],
                          "label": ["x", "x", "y", "y", "z"]})

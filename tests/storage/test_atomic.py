@@ -209,6 +209,7 @@ except KeyboardInterrupt:
     assert_untouched(path, before)
 
 
+@pytest.mark.slow
 def test_an_interrupt_once_the_file_is_whole_leaves_the_new_one(path: Path) -> None:
     late = """
     step = os.replace
