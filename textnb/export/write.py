@@ -64,8 +64,7 @@ def export_model(
         A folder to make, or ``.zip``: the bundle. A path with the target's own ending
         (``spam.sql``) gets that file alone, and its bundle beside it (``spam.sql.bundle.zip``).
     to : str, optional
-        Target: json, parquet, csv, npz, liblinear, onnx, sql-duckdb, sql-postgres, sql-sqlite,
-        python, javascript, polars. Without it, the path's ending says which.
+        Target, as ``textnb export --help`` lists them. Without it, the path's ending says which.
     positive : label, optional
         Of two classes: export one ``w`` and ``b``, above 0 where this class wins.
     reads : {"text", "terms"}, optional

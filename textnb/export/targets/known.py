@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import re
 from pathlib import Path
 
 from textnb.errors import ParameterError
@@ -18,11 +18,43 @@ from textnb.export.targets.sql_duckdb import DuckDb
 from textnb.export.targets.sql_postgres import Postgres
 from textnb.export.targets.sql_sqlite import Sqlite
 
-_ALL: tuple[Target, ...] = (
+# The registry. A built-in target is one line here, and its import above.
+_ALL: list[Target] = [
     Json(), Parquet(), Csv(), Npz(), Python(), JavaScript(), DuckDb(), Postgres(), Sqlite(),
     PolarsCode(), Onnx(), Liblinear(),
-)
-TARGETS: Mapping[str, Target] = {target.name: target for target in _ALL}
+]
+TARGETS: dict[str, Target] = {target.name: target for target in _ALL}
+_READS = ("text", "terms", "features")
+
+
+def register_target(target: Target) -> None:
+    """Make a target of your own known to `export_model`, `verify_export` and ``textnb export``.
+
+    Parameters
+    ----------
+    target : Target
+        With a name of its own. Its rows are checked as those of every target: `verify_export` runs
+        the golden rows through its ``run``.
+
+    Raises
+    ------
+    ParameterError
+        If another target has its name, or one of its attributes is missing or of no use.
+    """
+    name = getattr(target, "name", None)
+    if not isinstance(name, str) or not re.fullmatch(r"[a-z][a-z0-9-]*", name):
+        raise ParameterError.out_of_range("name", "small letters, digits and hyphens", name)
+    if name in TARGETS and TARGETS[name] is not target:
+        raise ParameterError(f"there is a target {name!r} already: give yours another name")
+    for part, kind in (("suffix", str), ("reads", tuple), ("tolerance", float), ("needs", str)):
+        if not isinstance(getattr(target, part, None), kind):
+            raise ParameterError(f"the target {name!r} does not say its {part} ({kind.__name__})")
+    for part in ("write", "run"):
+        if not callable(getattr(target, part, None)):
+            raise ParameterError(f"the target {name!r} has no method {part}")
+    if not target.reads or not set(target.reads) <= set(_READS):
+        raise ParameterError.out_of_range("reads", f"some of {', '.join(_READS)}", target.reads)
+    TARGETS[name] = target
 
 
 def target_of(name: str) -> Target:
@@ -46,14 +78,14 @@ def target_of_path(path: str | os.PathLike[str]) -> Target:
     'onnx'
     """
     ending = Path(path).suffix
-    found = [target for target in _ALL if target.suffix and target.suffix == ending]
+    found = [target for target in TARGETS.values() if target.suffix == ending != ""]
     if len(found) == 1:
         return found[0]
     if found:
         names = " or ".join(target.name for target in found)
         raise ParameterError(f"a file that ends in {ending} may be for several systems: say which, "
                              f"to={names}")
-    endings = sorted({target.suffix for target in _ALL if target.suffix})
+    endings = sorted({target.suffix for target in TARGETS.values() if target.suffix})
     raise ParameterError(f"the name {str(path)!r} does not tell for which system the export is: "
                          f"say it, to={', '.join(TARGETS)}; or end the name in one of "
                          f"{', '.join(endings)}")

@@ -1,0 +1,113 @@
+"""A target from outside the package is exported and verified as any other, or refused by name."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+from textnb import (
+    ExportError,
+    ModelFileError,
+    ParameterError,
+    TextClassifier,
+    export_model,
+    verify_export,
+)
+from textnb.export.bundle import Bundle
+from textnb.export.targets import known
+from textnb.export.targets.base import Answered, Rows
+from textnb.export.targets.known import register_target
+
+
+class Lines:
+    """A line for each term: its weights, then the term."""
+
+    name: ClassVar[str] = "lines"
+    suffix: ClassVar[str] = ".lines"
+    reads: ClassVar[tuple[str, ...]] = ("terms",)
+    tolerance: ClassVar[float] = 1e-12
+    needs: ClassVar[str] = "a reader of lines"
+    scale = 1.0
+
+    def write(self, bundle: Bundle, path: Path) -> None:
+        if bundle.above is not None:
+            raise ExportError("it counts terms, and this model asks whether they are present")
+        lines = [[*bundle.intercept.tolist()]]
+        lines += [[term, *weights] for term, weights
+                  in zip(bundle.terms, bundle.weights.tolist(), strict=True)]
+        path.write_text("\n".join(map(json.dumps, lines)), "utf-8")
+
+    def run(self, bundle: Bundle, path: Path, rows: Rows) -> Answered:
+        intercept, *lines = map(json.loads, path.read_text("utf-8").splitlines())
+        weights = {term: np.array(own) for term, *own in lines}
+        assert rows.tokens is not None
+        return Answered(self.scale * np.array([
+            np.sum([intercept, *(weights[token] for token in tokens if token in weights)], axis=0)
+            for tokens in rows.tokens.to_list()]))
+
+
+class Wrong(Lines):
+    scale = 1.001
+
+
+@pytest.fixture(autouse=True)
+def own_registry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a test registers is forgotten after it."""
+    monkeypatch.setattr(known, "TARGETS", dict(known.TARGETS))
+    monkeypatch.setattr("textnb.export.verify.TARGETS", known.TARGETS)
+
+
+@pytest.fixture
+def model() -> TextClassifier:
+    return TextClassifier().fit(["good film", "good", "bad film"], ["pos", "pos", "neg"])
+
+
+def test_it_is_written_and_verified(model: TextClassifier, tmp_path: Path) -> None:
+    register_target(Lines())
+    assert export_model(model, tmp_path / "model.lines").target == "lines"
+    checked = verify_export(tmp_path / "model.lines")
+    assert checked.passed
+    assert checked.rows > 0
+
+
+def test_what_it_answers_wrongly_is_found(model: TextClassifier, tmp_path: Path) -> None:
+    register_target(Wrong())
+    checked = verify_export(export_model(model, tmp_path / "out", to="lines").path)
+    assert not checked.passed
+
+
+def test_what_it_refuses_is_named(tmp_path: Path) -> None:
+    register_target(Lines())
+    model = TextClassifier(binary=True).fit(["good film", "bad film"], ["pos", "neg"])
+    with pytest.raises(ExportError, match="lines: it counts terms"):
+        export_model(model, tmp_path / "out", to="lines")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_bundle_of_an_unknown_target_is_refused(model: TextClassifier, tmp_path: Path) -> None:
+    register_target(Lines())
+    path = export_model(model, tmp_path / "out", to="lines").path
+    del known.TARGETS["lines"]
+    with pytest.raises(ModelFileError, match="its target 'lines' is unknown"):
+        verify_export(path)
+
+
+def changed(**attributes: Any) -> Lines:
+    return type("Changed", (Lines,), attributes)()
+
+
+@pytest.mark.parametrize(("target", "reason"), [
+    (changed(name="json"), "there is a target 'json' already"),
+    (changed(name="My Lines"), "small letters"),
+    (changed(suffix=None), "does not say its suffix"),
+    (changed(run=None), "has no method run"),
+    (changed(reads=("pixels",)), "some of text, terms, features"),
+    (changed(reads=()), "some of text, terms, features"),
+], ids=["name", "letters", "suffix", "run", "reads", "none"])
+def test_what_is_no_target_is_refused(target: Lines, reason: str) -> None:
+    with pytest.raises(ParameterError, match=reason):
+        register_target(target)
