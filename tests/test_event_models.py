@@ -27,6 +27,7 @@ from textnb import (
 )
 from textnb.bayes import known
 from textnb.bayes.event_model import CountModel, EventModel
+from textnb.bayes.features import presence_map
 from textnb.bayes.forms import LinearForm
 from textnb.bayes.known import event_model, register
 from textnb.bayes.statistics import CountStatistics
@@ -187,7 +188,7 @@ def test_a_model_of_presence_reads_texts_and_matrices_alike() -> None:
         def weigh(self, counted: CountStatistics, l: Any, log_prior: Any) -> Any:
             weights = np.log(counted.feature_count + l)
             form = LinearForm(counted.classes, np.ascontiguousarray(weights.T), log_prior,
-                              presence_above=self.above)
+                              features=presence_map(self.above))
             return form, weights
 
     class TwiceNB(DiscreteNB):

@@ -40,6 +40,7 @@ from textnb import (
     export_model,
     leave_one_out,
 )
+from textnb.bayes.forms import RequiredTermsForm
 from textnb.bayes.moments import MomentStatistics
 from textnb.bayes.statistics import CountStatistics
 
@@ -414,7 +415,7 @@ def test_a_text_model_can_not_be_written_into(estimator: Any) -> None:
         before = again.predict(TEXTS).tolist()
         form = again.linear_form()
         arrays = [form.weights, form.intercept, form.classes, again.classes_]
-        if form.required is not None:
+        if isinstance(form, RequiredTermsForm):
             arrays += [form.required.data, form.required.indices]
         if estimator is None:
             counts = again.statistics_.counts

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from textnb import BernoulliNB, ComplementNB, CountStatistics, MultinomialNB, ParameterError
+from textnb.bayes.forms import RequiredTermsForm
 from textnb.bayes.known import event_model
 
 COUNTS = CountStatistics(np.array(["a", "b", "c"]), np.array([3, 1, 2]),
@@ -30,9 +31,10 @@ def test_it_is_the_estimators_form(estimator: Any, classes: int) -> None:
     found = event_model(type(estimator).__name__, estimator.get_params()).derive(counts)
     assert found.weights.tobytes() == expected.weights.tobytes()
     assert found.intercept.tobytes() == expected.intercept.tobytes()
-    assert found.presence_above == expected.presence_above
-    assert (found.required is None) == (expected.required is None)
-    if found.required is not None:
+    assert found.features == expected.features
+    assert type(found) is type(expected)
+    if isinstance(found, RequiredTermsForm):
+        assert isinstance(expected, RequiredTermsForm)
         assert (found.required.toarray() == expected.required.toarray()).all()
 
 

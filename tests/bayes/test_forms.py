@@ -22,6 +22,7 @@ from textnb import (
     ParameterError,
     TextClassifier,
 )
+from textnb.bayes.forms import RequiredTermsForm
 
 Array = np.ndarray[Any, Any]
 MODELS = {
@@ -280,7 +281,7 @@ def test_a_required_term_rules_a_class_out_by_its_absence(matrix: str) -> None:
     model = BernoulliNB(l=0).fit(MATRICES[matrix](X), Y)
     form = model.linear_form()
     # Every ham holds term 0; every spam, terms 1 and 2.
-    assert form.required is not None
+    assert isinstance(form, RequiredTermsForm)
     assert form.required.toarray().tolist() == [[True, False], [False, True], [False, True],
                                                 [False, False]]
     rows = [[1, 1, 0, 0], [0, 1, 1, 0], [0, 1, 0, 0], [9, 0, 0, 0]]

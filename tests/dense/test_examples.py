@@ -10,6 +10,7 @@ from sklearn.metrics import roc_auc_score
 
 from tests.oracles import gaussian
 from textnb import GaussianNB, LinearForm, QuadraticDiscriminantAnalysis, roc
+from textnb.bayes.features import IDENTITY, Center, FeatureMap
 from textnb.evaluation.roc import Rates
 
 
@@ -17,7 +18,7 @@ from textnb.evaluation.roc import Rates
 def three() -> LinearForm:
     """δ1 = x1 + 2 x2 + 1, δ2 = 2 x1 - x2 + 2, δ3 = -x1 + 2 x2 + 1."""
     return LinearForm(np.array([1, 2, 3]), np.array([[1.0, 2.0, -1.0], [2.0, -1.0, 2.0]]),
-                      np.array([1.0, 2.0, 1.0]), center=np.zeros(2))
+                      np.array([1.0, 2.0, 1.0]), features=FeatureMap((Center(np.zeros(2)),)))
 
 
 def test_three_discriminants_at_a_point(three: LinearForm) -> None:
@@ -47,7 +48,7 @@ def test_a_center_changes_no_score_once_it_is_folded_in(
 ) -> None:
     shift = np.zeros(2) if center is None else center
     moved = LinearForm(three.classes, three.weights, three.intercept + shift @ three.weights,
-                       center=center)
+                       features=IDENTITY if center is None else FeatureMap((Center(center),)))
     x = np.array([[1.0, 1.0], [-3.0, 0.25]])
     assert np.allclose(moved.scores(x), three.scores(x), rtol=1e-12)
     assert np.allclose(moved.uncentered().scores(x), three.scores(x), rtol=1e-12)

@@ -31,6 +31,7 @@ from textnb import (
     TextClassifier,
     Tokenizer,
 )
+from textnb.bayes.features import presence_map
 from textnb.export import golden
 from textnb.export.bundle import Bundle, Reads, bundle_of
 from textnb.export.targets import onnx_graph
@@ -103,7 +104,7 @@ def plain(terms: list[str], weights: Any, labels: list[Any], above: float | None
     classes = np.empty(len(labels), dtype=object)
     classes[:] = labels
     table = np.array(weights, dtype=np.float64)
-    form = LinearForm(classes, table[1:], table[0], tuple(terms), above)
+    form = LinearForm(classes, table[1:], table[0], tuple(terms), presence_map(above))
     return Bundle(form, reads, SPACED, ("text",), positive)
 
 

@@ -23,6 +23,7 @@ from textnb import (
     TextClassifier,
     Tokenizer,
 )
+from textnb.bayes.forms import RequiredTermsForm
 
 TEXTS = ["free money now money", "cheap free offer", "hello friend lunch", "meeting at lunch",
          "", "naïve हिन्दी 東京 free", "free free free"]
@@ -71,13 +72,12 @@ def assert_same(first: TextClassifier, second: TextClassifier) -> None:
         assert same_bits(getattr(first.estimator_, name), getattr(second.estimator_, name)), name
     mine, theirs = first.linear_form(), second.linear_form()
     assert mine.terms == theirs.terms
-    assert mine.presence_above == theirs.presence_above
+    assert mine.features == theirs.features
     assert same_bits(mine.weights, theirs.weights)
     assert same_bits(mine.intercept, theirs.intercept)
-    if mine.required is None:
-        assert theirs.required is None
-    else:
-        assert theirs.required is not None
+    assert type(mine) is type(theirs)
+    if isinstance(mine, RequiredTermsForm):
+        assert isinstance(theirs, RequiredTermsForm)
         assert same_bits(mine.required.toarray(), theirs.required.toarray())
     left, right = first.statistics_, second.statistics_
     assert left.terms.to_list() == right.terms.to_list()

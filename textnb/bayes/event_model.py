@@ -11,7 +11,7 @@ What a model does not say is refused: each method here raises until a model has 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -231,7 +231,7 @@ class CountModel(EventModel):
         l = as_smoothing(self.l, statistics.n_features)
         counted = with_class_weight(statistics, self.class_weight)
         form, _ = self.weigh(counted, l, self.log_prior(counted))
-        return replace(form, presence_above=0.0) if binary else form
+        return form.of_presence() if binary else form
 
     def log_prior(self, counted: CountStatistics) -> Floats:
         """log π of each class: float64 (n_classes,)."""

@@ -9,12 +9,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from textnb.bayes.features import IDENTITY, FeatureMap
 from textnb.bayes.read_only import ReadOnly, read_only
 from textnb.errors import ParameterError
 
@@ -29,7 +30,7 @@ _BLOCK = 2048
 
 @dataclass(frozen=True, eq=False)
 class LinearForm(ReadOnly):
-    """Scores that are linear in the features: ``scores(x) = x·weights + intercept``.
+    """Scores that are linear in the features: ``scores(x) = features(x)·weights + intercept``.
 
     For naive Bayes the scores are joint log-probabilities, log P(x, class), up to a constant that
     all classes of a row share; logarithms are natural. Its arrays are read-only views; copy them to
@@ -42,28 +43,16 @@ class LinearForm(ReadOnly):
     intercept : float64 (n_classes,)
     terms : tuple of str, or None
         Names of the rows of ``weights``.
-    presence_above : float or None
-        If given, a feature counts as 1 where its value is above this and 0 elsewhere, as in the
-        Bernoulli model; `scores` does that itself.
-    required : sparse bool (n_terms, n_classes), or None
-        Under Bernoulli with ``l = 0``: terms that every document of a class held; without one of
-        them the class is impossible. Such a form can't be exported as weights.
-    center : float64 (n_terms,), or None
-        For dense features: ``scores(x) = (x - center)·weights + intercept``, which keeps its
-        digits where features are far from zero. `uncentered` folds it into the intercept.
-    relative : LinearForm or None
-        The same discriminants less what all classes of a row share, with smaller weights:
-        differences between classes are taken from it, as they keep more digits there.
+    features : FeatureMap
+        What stands between the counts of a row and the weights, such as presence in the Bernoulli
+        model; `scores` applies it.
     """
 
     classes: NDArray[Any]
     weights: Floats
     intercept: Floats
     terms: tuple[str, ...] | None = None
-    presence_above: float | None = None
-    required: sp.csc_array | None = None
-    center: Floats | None = None
-    relative: LinearForm | None = None
+    features: FeatureMap = IDENTITY
 
     def __repr__(self) -> str:
         terms, classes = self.weights.shape
@@ -72,9 +61,25 @@ class LinearForm(ReadOnly):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.required is not None:
-            for name in ("data", "indices", "indptr"):
-                setattr(self.required, name, read_only(getattr(self.required, name)))
+        if not isinstance(self.features, FeatureMap):
+            raise ParameterError.out_of_range("features", "a FeatureMap", self.features)
+        self.features.check_features(len(self.weights))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if "features" not in state:
+            raise ParameterError("this form was pickled by an earlier version; load its model from "
+                                 "a model file, or train again")
+        super().__setstate__(state)
+
+    @property
+    def presence_above(self) -> float | None:
+        """The count above which a term counts as present; None where occurrences count."""
+        return self.features.presence_above
+
+    @property
+    def discriminant(self) -> LinearForm:
+        """The form that differences between classes are taken from."""
+        return self
 
     def scores(self, X: Any) -> Floats:
         """Joint log-probability (base e) of each row and class.
@@ -82,7 +87,7 @@ class LinearForm(ReadOnly):
         Parameters
         ----------
         X : array or sparse array (n_rows, n_terms)
-            Counts.
+            Counts, or dense features.
 
         Returns
         -------
@@ -94,39 +99,34 @@ class LinearForm(ReadOnly):
         ParameterError
             If X has another number of columns.
         """
-        if self.center is not None:
-            return _centered(X, self.center) @ self.weights + self.intercept
-        import scipy.sparse as sp
+        return self._scores(self.used(X))
 
-        rows = self.used(X)
+    def _scores(self, rows: Any) -> Floats:
         scores = np.asarray(rows @ self.weights)
         scores += self.intercept
-        if self.required is not None:
-            missing = self.required.sum(axis=0) - rows @ self.required.astype(np.float64)
-            scores[np.asarray(missing.todense() if sp.issparse(missing) else missing) > 0] = -np.inf
         return scores
 
-    def scores_of_one(self, columns: NDArray[np.int64], values: Floats) -> Floats:
+    def scores_of_one(self, columns: NDArray[np.int64], counts: Floats) -> Floats:
         """Scores of one sparse row, the bits of `scores`, without SciPy.
 
         Parameters
         ----------
         columns : int64 (n_stored,)
             Sorted.
-        values : float64 (n_stored,)
-            As the weights meet them: above 0, and 1 where the form asks for presence.
+        counts : float64 (n_stored,)
+            Above 0.
 
         Returns
         -------
         float64 (n_classes,)
         """
+        return self._scores_of_one(*self.features.of_one(columns, counts))
+
+    def _scores_of_one(self, columns: NDArray[np.int64], values: Floats) -> Floats:
         # Added one after the other, in the order of the columns, as a sparse product adds them.
         parts = values[:, None] * self.weights[columns]
         total = parts.cumsum(axis=0)[-1] if len(parts) else np.zeros(len(self.classes))
         scores: Floats = total + self.intercept
-        if self.required is not None:
-            held = self.required[columns].sum(axis=0)
-            scores[np.asarray(self.required.sum(axis=0) - held).reshape(-1) > 0] = -np.inf
         return scores
 
     def log_posterior(self, X: Any) -> Floats:
@@ -136,8 +136,7 @@ class LinearForm(ReadOnly):
         -------
         float64 (n_rows, n_classes)
         """
-        form = self if self.relative is None else self.relative
-        return log_posterior(form.scores(X))
+        return log_posterior(self.discriminant.scores(X))
 
     def binary(self, positive: Any) -> tuple[Floats, float]:
         """Weights and intercept of a two-class form: ``w·x + b > 0`` where ``positive`` wins.
@@ -176,12 +175,7 @@ class LinearForm(ReadOnly):
         w : float64 (n_terms,)
         b : float
         """
-        if self.relative is not None:
-            return self.relative.pairwise(a, b)
         i, j = self._index(a), self._index(b)
-        if self.required is not None:
-            raise ParameterError("with l = 0 a term that is in every document of a class has no "
-                                 "weight; use l > 0")
         undefined = np.isinf(self.weights[:, i]) & np.isinf(self.weights[:, j])
         if undefined.any():
             t = int(undefined.argmax())
@@ -193,18 +187,23 @@ class LinearForm(ReadOnly):
                                  "difference is undefined")
         w: Floats = self.weights[:, i] - self.weights[:, j]
         b = float(self.intercept[i] - self.intercept[j])
-        return w, b if self.center is None else b - float(self.center @ w)
+        center = self.features.center
+        return w, b if center is None else b - float(center @ w)
 
     def uncentered(self) -> LinearForm:
         """The form over the features as they stand: the center is folded into the intercept."""
-        if self.center is None:
+        center = self.features.center
+        if center is None:
             return self
-        return replace(self, intercept=self.intercept - self.center @ self.weights, center=None)
+        return replace(self, intercept=self.intercept - center @ self.weights, features=IDENTITY)
 
     def named(self, terms: tuple[str, ...]) -> LinearForm:
         """The same form with its terms."""
-        relative = None if self.relative is None else self.relative.named(terms)
-        return replace(self, terms=terms, relative=relative)
+        return replace(self, terms=terms)
+
+    def of_presence(self) -> LinearForm:
+        """The same form where a term counts once per row."""
+        return replace(self, features=self.features.with_presence(0.0))
 
     def _index(self, label: Any) -> int:
         # One by one: NumPy takes strings for equal that differ in trailing NULs.
@@ -214,21 +213,94 @@ class LinearForm(ReadOnly):
                 "class", label, [str(name) for name in self.classes])
         return found[0]
 
-    def used(self, X: Any) -> sp.csr_array:
-        """The rows as the weights meet them: presence if the form asks for it, no stored zeros."""
+    def used(self, X: Any) -> Any:
+        """The rows as the weights meet them: after the feature map, without stored zeros.
+
+        Returns
+        -------
+        csr_array (n_rows, n_terms), or float64 (n_rows, n_features) for centered features
+        """
+        if self.features.center is not None:
+            self._check_width(X)
+            return self.features.dense(X)
         import scipy.sparse as sp
 
         # Sparse even when X is dense: 0 * -inf must stay 0, as l = 0 has weights of -inf.
         rows = X if sp.issparse(X) and X.format == "csr" else sp.csr_array(X)
-        if rows.shape[1] != self.weights.shape[0]:
-            raise ParameterError(f"X has {rows.shape[1]} features, but this form has "
-                                 f"{self.weights.shape[0]}")
-        if self.presence_above is not None:
-            return presence(rows, self.presence_above)
-        if not rows.data.all():
-            rows = rows.copy()
-            rows.eliminate_zeros()
-        return rows
+        self._check_width(rows)
+        return self.features.sparse(rows)
+
+    def _check_width(self, X: Any) -> None:
+        if X.shape[1] != len(self.weights):
+            raise ParameterError(f"X has {X.shape[1]} features, but this form has "
+                                 f"{len(self.weights)}")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RequiredTermsForm(LinearForm):
+    """Under Bernoulli with ``l = 0``: a class is impossible without a term that all of its
+    documents held. No finite weight says so, and such a form can't be exported.
+
+    Attributes
+    ----------
+    required : sparse bool (n_terms, n_classes)
+        Those terms.
+    """
+
+    required: sp.csc_array = field(kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("data", "indices", "indptr"):
+            setattr(self.required, name, read_only(getattr(self.required, name)))
+
+    def _scores(self, rows: Any) -> Floats:
+        import scipy.sparse as sp
+
+        scores = super()._scores(rows)
+        missing = self.required.sum(axis=0) - rows @ self.required.astype(np.float64)
+        scores[np.asarray(missing.todense() if sp.issparse(missing) else missing) > 0] = -np.inf
+        return scores
+
+    def _scores_of_one(self, columns: NDArray[np.int64], values: Floats) -> Floats:
+        scores = super()._scores_of_one(columns, values)
+        held = self.required[columns].sum(axis=0)
+        scores[np.asarray(self.required.sum(axis=0) - held).reshape(-1) > 0] = -np.inf
+        return scores
+
+    def pairwise(self, a: Any, b: Any) -> tuple[Floats, float]:
+        """Raises ParameterError: a required term has no weight."""
+        for label in (a, b):
+            self._index(label)
+        raise ParameterError("with l = 0 a term that is in every document of a class has no "
+                             "weight; use l > 0")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GaussianForm(LinearForm):
+    """The discriminants of Gaussians with one covariance, as textbooks write them.
+
+    Attributes
+    ----------
+    relative : LinearForm
+        The same less what all classes of a row share, with smaller weights: differences between
+        classes are taken from it, as they keep more digits there.
+    """
+
+    relative: LinearForm = field(kw_only=True)
+
+    @property
+    def discriminant(self) -> LinearForm:
+        """The form that differences between classes are taken from."""
+        return self.relative
+
+    def pairwise(self, a: Any, b: Any) -> tuple[Floats, float]:
+        """As `LinearForm.pairwise`."""
+        return self.relative.pairwise(a, b)
+
+    def named(self, terms: tuple[str, ...]) -> LinearForm:
+        """The same form with its terms."""
+        return replace(self, terms=terms, relative=self.relative.named(terms))
 
 
 @dataclass(frozen=True, eq=False)
@@ -295,34 +367,6 @@ def _centered(X: Any, center: Floats) -> Floats:
         raise ParameterError(f"X has {X.shape[1]} features, but this form has {len(center)}")
     centered: Floats = X - center
     return centered
-
-
-def canonical(rows: sp.csr_array) -> sp.csr_array:
-    """The rows with sorted columns and one entry per cell; what was given is left as it was."""
-    import scipy.sparse as sp
-
-    if rows.has_canonical_format:
-        return rows
-    # Small integers would wrap where the entries of a cell are added.
-    wide = rows.data.astype(np.int64 if rows.data.dtype.kind in "bui" else np.float64)
-    merged = sp.csr_array((wide, rows.indices.copy(), rows.indptr.copy()), shape=rows.shape)
-    merged.sum_duplicates()
-    return merged
-
-
-def presence(rows: sp.csr_array, above: float) -> sp.csr_array:
-    """1 where a value is above a threshold (>= 0), nothing stored elsewhere."""
-    import scipy.sparse as sp
-
-    rows = canonical(rows)
-    high = rows.data > above
-    marks = np.ones(len(rows.data), dtype=np.int64)
-    present = sp.csr_array((marks, rows.indices, rows.indptr), shape=rows.shape)
-    if not high.all():
-        present = present.copy()
-        present.data[~high] = 0
-        present.eliminate_zeros()
-    return present
 
 
 def log_posterior(scores: Floats) -> Floats:

@@ -25,7 +25,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from textnb.bayes.forms import Floats, canonical
+from textnb.bayes.features import canonical
+from textnb.bayes.forms import Floats
 from textnb.bayes.smoothing import Smoothing, log_prior, log_ratio
 from textnb.bayes.statistics import CountStatistics
 from textnb.errors import ParameterError

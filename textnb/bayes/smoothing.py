@@ -20,7 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from textnb.bayes.forms import Floats, LinearForm
+from textnb.bayes.features import presence_map
+from textnb.bayes.forms import Floats, LinearForm, RequiredTermsForm
 from textnb.bayes.statistics import CountStatistics
 from textnb.runtime.threads import together
 
@@ -210,22 +211,13 @@ def bernoulli_form(
     together(partial(derive, slice(start, start + step)) for start in range(0, n_classes, step))
     intercept = prior + absent
     intercept[(statistics.class_count == 0) & always.any(axis=1)] = -np.inf
-    form = LinearForm(
-        classes=statistics.classes,
-        weights=weights,
-        intercept=intercept,
-        presence_above=presence_above,
-        required=_required(always),
-    )
-    return form, log_p
-
-
-def _required(always: NDArray[np.bool_]) -> Any:
+    form = LinearForm(statistics.classes, weights, intercept, features=presence_map(presence_above))
     if not always.any():
-        return None
+        return form, log_p
     import scipy.sparse as sp
 
-    return sp.csc_array(always.T)
+    return RequiredTermsForm(form.classes, form.weights, form.intercept, features=form.features,
+                             required=sp.csc_array(always.T)), log_p
 
 
 def _summed(l: Smoothing, n_features: int) -> float:

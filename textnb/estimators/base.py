@@ -21,7 +21,8 @@ from sklearn.utils.validation import (
 from textnb.bayes.choice import chosen_l
 from textnb.bayes.class_weight import ClassWeight, class_weights
 from textnb.bayes.event_model import CountModel
-from textnb.bayes.forms import Floats, LinearForm, QuadraticForm, log_posterior, presence
+from textnb.bayes.features import presence
+from textnb.bayes.forms import Floats, LinearForm, QuadraticForm, log_posterior
 from textnb.bayes.leave_one_out import LeaveOneOut, Within
 from textnb.bayes.parameters import SmoothingName
 from textnb.bayes.read_only import FittedArrays

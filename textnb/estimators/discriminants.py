@@ -19,7 +19,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from textnb.bayes.covariance import factorised, ledoit_wolf_shrinkage, shrunk
-from textnb.bayes.forms import Floats, LinearForm
+from textnb.bayes.forms import Floats, GaussianForm, LinearForm
 from textnb.bayes.known import register_estimator
 from textnb.bayes.moments import MomentStatistics
 from textnb.bayes.parameters import is_number, is_whole
@@ -181,9 +181,9 @@ class LinearDiscriminantAnalysis(
         weights = (self.means_ @ whiten) @ whiten.T
         with np.errstate(divide="ignore"):
             prior = np.log(self.priors_)
-        return LinearForm(self.classes_, np.ascontiguousarray(weights.T),
-                          prior - 0.5 * np.einsum("ki,ki->k", weights, self.means_),
-                          relative=self._form)
+        return GaussianForm(self.classes_, np.ascontiguousarray(weights.T),
+                            prior - 0.5 * np.einsum("ki,ki->k", weights, self.means_),
+                            relative=self._form)
 
     def transform(self, X: Any) -> Floats:
         """Rows on the discriminant axes: float64 (n_rows, n_components)."""

@@ -262,7 +262,7 @@ def scorer_of(
     """What scores documents by a fitted estimator of the terms' counts."""
     form = estimator.linear_form()
     if settings.binary:
-        form = replace(form, presence_above=0.0)
+        form = form.of_presence()
     return Scorer(Vocabulary(settings.tokenizer, terms), form,
                   pl.Series("label", form.classes.tolist()), list(settings.columns), calibration,
                   decision)

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from textnb.bayes.class_weight import ClassWeight, check_class_weight, class_weights
+from textnb.bayes.features import Center, FeatureMap
 from textnb.bayes.forms import Floats, LinearForm, QuadraticForm
 from textnb.bayes.known import register_estimator
 from textnb.bayes.moments import MomentStatistics
@@ -327,7 +328,7 @@ def linear_gaussian(
     weights = means * precision if precision.ndim == 1 else (means @ precision) @ precision.T
     intercept = prior - 0.5 * np.einsum("ki,ki->k", weights, means)
     return LinearForm(statistics.classes, np.ascontiguousarray(weights.T), intercept,
-                      center=center)
+                      features=FeatureMap((Center(center),)))
 
 
 def far_scores(form: LinearForm | QuadraticForm, rows: Floats) -> Floats:
@@ -347,8 +348,9 @@ def far_scores(form: LinearForm | QuadraticForm, rows: Floats) -> Floats:
     shrink = np.ldexp(1.0, np.clip(-64 - exponent, -1022, 0))
     with np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore"):
         if isinstance(form, LinearForm):
-            center = np.zeros(rows.shape[1]) if form.center is None else form.center
-            scaled = (rows * shrink - center * shrink) @ form.weights
+            form.features.check((Center,), "scores of rows far away")
+            center = form.features.center
+            scaled = (rows * shrink - (0.0 if center is None else center) * shrink) @ form.weights
             scaled[:, np.isneginf(form.intercept)] = -np.inf
             scaled -= scaled.max(axis=1, keepdims=True)
             linear: Floats = np.where(np.isneginf(scaled), -np.inf, scaled / shrink)

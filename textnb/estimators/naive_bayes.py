@@ -19,7 +19,8 @@ from textnb.bayes.counts.bernoulli import Bernoulli
 from textnb.bayes.counts.categorical import Categorical
 from textnb.bayes.counts.complement import Complement
 from textnb.bayes.counts.multinomial import Multinomial
-from textnb.bayes.forms import Floats, LinearForm, canonical
+from textnb.bayes.features import canonical
+from textnb.bayes.forms import Floats, LinearForm
 from textnb.bayes.known import register_estimator
 from textnb.bayes.statistics import CountStatistics
 from textnb.errors import DataError, ParameterError

@@ -25,7 +25,8 @@ from sklearn.utils.validation import (
 
 from textnb.bayes.class_weight import ClassWeight, class_weights, with_class_weight
 from textnb.bayes.counts.ratio import CountRatio
-from textnb.bayes.forms import Floats, LinearForm, canonical, presence
+from textnb.bayes.features import canonical, presence
+from textnb.bayes.forms import Floats, LinearForm
 from textnb.bayes.known import register_estimator
 from textnb.bayes.one_against_rest import DualSolver, best_passes, held_out
 from textnb.bayes.parameters import SmoothingName

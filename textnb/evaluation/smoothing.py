@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -214,7 +214,7 @@ def _check_known(model: TextClassifier, countable: NDArray[np.bool_]) -> None:
 def _scores(model: TextClassifier, estimator: DiscreteNB, counts: list[Any], l: float) -> Floats:
     form = clone(estimator).set_params(l=l).fit_statistics(estimator.statistics_).linear_form()
     if model.fitted_.settings.binary:
-        form = replace(form, presence_above=0.0)
+        form = form.of_presence()
     return np.concatenate([form.scores(batch) for batch in counts])
 
 

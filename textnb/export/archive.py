@@ -17,6 +17,7 @@ import polars as pl
 
 from textnb.bayes.calibration import Calibration
 from textnb.bayes.decision import Decision
+from textnb.bayes.features import FeatureMap, presence_map
 from textnb.bayes.forms import LinearForm
 from textnb.errors import ExportError, SourceError
 from textnb.export import golden
@@ -38,7 +39,8 @@ from textnb.files.archive import (
 from textnb.files.replace import replacing, replacing_folder, writing
 from textnb.text.tokens import Tokenizer
 
-FORMAT, VERSION = "textnb-bundle", 1
+# Feature maps other than presence came with version 2: what needs none stays readable by all.
+FORMAT, VERSION = "textnb-bundle", 2
 FORM, WEIGHTS, GOLDEN, CHARACTERS, SUMS = (
     "form.json", "weights.parquet", "golden.parquet", "characters.json", "SHA256SUMS")
 _MOST_MEMBERS = 16
@@ -48,13 +50,16 @@ def write_tables(
     bundle: Bundle, folder: Path, target: str, pruned: Mapping[str, Any] | None = None
 ) -> None:
     """The bundle's own files, all but the target's and the checksums."""
-    text = write_document(FORMAT, VERSION, {
+    features = bundle.form.features
+    version_of = 1 if features.is_simple else VERSION
+    text = write_document(FORMAT, version_of, {
         "textnb": version("textnb"),
         "target": target, "reads": bundle.reads,
         "classes": write_labels(bundle.labels),
         "positive": bundle.positive,
         "intercept": bundle.intercept.tolist(),
         "above": bundle.above,
+        **({} if features.is_simple else {"features": features.to_dict()}),
         "tokenizer": None if bundle.tokenizer is None else bundle.tokenizer.to_dict(),
         "columns": list(bundle.columns),
         "calibration": None if bundle.calibration is None else bundle.calibration.to_dict(),
@@ -190,6 +195,10 @@ def _bundle(form: Mapping[str, Any], table: pl.DataFrame) -> Bundle:
     above, tokenizer = form["above"], form["tokenizer"]
     require(above is None or (type(above) in (int, float) and 0 <= above < float("inf")),
             "above is no number")
+    features = presence_map(above)
+    if form["version"] > 1:
+        features = FeatureMap.from_dict(form["features"])
+        require(features.presence_above == above, "above is not that of its feature map")
     require(reads == "features" or tokenizer is not None, "it has no tokenizer")
     if positive is not None:
         require(len(labels) == 2 and positive in labels, "its positive class is not one of two")
@@ -201,7 +210,7 @@ def _bundle(form: Mapping[str, Any], table: pl.DataFrame) -> Bundle:
     require(isinstance(columns, list) and all(isinstance(name, str) for name in columns)
             and len(columns) > 0, "its columns are not names")
     return Bundle(
-        LinearForm(classes, weights, intercept, tuple(terms.to_list()), above), reads,
+        LinearForm(classes, weights, intercept, tuple(terms.to_list()), features), reads,
         None if tokenizer is None else Tokenizer.from_dict(tokenizer), tuple(columns), positive,
         form["trained"], *_choices(form))
 

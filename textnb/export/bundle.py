@@ -24,7 +24,8 @@ from numpy.typing import NDArray
 
 from textnb.bayes.calibration import Calibration
 from textnb.bayes.decision import Decision
-from textnb.bayes.forms import Floats, LinearForm
+from textnb.bayes.features import Center, Idf, Length, Presence, Step, Sublinear
+from textnb.bayes.forms import Floats, LinearForm, RequiredTermsForm
 from textnb.bayes.known import check_model
 from textnb.errors import ExportError, ParameterError
 from textnb.export.portable import Words, portable
@@ -32,6 +33,10 @@ from textnb.text.matrix import Vocabulary, merge_tokens
 from textnb.text.tokens import Tokenizer, check_exact
 
 Reads = Literal["text", "terms", "features"]
+# The steps of feature maps that a bundle describes. A target may know fewer.
+_COUNTED: tuple[type[Step], ...] = (Presence, Sublinear, Idf, Length)
+STEPS: Mapping[Reads, tuple[type[Step], ...]] = {
+    "text": _COUNTED, "terms": _COUNTED, "features": (Presence, Center)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,8 +77,15 @@ class Bundle:
         form = self.form
         if form.terms is None or len(form.terms) != len(form.weights):
             raise ExportError("the form has no names for its weights")
-        if form.required is not None or not np.isfinite(form.weights).all():
+        if isinstance(form, RequiredTermsForm) or not np.isfinite(form.weights).all():
             raise ExportError(_infinite(form))
+        if type(form) is not LinearForm:
+            raise ExportError(f"a {type(form).__name__} is more than weights and intercepts: no "
+                              "bundle holds it")
+        try:
+            form.features.check(STEPS[self.reads], f"an export that reads {self.reads}")
+        except ParameterError as error:
+            raise ExportError(str(error)) from None
         if not np.isfinite(form.intercept).all():
             raise ExportError("a class has prior 0, hence an infinite intercept, which other "
                               "systems can't hold; drop the class, or train with priors above 0")
@@ -96,7 +108,7 @@ class Bundle:
     @property
     def above(self) -> float | None:
         """Counts are counts (None), or 1 where above this and else 0."""
-        return self.form.presence_above
+        return self.form.features.presence_above
 
     @cached_property
     def words(self) -> Words:
@@ -118,6 +130,18 @@ class Bundle:
         if self.positive is None:
             return self.form.uncentered().intercept
         return np.array([self.form.binary(self.positive)[1]])
+
+    def centered(self) -> tuple[Floats | None, Floats]:
+        """What is subtracted from features before the weights, and the intercepts then: features
+        far from zero keep their digits this way. None where nothing is subtracted."""
+        center, intercept = self.form.features.center, self.form.intercept
+        if center is None:
+            return None, self.intercept
+        if self.positive is None:
+            return center, intercept
+        k = self.labels.index(self.positive)
+        difference: Floats = intercept[[k]] - intercept[[1 - k]]
+        return center, difference
 
     @property
     def negative(self) -> Any:
@@ -188,7 +212,7 @@ class Bundle:
         chosen = np.flatnonzero(keep)
         form = replace(self.form, weights=self.form.weights[chosen],
                        terms=tuple(self.terms[t] for t in chosen),
-                       center=None if self.form.center is None else self.form.center[chosen])
+                       features=self.form.features.select(chosen))
         # Both were chosen with all terms: what they promise does not hold for some of them.
         return replace(self, form=form, calibration=None, decision=None)
 
@@ -230,9 +254,8 @@ def bundle_of(
                           "GaussianNB(shared_variance=True)") from None
     if positive is not None:
         positive = _label(form, positive)
-    if form.relative is not None:
-        # What all classes of a row share decides nothing, and its weights are large.
-        form = form.relative
+    # What all classes of a row share decides nothing, and its weights are large.
+    form = form.discriminant
     if not reads_texts(model):
         if reads not in (None, "features"):
             raise ParameterError(f"a model of feature tables reads features, not {reads}")

@@ -67,7 +67,8 @@ def vectors(bundle: Bundle) -> Floats:
     """Golden rows of features: zeros, ones, each sign, large and small, and around the center."""
     p = len(bundle.terms)
     rng = np.random.default_rng(SEED)
-    center = np.zeros(p) if bundle.form.center is None else bundle.form.center
+    center = bundle.form.features.center
+    center = np.zeros(p) if center is None else center
     rows = [np.zeros(p), np.ones(p), -np.ones(p), center, *(center + rng.normal(size=(24, p))),
             *rng.normal(scale=1e3, size=(8, p)), *(1e-6 * rng.normal(size=(4, p)))]
     return np.array(rows)

@@ -14,7 +14,7 @@ from textnb.bayes.forms import Floats
 from textnb.errors import ExportError, ModelFileError, TextnbError, first_line
 from textnb.export import archive, golden
 from textnb.export.bundle import Bundle
-from textnb.export.targets.base import EngineMissing, Rows, Target
+from textnb.export.targets.base import EngineMissing, Rows, Target, check_steps
 from textnb.export.targets.known import TARGETS
 from textnb.export.write import bundle_beside, model_file
 from textnb.files.archive import MAX_BYTES, read_table, sound
@@ -114,6 +114,7 @@ def verify_export(
         else:
             with sound(str(path), "bundle", archive.GOLDEN):
                 given, scores, expected = _golden(bundle, folder, str(path), max_bytes)
+        check_steps(target, bundle)
         tell(f"scoring {len(given):,} rows by {target.name}")
         return _compared(target, bundle, file, given, scores, expected)
 

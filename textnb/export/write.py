@@ -15,7 +15,7 @@ import polars as pl
 from textnb.errors import ExportError, ParameterError, SourceError
 from textnb.export import archive, prune
 from textnb.export.bundle import Bundle, Reads, bundle_of, reads_texts
-from textnb.export.targets.base import Target
+from textnb.export.targets.base import Target, check_steps
 from textnb.export.targets.known import target_of, target_of_path
 from textnb.files.replace import check_target, replacing
 from textnb.frames.scan import checked
@@ -161,6 +161,7 @@ def _reading(target: Target, model: Any, reads: str | None) -> Any:
 
 
 def _write(target: Target, bundle: Bundle, folder: Path) -> None:
+    check_steps(target, bundle)
     try:
         target.write(bundle, folder / model_file(target))
     except ExportError as error:

@@ -242,10 +242,8 @@ class MailFilter:
                          == counted["term"].filter(pl.Series(inside))).to_numpy()
         columns = places[known]
         values = counted["count"].to_numpy()[known].astype(np.float64)
-        above = self.form.presence_above
-        if above is not None:
-            columns, values = columns[values > above], np.ones(int((values > above).sum()))
-        return self.form.scores_of_one(columns, values)[None, :], float(values.sum())
+        _, used = self.form.features.of_one(columns, values)
+        return self.form.scores_of_one(columns, values)[None, :], float(used.sum())
 
 
 def _scoring(parts: TextParts) -> tuple[LinearForm, pl.Series]:

@@ -11,7 +11,7 @@ import polars as pl
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from textnb.bayes.forms import presence
+from textnb.bayes.features import presence
 from textnb.bayes.moments import MomentStatistics
 from textnb.bayes.statistics import CountStatistics, check_int64
 from textnb.errors import DataError, ParameterError

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from textnb.bayes.features import Presence
 from textnb.bayes.pruning import Pruned
 from textnb.bayes.statistics import is_auto
 from textnb.errors import ParameterError
@@ -122,6 +123,8 @@ def pruned_of(
     if most is not None and len(kept.terms) >= most:
         # The most frequent terms are there, and it would have no others.
         missing = np.zeros_like(missing)
+    # The bounds are of a term's counts, or of its presence.
+    estimator.linear_form().features.check((Presence,), "bounds of what memory_limit leaves out")
     effect = estimator.event_model("what memory_limit leaves out").pruning_bounds(
         kept.counts, missing, dropped.at_most, all_missing=most is None)
     return Pruned(dropped.terms, dropped.occurrences, dropped.at_most, *effect)

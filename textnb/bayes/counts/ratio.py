@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from textnb.bayes.class_weight import check_class_weight
 from textnb.bayes.event_model import EventModel
+from textnb.bayes.features import presence_map
 from textnb.bayes.forms import Floats, LinearForm
 from textnb.bayes.parameters import is_number, is_whole
 from textnb.bayes.statistics import CountStatistics, as_smoothing
@@ -54,7 +55,7 @@ class CountRatio(EventModel):
         self, classes: NDArray[Any], weights: Floats, intercept: Floats, *, binary: bool = False
     ) -> LinearForm:
         return LinearForm(classes, np.ascontiguousarray(weights), intercept,
-                          presence_above=self.presence_above(binary))
+                          features=presence_map(self.presence_above(binary)))
 
     def check(self, n_features: int, n_classes: int) -> None:
         if np.min(as_smoothing(self.l, n_features)) <= 0:

@@ -9,8 +9,14 @@ from typing import Any, ClassVar, Protocol
 import polars as pl
 import scipy.sparse as sp
 
+from textnb.bayes.features import Center, Idf, Length, Presence, Step, Sublinear
 from textnb.bayes.forms import Floats
+from textnb.errors import ExportError
 from textnb.export.bundle import Bundle
+
+# Counts or presence, and features less a center; and all that a map of counts can do.
+SIMPLE: tuple[type[Step], ...] = (Presence, Center)
+EVERY: tuple[type[Step], ...] = (*SIMPLE, Sublinear, Idf, Length)
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +78,8 @@ class Target(Protocol):
     tolerance : float
         Largest difference of a score from the form's, absolute and relative alike, that is no
         error.
+    steps : tuple of type
+        The steps of feature maps that it executes; it is not asked to write others.
     needs : str
         What runs it: a program, or a package with its ``pip install``.
     """
@@ -80,6 +88,7 @@ class Target(Protocol):
     suffix: ClassVar[str]
     reads: ClassVar[tuple[str, ...]]
     tolerance: ClassVar[float]
+    steps: ClassVar[tuple[type[Step], ...]]
     needs: ClassVar[str]
 
     def write(self, bundle: Bundle, path: Path) -> None:
@@ -93,6 +102,16 @@ class Target(Protocol):
         EngineMissing
             If the engine is not installed.
         """
+
+
+def check_steps(target: Target, bundle: Bundle) -> None:
+    """Raises ExportError if a target does not know a step of the form's feature map."""
+    known = getattr(target, "steps", ())
+    for step in bundle.form.features.steps:
+        if type(step) not in known:
+            names = ", ".join(kind.name for kind in known) or "no step at all"
+            raise ExportError(f"{target.name}: the feature map's step {step.name} is not known "
+                              f"there; known: {names}. Export to another target, such as json")
 
 
 class EngineMissing(Exception):

@@ -8,16 +8,17 @@ from __future__ import annotations
 import csv
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
+from textnb.bayes.features import FeatureMap, Step, presence_map
 from textnb.bayes.forms import Floats
 from textnb.errors import ExportError
 from textnb.export.bundle import Bundle
-from textnb.export.targets.base import Answered, Rows
+from textnb.export.targets.base import EVERY, SIMPLE, Answered, Rows
 from textnb.files.parquet import decode
 
 Weights = dict[str, list[float]]
@@ -30,6 +31,7 @@ class Json:
     suffix: ClassVar[str] = ".json"
     reads: ClassVar[tuple[str, ...]] = ("terms", "features")
     tolerance: ClassVar[float] = 1e-9
+    steps: ClassVar[tuple[type[Step], ...]] = EVERY
     needs: ClassVar[str] = "a JSON reader"
 
     def write(self, bundle: Bundle, path: Path) -> None:
@@ -38,12 +40,14 @@ class Json:
             "intercept": bundle.intercept.tolist(), "terms": list(bundle.terms),
             "weights": bundle.weights.tolist(),
         }
+        if not bundle.form.features.is_simple:
+            document["features"] = bundle.form.features.to_dict()
         path.write_text(json.dumps(document, ensure_ascii=False, allow_nan=False), "utf-8")
 
     def run(self, bundle: Bundle, path: Path, rows: Rows) -> Answered:
         held = json.loads(path.read_text("utf-8"))
         weights = dict(zip(held["terms"], held["weights"], strict=True))
-        return summed(weights, held["intercept"], held["above"], rows, held["terms"])
+        return summed(weights, held["intercept"], features_of(held), rows, held["terms"])
 
 
 class Csv:
@@ -57,6 +61,7 @@ class Csv:
     suffix: ClassVar[str] = ".csv"
     reads: ClassVar[tuple[str, ...]] = ("terms", "features")
     tolerance: ClassVar[float] = 1e-9
+    steps: ClassVar[tuple[type[Step], ...]] = SIMPLE
     needs: ClassVar[str] = "a CSV reader"
 
     def write(self, bundle: Bundle, path: Path) -> None:
@@ -83,7 +88,7 @@ class Csv:
                 if kind == "weight"}
         intercept = next(values for kind, _, *values in lines if kind == "intercept")
         above = next((float(value) for kind, value, *_ in lines if kind == "above"), None)
-        return summed(held, list(map(float, intercept)), above, rows, list(held))
+        return summed(held, list(map(float, intercept)), presence_map(above), rows, list(held))
 
 
 class Npz:
@@ -98,6 +103,7 @@ class Npz:
     suffix: ClassVar[str] = ".npz"
     reads: ClassVar[tuple[str, ...]] = ("terms", "features")
     tolerance: ClassVar[float] = 1e-9
+    steps: ClassVar[tuple[type[Step], ...]] = SIMPLE
     needs: ClassVar[str] = "NumPy"
 
     def write(self, bundle: Bundle, path: Path) -> None:
@@ -119,7 +125,7 @@ class Npz:
             above = float(held["above"])
             weights = dict(zip(names, held["weights"].tolist(), strict=True))
             return summed(weights, held["intercept"].tolist(),
-                          None if np.isnan(above) else above, rows, names)
+                          presence_map(None if np.isnan(above) else above), rows, names)
 
 
 class Parquet:
@@ -129,6 +135,7 @@ class Parquet:
     suffix: ClassVar[str] = ""
     reads: ClassVar[tuple[str, ...]] = ("terms", "features")
     tolerance: ClassVar[float] = 1e-9
+    steps: ClassVar[tuple[type[Step], ...]] = EVERY
     needs: ClassVar[str] = "a Parquet reader"
 
     def write(self, bundle: Bundle, path: Path) -> None:
@@ -140,7 +147,7 @@ class Parquet:
         names = table.to_series(0).to_list()
         columns = [name for name in table.columns if name not in ("term", "feature", "words")]
         weights = dict(zip(names, map(list, table.select(columns).iter_rows()), strict=True))
-        return summed(weights, held["intercept"], held["above"], rows, names)
+        return summed(weights, held["intercept"], features_of(held), rows, names)
 
 
 def outputs(bundle: Bundle) -> list[str]:
@@ -148,8 +155,15 @@ def outputs(bundle: Bundle) -> list[str]:
     return ["w"] if bundle.positive is not None else [str(label) for label in bundle.labels]
 
 
+def features_of(described: Mapping[str, Any]) -> FeatureMap:
+    """The feature map of a document that holds ``above``, and ``features`` if that is not all."""
+    if "features" in described:
+        return FeatureMap.from_dict(described["features"])
+    return presence_map(described["above"])
+
+
 def summed(
-    weights: Weights, intercept: Sequence[float], above: float | None, rows: Rows,
+    weights: Weights, intercept: Sequence[float], features: FeatureMap, rows: Rows,
     names: Sequence[str],
 ) -> Answered:
     """Scores by look-up and sum, row by row, as whoever reads the file would write them."""
@@ -163,9 +177,9 @@ def summed(
     scores = []
     for row in named:
         known = [(place[name], value) for name, value in row if name in place]
-        values = np.array([value for _, value in known], dtype=np.float64)
-        if above is not None:
-            values = (values > above).astype(np.float64)
-        scores.append(intercept + values @ table[[at for at, _ in known]])
+        columns, values = features.of_one(
+            np.array([at for at, _ in known], dtype=np.int64),
+            np.array([value for _, value in known], dtype=np.float64))
+        scores.append(intercept + values @ table[columns])
     array: Floats = np.array(scores, dtype=np.float64).reshape(len(scores), len(intercept))
     return Answered(array)

@@ -14,20 +14,20 @@ from importlib.metadata import version
 from itertools import chain
 from typing import Any
 
-from textnb.bayes.forms import Floats
 from textnb.export.bundle import Bundle
 from textnb.export.characters import Ranges
 from textnb.export.portable import Words
 
 # What could end a literal or a script; all of them occur inside JSON's strings alone.
 _INERT = {code: f"\\u{code:04x}" for code in map(ord, "'`$<")}
-# Which inputs a part of a template is for, as in `#[text terms]` or `//[features]`.
+# What a part of a template is for, as in `#[text terms]` or `//[features]`: inputs, or `simple` and
+# `mapped` (feature maps of presence or less, and others).
 _PART = re.compile(r"^(?:#|//)\[([a-z ]+)\]\n", re.M)
 _MARK = re.compile(r"@([A-Z]+)@")
 
 
 def source(template: str, bundle: Bundle, **texts: str) -> str:
-    """A template for what the bundle reads, its ``@MARKS@`` replaced by texts.
+    """A template for what the bundle reads and its feature map, its ``@MARKS@`` replaced by texts.
 
     Parameters
     ----------
@@ -39,8 +39,10 @@ def source(template: str, bundle: Bundle, **texts: str) -> str:
     """
     whole = resources.files(__package__).joinpath("templates", template).read_text("utf-8")
     first, *parts = _PART.split(whole)
-    kept = first + "".join(text for reads, text in zip(parts[::2], parts[1::2], strict=True)
-                           if {"all", bundle.reads} & set(reads.split()))
+    simple = bundle.form.features.is_simple
+    own = {"all", bundle.reads, "simple" if simple else "mapped"}
+    kept = first + "".join(text for tags, text in zip(parts[::2], parts[1::2], strict=True)
+                           if own & set(tags.split()))
     texts["VERSION"] = version("textnb")
     pieces = _MARK.split(kept)
     pieces[1::2] = [texts[mark] for mark in pieces[1::2]]
@@ -63,7 +65,7 @@ def data(
     columns : sequence of str, optional
         Columns that are read.
     """
-    intercept, center = affine(bundle)
+    center, intercept = bundle.centered()
     weights = (bundle.weights.T if by_output else bundle.weights).tolist()
     head: dict[str, Any] = {
         "classes": bundle.labels,
@@ -71,24 +73,14 @@ def data(
         "above": bundle.above, "intercept": intercept.tolist(),
         "center": None if center is None else center.tolist(),
     }
+    if not bundle.form.features.is_simple:
+        head["steps"] = bundle.form.features.to_dict()["steps"]
     if columns is not None:
         head["columns"] = list(columns)
     if words:
         head["words"] = _words(bundle.words)
     return (_inert(head)[:-1] + ',"terms":[\n' + ",\n".join(map(_inert, bundle.terms))
             + '\n],"weights":[\n' + ",\n".join(map(_inert, weights)) + "\n]}")
-
-
-def affine(bundle: Bundle) -> tuple[Floats, Floats | None]:
-    """Intercepts and, for features, what is subtracted first: digits are kept far from zero."""
-    form = bundle.form
-    if form.center is None:
-        return bundle.intercept, None
-    if bundle.positive is None:
-        return form.intercept, form.center
-    k = bundle.labels.index(bundle.positive)
-    difference: Floats = form.intercept[[k]] - form.intercept[[1 - k]]
-    return difference, form.center
 
 
 def _words(words: Words) -> dict[str, Any]:

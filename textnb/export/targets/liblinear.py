@@ -22,10 +22,11 @@ from typing import IO, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
+from textnb.bayes.features import Step
 from textnb.bayes.forms import Floats
 from textnb.errors import ExportError
 from textnb.export.bundle import Bundle
-from textnb.export.targets.base import Answered, EngineMissing, Rows
+from textnb.export.targets.base import SIMPLE, Answered, EngineMissing, Rows
 from textnb.export.targets.program import output
 
 PROGRAM = "liblinear-predict"
@@ -54,6 +55,7 @@ class Liblinear:
     suffix: ClassVar[str] = ".model"
     reads: ClassVar[tuple[str, ...]] = ("terms", "features")
     tolerance: ClassVar[float] = 1e-9
+    steps: ClassVar[tuple[type[Step], ...]] = SIMPLE
     needs: ClassVar[str] = f"{PROGRAM} (Debian: apt-get install liblinear-tools)"
 
     def write(self, bundle: Bundle, path: Path) -> None:

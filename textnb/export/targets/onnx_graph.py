@@ -21,9 +21,10 @@ from typing import Any, ClassVar
 import numpy as np
 import polars as pl
 
+from textnb.bayes.features import Step
 from textnb.errors import ExportError
 from textnb.export.bundle import Bundle
-from textnb.export.targets.base import Answered, EngineMissing, Rows
+from textnb.export.targets.base import SIMPLE, Answered, EngineMissing, Rows
 from textnb.text.supported import ANYTHING, NO_PREFIX, Supported, any_of
 from textnb.text.tokens import Tokenizer, unsupported
 
@@ -66,6 +67,7 @@ class Onnx:
     suffix: ClassVar[str] = ".onnx"
     reads: ClassVar[tuple[str, ...]] = ("text", "terms", "features")
     tolerance: ClassVar[float] = 1e-9
+    steps: ClassVar[tuple[type[Step], ...]] = SIMPLE
     needs: ClassVar[str] = INSTALL
 
     def reading(self, tokenizer: Tokenizer, columns: Sequence[str]) -> str:
@@ -210,14 +212,11 @@ class _Graph:
     def features(self) -> list[Any]:
         bundle = self.bundle
         name, nodes = self.counted("features")
-        form, intercept = bundle.form, bundle.intercept
-        if form.center is not None:
+        center, intercept = bundle.centered()
+        if center is not None:
             # Before the product, as the form itself does: features far from 0 keep their digits.
-            nodes.append(self.node("Sub", [name, self.constant("center", form.center)], "centered"))
-            name, intercept = "centered", form.intercept
-            if bundle.positive is not None:
-                k = bundle.labels.index(bundle.positive)
-                intercept = intercept[[k]] - intercept[[1 - k]]
+            nodes.append(self.node("Sub", [name, self.constant("center", center)], "centered"))
+            name = "centered"
         return [*nodes,
                 self.node("MatMul", [name, self.constant("weights", bundle.weights)], "sums"),
                 self.node("Add", ["sums", self.constant("intercept", intercept)], "scores")]

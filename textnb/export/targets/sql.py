@@ -25,12 +25,12 @@ from typing import Any, ClassVar
 import numpy as np
 import polars as pl
 
-from textnb.bayes.forms import Floats
+from textnb.bayes.features import Step
 from textnb.errors import ExportError
 from textnb.export.bundle import Bundle
 from textnb.export.characters import SIGMA, SMALL_SIGMA, Ranges, regex_class
 from textnb.export.portable import Words
-from textnb.export.targets.base import Answered, Rows
+from textnb.export.targets.base import SIMPLE, Answered, Rows
 
 _VIEWS = ("labels", "scores", "sums", "terms", "words")
 _TABLES = ("weights", "classes", "stop_words", "characters", "casing", "ignorable")
@@ -63,6 +63,7 @@ class Sql(ABC):
     reads: ClassVar[tuple[str, ...]] = ("text", "terms", "features")
     # Sums of float64 in any order.
     tolerance: ClassVar[float] = 1e-9
+    steps: ClassVar[tuple[type[Step], ...]] = SIMPLE
     needs: ClassVar[str]
     engine: ClassVar[str]
     id_type: ClassVar[str] = "BIGINT"
@@ -189,7 +190,7 @@ class Sql(ABC):
         names = [quoted(name) for name in bundle.terms]
         columns = "".join(f",\n  {name} DOUBLE PRECISION" for name in names)
         yield f"CREATE TABLE IF NOT EXISTS documents (id {self.id_type} PRIMARY KEY{columns});"
-        center, weights, intercept = centered(bundle)
+        center, intercept = bundle.centered()
         inputs = [f"CAST({name} AS DOUBLE PRECISION)" for name in names]
         if bundle.above is not None:
             inputs = [f"CASE WHEN {x} > {number(bundle.above)} THEN 1e0 WHEN {x} IS NOT NULL "
@@ -200,7 +201,7 @@ class Sql(ABC):
         totals = "".join(
             f",\n{total([f'x{i} * {number(w)}' for i, w in enumerate(column)])} + {number(b)}"
             f" AS s{k}" for k, (column, b)
-            in enumerate(zip(weights.T.tolist(), intercept.tolist(), strict=True)))
+            in enumerate(zip(bundle.weights.T.tolist(), intercept.tolist(), strict=True)))
         yield (f"CREATE VIEW textnb_sums AS\nSELECT id{totals}\n"
                f"FROM (SELECT id{held}\nFROM documents) x;")
 
@@ -268,16 +269,6 @@ def greatest(names: Sequence[str], function: str) -> str:
         names = [f"{function}({', '.join(names[i:i + _ARGUMENTS])})" if names[i + 1:i + 2]
                  else names[i] for i in range(0, len(names), _ARGUMENTS)]
     return names[0]
-
-
-def centered(bundle: Bundle) -> tuple[Floats | None, Floats, Floats]:
-    """Center, weights and intercept: features far from zero keep their digits this way."""
-    form = bundle.form
-    if form.center is None or bundle.positive is None:
-        return form.center, bundle.weights, (
-            bundle.intercept if form.center is None else form.intercept)
-    k = bundle.labels.index(bundle.positive)
-    return form.center, bundle.weights, form.intercept[[k]] - form.intercept[[1 - k]]
 
 
 def number(value: float) -> str:

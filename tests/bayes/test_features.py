@@ -1,0 +1,252 @@
+"""Feature maps: scikit-learn's tf-idf, one row and many, explanations, and steps nobody knows."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import re
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.feature_extraction.text import TfidfTransformer
+
+from textnb import BernoulliNB, LinearForm, MultinomialNB, ParameterError, TextClassifier, Tokenizer
+from textnb.bayes.features import (
+    IDENTITY,
+    Center,
+    FeatureMap,
+    Idf,
+    Length,
+    Presence,
+    Step,
+    Sublinear,
+    presence_map,
+)
+from textnb.filter.mailfilter import MailFilter
+from textnb.scoring.columns import Answers
+from textnb.scoring.scorer import Scorer
+from textnb.text.matrix import Vocabulary
+
+RNG = np.random.default_rng(5)
+COUNTS = sp.csr_array(np.vstack([RNG.poisson(0.6, (40, 12)), np.zeros((1, 12), dtype=np.int64)]))
+FREQUENCY = np.asarray((COUNTS > 0).sum(axis=0))
+IDF = Idf.smooth(FREQUENCY, COUNTS.shape[0])
+TERMS = pl.Series([f"t{i:02}" for i in range(12)])
+# All maps of counts that there are.
+MAPS = {
+    "+".join(step.name for step in steps) or "identity": FeatureMap(steps)
+    for first in ((), (Presence(),), (Presence(1.0),), (Sublinear(),))
+    for second in ((), (IDF,)) for third in ((), (Length(),))
+    for steps in [(*first, *second, *third)]
+    if first != (Presence(1.0),) or not (second or third)}
+
+
+@dataclass(frozen=True, eq=False)
+class Squared(Step):
+    """A step from outside the package."""
+
+    name = "squared"
+    place = 2
+
+
+UNKNOWN = FeatureMap((Squared(),))
+
+
+def form_of(features: FeatureMap, classes: int = 3) -> LinearForm:
+    rng = np.random.default_rng(7)
+    return LinearForm(np.array(["ham", "spam", "other"][:classes]), rng.normal(size=(12, classes)),
+                      rng.normal(size=classes), tuple(TERMS), features)
+
+
+def by_hand(features: FeatureMap, counts: Any) -> Any:
+    """What the steps say, on dense rows: an oracle."""
+    rows = np.array(counts, dtype=np.float64)
+    for step in features.steps:
+        match step.name:
+            case "presence":
+                rows = (rows > getattr(step, "above")).astype(float)  # noqa: B009  # of a Step
+            case "sublinear":
+                rows = np.array([[1 + np.log(x) if x else 0.0 for x in row] for row in rows])
+            case "idf":
+                rows = rows * np.log((1 + COUNTS.shape[0]) / (1 + FREQUENCY)) + rows
+            case "length":
+                rows = np.array([row / (np.sqrt((row**2).sum()) or 1.0) for row in rows])
+    return rows
+
+
+@pytest.mark.parametrize("idf", [False, True])
+@pytest.mark.parametrize("sublinear", [False, True])
+@pytest.mark.parametrize("norm", [None, "l2"])
+def test_scikit_learns_values(idf: bool, sublinear: bool, norm: Any) -> None:
+    theirs = TfidfTransformer(norm=norm, use_idf=idf, smooth_idf=True, sublinear_tf=sublinear)
+    expected = theirs.fit_transform(sp.csr_matrix(COUNTS)).toarray()
+    steps = [Sublinear()] * sublinear + [IDF] * idf + [Length()] * (norm == "l2")
+    if idf:
+        np.testing.assert_allclose(IDF.weights, theirs.idf_, rtol=1e-15)
+    np.testing.assert_allclose(FeatureMap(tuple(steps)).sparse(COUNTS).toarray(), expected,
+                               rtol=1e-12, atol=0)
+
+
+@pytest.mark.parametrize("name", MAPS)
+def test_rows_are_what_the_steps_say(name: str) -> None:
+    form = form_of(MAPS[name])
+    rows = form.used(COUNTS)
+    expected = by_hand(form.features, COUNTS.toarray())
+    np.testing.assert_allclose(rows.toarray(), expected, rtol=1e-12, atol=0)
+    assert rows.data.all()
+    np.testing.assert_allclose(form.scores(COUNTS), expected @ form.weights + form.intercept,
+                               rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(form.scores(COUNTS.toarray()), form.scores(COUNTS), rtol=0)
+
+
+@pytest.mark.parametrize("name", MAPS)
+@given(row=st.lists(st.integers(0, 50), min_size=12, max_size=12))
+def test_one_row_has_the_bits_of_a_matrix(name: str, row: list[int]) -> None:
+    form = form_of(MAPS[name])
+    columns = np.flatnonzero(row)
+    one = form.scores_of_one(columns, np.array(row, dtype=np.float64)[columns])
+    assert one.tobytes() == form.scores(sp.csr_array(np.array([row, [1] * 12])))[0].tobytes()
+
+
+@pytest.mark.parametrize("name", MAPS)
+@pytest.mark.parametrize("classes", [2, 3])
+def test_contributions_sum_to_the_score(name: str, classes: int) -> None:
+    form = form_of(MAPS[name], classes)
+    texts = [" ".join(np.repeat(TERMS.to_numpy(), row)) for row in COUNTS.toarray()]
+    frame = pl.DataFrame({"text": [*texts, "unknown words"]})
+    scorer = Scorer(Vocabulary(Tokenizer(), TERMS), form, pl.Series(form.classes.tolist()),
+                    ["text"])
+    answers = scorer.frame(frame.lazy(), Answers(explain=4, scores=True)).collect()
+    total = answers["intercept"] + answers["explanation"].list.eval(
+        pl.element().struct.field("contribution").sum()).list.first().fill_null(0.0)
+    np.testing.assert_allclose(total, answers["score"], rtol=1e-12, atol=1e-12)
+    best = np.sort(answers["scores"].struct.unnest().to_numpy(), axis=1)
+    np.testing.assert_allclose(answers["score"], best[:, -1] - best[:, -2], rtol=1e-9, atol=1e-12)
+    # The counts beside them are those of the text.
+    first = answers["explanation"][0].struct.unnest().drop_nulls("term")
+    assert dict(first.select("term", "count").iter_rows()).items() <= dict(
+        zip(TERMS, COUNTS.toarray()[0].tolist(), strict=True)).items()
+
+
+@pytest.mark.parametrize("name", MAPS)
+def test_a_filter_scores_as_the_form_does(name: str) -> None:
+    form = form_of(MAPS[name], 2)
+    mail_filter = MailFilter(form, TERMS, Tokenizer(), ["body"], {"ham": 20, "spam": 20}, "spam")
+    for row in COUNTS.toarray()[:5]:
+        text = " ".join(np.repeat(TERMS.to_numpy(), row))
+        scores = form.scores(sp.csr_array(row[None, :]))[0]
+        verdict = mail_filter.judge(f"Subject: x\n\n{text}".encode())
+        assert verdict.log_odds == pytest.approx(scores[1] - scores[0], rel=1e-12)
+
+
+@pytest.mark.parametrize("name", MAPS)
+def test_a_description_gives_the_map_again(name: str) -> None:
+    features = MAPS[name]
+    assert FeatureMap.from_dict(features.to_dict()) == features
+    assert copy.deepcopy(features) == features == pickle.loads(pickle.dumps(features))
+    assert hash(features) == hash(copy.copy(features))
+    columns = np.array([1, 3])
+    np.testing.assert_allclose(
+        features.select(columns).sparse(sp.csr_array(np.array([[2, 5]]))).toarray(),
+        features.sparse(sp.csr_array(([2, 5], ([0, 0], columns)), shape=(1, 12))).toarray()[
+            :, columns])
+
+
+@pytest.mark.parametrize(("described", "message"), [
+    ([], "with a list \"steps\""), ({"steps": 3}, "with a list \"steps\""),
+    ({"steps": [], "more": 1}, "with a list \"steps\""),
+    ({"steps": [{"step": "squared"}]}, "unknown value 'squared'"),
+    ({"steps": [{"step": "presence", "above": -1}]}, "above must be"),
+    ({"steps": [{"step": "presence", "above": "x"}]}, "above must be"),
+    ({"steps": [{"step": "idf", "weights": [1.0, -1.0]}]}, "weights must be"),
+    ({"steps": [{"step": "length"}, {"step": "sublinear"}]}, "sublinear after length"),
+    ({"steps": [{"step": "presence"}, {"step": "sublinear"}]}, "sublinear after presence"),
+    ({"steps": [{"step": "center", "values": [1.0]}, {"step": "length"}]}, "length after center"),
+])
+def test_no_other_map_is_described(described: Any, message: str) -> None:
+    with pytest.raises(ParameterError, match=message):
+        FeatureMap.from_dict(described)
+
+
+def test_a_step_of_other_features_is_refused() -> None:
+    for step in (Idf(np.ones(3)), Center(np.ones(3))):
+        with pytest.raises(ParameterError, match=f"{step.name} has 3 numbers, and the form 12"):
+            form_of(FeatureMap((step,)))
+    with pytest.raises(ParameterError, match="features must be a FeatureMap"):
+        LinearForm(np.array([1]), np.ones((2, 1)), np.ones(1), None, 0.0)  # type: ignore[arg-type]
+
+
+def test_a_step_has_no_subclass() -> None:
+    with pytest.raises(TypeError, match="would be executed as that step"):
+        type("Rare", (Idf,), {})
+
+
+def test_counts_below_zero_have_no_logarithm() -> None:
+    with pytest.raises(ParameterError, match="counts below 0"):
+        form_of(FeatureMap((Sublinear(),))).scores(-COUNTS)
+
+
+def test_arrays_of_steps_are_read_only() -> None:
+    with pytest.raises(ValueError, match="read-only"):
+        IDF.weights[0] = 1.0
+
+
+def test_a_pickle_of_an_earlier_form_is_refused() -> None:
+    form = form_of(presence_map(0.0))
+    state = {name: value for name, value in vars(form).items() if name != "features"}
+    blank: Any = LinearForm.__new__(LinearForm)
+    with pytest.raises(ParameterError, match="pickled by an earlier version"):
+        blank.__setstate__({**state, "presence_above": 0.0})
+
+
+def test_presence_reads_as_before() -> None:
+    model = TextClassifier(BernoulliNB()).fit(["aa bb", "bb"], ["x", "y"])
+    assert model.linear_form().presence_above == 0.0
+    assert model.linear_form().features == FeatureMap((Presence(0.0),))
+    assert TextClassifier().fit(["aa bb", "bb"], ["x", "y"]).linear_form().features == IDENTITY
+
+
+EXECUTORS = {
+    "rows": lambda form: form.scores(COUNTS),
+    "one row": lambda form: form.scores_of_one(np.array([1]), np.array([2.0])),
+    "differences": lambda form: form.log_posterior(COUNTS),
+    "some terms": lambda form: form.features.select(np.array([1])),
+    "dense features": lambda form: form.features.dense(COUNTS.toarray()),
+    "a file": lambda form: form.features.to_dict(),
+    "explanation": lambda form: Scorer(
+        Vocabulary(Tokenizer(), TERMS), form, pl.Series(form.classes.tolist()), ["text"]).frame(
+            pl.LazyFrame({"text": ["t01 t02"]}), Answers(explain=1)).collect(),
+    "filter": lambda form: MailFilter(
+        form, TERMS, Tokenizer(), ["body"], {"ham": 20, "spam": 20, "other": 3}, "spam").judge(
+            b"Subject: x\n\nt01"),
+}
+
+
+@pytest.mark.parametrize("name", EXECUTORS)
+def test_a_step_from_outside_is_refused_by_name(name: str) -> None:
+    with pytest.raises((ParameterError, pl.exceptions.ComputeError), match="step squared is not"):
+        EXECUTORS[name](form_of(UNKNOWN))
+
+
+@pytest.mark.parametrize("features", [UNKNOWN, *(
+    each for name, each in MAPS.items() if name not in ("identity", "presence"))], ids=repr)
+def test_bounds_of_what_is_left_out_are_refused(
+    features: FeatureMap, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = MultinomialNB.linear_form
+    monkeypatch.setattr(MultinomialNB, "linear_form", lambda self: replace(
+        whole(self), features=with_ones(features, len(whole(self).weights))))
+    texts = ["good film " + " ".join(f"word{i}x{j}" for j in range(40)) for i in range(400)]
+    with pytest.raises(ParameterError, match=re.escape("bounds of what memory_limit leaves out")):
+        TextClassifier(memory_limit=1 << 20).fit(texts, ["x", "y"] * (len(texts) // 2))
+
+
+def with_ones(features: FeatureMap, n_terms: int) -> FeatureMap:
+    return FeatureMap(tuple(Idf(np.ones(n_terms)) if isinstance(step, Idf) else step
+                            for step in features.steps))

@@ -1,0 +1,378 @@
+"""Feature maps: what stands between counts and weights, as data.
+
+    counts          -> Presence or Sublinear -> Idf -> Length -> weights
+    dense features  -> Center                                 -> weights
+
+A map is a tuple of steps, in this order. Whoever executes one (a matrix, one row, a target of an
+export) matches the steps that it knows and refuses others by their names.
+
+>>> counts = np.array([3.0, 1.0])
+>>> tf_idf = FeatureMap((Sublinear(), Idf.smooth([1, 3], documents=4), Length()))
+>>> tf_idf.of_one(np.array([0, 1]), counts)[1].round(3).tolist()
+[0.943, 0.333]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from textnb.bayes.read_only import ReadOnly
+from textnb.errors import ParameterError
+
+# SciPy is imported where rows are sparse: a filter that scores one message starts without it.
+if TYPE_CHECKING:
+    import scipy.sparse as sp
+
+Floats = NDArray[np.float64]
+
+
+class Step(ReadOnly):
+    """One step of a feature map. A step has one meaning: its class has no subclasses.
+
+    Attributes
+    ----------
+    name : str
+        In files and messages.
+    place : int
+        Steps of a map stand in ascending order of their places.
+    """
+
+    name: ClassVar[str]
+    place: ClassVar[int]
+
+    def __init_subclass__(cls) -> None:
+        if Step not in cls.__bases__:
+            raise TypeError(f"{cls.__name__} is a subclass of a step, and would be executed as "
+                            "that step: make it a subclass of Step itself")
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and all(
+            np.array_equal(getattr(self, field.name), getattr(other, field.name))
+            for field in fields(self))  # type: ignore[arg-type]  # every step is a dataclass
+
+    def __hash__(self) -> int:
+        return hash(type(self))
+
+
+@dataclass(frozen=True, eq=False)
+class Presence(Step):
+    """1 where a count is above a number (>= 0), and 0 elsewhere."""
+
+    above: float = 0.0
+
+    name = "presence"
+    place = 1
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.above, (int, float)) and 0.0 <= self.above < np.inf):
+            raise ParameterError.out_of_range("above", "a number >= 0", self.above)
+
+
+@dataclass(frozen=True, eq=False)
+class Sublinear(Step):
+    """1 + log(count), base e: the tenth occurrence of a term says less than the first."""
+
+    name = "sublinear"
+    place = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Idf(Step):
+    """Times one weight per term, its inverse document frequency.
+
+    Attributes
+    ----------
+    weights : float64 (n_terms,)
+        Finite, and not below 0.
+    """
+
+    weights: Floats
+
+    name = "idf"
+    place = 2
+
+    def __post_init__(self) -> None:
+        weights = np.asarray(self.weights, dtype=np.float64)
+        if weights.ndim != 1 or not (np.isfinite(weights).all() and (weights >= 0).all()):
+            raise ParameterError.out_of_range("weights", "one finite number >= 0 per term",
+                                              self.weights)
+        vars(self)["weights"] = weights
+        super().__post_init__()
+
+    @classmethod
+    def smooth(cls, document_frequency: ArrayLike, documents: int) -> Idf:
+        """log((1 + documents) / (1 + document frequency)) + 1, as if one more document held all
+        terms."""
+        frequency = np.asarray(document_frequency, dtype=np.float64)
+        return cls(np.log((1.0 + documents) / (1.0 + frequency)) + 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Length(Step):
+    """Divided by the row's Euclidean length, so that every row has length 1; empty rows stay so."""
+
+    name = "length"
+    place = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Center(Step):
+    """Dense features less these values, which keeps their digits where they are far from zero.
+
+    Attributes
+    ----------
+    values : float64 (n_features,)
+    """
+
+    values: Floats
+
+    name = "center"
+    place = 1
+
+
+@dataclass(frozen=True)
+class FeatureMap:
+    """What a form does with counts, or features, before the weights: steps, or none (identity).
+
+    Raises
+    ------
+    ParameterError
+        If the steps are not in their order, or exclude each other.
+    """
+
+    steps: tuple[Step, ...] = ()
+
+    def __post_init__(self) -> None:
+        if type(self.steps) is not tuple or not all(isinstance(s, Step) for s in self.steps):
+            raise ParameterError.out_of_range("steps", "a tuple of steps", self.steps)
+        for before, after in zip(self.steps, self.steps[1:], strict=False):
+            if before.place >= after.place or Center in (type(before), type(after)):
+                raise ParameterError(
+                    f"a feature map can't have {after.name} after {before.name}: the order is "
+                    "presence or sublinear, idf, length; center stands alone")
+
+    @property
+    def presence_above(self) -> float | None:
+        """The count above which a term is present; None where there is no such step."""
+        return next((s.above for s in self.steps if isinstance(s, Presence)), None)
+
+    @property
+    def center(self) -> Floats | None:
+        """What is subtracted from dense features, (n_features,); None where nothing is."""
+        return next((s.values for s in self.steps if isinstance(s, Center)), None)
+
+    @property
+    def is_simple(self) -> bool:
+        """Whether presence, or a center, is all: what files of version 1 can say."""
+        return all(type(s) in (Presence, Center) for s in self.steps)
+
+    def with_presence(self, above: float) -> FeatureMap:
+        """The same map of presence, in place of counts."""
+        kept = tuple(s for s in self.steps if not isinstance(s, Presence))
+        return FeatureMap((Presence(above), *kept))
+
+    def check(self, known: tuple[type[Step], ...], executor: str) -> None:
+        """Raises ParameterError if an executor does not know a step."""
+        for step in self.steps:
+            if type(step) not in known:
+                raise unknown_step(step, executor, known)
+
+    def check_features(self, n_features: int) -> None:
+        """Raises ParameterError if a step has numbers for other features than there are."""
+        for step in self.steps:
+            for field in fields(step):  # type: ignore[arg-type]  # every step is a dataclass
+                value = getattr(step, field.name)
+                if isinstance(value, np.ndarray) and value.shape != (n_features,):
+                    raise ParameterError(f"the feature map's step {step.name} has {len(value)} "
+                                         f"numbers, and the form {n_features} features")
+
+    def select(self, columns: NDArray[np.int64]) -> FeatureMap:
+        """The map of some of the features."""
+        chosen: list[Step] = []
+        for step in self.steps:
+            match step:
+                case Presence() | Sublinear() | Length():
+                    chosen.append(step)
+                case Idf(weights=weights):
+                    chosen.append(Idf(weights[columns]))
+                case Center(values=values):
+                    chosen.append(Center(values[columns]))
+                case _:
+                    raise unknown_step(step, "choosing some of the features")
+        return FeatureMap(tuple(chosen))
+
+    def dense(self, X: Any) -> Floats:
+        """Dense features as the weights meet them: float64 (n_rows, n_features)."""
+        self.check((Center,), "dense features")
+        mapped: Floats = X if self.center is None else X - self.center
+        return mapped
+
+    def sparse(self, rows: sp.csr_array) -> sp.csr_array:
+        """Counts as the weights meet them, without stored zeros.
+
+        Parameters
+        ----------
+        rows : csr_array (n_rows, n_terms)
+            Left as it is.
+        """
+        import scipy.sparse as sp
+
+        for step in self.steps:
+            if isinstance(step, Presence):
+                rows = presence(rows, step.above)
+                continue
+            # A zero has no logarithm.
+            rows = without_zeros(canonical(rows))
+            values = _values(step, rows.indices, rows.data, rows.indptr)
+            rows = sp.csr_array((values, rows.indices, rows.indptr), shape=rows.shape)
+        return without_zeros(rows)
+
+    def of_one(
+        self, columns: NDArray[np.int64], values: Floats
+    ) -> tuple[NDArray[np.int64], Floats]:
+        """One sparse row as the weights meet it: the bits of `sparse`, without SciPy.
+
+        Parameters
+        ----------
+        columns : int64 (n_stored,)
+            Sorted.
+        values : float64 (n_stored,)
+            Counts above 0.
+        """
+        for step in self.steps:
+            if isinstance(step, Presence):
+                columns = columns[values > step.above]
+                values = np.ones(len(columns))
+                continue
+            values = _values(step, columns, values, np.array([0, len(columns)]))
+        stored = values != 0
+        return columns[stored], values[stored]
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready: ``{"steps": [{"step": "presence", "above": 0.0}, ...]}``."""
+        return {"steps": [_described(step) for step in self.steps]}
+
+    @classmethod
+    def from_dict(cls, described: Mapping[str, Any]) -> FeatureMap:
+        """The map that `to_dict` describes.
+
+        Raises
+        ------
+        ParameterError, KeyError, TypeError
+            If a step is not known, or has other keys than its own.
+        """
+        if set(described) != {"steps"} or not isinstance(described["steps"], list):
+            raise ParameterError.out_of_range("features", 'an object with a list "steps"',
+                                              described)
+        return cls(tuple(_step_of(step) for step in described["steps"]))
+
+
+IDENTITY = FeatureMap()
+_KNOWN: tuple[type[Step], ...] = (Presence, Sublinear, Idf, Length, Center)
+
+
+def presence_map(above: float | None) -> FeatureMap:
+    """Presence above a count; the identity for None."""
+    return IDENTITY if above is None else FeatureMap((Presence(above),))
+
+
+def unknown_step(
+    step: Step, executor: str, known: tuple[type[Step], ...] = _KNOWN
+) -> ParameterError:
+    """The error of an executor that does not know a step."""
+    names = ", ".join(kind.name for kind in known) or "no step at all"
+    return ParameterError(f"{executor}: the feature map's step {step.name} is not known there; "
+                          f"known: {names}")
+
+
+def _values(step: Step, columns: Any, values: Any, indptr: NDArray[Any]) -> Floats:
+    """The values of rows, of which row i holds those from indptr[i] to indptr[i + 1]."""
+    match step:
+        case Sublinear():
+            if (values < 0).any():
+                raise ParameterError("counts below 0 have no logarithm: the feature map's step "
+                                     "sublinear needs counts")
+            logged: Floats = 1.0 + np.log(values)
+            return logged
+        case Idf(weights=weights):
+            scaled: Floats = values * weights[columns]
+            return scaled
+        case Length():
+            stored = np.diff(indptr)
+            row = np.repeat(np.arange(len(stored)), stored)
+            # One after the other, so that a row has the same bits alone and among others.
+            values = np.asarray(values, dtype=np.float64)
+            squares = np.bincount(row, weights=values * values, minlength=len(stored))
+            length = np.sqrt(squares)
+            length[length == 0] = 1.0
+            unit: Floats = values / length[row]
+            return unit
+        case _:
+            raise unknown_step(step, "rows of counts", (Presence, Sublinear, Idf, Length))
+
+
+def _described(step: Step) -> dict[str, Any]:
+    match step:
+        case Presence(above=above):
+            own: dict[str, Any] = {"above": above}
+        case Sublinear() | Length():
+            own = {}
+        case Idf(weights=weights):
+            own = {"weights": weights.tolist()}
+        case Center(values=values):
+            own = {"values": values.tolist()}
+        case _:
+            raise unknown_step(step, "a file")
+    return {"step": step.name, **own}
+
+
+def _step_of(described: Mapping[str, Any]) -> Step:
+    values = dict(described)
+    name = values.pop("step")
+    by_name = {kind.name: kind for kind in _KNOWN}
+    if name not in by_name:
+        raise ParameterError.unknown_choice("step of a feature map", name, by_name)
+    return by_name[name](**{key: np.array(value, dtype=np.float64) if isinstance(value, list)
+                            else value for key, value in values.items()})
+
+
+def without_zeros(rows: sp.csr_array) -> sp.csr_array:
+    """The rows without stored zeros; what was given is left as it was."""
+    if rows.data.all():
+        return rows
+    rows = rows.copy()
+    rows.eliminate_zeros()
+    return rows
+
+
+def canonical(rows: sp.csr_array) -> sp.csr_array:
+    """The rows with sorted columns and one entry per cell; what was given is left as it was."""
+    import scipy.sparse as sp
+
+    if rows.has_canonical_format:
+        return rows
+    # Small integers would wrap where the entries of a cell are added.
+    wide = rows.data.astype(np.int64 if rows.data.dtype.kind in "bui" else np.float64)
+    merged = sp.csr_array((wide, rows.indices.copy(), rows.indptr.copy()), shape=rows.shape)
+    merged.sum_duplicates()
+    return merged
+
+
+def presence(rows: sp.csr_array, above: float) -> sp.csr_array:
+    """1 where a value is above a threshold (>= 0), nothing stored elsewhere."""
+    import scipy.sparse as sp
+
+    rows = canonical(rows)
+    high = rows.data > above
+    marks = np.ones(len(rows.data), dtype=np.int64)
+    present = sp.csr_array((marks, rows.indices, rows.indptr), shape=rows.shape)
+    if not high.all():
+        present = present.copy()
+        present.data[~high] = 0
+        present.eliminate_zeros()
+    return present
