@@ -17,6 +17,7 @@ from textnb import (
     export_model,
     verify_export,
 )
+from textnb.bayes.features import Step
 from textnb.export.bundle import Bundle
 from textnb.export.targets import known
 from textnb.export.targets.base import Answered, Rows
@@ -30,12 +31,11 @@ class Lines:
     suffix: ClassVar[str] = ".lines"
     reads: ClassVar[tuple[str, ...]] = ("terms",)
     tolerance: ClassVar[float] = 1e-12
+    steps: ClassVar[tuple[type[Step], ...]] = ()
     needs: ClassVar[str] = "a reader of lines"
     scale = 1.0
 
     def write(self, bundle: Bundle, path: Path) -> None:
-        if bundle.above is not None:
-            raise ExportError("it counts terms, and this model asks whether they are present")
         lines = [[*bundle.intercept.tolist()]]
         lines += [[term, *weights] for term, weights
                   in zip(bundle.terms, bundle.weights.tolist(), strict=True)]
@@ -83,7 +83,7 @@ def test_what_it_answers_wrongly_is_found(model: TextClassifier, tmp_path: Path)
 def test_what_it_refuses_is_named(tmp_path: Path) -> None:
     register_target(Lines())
     model = TextClassifier(binary=True).fit(["good film", "bad film"], ["pos", "neg"])
-    with pytest.raises(ExportError, match="lines: it counts terms"):
+    with pytest.raises(ExportError, match="lines: the feature map's step presence is not known"):
         export_model(model, tmp_path / "out", to="lines")
     assert not (tmp_path / "out").exists()
 
@@ -104,10 +104,11 @@ def changed(**attributes: Any) -> Lines:
     (changed(name="json"), "there is a target 'json' already"),
     (changed(name="My Lines"), "small letters"),
     (changed(suffix=None), "does not say its suffix"),
+    (changed(steps=None), "does not say its steps"),
     (changed(run=None), "has no method run"),
     (changed(reads=("pixels",)), "some of text, terms, features"),
     (changed(reads=()), "some of text, terms, features"),
-], ids=["name", "letters", "suffix", "run", "reads", "none"])
+], ids=["name", "letters", "suffix", "steps", "run", "reads", "none"])
 def test_what_is_no_target_is_refused(target: Lines, reason: str) -> None:
     with pytest.raises(ParameterError, match=reason):
         register_target(target)

@@ -9,7 +9,7 @@ export) matches the steps that it knows and refuses others by their names.
 >>> counts = np.array([3.0, 1.0])
 >>> tf_idf = FeatureMap((Sublinear(), Idf.smooth([1, 3], documents=4), Length()))
 >>> tf_idf.of_one(np.array([0, 1]), counts)[1].round(3).tolist()
-[0.943, 0.333]
+[0.957, 0.291]
 """
 
 from __future__ import annotations

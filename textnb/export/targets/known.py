@@ -46,7 +46,8 @@ def register_target(target: Target) -> None:
         raise ParameterError.out_of_range("name", "small letters, digits and hyphens", name)
     if name in TARGETS and TARGETS[name] is not target:
         raise ParameterError(f"there is a target {name!r} already: give yours another name")
-    for part, kind in (("suffix", str), ("reads", tuple), ("tolerance", float), ("needs", str)):
+    for part, kind in (("suffix", str), ("reads", tuple), ("tolerance", float),
+                       ("steps", tuple), ("needs", str)):
         if not isinstance(getattr(target, part, None), kind):
             raise ParameterError(f"the target {name!r} does not say its {part} ({kind.__name__})")
     for part in ("write", "run"):
