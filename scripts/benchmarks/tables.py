@@ -7,7 +7,6 @@ has no counterpart there: (α, γ) are chosen by cross-validation, then all is t
 
 from __future__ import annotations
 
-import argparse
 import json
 import statistics
 import subprocess
@@ -20,40 +19,25 @@ MODELS = ("gaussian", "lda", "lda shrunk", "qda shrunk", "qda pseudo", "centroid
 SHRINKAGE = 0.1
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--runs", type=int, default=5, help="runs of each measurement")
-    parser.add_argument("--models", nargs="*", choices=MODELS, default=MODELS)
-    parser.add_argument("--one", nargs=2, metavar=("SIDE", "MODEL"), help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
-    if arguments.one:
-        print(json.dumps(measure(*arguments.one)))
-        return
-    print("| model | scikit-learn fit | textnb fit | ratio | scikit-learn predict "
-          "| textnb predict | ratio | accuracy |\n|---|---|---|---|---|---|---|---|")
-    for model in arguments.models:
+def tables(runs: int, quick: bool = False) -> dict[str, Any]:
+    """A row for each model; `quick` measures the Gaussian one alone."""
+    rows = []
+    for model in MODELS[:1 if quick else None]:
         sides = SIDES if model not in ("rda", "qda pseudo") else SIDES[1:]
-        runs: dict[str, list[dict[str, float]]] = {side: [] for side in sides}
-        for _ in range(arguments.runs):
+        found: dict[str, list[dict[str, float]]] = {side: [] for side in sides}
+        for _ in range(1 if model == "rda" else runs):
             for side in sides:
-                ran = subprocess.run([sys.executable, __file__, "--one", side, model],
-                                     capture_output=True, text=True, check=True)
-                runs[side].append(json.loads(ran.stdout))
-        print_row(model, runs)
-
-
-def print_row(model: str, runs: dict[str, list[dict[str, float]]]) -> None:
-    def median(side: str, what: str) -> float | None:
-        return statistics.median(run[what] for run in runs[side]) if side in runs else None
-
-    cells = []
-    for what in ("fit", "predict"):
-        theirs, ours = median("scikit-learn", what), median("textnb", what)
-        assert ours is not None
-        cells += ([f"{theirs:.2f} s", f"{ours:.2f} s", f"{ours / theirs:.2f}"]
-                  if theirs is not None else ["", f"{ours:.2f} s", ""])
-    accuracies = sorted({f"{measured[0]['accuracy']:.4f}" for measured in runs.values()})
-    print(f"| {model} | {' | '.join(cells)} | {', '.join(accuracies)} |", flush=True)
+                ran = subprocess.run([sys.executable, "-m", "benchmarks.tables", side, model],
+                                     capture_output=True, text=True, check=False)
+                if ran.returncode:
+                    raise SystemExit(f"scripts/bench: {model} of {side} failed: {ran.stderr}")
+                found[side].append(json.loads(ran.stdout))
+                print(f"{model}, {side}: {ran.stdout.strip()}", file=sys.stderr, flush=True)
+        rows.append({"model": model, "runs": runs, "accuracy": found["textnb"][0]["accuracy"], **{
+            f"{side.replace('scikit-learn', 'sklearn')}_{what}": round(
+                statistics.median(run[what] for run in of_side), 4)
+            for side, of_side in found.items() for what in ("fit", "predict")}})
+    return {"rows": rows}
 
 
 def measure(side: str, name: str) -> dict[str, float]:
@@ -113,4 +97,4 @@ def ours(name: str) -> Any:
 
 
 if __name__ == "__main__":
-    main()
+    print(json.dumps(measure(*sys.argv[1:])))

@@ -1,0 +1,54 @@
+"""Pages and pictures of the benchmarks are those of the recorded figures."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+from benchmarks import pages
+
+
+def row(side: str, seconds: float, **more: Any) -> dict[str, Any]:
+    return {"corpus": "mail", "task": "job", "side": side, "runs": 3, "seconds": seconds,
+            "peak_mib": 100.0, "check": {"accuracy": 0.9}, **more}
+
+
+def test_pages_and_pictures_are_those_of_the_record() -> None:
+    written = pages.written(pages.recorded())
+    assert {path.name for path in written} >= {"measured.md", "speed.svg", "parts.svg"}
+    stale = [path.name for path, text in written.items() if path.read_text("utf-8") != text]
+    assert stale == [], "run: scripts/bench pages"
+
+
+def test_the_record_is_written_as_it_is_read() -> None:
+    assert pages.as_text(pages.recorded()) == pages.RECORD.read_text("utf-8")
+    nested = {"a": {"about": {"load": 1}, "rows": [{"x": 1, "check": {"y": [1.5]}}, {"x": 2}]}}
+    assert json.loads(pages.as_text(nested)) == nested
+    assert '\n   {"x": 1, "check": {"y": [1.5]}},\n   {"x": 2}\n' in pages.as_text(nested)
+
+
+def test_a_page_has_no_unknown_table() -> None:
+    for path in pages.DOCS.rglob("*.md"):
+        named = re.findall(r"<!-- figures: (\w+) -->", path.read_text("utf-8"))
+        assert set(named) <= set(pages.BLOCKS), path
+
+
+@pytest.mark.parametrize(("peer", "column"), [
+    ({"seconds": 0.5}, 2), ({"peak_mib": 50.0}, 3), ({"check": {"accuracy": 0.95}}, 4)])
+def test_every_loss_is_listed(peer: dict[str, Any], column: int) -> None:
+    rows = [row("textnb", 1.0), row("peer", 2.0) | peer, row("worse", 3.0)]
+    line = pages.losses({"rows": rows}).splitlines()[-1]
+    cells = [cell.strip() for cell in line.split("|")[1:-1]]
+    assert cells[column] == "peer"
+    assert "worse" not in cells
+    assert pages.losses({"rows": rows[::2]}) == "Nowhere."
+
+
+def test_what_failed_or_differs_says_so() -> None:
+    rows = [row("textnb", 1.0, differs=True), {"corpus": "mail", "task": "job", "side": "peer",
+                                               "failed": "ended with 1"}]
+    text = pages.whole({"rows": rows})
+    assert "DIFFERS" in text.splitlines()[2]
+    assert "FAILED: ended with 1" in text.splitlines()[3]
