@@ -236,13 +236,20 @@ class ModelFileError(TextnbError, ValueError):
     @classmethod
     def damaged(cls, path: str, what: str, kind: str = "model") -> ModelFileError:
         again = "train" if kind == "model" else "export"
-        return cls(f"{path} is not a sound textnb {kind}: {what}. Restore it from a copy or "
+        # It may name what a hostile file holds: nothing that moves a terminal's cursor.
+        shown = "".join(c if c.isprintable() else repr(c)[1:-1] for c in what)
+        return cls(f"{path} is not a sound textnb {kind}: {shown}. Restore it from a copy or "
                    f"{again} it again")
 
     @classmethod
     def from_the_future(cls, path: str, version: object, supported: int) -> ModelFileError:
         return cls(f"{path} has format version {version}; this textnb reads up to {supported}. "
                    "Upgrade with: pip install --upgrade textnb")
+
+    @classmethod
+    def unknown_features(cls, path: str, names: Sequence[str]) -> ModelFileError:
+        return cls(f"{path} needs a reader that knows {', '.join(map(repr, names[:10]))[:200]}, "
+                   "which this textnb does not. Upgrade with: pip install --upgrade textnb")
 
     @classmethod
     def too_large(cls, path: str, needed: int, limit: int) -> ModelFileError:

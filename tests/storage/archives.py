@@ -1,4 +1,7 @@
-"""Model files taken apart and put together by hand, with a right checksum."""
+"""Model files of version 1 taken apart and put together by hand, with a right checksum.
+
+A file of version 2 is first written as version 1 wrote it: what is put together is of version 1.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,15 @@ import hashlib
 import io
 import json
 import struct
+import tempfile
 import zipfile
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import polars as pl
+
+from textnb.storage.archive import read_archive
 
 MARK = b"sha256:"
 TAIL = len(MARK) + 64
@@ -37,7 +44,26 @@ def zipped(
     return signed(buffer.getvalue())
 
 
+def as_version_1(content: bytes) -> bytes:
+    """A model file as textnb 0.1 wrote it."""
+    if content[-TAIL:].startswith(MARK) and b"textnb-model 2 sha256:" not in content[-100:]:
+        return content
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.textnb"
+        path.write_bytes(content)
+        manifest, tables = read_archive(path)
+    for name in ("version", "layers", "requires", "arrays"):
+        manifest.pop(name, None)
+    document = {"format": manifest.pop("format"), "version": 1, **manifest, "tables": {
+        name: {"rows": table.height, "bytes": int(table.estimated_size())}
+        for name, table in tables.items()}}
+    return zipped([
+        ("model.json", json.dumps(document, ensure_ascii=False, indent=1).encode()),
+        *((f"{name}.parquet", parquet(table)) for name, table in tables.items())])
+
+
 def taken_apart(content: bytes) -> dict[str, bytes]:
+    content = as_version_1(content)
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         return {name: archive.read(name) for name in archive.namelist()}
 

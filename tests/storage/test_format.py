@@ -1,11 +1,11 @@
-"""The file is readable without this package: ZIP, JSON and Parquet, and arithmetic on counts."""
+"""The file is readable without this package: ZIP, JSON, `numpy.load`, and arithmetic on counts."""
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import zipfile
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tests.storage.archives import manifest_of, table_of, taken_apart
+from tests.storage.members import arrays_of, document_of, members_of
 from textnb import BernoulliNB, ComplementNB, MultinomialNB, TextClassifier, Tokenizer
+from textnb.storage.textarrays import narrow
 
 FRAME = pl.DataFrame({
     "text": ["free money now money", "cheap free offer", "hello friend lunch", "meeting at lunch",
@@ -29,13 +30,18 @@ def saved(model: TextClassifier, folder: Path) -> bytes:
     return path.read_bytes()
 
 
+def terms_of(content: bytes) -> list[str]:
+    arrays = arrays_of(content)
+    text, ends = arrays["terms/bytes"].tobytes(), arrays["terms/ends"].tolist()
+    return [text[a:b].decode() for a, b in pairwise([0, *ends])]
+
+
 def counted(content: bytes) -> tuple[list[str], np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """Terms, counts (classes x terms) and documents per class, from the file alone."""
-    classes = manifest_of(content)["classes"]
-    terms = table_of(content, "terms")["term"].to_list()
+    arrays, classes, terms = arrays_of(content), document_of(content)["classes"], terms_of(content)
     counts = np.zeros((len(classes["labels"]), len(terms)))
-    for row, column, count in table_of(content, "counts").iter_rows():
-        counts[row, column] = count
+    for term, (a, b) in enumerate(pairwise([0, *arrays["counts/ends"][0].tolist()])):
+        counts[arrays["counts/classes"][a:b], term] = arrays["counts/values"][a:b]
     return terms, counts, np.array(classes["documents"], dtype=float)
 
 
@@ -85,78 +91,103 @@ def test_counts_are_those_of_the_documents(tmp_path: Path) -> None:
 def test_terms_outside_the_limits_are_kept_with_their_frequency(tmp_path: Path) -> None:
     model = TextClassifier(min_df=2)
     content = saved(model, tmp_path)
-    terms = table_of(content, "terms")
-    frequency = {term: sum(term in text.split() for text in FRAME["text"])
-                 for term in terms["term"]}
-    assert dict(terms.select("term", "document_frequency").iter_rows()) == frequency
+    terms, arrays = terms_of(content), arrays_of(content)
+    frequency = {term: sum(term in text.split() for text in FRAME["text"]) for term in terms}
+    assert dict(zip(terms, arrays["terms/documents"].tolist(), strict=True)) == frequency
     assert [term for term, n in frequency.items() if n >= 2] == model.vocabulary_
-    assert len(model.vocabulary_) < terms.height
+    kept = np.unpackbits(arrays["terms/kept"], bitorder="little")[:len(terms)]
+    assert [term for term, bit in zip(terms, kept, strict=True) if bit] == model.vocabulary_
+    assert 0 < len(model.vocabulary_) < len(terms)
+    assert "terms/kept" not in arrays_of(saved(TextClassifier(), tmp_path))
 
 
-@pytest.mark.parametrize(("pattern", "expected"), [
-    (r"[\p{L}\p{M}\p{N}_]{2,}", ["new", "york"]), (r"[^ ]+ ?[^ ]+", ["new york", "new york"])])
-def test_words_of_an_ngram_are_listed(pattern: str, expected: list[str], tmp_path: Path) -> None:
-    content = saved(TextClassifier(tokenizer=Tokenizer(pattern=pattern, ngram_range=(1, 2))),
-                    tmp_path)
-    terms = table_of(content, "terms")
-    assert expected in terms["words"].to_list()
-    assert terms["words"].list.len().unique().sort().to_list() == [1, 2]
+@pytest.mark.parametrize("limits", [{}, {"min_df": 2}, {"max_features": 3}], ids=str)
+def test_sums_over_the_terms_that_have_a_column(limits: Any, tmp_path: Path) -> None:
+    model = TextClassifier(BernoulliNB(l=0.5), **limits)
+    content = saved(model, tmp_path)
+    terms, counts, documents = counted(content)
+    kept = [terms.index(term) for term in model.vocabulary_]
+    arrays = arrays_of(content)
+    assert arrays["totals/counts"].tolist() == counts[:, kept].sum(axis=1).tolist()
+    p = (counts[:, kept] + 0.5) / (documents[:, None] + 1.0)
+    np.testing.assert_allclose(arrays["totals/absent"], np.log1p(-p).sum(axis=1), rtol=1e-12)
+    others = TextClassifier(ComplementNB(norm=True), **limits)
+    content = saved(others, tmp_path)
+    terms, counts, _ = counted(content)
+    kept = [terms.index(term) for term in others.vocabulary_]
+    counts = counts[:, kept]
+    others_count = counts.sum(axis=0) - counts + 1.0
+    theta = others_count / others_count.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(
+        arrays_of(content)["totals/norms"], np.log(theta).sum(axis=1), rtol=1e-12)
 
 
-def test_the_manifest_says_what_the_model_is(tmp_path: Path) -> None:
+def test_every_256th_term_is_in_the_index(tmp_path: Path) -> None:
+    path = tmp_path / "many"
+    TextClassifier().fit([" ".join(f"é{n:05}" for n in range(1000)), "zz"], ["a", "b"]).save(path)
+    arrays = arrays_of(path.read_bytes())
+    assert arrays["index/bytes"].tobytes().decode() == "zzé00255é00511é00767"
+    assert arrays["index/ends"].tolist() == [2, 9, 16, 23]
+
+
+def test_the_document_says_what_the_model_is(tmp_path: Path) -> None:
     tokenizer = Tokenizer(ngram_range=(1, 2), stop_words=["at"], lowercase=False)
     content = saved(TextClassifier(ComplementNB(l=0.25, norm=True), tokenizer=tokenizer,
                                    max_df=0.9, max_features=7), tmp_path)
-    manifest = manifest_of(content)
-    assert list(manifest) == ["format", "version", "textnb", "kind", "estimator", "settings",
-                              "classes", "tables"]
-    assert (manifest["format"], manifest["version"]) == ("textnb-model", 1)
-    assert manifest["kind"] == "TextClassifier"
-    assert manifest["estimator"] == {"name": "ComplementNB", "parameters": {
+    document = document_of(content)
+    assert list(document) == ["format", "version", "textnb", "kind", "estimator", "settings",
+                              "classes", "layers", "requires", "arrays"]
+    assert (document["format"], document["version"]) == ("textnb-model", 2)
+    assert (document["layers"], document["requires"]) == (1, [])
+    assert document["kind"] == "TextClassifier"
+    assert document["estimator"] == {"name": "ComplementNB", "parameters": {
         "class_prior": None, "fit_prior": True, "l": 0.25, "norm": True}}
-    assert manifest["settings"] == {
+    assert document["settings"] == {
         "text": "text", "label": "label", "min_df": 1, "max_df": 0.9, "max_features": 7,
         "vocabulary": None, "binary": False,
         "tokenizer": {"pattern": r"[\p{L}\p{M}\p{N}_]{2,}", "lowercase": False,
                       "ngram_range": [1, 2], "analyzer": "word", "normalize": None,
                       "strip_accents": None, "stop_words": ["at"], "field_prefix": False}}
-    assert manifest["classes"] == {"type": "string", "labels": ["ham", "news", "spam"],
+    assert document["classes"] == {"type": "string", "labels": ["ham", "news", "spam"],
                                    "documents": [2, 2, 2]}
-    for name, declared in manifest["tables"].items():
-        table = table_of(content, name)
-        assert list(declared) == ["rows", "bytes"]
-        assert declared["rows"] == table.height
-        assert declared["bytes"] >= table.estimated_size()
+    for name, array in arrays_of(content).items():
+        assert document["arrays"][name] == {"type": array.dtype.str, "shape": list(array.shape)}
+
+
+def test_numbers_are_of_32_bits_where_they_fit(tmp_path: Path) -> None:
+    kinds = {name: array.dtype.str
+             for name, array in arrays_of(saved(TextClassifier(min_df=2), tmp_path)).items()}
+    assert kinds == {
+        "index/bytes": "|u1", "index/ends": "<i4", "totals/counts": "<i8", "terms/bytes": "|u1",
+        "terms/ends": "<i4", "terms/documents": "<i4", "counts/ends": "<i4",
+        "counts/classes": "|u1", "counts/values": "<i4", "terms/kept": "|u1"}
+    assert narrow(np.array([1, 2**31 - 1])).dtype == np.int32
+    assert narrow(np.array([1, 2**31])).dtype == np.int64
+    assert narrow(np.zeros(0, np.int64)).dtype == np.int32
 
 
 def test_the_layout_of_the_file(tmp_path: Path) -> None:
     content = saved(TextClassifier(), tmp_path)
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        assert archive.namelist() == ["model.json", "terms.parquet", "counts.parquet"]
+        assert archive.namelist()[0] == "model.json"
+        assert archive.namelist()[-1] == "blocks.npy"
         assert {info.compress_type for info in archive.infolist()} == {zipfile.ZIP_STORED}
         assert archive.testzip() is None
-        comment = archive.comment
-    assert content.startswith(b"PK\x03\x04")
-    assert comment == b"sha256:" + hashlib.sha256(content[:-71]).hexdigest().encode()
-    members = taken_apart(content)
-    assert members["terms.parquet"][:4] == members["counts.parquet"][-4:] == b"PAR1"
-    json.loads(members["model.json"].decode("utf-8"))
-    assert table_of(content, "counts").schema == {
-        "class": pl.Int32, "column": pl.Int32, "count": pl.Int64}
+    json.loads(members_of(content)["model.json"].decode("utf-8"))
 
 
 def test_counts_hold_no_zero_and_are_sorted(tmp_path: Path) -> None:
-    cells = table_of(saved(TextClassifier(), tmp_path), "counts")
-    assert cells["count"].min() == 1
-    assert cells.equals(cells.sort("class", "column"))
-    assert not cells.select("class", "column").is_duplicated().any()
+    arrays = arrays_of(saved(TextClassifier(), tmp_path))
+    assert arrays["counts/values"].min() == 1
+    for a, b in pairwise([0, *arrays["counts/ends"][0].tolist()]):
+        assert (np.diff(arrays["counts/classes"][a:b].astype(int)) > 0).all()
 
 
-def test_the_manifest_is_text_for_people(tmp_path: Path) -> None:
+def test_the_document_is_text_for_people(tmp_path: Path) -> None:
     labels = ["spam", "haм", "日本", "日本", "é", "é"]
     path = tmp_path / "model.textnb"
     TextClassifier().fit(FRAME.with_columns(label=pl.Series(labels))).save(path)
-    document = taken_apart(path.read_bytes())["model.json"].decode("utf-8")
+    document = members_of(path.read_bytes())["model.json"].decode("utf-8")
     assert "日本" in document
     assert document.count("\n") > 20
 

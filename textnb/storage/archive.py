@@ -1,81 +1,59 @@
-"""The model file: a ZIP of one JSON document and Parquet tables, with a checksum over every byte.
+"""The model file: version 2 is written, versions 1 and 2 are read.
 
-    PK...  model.json      what the model is; format version; rows and bytes of each table
-           NAME.parquet    tables, zstd inside
-    PK...  end record, whose comment is "sha256:" + 64 hex digits over all bytes before the comment
+    write_archive   a document and tables -> arrays in checked blocks (`textnb.storage.version2`)
+    read_archive    either version -> the same document and tables
 
-Nothing in it is code. Members are stored without ZIP compression, so a size on disk bounds what is
-read; sizes in memory are declared, checked against a limit, and compared with each table's footer
-before a table is read. A file is written beside its final name and renamed: it is whole or absent.
+Nothing in a file is code. A file is written beside its final name and renamed: it is whole or
+absent.
 """
 
 from __future__ import annotations
 
-import io
 import os
-import zipfile
 from collections.abc import Mapping
-from typing import IO, Any
+from typing import Any
 
 import polars as pl
 
-from textnb.errors import ModelFileError, SourceError
-from textnb.files.archive import (
-    MAX_BYTES,
-    check_size,
-    checksum,
-    read_document,
-    read_table,
-    sound,
-    write_document,
-    write_member,
-)
-from textnb.files.parquet import Malformed
-from textnb.files.replace import replacing
+from textnb.files.archive import MAX_BYTES, sound
+from textnb.files.blocks import FORMAT, VERSION, Blocks, format_version
 from textnb.runtime.forks import check_fork
+from textnb.storage import version1, version2
+from textnb.storage.tablearrays import table_array_names, table_arrays, table_tables
+from textnb.storage.textarrays import (
+    check_derived,
+    text_array_names,
+    text_arrays,
+    text_tables,
+)
 
-FORMAT, VERSION = "textnb-model", 1
-_MANIFEST = "model.json"
-_MANIFEST_LIMIT = 64 << 20
-_MARK = b"sha256:"
-_TAIL = len(_MARK) + 64
+__all__ = ["FORMAT", "VERSION", "read_archive", "stated_checksum", "write_archive"]
+_END = 128
 
 
 def write_archive(
     path: str | os.PathLike[str], manifest: Mapping[str, Any], tables: Mapping[str, pl.DataFrame]
 ) -> None:
-    """Write a manifest and its tables, whole or not at all.
+    """Write a model's document and its tables, whole or not at all.
 
     Parameters
     ----------
     path : path
     manifest : mapping
-        JSON-ready; the format, its version and the tables' sizes are added.
+        JSON-ready; the format, its version and the arrays are added.
     tables : mapping of str to DataFrame
     """
     check_fork(works=True)
-    document = write_document(FORMAT, VERSION, {
-        **manifest,
-        "tables": {name: {"rows": table.height, "bytes": int(table.estimated_size())}
-                   for name, table in tables.items()}})
-    with replacing(path) as file:
-        with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-            write_member(archive, _MANIFEST, document.encode("utf-8"))
-            for name, table in tables.items():
-                buffer = io.BytesIO()
-                table.write_parquet(buffer, compression="zstd")
-                write_member(archive, f"{name}.parquet", buffer.getbuffer())
-            archive.comment = _MARK + b"0" * 64
-        length = file.seek(0, os.SEEK_END)
-        digest = checksum(file, length - _TAIL)
-        file.seek(length - 64)
-        file.write(digest.encode("ascii"))
+    if _is_of_texts(manifest):
+        version2.write(path, *text_arrays(manifest, tables))
+    else:
+        version2.write(path, manifest, table_arrays(manifest, tables))
 
 
 def read_archive(
     path: str | os.PathLike[str], max_bytes: int = MAX_BYTES
 ) -> tuple[dict[str, Any], dict[str, pl.DataFrame]]:
-    """Read what `write_archive` wrote, after checking every byte.
+    """The document and tables of a model file, after checking every byte.
 
     Parameters
     ----------
@@ -96,84 +74,44 @@ def read_archive(
         If there is no such file or it can't be opened.
     """
     name = os.fspath(path)
-    with sound(name), _opened(name) as file:
-        _check_digest(file, name)
-        with zipfile.ZipFile(file) as archive:
-            manifest = _manifest(archive, name)
-            _check_sizes(archive, manifest, name, max_bytes)
-            return manifest, {
-                table: _table(archive.read(f"{table}.parquet"), declared, name, table, max_bytes)
-                for table, declared in manifest["tables"].items()}
+    if _version(name) == 1:
+        return version1.read_archive(path, max_bytes)
+    check_fork(works=True)
+    document, arrays = version2.read(path, max_bytes, _names)
+    with sound(name):
+        if not _is_of_texts(document):
+            return document, table_tables(document, arrays)
+        tables = text_tables(document, arrays)
+        check_derived(document, arrays)
+        return document, tables
 
 
 def stated_checksum(path: str | os.PathLike[str]) -> str:
-    """The checksum that a model file states at its end; `read_archive` checks it.
+    """The checksum that a model file states at its end.
 
     Raises
     ------
+    ModelFileError
+        If it is of no version that is known.
     SourceError
         If there is no such file or it can't be read.
     """
     name = os.fspath(path)
-    with sound(name), _opened(name) as file:
-        file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL))
-        return file.read(_TAIL).decode("ascii", "replace")
+    if _version(name) == 1:
+        return version1.stated_checksum(path)
+    with sound(name), version2.opened(name) as descriptor:
+        return Blocks(descriptor, name).checksum
 
 
-def _opened(name: str) -> IO[bytes]:
-    try:
-        return open(name, "rb")
-    except FileNotFoundError:
-        raise SourceError(f"no such model file: {name!r}") from None
+def _version(name: str) -> int:
+    with sound(name), version2.opened(name) as descriptor:
+        os.lseek(descriptor, max(0, os.fstat(descriptor).st_size - _END), os.SEEK_SET)
+        return format_version(os.read(descriptor, _END))
 
 
-def _check_digest(file: IO[bytes], name: str) -> None:
-    if file.read(4) != b"PK\x03\x04":
-        raise ModelFileError.damaged(name, "it does not begin as one")
-    length = file.seek(0, os.SEEK_END)
-    file.seek(max(0, length - _TAIL))
-    tail = file.read(_TAIL)
-    if not tail.startswith(_MARK):
-        raise ModelFileError.damaged(name, "its end, which holds the checksum, is missing")
-    if checksum(file, length - _TAIL).encode("ascii") != tail[len(_MARK):]:
-        raise ModelFileError.damaged(name, "its checksum differs: bytes were changed or lost")
-    file.seek(0)
+def _is_of_texts(document: Mapping[str, Any]) -> bool:
+    return document.get("kind") != "TableClassifier"
 
 
-def _manifest(archive: zipfile.ZipFile, name: str) -> dict[str, Any]:
-    entry = archive.getinfo(_MANIFEST)
-    if entry.compress_type != zipfile.ZIP_STORED or entry.file_size > _MANIFEST_LIMIT:
-        raise ModelFileError.damaged(name, f"{_MANIFEST} is compressed or too large")
-    return read_document(archive.read(entry), name, _MANIFEST, FORMAT, VERSION)
-
-
-def _check_sizes(
-    archive: zipfile.ZipFile, manifest: dict[str, Any], name: str, max_bytes: int
-) -> None:
-    tables = manifest.get("tables")
-    if not isinstance(tables, dict):
-        raise ModelFileError.damaged(name, "its tables are not declared")
-    expected = [_MANIFEST, *(f"{table}.parquet" for table in tables)]
-    if sorted(archive.namelist()) != sorted(expected):
-        raise ModelFileError.damaged(name, "its members are not those that it declares")
-    needed = 0
-    for entry in archive.infolist():
-        if entry.compress_type != zipfile.ZIP_STORED or entry.file_size != entry.compress_size:
-            raise ModelFileError.damaged(name, f"{entry.filename} is compressed")
-        needed += entry.file_size
-    for table, declared in tables.items():
-        sizes = [size for key in ("rows", "bytes") if isinstance(declared, dict)
-                 and type(size := declared.get(key)) is int and size >= 0]
-        if len(sizes) != 2:
-            raise ModelFileError.damaged(name, f"the sizes of table {table!r} are not declared")
-        needed += sum(sizes)
-    check_size(name, needed, max_bytes)
-
-
-def _table(
-    content: bytes, declared: dict[str, int], name: str, table: str, max_bytes: int
-) -> pl.DataFrame:
-    try:
-        return read_table(content, name, max_bytes, declared["rows"], declared["bytes"])
-    except Malformed as error:
-        raise ModelFileError.damaged(name, f"table {table!r} {error}") from error
+def _names(document: dict[str, Any]) -> Any:
+    return text_array_names(document) if _is_of_texts(document) else table_array_names(document)

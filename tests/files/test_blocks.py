@@ -1,0 +1,230 @@
+"""Files of arrays in checked blocks: what is written, what is read, and what is refused."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import random
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.storage.members import built, members_of, signed
+from textnb.errors import ModelFileError, SourceError
+from textnb.files import blocks
+from textnb.files.blocks import BLOCK, Blocks, array_header, format_version
+
+ARRAY = np.arange(50_000, dtype="<i4")
+MEMBERS = {
+    "model.json": b"{}",
+    "a/small.npy": array_header("<f8", (2, 3)) + np.arange(6, dtype="<f8").tobytes(),
+    "a/none.npy": array_header("|u1", (0,)),
+    "large.npy": array_header("<i4", ARRAY.shape) + ARRAY.tobytes(),
+}
+
+
+@pytest.fixture(scope="module")
+def content() -> bytes:
+    return built(MEMBERS)
+
+
+@contextmanager
+def opened(content: bytes, folder: Path) -> Iterator[Blocks]:
+    path = folder / "file"
+    path.write_bytes(content)
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        yield Blocks(descriptor, "given")
+    finally:
+        os.close(descriptor)
+
+
+def read_all(content: bytes, folder: Path) -> dict[str, bytes]:
+    with opened(content, folder) as found:
+        found.check_headers()
+        return {name: bytes(found.read(member.start, member.end))
+                for name, member in found.members.items() if member.end <= found.length}
+
+
+def test_what_is_written_is_read(content: bytes, tmp_path: Path) -> None:
+    assert read_all(content, tmp_path) == MEMBERS
+    assert built(MEMBERS) == content
+
+
+def test_others_read_it(content: bytes) -> None:
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        assert archive.testzip() is None
+        assert archive.namelist() == [*MEMBERS, "blocks.npy"]
+        assert {info.compress_type for info in archive.infolist()} == {zipfile.ZIP_STORED}
+        assert {info.date_time for info in archive.infolist()} == {(1980, 1, 1, 0, 0, 0)}
+    loaded = np.load(io.BytesIO(content))
+    assert np.array_equal(loaded["large"], ARRAY)
+    assert loaded["a/small"].tolist() == [[0, 1, 2], [3, 4, 5]]
+    digests = loaded["blocks"]
+    start = content.index(b"PK\x03\x04", content.index(ARRAY[-9:].tobytes()))
+    assert [row.tobytes() for row in digests] == [
+        hashlib.sha256(content[at:min(start, at + BLOCK)]).digest()
+        for at in range(0, start, BLOCK)]
+    assert content.endswith(
+        b"textnb-model 2 sha256:" + hashlib.sha256(content[start:-64]).hexdigest().encode())
+
+
+def test_contents_are_aligned(content: bytes, tmp_path: Path) -> None:
+    with opened(content, tmp_path) as found:
+        assert {member.start % 64 for member in found.members.values()} == {0}
+        member = found.members["large.npy"]
+        header = len(array_header("<i4", ARRAY.shape))
+        assert header % 64 == 0
+        assert np.frombuffer(found.read(member.start + header, member.end), "<i4").sum() == (
+            ARRAY.sum())
+
+
+def test_a_few_bytes_need_their_blocks_alone(
+    content: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changed = bytearray(content)
+    changed[BLOCK + 5] ^= 1
+    with opened(bytes(changed), tmp_path) as found:
+        assert bytes(found.read(BLOCK - 9, BLOCK)) == content[BLOCK - 9:BLOCK]
+        assert bytes(found.read(2 * BLOCK, 2 * BLOCK + 9)) == content[2 * BLOCK:2 * BLOCK + 9]
+        for span in ((BLOCK, BLOCK + 1), (BLOCK - 1, 2 * BLOCK + 1), (0, found.length)):
+            with pytest.raises(ModelFileError, match="the checksum of block 1 differs"):
+                found.read(*span)
+        for span in ((-1, 5), (5, 4), (0, found.length + 1)):
+            with pytest.raises(ModelFileError, match="bytes that it does not have"):
+                found.read(*span)
+        whole, seen = os.preadv, []
+        monkeypatch.setattr(os, "preadv", lambda descriptor, views, at: seen.append(at) or whole(
+            descriptor, views, at))
+        found.read(2 * BLOCK + 1, 2 * BLOCK + 2)
+        assert seen == [2 * BLOCK]
+
+
+def test_a_file_that_is_cut_while_it_is_read_is_an_error(content: bytes, tmp_path: Path) -> None:
+    with opened(content, tmp_path) as found:
+        os.truncate(tmp_path / "file", BLOCK + 10)
+        assert len(found.read(0, BLOCK)) == BLOCK
+        with pytest.raises(ModelFileError, match="it ends before its contents do"):
+            found.read(BLOCK, BLOCK + 20)
+
+
+def test_every_lost_byte_and_every_changed_one_is_seen(tmp_path: Path) -> None:
+    small = built({name: MEMBERS[name] for name in ("model.json", "a/small.npy")})
+    for at in range(len(small)):
+        for changed in (small[:at], small[:at] + small[at + 1:],
+                        small[:at] + bytes([small[at] ^ 0x20]) + small[at + 1:]):
+            with pytest.raises((ModelFileError, SourceError)):
+                read_all(changed, tmp_path)
+
+
+@pytest.mark.parametrize("mask", [1, 0x80, 0xFF])
+def test_what_is_around_the_contents_can_not_be_another(mask: int, tmp_path: Path) -> None:
+    """Every byte in turn, with checksums made anew: only contents may change."""
+    small = built({name: MEMBERS[name] for name in ("model.json", "a/small.npy")})
+    contents = set()
+    with opened(small, tmp_path) as found:
+        for member in found.members.values():
+            if member.end <= found.length:
+                contents |= set(range(member.start, member.end))
+    for at in range(len(small)):
+        changed = bytearray(small)
+        changed[at] ^= mask
+        again = signed(bytes(changed))
+        if again == small:
+            continue
+        if at in contents:
+            assert read_all(again, tmp_path) != read_all(small, tmp_path)
+        else:
+            with pytest.raises((ModelFileError, SourceError)):
+                read_all(again, tmp_path)
+
+
+def test_zips_that_others_write_are_refused(content: bytes, tmp_path: Path) -> None:
+    parts = {**members_of(content), "blocks.npy": b""}
+    for names in (list(parts), list(reversed(parts)), [*parts, "model.json"]):
+        buffer = io.BytesIO()
+        with zipfile.ZipFile(buffer, "w") as archive:
+            for name in dict.fromkeys(names):
+                archive.writestr(name, parts[name])
+            archive.comment = b"textnb-model 2 sha256:" + b"0" * 64
+        with pytest.raises(ModelFileError):
+            read_all(signed(buffer.getvalue()), tmp_path)
+
+
+def test_members_that_overlap_are_refused(content: bytes, tmp_path: Path) -> None:
+    entry = content.index(b"PK\x01\x02")
+    at = content.index(b"large.npy", entry) - 46
+    for field, values in ((42, (0, 1, 64, 2**32 - 1)), (24, (0, 1, 10**6, 2**32 - 1)),
+                          (20, (0, 2**31)), (30, (4, 2**16 - 1)), (28, (0, 2**16 - 1))):
+        for value in values:
+            changed = bytearray(content)
+            size = 4 if field in (42, 24, 20) else 2
+            changed[at + field:at + field + size] = value.to_bytes(size, "little")
+            with pytest.raises(ModelFileError):
+                read_all(signed(bytes(changed)), tmp_path)
+
+
+def test_sizes_of_64_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is beyond 4 GiB has other fields: here all that is beyond 1,000 bytes."""
+    monkeypatch.setattr(blocks, "_WIDE", 1000)
+    content = built(MEMBERS)
+    assert read_all(content, tmp_path) == MEMBERS
+    # What ZIP takes for wide is 2**32 - 1: with that in the fields, others read it too.
+    monkeypatch.setattr(blocks, "_WIDE", 0xFFFF_FFFF)
+    with pytest.raises(ModelFileError):
+        read_all(content, tmp_path)
+
+
+@pytest.mark.release
+@pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="it takes a sparse file")
+def test_more_than_4_gib(tmp_path: Path) -> None:
+    """Of zeros, which take no place on the disk."""
+
+    class Sparse:
+        """A file that keeps zeros as holes."""
+
+        def __init__(self, path: Path):
+            self.file = path.open("wb")
+
+        def write(self, content: bytes | memoryview) -> int:
+            if len(content) > BLOCK and not any(content[:64]):
+                return self.file.seek(len(content), os.SEEK_CUR)
+            return self.file.write(content)
+
+    count = (4 << 30) + 5
+    zeros = memoryview(bytes(1 << 28))
+    file = Sparse(tmp_path / "file")
+    parts = [zeros] * 16 + [zeros[:5]]
+    blocks.write_blocks(file, [  # type: ignore[arg-type] - it writes, and no more is asked for
+        ("model.json", [b"{}"]), ("large.npy", [array_header("|u1", (count,)), *parts]),
+        ("small.npy", [array_header("|u1", (1,)), b"x"])])
+    file.file.close()
+    with zipfile.ZipFile(tmp_path / "file") as archive:
+        assert archive.read("small.npy")[-1:] == b"x"
+        assert archive.getinfo("large.npy").file_size == count + 128
+    descriptor = os.open(tmp_path / "file", os.O_RDONLY)
+    found = Blocks(descriptor, "given")
+    member = found.members["small.npy"]
+    assert bytes(found.read(member.end - 1, member.end)) == b"x"
+    os.close(descriptor)
+
+
+@pytest.mark.parametrize(("end", "version"), [
+    (b"sha256:" + b"0" * 64, 1), (b"", 1), (b"textnb-model 2 sha256:" + b"0" * 64, 2),
+    (b"PKxxtextnb-model 37 md5:x", 37), (b"textnb-model x sha256:", 1), (b"textnb-model ", 1),
+    (b"textnb-model 99999999999 ", 1)])
+def test_the_version_is_at_the_end(end: bytes, version: int) -> None:
+    assert format_version(end) == version
+
+
+def test_random_bytes_are_refused(content: bytes, tmp_path: Path) -> None:
+    rng = random.Random(5)
+    for length in (0, 1, 50, 107, 108, 109, 5000):
+        for tail in (b"", content[-86:], content[-108:], content[-2000:]):
+            with pytest.raises(ModelFileError):
+                read_all(rng.randbytes(length) + tail, tmp_path)

@@ -1,0 +1,375 @@
+"""A file of arrays and one JSON document that is read in checked blocks, by the standard library.
+
+    PK..  model.json             a ZIP whose members are stored, not compressed,
+    PK..  NAME.npy ...           and whose contents begin at multiples of 64 bytes
+    PK..  blocks.npy             the SHA-256 of each 64 KiB of the file before this member
+    PK..  central directory, whose comment is "textnb-model 2 sha256:" and 64 hex digits:
+          the SHA-256 of all bytes from the begin of blocks.npy to these digits
+
+So one digest vouches for all digests, and a reader of a few bytes checks the blocks that hold them.
+The bytes around the contents (headers, directory) follow from the names, sizes and CRC-32 of the
+members: a reader makes them anew and compares, and so no ZIP that overlaps or lies is understood.
+
+This imports neither NumPy nor Polars: a filter that judges one message starts with it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import struct
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from typing import IO, NamedTuple
+
+from textnb.errors import ModelFileError, SourceError
+
+BLOCK = 1 << 16
+ALIGNMENT = 64
+DOCUMENT, DIGESTS = "model.json", "blocks.npy"
+FORMAT, VERSION = "textnb-model", 2
+_MARK = f"{FORMAT} {VERSION} sha256:".encode()
+_COMMENT = len(_MARK) + 64
+_DIGEST = 32
+# A ZIP's fields have 32 bits for sizes and places, and these say that 64 follow elsewhere.
+_WIDE = 0xFFFF_FFFF
+_MOST_MEMBERS, _MOST_NAME = 4096, 100
+_NAME = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789_./")
+# 1 January 1980, the earliest that ZIP can name: the same content gives the same bytes.
+_TIME, _DATE = 0, 0x21
+_ALIGNING = 0xD935
+_LOCAL = struct.Struct("<4s5H3I2H")
+_CENTRAL = struct.Struct("<4s6H3I5H2I")
+_END = struct.Struct("<4s4H2IH")
+_WIDE_END = struct.Struct("<4sQ2H2I4Q")
+_LOCATOR = struct.Struct("<4sIQI")
+Content = bytes | bytearray | memoryview
+
+
+class Member(NamedTuple):
+    """A member of the file: where its header begins, and its content."""
+
+    name: str
+    size: int
+    crc: int
+    header: int
+    start: int
+
+    @property
+    def end(self) -> int:
+        return self.start + self.size
+
+
+def array_header(kind: str, shape: Sequence[int]) -> bytes:
+    """What a ``.npy`` member begins with: a multiple of 64 bytes.
+
+    Parameters
+    ----------
+    kind : str
+        Such as ``"<i4"``, ``"<f8"`` or ``"|u1"``.
+    shape : sequence of int
+    """
+    sizes = f"({shape[0]},)" if len(shape) == 1 else f"({', '.join(map(str, shape))})"
+    described = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {sizes}, }}".encode()
+    length = -(-(10 + len(described) + 1) // ALIGNMENT) * ALIGNMENT
+    return b"\x93NUMPY\x01\0" + struct.pack("<H", length - 10) + described.ljust(
+        length - 11) + b"\n"
+
+
+def write_blocks(file: IO[bytes], members: Iterable[tuple[str, Sequence[Content]]]) -> None:
+    """Write members and the digests of their blocks.
+
+    Parameters
+    ----------
+    file : binary file
+        Empty.
+    members : iterable of (name, parts)
+        A member's content is its parts, one after the other.
+    """
+    written: list[Member] = []
+    out = _Hashed(file)
+    for name, parts in members:
+        views = [memoryview(part).cast("B") for part in parts if len(part)]
+        member = _append(written, name, sum(map(len, views)), _crc(views))
+        for view in chain([memoryview(_local_header(member))], views):
+            out.write(view)
+    digests = out.digests()
+    content = [memoryview(array_header("|u1", (len(digests) // _DIGEST, _DIGEST))),
+               memoryview(digests)]
+    last = _append(written, DIGESTS, sum(map(len, content)), _crc(content))
+    tail = b"".join([_local_header(last), *content, _directory(written)])
+    file.write(tail)
+    file.write(hashlib.sha256(tail).hexdigest().encode())
+
+
+class Blocks:
+    """A file that `write_blocks` wrote, read in blocks that are checked one by one.
+
+    Files are read with `os.pread`, never mapped: a mapping of a file that is cut ends the process.
+
+    Parameters
+    ----------
+    descriptor : int
+        Open for reading; the caller closes it.
+    name : str
+        Of the file, for errors.
+
+    Raises
+    ------
+    ModelFileError
+        If it is no such file, or one of a later version; later, if a block is not as it was
+        written.
+    SourceError
+        If the operating system can't read it.
+    """
+
+    def __init__(self, descriptor: int, name: str) -> None:
+        self._descriptor, self._name = descriptor, name
+        try:
+            length = os.fstat(descriptor).st_size
+        except OSError as error:
+            raise SourceError.unreadable(name, error.strerror or error) from error
+        self._digests = b""
+        self.members: dict[str, Member] = {}
+        # Of the blocks: all before the digests.
+        self.length = 0
+        self._open(length)
+
+    def read(self, start: int, end: int) -> memoryview:
+        """The bytes from one place to another, once the digests of their blocks are seen to be
+        right.
+
+        The memory is aligned as the file is.
+        """
+        if not 0 <= start <= end <= self.length:
+            raise self.damaged("it names bytes that it does not have")
+        first, last = start // BLOCK, -(-end // BLOCK)
+        content = self._pread(first * BLOCK, min(last * BLOCK, self.length))
+        view = memoryview(content)
+        for block in range(first, last):
+            at = (block - first) * BLOCK
+            if (hashlib.sha256(view[at:at + BLOCK]).digest()
+                    != self._digests[block * _DIGEST:(block + 1) * _DIGEST]):
+                raise self.damaged(f"the checksum of block {block} differs: bytes were changed or "
+                                   "lost")
+        return view[start - first * BLOCK:end - first * BLOCK]
+
+    def check_headers(self) -> None:
+        """Check what stands between the contents, for readers that do not go by this package."""
+        for member in self.members.values():
+            if member.header < self.length and (
+                    self.read(member.header, member.start) != _local_header(member)):
+                raise self.damaged(f"the header of {member.name} is not the one that is written")
+
+    @property
+    def checksum(self) -> str:
+        """The digest of the file, in hexadecimal."""
+        return self._stated.decode("ascii")
+
+    def damaged(self, what: str) -> ModelFileError:
+        return ModelFileError.damaged(self._name, what)
+
+    def _open(self, length: int) -> None:
+        if length < _END.size + _COMMENT:
+            raise self.damaged("it is too short")
+        end = self._pread(length - _END.size - _COMMENT, length)
+        comment = end[_END.size:]
+        _check_version(bytes(comment), self._name)
+        self._stated = bytes(comment[len(_MARK):])
+        written = self._listed(self._directory_of(bytes(end), length), length)
+        last = written[-1] if written else None
+        if last is None or last.name != DIGESTS:
+            raise self.damaged(f"its last member is not {DIGESTS}")
+        count = -(-last.header // BLOCK)
+        header = array_header("|u1", (count, _DIGEST))
+        if last.size != len(header) + count * _DIGEST:
+            raise self.damaged("it has not one checksum per block")
+        tail = self._pread(last.header, length - 64)
+        if hashlib.sha256(tail).hexdigest().encode() != self._stated:
+            raise self.damaged("its checksum differs: bytes were changed or lost")
+        expected = [_local_header(last) + header, _directory(written)]
+        at = last.start - last.header
+        digests = bytes(tail[at + len(header):at + last.size])
+        if tail != expected[0] + digests + expected[1] or zlib.crc32(
+                header + digests) != last.crc:
+            raise self.damaged("its directory is not the one of its members")
+        self._digests, self.length = digests, last.header
+        self.members = {member.name: member for member in written}
+
+    def _directory_of(self, end: bytes, length: int) -> bytes:
+        """The entries of the central directory, whose place its end states."""
+        at = length - _END.size - _COMMENT
+        _, _, _, _, count, size, start, _ = _END.unpack_from(end)
+        if _WIDE in (size, start):
+            before = _WIDE_END.size + _LOCATOR.size
+            if at < before:
+                raise self.damaged("its directory is not where it says")
+            at -= before
+            *_, count, size, start = _WIDE_END.unpack_from(
+                self._pread(at, at + _WIDE_END.size))
+        if start + size != at or count > _MOST_MEMBERS or size > count * (
+                _CENTRAL.size + _MOST_NAME + 28):
+            raise self.damaged("its directory is not where it says")
+        return bytes(self._pread(start, at))
+
+    def _listed(self, directory: bytes, length: int) -> list[Member]:
+        """The members that the directory names, at the places where they were written."""
+        written: list[Member] = []
+        names: set[str] = set()
+        at = 0
+        while at < len(directory):
+            if len(directory) - at < _CENTRAL.size:
+                raise self.damaged("its directory is cut")
+            fields = _CENTRAL.unpack_from(directory, at)
+            crc, size, name_length, extra = fields[7], fields[9], fields[10], fields[11]
+            at += _CENTRAL.size
+            raw = directory[at:at + name_length]
+            if not raw or name_length > _MOST_NAME or not _NAME.issuperset(raw):
+                raise self.damaged("a member has no plain name")
+            if size == _WIDE and extra >= 12:
+                size = int.from_bytes(directory[at + name_length + 4:at + name_length + 12],
+                                      "little")
+            at += name_length + extra
+            name = raw.decode("ascii")
+            if name in names:
+                raise self.damaged(f"two members are named {name}")
+            names.add(name)
+            if _append(written, name, size, crc).end > length:
+                raise self.damaged(f"{name} is longer than the file")
+        return written
+
+    def _pread(self, start: int, end: int) -> bytearray:
+        content = bytearray(end - start)
+        at = 0
+        try:
+            with memoryview(content) as view:
+                while at < len(content):
+                    count = _read_at(self._descriptor, view[at:], start + at)
+                    if not count:
+                        raise self.damaged("it ends before its contents do")
+                    at += count
+        except OSError as error:
+            raise SourceError.unreadable(self._name, error.strerror or error) from error
+        return content
+
+
+def format_version(end: bytes) -> int:
+    """The version of the format that a file states at its end; 1 where it states none.
+
+    Parameters
+    ----------
+    end : bytes
+        The last 100 bytes of the file, or more.
+
+    Examples
+    --------
+    >>> format_version(b"PK textnb-model 3 sha256:" + b"0" * 64)
+    3
+    """
+    words = end[end.rfind(b"textnb-model "):].split(b" ") if b"textnb-model " in end else []
+    found = words[1] if len(words) > 1 else b""
+    return int(found) if found.isdigit() and len(found) < 10 else 1
+
+
+def _check_version(comment: bytes, name: str) -> None:
+    if comment.startswith(_MARK):
+        return
+    found = format_version(comment)
+    if found > VERSION:
+        raise ModelFileError.from_the_future(name, found, VERSION)
+    raise ModelFileError.damaged(name, "its end, which holds the checksum, is missing")
+
+
+def _read_at(descriptor: int, view: memoryview, at: int) -> int:
+    if hasattr(os, "preadv"):
+        return os.preadv(descriptor, [view], at)
+    # Windows has no other way; a descriptor is used by one thread there.
+    os.lseek(descriptor, at, os.SEEK_SET)
+    part = os.read(descriptor, len(view))
+    view[:len(part)] = part
+    return len(part)
+
+
+class _Hashed:
+    """A file to write to, and the digests of the blocks that were written."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._digest, self._length, self._found = hashlib.sha256(), 0, bytearray()
+
+    def write(self, content: memoryview) -> None:
+        self._file.write(content)
+        at = 0
+        while at < len(content):
+            part = content[at:at + BLOCK - self._length]
+            self._digest.update(part)
+            self._length += len(part)
+            at += len(part)
+            if self._length == BLOCK:
+                self._end()
+
+    def digests(self) -> bytes:
+        if self._length:
+            self._end()
+        return bytes(self._found)
+
+    def _end(self) -> None:
+        self._found += self._digest.digest()
+        self._digest, self._length = hashlib.sha256(), 0
+
+
+def _append(written: list[Member], name: str, size: int, crc: int) -> Member:
+    """A member after those that were written, whose content begins at a multiple of 64 bytes."""
+    header = written[-1].end if written else 0
+    fixed = _LOCAL.size + len(name) + (20 if size >= _WIDE else 0) + 4
+    start = -(-(header + fixed) // ALIGNMENT) * ALIGNMENT
+    member = Member(name, size, crc, header, start)
+    written.append(member)
+    return member
+
+
+def _crc(views: Iterable[memoryview]) -> int:
+    crc = 0
+    for view in views:
+        crc = zlib.crc32(view, crc)
+    return crc
+
+
+def _local_header(member: Member) -> bytes:
+    wide = member.size >= _WIDE
+    size = _WIDE if wide else member.size
+    extra = struct.pack("<2H2Q", 1, 16, member.size, member.size) if wide else b""
+    padding = member.start - member.header - _LOCAL.size - len(member.name) - len(extra) - 4
+    extra += struct.pack("<2H", _ALIGNING, padding) + bytes(padding)
+    return _LOCAL.pack(b"PK\x03\x04", 45 if wide else 20, 0, 0, _TIME, _DATE, member.crc, size,
+                       size, len(member.name), len(extra)) + member.name.encode() + extra
+
+
+def _directory(written: Sequence[Member]) -> bytes:
+    """The central directory and its end, up to the digits of the digest."""
+    entries = b"".join(_central_entries(written))
+    start = written[-1].end
+    count = len(written)
+    wide = start >= _WIDE
+    more = b""
+    if wide:
+        more = _WIDE_END.pack(b"PK\x06\x06", _WIDE_END.size - 12, 45, 45, 0, 0, count, count,
+                              len(entries), start)
+        more += _LOCATOR.pack(b"PK\x06\x07", 0, start + len(entries), 1)
+    return entries + more + _END.pack(
+        b"PK\x05\x06", 0, 0, count, count, len(entries), _WIDE if wide else start,
+        _COMMENT) + _MARK
+
+
+def _central_entries(written: Iterable[Member]) -> Iterator[bytes]:
+    for member in written:
+        size = min(member.size, _WIDE)
+        header = min(member.header, _WIDE)
+        wide = [value for value in (member.size, member.size) if value >= _WIDE]
+        wide += [member.header] if member.header >= _WIDE else []
+        extra = struct.pack(f"<2H{len(wide)}Q", 1, 8 * len(wide), *wide) if wide else b""
+        version = 45 if wide else 20
+        yield _CENTRAL.pack(
+            b"PK\x01\x02", version, version, 0, 0, _TIME, _DATE, member.crc, size, size,
+            len(member.name), len(extra), 0, 0, 0, 0, header) + member.name.encode() + extra
