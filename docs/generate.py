@@ -58,18 +58,19 @@ def explained_text() -> str:
 
 def verbs() -> list[str]:
     """The names of all commands."""
-    from typer.main import get_command
+    from textnb.cli.main import VERBS
 
-    from textnb.cli.main import app
-
-    return sorted(getattr(get_command(app), "commands", {}))
+    return sorted(VERBS)
 
 
 def help_text(verb: str) -> str:
-    """What ``textnb VERB --help`` prints."""
-    code = "import sys; from textnb.cli.main import app; sys.argv[0] = 'textnb'; app()"
+    """What ``textnb VERB --help-all`` prints, or ``--help`` where that is all."""
+    from textnb.cli.main import command_of
+
+    option = "--help-all" if getattr(command_of(verb), "rare", None) else "--help"
+    code = "from textnb.cli.main import app; app(prog_name='textnb')"
     done = subprocess.run(
-        [sys.executable, "-c", code, verb, "--help"], capture_output=True, text=True, check=True,
+        [sys.executable, "-c", code, verb, option], capture_output=True, text=True, check=True,
         env={**os.environ, "COLUMNS": "100", "TERM": "dumb", "NO_COLOR": "1"})
     return done.stdout.strip("\n")
 
@@ -89,7 +90,28 @@ def jobs_page() -> str:
                      "| key | type | default |\n|---|---|---|\n")
         parts += [f"| `{key}` | {_type(inner.annotation)} | {_default(inner)} |\n"
                   for key, inner in section.model_fields.items()]
+        if name == "model":
+            parts += _declared_settings()
     return "".join(parts)
+
+
+def _declared_settings() -> list[str]:
+    """The settings of the tokenizer and of each kind of model, from their declarations."""
+    from textnb.learning.settings import MODELS, TokenSettings, declared
+
+    parts = []
+    titles = {"[model.tokenizer]": TokenSettings} | {
+        f'[model] with kind = "{kind}"': group for kind, group in MODELS.items()}
+    for title, group in titles.items():
+        hints = typing.get_type_hints(group)
+        parts.append(f"\n### `{title}`\n\n| key | type | default | meaning |\n|---|---|---|---|\n")
+        for field, facts in declared(group):
+            kind = " or ".join(f'`"{choice}"`' for choice in facts.choices) or _type(
+                hints[field.name])
+            parts.append(f"| `{field.name}` | {kind} | `{field.default!r}` | {facts.help} |\n")
+    parts.append('\n`sklearn = true` in `[model.tokenizer]` gives the tokens of scikit-learn\'s '
+                 "CountVectorizer.\n")
+    return parts
 
 
 def _section(annotation: object) -> type | None:

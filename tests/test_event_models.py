@@ -170,8 +170,8 @@ def test_a_report(model: TextClassifier, tmp_path: Path) -> None:
 
 def test_job_files_and_the_command_line(model: TextClassifier) -> None:
     assert estimator_of("rooted", {"l": 0.2, "power": 2.0}).power == 2.0
-    settings.check_options("rooted", {"l": "1"})
-    assert type(settings.text_estimator("rooted", {"l": "0.3"})) is RootedNB
+    settings.check_options("rooted", {"l": 1.0})
+    assert type(settings.text_estimator("rooted", {"l": 0.3})) is RootedNB
     with pytest.raises(ParameterError, match="--norm belongs to --model complement"):
         settings.check_options("rooted", {"norm": True})
 

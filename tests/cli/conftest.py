@@ -13,7 +13,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from textnb import TextClassifier
 from textnb.cli.main import app

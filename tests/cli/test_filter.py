@@ -13,7 +13,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from tests.cli.conftest import PROGRAM, Run, finished, start
 from textnb import Calibration, Decision, TextClassifier, load

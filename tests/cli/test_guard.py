@@ -12,7 +12,6 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-import typer
 
 from tests.cli.conftest import PROGRAM, Ran, finished, start
 from textnb import TextClassifier
@@ -134,7 +133,8 @@ for module in [name for name in sys.modules if name == {name!r}]:
 @pytest.mark.sweep(4)
 @pytest.mark.parametrize("name", [
     "textnb.cli.guard", "functools", "select", "signal", "textnb.cli.filter", "textnb.cli.console",
-    "textnb.cli.inputs", "textnb.errors", "textnb.runtime.stopping", "typer", "typer.core", "click",
+    "textnb.cli.inputs", "textnb.errors", "textnb.runtime.stopping", "click", "click.core",
+    "textnb.cli.options",
     "textnb.filter.mailfilter", "textnb.storage.manifest", "textnb.storage.archive",
     "textnb.mail.message", "textnb.mail.charsets", "textnb.text.tokens", "numpy", "polars",
     "polars.lazyframe", "polars._plr", "email.parser", "zipfile"])
@@ -247,7 +247,7 @@ def test_wrong_options_lose_no_message(arguments: list[str]) -> None:
 
 def test_every_option_that_asks_for_the_message_is_known() -> None:
     """No other long option may begin so, as one that is misspelt still asks for the message."""
-    options = [name for parameter in typer.main.get_command(alone).commands["filter"].params
+    options = [name for parameter in alone.commands["filter"].params
                for name in parameter.opts]
     assert [name for name in options if entry.passes_through([name])] == ["--passthrough", "-p"]
 

@@ -47,7 +47,7 @@ def test_pruning_tells_what_it_does(run: Run, mail: Path, trained: Path) -> None
     assert form["pruned"]["kept"] == 3
     assert form["pruned"]["rows"] == 6
     ran = run("export", trained, "--to", "json", "-o", "out", "--top", "3", "--max-bytes", "9")
-    assert ran.checked(2).err == "error: give top or max_bytes, not both\n"
+    assert ran.checked(2).err == "error: give --top or --max-bytes, not both\n"
 
 
 def test_rows_of_ones_own(run: Run, mail: Path, trained: Path) -> None:
@@ -149,8 +149,9 @@ def test_the_ending_tells_the_target(
 
 
 @pytest.mark.parametrize(("file", "message"), [
-    ("v.sql", "may be for several systems: say which, to=sql-duckdb or sql-postgres or sql-sqlite"),
-    ("v.py", "say which, to=python or polars"),
+    ("v.sql", "may be for several systems: say which, --to sql-duckdb or sql-postgres or "
+              "sql-sqlite"),
+    ("v.py", "say which, --to python or polars"),
     ("v.zip", "does not tell for which system"), ("folder", "does not tell for which system"),
     ("v.parquet", "does not tell for which system"), ("v.SQL", "does not tell")])
 def test_an_ending_that_does_not_tell_is_bad_usage(

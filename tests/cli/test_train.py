@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from typer.main import get_command
 
 import textnb
 from tests.cli.conftest import MAIL, Run, files_in
@@ -31,7 +30,7 @@ from textnb import (
     TextClassifier,
     Tokenizer,
 )
-from textnb.cli.main import app
+from textnb.cli.main import command_of
 
 # The command notes this warning; where warnings are errors, it would have nothing to note.
 ONE_CLASS = pytest.mark.filterwarnings("always:only one class:UserWarning")
@@ -270,9 +269,9 @@ def test_an_option_that_a_model_does_not_have_is_refused(
 @pytest.mark.parametrize(("options", "told"), [
     (["lda", "--shrinkage", "much"], "--shrinkage"), (["lda", "--shrinkage", "2"], "shrinkage"),
     (["rda", "--alpha", "x"], "--alpha"), (["rda", "--alpha", "1.5"], "alpha"),
-    (["rda", "--gamma", "-1"], "gamma"), (["gaussian", "--var-smoothing", "-1"], "var_smoothing"),
+    (["rda", "--gamma", "-1"], "gamma"), (["gaussian", "--var-smoothing", "-1"], "--var-smoothing"),
     (["nblr", "--C", "0"], "C must be"), (["nblr", "--beta", "2"], "beta must be"),
-    (["nblr", "--max-iter", "0"], "max_iter must be"), (["nblr", "--loss", "square"], "loss"),
+    (["nblr", "--max-iter", "0"], "--max-iter must be"), (["nblr", "--loss", "square"], "loss"),
     ], ids=spelt)
 def test_values_out_of_range_are_bad_usage(
     run: Run, flowers: Path, options: list[str], told: str
@@ -322,8 +321,9 @@ def test_every_option_of_train_is_tested() -> None:
     # What says where rows come from, and where notes go, is tested below and above.
     tested |= {"--output", "-o", "--features", "--input-format", "--encoding", "--quiet", "-q",
                "--lowercase", "--storage-option", "--query", "--on-unreadable",
-               "--early-stopping", "--class-weight", "--weight", "--subfolders"}
-    command = get_command(app).commands["train"]  # type: ignore[attr-defined]
+               "--early-stopping", "--class-weight", "--weight", "--subfolders", "--help-all"}
+    command = command_of("train")
+    assert command is not None
     offered = {name for option in command.params if option.param_type_name == "option"
                for name in [*option.opts, *option.secondary_opts]}
     assert offered == tested
@@ -433,8 +433,8 @@ def test_a_folder_per_class_is_read_in_its_encoding(run: Run, folder: Path) -> N
     (["--l", "nan"], r"\bl must be a finite number >= 0.*got nan"),
     (["--l", "inf"], r"\bl must be a finite number >= 0.*got inf"),
     (["--l", "many"], r"--l must be a number, or auto; got 'many'"),
-    (["--l", "auto", "--model", "nblr"], r"l='auto' belongs to MultinomialNB"),
-    (["--l", "auto", "--model", "complement", "--norm"], r"norm=False"),
+    (["--l", "auto", "--model", "nblr"], r"--l auto belongs to MultinomialNB"),
+    (["--l", "auto", "--model", "complement", "--norm"], r"or no --norm"),
     (["--ngrams", "x"], r"--ngrams must be.*got 'x'"),
     (["--ngrams", "2"], r"--ngrams must be.*got '2'"),
     (["--ngrams", "1,2,3"], r"--ngrams must be.*got '1,2,3'"),
@@ -448,18 +448,18 @@ def test_a_folder_per_class_is_read_in_its_encoding(run: Run, folder: Path) -> N
     (["--pattern", "(a)(b)"], r"pattern .* has a capturing group"),
     (["--pattern", "a", "--sklearn-tokens"], r"--sklearn-tokens and --pattern exclude each other"),
     (["--normalize", "nfkc"], r"normalize: unknown value 'nfkc'"),
-    (["--strip-accents", "all"], r"strip_accents: unknown value 'all'"),
+    (["--strip-accents", "all"], r"--strip-accents: unknown value 'all'"),
     (["--min-df", "few"], r"--min-df must be a count \(2\) or a share.*got 'few'"),
-    (["--min-df", "0"], r"min_df must be a count \(int >= 1\).*got 0"),
-    (["--min-df", "1.5"], r"min_df must be .*got 1\.5"),
-    (["--min-df", "nan"], r"min_df must be .*got nan"),
+    (["--min-df", "0"], r"--min-df must be a count \(int >= 1\).*got 0"),
+    (["--min-df", "1.5"], r"--min-df must be .*got 1\.5"),
+    (["--min-df", "nan"], r"--min-df must be .*got nan"),
     (["--max-df", "all"], r"--max-df must be .*got 'all'"),
-    (["--max-df", "-1"], r"max_df must be .*got -1"),
-    (["--min-df", "5", "--max-df", "2"], r"max_df=2 .* is fewer than min_df=5"),
-    (["--max-features", "0"], r"max_features must be .*got 0"),
+    (["--max-df", "-1"], r"--max-df must be .*got -1"),
+    (["--min-df", "5", "--max-df", "2"], r"--max-df 2 .* is fewer than --min-df 5"),
+    (["--max-features", "0"], r"--max-features must be .*got 0"),
     (["--max-features", "all"], r"Invalid value for '--max-features'"),
     (["--norm"], r"--norm belongs to --model complement; got --model multinomial"),
-    (["--stop-words", "stop.txt", "--analyzer", "char"], r"stop_words .* need analyzer='word'"),
+    (["--stop-words", "stop.txt", "--analyzer", "char"], r"--stop-words .* need --analyzer word"),
     (["--input-format", "xlsx"], r"format: unknown value 'xlsx'"),
     (["--where", "colour = 'red'"], r"--where .*colour.*the columns are text, label, split, id"),
     (["--where", "((("], r"--where '\(\(\('"),
@@ -479,9 +479,7 @@ def test_bad_usage_names_the_option(
 
 
 def assert_told(err: str, told: str) -> None:
-    # Usage errors are drawn in a box, which breaks lines.
-    unboxed = " ".join(line.strip("│╭╮╰╯─ ") for line in err.splitlines())
-    assert re.search(told, unboxed), err
+    assert re.search(told, err), err
 
 
 @pytest.mark.parametrize("args", [

@@ -116,7 +116,7 @@ def test_a_condition_chooses_rows(run: Run, table: Path, model: Path) -> None:
 
 @pytest.mark.parametrize(("options", "code", "message"), [
     (("--folds", 1), 2, "folds must be an int >= 2; got 1"),
-    (("--folds", 50), 2, "folds=50 is more than the 6 documents of the largest class"),
+    (("--folds", 50), 2, "--folds 50 is more than the 6 documents of the largest class"),
     (("--groups", "author", "--time", "day"), 2, "groups and time exclude each other"),
     (("--groups", "nobody"), 1, "no column 'nobody' (the groups column)"),
     (("--time", "day", "--seed", 3), 2, "of no use with time"),

@@ -12,11 +12,11 @@ import numpy as np
 import polars as pl
 import polars.selectors as cs
 import pytest
+from click.testing import CliRunner
 from numpy.typing import NDArray
 from sklearn.datasets import load_iris
 from sklearn.mixture import GaussianMixture
 from sklearn.neighbors import KernelDensity
-from typer.testing import CliRunner
 
 import textnb
 from tests.storage.archives import (

@@ -445,7 +445,7 @@ class TestHostile:
 
 def test_only_the_standard_library_is_imported() -> None:
     code = ("import sys, textnb.mail.message as m; m.parse_message(b'Subject: x\\n\\nx');"
-            "heavy = {'polars', 'numpy', 'selectolax', 'sklearn', 'typer'} & set(sys.modules);"
+            "heavy = {'polars', 'numpy', 'selectolax', 'sklearn', 'click'} & set(sys.modules);"
             "print(sorted(heavy))")
     done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True,
                           text=True, timeout=60, check=True)

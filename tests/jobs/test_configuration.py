@@ -64,8 +64,8 @@ def test_paths_are_filled_in_from_the_environment(
     ("model.l=auto", lambda job: job.model.parameters["l"] == "auto"),
     ('model.text=["a", "b"]', lambda job: job.model.columns == ["a", "b"]),
     ("model.text=body", lambda job: job.model.columns == ["body"]),
-    ("model.tokenizer.ngram_range=[1, 2]", lambda job: job.model.tokenizer == {
-        "ngram_range": [1, 2]}),
+    ("model.tokenizer.ngram_range=[1, 2]", lambda job: job.model.tokens == {
+        "ngram_range": (1, 2)}),
     ("validation.folds=3", lambda job: job.validation.folds == 3),
     ("calibration={}", lambda job: job.calibration.length_aware is True),
     ("exports.0.to=json", lambda job: job.exports[0].to == "json"),
@@ -80,8 +80,11 @@ def test_keys_are_set_from_outside(tmp_path: Path, setting: str, found: Any) -> 
     ("model.kind=multinomal", "model: kind: unknown value 'multinomal' - did you mean"),
     ("model.alpha=1.0", "model: MultinomialNB has no parameter alpha: the smoothing param"),
     ("model.l=-1", "model: l must be"),
+    ("model.lamda=1", "model: lamda: no such key; the settings of the kind multinomial are "),
+    ("model.tokenizer.analyzer=words", r"model\.tokenizer\.analyzer: input should be 'word'"),
     ("model.features=['x']", r"model: features belongs to the kinds gaussian, lda"),
-    ("model.tokenizer.patern=x", "model: Tokenizer has no setting 'patern'"),
+    ("model.tokenizer.patern=x",
+     r"model\.tokenizer\.patern: no such key - did you mean 'pattern'\?"),
     ("model.tokenizer.ngram_range=[2, 1]", "model: ngram_range must be"),
     ("model.min_df=often", r"model\.min_df: input should be a valid .*; got 'often'"),
     ("input.trian=x", r"input\.trian: no such key - did you mean 'train'\?; the keys there are"),

@@ -1,48 +1,44 @@
-"""The verb that makes probabilities chances: calibrate."""
+"""The verb that fits a temperature to probabilities: calibrate."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from dataclasses import dataclass
 
-import typer
-
-from textnb.cli.console import as_json, out, progress, verb
+from textnb.cli.console import as_json, out, progress
 from textnb.cli.inputs import (
-    Encoding,
-    Format,
-    Input,
-    InputFormat,
-    Model,
+    InputRows,
+    ModelFile,
     ModelOutput,
-    Query,
     Quiet,
-    StorageOption,
-    Where,
+    Results,
     check_apart,
     check_format,
     reading,
     rows,
     text_model,
 )
+from textnb.cli.options import option, verb
+
+
+@dataclass(frozen=True, kw_only=True)
+class Calibrate:
+    """Calibration."""
+
+    held_out: bool = option(
+        "INPUT holds rows that MODEL has not learned. Else it is what MODEL learned, and each row "
+        "is left out in turn.", default=False)
+    no_length: bool = option("One temperature, whatever the length of a document.",
+                             default=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CalibrateOutput(Quiet, Results, ModelOutput):
+    """Output."""
 
 
 @verb
 def calibrate(
-    model: Model,
-    input: Input,
-    output: ModelOutput = None,
-    held_out: Annotated[bool, typer.Option(
-        "--held-out", help="INPUT holds rows that MODEL has not learned. Else it is what MODEL "
-                           "learned, and each row is left out in turn.")] = False,
-    no_length: Annotated[bool, typer.Option(
-        "--no-length", help="One temperature, whatever the length of a document.")] = False,
-    format: Format = "text",
-    where: Where = None,
-    input_format: InputFormat = None,
-    storage_option: StorageOption = None,
-    query: Query = None,
-    encoding: Encoding = "utf-8",
-    quiet: Quiet = False,
+    file: ModelFile, source: InputRows, how: Calibrate, done: CalibrateOutput
 ) -> None:
     """Fit a temperature, so that probabilities mean what they say, and keep it in the model."""
     from textnb.cli import evidence
@@ -53,22 +49,22 @@ def calibrate(
     from textnb.files.lock import locked
     from textnb.files.replace import check_target
 
-    check_format(format)
-    check_target(output or model)
-    check_apart(input, output or model)
-    with locked(output or model):
-        classifier = text_model(model)
-        frame = rows(input, where, input_format, encoding, classifier.text, classifier.label,
-                     storage=storage_option, query=query)
-        score = scored_apart if held_out else leave_one_out
-        with reading(input), progress("scoring", "scored", quiet) as advance:
+    check_format(done.format)
+    input, output = source.input, done.output or file.model
+    check_target(output)
+    check_apart(input, output)
+    with locked(output):
+        classifier = text_model(file.model)
+        frame = rows(input, source, classifier.text, classifier.label)
+        score = scored_apart if how.held_out else leave_one_out
+        with reading(input), progress("scoring", "scored", done.quiet) as advance:
             held = score(classifier, frame, progress=advance)
-        calibration = fit_calibration(held, length_aware=not no_length)
+        calibration = fit_calibration(held, length_aware=not how.no_length)
         figures = evidence.reliability_table(held, calibration)
-        classifier.set_calibration(calibration).save(output or model)
+        classifier.set_calibration(calibration).save(output)
     evidence.note_stale(classifier)
-    evidence.note_untold(held.novelty, quiet)
-    if format == "json":
+    evidence.note_untold(held.novelty, done.quiet)
+    if done.format == "json":
         out(as_json({"calibration": calibration.to_dict(), **figures,
                      "not_judged": held.not_judged, **evidence_of(held.novelty)}))
         return

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar
 
-import typer
+import click
 
 from textnb.cli import signals
 from textnb.errors import (
@@ -46,19 +46,20 @@ def stderr() -> Console:
     return Console(stderr=True, highlight=False, soft_wrap=True)
 
 
-def verb(function: Callable[P, R]) -> Callable[P, R]:
-    """A command whose failures become one line on standard error and an exit code."""
-    return _verb(function, BAD_DATA, BAD_USAGE, 0)
-
-
-def judging_verb(function: Callable[P, R]) -> Callable[P, R]:
-    """A command whose exit code is its answer: every failure is `FAILED`."""
-    return _verb(function, FAILED, FAILED, FAILED)
-
-
-def _verb(
-    function: Callable[P, R], bad_data: int, bad_usage: int, reader_gone: int
+def guarded(
+    function: Callable[P, R], bad_data: int, bad_usage: int, reader_gone: int,
+    say: Callable[[str], str],
 ) -> Callable[P, R]:
+    """A function whose failures are one line on standard error and an exit code.
+
+    Parameters
+    ----------
+    function : callable
+    bad_data, bad_usage, reader_gone : int
+        The exit codes.
+    say : callable
+        A message of the library in the words of the command line.
+    """
     @functools.wraps(function)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
@@ -71,7 +72,7 @@ def _verb(
 
     def work(*args: P.args, **kwargs: P.kwargs) -> R:
         if sys.stdout is None:
-            raise _failed(SourceError("standard output is closed"), bad_data)
+            raise _failed(SourceError("standard output is closed"), bad_data, say)
         # Where the terminal can't show a character, its code is better than a failure.
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper):
@@ -88,11 +89,11 @@ def _verb(
                     leave_interrupted()
                 return result
             except ParameterError as error:
-                raise _failed(error, bad_usage) from None
+                raise _failed(error, bad_usage, say) from None
             except TextnbError as error:
                 if _was_interrupted(error):
                     leave_interrupted()
-                raise _failed(error, bad_data) from None
+                raise _failed(error, bad_data, say) from None
             except BrokenPipeError:
                 # Whoever read the output has seen enough.
                 _drop_output()
@@ -100,9 +101,9 @@ def _verb(
             except KeyboardInterrupt:
                 leave_interrupted()
             except OSError as error:
-                raise _failed(error, bad_data) from None
+                raise _failed(error, bad_data, say) from None
             except MemoryError as error:
-                raise _failed(DataError.out_of_memory(first_line(error)), bad_data) from None
+                raise _failed(DataError.out_of_memory(first_line(error)), bad_data, say) from None
             except BaseException as error:
                 if _was_interrupted(error):
                     leave_interrupted()
@@ -233,16 +234,22 @@ def _leave(code: int) -> NoReturn:
     os._exit(code)
 
 
-def _failed(error: BaseException, code: int) -> typer.Exit:
+def _failed(
+    error: BaseException, code: int, say: Callable[[str], str]
+) -> click.exceptions.Exit:
     try:
         if sys.stdout is not None:
             sys.stdout.flush()
     except OSError:
         _drop_output()
     # The engine adds where in its plan an error rose: that says nothing to a user.
-    told = error.command_line if isinstance(error, TextnbError) else str(error)
+    told = str(error)
+    if isinstance(error, TextnbError):
+        told = error.command_line
+        # What speaks of options already is not said otherwise.
+        told = say(told) if told == str(error) and not told.startswith("--") else told
     note(f"error: {told.split(_PLAN)[0]}")
-    return typer.Exit(code)
+    return click.exceptions.Exit(code)
 
 
 def _warning_notes() -> Callable[..., None]:

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from textnb.cli.console import as_json, note, out, verb
+from textnb.cli.console import as_json, note, out
 from textnb.cli.inputs import (
-    Encoding,
-    Format,
-    InputFormat,
-    Query,
-    StorageOption,
-    Where,
+    Results,
+    RowOptions,
     check_format,
     check_storage,
-    for_url,
+    for_place,
     reading,
     rows,
 )
+from textnb.cli.options import Given, argument, option, verb
 
 if TYPE_CHECKING:
     import polars as pl
@@ -30,57 +26,61 @@ if TYPE_CHECKING:
 _SHOWN = 60
 
 
+@dataclass(frozen=True, kw_only=True)
+class Sides(RowOptions):
+    """Input."""
+
+    train: str = argument("File, glob, folder, URL, or - for standard input.")
+    test: str | None = argument(
+        "Another, whose rows are looked for in TRAIN.  [default: the rows of TRAIN itself]", None)
+    text: list[str] | None = option("Text column; repeat it for several.  [default: text]")
+    label: str | None = option(
+        "Label column: also count duplicates that are labelled otherwise.")
+    test_where: str | None = option("As --where, for TEST.", is_common=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Search:
+    """Search."""
+
+    near: float = option("Least share of common three-word runs of near-duplicates.", default=0.8)
+    exact: bool = option("Exact duplicates alone.", default=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shown(Results):
+    """Output."""
+
+    show: int = option("Examples to show.", default=10, least=0)
+
+
 @verb
-def duplicates(
-    context: typer.Context,
-    train: Annotated[str, typer.Argument(
-        help="File, glob, folder, URL, or - for standard input.")],
-    test: Annotated[str | None, typer.Argument(
-        help="Another, whose rows are looked for in TRAIN.  [default: the rows of TRAIN itself]",
-    )] = None,
-    text: Annotated[list[str] | None, typer.Option(
-        help="Text column; repeat it for several.  [default: text]")] = None,
-    label: Annotated[str | None, typer.Option(
-        help="Label column: also count duplicates that are labelled otherwise.")] = None,
-    near: Annotated[float, typer.Option(
-        help="Least share of common three-word runs of near-duplicates.")] = 0.8,
-    exact: Annotated[bool, typer.Option("--exact", help="Exact duplicates alone.")] = False,
-    show: Annotated[int, typer.Option(min=0, help="Examples to show.")] = 10,
-    format: Format = "text",
-    where: Where = None,
-    test_where: Annotated[str | None, typer.Option(help="As --where, for TEST.")] = None,
-    input_format: InputFormat = None,
-    storage_option: StorageOption = None,
-    query: Query = None,
-    encoding: Encoding = "utf-8",
-) -> None:
+def duplicates(given: Given, sides: Sides, search: Search, shown: Shown) -> None:
     """Count rows of TEST whose text is in TRAIN too, word for word or nearly so."""
-    from textnb.cli import settings
     from textnb.errors import ParameterError
     from textnb.evaluation.duplicates import find_duplicates
 
-    check_format(format)
-    if exact and "near" in settings.given(context):
+    check_format(shown.format)
+    train, test, label = sides.train, sides.test, sides.label
+    if search.exact and "near" in given:
         raise ParameterError("--near does not go with --exact")
-    if test is None and test_where is not None:
+    if test is None and sides.test_where is not None:
         raise ParameterError("--test-where is for TEST: name it (it may be the file of TRAIN)")
     if train == test == "-":
         raise ParameterError("standard input can be one of TRAIN and TEST only")
-    columns = text or ["text"]
-    check_storage(storage_option, train, test)
-    before = rows(train, where, input_format, encoding, columns, label,
-                  storage=for_url(train, storage_option), query=query)
-    asked = before if test is None else rows(
-        test, test_where, input_format, encoding, columns, label,
-        storage=for_url(test, storage_option))
+    columns = sides.text or ["text"]
+    check_storage(sides.storage_option, train, test)
+    before = rows(train, for_place(train, sides), columns, label)
+    other = replace(for_place(test, sides), where=sides.test_where, query=None)
+    asked = before if test is None else rows(test, other, columns, label)
     with reading(train if test is None else test):
         found = find_duplicates(before, None if test is None else asked, text=columns, label=label,
-                                near=None if exact else near)
-        if format == "json":
+                                near=None if search.exact else search.near)
+        if shown.format == "json":
             out(as_json({**found.to_dict(), "pairs": found.pairs.to_dicts()}))
             return
-        if show and found.pairs.height:
-            _show_examples(_telling(found.pairs, show), before, asked, columns)
+        if shown.show and found.pairs.height:
+            _show_examples(_telling(found.pairs, shown.show), before, asked, columns)
     _show_counts(found, test is None)
 
 

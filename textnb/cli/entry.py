@@ -21,7 +21,7 @@ def main() -> None:
         signals.begin()
         from textnb.cli.main import app
 
-        app()
+        app(prog_name="textnb")
     except KeyboardInterrupt:
         # Before `begin`, or within the parser of options.
         _tell("interrupted; no output was written or replaced\n")
@@ -60,7 +60,7 @@ def _filter(arguments: list[str]) -> None:
 def _judge() -> None:
     from textnb.cli.filter import alone
 
-    alone()
+    alone(prog_name="textnb")
 
 
 def _tell(line: str) -> None:

@@ -2,51 +2,64 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from dataclasses import dataclass
+from typing import Any
 
-import typer
+import click
 
-from textnb.cli.console import as_json, note, out, steps, verb
+from textnb.cli.console import as_json, note, out, steps
 from textnb.cli.evidence import note_stale
 from textnb.cli.inputs import (
-    Encoding,
-    Format,
-    InputFormat,
-    Model,
-    Query,
+    ModelFile,
     Quiet,
-    StorageOption,
-    Where,
+    Results,
+    RowOptions,
     check_format,
     reading,
     rows,
     text_columns,
 )
+from textnb.cli.options import argument, option, verb
+from textnb.learning.settings import setting
+
+# The systems that `textnb.export` writes for; a test holds them to it.
+TARGETS = ("json", "parquet", "csv", "npz", "liblinear", "onnx", "sql-duckdb", "sql-postgres",
+           "sql-sqlite", "python", "javascript", "polars")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportOptions:
+    """Export."""
+
+    to: str | None = option(f"{', '.join(TARGETS[:-1])} or {TARGETS[-1]}.  "
+                            "[default: by the output's ending]", metavar="TARGET")
+    positive: str | None = option(
+        "Of two classes: one w and b, above 0 where this class wins.", metavar="CLASS")
+    input: str | None = option(
+        "text (the target splits it) or terms (it is given tokens).  "
+        "[default: what the target can do]")
+    top: int | None = option("Keep the N terms that can move a decision most.")
+    max_bytes: str | None = option(
+        "Keep as many terms as a file of this size holds, such as 500K or 5M.", metavar="SIZE")
+    check: str | None = option(
+        "File of texts on which decisions that pruning flips are counted.", metavar="FILE")
+    storage_option: list[str] | None = option(
+        "Of a URL in --check, as for textnb predict.", metavar="KEY=VALUE", is_common=False)
+    query: str | None = option("Of a database in --check, the rows.", metavar="SELECT",
+                               is_common=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportOutput(Quiet):
+    """Output."""
+
+    output: str = setting(
+        help="Folder to make, .zip, or file of the target's own ending.",
+        names=("--output", "-o"), metavar="PATH")
 
 
 @verb
-def export(
-    model: Model,
-    output: Annotated[str, typer.Option(
-        "--output", "-o", help="Folder to make, .zip, or file of the target's own ending.")],
-    to: Annotated[str | None, typer.Option(
-        help="json, parquet, csv, npz, liblinear, onnx, sql-duckdb, sql-postgres, sql-sqlite, "
-             "python, javascript or polars.  [default: by the output's ending]")] = None,
-    positive: Annotated[str | None, typer.Option(
-        help="Of two classes: one w and b, above 0 where this class wins.")] = None,
-    input: Annotated[str | None, typer.Option(
-        help="text (the target splits it) or terms (it is given tokens).  "
-             "[default: what the target can do]")] = None,
-    top: Annotated[int | None, typer.Option(
-        help="Keep the N terms that can move a decision most.")] = None,
-    max_bytes: Annotated[str | None, typer.Option(
-        help="Keep as many terms as a file of this size holds, such as 500K or 5M.")] = None,
-    check: Annotated[str | None, typer.Option(
-        help="File of texts on which decisions that pruning flips are counted.")] = None,
-    storage_option: StorageOption = None,
-    query: Query = None,
-    quiet: Quiet = False,
-) -> None:
+def export(file: ModelFile, how: ExportOptions, done: ExportOutput) -> None:
     """Write a model for another system: weights, tokenizer, and golden rows to prove it."""
     from textnb.cli.settings import as_label
     from textnb.errors import ParameterError
@@ -56,24 +69,23 @@ def export(
     from textnb.frames.cloud import shown
     from textnb.learning.memory_limit import byte_size
 
-    if input not in (None, "text", "terms"):
-        raise ParameterError.unknown_choice("--input", input, ("text", "terms"))
-    if check is None and (query is not None or storage_option):
+    reads: Any = how.input
+    if reads not in (None, "text", "terms"):
+        raise ParameterError.unknown_choice("--input", reads, ("text", "terms"))
+    positive, check, output = how.positive, how.check, done.output
+    if check is None and (how.query is not None or how.storage_option):
         raise ParameterError("--query and --storage-option are for the rows of --check: name them")
-    size = None if max_bytes is None else byte_size("--max-bytes", max_bytes)
-    if to is None:
-        to = target_of_path(output).name
-    classifier = load(model)
+    size = None if how.max_bytes is None else byte_size("--max-bytes", how.max_bytes)
+    to = target_of_path(output).name if how.to is None else how.to
+    classifier = load(file.model)
     label = None if positive is None else as_label(positive, classifier.classes_)
-    frame = None if check is None else rows(
-        check, None, None, "utf-8", text_columns(classifier), None, storage=storage_option,
-        query=query)
-    reads: Any = input
-    with reading(check or model), steps("exporting", quiet) as progress:
-        exported = export_model(classifier, output, to, positive=label, reads=reads, top=top,
+    options = RowOptions(storage_option=how.storage_option, query=how.query)
+    frame = None if check is None else rows(check, options, text_columns(classifier))
+    with reading(check or file.model), steps("exporting", done.quiet) as progress:
+        exported = export_model(classifier, output, to, positive=label, reads=reads, top=how.top,
                                 max_bytes=size, check=frame, progress=progress)
     note_stale(classifier)
-    if quiet:
+    if done.quiet:
         return
     pruned = exported.pruned
     if pruned is not None and not pruned["dropped"]:
@@ -100,31 +112,33 @@ def export(
     note(f"{exported.target}, scores {what} -> {output}{beside}")
 
 
+@dataclass(frozen=True, kw_only=True)
+class VerifyInput(RowOptions):
+    """Input."""
+
+    path: str = argument("Bundle, or the file of a target beside its bundle.")
+    input: str | None = argument("File of rows to compare on, instead of the golden rows.", None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerifyOutput(Quiet, Results):
+    """Output."""
+
+
 @verb
-def verify(
-    path: Annotated[str, typer.Argument(help="Bundle, or the file of a target beside its bundle.")],
-    input: Annotated[str | None, typer.Argument(
-        help="File of rows to compare on, instead of the golden rows.")] = None,
-    format: Format = "text",
-    where: Where = None,
-    input_format: InputFormat = None,
-    storage_option: StorageOption = None,
-    query: Query = None,
-    encoding: Encoding = "utf-8",
-    quiet: Quiet = False,
-) -> None:
+def verify(source: VerifyInput, done: VerifyOutput) -> None:
     """Run golden rows through the real engine and compare; exit code 1 on any difference."""
     from textnb.errors import ParameterError
     from textnb.export.verify import verify_export
 
-    check_format(format)
-    if input is None and (query is not None or storage_option):
+    check_format(done.format)
+    path, input = source.path, source.input
+    if input is None and (source.query is not None or source.storage_option):
         raise ParameterError("--query and --storage-option are for the rows of INPUT: name them")
-    frame = None if input is None else rows(
-        input, where, input_format, encoding, None, None, storage=storage_option, query=query)
-    with reading(input or path), steps("verifying", quiet) as progress:
+    frame = None if input is None else rows(input, source, None)
+    with reading(input or path), steps("verifying", done.quiet) as progress:
         found = verify_export(path, frame, progress=progress)
-    if format == "json":
+    if done.format == "json":
         out(as_json({"target": found.target, "reads": found.reads, "rows": found.rows,
                      "largest_difference": found.largest_difference, "passed": found.passed,
                      "tolerance": found.tolerance, "wrong_scores": found.wrong_scores,
@@ -138,19 +152,19 @@ def verify(
         out(f"{found.target}: {found.rows:,} rows, largest difference of a score "
             f"{found.largest_difference:.3g}, {len(found.wrong_labels)} labels differ")
     if not found.passed:
-        raise typer.Exit(1)
+        raise click.exceptions.Exit(1)
 
 
 @verb
-def describe(model: Model, format: Format = "text") -> None:
+def describe(file: ModelFile, shown: Results) -> None:
     """Show what a receiver of a model must know."""
     from textnb.cli.tables import show_description
     from textnb.estimators.load import load
     from textnb.export.describe import describe_model
 
-    check_format(format)
-    described = describe_model(load(model))
-    if format == "json":
+    check_format(shown.format)
+    described = describe_model(load(file.model))
+    if shown.format == "json":
         out(as_json(described))
     else:
         show_description(described)

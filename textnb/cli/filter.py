@@ -6,14 +6,15 @@ Exit codes are those of bogofilter: 0 spam, 1 ham, 2 unsure, 3 error.
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NoReturn
 
-import typer
-from typer.core import TyperCommand
+import click
 
 from textnb.cli import guard
-from textnb.cli.console import FAILED, as_json, judging_verb, note, out
-from textnb.cli.inputs import Format, Model, check_format
+from textnb.cli.console import FAILED, as_json, note, out
+from textnb.cli.inputs import ModelFile, Results, check_format
+from textnb.cli.options import judging_verb, option
 
 if TYPE_CHECKING:
     from textnb.filter.mailfilter import MailFilter, Verdict
@@ -23,59 +24,64 @@ _LONGEST_SECONDS = 86_400.0
 CODES = {"spam": 0, "ham": 1, "unsure": 2}
 
 
-class JudgingCommand(TyperCommand):
-    """A command whose usage errors are no verdict: 2 would say "unsure"."""
+@dataclass(frozen=True, kw_only=True)
+class Judge:
+    """Verdict."""
 
-    def make_context(self, *args: Any, **kwargs: Any) -> Any:
-        try:
-            return super().make_context(*args, **kwargs)
-        except Exception as error:
-            if getattr(error, "exit_code", None):
-                error.exit_code = FAILED  # type: ignore[attr-defined]
-            raise
+    spam_class: str | None = option(
+        "The class that is spam.  [default: that of the model's decision, else spam]",
+        metavar="CLASS")
+    spam_cutoff: float | None = option(
+        "Spam from this probability on, instead of the model's decision.")
+    ham_cutoff: float | None = option(
+        "With --spam-cutoff: ham up to this probability, and unsure between the two.")
+    min_learned: int = option(
+        "Unsure while fewer messages of spam, or of the rest, were learned.", default=10)
+    timeout: float | None = option(
+        "Seconds in which one message must be judged, else it is a failure; 0 is no limit.  "
+        f"[default: {guard.TIMEOUT_SECONDS:.0f}]")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Maildir:
+    """Maildir."""
+
+    maildir: str | None = option(
+        "File the messages in new/ of this Maildir instead of reading one.", metavar="FOLDER")
+    spam_folder: str | None = option(
+        "Where --maildir files spam: a folder of the Maildir.  [default: .Spam]")
+    unsure_folder: str | None = option(
+        "Where --maildir files what it is unsure of.  [default: left where it is]")
+    dry_run: bool = option(
+        "With --maildir: say what would be filed, and file nothing.", default=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FilterOutput(Results):
+    """Output."""
+
+    passthrough: bool = option(
+        "Write the message with a header X-Textnb-Status, otherwise byte for byte as it came (also "
+        "where judging fails, then without the header).", "--passthrough", "-p", default=False)
+    exit_zero: bool = option(
+        "Exit with 0 whatever the verdict, for mail systems that take another code for a failure; "
+        "3 stays an error.", "--exit-zero", "-e", default=False)
 
 
 @judging_verb
-def filter_mail(
-    model: Model,
-    passthrough: Annotated[bool, typer.Option(
-        "--passthrough", "-p", help="Write the message with a header X-Textnb-Status, otherwise "
-                                    "byte for byte as it came (also where judging fails, then "
-                                    "without the header).")] = False,
-    exit_zero: Annotated[bool, typer.Option(
-        "--exit-zero", "-e", help="Exit with 0 whatever the verdict, for mail systems that take "
-                                  "another code for a failure; 3 stays an error.")] = False,
-    spam_class: Annotated[str | None, typer.Option(
-        help="The class that is spam.  [default: that of the model's decision, else spam]",
-    )] = None,
-    spam_cutoff: Annotated[float | None, typer.Option(
-        help="Spam from this probability on, instead of the model's decision.")] = None,
-    ham_cutoff: Annotated[float | None, typer.Option(
-        help="With --spam-cutoff: ham up to this probability, and unsure between the two.",
-    )] = None,
-    min_learned: Annotated[int, typer.Option(
-        help="Unsure while fewer messages of spam, or of the rest, were learned.")] = 10,
-    timeout: Annotated[float | None, typer.Option(
-        help="Seconds in which one message must be judged, else it is a failure; 0 is no "
-                      f"limit.  [default: {guard.TIMEOUT_SECONDS:.0f}]")] = None,
-    maildir: Annotated[str | None, typer.Option(
-        help="File the messages in new/ of this Maildir instead of reading one.")] = None,
-    spam_folder: Annotated[str | None, typer.Option(
-        help="Where --maildir files spam: a folder of the Maildir.  [default: .Spam]")] = None,
-    unsure_folder: Annotated[str | None, typer.Option(
-        help="Where --maildir files what it is unsure of.  [default: left where it is]")] = None,
-    dry_run: Annotated[bool, typer.Option(
-        "--dry-run", help="With --maildir: say what would be filed, and file nothing.")] = False,
-    format: Format = "text",
-) -> None:
+def filter_mail(file: ModelFile, how: Judge, many: Maildir, done: FilterOutput) -> None:
     """Judge one message from standard input: exit code 0 spam, 1 ham, 2 unsure, 3 error."""
     from textnb.errors import ParameterError
 
-    check_format(format)
+    check_format(done.format)
+    model, format, passthrough, exit_zero = (
+        file.model, done.format, done.passthrough, done.exit_zero)
+    min_learned, timeout, maildir = how.min_learned, how.timeout, many.maildir
+    spam_folder, unsure_folder, dry_run = many.spam_folder, many.unsure_folder, many.dry_run
     if min_learned < 0:
         raise ParameterError.out_of_range("--min-learned", "a count", min_learned)
-    settings = {"spam": spam_class, "least_learned": min_learned,
-                "cutoffs": _cutoffs(spam_cutoff, ham_cutoff)}
+    settings = {"spam": how.spam_class, "least_learned": min_learned,
+                "cutoffs": _cutoffs(how.spam_cutoff, how.ham_cutoff)}
     if maildir is not None:
         for option, present in (("--passthrough", passthrough), ("--exit-zero", exit_zero),
                                 ("--timeout", timeout is not None)):
@@ -90,7 +96,7 @@ def filter_mail(
             interrupted = True
         if interrupted:
             # The process that waits for this one says it.
-            raise typer.Exit(guard.INTERRUPTED)
+            raise click.exceptions.Exit(guard.INTERRUPTED)
         if guard.report is not None:
             # What can't be written is a failure, and is seen before it is done.
             sys.stdout.flush()
@@ -141,7 +147,7 @@ def _end(code: int, message: bytes, text: bytes, at: int | None) -> NoReturn:
         guard.report.answer(code, text, at)
     else:
         _write(text if at is None else message[:at] + text + message[at:])
-    raise typer.Exit(code)
+    raise click.exceptions.Exit(code)
 
 
 def _note_stale(judge: MailFilter) -> None:
@@ -301,13 +307,8 @@ def _file(
         note(f"note: unsure, as {reason}")
     _note_stale(judge)
     if failures:
-        raise typer.Exit(FAILED)
+        raise click.exceptions.Exit(FAILED)
 
 
-alone = typer.Typer(name="textnb", add_completion=False, pretty_exceptions_enable=False)
-alone.command("filter", cls=JudgingCommand)(filter_mail)
-
-
-@alone.callback()
-def _alone() -> None:
-    """As one of many verbs, so that usage is told in the same words."""
+# As one of many verbs, so that usage is told in the same words.
+alone = click.Group(name="textnb", commands={"filter": filter_mail})

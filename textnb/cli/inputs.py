@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
-import typer
+from textnb.cli.options import argument, option
 
 if TYPE_CHECKING:
     import polars as pl
@@ -13,40 +14,101 @@ if TYPE_CHECKING:
     from textnb.estimators.table import TableClassifier
     from textnb.estimators.text import TextClassifier
 
-Model = Annotated[str, typer.Argument(help="Model file.")]
-ModelOutput = Annotated[str | None, typer.Option(
-    "--output", "-o", help="Model file to write.  [default: MODEL itself, replaced]")]
-Input = Annotated[str, typer.Argument(
-    help="Parquet, IPC, CSV, TSV, NDJSON or .txt file, mail (.eml, .mbox, Maildir), glob, folder, "
-         "folder per class, URL (s3://...), Delta or Iceberg table, database with --query, or - "
-         "for standard input.")]
-Where = Annotated[str | None, typer.Option(
-    help="Use the rows for which this SQL condition holds, e.g. \"split = 'test'\".")]
-InputFormat = Annotated[str | None, typer.Option(
-    help="Format of the input where its name does not tell: parquet, ipc, csv, tsv, ndjson, "
-         "lines, folder, mail, delta, iceberg.")]
-StorageOption = Annotated[list[str] | None, typer.Option(
-    "--storage-option", metavar="KEY=VALUE",
-    help="Of URLs, such as aws_region=eu-west-1; repeat it for several. Others see it in the list "
-         "of processes: leave secrets to AWS_SECRET_ACCESS_KEY and the like.")]
-Query = Annotated[str | None, typer.Option(
-    "--query", metavar="SELECT",
-    help="Of a database (postgresql://user@host/name), the rows. Leave its password to PGPASSWORD "
-         "or ~/.pgpass.")]
-Encoding = Annotated[str, typer.Option(help="Encoding of text files in a folder per class.")]
-Subfolders = Annotated[bool, typer.Option(
-    "--subfolders", help="Of a Maildir, read its folders too, such as .Spam and .Sent; else only "
-                         "the folder that is named.")]
-OnUnreadable = Annotated[str, typer.Option(
-    help="raise, or skip: leave out local files that can't be read to their end, and list them.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary.")]
-Format = Annotated[str, typer.Option(help="text, for people, or json.")]
+# Formats that `textnb.frames` reads, and those that it writes; a test holds them to it.
+INPUT_FORMATS = ("parquet", "ipc", "csv", "tsv", "ndjson", "lines", "folder", "mail", "delta",
+                 "iceberg")
+OUTPUT_FORMATS = ("parquet", "ipc", "csv", "tsv", "ndjson")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelFile:
+    """Model."""
+
+    model: str = argument("Model file.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowOptions:
+    """Input."""
+
+    where: str | None = option(
+        "Use the rows for which this SQL condition holds, e.g. \"split = 'test'\".")
+    input_format: str | None = option(
+        "Format of the input where its name does not tell: "
+        f"{', '.join(INPUT_FORMATS)}.", is_common=False)
+    storage_option: list[str] | None = option(
+        "Of URLs, such as aws_region=eu-west-1; repeat it for several. Others see it in the list "
+        "of processes: leave secrets to AWS_SECRET_ACCESS_KEY and the like.",
+        metavar="KEY=VALUE", is_common=False)
+    query: str | None = option(
+        "Of a database (postgresql://user@host/name), the rows. Leave its password to PGPASSWORD "
+        "or ~/.pgpass.", metavar="SELECT", is_common=False)
+    encoding: str = option("Encoding of text files in a folder per class.", default="utf-8",
+                           is_common=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class InputRows(RowOptions):
+    """Input."""
+
+    input: str = argument(
+        "Parquet, IPC, CSV, TSV, NDJSON or .txt file, mail (.eml, .mbox, Maildir), glob, folder, "
+        "folder per class, URL (s3://...), Delta or Iceberg table, database with --query, or - "
+        "for standard input.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class MailOptions:
+    """Mail."""
+
+    subfolders: bool = option(
+        "Of a Maildir, read its folders too, such as .Spam and .Sent; else only the folder that "
+        "is named.", default=False, is_common=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class InputOptions(MailOptions, InputRows):
+    """Input."""
+
+    on_unreadable: str = option(
+        "raise, or skip: leave out local files that can't be read to their end, and list them.",
+        default="raise", is_common=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelOutput:
+    """Output."""
+
+    output: str | None = option(
+        "Model file to write.  [default: MODEL itself, replaced]", "--output", "-o",
+        metavar="FILE")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quiet:
+    """Output."""
+
+    quiet: bool = option("No progress and no summary.", "--quiet", "-q", default=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Results:
+    """Output."""
+
+    format: str = option("text, for people, or json.", default="text", metavar="FORMAT")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tables:
+    """Output."""
+
+    output_format: str | None = option(
+        f"{', '.join(OUTPUT_FORMATS[:-1])} or {OUTPUT_FORMATS[-1]}.  "
+        "[default: by the output's ending]", metavar="FORMAT")
 
 
 def rows(
-    input: str, where: str | None, format: str | None, encoding: str, text: Any,
-    label: str | None, features: Any = None, *, storage: list[str] | None = None,
-    query: str | None = None, on_error: str = "raise", subfolders: bool = False,
+    input: str, options: RowOptions, text: Any, label: str | None = None, features: Any = None,
 ) -> pl.LazyFrame:
     """The input's rows, with their columns checked: of texts, or (without ``text``) a table's."""
     from textnb.errors import ParameterError
@@ -54,21 +116,24 @@ def rows(
     from textnb.frames.conditions import rows_where
     from textnb.frames.scan import scan, scan_table
 
+    more = options if isinstance(options, InputOptions) else None
+    subfolders = more is not None and more.subfolders
     source: Any = input
-    options: dict[str, Any] = {"format": format, "encoding": encoding,
-                               "storage_options": parsed_options(storage, "--storage-option"),
-                               "on_error": _on_error(on_error)}
-    if _reads_database(input, query, options):
+    settings: dict[str, Any] = {
+        "format": options.input_format, "encoding": options.encoding,
+        "storage_options": parsed_options(options.storage_option, "--storage-option"),
+        "on_error": "raise" if more is None else _on_error(more.on_unreadable)}
+    if _reads_database(input, options.query, settings):
         from textnb.frames.database import scan_database
 
-        source, options = scan_database(query or "", input), {}
+        source, settings = scan_database(options.query or "", input), {}
     if text is not None:
-        frame = scan(source, text=text, label=label, subfolders=subfolders, **options)
+        frame = scan(source, text=text, label=label, subfolders=subfolders, **settings)
     elif subfolders:
         raise ParameterError("--subfolders is for mail; this model is one of feature tables")
     else:
-        frame = scan_table(source, features, label, **options)
-    return rows_where(frame, where, "--where")
+        frame = scan_table(source, features, label, **settings)
+    return rows_where(frame, options.where, "--where")
 
 
 def _on_error(chosen: str) -> Any:
@@ -112,16 +177,20 @@ def _reads_database(input: str, query: str | None, options: dict[str, Any]) -> b
     return True
 
 
-def for_url(place: str | None, storage: list[str] | None) -> list[str] | None:
-    """Storage options for a place, where it is a URL."""
-    return storage if place is not None and "://" in place else None
+def for_place(place: str | None, options: RowOptions) -> RowOptions:
+    """Options of several places for one of them: storage options are for URLs."""
+    return options if _is_url(place) else replace(options, storage_option=None)
+
+
+def _is_url(place: str | None) -> bool:
+    return place is not None and "://" in place
 
 
 def check_storage(storage: list[str] | None, *places: str | None) -> None:
     """ParameterError for storage options where no place that is read or written is a URL."""
     from textnb.errors import ParameterError
 
-    if storage and not any(for_url(place, storage) for place in places):
+    if storage and not any(map(_is_url, places)):
         raise ParameterError("--storage-option is for URLs, such as s3://bucket/key; none is given")
 
 

@@ -2,36 +2,41 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import typer
-
-from textnb.cli.console import as_json, note, out, progress, verb
-from textnb.cli.inputs import Format, Quiet, Subfolders, check_format, reading
+from textnb.cli.console import as_json, note, out, progress
+from textnb.cli.inputs import MailOptions, Quiet, Results, Tables, check_format, reading
+from textnb.cli.options import argument, option, verb
 
 if TYPE_CHECKING:
     import polars as pl
 
 
+@dataclass(frozen=True, kw_only=True)
+class MailInput(MailOptions):
+    """Input."""
+
+    source: str = argument(
+        "Message file, mbox, Maildir, folder of these, folder per class, tar archive, glob, or - "
+        "for a message on standard input.")
+    header: list[str] | None = option(
+        "Add a column of this header; repeat it for several.", metavar="NAME")
+
+
+@dataclass(frozen=True, kw_only=True)
+class MailOutput(Quiet, Results, Tables):
+    """Output."""
+
+    output: str | None = option(
+        "File to write, by its ending, or - for standard output.  [default: -, or nothing with "
+        "--errors]", "--output", "-o", metavar="FILE")
+    errors: bool = option(
+        "List the messages that are malformed, and how many of each kind.", default=False)
+
+
 @verb
-def mail(
-    source: Annotated[str, typer.Argument(
-        help="Message file, mbox, Maildir, folder of these, folder per class, tar archive, glob, "
-             "or - for a message on standard input.")],
-    output: Annotated[str | None, typer.Option(
-        "--output", "-o", help="File to write, by its ending, or - for standard output.  "
-                               "[default: -, or nothing with --errors]")] = None,
-    header: Annotated[list[str] | None, typer.Option(
-        help="Add a column of this header; repeat it for several.")] = None,
-    errors: Annotated[bool, typer.Option(
-        "--errors", help="List the messages that are malformed, and how many of each kind.",
-    )] = False,
-    output_format: Annotated[str | None, typer.Option(
-        help="parquet, ipc, csv, tsv or ndjson.  [default: by the output's ending]")] = None,
-    subfolders: Subfolders = False,
-    format: Format = "text",
-    quiet: Quiet = False,
-) -> None:
+def mail(what: MailInput, done: MailOutput) -> None:
     """Write mail as a table, a row per message; malformed messages too, with what is wrong."""
     import polars as pl
 
@@ -39,8 +44,10 @@ def mail(
     from textnb.frames import sinks
     from textnb.frames.mail import scan_mail
 
-    check_format(format)
-    if not errors and format != "text":
+    check_format(done.format)
+    source, output = what.source, done.output
+    errors, output_format = done.errors, done.output_format
+    if not errors and done.format != "text":
         raise ParameterError("--format is for --errors; for the table, see --output-format")
     if output is None and (not errors or output_format is not None):
         output = "-"
@@ -50,9 +57,9 @@ def mail(
     if output is not None:
         sinks.output_format(output, output_format)
     with reading(source):
-        frame = scan_mail(source, headers=header or [], subfolders=subfolders)
+        frame = scan_mail(source, headers=what.header or [], subfolders=what.subfolders)
     malformed: list[pl.DataFrame] = []
-    with reading(source), progress("reading", "read", quiet, "messages") as advance:
+    with reading(source), progress("reading", "read", done.quiet, "messages") as advance:
 
         def seen(batch: pl.DataFrame) -> pl.DataFrame:
             malformed.append(batch.select("path", "errors").filter(
@@ -71,8 +78,8 @@ def mail(
     found = pl.concat(malformed).sort("path") if malformed else pl.DataFrame(
         schema={"path": pl.String, "errors": pl.List(pl.String)})
     if errors:
-        _list(found, format)
-    elif not quiet and found.height:
+        _list(found, done.format)
+    elif not done.quiet and found.height:
         note(f"note: {found.height:,} messages are malformed; --errors lists them")
 
 

@@ -6,28 +6,118 @@ data (the file or row is named), 2 bad usage; `filter` alone has its own.
 
 from __future__ import annotations
 
-from typing import Annotated
+import click
 
-import typer
+from textnb.cli.options import WIDTH
+from textnb.errors import suggestion
 
-from textnb.cli import calibrate, duplicates, filter, mail, run, threshold, validate
-from textnb.cli import export as leaving
-from textnb.cli import predict as answering
-from textnb.cli import test as testing
-from textnb.cli import train as training
-from textnb.cli import update as learning
-from textnb.cli.console import out
+# What `textnb --help` says of each verb, in its order: no module of a verb is imported for it.
+VERBS = {
+    "train": "Learn a classifier from labelled rows and write its model file.",
+    "test": "Score labelled rows: accuracy, and precision, recall and F1 per class.",
+    "predict": "Write the input with a column for the predicted class, in order.",
+    "top": "Show the terms that tell each class best.",
+    "explain": "Show what decides one text, or one mail message, term by term.",
+    "mail": "Write mail as a table, a row per message; malformed messages too, with what is wrong.",
+    "filter": "Judge one message from standard input: exit code 0 spam, 1 ham, 2 unsure, 3 error.",
+    "run": "Run a job: train, validate, calibrate, decide, test, report, predict, export in one "
+           "go.",
+    "update": "Learn more labelled rows: the model is that of one training on all of them.",
+    "forget": "Take rows out again that were learned: the model is that of a training without "
+              "them.",
+    "merge": "Add models: the result is that of one training on the documents of all.",
+    "diff": "Show how two models differ: classes, terms that moved most, decisions that are "
+            "flipped.",
+    "calibrate": "Fit a temperature, so that probabilities mean what they say, and keep it in the "
+                 "model.",
+    "threshold": "Choose when a class is answered, by a guarantee or costs, and keep it in the "
+                 "model.",
+    "validate": "Cross-validate a model's settings: its tokenizer, limits and estimator, learned "
+                "anew.",
+    "duplicates": "Count rows of TEST whose text is in TRAIN too, word for word or nearly so.",
+    "export": "Write a model for another system: weights, tokenizer, and golden rows to prove it.",
+    "verify": "Run golden rows through the real engine and compare; exit code 1 on any difference.",
+    "describe": "Show what a receiver of a model must know.",
+}
 
-app = typer.Typer(
-    name="textnb", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False,
-    help="Text classification from a table of documents: train, test, predict, explain.",
-    epilog="With Numba (the extra 'fast') much text is read faster, with the same results; "
-           "TEXTNB_KERNEL=on, off or auto in the environment says when.",
-)
+
+def command_of(verb: str) -> click.Command | None:
+    """The command of a verb; its module is imported only now."""
+    match verb:
+        case "train":
+            from textnb.cli.train import train as command
+        case "test":
+            from textnb.cli.test import run_test as command
+        case "predict":
+            from textnb.cli.predict import predict as command
+        case "top":
+            from textnb.cli.predict import top as command
+        case "explain":
+            from textnb.cli.predict import explain as command
+        case "mail":
+            from textnb.cli.mail import mail as command
+        case "filter":
+            from textnb.cli.filter import filter_mail as command
+        case "run":
+            from textnb.cli.run import run as command
+        case "update":
+            from textnb.cli.update import update as command
+        case "forget":
+            from textnb.cli.update import forget as command
+        case "merge":
+            from textnb.cli.update import merge as command
+        case "diff":
+            from textnb.cli.update import diff as command
+        case "calibrate":
+            from textnb.cli.calibrate import calibrate as command
+        case "threshold":
+            from textnb.cli.threshold import threshold as command
+        case "validate":
+            from textnb.cli.validate import validate as command
+        case "duplicates":
+            from textnb.cli.duplicates import duplicates as command
+        case "export":
+            from textnb.cli.export import export as command
+        case "verify":
+            from textnb.cli.export import verify as command
+        case "describe":
+            from textnb.cli.export import describe as command
+        case _:
+            return None
+    return command
 
 
-def _show_version(asked: bool) -> None:
-    if not asked:
+class Verbs(click.Group):
+    """The verbs by name, each imported when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [*VERBS]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        return command_of(cmd_name)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not args and not ctx.resilient_parsing:
+            # What was asked for is help: it goes where results go.
+            click.echo(ctx.get_help())
+            ctx.exit(2)
+        return super().parse_args(ctx, args)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if name not in VERBS and not name.startswith("-") and not ctx.resilient_parsing:
+            ctx.fail(f"No such command {name!r}{suggestion(name, [*VERBS])}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(VERBS.items()))
+
+
+def _show_version(ctx: click.Context, param: click.Parameter, asked: bool) -> None:
+    if not asked or ctx.resilient_parsing:
         return
     import platform
     from importlib.metadata import version
@@ -35,36 +125,16 @@ def _show_version(asked: bool) -> None:
 
     # Numba alone: whether it works is seen where it is used.
     loops = "with" if find_spec("numba") is not None else "without"
-    out(f"textnb {version('textnb')} (Python {platform.python_version()}, Polars "
-        f"{version('polars')}, {loops} Numba for the compiled loops)")
-    raise typer.Exit
+    click.echo(f"textnb {version('textnb')} (Python {platform.python_version()}, Polars "
+               f"{version('polars')}, {loops} Numba for the compiled loops)")
+    ctx.exit()
 
 
-@app.callback()
-def common(
-    version: Annotated[bool, typer.Option(
-        "--version", "-V", is_eager=True, callback=_show_version,
-        help="Show the version and exit.")] = False,
-) -> None:
-    """Text classification from a table of documents: train, test, predict, explain."""
-
-
-app.command("train")(training.train)
-app.command("test")(testing.run_test)
-app.command("predict")(answering.predict)
-app.command("top")(answering.top)
-app.command("explain")(answering.explain)
-app.command("mail")(mail.mail)
-app.command("filter", cls=filter.JudgingCommand)(filter.filter_mail)
-app.command("run")(run.run)
-app.command("update")(learning.update)
-app.command("forget")(learning.forget)
-app.command("merge")(learning.merge)
-app.command("diff")(learning.diff)
-app.command("calibrate")(calibrate.calibrate)
-app.command("threshold")(threshold.threshold)
-app.command("validate")(validate.validate)
-app.command("duplicates")(duplicates.duplicates)
-app.command("export")(leaving.export)
-app.command("verify")(leaving.verify)
-app.command("describe")(leaving.describe)
+app = Verbs(
+    name="textnb", context_settings=dict(WIDTH),
+    params=[click.Option(["--version", "-V"], is_flag=True, is_eager=True, expose_value=False,
+                         callback=_show_version, help="Show the version and exit.")],
+    help="Text classification from a table of documents: train, test, predict, explain.",
+    epilog="With Numba (the extra 'fast') much text is read faster, with the same results; "
+           "TEXTNB_KERNEL=on, off or auto in the environment says when.",
+)

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from textnb.cli.console import as_json, note, out, progress, verb
+from textnb.cli.console import as_json, note, out, progress
 from textnb.cli.inputs import (
-    Encoding,
-    Format,
-    Input,
-    InputFormat,
-    Model,
-    OnUnreadable,
-    Query,
+    InputOptions,
+    ModelFile,
     Quiet,
-    StorageOption,
-    Subfolders,
-    Where,
+    Results,
+    Tables,
     check_apart,
     check_format,
     features_of,
@@ -29,6 +22,7 @@ from textnb.cli.inputs import (
     unit_of,
     watched,
 )
+from textnb.cli.options import argument, option, verb
 
 if TYPE_CHECKING:
     import polars as pl
@@ -40,31 +34,29 @@ _MEASURES = {
 }
 
 
+@dataclass(frozen=True, kw_only=True)
+class Answers:
+    """Answers."""
+
+    probability: bool = option("Add the probability of the predicted class.",
+                               "--probability/--no-probability", default=False)
+    scores: bool = option(
+        "Add the score of every class: log P(row, class), up to what classes share.",
+        "--scores/--no-scores", default=False)
+    explain: int = option("Add the N terms that decided most.", default=0)
+    top_k: int = option("Add the N most probable classes with their probabilities.", default=0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PredictOutput(Quiet, Tables):
+    """Output."""
+
+    output: str = option("File to write, by its ending, or - for standard output.",
+                         "--output", "-o", default="-", metavar="FILE")
+
+
 @verb
-def predict(
-    model: Model,
-    input: Input,
-    output: Annotated[str, typer.Option(
-        "--output", "-o", help="File to write, by its ending, or - for standard output.")] = "-",
-    probability: Annotated[bool, typer.Option(
-        help="Add the probability of the predicted class.")] = False,
-    scores: Annotated[bool, typer.Option(
-        help="Add the score of every class: log P(row, class), up to what classes share.")] = False,
-    explain: Annotated[int, typer.Option(
-        help="Add the N terms that decided most.")] = 0,
-    top_k: Annotated[int, typer.Option(
-        help="Add the N most probable classes with their probabilities.")] = 0,
-    output_format: Annotated[str | None, typer.Option(
-        help="parquet, ipc, csv, tsv or ndjson.  [default: by the output's ending]")] = None,
-    where: Where = None,
-    input_format: InputFormat = None,
-    storage_option: StorageOption = None,
-    on_unreadable: OnUnreadable = "raise",
-    subfolders: Subfolders = False,
-    query: Query = None,
-    encoding: Encoding = "utf-8",
-    quiet: Quiet = False,
-) -> None:
+def predict(file: ModelFile, source: InputOptions, add: Answers, done: PredictOutput) -> None:
     """Write the input with a column for the predicted class, in order."""
     import polars as pl
 
@@ -73,20 +65,19 @@ def predict(
     from textnb.estimators.load import load
     from textnb.estimators.text import TextClassifier
     from textnb.frames import sinks
-    from textnb.scoring.columns import Answers
+    from textnb.scoring.columns import Answers as Columns
 
-    sinks.output_format(output, output_format)
-    check_apart(model, output)
-    classifier = load(model)
-    options: dict[str, Any] = {"probability": probability, "scores": scores}
+    input, output = source.input, done.output
+    sinks.output_format(output, done.output_format)
+    check_apart(file.model, output)
+    classifier = load(file.model)
+    options: dict[str, Any] = {"probability": add.probability, "scores": add.scores}
     if isinstance(classifier, TextClassifier):
-        options |= {"explain": explain, "top": top_k}
-    elif explain or top_k:
-        option = "--explain" if explain else "--top-k"
+        options |= {"explain": add.explain, "top": add.top_k}
+    elif add.explain or add.top_k:
+        option = "--explain" if add.explain else "--top-k"
         raise ParameterError(f"{option} is for models of texts; this is one of feature tables")
-    frame = rows(input, where, input_format, encoding, text_columns(classifier), None,
-                 features_of(classifier), storage=storage_option, query=query,
-                 on_error=on_unreadable, subfolders=subfolders)
+    frame = rows(input, source, text_columns(classifier), features=features_of(classifier))
     frame, tell = watched(frame, text_columns(classifier))
     impossible = 0
     coverage = classifier.coverage() if isinstance(classifier, TextClassifier) else None
@@ -97,15 +88,15 @@ def predict(
         return predicted
 
     with reading(input), progress(
-            "predicting", "predicted", quiet, unit_of(classifier)) as advance:
-        answered = (classifier.answered(frame, Answers(**options), advance, coverage.add)
+            "predicting", "predicted", done.quiet, unit_of(classifier)) as advance:
+        answered = (classifier.answered(frame, Columns(**options), advance, coverage.add)
                     if coverage is not None
                     else classifier.predict(frame, progress=advance, **options))
         counted = answered.with_columns(pl.col("predicted").map_batches(
             count_impossible, return_dtype=answered.collect_schema()["predicted"],
             is_elementwise=True))
-        sinks.write(counted, output, output_format)
-    if not quiet:
+        sinks.write(counted, output, done.output_format)
+    if not done.quiet:
         tell(input)
     evidence.note_stale(classifier)
     if coverage is not None:
@@ -115,22 +106,26 @@ def predict(
              "prediction")
 
 
+@dataclass(frozen=True, kw_only=True)
+class TopOptions(Results):
+    """Output."""
+
+    label: str | None = option("One class only.", "--class", "-c", metavar="CLASS")
+    k: int = option("Terms per class.", "-k", default=20)
+
+
 @verb
-def top(
-    model: Model,
-    label: Annotated[str | None, typer.Option(
-        "--class", "-c", help="One class only.")] = None,
-    k: Annotated[int, typer.Option("-k", help="Terms per class.")] = 20,
-    format: Format = "text",
-) -> None:
+def top(file: ModelFile, shown: TopOptions) -> None:
     """Show the terms that tell each class best."""
     from textnb.cli.settings import as_label
     from textnb.cli.tables import frame_table, show
 
-    check_format(format)
-    classifier = text_model(model)
-    terms = classifier.top(k, None if label is None else as_label(label, classifier.classes_))
-    if format == "json":
+    check_format(shown.format)
+    classifier = text_model(file.model)
+    label = shown.label
+    terms = classifier.top(
+        shown.k, None if label is None else as_label(label, classifier.classes_))
+    if shown.format == "json":
         out(as_json(terms.to_dicts()))
         return
     for (name,), group in terms.group_by("class", maintain_order=True):
@@ -141,26 +136,34 @@ def top(
     note(f"ranked by {_MEASURES[str(terms['measure'].first())]}")
 
 
+@dataclass(frozen=True, kw_only=True)
+class Explained(ModelFile):
+    """Text."""
+
+    text: str = argument("The text, a message file (.eml), or - for standard input.")
+    column: str | None = option(
+        "Of several text columns, the one that the text is of.  [default: the first]")
+    message: bool | None = option(
+        "Explain a mail message as filter judges it, or a plain text.  [default: a message, if it "
+        "is an .eml file, or any file or - for models of mail]", "--message/--no-message")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExplainOutput(Results):
+    """Output."""
+
+    k: int = option("Terms to show.", "-k", default=20)
+
+
 @verb
-def explain(
-    model: Model,
-    text: Annotated[str, typer.Argument(
-        help="The text, a message file (.eml), or - for standard input.")],
-    column: Annotated[str | None, typer.Option(
-        help="Of several text columns, the one that the text is of.  [default: the first]")] = None,
-    message: Annotated[bool | None, typer.Option(
-        "--message/--no-message", help="Explain a mail message as filter judges it, or a plain "
-        "text.  [default: a message, if it is an .eml file, or any file or - for models of mail]",
-    )] = None,
-    k: Annotated[int, typer.Option("-k", help="Terms to show.")] = 20,
-    format: Format = "text",
-) -> None:
+def explain(asked: Explained, shown: ExplainOutput) -> None:
     """Show what decides one text, or one mail message, term by term."""
     from textnb.cli import messages
     from textnb.cli.tables import frame_table, plain, show
     from textnb.errors import ParameterError, SourceError
 
-    check_format(format)
+    model, text, column, message = asked.model, asked.text, asked.column, asked.message
+    check_format(shown.format)
     if column is not None and message:
         raise ParameterError("--column is for a plain text: a message has the columns of the model")
     classifier = text_model(model)
@@ -177,9 +180,9 @@ def explain(
             raise SourceError.unreadable("standard input", f"it is not UTF-8: {error}") from None
     elif not text.isprintable():
         given = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-    told = classifier.highlight(given if column is None else {column: given}, k)
+    told = classifier.highlight(given if column is None else {column: given}, shown.k)
     parts = told.table.drop("predicted", "runner_up")
-    if format == "json":
+    if shown.format == "json":
         mail = {} if errors is None else {"errors": errors, "filter": verdict}
         out(as_json({"predicted": told.predicted, "runner_up": told.runner_up,
                      "score": told.score, "measure": told.measure, "terms": told.terms,

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from textnb.cli.inputs import reading, rows, text_columns
+from textnb.cli.inputs import RowOptions, for_place, reading, rows, text_columns
 
 if TYPE_CHECKING:
     import polars as pl
@@ -39,7 +39,7 @@ def check(report: str | None, train: str | None, train_where: str | None, *read:
 
 def learned_rows(
     classifier: TextClassifier | TableClassifier, train: str | None, where: str | None,
-    encoding: str, storage: list[str] | None,
+    options: RowOptions,
 ) -> pl.DataFrame | None:
     """Texts and labels of the training rows."""
     from textnb.errors import ParameterError
@@ -50,7 +50,9 @@ def learned_rows(
     if text is None:
         raise ParameterError("--train is for models of texts; this is one of feature tables")
     columns = [text] if isinstance(text, str) else list(text)
-    chosen = rows(train, where, None, encoding, text, classifier.label, storage=storage)
+    own = RowOptions(where=where, encoding=options.encoding,
+                     storage_option=for_place(train, options).storage_option)
+    chosen = rows(train, own, text, classifier.label)
     # Read here, so that a fault in this file is not told of the other.
     with reading(train):
         return chosen.select(*columns, classifier.label).collect()

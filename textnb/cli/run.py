@@ -4,38 +4,41 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Annotated, Any
+from dataclasses import dataclass
+from typing import Any
 
-import typer
-
-from textnb.cli.console import note, out, stderr, verb
+from textnb.cli.console import note, out, stderr
 from textnb.cli.inputs import Quiet
+from textnb.cli.options import argument, option, verb
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobFile:
+    """Job."""
+
+    file: str = argument("The job: a TOML file.")
+    setting: list[str] | None = option(
+        "Set a key of the job, such as model.l=0.1 or input.train=mail.mbox; repeat it for "
+        "several.", "--set", metavar="KEY=VALUE")
+    check: bool = option(
+        "Check the job's file, its output and its inputs' columns; run nothing.", default=False)
 
 
 @verb
-def run(
-    file: Annotated[str, typer.Argument(help="The job: a TOML file.")],
-    setting: Annotated[list[str] | None, typer.Option(
-        "--set", help="Set a key of the job, such as model.l=0.1 or input.train=mail.mbox; "
-                      "repeat it for several.")] = None,
-    check: Annotated[bool, typer.Option(
-        "--check", help="Check the job's file, its output and its inputs' columns; run nothing."),
-    ] = False,
-    quiet: Quiet = False,
-) -> None:
+def run(wanted: JobFile, done: Quiet) -> None:
     """Run a job: train, validate, calibrate, decide, test, report, predict, export in one go."""
     from textnb.jobs.jobfile import read_job
 
-    job = read_job(file, setting or ())
-    if check:
+    job = read_job(wanted.file, wanted.setting or ())
+    if wanted.check:
         from textnb.jobs.rows import check_job
 
         check_job(job)
-        note(f"{file} is sound; it would write {job.output}")
+        note(f"{wanted.file} is sound; it would write {job.output}")
         return
     from textnb.jobs.run import Silent, run_job
 
-    if quiet:
+    if done.quiet:
         run_job(job, Silent())
     else:
         with _Shown() as shown:

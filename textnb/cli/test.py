@@ -2,88 +2,74 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
+from dataclasses import dataclass
 
 from textnb.cli import evidence, reporting
-from textnb.cli.console import as_json, note, out, progress, verb
+from textnb.cli.console import as_json, note, out, progress
 from textnb.cli.inputs import (
-    Encoding,
-    Format,
-    Input,
-    InputFormat,
-    Model,
-    OnUnreadable,
-    Query,
+    InputOptions,
+    ModelFile,
     Quiet,
-    StorageOption,
-    Subfolders,
-    Where,
+    Results,
     check_format,
     check_storage,
     features_of,
-    for_url,
+    for_place,
     reading,
     rows,
     text_columns,
     unit_of,
     watched,
 )
+from textnb.cli.options import option, verb
+
+
+@dataclass(frozen=True, kw_only=True)
+class TestOutput(Quiet, Results):
+    """Output."""
+
+    positive: str | None = option(
+        "Also show the rates and the area under the ROC of this class against the rest.",
+        metavar="CLASS")
+    report: str | None = option(
+        "HTML page to write: charts, terms, mistakes, and what is odd about the rows.",
+        metavar="FILE")
+    train: str | None = option(
+        "What the model learned: the report tells which texts are in both.", metavar="FILE")
+    train_where: str | None = option(
+        "Of that, the rows for which this SQL condition holds.", is_common=False)
 
 
 @verb
-def run_test(
-    model: Model,
-    input: Input,
-    positive: Annotated[str | None, typer.Option(
-        help="Also show the rates and the area under the ROC of this class against the rest.",
-    )] = None,
-    report: Annotated[str | None, typer.Option(
-        help="HTML page to write: charts, terms, mistakes, and what is odd about the rows.",
-    )] = None,
-    train: Annotated[str | None, typer.Option(
-        help="What the model learned: the report tells which texts are in both.")] = None,
-    train_where: Annotated[str | None, typer.Option(
-        help="Of that, the rows for which this SQL condition holds.")] = None,
-    format: Format = "text",
-    where: Where = None,
-    input_format: InputFormat = None,
-    storage_option: StorageOption = None,
-    on_unreadable: OnUnreadable = "raise",
-    subfolders: Subfolders = False,
-    query: Query = None,
-    encoding: Encoding = "utf-8",
-    quiet: Quiet = False,
-) -> None:
+def run_test(file: ModelFile, source: InputOptions, done: TestOutput) -> None:
     """Score labelled rows: accuracy, and precision, recall and F1 per class."""
     from textnb.cli.settings import as_label
     from textnb.cli.tables import show_evaluation, show_rates
     from textnb.estimators.load import load
     from textnb.evaluation.metrics import evaluate, evaluate_roc
 
-    check_format(format)
-    check_storage(storage_option, input, train)
-    reporting.check(report, train, train_where, model, input)
+    check_format(done.format)
+    model, input, positive, report = file.model, source.input, done.positive, done.report
+    check_storage(source.storage_option, input, done.train)
+    reporting.check(report, done.train, done.train_where, model, input)
     classifier = load(model)
-    frame = rows(input, where, input_format, encoding, text_columns(classifier), classifier.label,
-                 features_of(classifier), storage=for_url(input, storage_option), query=query,
-                 on_error=on_unreadable, subfolders=subfolders)
+    frame = rows(input, for_place(input, source), text_columns(classifier), classifier.label,
+                 features_of(classifier))
     frame, tell = watched(frame, text_columns(classifier))
     label = None if positive is None else as_label(positive, classifier.classes_)
-    learned = reporting.learned_rows(
-        classifier, train, train_where, encoding, for_url(train, storage_option))
-    done = "tested" if report is None else "tested and reported on"
-    with reading(input), progress("testing", done, quiet, unit_of(classifier)) as advance:
+    learned = reporting.learned_rows(classifier, done.train, done.train_where, source)
+    tested = "tested" if report is None else "tested and reported on"
+    with reading(input), progress(
+            "testing", tested, done.quiet, unit_of(classifier)) as advance:
         if report is None:
             result = evaluate(classifier, frame, progress=advance)
         else:
             result = reporting.write(
                 classifier, frame, report, learned, label, (model, input), advance)
-    if not quiet:
+    if not done.quiet:
         tell(input)
     evidence.note_stale(classifier)
-    evidence.note_untold(result.novelty, quiet)
+    evidence.note_untold(result.novelty, done.quiet)
     if result.unknown_labels:
         note("note: the model does not know the labels "
              f"{', '.join(map(repr, result.unknown_labels))}; their rows count as errors")
@@ -95,7 +81,7 @@ def run_test(
         with reading(input):
             answer["roc_auc"] = evaluate_roc(classifier, frame, label).auc
         answer["rates"] = result.rates(label).to_dict()
-    if format == "json":
+    if done.format == "json":
         out(as_json(answer))
         return
     show_evaluation(result)

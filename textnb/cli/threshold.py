@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from textnb.cli.console import as_json, note, out, progress, verb
+from textnb.cli.console import as_json, note, out, progress
 from textnb.cli.inputs import (
-    Encoding,
-    Format,
-    InputFormat,
-    Model,
+    ModelFile,
     ModelOutput,
-    Query,
     Quiet,
-    StorageOption,
-    Where,
+    Results,
+    RowOptions,
     check_apart,
     check_format,
     reading,
     rows,
     text_model,
 )
+from textnb.cli.options import Given, argument, option, verb
 
 if TYPE_CHECKING:
     from textnb.bayes.decision import Decision
@@ -30,83 +26,87 @@ if TYPE_CHECKING:
     from textnb.evaluation.held_out import HeldOut
 
 
+@dataclass(frozen=True, kw_only=True)
+class ThresholdInput(RowOptions):
+    """Input."""
+
+    input: str | None = argument(
+        "Labelled rows that MODEL has not learned (but see --leave-one-out): a file, glob, "
+        "folder, URL, or - for standard input.", None)
+    leave_one_out: bool = option(
+        "INPUT is what MODEL learned: each row is left out in turn.", default=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """Decision."""
+
+    label: str | None = option("The class that errors are counted for, such as spam.",
+                               "--class", "-c", metavar="CLASS")
+    max_false_positives: float | None = option(
+        "At most this share of the other documents may be answered as --class: 0.001.")
+    max_false_negatives: float | None = option(
+        "And at most this share of --class as another; between is \"unsure\".")
+    costs: str | None = option(
+        "Instead: what a false positive and a false negative cost, such as 10,1.", metavar="N,N")
+    method: str | None = option(
+        "With --costs: empirical (least cost on INPUT, the default) or theoretical (by the "
+        "probabilities alone).")
+    min_precision: float | None = option(
+        "Instead: for every class, the least share of its answers that must be right.")
+    confidence: float = option("Of what is guaranteed.", default=0.95)
+    clear: bool = option("Take the thresholds away.", default=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ThresholdOutput(Quiet, Results, ModelOutput):
+    """Output."""
+
+    dry_run: bool = option("Show what would be chosen, and write nothing.", default=False)
+
+
 @verb
 def threshold(
-    context: typer.Context,
-    model: Model,
-    input: Annotated[str | None, typer.Argument(
-        help="Labelled rows that MODEL has not learned (but see --leave-one-out): a file, glob, "
-             "folder, URL, or - for standard input.")] = None,
-    label: Annotated[str | None, typer.Option(
-        "--class", "-c", help="The class that errors are counted for, such as spam.")] = None,
-    max_false_positives: Annotated[float | None, typer.Option(
-        help="At most this share of the other documents may be answered as --class: 0.001.",
-    )] = None,
-    max_false_negatives: Annotated[float | None, typer.Option(
-        help="And at most this share of --class as another; between is \"unsure\".")] = None,
-    costs: Annotated[str | None, typer.Option(
-        help="Instead: what a false positive and a false negative cost, such as 10,1.")] = None,
-    method: Annotated[str | None, typer.Option(
-        help="With --costs: empirical (least cost on INPUT, the default) or theoretical (by "
-             "the probabilities alone).")] = None,
-    min_precision: Annotated[float | None, typer.Option(
-        help="Instead: for every class, the least share of its answers that must be right.",
-    )] = None,
-    confidence: Annotated[float, typer.Option(help="Of what is guaranteed.")] = 0.95,
-    leave_one_out: Annotated[bool, typer.Option(
-        "--leave-one-out", help="INPUT is what MODEL learned: each row is left out in turn.",
-    )] = False,
-    output: ModelOutput = None,
-    dry_run: Annotated[bool, typer.Option(
-        "--dry-run", help="Show what would be chosen, and write nothing.")] = False,
-    clear: Annotated[bool, typer.Option(
-        "--clear", help="Take the thresholds away.")] = False,
-    format: Format = "text",
-    where: Where = None,
-    input_format: InputFormat = None,
-    storage_option: StorageOption = None,
-    query: Query = None,
-    encoding: Encoding = "utf-8",
-    quiet: Quiet = False,
+    given: Given, file: ModelFile, source: ThresholdInput, want: Wanted, done: ThresholdOutput
 ) -> None:
     """Choose when a class is answered, by a guarantee or costs, and keep it in the model."""
-    from textnb.cli import evidence, settings
+    from textnb.cli import evidence
     from textnb.errors import ParameterError
     from textnb.files.lock import locked
     from textnb.files.replace import check_target
 
-    check_format(format)
-    asked = {"--class": label, "--max-false-positives": max_false_positives,
-             "--max-false-negatives": max_false_negatives, "--costs": costs, "--method": method,
-             "--min-precision": min_precision}
-    if clear:
-        _check_alone(settings.given(context))
+    check_format(done.format)
+    asked = {"--class": want.label, "--max-false-positives": want.max_false_positives,
+             "--max-false-negatives": want.max_false_negatives, "--costs": want.costs,
+             "--method": want.method, "--min-precision": want.min_precision}
+    input = source.input
+    if want.clear:
+        _check_alone(given)
     else:
         _check_asked(input, {name for name, value in asked.items() if value is not None})
-    if dry_run and output is not None:
+    if done.dry_run and done.output is not None:
         raise ParameterError("--dry-run writes nothing: leave --output away")
-    target = output or model
+    target = done.output or file.model
     check_target(target)
     if input is not None:
         check_apart(input, target)
     with locked(target):
-        classifier = text_model(model)
+        classifier = text_model(file.model)
         decision, novelty = None, None
         if input is not None:
-            frame = rows(input, where, input_format, encoding, classifier.text, classifier.label,
-                         storage=storage_option, query=query)
-            with reading(input), progress("scoring", "scored", quiet) as advance:
-                held = _scored(classifier, frame, leave_one_out, advance)
-            decision, novelty = _chosen(classifier, held, asked, confidence), held.novelty
-        if not dry_run:
+            frame = rows(input, source, classifier.text, classifier.label)
+            with reading(input), progress("scoring", "scored", done.quiet) as advance:
+                held = _scored(classifier, frame, source.leave_one_out, advance)
+            decision, novelty = _chosen(classifier, held, asked, want.confidence), held.novelty
+        if not done.dry_run:
             classifier.set_decision(decision).save(target)
     evidence.note_stale(classifier)
-    evidence.note_untold(novelty, quiet)
+    evidence.note_untold(novelty, done.quiet)
     if decision is None:
-        if not quiet:
+        if not done.quiet:
             note(f"the model answers with the most probable class -> {target}")
         return
-    if format == "json":
+    if done.format == "json":
         out(as_json(decision.to_dict()))
         return
     unit = "log-odds" if classifier.calibration_ else classifier.estimator_.difference_name

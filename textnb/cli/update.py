@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from textnb.cli.console import as_json, note, out, progress, verb
+from textnb.cli.console import as_json, note, out, progress
 from textnb.cli.evidence import note_stale
 from textnb.cli.inputs import (
-    Encoding,
-    Format,
-    Input,
-    InputFormat,
-    Model,
+    InputOptions,
+    ModelFile,
     ModelOutput,
-    OnUnreadable,
-    Query,
     Quiet,
-    StorageOption,
-    Subfolders,
-    Where,
+    Results,
+    RowOptions,
     check_apart,
     check_format,
     features_of,
@@ -31,6 +24,8 @@ from textnb.cli.inputs import (
     text_model,
     unit_of,
 )
+from textnb.cli.options import argument, option, verb
+from textnb.learning.settings import setting
 
 if TYPE_CHECKING:
     import polars as pl
@@ -38,32 +33,32 @@ if TYPE_CHECKING:
     from textnb.estimators.table import TableClassifier
     from textnb.estimators.text import TextClassifier
 
-As = Annotated[str | None, typer.Option(
-    "--as", help="The class of all rows, where the input has no label column.")]
+@dataclass(frozen=True, kw_only=True)
+class LabelledRows(InputOptions):
+    """Input."""
+
+    given: str | None = option("The class of all rows, where the input has no label column.",
+                               "--as", metavar="CLASS")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Learn:
+    """Learning."""
+
+    new_class: list[str] | None = option(
+        "A label that the model does not know yet; repeat it for several.", metavar="CLASS")
+    on_error: bool = option(
+        "Learn only the rows that the model misjudges. Its counts are then no sample of the rows: "
+        "priors and probabilities lean towards the hard ones.", default=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Changed(Quiet, ModelOutput):
+    """Output."""
 
 
 @verb
-def update(
-    model: Model,
-    input: Input,
-    output: ModelOutput = None,
-    given: As = None,
-    new_class: Annotated[list[str] | None, typer.Option(
-        "--new-class", help="A label that the model does not know yet; repeat it for several."),
-    ] = None,
-    on_error: Annotated[bool, typer.Option(
-        "--on-error", help="Learn only the rows that the model misjudges. Its counts are then no "
-                           "sample of the rows: priors and probabilities lean towards the hard "
-                           "ones.")] = False,
-    where: Where = None,
-    input_format: InputFormat = None,
-    storage_option: StorageOption = None,
-    on_unreadable: OnUnreadable = "raise",
-    subfolders: Subfolders = False,
-    query: Query = None,
-    encoding: Encoding = "utf-8",
-    quiet: Quiet = False,
-) -> None:
+def update(file: ModelFile, source: LabelledRows, how: Learn, done: Changed) -> None:
     """Learn more labelled rows: the model is that of one training on all of them."""
     from textnb.errors import ParameterError
     from textnb.estimators.load import load
@@ -72,15 +67,15 @@ def update(
     from textnb.files.lock import locked
     from textnb.files.replace import check_target
 
-    check_target(output or model)
-    check_apart(input, output or model)
-    with locked(model if output is None else output):
-        classifier = load(model)
-        frame = _labelled(classifier, input, given, where, input_format, encoding,
-                          storage_option, query, on_unreadable, subfolders)
+    input, target = source.input, done.output or file.model
+    check_target(target)
+    check_apart(input, target)
+    with locked(target):
+        classifier = load(file.model)
+        frame = _labelled(classifier, source)
         known = classifier.classes_.tolist()
-        classes = [_typed(name, known) for name in new_class or []] or None
-        if on_error:
+        classes = [_typed(name, known) for name in how.new_class or []] or None
+        if how.on_error:
             if not isinstance(classifier, TextClassifier):
                 raise ParameterError("--on-error is for models of texts")
             with reading(input):
@@ -89,62 +84,60 @@ def update(
             frame = wrong.lazy()
             if not wrong.height:
                 note("no row was misjudged: nothing to learn, and the model is unchanged")
-                if output is not None:
-                    classifier.save(output)
+                if done.output is not None:
+                    classifier.save(target)
                 return
         with (reading(input),
-              progress("learning", "learned from", quiet, unit_of(classifier)) as advance):
+              progress("learning", "learned from", done.quiet, unit_of(classifier)) as advance):
             classifier.partial_fit(frame, classes=classes, progress=advance)
-        classifier.save(output or model)
-    if not quiet:
-        note(f"{len(classifier.classes_)} classes, {_size(classifier)} -> {output or model}")
+        classifier.save(target)
+    if not done.quiet:
+        note(f"{len(classifier.classes_)} classes, {_size(classifier)} -> {target}")
     note_stale(classifier)
 
 
 @verb
-def forget(
-    model: Model,
-    input: Input,
-    output: ModelOutput = None,
-    given: As = None,
-    where: Where = None,
-    input_format: InputFormat = None,
-    storage_option: StorageOption = None,
-    on_unreadable: OnUnreadable = "raise",
-    subfolders: Subfolders = False,
-    query: Query = None,
-    encoding: Encoding = "utf-8",
-    quiet: Quiet = False,
-) -> None:
+def forget(file: ModelFile, source: LabelledRows, done: Changed) -> None:
     """Take rows out again that were learned: the model is that of a training without them."""
     from textnb.files.lock import locked
     from textnb.files.replace import check_target
 
-    check_target(output or model)
-    check_apart(input, output or model)
-    with locked(model if output is None else output):
-        classifier = text_model(model)
-        frame = _labelled(classifier, input, given, where, input_format, encoding,
-                          storage_option, query, on_unreadable, subfolders)
+    input, target = source.input, done.output or file.model
+    check_target(target)
+    check_apart(input, target)
+    with locked(target):
+        classifier = text_model(file.model)
+        frame = _labelled(classifier, source)
         with (reading(input),
-              progress("forgetting", "forgot", quiet, unit_of(classifier)) as advance):
+              progress("forgetting", "forgot", done.quiet, unit_of(classifier)) as advance):
             classifier.forget(frame, progress=advance)
-        classifier.save(output or model)
-    if not quiet:
-        note(f"{len(classifier.classes_)} classes, {_size(classifier)} -> {output or model}")
+        classifier.save(target)
+    if not done.quiet:
+        note(f"{len(classifier.classes_)} classes, {_size(classifier)} -> {target}")
     note_stale(classifier)
 
 
+@dataclass(frozen=True, kw_only=True)
+class ModelFiles:
+    """Models."""
+
+    models: list[str] = argument("Model files of the same settings.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewModel(Quiet):
+    """Output."""
+
+    output: str = setting(help="Model file to write.", names=("--output", "-o"), metavar="FILE")
+
+
 @verb
-def merge(
-    models: Annotated[list[str], typer.Argument(help="Model files of the same settings.")],
-    output: Annotated[str, typer.Option("--output", "-o", help="Model file to write.")],
-    quiet: Quiet = False,
-) -> None:
+def merge(files: ModelFiles, done: NewModel) -> None:
     """Add models: the result is that of one training on the documents of all."""
     from textnb.errors import ParameterError
     from textnb.files.replace import check_target
 
+    models, output = files.models, done.output
     if len(models) < 2:
         raise ParameterError("merge adds two models or more: textnb merge A B -o C")
     check_target(output)
@@ -157,43 +150,47 @@ def merge(
             raise ParameterError(f"{models[0]} and {path}: {error}") from None
     total.save(output)
     note_stale(total)
-    if not quiet:
+    if not done.quiet:
         documents = int(total.statistics_.documents)
         note(f"{documents:,} documents, {len(total.classes_)} classes, {_size(total)} -> {output}")
 
 
+@dataclass(frozen=True, kw_only=True)
+class TwoModels(RowOptions):
+    """Input."""
+
+    a: str = argument("Model file.")
+    b: str = argument("Model file, say after an update.")
+    input: str | None = argument("Rows that both judge: which decisions are flipped.", None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiffOutput(Results):
+    """Output."""
+
+    k: int = option("Terms per class.", "-k", default=10)
+
+
 @verb
-def diff(
-    a: Annotated[str, typer.Argument(help="Model file.")],
-    b: Annotated[str, typer.Argument(help="Model file, say after an update.")],
-    input: Annotated[str | None, typer.Argument(
-        help="Rows that both judge: which decisions are flipped.")] = None,
-    k: Annotated[int, typer.Option("-k", help="Terms per class.")] = 10,
-    format: Format = "text",
-    where: Where = None,
-    input_format: InputFormat = None,
-    storage_option: StorageOption = None,
-    query: Query = None,
-    encoding: Encoding = "utf-8",
-) -> None:
+def diff(source: TwoModels, shown: DiffOutput) -> None:
     """Show how two models differ: classes, terms that moved most, decisions that are flipped."""
     from textnb.cli.tables import frame_table, show
     from textnb.errors import ParameterError
     from textnb.evaluation.comparison import compare_models
 
-    check_format(format)
-    first, second = text_model(a), text_model(b)
+    check_format(shown.format)
+    input = source.input
+    first, second = text_model(source.a), text_model(source.b)
     frame = None
     if input is not None:
         columns = [*dict.fromkeys([*first.text_columns, *second.text_columns])]
-        frame = rows(input, where, input_format, encoding, columns, None,
-                     storage=storage_option, query=query)
-    elif where is not None or query is not None or storage_option:
+        frame = rows(input, source, columns)
+    elif source.where is not None or source.query is not None or source.storage_option:
         raise ParameterError("--where, --query and --storage-option are for the rows of INPUT: "
                              "name one")
-    with reading(input or a):
-        result = compare_models(first, second, frame, k=k)
-    if format == "json":
+    with reading(input or source.a):
+        result = compare_models(first, second, frame, k=shown.k)
+    if shown.format == "json":
         out(as_json(result.to_dict()))
         return
     show(frame_table(result.classes, title="documents and shares of the classes"))
@@ -211,9 +208,7 @@ def diff(
 
 
 def _labelled(
-    classifier: TextClassifier | TableClassifier, input: str, given: str | None,
-    where: str | None, input_format: str | None, encoding: str, storage: list[str] | None,
-    query: str | None, on_unreadable: str, subfolders: bool,
+    classifier: TextClassifier | TableClassifier, source: LabelledRows
 ) -> pl.LazyFrame:
     """The input's rows with labels of the model's type: their own, or the class that was given."""
     import polars as pl
@@ -221,12 +216,11 @@ def _labelled(
     from textnb.errors import ParameterError, SchemaError
     from textnb.frames.texts import labels_as
 
-    label = classifier.label
+    label, given = classifier.label, source.given
     known = classifier.classes_.tolist()
     try:
-        frame = rows(input, where, input_format, encoding, text_columns(classifier),
-                     label if given is None else None, features_of(classifier), storage=storage,
-                     query=query, on_error=on_unreadable, subfolders=subfolders)
+        frame = rows(source.input, source, text_columns(classifier),
+                     label if given is None else None, features_of(classifier))
     except SchemaError as error:
         if "(the label column)" not in str(error):
             raise

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from textnb.cli.console import as_json, note, out, progress, verb
+from textnb.cli.console import as_json, note, out, progress
 from textnb.cli.inputs import (
-    Encoding,
-    Format,
-    Input,
-    InputFormat,
-    Model,
-    Query,
+    InputRows,
+    ModelFile,
     Quiet,
-    StorageOption,
-    Where,
+    Results,
     check_format,
     reading,
     rows,
     text_model,
 )
+from textnb.cli.options import Given, option, verb
 
 if TYPE_CHECKING:
     import polars as pl
@@ -33,59 +28,60 @@ if TYPE_CHECKING:
 _OF_FOLDS = ("folds", "groups", "time", "seed")
 
 
+@dataclass(frozen=True, kw_only=True)
+class Way:
+    """Validation."""
+
+    folds: int = option("Divide the rows so often; each part is scored by a model of the others.",
+                        default=5)
+    groups: str | None = option(
+        "Column whose equal values stay in one fold, such as an author.", metavar="COLUMN")
+    time: str | None = option(
+        "Column of times: each part is scored by a model of what came before.", metavar="COLUMN")
+    seed: int = option("Shuffles rows before they are divided.", default=0)
+    leave_one_out: bool = option(
+        "INPUT is what MODEL learned: each row is left out in turn.", default=False)
+    smoothing: str | None = option(
+        "Compare values of l, such as 1,0.1,0.01, or auto for 17 of them, each row of what MODEL "
+        "learned left out in turn.", metavar="N,N,...")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ValidateOutput(Quiet, Results):
+    """Output."""
+
+    positive: str | None = option(
+        "Also show the rates and the area under the ROC of this class against the rest.",
+        metavar="CLASS")
+
+
 @verb
 def validate(
-    context: typer.Context,
-    model: Model,
-    input: Input,
-    folds: Annotated[int, typer.Option(
-        help="Divide the rows so often; each part is scored by a model of the others.")] = 5,
-    groups: Annotated[str | None, typer.Option(
-        help="Column whose equal values stay in one fold, such as an author.")] = None,
-    time: Annotated[str | None, typer.Option(
-        help="Column of times: each part is scored by a model of what came before.")] = None,
-    seed: Annotated[int, typer.Option(help="Shuffles rows before they are divided.")] = 0,
-    leave_one_out: Annotated[bool, typer.Option(
-        "--leave-one-out", help="INPUT is what MODEL learned: each row is left out in turn.",
-    )] = False,
-    smoothing: Annotated[str | None, typer.Option(
-        help="Compare values of l, such as 1,0.1,0.01, or auto for 17 of them, each row of what "
-             "MODEL learned left out in turn.")] = None,
-    positive: Annotated[str | None, typer.Option(
-        help="Also show the rates and the area under the ROC of this class against the rest.",
-    )] = None,
-    format: Format = "text",
-    where: Where = None,
-    input_format: InputFormat = None,
-    storage_option: StorageOption = None,
-    query: Query = None,
-    encoding: Encoding = "utf-8",
-    quiet: Quiet = False,
+    given: Given, file: ModelFile, source: InputRows, way: Way, done: ValidateOutput
 ) -> None:
     """Cross-validate a model's settings: its tokenizer, limits and estimator, learned anew."""
-    from textnb.cli import settings
-
-    check_format(format)
-    _check_one_way(settings.given(context))
+    check_format(done.format)
+    _check_one_way(given)
+    input, smoothing = source.input, way.smoothing
     grid = None if smoothing is None else _grid(smoothing)
-    classifier = text_model(model)
-    frame = rows(input, where, input_format, encoding, classifier.text, classifier.label,
-                 storage=storage_option, query=query)
-    with reading(input), progress("validating", "validated", quiet) as advance:
+    classifier = text_model(file.model)
+    frame = rows(input, source, classifier.text, classifier.label)
+    with reading(input), progress("validating", "validated", done.quiet) as advance:
         if smoothing is not None:
             from textnb.evaluation.smoothing import smoothing_path
 
             path = smoothing_path(classifier, frame, grid, progress=advance)
         else:
-            held, copies = _validated(classifier, frame, leave_one_out, advance, folds=folds,
-                                      groups=groups, time=time, seed=seed)
+            held, copies = _validated(classifier, frame, way.leave_one_out, advance,
+                                      folds=way.folds, groups=way.groups, time=way.time,
+                                      seed=way.seed)
     if smoothing is not None:
-        _show_path(path, format)
+        _show_path(path, done.format)
         return
     if copies:
         note(f"note: {copies:,} of the {len(held):,} documents have the very words of one that "
              "their model has learned, which flatters the result; see textnb duplicates")
-    _show(held, copies, positive, format)
+    _show(held, copies, done.positive, done.format)
 
 
 def _check_one_way(given: dict[str, Any]) -> None:

@@ -104,7 +104,8 @@ def export_model(
     target = target_of_path(path) if to is None else target_of(to)
     tell = progress or (lambda step: None)
     if top is not None and max_bytes is not None:
-        raise ParameterError("give top or max_bytes, not both")
+        raise ParameterError.with_advice(
+            "give ", "top or max_bytes, not both", "--top or --max-bytes, not both")
     tell("collecting weights and golden rows")
     whole = bundle_of(model, _reading(target, model, reads), positive)
     path = Path(path)

@@ -17,17 +17,24 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_type_hints
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model, model_validator
 
 from textnb.errors import ParameterError
 from textnb.estimators.texts import text_kinds
 from textnb.export.targets.known import target_of, target_of_path
 from textnb.frames.cloud import is_url
 from textnb.frames.sinks import ENDINGS
-from textnb.jobs.models import TABLES, estimator_of, estimators, tokenizer_of
+from textnb.jobs.models import (
+    TABLES,
+    estimator_of,
+    estimators,
+    foreign_settings,
+    tokenizer_of,
+)
 from textnb.learning.memory_limit import byte_size, check_memory_limit, memory_size
+from textnb.learning.settings import ColumnSettings, LimitSettings, TokenSettings, declared
 from textnb.text.vocabulary import Limits
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
@@ -116,34 +123,56 @@ class Input(Section):
     storage_options: Annotated[dict[str, Any], BeforeValidator(_options)] | None = None
 
 
-class Model(BaseModel):
-    """What is learned. Keys that are not listed are settings of the estimator."""
+def _keys(*groups: type) -> dict[str, Any]:
+    """The declared settings of some groups as keys of a section."""
+    found: dict[str, Any] = {}
+    for group in groups:
+        hints = get_type_hints(group)
+        for field, facts in declared(group):
+            kind = hints[field.name]
+            if facts.choices:
+                kind = Literal[(*facts.choices, *(() if field.default is not None else (None,)))]
+            found[field.name] = (Annotated[kind, BeforeValidator(_READ.get(
+                str(field.type).removesuffix(" | None"), _as_it_is))], field.default)
+    return found
 
-    model_config = ConfigDict(extra="allow", strict=True, frozen=True)
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+def _tuple(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+# What TOML writes otherwise than Python.
+_READ = {"Size": _memory, "Pair": _tuple, "Words": _tuple, "Prefixes": _tuple}
+_Tokenizer: Any = create_model(
+    "Tokenizer", __base__=Section, __doc__="How texts are cut into tokens; ``sklearn`` for those "
+    "of scikit-learn's CountVectorizer.", sklearn=(bool, False), **_keys(TokenSettings))
+_Declared: Any = create_model(
+    "Declared", __config__=ConfigDict(extra="allow", strict=True, frozen=True),
+    **_keys(ColumnSettings, LimitSettings))
+
+
+class Model(_Declared):
+    """What is learned. Keys that are not listed are settings of the kind, as below."""
 
     kind: str = "multinomial"
-    label: str = "label"
-    text: str | list[str] | None = None
-    tokenizer: dict[str, Any] = Field(default_factory=dict)
-    min_df: int | float = 1
-    max_df: int | float = 1.0
-    max_features: int | None = None
-    binary: bool = False
-    memory_limit: Annotated[int | None, BeforeValidator(_memory)] = None
+    tokenizer: _Tokenizer = Field(default_factory=_Tokenizer)
     features: list[str] | None = None
 
     @model_validator(mode="after")
     def _checked(self) -> Model:
         if self.kind not in estimators():
             raise ValueError(str(ParameterError.unknown_choice("kind", self.kind, estimators())))
-        foreign = TEXT_KEYS if self.kind in TABLES else TABLE_KEYS
-        for name in sorted(self.model_fields_set & foreign):
+        for name in sorted(self.model_fields_set & foreign_settings(self.kind)):
             kinds = text_kinds() if self.kind in TABLES else TABLES
             raise ValueError(f"{name} belongs to the kinds {', '.join(kinds)}; kind is "
                              f"{self.kind!r}")
         estimator = estimator_of(self.kind, self.parameters)
         if self.kind not in TABLES:
-            tokenizer_of(self.tokenizer).expr(self.columns or ["text"])
+            tokenizer_of(self.tokens).expr(self.columns or ["text"])
             Limits(self.min_df, self.max_df, self.max_features)
             check_memory_limit(self.memory_limit, estimator, given=False)
             if not self.columns or len(set(self.columns)) < len(self.columns):
@@ -160,6 +189,11 @@ class Model(BaseModel):
         return dict(self.model_extra or {})
 
     @property
+    def tokens(self) -> dict[str, Any]:
+        """Settings of the tokenizer that the file has."""
+        return dict(self.tokenizer.model_dump(exclude_unset=True))
+
+    @property
     def kind_of_rows(self) -> Literal["texts", "tables"]:
         """What the model reads."""
         return "texts" if self.kind not in TABLES else "tables"
@@ -170,10 +204,6 @@ class Model(BaseModel):
         if self.text is None:
             return ["text"]
         return [self.text] if isinstance(self.text, str) else self.text
-
-
-TEXT_KEYS = {"text", "tokenizer", "min_df", "max_df", "max_features", "binary", "memory_limit"}
-TABLE_KEYS = {"features"}
 
 
 class Validation(Section):

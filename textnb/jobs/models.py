@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from textnb.bayes.parameters import check_smoothing_name
-from textnb.errors import ParameterError
+from textnb.errors import ParameterError, suggestion
 from textnb.estimators.discriminants import LinearDiscriminantAnalysis, NearestCentroid
 from textnb.estimators.gaussian import GaussianNB
 from textnb.estimators.quadratic import (
@@ -14,6 +14,7 @@ from textnb.estimators.quadratic import (
     RegularizedDiscriminantAnalysis,
 )
 from textnb.estimators.texts import text_kinds
+from textnb.learning.settings import LimitSettings, TokenSettings, declared
 from textnb.text.tokens import Tokenizer
 
 TABLES: dict[str, type[Any]] = {
@@ -25,6 +26,14 @@ TABLES: dict[str, type[Any]] = {
 def estimators() -> dict[str, type[Any]]:
     """The estimators by kind: of texts, then of tables."""
     return {**text_kinds(), **TABLES}
+
+
+def foreign_settings(kind: str) -> set[str]:
+    """Names of settings, of jobs or of the command line, that models of the other rows have."""
+    of_text = {field.name for group in (TokenSettings, LimitSettings)
+               for field, _ in declared(group)}
+    of_text |= {"text", "tokenizer", "sklearn_tokens", "weight"}
+    return of_text if kind in TABLES else {"features"}
 
 
 def estimator_of(kind: str, parameters: Mapping[str, Any]) -> Any:
@@ -40,7 +49,9 @@ def estimator_of(kind: str, parameters: Mapping[str, Any]) -> Any:
     check_smoothing_name(own.__name__, parameters, known)
     for name in parameters:
         if name not in known:
-            raise ParameterError.unknown_choice(f"a setting of {kind}", name, sorted(known))
+            keys = sorted(known)
+            raise ParameterError(f"{name}: no such key{suggestion(name, keys)}; the settings of "
+                                 f"the kind {kind} are {', '.join(keys)}")
     estimator = own(**parameters)
     estimator.check_settings(1, 2)
     return estimator
@@ -48,8 +59,7 @@ def estimator_of(kind: str, parameters: Mapping[str, Any]) -> Any:
 
 def tokenizer_of(settings: Mapping[str, Any]) -> Tokenizer:
     """The tokenizer of settings as a file has them."""
-    plain = {name: tuple(value) if isinstance(value, list) else value
-             for name, value in settings.items()}
+    plain = dict(settings)
     if plain.pop("sklearn", False):
         return Tokenizer.sklearn(**plain)
     return Tokenizer.from_dict(plain)

@@ -146,7 +146,7 @@ def _train(work: _Work) -> None:
         columns = settings.columns
         model = TextClassifier(
             estimator, text=columns[0] if len(columns) == 1 else columns, label=settings.label,
-            tokenizer=tokenizer_of(settings.tokenizer), min_df=settings.min_df,
+            tokenizer=tokenizer_of(settings.tokens), min_df=settings.min_df,
             max_df=settings.max_df, max_features=settings.max_features, binary=settings.binary,
             memory_limit=settings.memory_limit)
     else:

@@ -1,0 +1,166 @@
+"""Every setting is declared once: the command line, jobs and Python agree with the declaration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from inspect import Parameter, signature
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from textnb import ParameterError, TextClassifier, Tokenizer
+from textnb.bayes.known import registered_estimators
+from textnb.cli.export import TARGETS as OFFERED_TARGETS
+from textnb.cli.inputs import INPUT_FORMATS, OUTPUT_FORMATS
+from textnb.cli.main import VERBS, command_of
+from textnb.cli.options import Command, name_of
+from textnb.cli.train import ModelOptions, TokenOptions, TrainInput
+from textnb.cli.words import is_flag
+from textnb.estimators.texts import BUILT_IN
+from textnb.export.targets.known import TARGETS
+from textnb.frames import sinks
+from textnb.frames.scan import scan
+from textnb.jobs.configuration import Model
+from textnb.jobs.jobfile import read_job
+from textnb.jobs.models import TABLES, estimators
+from textnb.learning.settings import (
+    MODELS,
+    TABLE_MODELS,
+    TEXT_MODELS,
+    ColumnSettings,
+    LimitSettings,
+    TokenSettings,
+    declared,
+)
+
+# Of a classifier, what is an object or comes from Python alone.
+OBJECTS = {"estimator", "tokenizer", "vocabulary"}
+# A value of each kind of setting that is not allowed, where types do not say it.
+WRONG = {"min_df": 0, "max_df": -1, "max_features": 0, "memory_limit": 5, "ngram_range": (2, 1),
+         "analyzer": "words", "pattern": "(", "normalize": "nfc", "strip_accents": "all"}
+
+
+def defaults_of(function: Any) -> dict[str, Any]:
+    return {name: each.default for name, each in signature(function).parameters.items()
+            if each.kind is not Parameter.VAR_KEYWORD}
+
+
+def declared_defaults(*groups: type) -> dict[str, Any]:
+    return {field.name: field.default for group in groups for field, _ in declared(group)}
+
+
+def disagreements(declaration: Mapping[str, Any], actual: Mapping[str, Any]) -> set[str]:
+    """Names that one of the two lacks, or whose defaults differ in value or type."""
+    return {name for name in declaration.keys() | actual.keys()
+            if name not in declaration or name not in actual
+            or declaration[name] != actual[name]
+            or type(declaration[name]) is not type(actual[name])}
+
+
+def test_the_tokenizer_agrees() -> None:
+    assert disagreements(declared_defaults(TokenSettings), defaults_of(Tokenizer)) == set()
+
+
+def test_the_classifier_agrees() -> None:
+    actual = {name: default for name, default in defaults_of(TextClassifier).items()
+              if name not in OBJECTS}
+    # Python's default is the column itself; elsewhere none is what was not said.
+    assert actual.pop("text") == "text"
+    declaration = declared_defaults(ColumnSettings, LimitSettings)
+    assert declaration.pop("text") is None
+    assert disagreements(declaration, actual) == set()
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_each_kind_agrees(kind: str) -> None:
+    assert disagreements(declared_defaults(MODELS[kind]), defaults_of(estimators()[kind])) == set()
+
+
+def test_the_kinds_are_those_of_the_registry() -> None:
+    built_in = {model.kind: model for model, estimator in registered_estimators()
+                if estimator in BUILT_IN}
+    assert list(TEXT_MODELS) == list(built_in)
+    assert list(TABLE_MODELS) == list(TABLES)
+    for kind, model in built_in.items():
+        actual = {field.name: field.default for field in fields(model)}
+        assert disagreements(declared_defaults(MODELS[kind]), actual) == set(), kind
+
+
+def test_a_field_that_is_not_declared_is_seen() -> None:
+    @dataclass(frozen=True)
+    class Longer(Tokenizer):
+        least_length: int = 2
+
+    assert disagreements(declared_defaults(TokenSettings), defaults_of(Longer)) == {"least_length"}
+
+
+def test_the_job_agrees() -> None:
+    keys = {name: field.get_default() for name, field in Model.model_fields.items()}
+    declaration = declared_defaults(ColumnSettings, LimitSettings)
+    assert {name: keys[name] for name in declaration} == declaration
+    assert keys.keys() - declaration.keys() == {"kind", "tokenizer", "features"}
+    tokens = {name: field.default for name, field in
+              type(Model().tokenizer).model_fields.items()}
+    assert tokens.pop("sklearn") is False
+    assert tokens == declared_defaults(TokenSettings)
+
+
+def test_the_command_line_agrees() -> None:
+    command = command_of("train")
+    assert isinstance(command, Command)
+    offered = {param.name: param for param in command.params}
+    for group in (ColumnSettings, TokenSettings, LimitSettings, *MODELS.values()):
+        for field, facts in declared(group):
+            if not facts.is_option:
+                continue
+            option = offered[field.name]
+            assert isinstance(option, click.Option)
+            assert name_of(field, facts) in option.opts
+            assert option.is_flag is is_flag(str(field.type))
+            # What was not typed has the default of the declaration.
+            assert option.default is None
+    typed = TrainInput(input="x"), TokenOptions(), LimitSettings(), ModelOptions()
+    for group in typed:
+        for field, facts in declared(type(group)):
+            assert facts.is_argument or getattr(group, field.name) == field.default
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_each_refuses_what_the_others_refuse(name: str, tmp_path: Path) -> None:
+    def use(setting: dict[str, Any]) -> None:
+        if name in declared_defaults(TokenSettings):
+            Tokenizer(**setting)
+        else:
+            TextClassifier(**setting).fit(["a word"], ["x"])
+
+    with pytest.raises(ParameterError):
+        use({name: WRONG[name]})
+    value = list(WRONG[name]) if isinstance(WRONG[name], tuple) else WRONG[name]
+    path = tmp_path / "job.toml"
+    path.write_text('output = "out"\ninput.train = "x.csv"\n')
+    key = f"model.tokenizer.{name}" if name in declared_defaults(TokenSettings) else f"model.{name}"
+    with pytest.raises(ParameterError, match=name):
+        read_job(path, [f"{key}={value!r}"])
+
+
+def test_what_is_offered_is_what_there_is(tmp_path: Path) -> None:
+    own = {name for name, target in TARGETS.items() if type(target).__module__.startswith("textnb.")}
+    assert set(OFFERED_TARGETS) == own
+    assert OUTPUT_FORMATS == sinks.FORMATS
+    (tmp_path / "x").touch()
+    with pytest.raises(ParameterError) as told:
+        scan(tmp_path / "x", format="none such")
+    for name in INPUT_FORMATS:
+        assert name in str(told.value)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_verb_says_the_same_in_both_lists(verb: str) -> None:
+    command = command_of(verb)
+    assert command is not None
+    assert (command.help or "").splitlines()[0] == VERBS[verb]
+    # Every option has a help text, and stands in a group.
+    assert all(param.help for param in command.params if isinstance(param, click.Option))

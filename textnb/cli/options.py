@@ -1,0 +1,261 @@
+"""Options as fields of frozen dataclasses, and a command of what a verb's function takes.
+
+A verb is a function whose parameters are dataclasses: each is a group of options, and its fields
+are the options. The function gets one value of each, with the defaults of what was not typed::
+
+    @dataclass(frozen=True, kw_only=True)
+    class Source:
+        '''Input.'''
+
+        input: str = argument("File of rows.")
+        where: str | None = option("Use the rows for which this SQL condition holds.")
+
+    @verb
+    def show(source: Source) -> None: ...
+
+The first line of a class is the title of its group in the help text. `textnb.cli.words` knows the
+types that a field may have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import MISSING, Field, make_dataclass
+from functools import partial
+from typing import Any, get_type_hints
+
+import click
+from click.shell_completion import CompletionItem
+
+from textnb.cli.console import BAD_DATA, BAD_USAGE, FAILED, guarded
+from textnb.cli.words import in_options, is_flag, is_repeated, value_of
+from textnb.errors import ParameterError
+from textnb.learning.settings import MODELS, Setting, declared, setting
+
+WIDTH = {"max_content_width": 100}
+_NUMBERS = {"int": click.INT, "float": click.FLOAT}
+
+
+class Given(dict[str, Any]):
+    """The options that were typed, by the names of their fields, with their values."""
+
+
+def option(help: str, *names: str, default: Any = None, **facts: Any) -> Any:
+    """A field that is an option of the command line."""
+    return setting(default, help, names=names, **facts)
+
+
+def argument(help: str, default: Any = MISSING) -> Any:
+    """A field that is given by its place; without a default it is required."""
+    return setting(default, help, is_argument=True)
+
+
+def verb(function: Callable[..., None]) -> click.Command:
+    """A command whose failures are one line on standard error and an exit code."""
+    return _command(Command, function, BAD_DATA, BAD_USAGE, 0)
+
+
+def judging_verb(function: Callable[..., None]) -> click.Command:
+    """A command whose exit code is its answer: every failure is `FAILED`."""
+    return _command(JudgingCommand, function, FAILED, FAILED, FAILED)
+
+
+def _command(
+    kind: type[Command], function: Callable[..., None], bad_data: int, bad_usage: int,
+    reader_gone: int,
+) -> click.Command:
+    hints = get_type_hints(function)
+    hints.pop("return")
+    groups = [hint for hint in hints.values() if hint is not Given]
+    options = {field.name: (name_of(field, facts), not is_flag(str(field.type)))
+               for group in groups for field, facts in declared(group)
+               if not facts.is_argument and facts.is_option}
+
+    def run(**typed: Any) -> None:
+        def work() -> None:
+            given = Given(_values(groups, typed))
+            function(*(given if hint is Given else _of_group(hint, given)
+                       for hint in hints.values()))
+
+        guarded(work, bad_data, bad_usage, reader_gone,
+                lambda message: in_options(message, options))()
+
+    return kind(function.__name__, groups, run, function.__doc__ or "")
+
+
+def _values(groups: list[type], typed: dict[str, Any]) -> dict[str, Any]:
+    """The values of what was typed; what was not has none."""
+    values = {}
+    for group in groups:
+        for field, facts in declared(group):
+            value = typed.get(field.name)
+            if value is None or value == ():
+                continue
+            name = name_of(field, facts)
+            if facts.choices and value not in facts.choices:
+                raise ParameterError.unknown_choice(name, value, facts.choices)
+            values[field.name] = value_of(str(field.type), name, value)
+    return values
+
+
+def _of_group(group: type, given: Given) -> Any:
+    return group(**{field.name: given[field.name] for field, _ in declared(group)
+                    if field.name in given})
+
+
+def name_of(field: Field[Any], facts: Setting) -> str:
+    """An option's long name, as errors write it."""
+    if facts.is_argument:
+        return field.name.upper()
+    names = [name for name in facts.names if name.startswith("--")]
+    return (names or [f"--{field.name.replace('_', '-')}"])[0].split("/")[0]
+
+
+class Command(click.Command):
+    """A command whose help text shows its options by group: all, or those that many need."""
+
+    def __init__(
+        self, name: str, groups: list[type], callback: Callable[..., None], help: str
+    ) -> None:
+        params: list[click.Parameter] = []
+        # What stands above each parameter, by its name.
+        self.titles: dict[str, str] = {}
+        self.arguments: list[tuple[str, str]] = []
+        self.rare: set[str] = set()
+        for group in groups:
+            for field, facts in sorted(declared(group), key=partial(_rank, group)):
+                if facts.is_argument:
+                    params.append(_argument(field))
+                    self.arguments.append((params[-1].make_metavar(None), facts.help))  # type: ignore[arg-type]  # the context is not read
+                elif facts.is_option:
+                    params.append(_option(field, facts))
+                    title = (group.__doc__ or "Options.").splitlines()[0].rstrip(".")
+                    self.titles[field.name] = title
+                    self.rare |= set() if facts.is_common else {field.name}
+        if self.rare:
+            params.append(click.Option(
+                ["--help-all"], is_flag=True, is_eager=True, expose_value=False,
+                callback=_show_all, help="Show all options and exit."))
+        super().__init__(name, callback=callback, params=params, help=help,
+                         context_settings=dict(WIDTH), no_args_is_help=False)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        sections: dict[str, list[tuple[str, str]]] = {"Arguments": self.arguments}
+        for param in self.get_params(ctx):
+            record = param.get_help_record(ctx)
+            hidden = param.name in self.rare and not ctx.meta.get("textnb.all")
+            if record is None or hidden or isinstance(param, click.Argument):
+                continue
+            sections.setdefault(self.titles.get(param.name or "", "Help"), []).append(record)
+        # Every verb ends with how its help is shown.
+        sections["Help"] = sections.pop("Help")
+        for title, records in sections.items():
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records, col_max=28)
+
+
+class JudgingCommand(Command):
+    """A command whose usage errors are no verdict: 2 would say "unsure"."""
+
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        try:
+            return super().make_context(*args, **kwargs)
+        except Exception as error:
+            if getattr(error, "exit_code", None):
+                error.exit_code = FAILED  # type: ignore[attr-defined]  # of click's exceptions
+            raise
+
+
+def _rank(group: type, declaration: tuple[Field[Any], Setting]) -> int:
+    """A group's own options come before those of its bases; arguments keep their order."""
+    field, facts = declaration
+    if facts.is_argument:
+        return -1
+    return next(rank for rank, base in enumerate(group.__mro__)
+                if field.name in vars(base).get("__annotations__", {}))
+
+
+def _argument(field: Field[Any]) -> click.Argument:
+    repeated = str(field.type) == "list[str]"
+    return click.Argument([field.name], required=field.default is MISSING,
+                          nargs=-1 if repeated else 1, metavar=None)
+
+
+def _option(field: Field[Any], facts: Setting) -> click.Option:
+    kind, default = str(field.type), field.default
+    plain = kind.removesuffix(" | None")
+    names = facts.names or (f"--{field.name.replace('_', '-')}",)
+    help = facts.help
+    if facts.choices:
+        help = f"{help.rstrip('.')}: {_alternatives(facts.choices)}."
+    shown = _shown(default, names)
+    least = facts.least
+    return click.Option(
+        [field.name, *names], help=f"{help}  [default: {shown}]" if shown else help,
+        **({"required": True} if default is MISSING else {"default": None}),
+        is_flag=is_flag(kind) or None,
+        multiple=is_repeated(kind), metavar=None if is_flag(kind) else _metavar(plain, facts),
+        type=None if is_flag(kind) else (
+            click.IntRange(min=least) if least is not None else _NUMBERS.get(plain, click.STRING)),
+        shell_complete=_completion(facts.choices))
+
+
+def _metavar(kind: str, facts: Setting) -> str | None:
+    match kind:
+        case _ if facts.metavar:
+            return facts.metavar
+        case "int" | "float":
+            return "N"
+        case "Pair":
+            return "N,N"
+        case "CountOrShare" | "NumberOrAuto" | "Numbers" | "NumbersOrAuto":
+            return "N"
+    return "TEXT"
+
+
+def _alternatives(choices: tuple[str, ...]) -> str:
+    return " or ".join([", ".join(choices[:-1]), choices[-1]] if choices[1:] else choices)
+
+
+def _shown(default: Any, names: tuple[str, ...]) -> str:
+    """A default as it would be typed; nothing where there is none to tell."""
+    if isinstance(default, bool):
+        both = next((name for name in names if "/" in name), "")
+        return both.split("/")[0].removeprefix("--") if default else ""
+    if isinstance(default, tuple):
+        return ",".join(map(str, default))
+    return "" if default is None or default is MISSING else str(default)
+
+
+def _completion(choices: tuple[str, ...]) -> Any:
+    if not choices:
+        return None
+    return lambda ctx, param, incomplete: [
+        CompletionItem(choice) for choice in choices if choice.startswith(incomplete)]
+
+
+def _show_all(ctx: click.Context, param: click.Parameter, asked: bool) -> None:
+    if asked and not ctx.resilient_parsing:
+        ctx.meta["textnb.all"] = True
+        click.echo(ctx.get_help())
+        ctx.exit()
+
+
+def every_model(group: type) -> type:
+    """A group of options with the settings of all kinds of models added to its own.
+
+    The help text of each says which kinds have it.
+    """
+    kinds: dict[str, list[str]] = {}
+    found: dict[str, tuple[Field[Any], Setting]] = {}
+    for kind, settings in MODELS.items():
+        for field, facts in declared(settings):
+            if facts.is_option:
+                kinds.setdefault(field.name, []).append(kind)
+                found.setdefault(field.name, (field, facts))
+    added = [(name, str(field.type), setting(field.default, **{
+        **vars(facts), "help": f"{facts.help.rstrip('.')} ({', '.join(kinds[name])})."}))
+        for name, (field, facts) in found.items()]
+    settings = make_dataclass("Settings", added, frozen=True, kw_only=True)
+    return make_dataclass(group.__name__, [], bases=(group, settings), frozen=True, kw_only=True)

@@ -1,0 +1,153 @@
+"""What is typed for an option, as a value of the option's type."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from textnb.errors import ParameterError, SourceError
+
+
+def is_flag(kind: str) -> bool:
+    """Whether an option of a type takes no value."""
+    return kind in ("bool", "bool | None", "Prefixes")
+
+
+def is_repeated(kind: str) -> bool:
+    """Whether an option of a type may be given several times."""
+    return kind.removesuffix(" | None") in ("list[str]", "Columns", "Weights")
+
+
+def value_of(kind: str, option: str, typed: Any) -> Any:
+    """The value of what was typed for an option.
+
+    Parameters
+    ----------
+    kind : str
+        The option's type, as its dataclass writes it.
+    option : str
+        Its name, for errors.
+    typed : str, bool, int, float or tuple of str
+
+    Raises
+    ------
+    ParameterError
+        If it is no such value.
+    SourceError
+        If it names a file that can't be read.
+    """
+    match kind.removesuffix(" | None"):
+        case "str" | "bool" | "int" | "float" | "Prefixes" | "Size":
+            return typed
+        case "list[str]":
+            return list(typed)
+        case "Columns":
+            return typed[0] if len(typed) == 1 else list(typed)
+        case "Pair":
+            return _pair(option, typed)
+        case "CountOrShare":
+            return _count_or_share(option, typed)
+        case "NumberOrAuto":
+            return _number_or_auto(option, typed)
+        case "Numbers":
+            return _numbers(option, typed)
+        case "NumbersOrAuto":
+            return typed if typed == "auto" else _numbers(option, typed)
+        case "Weights":
+            return _weights(option, typed)
+        case "Words":
+            return _lines(typed)
+    raise TypeError(f"{option} has the type {kind}, which the command line can't read")
+
+
+def in_options(message: str, options: Mapping[str, tuple[str, bool]]) -> str:
+    """A message of the library with options where it names settings.
+
+    Parameters
+    ----------
+    message : str
+    options : mapping
+        The option of each setting, and whether it takes a value.
+
+    Examples
+    --------
+    >>> in_options("min_df must be 1 or more; or binary=True", {
+    ...     "min_df": ("--min-df", True), "binary": ("--binary", False)})
+    '--min-df must be 1 or more; or --binary'
+    """
+    def as_option(found: re.Match[str]) -> str:
+        name, value = found["name"], found["value"]
+        option, takes_value = options[name]
+        if value is None:
+            # An ordinary word is a setting only where a message speaks of its value.
+            return option + found["rest"] if found["rest"] or "_" in name else name
+        if not takes_value:
+            return {"True": option, "False": f"no {option}"}.get(value, found[0])
+        return f"no {option}" if value == "None" else f"{option} {value.strip(chr(39))}"
+
+    names = "|".join(sorted(options, key=len, reverse=True))
+    return re.sub(rf"(?<![\w\-.(`'\"])(?P<name>{names})\b(?!\()"
+                  r"(?:=(?P<value>'[^']*'|[\w.\-]*\w)|(?P<rest> must be|: unknown value|))",
+                  as_option, message) if options else message
+
+
+def _pair(option: str, typed: str) -> tuple[int, int]:
+    try:
+        first, second = (int(part) for part in typed.split(","))
+    except ValueError:
+        raise ParameterError.out_of_range(option, "two numbers, such as 1,2", typed) from None
+    return first, second
+
+
+def _count_or_share(option: str, typed: str) -> int | float:
+    for number in (int, float):
+        try:
+            return number(typed)
+        except ValueError:
+            continue
+    raise ParameterError.out_of_range(
+        option, "a count (2) or a share of documents (0.01)", typed)
+
+
+def _number_or_auto(option: str, typed: str) -> float | str:
+    try:
+        return typed if typed == "auto" else float(typed)
+    except ValueError:
+        raise ParameterError.out_of_range(option, "a number, or auto", typed) from None
+
+
+def _numbers(option: str, typed: str) -> float | list[float]:
+    try:
+        numbers = [float(part) for part in typed.split(",")]
+    except ValueError:
+        raise ParameterError.out_of_range(
+            option, "a number, or several such as 0.1,0.5", typed) from None
+    return numbers[0] if len(numbers) == 1 else numbers
+
+
+def _weights(option: str, typed: Iterable[str]) -> dict[str, float] | str:
+    """"balanced", or a weight for each label that is named."""
+    values = list(typed)
+    if values == ["balanced"]:
+        return "balanced"
+    weights: dict[str, float] = {}
+    for value in values:
+        label, found, weight = value.rpartition("=")
+        try:
+            number = float(weight)
+        except ValueError:
+            found = ""
+        if not found or label in weights:
+            raise ParameterError.out_of_range(
+                option, "balanced, or label=weight, once for each label", value)
+        weights[label] = number
+    return weights
+
+
+def _lines(path: str) -> tuple[str, ...]:
+    try:
+        with open(path, encoding="utf-8") as file:
+            return tuple(line.strip() for line in file if line.strip())
+    except (OSError, UnicodeDecodeError) as error:
+        raise SourceError.unreadable(path, error) from None
