@@ -77,7 +77,7 @@ def test_other_limits_that_leave_out_more_change_nothing(wide: pl.DataFrame) -> 
 
 @pytest.mark.parametrize(("settings", "reason"), [
     ({"memory_limit": MIB - 1}, "1 MiB"), ({"memory_limit": True}, "1 MiB"),
-    ({"memory_limit": 2.5e9}, "1 MiB"), ({"memory_limit": "1G"}, "1 MiB"),
+    ({"memory_limit": 2.5e9}, "1 MiB"), ({"memory_limit": "1K"}, "1M or more"),
     ({"memory_limit": MIB, "vocabulary": ["a"]}, "given vocabulary"),
     ({"memory_limit": MIB, "estimator": NBLogisticRegression()}, "matrix of all documents"),
     ({"memory_limit": MIB, "estimator": MultinomialNB(l="auto")}, "l='auto' keeps the matrix"),

@@ -11,7 +11,7 @@ from typing import Any
 import click
 import pytest
 
-from textnb import ParameterError, TextClassifier, Tokenizer
+from textnb import ParameterError, TextClassifier, Tokenizer, export_model
 from textnb.bayes.known import registered_estimators
 from textnb.cli.export import TARGETS as OFFERED_TARGETS
 from textnb.cli.inputs import INPUT_FORMATS, OUTPUT_FORMATS
@@ -147,7 +147,8 @@ def test_each_refuses_what_the_others_refuse(name: str, tmp_path: Path) -> None:
 
 
 def test_what_is_offered_is_what_there_is(tmp_path: Path) -> None:
-    own = {name for name, target in TARGETS.items() if type(target).__module__.startswith("textnb.")}
+    own = {name for name, target in TARGETS.items()
+           if type(target).__module__.startswith("textnb.")}
     assert set(OFFERED_TARGETS) == own
     assert OUTPUT_FORMATS == sinks.FORMATS
     (tmp_path / "x").touch()
@@ -155,6 +156,23 @@ def test_what_is_offered_is_what_there_is(tmp_path: Path) -> None:
         scan(tmp_path / "x", format="none such")
     for name in INPUT_FORMATS:
         assert name in str(told.value)
+
+
+def test_python_takes_sizes_as_the_command_line_does(tmp_path: Path) -> None:
+    words, number = (TextClassifier(memory_limit=limit).fit(["one word", "two words"], ["x", "y"])
+                     for limit in ("1.5M", 3 << 19))
+    words.save(tmp_path / "words")
+    number.save(tmp_path / "number")
+    assert (tmp_path / "words").read_bytes() == (tmp_path / "number").read_bytes()
+    assert words.get_params()["memory_limit"] == "1.5M"
+    export_model(words, tmp_path / "words.json", max_bytes="1K")
+    export_model(number, tmp_path / "number.json", max_bytes=1024)
+    assert (tmp_path / "words.json").read_bytes() == (tmp_path / "number.json").read_bytes()
+    for wrong in ("5X", "", "1K"):
+        with pytest.raises(ParameterError, match="memory_limit must be"):
+            TextClassifier(memory_limit=wrong).fit(["a word"], ["x"])
+    with pytest.raises(ParameterError, match="max_bytes must be"):
+        export_model(words, tmp_path / "more.json", max_bytes="much")
 
 
 @pytest.mark.parametrize("verb", VERBS)

@@ -75,7 +75,7 @@ def export(file: ModelFile, how: ExportOptions, done: ExportOutput) -> None:
     positive, check, output = how.positive, how.check, done.output
     if check is None and (how.query is not None or how.storage_option):
         raise ParameterError("--query and --storage-option are for the rows of --check: name them")
-    size = None if how.max_bytes is None else byte_size("--max-bytes", how.max_bytes)
+    size = byte_size("--max-bytes", how.max_bytes)
     to = target_of_path(output).name if how.to is None else how.to
     classifier = load(file.model)
     label = None if positive is None else as_label(positive, classifier.classes_)

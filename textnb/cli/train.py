@@ -103,12 +103,11 @@ def train(
             settings.table_estimator(model, given), features=names, label=label)
         frame = rows(input, source, None, label, names)
     else:
-        memory = limits.memory_limit
         classifier = TextClassifier(
             settings.text_estimator(model, given), text=text, label=label,
             tokenizer=settings.tokenizer(tokens, given), min_df=limits.min_df,
             max_df=limits.max_df, max_features=limits.max_features, binary=limits.binary,
-            memory_limit=None if memory is None else memory_size(memory))
+            memory_limit=memory_size(limits.memory_limit, "--memory-limit"))
         frame = rows(input, source, text, label)
     seen, tell = watched(frame, text)
     with (reading(input),

@@ -24,7 +24,7 @@ from textnb.estimators.changes import check_unchanged, copied
 from textnb.estimators.event_estimator import check_reading
 from textnb.estimators.naive_bayes import MultinomialNB
 from textnb.estimators.texts import text_estimators
-from textnb.learning.memory_limit import check_memory_limit, limited, pruned_of
+from textnb.learning.memory_limit import check_memory_limit, limited, memory_size, pruned_of
 from textnb.learning.terms import TermStatistics
 from textnb.runtime.caller import warn_caller
 from textnb.runtime.memory import clear_memory_errors
@@ -80,6 +80,7 @@ class TextSettings:
             raise ParameterError.out_of_range("binary", "True or False", binary)
         limits = Limits(*(parameters[name] for name in ("min_df", "max_df", "max_features")))
         vocabulary = parameters["vocabulary"]
+        parameters["memory_limit"] = memory_size(parameters["memory_limit"])
         check_memory_limit(parameters["memory_limit"], estimator, vocabulary is not None)
         if vocabulary is not None and limits != Limits():
             raise ParameterError("a given vocabulary is not limited: leave min_df, max_df and "
@@ -196,6 +197,8 @@ class Fitted:
         """
         now = {**{name: getattr(model, name) for name in self.settings.parameters},
                "estimator": MultinomialNB() if model.estimator is None else model.estimator}
+        # The limit that was fitted is bytes, also where it was set as a size in words.
+        now = {**now, "memory_limit": memory_size(now.get("memory_limit"))}
         check_unchanged({**self.settings.parameters, "estimator": self.settings.estimator}, now,
                         self.estimator, what)
 

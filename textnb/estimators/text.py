@@ -83,13 +83,13 @@ class TextClassifier(TextAnswers):
         Count these terms alone; the limits above must then be left alone.
     binary : bool
         Count a term once per document.
-    memory_limit : int, optional
-        Bytes for the terms and their counts, beside what the process takes otherwise. Where they do
-        not fit, counts go to temporary files meanwhile, and in the end the rarest terms are left
-        out: all that occur no more than so often, as few as need be. What is kept has its exact
-        counts, and depends on the documents alone; ``pruned_`` tells what was left out and how much
-        that can change. Such a model can't learn more or forget; and `count`, as `partial_fit`,
-        takes what its documents need.
+    memory_limit : int or str, optional
+        Bytes, or a size such as ``"500M"``, for the terms and their counts, beside what the process
+        takes otherwise. Where they do not fit, counts go to temporary files meanwhile, and in the
+        end the rarest terms are left out: all that occur no more than so often, as few as need be.
+        What is kept has its exact counts, and depends on the documents alone; ``pruned_`` tells
+        what was left out and how much that can change. Such a model can't learn more or forget; and
+        `count`, as `partial_fit`, takes what its documents need.
 
     Attributes
     ----------
@@ -140,7 +140,7 @@ class TextClassifier(TextAnswers):
         max_features: int | None = None,
         vocabulary: Sequence[str] | None = None,
         binary: bool = False,
-        memory_limit: int | None = None,
+        memory_limit: int | str | None = None,
     ):
         self.estimator = estimator
         self.text = text

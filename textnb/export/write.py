@@ -19,6 +19,7 @@ from textnb.export.targets.base import Target, check_steps
 from textnb.export.targets.known import target_of, target_of_path
 from textnb.files.replace import check_target, replacing
 from textnb.frames.scan import checked
+from textnb.learning.memory_limit import byte_size
 
 
 def model_file(target: Target) -> str:
@@ -50,7 +51,7 @@ class Exported:
 
 def export_model(
     model: Any, path: str | Path, to: str | None = None, *, positive: Any = None,
-    reads: Reads | None = None, top: int | None = None, max_bytes: int | None = None,
+    reads: Reads | None = None, top: int | None = None, max_bytes: int | str | None = None,
     check: pl.DataFrame | pl.LazyFrame | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Exported:
@@ -72,8 +73,8 @@ def export_model(
         target can do.
     top : int, optional
         Keep this many terms, those that can move a decision most.
-    max_bytes : int, optional
-        Keep as many terms as a file of this size holds.
+    max_bytes : int or str, optional
+        Keep as many terms as a file of this size holds: bytes, or a size such as ``"5M"``.
     check : DataFrame or LazyFrame, optional
         Rows on which decisions that pruning flips are counted.
     progress : callable, optional
@@ -106,6 +107,7 @@ def export_model(
     if top is not None and max_bytes is not None:
         raise ParameterError.with_advice(
             "give ", "top or max_bytes, not both", "--top or --max-bytes, not both")
+    most = byte_size("max_bytes", max_bytes)
     tell("collecting weights and golden rows")
     whole = bundle_of(model, _reading(target, model, reads), positive)
     path = Path(path)
@@ -116,7 +118,7 @@ def export_model(
         if path.exists() and not bundle_beside(path).exists():
             raise SourceError(f"can't write {str(path)!r}: it is there and has no bundle beside "
                               "it, so it is no export; remove it or choose another path")
-    bundle, report = _pruned(whole, target, top, max_bytes, tell)
+    bundle, report = _pruned(whole, target, top, most, tell)
     if check is not None:
         if report is None:
             raise ParameterError("check counts the decisions that pruning flips: give top or "

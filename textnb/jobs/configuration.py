@@ -89,11 +89,11 @@ def _target(value: Any) -> Any:
 
 
 def _memory(value: Any) -> Any:
-    return memory_size(value) if isinstance(value, str) else value
+    return memory_size(value)
 
 
 def _size(value: Any) -> Any:
-    return byte_size("max_bytes", value) if isinstance(value, str) else value
+    return byte_size("max_bytes", value)
 
 
 Where = Annotated[str, BeforeValidator(_substituted)]

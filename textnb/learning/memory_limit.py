@@ -25,7 +25,8 @@ def check_memory_limit(memory: Any, estimator: Any, given: bool) -> None:
     if isinstance(memory, (bool, np.bool_)) or not isinstance(memory, (int, np.integer)) or (
             not _LEAST <= memory < 2**63):
         raise ParameterError.out_of_range(
-            "memory_limit", f"None or a number of bytes from {_LEAST} (1 MiB) to 2**63 - 1", memory)
+            "memory_limit", f"None, a size such as '500M', or a number of bytes from {_LEAST} "
+            "(1 MiB) to 2**63 - 1", memory)
     if given:
         raise ParameterError("a given vocabulary is not limited: leave memory_limit at None")
     if not estimator.learns_from_counts:
@@ -50,7 +51,7 @@ def check_memory_limit(memory: Any, estimator: Any, given: bool) -> None:
                              "give one number for l")
 
 
-def byte_size(name: str, value: str, least: int = 1) -> int:
+def byte_size(name: str, value: Any, least: int = 1) -> Any:
     """Bytes from words: a number, with K, M or G for so many times 1024, 1024² or 1024³.
 
     Parameters
@@ -58,6 +59,7 @@ def byte_size(name: str, value: str, least: int = 1) -> int:
     name : str
         What the size is of, for the error.
     value : str
+        What is no string is given back as it is: the function that takes it checks it.
     least : int
         Bytes.
 
@@ -71,6 +73,8 @@ def byte_size(name: str, value: str, least: int = 1) -> int:
     >>> byte_size("--max-bytes", "5M"), byte_size("--max-bytes", "1.5 KiB")
     (5242880, 1536)
     """
+    if not isinstance(value, str):
+        return value
     found = re.fullmatch(r"(\d{1,19}(?:\.\d{1,19})?) ?([kmg]?)(?:i?b)?", value.strip().lower(),
                          re.ASCII)
     unit = 1 if found is None else 1024 ** " kmg".index(found[2] or " ")
@@ -84,7 +88,7 @@ def byte_size(name: str, value: str, least: int = 1) -> int:
     return size
 
 
-def memory_size(value: str) -> int:
+def memory_size(value: Any, name: str = "memory_limit") -> Any:
     """A limit of memory, as `byte_size`: 1 MiB or more.
 
     Examples
@@ -92,7 +96,7 @@ def memory_size(value: str) -> int:
     >>> memory_size("500M")
     524288000
     """
-    return byte_size("a memory limit", value, _LEAST)
+    return byte_size(name, value, _LEAST)
 
 
 def check_unpruned(pruned: Pruned | None, what: str) -> None:
