@@ -6,6 +6,7 @@ import copy
 import pickle
 import re
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.feature_extraction.text import TfidfTransformer
 
-from textnb import BernoulliNB, LinearForm, MultinomialNB, ParameterError, TextClassifier, Tokenizer
+from textnb import (
+    BernoulliNB,
+    LinearForm,
+    MultinomialNB,
+    NBLogisticRegression,
+    ParameterError,
+    TextClassifier,
+    Tokenizer,
+)
 from textnb.bayes.features import (
     IDENTITY,
     Center,
@@ -245,6 +254,23 @@ def test_bounds_of_what_is_left_out_are_refused(
     texts = ["good film " + " ".join(f"word{i}x{j}" for j in range(40)) for i in range(400)]
     with pytest.raises(ParameterError, match=re.escape("bounds of what memory_limit leaves out")):
         TextClassifier(memory_limit=1 << 20).fit(texts, ["x", "y"] * (len(texts) // 2))
+
+
+@pytest.mark.parametrize("features", [UNKNOWN, presence_map(None), *MAPS.values()], ids=repr)
+def test_a_model_file_gives_the_same_map_or_is_not_written(
+    features: FeatureMap, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = NBLogisticRegression.linear_form
+    monkeypatch.setattr(NBLogisticRegression, "linear_form", lambda self: replace(
+        whole(self), features=with_ones(features, len(whole(self).weights))))
+    model = TextClassifier(NBLogisticRegression()).fit(["aa bb", "bb", "cc"], ["x", "y", "y"])
+    path = tmp_path / "model.textnb"
+    if features == presence_map(0.0):
+        model.save(path)
+        return
+    with pytest.raises(ParameterError, match="does not hold the steps of this feature map"):
+        model.save(path)
+    assert not path.exists()
 
 
 def with_ones(features: FeatureMap, n_terms: int) -> FeatureMap:

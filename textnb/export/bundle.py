@@ -110,6 +110,11 @@ class Bundle:
         """Counts are counts (None), or 1 where above this and else 0."""
         return self.form.features.presence_above
 
+    @property
+    def idf(self) -> Floats | None:
+        """The inverse document frequency of each term, (n_terms,); None where there is none."""
+        return next((s.weights for s in self.form.features.steps if isinstance(s, Idf)), None)
+
     @cached_property
     def words(self) -> Words:
         """How a target splits a text; ExportError where the tokenizer is not portable."""

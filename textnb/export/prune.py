@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from textnb.bayes.features import Idf, Length, Presence, Sublinear, unknown_step
 from textnb.bayes.forms import Floats
 from textnb.errors import ExportError, ParameterError
 from textnb.export.bundle import Bundle
@@ -40,7 +41,7 @@ def keep_top(bundle: Bundle, k: int) -> tuple[Bundle, dict[str, Any]]:
         raise ParameterError("features can't be pruned: every one of them is needed")
     if type(k) is not int or k < 1:
         raise ParameterError.out_of_range("top", "an int >= 1", k)
-    spreads = spread(bundle.weights)
+    spreads = spread(bundle.weights) * _most_per_token(bundle)
     order = np.argsort(-spreads, kind="stable")
     keep = np.zeros(len(order), dtype=np.bool_)
     keep[order[:k]] = True
@@ -48,6 +49,23 @@ def keep_top(bundle: Bundle, k: int) -> tuple[Bundle, dict[str, Any]]:
     report = {"kept": int(keep.sum()), "dropped": len(dropped),
               "worst_per_token": float(dropped.max()) if len(dropped) else 0.0}
     return (bundle.select(keep) if len(dropped) else bundle), report
+
+
+def _most_per_token(bundle: Bundle) -> Floats:
+    """By how much one token of each term can at most change what meets its weights."""
+    most = np.ones(len(bundle.terms))
+    for step in bundle.form.features.steps:
+        match step:
+            case Presence() | Sublinear():
+                pass  # from 0 to 1, and less from 1 on
+            case Idf(weights=weights):
+                most = most * weights
+            case Length():
+                raise ExportError("rows are divided by the length of all their terms: without some "
+                                  "of them it is another, and no bound is known. Export all terms")
+            case _:
+                raise ExportError(str(unknown_step(step, "a bound of terms that are left out")))
+    return most
 
 
 def keep_bytes(

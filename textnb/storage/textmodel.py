@@ -22,7 +22,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from textnb.bayes.forms import LinearForm
 from textnb.bayes.known import registered_estimators
+from textnb.errors import ParameterError
 from textnb.files.archive import require, sound
 from textnb.learning.terms import TermStatistics
 from textnb.storage.manifest import (
@@ -66,6 +68,7 @@ def pack_text(
     if isinstance(learned, Weighed):
         counts = learned.estimator.statistics_
         form = learned.estimator.linear_form()
+        _check_features(learned.estimator, form)
         extra: dict[str, Any] = {"intercept": form.intercept.tolist()}
         tables = {"weights": pl.DataFrame(
             form.weights, schema=[str(k) for k in range(len(form.classes))])}
@@ -92,6 +95,16 @@ def pack_text(
                 "classes": classes, **extra,
                 **(choices or Choices()).to_dict()}
     return manifest, {"terms": terms, "counts": cells, **tables}
+
+
+def _check_features(estimator: Any, form: LinearForm) -> None:
+    """Raises ParameterError where a file would give the weights another feature map."""
+    again = estimator.event_model("a model file").form_of_weights(
+        form.classes, form.weights, form.intercept)
+    if again.features != form.features:
+        names = ", ".join(step.name for step in form.features.steps) or "none"
+        raise ParameterError(f"a model file of {type(estimator).__name__} does not hold the steps "
+                             f"of this feature map ({names}): its parameters give another one")
 
 
 def unpack_text(

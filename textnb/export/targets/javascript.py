@@ -9,7 +9,7 @@ from typing import ClassVar
 from textnb.bayes.features import Step
 from textnb.errors import ExportError
 from textnb.export.bundle import Bundle
-from textnb.export.targets.base import SIMPLE, Answered, EngineMissing, Rows
+from textnb.export.targets.base import EVERY, Answered, EngineMissing, Rows
 from textnb.export.targets.embedded import data, source
 from textnb.export.targets.python import answered
 
@@ -26,7 +26,7 @@ class JavaScript:
     suffix: ClassVar[str] = ".mjs"
     reads: ClassVar[tuple[str, ...]] = ("text", "terms", "features")
     tolerance: ClassVar[float] = 1e-9
-    steps: ClassVar[tuple[type[Step], ...]] = SIMPLE
+    steps: ClassVar[tuple[type[Step], ...]] = EVERY
     needs: ClassVar[str] = "Node 18 or newer, or a browser"
 
     def write(self, bundle: Bundle, path: Path) -> None:

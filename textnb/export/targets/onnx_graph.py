@@ -21,10 +21,11 @@ from typing import Any, ClassVar
 import numpy as np
 import polars as pl
 
-from textnb.bayes.features import Step
+from textnb.bayes.features import Idf, Length, Presence, Step, Sublinear, unknown_step
+from textnb.bayes.forms import Floats
 from textnb.errors import ExportError
 from textnb.export.bundle import Bundle
-from textnb.export.targets.base import SIMPLE, Answered, EngineMissing, Rows
+from textnb.export.targets.base import EVERY, Answered, EngineMissing, Rows
 from textnb.text.supported import ANYTHING, NO_PREFIX, Supported, any_of
 from textnb.text.tokens import Tokenizer, unsupported
 
@@ -67,7 +68,7 @@ class Onnx:
     suffix: ClassVar[str] = ".onnx"
     reads: ClassVar[tuple[str, ...]] = ("text", "terms", "features")
     tolerance: ClassVar[float] = 1e-9
-    steps: ClassVar[tuple[type[Step], ...]] = SIMPLE
+    steps: ClassVar[tuple[type[Step], ...]] = EVERY
     needs: ClassVar[str] = INSTALL
 
     def reading(self, tokenizer: Tokenizer, columns: Sequence[str]) -> str:
@@ -228,7 +229,8 @@ class _Graph:
         # The last row is that of all unknown tokens.
         self.constant("weights", np.vstack([bundle.weights, np.zeros((1, outputs))]))
         self.constant("unknown", np.array([len(bundle.terms)]))
-        value, presence = self.counted("counts")
+        value, mapped = self.mapped() if not bundle.form.features.is_simple else self.counted(
+            "counts")
         body = [
             self.node("Gather", [bundle.reads, "row"], "document"),
             *self.tokens(),
@@ -238,7 +240,7 @@ class _Graph:
             self.node("Concat", ["codes", "unknown"], "all_codes", axis=0),
             helper.make_node("Unique", ["all_codes"], ["found", "", "", "times"], sorted=0),
             self.node("Cast", ["times"], "counts", to=types.DOUBLE),
-            *presence,
+            *mapped,
             self.node("Gather", ["weights", "found"], "found_weights"),
             self.node("MatMul", [value, "found_weights"], "sum"),
             self.node("Identity", ["going"], "still_going"),
@@ -262,6 +264,41 @@ class _Graph:
         return "present", [
             self.node("Greater", [counts, self.constant("above", np.float64(above))], "is_above"),
             self.node("Cast", ["is_above"], "present", to=self.onnx.TensorProto.DOUBLE)]
+
+    def mapped(self) -> tuple[str, list[Any]]:
+        """Name of what meets the weights, and the nodes of a feature map's steps."""
+        name = "counts"
+        nodes: list[Any] = []
+        for step in self.bundle.form.features.steps:
+            match step:
+                case Presence():
+                    name, nodes = self.counted(name)
+                case Sublinear():
+                    self.constant("one", np.float64(1.0))
+                    nodes += [self.node("Log", [name], "logs"),
+                              self.node("Add", ["logs", "one"], "sublinear")]
+                    name = "sublinear"
+                case Idf(weights=weights):
+                    nodes += self.per_term(name, weights, "weighted")
+                    name = "weighted"
+                case Length():
+                    # Unknown tokens are not part of the length; 0 divided by the least is 0.
+                    self.constant("least", np.float64(1e-300))
+                    nodes += [*self.per_term(name, np.ones(len(self.bundle.terms)), "known"),
+                              self.node("MatMul", ["known", "known"], "squares"),
+                              self.node("Sqrt", ["squares"], "root"),
+                              self.node("Max", ["root", "least"], "length"),
+                              self.node("Div", ["known", "length"], "unit")]
+                    name = "unit"
+                case _:
+                    raise unknown_step(step, "ONNX", EVERY)
+        return name, nodes
+
+    def per_term(self, name: str, numbers: Floats, output: str) -> list[Any]:
+        """Nodes that multiply each term's value by its number, and unknown tokens by 0."""
+        table = self.constant(f"{output}_numbers", np.append(numbers, 0.0))
+        return [self.node("Gather", [table, "found"], f"{output}_of"),
+                self.node("Mul", [name, f"{output}_of"], output)]
 
     # Tokens
 

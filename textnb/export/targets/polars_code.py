@@ -18,7 +18,7 @@ import polars as pl
 from textnb.bayes.features import Step
 from textnb.errors import ExportError
 from textnb.export.bundle import Bundle
-from textnb.export.targets.base import SIMPLE, Answered, Rows
+from textnb.export.targets.base import EVERY, Answered, Rows
 from textnb.export.targets.embedded import data, source
 from textnb.export.targets.program import output
 from textnb.files.parquet import ENGINE_ERRORS, decode
@@ -58,7 +58,7 @@ class PolarsCode:
     suffix: ClassVar[str] = ".py"
     reads: ClassVar[tuple[str, ...]] = ("text", "terms", "features")
     tolerance: ClassVar[float] = 1e-9
-    steps: ClassVar[tuple[type[Step], ...]] = SIMPLE
+    steps: ClassVar[tuple[type[Step], ...]] = EVERY
     needs: ClassVar[str] = "Polars: pip install polars"
 
     def write(self, bundle: Bundle, path: Path) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from textnb.bayes.features import Step
 from textnb.errors import ExportError
 from textnb.export.bundle import Bundle
-from textnb.export.targets.base import SIMPLE, Answered, Rows
+from textnb.export.targets.base import EVERY, Answered, Rows
 from textnb.export.targets.embedded import data, source
 from textnb.export.targets.program import output
 
@@ -25,7 +25,7 @@ class Python:
     suffix: ClassVar[str] = ".py"
     reads: ClassVar[tuple[str, ...]] = ("text", "terms", "features")
     tolerance: ClassVar[float] = 1e-9
-    steps: ClassVar[tuple[type[Step], ...]] = SIMPLE
+    steps: ClassVar[tuple[type[Step], ...]] = EVERY
     needs: ClassVar[str] = "Python 3.8 or newer"
 
     def write(self, bundle: Bundle, path: Path) -> None:

@@ -25,12 +25,12 @@ from typing import Any, ClassVar
 import numpy as np
 import polars as pl
 
-from textnb.bayes.features import Step
+from textnb.bayes.features import Idf, Length, Presence, Step, Sublinear, unknown_step
 from textnb.errors import ExportError
 from textnb.export.bundle import Bundle
 from textnb.export.characters import SIGMA, SMALL_SIGMA, Ranges, regex_class
 from textnb.export.portable import Words
-from textnb.export.targets.base import SIMPLE, Answered, Rows
+from textnb.export.targets.base import EVERY, Answered, Rows
 
 _VIEWS = ("labels", "scores", "sums", "terms", "words")
 _TABLES = ("weights", "classes", "stop_words", "characters", "casing", "ignorable")
@@ -63,7 +63,7 @@ class Sql(ABC):
     reads: ClassVar[tuple[str, ...]] = ("text", "terms", "features")
     # Sums of float64 in any order.
     tolerance: ClassVar[float] = 1e-9
-    steps: ClassVar[tuple[type[Step], ...]] = SIMPLE
+    steps: ClassVar[tuple[type[Step], ...]] = EVERY
     needs: ClassVar[str]
     engine: ClassVar[str]
     id_type: ClassVar[str] = "BIGINT"
@@ -232,11 +232,37 @@ def sums(bundle: Bundle) -> str:
         terms = ("(SELECT id, term FROM textnb_terms GROUP BY id, term "
                  f"HAVING count(*) > {number(bundle.above)})")
     added = ", ".join(f"sum(w.w{k}) AS s{k}" for k in outputs)
+    joined = f"{terms} t JOIN textnb_weights w ON w.term = t.term"
+    if not bundle.form.features.is_simple:
+        value, divided = mapped(bundle)
+        added = ", ".join(f"sum(x * w{k}){divided} AS s{k}" for k in outputs)
+        weights = ", ".join(f"w.w{k}" for k in outputs)
+        counted = "(SELECT id, term, count(*) AS n FROM textnb_terms GROUP BY id, term)"
+        joined = (f"(SELECT t.id, {value} AS x, {weights}\n"
+                  f"  FROM {counted} t JOIN textnb_weights w ON w.term = t.term) t")
     shown = ", ".join(f"coalesce(t.s{k}, 0e0) + {number(b)} AS s{k}"
                       for k, b in zip(outputs, bundle.intercept.tolist(), strict=True))
     return (f"CREATE VIEW textnb_sums AS SELECT d.id, {shown}\nFROM documents d LEFT JOIN (\n"
-            f"  SELECT t.id, {added}\n  FROM {terms} t JOIN textnb_weights w ON w.term = t.term\n"
+            f"  SELECT t.id, {added}\n  FROM {joined}\n"
             "  GROUP BY t.id) t ON t.id = d.id;")
+
+
+def mapped(bundle: Bundle) -> tuple[str, str]:
+    """What a term counts, from its number ``n`` in a text, and what divides a text's sums."""
+    value, divided = "CAST(t.n AS DOUBLE PRECISION)", ""
+    for step in bundle.form.features.steps:
+        match step:
+            case Presence(above=above):
+                value = f"CASE WHEN t.n > {number(above)} THEN 1e0 ELSE 0e0 END"
+            case Sublinear():
+                value = f"(1e0 + ln({value}))"
+            case Idf():
+                value = f"{value} * w.idf"
+            case Length():
+                divided = " / coalesce(nullif(sqrt(sum(x * x)), 0e0), 1e0)"
+            case _:
+                raise unknown_step(step, "SQL", EVERY)
+    return value, divided
 
 
 def decisions(bundle: Bundle, function: str) -> Iterator[str]:
@@ -305,15 +331,19 @@ def controls(value: str) -> bool:
 
 
 def weight_columns(bundle: Bundle) -> list[str]:
-    """Their names, w0, w1, ..."""
-    return [f"w{k}" for k in range(bundle.weights.shape[1])]
+    """Their names, w0, w1, ... and idf where terms have one."""
+    names = [f"w{k}" for k in range(bundle.weights.shape[1])]
+    return names if bundle.idf is None else [*names, "idf"]
 
 
 def weight_rows(bundle: Bundle) -> Iterator[tuple[str, list[float]]]:
-    """Terms with their weights."""
+    """Terms with their weights, in the order of `weight_columns`."""
+    weights = bundle.weights
+    if bundle.idf is not None:
+        weights = np.column_stack([weights, bundle.idf])
     for start in range(0, len(bundle.terms), 1000):
-        yield from zip(bundle.terms[start:start + 1000],
-                       bundle.weights[start:start + 1000].tolist(), strict=True)
+        yield from zip(bundle.terms[start:start + 1000], weights[start:start + 1000].tolist(),
+                       strict=True)
 
 
 def is_member(words: Words, character: str) -> bool:

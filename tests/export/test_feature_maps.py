@@ -1,0 +1,206 @@
+"""Every target and every feature map: its scores are the form's, or it refuses a step by name."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from textnb import (
+    ExportError,
+    ModelFileError,
+    MultinomialNB,
+    TextClassifier,
+    Tokenizer,
+    export_model,
+    verify_export,
+)
+from textnb.bayes.features import (
+    Center,
+    FeatureMap,
+    Idf,
+    Length,
+    Presence,
+    Step,
+    Sublinear,
+)
+from textnb.errors import first_line
+from textnb.export import archive, prune
+from textnb.export.bundle import Bundle, bundle_of
+from textnb.export.targets.base import EVERY
+from textnb.export.targets.known import TARGETS
+
+FRAME = pl.DataFrame({
+    "text": ["good good good film", "good plot plot", "bad film film film film", "bad bad plot",
+             "so so film", "", "so bad it is good"],
+    "label": ["pos", "pos", "neg", "neg", "so", "so", "so"]})
+UNSEEN = pl.DataFrame({
+    "text": ["good good bad unknown", "unknown", "", None, "plot", "film " * 40]})
+MAPS: dict[str, tuple[type[Step], ...]] = {
+    "+".join(step.name for step in steps): steps for steps in [
+        (Presence,), (Sublinear,), (Idf,), (Length,), (Presence, Idf), (Presence, Length),
+        (Sublinear, Idf), (Sublinear, Length), (Idf, Length), (Presence, Idf, Length),
+        (Sublinear, Idf, Length)]}
+
+
+@dataclass(frozen=True, eq=False)
+class Squared(Step):
+    """A step from outside the package."""
+
+    name = "squared"
+    place = 2
+
+
+def map_of(steps: tuple[type[Step], ...], n_terms: int) -> FeatureMap:
+    # A term may weigh nothing.
+    idf = np.append(0.0, 1.0 + np.arange(1, n_terms) / 4)
+    return FeatureMap(tuple(Idf(idf) if step is Idf else step() for step in steps))
+
+
+def with_map(
+    features: FeatureMap | tuple[type[Step], ...], labels: tuple[str, ...] = ("pos", "neg", "so"),
+    tokenizer: Tokenizer | None = None,
+) -> TextClassifier:
+    """A model whose form has a feature map."""
+    model = TextClassifier(MultinomialNB(l=0.5), tokenizer=tokenizer or Tokenizer()).fit(
+        FRAME.filter(pl.col("label").is_in(labels)))
+    fitted = model.fitted_
+    if isinstance(features, tuple):
+        features = map_of(features, len(fitted.terms))
+    form = replace(fitted.form, features=features)
+    model._fitted = replace(fitted, scorer=replace(fitted.scorer, form=form))
+    return model
+
+
+def positive_of(model: TextClassifier) -> Any:
+    return model.classes_[1] if len(model.classes_) == 2 else None
+
+
+@pytest.fixture
+def engine(to: str, request: pytest.FixtureRequest) -> None:
+    """A server where the target needs one."""
+    if to == "sql-postgres":
+        request.getfixturevalue("postgres")
+
+
+CASES = [(to, reads, name) for to, target in TARGETS.items() for reads in target.reads
+         for name in MAPS if reads != "features"]
+
+
+@pytest.mark.sweep(60)
+@pytest.mark.usefixtures("engine")
+@pytest.mark.parametrize("labels", [("pos", "neg"), ("pos", "neg", "so")], ids=["two", "three"])
+@pytest.mark.parametrize(("to", "reads", "name"), CASES)
+def test_a_target_scores_as_the_form_does_or_refuses(
+    to: str, reads: Any, name: str, labels: tuple[str, ...], tmp_path: Path
+) -> None:
+    # ONNX splits at one character alone.
+    spaces = Tokenizer(pattern="[^ ]+", lowercase=False) if to == "onnx" else None
+    model = with_map(MAPS[name], labels, spaces)
+    unknown = [step for step in MAPS[name] if step not in TARGETS[to].steps]
+    path = tmp_path / "out"
+    if unknown:
+        with pytest.raises(ExportError, match=f"{to}: .*step {unknown[0].name} is not known"):
+            export_model(model, path, to, reads=reads, positive=positive_of(model))
+        assert not path.exists()
+        return
+    try:
+        export_model(model, path, to, reads=reads, positive=positive_of(model))
+        golden, unseen = verify_export(path), verify_export(path, UNSEEN)
+    except ExportError as error:
+        if "install" not in str(error):
+            raise
+        pytest.skip(first_line(error))
+    assert (golden.passed, unseen.passed) == (True, True)
+    expected = model.linear_form().scores(model.transform(UNSEEN))
+    with archive.opened(path) as folder:
+        bundle, document = archive.read(folder, "out")
+        assert document["version"] == (1 if name == "presence" else 2)
+        assert bundle.form.features == model.linear_form().features
+        scores = bundle.scores(bundle.counts(UNSEEN))
+        if bundle.positive is not None:
+            k = bundle.labels.index(bundle.positive)
+            expected = (expected[:, k] - expected[:, 1 - k])[:, None]
+        np.testing.assert_allclose(scores, expected, rtol=1e-12, atol=1e-12)
+
+
+def test_tables_of_weights_alone_know_presence_alone() -> None:
+    assert {name for name, target in TARGETS.items() if set(target.steps) != set(EVERY)} == {
+        "csv", "npz", "liblinear"}
+
+
+@pytest.mark.parametrize("to", TARGETS)
+def test_a_step_from_outside_is_refused_by_every_target(to: str, tmp_path: Path) -> None:
+    model = with_map((Squared,), ("pos", "neg"))
+    with pytest.raises(ExportError, match="step squared is not known"):
+        export_model(model, tmp_path / "out", to, positive="pos")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_target_is_not_asked_for_what_it_does_not_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, path = with_map((Length,)), tmp_path / "out"
+    export_model(model, path, "json")
+    monkeypatch.setattr(type(TARGETS["json"]), "steps", (Presence,))
+    with pytest.raises(ExportError, match="json: the feature map's step length is not known there"):
+        verify_export(path)
+
+
+def test_features_are_centered_or_present_and_no_more() -> None:
+    form = bundle_of(with_map((Sublinear,))).form
+    with pytest.raises(ExportError, match="reads features: the feature map's step sublinear"):
+        Bundle(form, "features", None, tuple(form.terms or ()))
+    centered = replace(form, features=FeatureMap((Center(np.zeros(len(form.weights))),)))
+    with pytest.raises(ExportError, match="reads terms: the feature map's step center"):
+        Bundle(centered, "terms", Tokenizer(), ("text",))
+
+
+@pytest.mark.parametrize("to", ["json", "sql-sqlite", "python"])
+@pytest.mark.parametrize("name", [name for name in MAPS if "length" not in name])
+def test_fewer_terms_change_a_score_by_no_more_than_is_said(
+    name: str, to: str, tmp_path: Path
+) -> None:
+    model, path = with_map(MAPS[name]), tmp_path / "out"
+    exported = export_model(model, path, to, top=4, check=FRAME)
+    assert verify_export(path, UNSEEN).passed
+    report = exported.pruned
+    assert report is not None
+    tokens = max(len((text or "").split()) for text in FRAME["text"])
+    assert 0 < report["largest_difference"] <= report["worst_per_token"] * tokens
+    with archive.opened(path) as folder:
+        bundle, _ = archive.read(folder, "out")
+    assert len(bundle.terms) == 4
+    whole = bundle_of(model)
+    one = whole.counted(pl.Series([[term] for term in whole.terms]))
+    change = whole.scores(one) - bundle.scores(bundle.counted(
+        pl.Series([[term] for term in whole.terms])))
+    assert prune.spread(change).max() <= report["worst_per_token"] * (1 + 1e-12)
+
+
+def test_fewer_terms_have_another_length(tmp_path: Path) -> None:
+    with pytest.raises(ExportError, match="divided by the length of all their terms"):
+        export_model(with_map((Length,)), tmp_path / "out", "json", top=2)
+
+
+@pytest.mark.parametrize(("change", "message"), [
+    ({"version": 3}, "Upgrade"),
+    ({"features": {"steps": [{"step": "squared"}]}}, "unknown value 'squared'"),
+    ({"features": None}, "is not a sound"),
+    ({"features": {"steps": [{"step": "idf", "weights": [1.0]}]}}, "has 1 numbers"),
+    ({"above": 0.0}, "above is not that of its feature map"),
+])
+def test_a_hostile_map_is_refused(change: dict[str, Any], message: str, tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    export_model(with_map((Sublinear, Idf)), path, "json")
+    form = json.loads((path / archive.FORM).read_text("utf-8"))
+    (path / archive.FORM).write_text(json.dumps({**form, **change}), "utf-8")
+    (path / archive.SUMS).unlink()
+    archive.seal(path)
+    with pytest.raises(ModelFileError, match=message):
+        verify_export(path)
