@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import tempfile
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
 
-from textnb.errors import DataError, ParameterError, SchemaError
+from textnb.errors import DataError, ExportError, ParameterError, SchemaError
+from textnb.estimators.table import TableClassifier
+from textnb.estimators.text import TextClassifier
 from textnb.evaluation.binomial import trials_needed
+from textnb.export.write import export_model
 from textnb.frames.cloud import is_url
 from textnb.frames.conditions import rows_where
 from textnb.frames.scan import reading, scan, scan_table
 from textnb.frames.sinks import write
 from textnb.jobs.configuration import Job
+from textnb.jobs.models import estimator_of, tokenizer_of
 from textnb.jobs.staging import check_output
 
 _PARTS = 1 << 20
@@ -164,6 +169,45 @@ def check_job(job: Job) -> None:
     for source, format, labels, condition, key in sources:
         with reading(source):
             rows_where(opened(job, source, format, labels=labels), condition, key)
+    _check_exports(job)
+
+
+def _check_exports(job: Job) -> None:
+    """Refuse exports that can't work: each is made of a model of a few rows, set as the job's."""
+    if not job.exports:
+        return
+    try:
+        model = _small_model(job)
+    except DataError:
+        # The few words are no tokens of this job's: nothing can be told without its rows.
+        return
+    for number, export in enumerate(job.exports):
+        with tempfile.TemporaryDirectory(prefix="textnb-") as folder:
+            positive = None if export.positive is None else "a"
+            try:
+                export_model(model, Path(folder) / export.file, export.to, positive=positive,
+                             reads=export.reads)
+            except ExportError as error:
+                raise ExportError(f"exports.{number}: {error}") from None
+
+
+def _small_model(job: Job) -> TextClassifier | TableClassifier:
+    settings, labels = job.model, ["a", "b"] * 6
+    estimator = estimator_of(settings.kind, {
+        name: value for name, value in settings.parameters.items()
+        if name not in ("class_weight", "class_prior", "priors")})
+    if settings.kind_of_rows == "tables":
+        numbers = [[n % 2 + n / 7, n * n % 5] for n in range(12)]
+        table = pl.DataFrame(numbers, schema=["x", "y"], orient="row").cast(pl.Float64)
+        return TableClassifier(estimator, label="label").fit(
+            table.with_columns(label=pl.Series(labels)))
+    columns = settings.columns
+    words = pl.Series([f"first words number {n}" if n % 2 else "other text" for n in range(12)])
+    model = TextClassifier(
+        estimator, text=columns[0] if len(columns) == 1 else columns, label=settings.label,
+        tokenizer=tokenizer_of(settings.tokens), binary=settings.binary)
+    return model.fit(pl.DataFrame({**dict.fromkeys(columns, words),
+                                   settings.label: pl.Series(labels)}))
 
 
 def _held_out(job: Job, rows: pl.LazyFrame, share: float) -> pl.Expr:
