@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import pickle
 from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -32,6 +33,7 @@ from textnb.text.expressions import separators, split_expr
 from textnb.text.matrix import count_matrix
 from textnb.text.plain import plain_tokens
 from textnb.text.plan import (
+    Characters,
     Cleaning,
     Lowercase,
     Matches,
@@ -428,6 +430,17 @@ class TestPlan:
     def test_steps_in_another_order(self, steps: tuple[Step, ...]) -> None:
         with pytest.raises(ParameterError, match="in this order"):
             Plan(steps)
+
+    def test_a_step_is_a_value(self) -> None:
+        assert NGrams(1, 2) == NGrams(least=1, most=2) != NGrams(1, 3)
+        assert NGrams(1, 2) != Characters(1, 2)
+        assert len({NGrams(1, 2), NGrams(1, 2), Characters(1, 2)}) == 2
+        assert pickle.loads(pickle.dumps(Tokenizer().plan())) == Tokenizer().plan()
+        with pytest.raises(AttributeError, match="NGrams is immutable"):
+            NGrams(1, 2).least = 2  # type: ignore[misc]
+        for values, named in (((1,), {}), ((1, 2, 3), {}), ((1, 2), {"most": 2}), ((1,), {"n": 2})):
+            with pytest.raises(TypeError, match=r"NGrams has the fields \('least', 'most'\)"):
+                NGrams(*values, **named)
 
     def test_equal_settings_have_one_plan(self) -> None:
         assert Tokenizer(ngram_range=(1, 2)).plan() is Tokenizer(ngram_range=(1, 2)).plan()

@@ -33,6 +33,7 @@ from textnb.text.plan import (
     Plan,
     Runs,
     SingleSpaces,
+    Splitting,
     StopWords,
     StripAccents,
 )
@@ -83,7 +84,8 @@ def portable(plan: Plan, columns: Sequence[str]) -> Words:
     if len(columns) > 1:
         raise ExportError(f"several text columns ({', '.join(columns)}) are not portable")
     lower, runs, ngrams = False, None, NGrams(1, 1)
-    for step in plan.steps:
+    # How the text is split comes first, as no other setting helps where that is not portable.
+    for step in sorted(plan.steps, key=lambda step: not isinstance(step, Splitting)):
         match step:
             case Lowercase():
                 lower = True

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from textnb.text.plan import (
     WHITE,
@@ -19,8 +19,7 @@ from textnb.text.plan import (
 )
 
 
-@dataclass(frozen=True)
-class CompiledPlan:
+class CompiledPlan(NamedTuple):
     """Terms as the loops find them in cleaned text.
 
     Attributes

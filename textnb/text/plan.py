@@ -19,9 +19,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar, dataclass_transform
 
 from textnb.errors import ParameterError
 
@@ -39,9 +38,42 @@ _RUN = re.compile(rf"(?:\[(?P<members>{_MEMBER}+)\]|(?P<single>\\w))(?:\+|\{{(?P
 _SKLEARN_RUN = re.compile(r"(?:\(\?u\))?\\b\\w\\w\+\\b")
 
 
-@dataclass(frozen=True)
-class Step:
-    """One step of a plan."""
+@dataclass_transform(frozen_default=True)
+class Value:
+    """A value whose fields are the annotations of its class: immutable, comparable, hashable.
+
+    As a frozen dataclass is. But `dataclasses` compiles code for each class, and to do so for all
+    steps would take a third of the time in which plain Python judges a message.
+    """
+
+    _fields: ClassVar[tuple[str, ...]] = ()
+
+    def __init_subclass__(cls) -> None:
+        cls._fields = tuple(cls.__annotations__)
+
+    def __init__(self, *values: object, **named: object) -> None:
+        given = {**dict(zip(self._fields, values, strict=False)), **named}
+        if len(values) + len(named) != len(given) or set(given) != set(self._fields):
+            raise TypeError(f"{type(self).__name__} has the fields {self._fields}; "
+                            f"got {values} and {named}")
+        vars(self).update({name: given[name] for name in self._fields})
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"{type(self).__name__} is immutable: make another one")
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and vars(self) == vars(other)
+
+    def __hash__(self) -> int:
+        return hash((type(self), *vars(self).values()))
+
+    def __repr__(self) -> str:
+        fields = ", ".join(f"{name}={value!r}" for name, value in vars(self).items())
+        return f"{type(self).__name__}({fields})"
+
+
+class Step(Value):
+    """One step of a plan. A step of your own may be a frozen dataclass too."""
 
     @property
     def setting(self) -> str:
@@ -49,17 +81,14 @@ class Step:
         return repr(self)
 
 
-@dataclass(frozen=True)
 class Cleaning(Step):
     """A step from text to text."""
 
 
-@dataclass(frozen=True)
 class Splitting(Step):
     """The step from text to tokens."""
 
 
-@dataclass(frozen=True)
 class Normalize(Cleaning):
     """Unicode normalisation: NFC, NFD, NFKC or NFKD."""
 
@@ -70,7 +99,6 @@ class Normalize(Cleaning):
         return f"normalize={self.form!r}"
 
 
-@dataclass(frozen=True)
 class Lowercase(Cleaning):
     """Lower case, by Unicode's full mapping."""
 
@@ -79,7 +107,6 @@ class Lowercase(Cleaning):
         return "lowercase=True"
 
 
-@dataclass(frozen=True)
 class StripAccents(Cleaning):
     """Decompose (NFKD), then drop combining marks ("unicode") or all beyond ASCII ("ascii")."""
 
@@ -90,7 +117,6 @@ class StripAccents(Cleaning):
         return f"strip_accents={self.kind!r}"
 
 
-@dataclass(frozen=True)
 class SingleSpaces(Cleaning):
     """Two or more white characters become one space; a single one stays as it is."""
 
@@ -99,7 +125,6 @@ class SingleSpaces(Cleaning):
         return "analyzer='char'"
 
 
-@dataclass(frozen=True)
 class Matches(Splitting):
     """The matches of a regular expression in Rust syntax."""
 
@@ -110,7 +135,6 @@ class Matches(Splitting):
         return f"pattern={self.pattern!r}"
 
 
-@dataclass(frozen=True)
 class Runs(Splitting):
     r"""Runs of characters of one class: what a pattern such as ``[\p{L}_]{2,}`` matches.
 
@@ -133,7 +157,6 @@ class Runs(Splitting):
         return f"pattern={self.pattern!r}"
 
 
-@dataclass(frozen=True)
 class Characters(Splitting):
     """N-grams of characters across the text, of ``least`` to ``most`` characters."""
 
@@ -145,7 +168,6 @@ class Characters(Splitting):
         return "analyzer='char'"
 
 
-@dataclass(frozen=True)
 class CharactersInWords(Splitting):
     """N-grams of characters within words, each padded by a space on both sides.
 
@@ -161,7 +183,6 @@ class CharactersInWords(Splitting):
         return "analyzer='char_wb'"
 
 
-@dataclass(frozen=True)
 class StopWords(Step):
     """Drop the tokens that these texts become by the steps before this one."""
 
@@ -172,7 +193,6 @@ class StopWords(Step):
         return f"stop_words={self.texts!r}"
 
 
-@dataclass(frozen=True)
 class Escape(Step):
     """Write a backslash before each of these characters, and before each backslash."""
 
@@ -183,7 +203,6 @@ class Escape(Step):
         return f"escaped characters {self.characters!r}"
 
 
-@dataclass(frozen=True)
 class FieldPrefix(Step):
     """Write the column's name and a colon before each token.
 
@@ -224,7 +243,6 @@ class FieldPrefix(Step):
         return [f"{name}:" if name in wanted else "" for name in columns]
 
 
-@dataclass(frozen=True)
 class NGrams(Step):
     """N-grams of ``least`` to ``most`` tokens, joined by one space; shorter ones come first."""
 
@@ -236,7 +254,6 @@ class NGrams(Step):
         return f"ngram_range={(self.least, self.most)}"
 
 
-@dataclass(frozen=True)
 class OwnCode(Step):
     """What a subclass of `Tokenizer` does by code of its own: no engine can execute it."""
 
@@ -252,8 +269,7 @@ _ORDER = (Cleaning, Splitting, StopWords, Escape, FieldPrefix, NGrams)
 Kind = TypeVar("Kind", bound=Step)
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(Value):
     """The steps from the text of a column to its tokens; hashable and comparable.
 
     Examples
@@ -267,7 +283,8 @@ class Plan:
 
     steps: tuple[Step, ...]
 
-    def __post_init__(self) -> None:
+    def __init__(self, steps: tuple[Step, ...]) -> None:
+        super().__init__(steps)
         # Engines may take for granted in which order the steps come that they know.
         places = [place for step in self.steps for place, kind in enumerate(_ORDER)
                   if isinstance(step, kind)]
