@@ -260,9 +260,9 @@ def swallowing(*args, **kwargs):
         except KeyboardInterrupt:
             pass
 
-from textnb.estimators.text import TextClassifier
+from textnb.scoring import texts
 from textnb.files.replace import replacing
-TextClassifier.answered = swallowing
+texts.answered_frame = swallowing
 with replacing("unfinished.textnb") as file:
     entry.main()
 """

@@ -32,8 +32,8 @@ from textnb import (
     Tokenizer,
 )
 from textnb.bayes.one_against_rest import DualSolver
+from textnb.bayes.ratio import presence_statistics
 from textnb.bayes.statistics import CountStatistics
-from textnb.estimators.ratio import presence_statistics
 
 Array = NDArray[Any]
 X = np.array([[2, 0, 1, 0], [1, 0, 0, 2], [0, 1, 0, 0], [0, 3, 1, 0], [0, 2, 2, 1], [1, 1, 0, 1]])

@@ -11,23 +11,52 @@ What a model does not say is refused: each method here raises until a model has 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from textnb.bayes.class_weight import ClassWeight, check_class_weight, with_class_weight
+from textnb.bayes.class_weight import (
+    ClassWeight,
+    check_class_weight,
+    class_weights,
+    with_class_weight,
+)
 from textnb.bayes.forms import Floats, LinearForm
 from textnb.bayes.keyness import TermZ
 from textnb.bayes.smoothing import Smoothing, log_prior
 from textnb.bayes.statistics import CountStatistics, as_class_prior, as_smoothing, is_auto
 from textnb.errors import ParameterError
+from textnb.runtime.memory import check_room
 
 if TYPE_CHECKING:
     from textnb.bayes.leave_one_out import LeaveOneOut, Within
 
 Bounds = tuple[float | None, float | None, float | None]
+_NOT_CHOSEN = ("l='auto' is chosen by fit, from all rows, and kept by partial_fit: call fit first, "
+               "or give l as a number")
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """What an event model has learned.
+
+    Attributes
+    ----------
+    counts : CountStatistics
+        Of the columns that have weights.
+    form : LinearForm
+    n_iter : int or None
+        Most passes that a solver took, where one learned the weights from rows.
+    validation_scores : dict of int to float, or None
+        Accuracy on held-out rows by the number of passes, where that chose the number.
+    """
+
+    counts: CountStatistics
+    form: LinearForm
+    n_iter: int | None = None
+    validation_scores: dict[int, float] | None = None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -70,6 +99,14 @@ class EventModel:
             if name not in known:
                 raise ParameterError.unknown_choice(f"a parameter of {cls.name}", name, known)
         return cls(**parameters)
+
+    def parameters(self) -> dict[str, Any]:
+        """The parameters by name, sorted."""
+        return {name: getattr(self, name) for name in sorted(each.name for each in fields(self))}
+
+    def mathematics(self) -> type:
+        """The class that says how counts become weights: models add where it is the same."""
+        return type(self)
 
     @property
     def scores_are_log_probabilities(self) -> bool:
@@ -130,6 +167,67 @@ class EventModel:
             If a parameter is out of its range, or counts alone don't give the form.
         """
         raise self._silent("how counts become weights")
+
+    def learn_counts(
+        self, statistics: CountStatistics, *, l: float | None = None, binary: bool = False
+    ) -> Learned:
+        """What counts of terms teach.
+
+        Parameters
+        ----------
+        statistics : CountStatistics
+        l : float, optional
+            What was chosen, where the parameter ``l`` is "auto".
+        binary : bool
+            Whether a term counts once per document.
+
+        Raises
+        ------
+        ParameterError
+            If ``l`` is "auto" and nothing was chosen, or counts alone don't give the form.
+        """
+        model = self
+        if is_auto(self.l):
+            if l is None:
+                raise ParameterError(_NOT_CHOSEN)
+            model = replace(self, l=l)
+        return Learned(statistics, model.derive(statistics, binary=binary))
+
+    def learn_rows(
+        self, rows: Any, labels: NDArray[Any], sample_weight: Floats | None = None, *,
+        binary: bool = False,
+    ) -> Learned:
+        """What a document-term matrix teaches a model that needs all rows at once.
+
+        Parameters
+        ----------
+        rows : csr_array (n_rows, n_terms)
+            Of counts.
+        labels : (n_rows,)
+        sample_weight : float64 (n_rows,), optional
+        binary : bool
+            Whether a term counts once per document.
+        """
+        raise self._silent("how it learns from rows")
+
+    def restore(
+        self, statistics: CountStatistics, weights: Floats, intercept: Floats, *,
+        binary: bool = False,
+    ) -> Learned:
+        """What was learned, from the weights that were kept of it.
+
+        Parameters
+        ----------
+        statistics : CountStatistics
+        weights : float64 (n_terms, n_classes)
+        intercept : float64 (n_classes,)
+        binary : bool
+            Whether a term counts once per document.
+        """
+        self.check(statistics.n_features, len(statistics.classes))
+        class_weights(self.class_weight, statistics.classes, statistics.class_count)
+        return Learned(statistics, self.form_of_weights(
+            statistics.classes, weights, intercept, binary=binary))
 
     def form_of_weights(
         self, classes: NDArray[Any], weights: Floats, intercept: Floats, *, binary: bool = False
@@ -232,6 +330,19 @@ class CountModel(EventModel):
         counted = with_class_weight(statistics, self.class_weight)
         form, _ = self.weigh(counted, l, self.log_prior(counted))
         return form.of_presence() if binary else form
+
+    def learn_counts(
+        self, statistics: CountStatistics, *, l: float | None = None, binary: bool = False
+    ) -> Learned:
+        smoothing = l if is_auto(self.l) else self.l
+        if smoothing is None:
+            raise ParameterError(_NOT_CHOSEN)
+        weights = class_weights(self.class_weight, statistics.classes, statistics.class_count)
+        as_smoothing(smoothing, statistics.n_features)
+        check_room(len(statistics.classes), statistics.n_features,
+                   8 * (1 + self.weights_per_count + (weights is not None)),
+                   "counts and weights", freed=statistics.feature_count.nbytes, log=True)
+        return super().learn_counts(statistics, l=l, binary=binary)
 
     def log_prior(self, counted: CountStatistics) -> Floats:
         """log π of each class: float64 (n_classes,)."""

@@ -140,10 +140,19 @@ def check_model(estimator: Any, purpose: str) -> None:
 that are registered; Mine is a class of its own, and what it changes is not known here
     """
     if not is_known(estimator):
-        raise ParameterError(
-            f"{purpose} is known for the models of this package and those that are registered; "
-            f"{type(estimator).__name__} is a class of its own, and what it changes is not known "
-            "here")
+        raise _unknown(type(estimator).__name__, purpose)
+
+
+def check_event_model(model: EventModel, purpose: str) -> None:
+    """Raises ParameterError for a model whose class is none of those that are known."""
+    if _MODELS.get(model.name) is not type(model):
+        raise _unknown(model.name, purpose)
+
+
+def _unknown(name: str, purpose: str) -> ParameterError:
+    return ParameterError(
+        f"{purpose} is known for the models of this package and those that are registered; "
+        f"{name} is a class of its own, and what it changes is not known here")
 
 
 def _check_model(model: type[EventModel]) -> None:

@@ -65,6 +65,7 @@ def predict(file: ModelFile, source: InputOptions, add: Answers, done: PredictOu
     from textnb.estimators.load import load
     from textnb.estimators.text import TextClassifier
     from textnb.frames import sinks
+    from textnb.scoring import texts
     from textnb.scoring.columns import Answers as Columns
 
     input, output = source.input, done.output
@@ -80,7 +81,8 @@ def predict(file: ModelFile, source: InputOptions, add: Answers, done: PredictOu
     frame = rows(input, source, text_columns(classifier), features=features_of(classifier))
     frame, tell = watched(frame, text_columns(classifier))
     impossible = 0
-    coverage = classifier.coverage() if isinstance(classifier, TextClassifier) else None
+    coverage = (texts.coverage_of(classifier.fitted_) if isinstance(classifier, TextClassifier)
+                else None)
 
     def count_impossible(predicted: pl.Series) -> pl.Series:
         nonlocal impossible
@@ -89,8 +91,9 @@ def predict(file: ModelFile, source: InputOptions, add: Answers, done: PredictOu
 
     with reading(input), progress(
             "predicting", "predicted", done.quiet, unit_of(classifier)) as advance:
-        answered = (classifier.answered(frame, Columns(**options), advance, coverage.add)
-                    if coverage is not None
+        answered = (texts.answered_frame(
+            classifier.fitted_, frame, Columns(**options), advance, coverage.add)
+                    if isinstance(classifier, TextClassifier) and coverage is not None
                     else classifier.predict(frame, progress=advance, **options))
         counted = answered.with_columns(pl.col("predicted").map_batches(
             count_impossible, return_dtype=answered.collect_schema()["predicted"],

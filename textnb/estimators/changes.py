@@ -7,14 +7,12 @@ together (saving, learning more, adding, exporting) is refused by the names of w
 from __future__ import annotations
 
 from collections.abc import Mapping
-from copy import copy
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from textnb.errors import ParameterError
-from textnb.storage.manifest import plain
+from textnb.learning.parameters import plain
 
 # 1 is a count of documents, 1.0 a share of them.
 _TYPED = ("min_df", "max_df")
@@ -47,13 +45,6 @@ def check_unchanged(
         f"{what} goes with the settings that the model was fitted with, and these were changed "
         f"since: {listed}. Call fit again to use the new ones, or set back what was changed "
         f"({name}={_shown(before)})")
-
-
-def copied(value: Any) -> Any:
-    """A value that its owner can't change any more."""
-    if isinstance(value, (list, np.ndarray)):
-        return copy(value)
-    return dict(value) if isinstance(value, dict) else value
 
 
 def _changes(

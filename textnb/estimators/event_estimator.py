@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import Any
 
-from textnb.bayes.event_model import EventModel
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from textnb.bayes.event_model import EventModel, Learned
+from textnb.bayes.forms import Floats
 from textnb.bayes.keyness import TermZ
-from textnb.bayes.known import check_model
+from textnb.bayes.known import check_model, known_event_model, registered_estimators
+from textnb.bayes.statistics import CountStatistics
 from textnb.errors import ParameterError
 
 _SCORING = ("predict", "predict_proba", "predict_log_proba", "predict_joint_log_proba")
@@ -67,6 +72,121 @@ class EventEstimator:
 
     def _event_parameters(self) -> dict[str, Any]:
         return {field.name: getattr(self, field.name) for field in fields(self.event_model_type)}
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class OwnModel(EventModel):
+    """An estimator whose very class is not known, as an event model: it fits a copy of itself.
+
+    What can't be seen of its mathematics is refused where `check_event_model` asks for it.
+    """
+
+    estimator: Any = None
+
+    @property
+    def name(self) -> str:  # type: ignore[override]  # of each such model, not of all
+        return type(self.estimator).__name__
+
+    @property
+    def from_counts(self) -> bool:  # type: ignore[override]  # likewise
+        return bool(self.estimator.learns_from_counts)
+
+    @property
+    def scores_are_log_probabilities(self) -> bool:
+        return bool(self.estimator.scores_are_log_probabilities)
+
+    @property
+    def without_terms(self) -> str:
+        return str(self.estimator.without_terms)
+
+    @property
+    def term_z(self) -> TermZ | None:
+        found: TermZ | None = self.estimator.term_z
+        return found
+
+    def parameters(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.estimator.get_params()
+        return found
+
+    def mathematics(self) -> type:
+        return type(self.estimator)
+
+    def presence_above(self, binary: bool) -> float | None:
+        above: float | None = self.estimator.presence_above(binary)
+        return above
+
+    def check(self, n_features: int, n_classes: int) -> None:
+        self.estimator.check_settings(n_features, n_classes)
+
+    def learn_counts(
+        self, statistics: CountStatistics, *, l: float | None = None, binary: bool = False
+    ) -> Learned:
+        return self._learned(clone(self.estimator).fit_statistics(statistics, l=l), binary)
+
+    def learn_rows(
+        self, rows: Any, labels: NDArray[Any], sample_weight: Floats | None = None, *,
+        binary: bool = False,
+    ) -> Learned:
+        return self._learned(
+            clone(self.estimator).fit(rows, labels, sample_weight=sample_weight), binary)
+
+    @staticmethod
+    def _learned(estimator: Any, binary: bool) -> Learned:
+        form = estimator.linear_form()
+        if binary:
+            form = form.of_presence()
+        return LearnedByEstimator(estimator.statistics_, form, estimator=estimator)
+
+
+@dataclass(frozen=True, eq=False)
+class LearnedByEstimator(Learned):
+    """What an `OwnModel` has learned: the fitted estimator too."""
+
+    estimator: Any = None
+
+
+def event_model_of(estimator: Any) -> EventModel:
+    """The event model of an estimator of texts, whether its class is known or not."""
+    copy = clone(estimator)
+    known = known_event_model(copy)
+    if known is None:
+        return OwnModel(l=copy.l, class_weight=copy.class_weight, estimator=copy)
+    model: EventModel = copy.event_model()
+    return model
+
+
+def estimator_of(model: EventModel) -> Any:
+    """The estimator of an event model, not fitted.
+
+    Examples
+    --------
+    >>> from textnb.bayes.counts.multinomial import Multinomial
+    >>> from textnb.estimators.naive_bayes import MultinomialNB
+    >>> estimator_of(Multinomial(l=0.5))
+    MultinomialNB(l=0.5)
+    """
+    if isinstance(model, OwnModel):
+        return clone(model.estimator)
+    estimators = dict(registered_estimators())
+    return estimators[type(model)](**model.parameters())
+
+
+def fitted_estimator(model: EventModel, learned: Learned, l: float | None) -> Any:
+    """An estimator with what its event model has learned.
+
+    Parameters
+    ----------
+    model : EventModel
+    learned : Learned
+    l : float or None
+        What was chosen where the model's ``l`` is "auto".
+    """
+    if isinstance(learned, LearnedByEstimator):
+        return learned.estimator
+    estimator = estimator_of(model)
+    if model.from_counts:
+        return estimator.fit_statistics(learned.counts, l=l)
+    return estimator.take(learned)
 
 
 def check_reading(estimator: EventEstimator) -> None:

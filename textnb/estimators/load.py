@@ -38,10 +38,10 @@ def load(
     """
     name = os.fspath(path)
     manifest, tables = read_archive(path, max_bytes)
-    from textnb.storage.textmodel import unpack_text
+    # Imported where used: a file that is refused needs none, and each kind needs its own.
+    from textnb.storage.textmodel import is_table_model, unpack_text
 
-    # Imported where used: each kind needs libraries that the other does without.
-    if manifest.get("kind") == "TableClassifier":
+    if is_table_model(manifest):
         from textnb.estimators.table import TableClassifier
         from textnb.estimators.table_file import unpack_table
 
@@ -49,6 +49,5 @@ def load(
         with sound(name):
             return TableClassifier.restored(*table)
     from textnb.estimators.text import TextClassifier
-    text = unpack_text(name, manifest, tables, max_bytes)
-    with sound(name):
-        return TextClassifier.restored(*text)
+
+    return TextClassifier.of(unpack_text(name, manifest, tables, max_bytes))

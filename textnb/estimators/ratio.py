@@ -9,6 +9,7 @@ References
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -23,60 +24,23 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from textnb.bayes.class_weight import ClassWeight, class_weights, with_class_weight
+from textnb.bayes.class_weight import ClassWeight
 from textnb.bayes.counts.ratio import CountRatio
-from textnb.bayes.features import canonical, presence
-from textnb.bayes.forms import Floats, LinearForm
+from textnb.bayes.event_model import Learned
+from textnb.bayes.forms import Floats
 from textnb.bayes.known import register_estimator
-from textnb.bayes.one_against_rest import DualSolver, best_passes, held_out
 from textnb.bayes.parameters import SmoothingName
+from textnb.bayes.ratio import (
+    learned_from_rows,
+    ratio_of,
+    ratio_statistics,
+    rows_as_used,
+    scaled,
+)
 from textnb.bayes.read_only import FittedArrays
-from textnb.bayes.smoothing import Smoothing, multinomial_log_prob
-from textnb.bayes.statistics import CountStatistics, as_counts, as_smoothing, check_int64
-from textnb.errors import DataError, ParameterError
+from textnb.bayes.statistics import CountStatistics, as_smoothing, check_int64
 from textnb.estimators.base import FormClassifier, LinearMixin, sample_weights
 from textnb.estimators.event_estimator import EventEstimator
-
-
-def log_count_ratio(feature_count: NDArray[Any], l: Smoothing) -> Floats:
-    """r_k = log((p_k / |p_k|) / (q_k / |q_k|)), p the class's counts plus l, q all others' [1]_.
-
-    Parameters
-    ----------
-    feature_count : (n_classes, n_features)
-    l : float or float64 (n_features,)
-        Above 0.
-
-    Returns
-    -------
-    float64 (n_classes, n_features)
-
-    Examples
-    --------
-    >>> np.exp(log_count_ratio(np.array([[2, 0], [0, 2]]), 1.0)).round(6).tolist()
-    [[3.0, 0.333333], [0.333333, 3.0]]
-    """
-    others = feature_count.sum(axis=0) - feature_count
-    return multinomial_log_prob(feature_count, l) - multinomial_log_prob(others, l)
-
-
-def presence_statistics(rows: sp.csr_array, y: NDArray[Any]) -> CountStatistics:
-    """`CountStatistics.from_matrix` of rows that store ones alone: columns are only counted.
-
-    Several times as fast where there are many columns, as a product of matrices walks about in
-    them.
-
-    Examples
-    --------
-    >>> rows = sp.csr_array([[1, 0], [1, 1]])
-    >>> presence_statistics(rows, np.array(["a", "b"])).feature_count.tolist()
-    [[1, 0], [1, 1]]
-    """
-    classes, codes = np.unique(y, return_inverse=True)
-    feature_count = np.stack([
-        np.bincount(rows[codes == k].indices, minlength=rows.shape[1])
-        for k in range(len(classes))])
-    return CountStatistics(classes, np.bincount(codes), feature_count)
 
 
 class _RatioEstimator(SmoothingName, FittedArrays, BaseEstimator):
@@ -99,35 +63,7 @@ class _RatioEstimator(SmoothingName, FittedArrays, BaseEstimator):
 
     def _prepared(self, X: Any, binary: bool) -> sp.csr_array:
         check_non_negative(X, type(self).__name__)
-        rows = sp.csr_array(X)
-        if max(rows.nnz, *rows.shape) < 2**31 and rows.indices.dtype != np.int32:
-            # The solver takes no others.
-            rows = sp.csr_array((rows.data, rows.indices.astype(np.int32),
-                                 rows.indptr.astype(np.int32)), shape=rows.shape)
-        if not binary:
-            return canonical(rows)
-        present = presence(rows, 0.0)
-        # One byte for each 1: of all documents at once, eight would be felt.
-        return sp.csr_array((present.data.astype(np.int8), present.indices, present.indptr),
-                            shape=present.shape)
-
-    def _ratios(
-        self, rows: sp.csr_array, y: NDArray[Any], weight: Floats | None = None,
-        class_weight: Any = None,
-    ) -> tuple[CountStatistics, Floats]:
-        """The statistic and r: one row for two classes (that of the second), one per class else."""
-        l = as_smoothing(self.l, rows.shape[1])
-        if np.min(l) <= 0:
-            raise ParameterError.out_of_range("l", "above 0 (a count of 0 has no logarithm)",
-                                              self.l)
-        if self.binarize and weight is None:
-            statistics = presence_statistics(rows, y)
-        else:
-            statistics = CountStatistics.from_matrix(as_counts(rows), y, sample_weight=weight)
-        if len(statistics.classes) < 2:
-            raise DataError("a ratio compares classes: the number of classes in the data has to be "
-                            f"greater than one; got one class: {statistics.classes.tolist()}")
-        return statistics, _ratio_of(statistics, l, class_weight)
+        return rows_as_used(sp.csr_array(X), binary)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -174,7 +110,7 @@ class LogCountRatio(TransformerMixin, _RatioEstimator):
         y : array (n_rows,)
         """
         rows, labels = self._rows_and_labels(X, y)
-        statistics, self.ratio_ = self._ratios(rows, labels)
+        statistics, self.ratio_ = ratio_statistics(rows, labels, self.l, bool(self.binarize))
         self.classes_, self._binary = statistics.classes, bool(self.binarize)
         return self
 
@@ -184,7 +120,7 @@ class LogCountRatio(TransformerMixin, _RatioEstimator):
         """
         check_is_fitted(self)
         rows = self._rows(X)
-        blocks = [_scaled(rows, ratio) for ratio in self.ratio_]
+        blocks = [scaled(rows, ratio) for ratio in self.ratio_]
         return blocks[0] if len(blocks) == 1 else sp.csr_array(sp.hstack(blocks, format="csr"))
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
@@ -265,8 +201,9 @@ class NBLogisticRegression(EventEstimator, LinearMixin, _RatioEstimator, FormCla
     """
 
     _accept_sparse = "csr"
+    n_iter_: int
     validation_scores_: dict[int, float]
-    event_model_type = CountRatio
+    event_model_type: type[CountRatio] = CountRatio
 
     def __init__(
         self,
@@ -313,16 +250,7 @@ class NBLogisticRegression(EventEstimator, LinearMixin, _RatioEstimator, FormCla
         rows, labels = self._rows_and_labels(X, y)
         weight = sample_weights(sample_weight, rows)
         self.check_settings(rows.shape[1], 2)
-        self.statistics_, self.ratio_ = self._ratios(rows, labels, weight, self.class_weight)
-        self.classes_, self._binary = self.statistics_.classes, bool(self.binarize)
-        passes = self.max_iter
-        if hasattr(self, "validation_scores_"):
-            del self.validation_scores_
-        if self.early_stopping:
-            passes, self.validation_scores_ = self._tried(rows, labels, weight)
-        self._form, self.n_iter_ = self._learned(
-            rows, labels, self.statistics_, self.ratio_, passes, weight)
-        return self
+        return self._take(learned_from_rows(self._event(), rows, labels, weight))
 
     def restore(
         self, statistics: CountStatistics, weights: Floats, intercept: Floats
@@ -335,65 +263,38 @@ class NBLogisticRegression(EventEstimator, LinearMixin, _RatioEstimator, FormCla
         weights : float64 (n_features, n_classes)
         intercept : float64 (n_classes,)
         """
-        self.check_settings(statistics.n_features, len(statistics.classes))
-        self.statistics_, self.classes_ = statistics, statistics.classes
-        self._binary = bool(self.binarize)
-        self.ratio_ = _ratio_of(
-            statistics, as_smoothing(self.l, statistics.n_features), self.class_weight)
         self.n_features_in_ = statistics.n_features
-        self._form = self._event().form_of_weights(self.classes_, weights, intercept)
-        return self
+        return self._take(self._event().restore(statistics, weights, intercept))
+
+    def take(self, learned: Learned) -> Self:
+        """What the event model has learned, of these parameters, as what was fitted."""
+        self.n_features_in_ = learned.counts.n_features
+        form = learned.form
+        return self._take(replace(learned, form=self._event().form_of_weights(
+            form.classes, form.weights, form.intercept)))
 
     @property
     def feature_count_(self) -> NDArray[Any]:
         """int64 (n_classes, n_features): counts, or rows that hold the feature."""
         return self.statistics_.feature_count
 
-    def _tried(
-        self, rows: sp.csr_array, labels: NDArray[Any], weight: Floats | None
-    ) -> tuple[int, dict[int, float]]:
-        """The passes that do best on held-out rows, and how each number of them did."""
-        from sklearn.metrics import accuracy_score
+    def _event(self) -> CountRatio:
+        return self.event_model_type(**self._event_parameters())
 
-        learn, judge = held_out(labels, self.validation_fraction, self.random_state)
-        few, own, others = rows[learn], labels[learn], rows[judge]
-        own_weight = None if weight is None else weight[learn]
-        statistics, ratio = self._ratios(few, own, own_weight, self.class_weight)
-
-        def accuracy(passes: int) -> float:
-            form, _ = self._learned(few, own, statistics, ratio, passes, own_weight)
-            answers = form.classes[form.scores(others).argmax(axis=1)]
-            return float(accuracy_score(labels[judge], answers))
-
-        return best_passes(accuracy, self.max_iter)
-
-    def _learned(
-        self, rows: sp.csr_array, labels: NDArray[Any], statistics: CountStatistics,
-        ratio: Floats, passes: int, weight: Floats | None,
-    ) -> tuple[LinearForm, int]:
-        """The form after so many passes, and the most that a solver took."""
-        classes = statistics.classes
-        of_class = class_weights(self.class_weight, classes, statistics.class_count)
-        if of_class is not None:
-            own = of_class[np.searchsorted(classes, labels)]
-            weight = own if weight is None else own * weight
-        solver = DualSolver(self.loss, self.C, self.tol, self.random_state)
-        positives = classes[1:] if len(ratio) == 1 else classes
-        # Of two classes the first scores 0, so that the posterior is logistic in the second's.
-        first = len(classes) - len(ratio)
-        weights, intercept = np.zeros((rows.shape[1], len(classes))), np.zeros(len(classes))
-        taken = 0
-        for k, (r, positive) in enumerate(zip(ratio, positives, strict=True), start=first):
-            found = solver.fit(_scaled(rows, r), labels == positive, passes,
-                               weight, quiet=self.early_stopping)
-            w = found.weights
-            if not (np.isfinite(w).all() and np.isfinite(found.intercept)):
-                raise ParameterError(f"C={self.C!r} is too large for these rows: the solver found "
-                                     "weights that are no finite numbers")
-            weights[:, k] = ((1.0 - self.beta) * np.abs(w).mean() + self.beta * w) * r
-            intercept[k] = found.intercept
-            taken = max(taken, found.n_iter)
-        return self._event().form_of_weights(classes, weights, intercept), taken
+    def _take(self, learned: Learned) -> Self:
+        self.statistics_, self.classes_ = learned.counts, learned.counts.classes
+        self._binary = bool(self.binarize)
+        self.ratio_ = ratio_of(
+            self.statistics_, as_smoothing(self.l, self.statistics_.n_features), self.class_weight)
+        for name in ("n_iter_", "validation_scores_"):
+            if hasattr(self, name):
+                delattr(self, name)
+        if learned.n_iter is not None:
+            self.n_iter_ = learned.n_iter
+        if learned.validation_scores is not None:
+            self.validation_scores_ = learned.validation_scores
+        self._form = learned.form
+        return self
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -403,16 +304,3 @@ class NBLogisticRegression(EventEstimator, LinearMixin, _RatioEstimator, FormCla
     def check_settings(self, n_features: int, n_classes: int) -> None:
         """Raises ParameterError before anything is learned."""
         self._event().check(n_features, n_classes)
-
-
-def _ratio_of(statistics: CountStatistics, l: Smoothing, class_weight: Any) -> Floats:
-    """r of classes that count for their weights: one row for two classes, that of the second."""
-    counts = with_class_weight(statistics, class_weight).feature_count
-    ratio = log_count_ratio(counts, l)
-    return ratio[1:] if len(ratio) == 2 else ratio
-
-
-def _scaled(rows: sp.csr_array, ratio: Floats) -> sp.csr_array:
-    values = ratio.take(rows.indices)
-    values *= rows.data
-    return sp.csr_array((values, rows.indices, rows.indptr), shape=rows.shape)

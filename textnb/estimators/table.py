@@ -23,9 +23,8 @@ from textnb.bayes.parameters import SmoothingName
 from textnb.bayes.statistics import check_int64
 from textnb.errors import DataError, ImpossibleRowError, ParameterError
 from textnb.estimators.base import DenseClassifier, FormClassifier, margins
-from textnb.estimators.changes import check_unchanged, copied
+from textnb.estimators.changes import check_unchanged
 from textnb.estimators.gaussian import GaussianNB, MomentClassifier
-from textnb.estimators.journal import logged
 from textnb.estimators.table_file import pack_table
 from textnb.estimators.tabular import ROWS, FittedTable, labelled, opened, read
 from textnb.frames.batches import Progress, batches
@@ -37,6 +36,8 @@ from textnb.frames.texts import (
     labels_beside_table,
 )
 from textnb.learning.documents import announced_labels, check_known, moments
+from textnb.learning.journal import log_learned
+from textnb.learning.parameters import copied
 from textnb.scoring.columns import Answers, answer_columns, answered, schema_of
 from textnb.storage.archive import write_archive
 
@@ -128,7 +129,8 @@ class TableClassifier(SmoothingName, ClassifierMixin, BaseEstimator):
                     estimator.name_features(names)
                 estimator.fit(rows, labels.to_numpy())
         self.set_fitted(estimator, columns, names, parameters, labels_beside_table(X, y))
-        return logged(self, "fit", started)
+        self._log("fit", started)
+        return self
 
     def partial_fit(
         self, X: Any, y: ArrayLike | None = None, *, classes: Iterable[Any] | None = None,
@@ -179,7 +181,8 @@ class TableClassifier(SmoothingName, ClassifierMixin, BaseEstimator):
         estimator.fit_statistics(total, names)
         beside = labels_beside_table(X, y) if fitted is None else fitted.labels_beside
         self.set_fitted(estimator, columns, names, parameters, beside)
-        return logged(self, "partial_fit", started)
+        self._log("partial_fit", started)
+        return self
 
     def predict(
         self, X: Any, *, probability: bool = False, scores: bool = False,
@@ -399,6 +402,14 @@ class TableClassifier(SmoothingName, ClassifierMixin, BaseEstimator):
     def label_column(self) -> str:
         """The label column: that of `fit`, once there was one."""
         return self._fitted.label if hasattr(self, "_fitted") else self.label
+
+    def _log(self, verb: str, started: float) -> None:
+        estimator, names = self.estimator_, self.feature_names_
+        counts = getattr(estimator, "class_count_", None)
+        rows = int(np.sum(estimator.statistics_.class_count if counts is None else counts))
+        log_learned(verb, started, lambda: (
+            f"{type(estimator).__name__}, {rows:,} rows, {len(names):,} features, "
+            f"{len(estimator.classes_):,} classes"))
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_fitted")

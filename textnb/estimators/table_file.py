@@ -22,16 +22,16 @@ from textnb.estimators.quadratic import (
     RegularizedDiscriminantAnalysis,
 )
 from textnb.files.archive import check_size, require, sound
+from textnb.learning.parameters import plain
 from textnb.storage.manifest import (
     CLASS_WEIGHT,
     described_settings,
     packed_class_weight,
     packed_classes,
-    plain,
     unpacked_class_weight,
     unpacked_classes,
 )
-from textnb.storage.textmodel import Packed, described, restored_estimator
+from textnb.storage.textmodel import Packed, described
 
 TABLE_SETTINGS = ("features", "label")
 _ESTIMATORS: dict[str, type[Any]] = {
@@ -54,7 +54,8 @@ def pack_table(
         raise ParameterError(f"{type(estimator).__name__} on a feature table can't be saved; those "
                              f"that can: {', '.join(_ESTIMATORS)}")
     weights = packed_class_weight(getattr(estimator, CLASS_WEIGHT, None))
-    manifest = described("TableClassifier", {**settings, CLASS_WEIGHT: weights}, estimator)
+    manifest = described("TableClassifier", {**settings, CLASS_WEIGHT: weights},
+                         type(estimator).__name__, estimator.get_params(deep=False))
     manifest["feature_names"] = feature_names
     manifest["classes"] = packed_classes(estimator.classes_, estimator.class_count_)
     if isinstance(estimator, PlugInBayes):
@@ -95,7 +96,7 @@ def unpack_table(
         settings = described_settings(manifest, "TableClassifier", (*TABLE_SETTINGS, CLASS_WEIGHT))
         weights = unpacked_class_weight(settings.pop(CLASS_WEIGHT))
         more = {} if weights is None else {CLASS_WEIGHT: weights}
-        settings["estimator"] = restored_estimator(manifest, _ESTIMATORS, more)
+        settings["estimator"] = _restored_estimator(manifest, more)
         names = manifest["feature_names"]
         require(isinstance(names, list) and len(names) > 0
                 and all(isinstance(name, str) for name in names)
@@ -252,3 +253,11 @@ def _rows(
     require(bool(((codes >= 0) & (codes < n_classes)).all())
             and len(np.unique(codes)) == n_classes, "classes of rows are out of range")
     return table.drop("class").to_numpy(), codes
+
+
+def _restored_estimator(manifest: Mapping[str, Any], more: Mapping[str, Any]) -> Any:
+    """The classifier's estimator, with more parameters than its own description has."""
+    described = manifest["estimator"]
+    require(described["name"] in _ESTIMATORS, f"estimator {described['name']!r} is unknown")
+    require(CLASS_WEIGHT not in described["parameters"], "its class weights are in two places")
+    return _ESTIMATORS[described["name"]](**described["parameters"], **more)

@@ -1,67 +1,57 @@
-"""A frame in, a frame out: tokenizer, vocabulary, statistic and form in one estimator.
+"""The scikit-learn face of a text model: parameters, and one frozen `Fitted` that `fit` replaces.
 
-    fit:      frame -> batches -> token codes -> TermStatistics -> limits -> estimator's form
-    predict:  frame -> token codes -> CSR -> form -> the same frame with its answers
+    fit, partial_fit, forget, +     textnb.learning
+    predict, scores, top, explain   textnb.scoring
+    save                            textnb.storage
 """
 
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
 
+import numpy as np
 import polars as pl
-from numpy.typing import ArrayLike
-from sklearn.base import clone
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils.validation import check_is_fitted
 
-from textnb.bayes.choice import chosen_l
-from textnb.bayes.statistics import is_auto
-from textnb.errors import DataError, ParameterError
-from textnb.estimators.answering import TextAnswers
-from textnb.estimators.base import DiscreteNB
-from textnb.estimators.fitted import Fitted, TextSettings, fit_from_counts, scorer_of
-from textnb.estimators.journal import logged
-from textnb.estimators.merging import check_alike, with_choices
+from textnb.bayes.calibration import Calibration
+from textnb.bayes.decision import Decision
+from textnb.bayes.forms import Floats, LinearForm, log_posterior
+from textnb.bayes.parameters import SmoothingName
+from textnb.bayes.pruning import Pruned
+from textnb.errors import ParameterError
+from textnb.estimators.base import DiscreteNB, margins
+from textnb.estimators.changes import check_unchanged
+from textnb.estimators.event_estimator import (
+    estimator_of,
+    fitted_estimator,
+)
 from textnb.estimators.naive_bayes import MultinomialNB
 from textnb.estimators.ratio import NBLogisticRegression
-from textnb.estimators.scoring import Rows
-from textnb.frames.batches import Progress, batches
-from textnb.frames.kinds import converted, narrowed
-from textnb.frames.scan import reading, scan
-from textnb.frames.texts import (
-    is_table,
-    labels_beside_table,
-    rows_in_memory,
-    table_of_texts,
-    with_labels,
-)
-from textnb.frames.weights import weight_column, with_weights
-from textnb.learning.documents import (
-    Corpus,
-    announced_labels,
-    check_complete,
-    check_known,
-    counted,
-    counted_within,
-    weighed,
-)
-from textnb.learning.leave_one_out import LeavingOut
-from textnb.learning.memory_limit import check_unpruned
+from textnb.estimators.texts import event_model_of_texts
+from textnb.frames.batches import Progress
+from textnb.frames.scan import scan
+from textnb.learning import fitting
+from textnb.learning.fitted import Fitted
+from textnb.learning.fitting import Weight, counts_that_add
+from textnb.learning.memory_limit import memory_size
+from textnb.learning.merging import merge
+from textnb.learning.parameters import DEFAULTS
 from textnb.learning.terms import TermStatistics
-from textnb.runtime.memory import clear_memory_errors
-from textnb.storage.archive import write_archive
-from textnb.storage.manifest import Choices
-from textnb.storage.textmodel import Weighed, pack_text
-from textnb.text.coverage import warn_of_lone_terms
-from textnb.text.limited import Dropped
+from textnb.learning.text_settings import TextSettings, columns_of
+from textnb.scoring import texts
+from textnb.scoring.columns import Answers
+from textnb.scoring.explain import Explanation
+from textnb.scoring.texts import Rows
+from textnb.storage.textmodel import save_fitted
 from textnb.text.tokens import Tokenizer
 
-Weight = str | ArrayLike | None
 
-
-class TextClassifier(TextAnswers):
+class TextClassifier(SmoothingName, ClassifierMixin, BaseEstimator):
     """A naive Bayes classifier of documents in a table.
 
     Parameters
@@ -153,6 +143,10 @@ class TextClassifier(TextAnswers):
         self.binary = binary
         self.memory_limit = memory_limit
 
+    _fitted: Fitted
+    # The fitted state, and the estimator that was made for whoever asked for it.
+    _shown: tuple[Fitted, Any] | None = None
+
     def fit(
         self, X: Rows, y: ArrayLike | None = None, *, sample_weight: Weight = None,
         progress: Progress | None = None,
@@ -190,31 +184,9 @@ class TextClassifier(TextAnswers):
             If most of what was counted will not be met again: words were taken for a language that
             has no spaces between them, or too few documents or terms are left.
         """
-        started = time.perf_counter()
-        settings = TextSettings.of(self)
-        read = [*settings.columns, *([] if y is not None else [settings.label])]
-        X = converted(X, [*read, *([sample_weight] if isinstance(sample_weight, str) else [])])
-        beside = labels_beside_table(X, y)
-        if settings.counts:
-            learned, dropped = self._count_within(settings, X, y, sample_weight, progress)
-            auto = is_auto(settings.estimator.l)
-            l = self._choose(settings, learned, X, y) if auto else None
-            self._fitted = fit_from_counts(
-                settings, learned, l=l, dropped=dropped, labels_beside=beside)
-            _warn_of_lone_terms(self._fitted, int(learned.counts.feature_count.sum()),
-                                learned.documents)
-            return logged(self, "fit", started)
-        with clear_memory_errors(), reading(X):
-            rows = weighed(self._corpus(settings, X, y, progress, sample_weight),
-                           settings.limits, settings.given, settings.binary)
-        with clear_memory_errors(lambda: (len(set(rows.labels.tolist())), len(rows.terms))):
-            estimator = clone(settings.estimator).fit(
-                rows.counts, rows.labels, sample_weight=rows.weights)
-        self._fitted = Fitted(settings, estimator, scorer_of(settings, estimator, rows.terms),
-                              labels_beside=beside)
-        _warn_of_lone_terms(self._fitted, int(estimator.statistics_.feature_count.sum()),
-                            len(rows.labels))
-        return logged(self, "fit", started)
+        self._fitted = fitting.fit(
+            self._settings(), X, y, sample_weight=sample_weight, progress=progress)
+        return self
 
     def partial_fit(
         self, X: Rows, y: ArrayLike | None = None, classes: Iterable[Any] | None = None, *,
@@ -236,23 +208,11 @@ class TextClassifier(TextAnswers):
         ParameterError
             If terms were left out for the model's `memory_limit`.
         """
-        started = time.perf_counter()
-        fitted = self._unchanged("learning more")
-        settings = TextSettings.of(self) if fitted is None else fitted.settings
-        check_unpruned(None if fitted is None else fitted.pruned, "learning more")
-        announced = announced_labels(classes)
-        more = self._counts(settings, X, y, progress, sample_weight)
-        total = more
-        if fitted is not None or announced:
-            known = [*([] if fitted is None else fitted.classes.tolist()), *announced]
-            check_known(more.counts.classes.tolist(), known)
-        if fitted is not None and fitted.statistics is not None:
-            total = fitted.statistics + more
-        if announced:
-            total = replace(total, counts=total.counts.with_classes(announced))
-        self._fitted = fit_from_counts(
-            settings, total, before=fitted, labels_beside=labels_beside_table(X, y))
-        return logged(self, "partial_fit", started)
+        fitted = self._checked("learning more") if hasattr(self, "_fitted") else None
+        self._fitted = fitting.learn_more(
+            fitted, self._settings() if fitted is None else fitted.settings, X, y, classes,
+            sample_weight=sample_weight, progress=progress)
+        return self
 
     def forget(
         self, X: Rows, y: ArrayLike | None = None, *, progress: Progress | None = None
@@ -264,29 +224,16 @@ class TextClassifier(TextAnswers):
         DataError
             If the documents can't all have been learned; the model is then as it was.
         """
-        started = time.perf_counter()
-        fitted = self._adding("forgetting")
-        check_unpruned(fitted.pruned, "forgetting")
-        if self.statistics_.has_weights:
-            raise ParameterError("counts with sample weights are sums of real numbers, from which "
-                                 "documents can't be subtracted exactly: fit again without them")
-        rest = self.statistics_ - self._counts(fitted.settings, X, y, progress)
-        if not rest.documents:
-            raise DataError("every document would be forgotten and no model would be left; "
-                            "the model is unchanged")
-        self._fitted = fit_from_counts(fitted.settings, rest, before=fitted)
-        return logged(self, "forget", started)
+        self._fitted = fitting.forget(self._adding("forgetting"), X, y, progress=progress)
+        return self
 
     def __add__(self, other: TextClassifier) -> TextClassifier:
         """The model of both models' documents, as one `fit` on all of them would give it.
 
         Its calibration and decision are those of the first of the two that has any, marked stale.
         """
-        mine, theirs = self._adding("adding"), other._adding("adding")
-        chosen = check_alike(mine, theirs)
         merged: TextClassifier = clone(self)
-        total = fit_from_counts(mine.settings, self.statistics_ + other.statistics_, l=chosen)
-        merged._fitted = with_choices(mine, theirs, total)
+        merged._fitted = merge(self._adding("adding"), other._adding("adding"))
         return merged
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -298,13 +245,7 @@ class TextClassifier(TextAnswers):
             If parameters were set since `fit`: the file would hold them beside counts that were
             learned under others.
         """
-        fitted = self.fitted_
-        fitted.check_unchanged(self, "saving")
-        learned = (Weighed(fitted.estimator, fitted.terms) if fitted.statistics is None
-                   else fitted.statistics)
-        choices = Choices(fitted.calibration, fitted.decision, fitted.chosen_l, fitted.pruned)
-        write_archive(path, *pack_text(
-            fitted.settings.parameters, fitted.estimator, learned, choices))
+        save_fitted(self._checked("saving"), path)
 
     def count(
         self, X: Rows, y: ArrayLike | None = None, *, progress: Progress | None = None
@@ -314,9 +255,9 @@ class TextClassifier(TextAnswers):
         The model is left as it was; `fit_statistics` learns from counts, or sums of them. All
         terms are counted: `memory_limit` is for sums, not for their parts.
         """
-        fitted = self._unchanged("counting")
-        settings = TextSettings.of(self) if fitted is None else fitted.settings
-        return self._counts(settings, X, y, progress)
+        fitted = self._checked("counting") if hasattr(self, "_fitted") else None
+        settings = self._settings() if fitted is None else fitted.settings
+        return fitting.count(settings, X, y, progress=progress)
 
     def fit_statistics(self, statistics: TermStatistics) -> Self:
         """Learn from counts: the model is that of one `fit` on the documents, to the bit.
@@ -326,9 +267,212 @@ class TextClassifier(TextAnswers):
         statistics : TermStatistics
             As `count` gives them, of a classifier of the same settings.
         """
-        settings = TextSettings.of(self)
         l = self._fitted.chosen_l if hasattr(self, "_fitted") else None
-        self._fitted = fit_from_counts(settings, statistics, l=l)
+        self._fitted = fitting.fit_from_counts(self._settings(), statistics, l=l)
+        return self
+
+    @classmethod
+    def of(cls, fitted: Fitted) -> Self:
+        """The classifier of a fitted model, such as a file holds."""
+        model = cls(estimator_of(fitted.model), **fitted.settings.parameters)
+        model._fitted = fitted
+        return model
+
+    def predict(
+        self, X: Rows, *, probability: bool = False, scores: bool = False, explain: int = 0,
+        top: int = 0, progress: Progress | None = None,
+    ) -> Any:
+        """The most probable class of each document.
+
+        Parameters
+        ----------
+        X : table, path, or sequence of str
+            A table is a Polars DataFrame or LazyFrame, a pandas DataFrame, a PyArrow Table, a
+            DuckDB relation, a dict of columns or a list of dicts.
+        probability : bool
+            Add ``probability``, P(predicted | text); and ``calibrated``, true, if the model is
+            (see `set_calibration`).
+        scores : bool
+            Add ``scores``, a struct of log P(text, class), base e.
+        explain : int
+            Add ``explanation``, the N terms that speak most for or against the predicted
+            class, against the runner-up: a list of (term, count, contribution), and one entry
+            whose term is null for all other terms. ``score = intercept + Σ contribution`` is how
+            far ``predicted`` is above ``runner_up``: log-odds where scores are log-probabilities,
+            else a margin (`ComplementNB`, ``loss="hinge"``); all are columns.
+        top : int
+            Add ``top``, the K most probable classes, best first: a list of (class,
+            probability); and ``calibrated`` likewise.
+        progress : callable, optional
+            Called with the number of rows of each batch that was scored.
+
+        Returns
+        -------
+        table of the kind that came
+            Every column of the input, ``predicted``, those asked for, and ``decision`` where the
+            model has one (see `set_decision`): a class, or null for "unsure". A row that no class
+            can have produced (``l = 0``) has nulls. A pandas DataFrame keeps its index and its
+            types, a PyArrow Table its types. A path gives a LazyFrame; a DuckDB relation a PyArrow
+            Table; a dict of columns and a list of dicts a Polars DataFrame.
+        ndarray (n_documents,)
+            For a sequence of str, a Series too. And for a table in memory where no column is asked
+            for, if `fit` had its labels beside a table, ``fit(frame, y)``: scikit-learn passes them
+            so, and its scorers and searches expect an array from `predict`.
+
+        Raises
+        ------
+        SchemaError
+            If the text column is missing, or a column of an answer's name is there.
+        ImpossibleRowError
+            Where an array is answered, and a row is impossible under every class.
+
+        Warns
+        -----
+        UnknownTermsWarning
+            Where many texts hold no known term. For a lazy frame the logger "textnb" tells it, when
+            the frame is collected.
+        """
+        answers = Answers(bool(probability), bool(scores), explain, top)
+        return texts.predict(self.fitted_, X, answers, progress)
+
+    def predict_joint_log_proba(self, X: Rows) -> Floats:
+        """log P(text, class), base e: float64 (n_documents, n_classes)."""
+        return texts.joint_scores(self.fitted_, X)
+
+    def predict_log_proba(self, X: Rows) -> Floats:
+        """log P(class | text), base e, calibrated if the model is: (n_documents, n_classes)."""
+        return log_posterior(texts.possible_scores(texts.posterior_scores(self.fitted_, X)))
+
+    def predict_proba(self, X: Rows) -> Floats:
+        """P(class | text), calibrated if the model is: float64 (n_documents, n_classes)."""
+        return np.exp(self.predict_log_proba(X))
+
+    def decision_function(self, X: Rows) -> Floats:
+        """Log-odds of the second class for two, scores of all classes for more.
+
+        Returns
+        -------
+        float64 (n_documents,) for two classes, (n_documents, n_classes) for more
+            Base e, calibrated if the model is; above 0 where the second class is predicted.
+
+        Raises
+        ------
+        ImpossibleRowError
+            Where a row is impossible under every class.
+        """
+        return margins(texts.possible_scores(texts.posterior_scores(self.fitted_, X)))
+
+    def score(self, X: Rows, y: ArrayLike | None = None) -> float:
+        """Accuracy, against ``y`` or the label column."""
+        return texts.accuracy(self.fitted_, X, y)
+
+    def transform(self, X: Rows) -> sp.csr_array:
+        """Counts of the vocabulary's terms: csr_array of int64 (n_documents, n_terms)."""
+        return texts.term_counts(self.fitted_, X)
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """The terms, one per column of `transform`: object (n_terms,).
+
+        Parameters
+        ----------
+        input_features : ignored
+            For scikit-learn: what a text becomes does not depend on a column's name.
+        """
+        return np.array(self.vocabulary_, dtype=object)
+
+    def linear_form(self) -> LinearForm:
+        """Classes, terms, weights (terms x classes) and intercept: all that scoring needs."""
+        return self.fitted_.linear_form()
+
+    def top(self, k: int = 20, label: Any = None) -> pl.DataFrame:
+        """The terms that tell each class best, from the counts.
+
+        `MultinomialNB` and `ComplementNB` rank terms by the z-score of their log-odds in the class
+        against all other classes, with the whole corpus as informative Dirichlet prior (Monroe,
+        Colaresi and Quinn 2008, eq. 22: `textnb.bayes.keyness.dirichlet_z`); `BernoulliNB` by the
+        z-score of the log-odds of two shares of documents (`textnb.bayes.keyness.proportion_z`).
+        `NBLogisticRegression`, and any model of one class, rank terms by weight: the score for the
+        class less the mean of the scores for the others (for two classes, log θ+ - log θ-).
+
+        Parameters
+        ----------
+        k : int
+            Terms per class.
+        label : optional
+            One class only.
+
+        Returns
+        -------
+        DataFrame
+            ``class``, ``term``, ``count`` in the class, ``weight`` (log base e), ``z`` (null where
+            weights rank), and ``measure``, "z" or "weight": what the rows are ranked by, highest
+            first.
+        """
+        return texts.top(self.fitted_, k, label)
+
+    def explain(
+        self, text: str | Mapping[str, str], k: int = 20
+    ) -> pl.DataFrame:
+        """What decides one text: `predict(..., explain=k)` for it, one row per entry.
+
+        Parameters
+        ----------
+        text : str, or mapping of str to str
+            Of the first text column, or of several by their names; others are empty.
+        k : int
+            Terms to show.
+
+        Returns
+        -------
+        DataFrame
+            ``part`` ("intercept", "term", or "other terms"), ``term``, ``count``,
+            ``contribution``. The contributions sum to how far ``predicted`` is above
+            ``runner_up``, which stand in every row: log-odds where the model's scores are
+            log-probabilities, else a margin. An intercept alone says that no term is known.
+        """
+        return texts.explanation(self.fitted_, text, k)
+
+    def highlight(self, text: str | Mapping[str, str], k: int = 20) -> Explanation:
+        """What decides one text, to look at: in a notebook, the text with its words coloured.
+
+        Parameters
+        ----------
+        text : str, or mapping of str to str
+            As in `explain`.
+        k : int
+            Terms in its table; the words are coloured by all terms.
+
+        Returns
+        -------
+        Explanation
+
+        Raises
+        ------
+        ImpossibleRowError
+            If no class can have produced the text (``l = 0``).
+        """
+        return texts.highlighted(self.fitted_, text, k)
+
+    def set_calibration(self, calibration: Calibration | None) -> Self:
+        """Divide scores by a temperature wherever probabilities are given; None takes it away.
+
+        The most probable class stays the same. A decision is kept and marked stale, where it was
+        chosen on other probabilities: see `Decision.stale`. `partial_fit`, `forget` and ``+`` mark
+        both likewise, and `fit` drops both.
+        """
+        self._fitted = self.fitted_.with_calibration(calibration)
+        return self
+
+    def set_decision(self, decision: Decision | None) -> Self:
+        """Answer by thresholds, in a column ``decision`` of predictions; None takes them away.
+
+        Raises
+        ------
+        ParameterError
+            If the thresholds are not those of the model's classes, or were chosen on scores that
+            were calibrated where the model is not, or the other way round.
+        """
+        self._fitted = self.fitted_.with_decision(decision)
         return self
 
     def set_params(self, **parameters: Any) -> Self:
@@ -367,90 +511,93 @@ class TextClassifier(TextAnswers):
         what : str
             What can't be done then, as the subject of a sentence.
         """
-        self.fitted_.check_unchanged(self, what)
+        self._checked(what)
 
-    def _unchanged(self, what: str) -> Fitted | None:
-        """The fitted state, where there is one, once its settings are seen to be those of now."""
-        fitted = self._fitted if hasattr(self, "_fitted") else None
-        if fitted is not None:
-            fitted.check_unchanged(self, what)
+    @property
+    def fitted_(self) -> Fitted:
+        """What `fit` made, and the settings that it was fitted with: one frozen value."""
+        check_is_fitted(self)
+        return self._fitted
+
+    @property
+    def estimator_(self) -> Any:
+        fitted, shown = self.fitted_, self._shown
+        if shown is None or shown[0] is not fitted:
+            shown = self._shown = fitted, fitted_estimator(
+                fitted.model, fitted.learned, fitted.chosen_l)
+        return shown[1]
+
+    @property
+    def vocabulary_(self) -> list[str]:
+        """The terms, sorted, one per column."""
+        terms: list[str] = self.fitted_.terms.to_list()
+        return terms
+
+    @property
+    def statistics_(self) -> TermStatistics:
+        fitted = self.fitted_
+        if fitted.statistics is None:
+            raise AttributeError(f"{fitted.model.name} keeps no counts that add")
+        return fitted.statistics
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        return self.fitted_.classes
+
+    @property
+    def calibration_(self) -> Calibration | None:
+        return self.fitted_.calibration
+
+    @property
+    def decision_(self) -> Decision | None:
+        return self.fitted_.decision
+
+    @property
+    def pruned_(self) -> Pruned | None:
+        return self.fitted_.pruned
+
+    @property
+    def labels_beside_(self) -> bool:
+        return self.fitted_.labels_beside
+
+    def input_columns(self, frame: pl.LazyFrame) -> list[str]:
+        """The columns that are read; SchemaError where the frame lacks one."""
+        scan(frame, text=self.text_columns)
+        return self.text_columns
+
+    @property
+    def text_columns(self) -> list[str]:
+        """The text columns, one or several: those of `fit`, once there was one."""
+        if hasattr(self, "_fitted"):
+            return self._fitted.columns
+        return columns_of(self.text, self.label)
+
+    @property
+    def label_column(self) -> str:
+        """The label column: that of `fit`, once there was one."""
+        return self._fitted.label if hasattr(self, "_fitted") else self.label
+
+    def _settings(self) -> TextSettings:
+        """The parameters as they are, checked and out of reach."""
+        parameters = {name: getattr(self, name) for name in DEFAULTS}
+        return TextSettings.of(event_model_of_texts(self.estimator), **parameters)
+
+    def _checked(self, what: str) -> Fitted:
+        """The fitted state, once its settings are seen to be those of now."""
+        fitted, shown = self.fitted_, self._shown
+        parameters, estimator = fitted.settings.parameters, estimator_of(fitted.model)
+        now = {**{name: getattr(self, name) for name in parameters},
+               "estimator": MultinomialNB() if self.estimator is None else self.estimator}
+        # The limit that was fitted is bytes, also where it was set as a size in words.
+        now["memory_limit"] = memory_size(self.memory_limit)
+        used = estimator if shown is None or shown[0] is not fitted else shown[1]
+        check_unchanged({**parameters, "estimator": estimator}, now, used, what)
         return fitted
 
     def _adding(self, what: str) -> Fitted:
-        fitted = self.fitted_
-        fitted.check_unchanged(self, what)
-        if fitted.statistics is None:
-            raise ParameterError(f"{type(fitted.estimator).__name__} learns from all documents at "
-                                 "once; it can't be added to or forget")
+        fitted = self._checked(what)
+        counts_that_add(fitted)
         return fitted
-
-    def _counts(
-        self, settings: TextSettings, X: Rows, y: ArrayLike | None, progress: Progress | None,
-        sample_weight: Weight = None,
-    ) -> TermStatistics:
-        if not settings.counts:
-            raise ParameterError(f"{type(settings.estimator).__name__} learns from all documents "
-                                 "at once: fit (textnb train) it on all of them")
-        with reading(X):
-            return counted(self._corpus(settings, X, y, progress, sample_weight),
-                           settings.limits, settings.presence_above, settings.binary)
-
-    def _count_within(
-        self, settings: TextSettings, X: Rows, y: ArrayLike | None, sample_weight: Weight,
-        progress: Progress | None,
-    ) -> tuple[TermStatistics, Dropped | None]:
-        if sample_weight is not None and is_auto(settings.estimator.l):
-            raise ParameterError("l='auto' leaves out one document at a time, and knows no "
-                                 "weights: give l as a number, or no sample_weight")
-        if sample_weight is not None and settings.memory_limit is not None:
-            raise ParameterError("sample_weight keeps the matrix of all documents, which "
-                                 "memory_limit can't bound: leave one of them out")
-        if settings.memory_limit is None:
-            return self._counts(settings, X, y, progress, sample_weight), None
-        with reading(X):
-            return counted_within(self._corpus(settings, X, y, progress), settings.limits,
-                                  settings.presence_above, settings.binary, settings.memory_limit)
-
-    def _choose(
-        self, settings: TextSettings, statistics: TermStatistics, X: Rows, y: ArrayLike | None
-    ) -> float:
-        """The ``l`` that ``l="auto"`` stands for, from the documents that were counted."""
-        terms, limits = settings.with_column(statistics).terms, settings.limits
-        fixed = settings.given is not None or limits.max_features is not None
-        leaving = LeavingOut.of(
-            settings.estimator, statistics, limits, terms if fixed else None, settings.binary)
-        with reading(X):
-            return chosen_l(leaving.whole,
-                            list(leaving.rows(self._corpus(settings, X, y, None))),
-                            settings.estimator.scores_are_log_probabilities)
-
-    @classmethod
-    def restored(
-        cls, parameters: dict[str, Any], learned: TermStatistics | Weighed, choices: Choices
-    ) -> Self:
-        """The classifier that a model file describes."""
-        model = cls(**parameters)
-        settings = TextSettings.of(model)
-        if isinstance(learned, TermStatistics):
-            check_complete(learned, settings.limits, settings.presence_above, settings.binary)
-            fitted = fit_from_counts(settings, learned, l=choices.l)
-        else:
-            fitted = Fitted(settings, learned.estimator,
-                            scorer_of(settings, learned.estimator, learned.terms))
-        model._fitted = replace(fitted, pruned=choices.pruned)
-        return model.set_calibration(choices.calibration).set_decision(choices.decision)
-
-    def _corpus(
-        self, settings: TextSettings, X: Rows, y: ArrayLike | None, progress: Progress | None,
-        sample_weight: Weight = None,
-    ) -> Corpus:
-        columns, label = settings.columns, settings.label
-        weight = weight_column(X, sample_weight, [*columns, label])
-        more = [sample_weight] if isinstance(sample_weight, str) else []
-        frame = with_weights(_labelled(settings, X, y, more), sample_weight, weight)
-        frame = frame.select([*columns, label, *([] if weight is None else [weight])])
-        return Corpus(batches(frame, columns, progress=progress), settings.tokenizer, columns,
-                      label, weight)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_fitted")
@@ -460,29 +607,3 @@ class TextClassifier(TextAnswers):
         tags.input_tags.string = True
         tags.input_tags.two_d_array = False
         return tags
-
-
-def _warn_of_lone_terms(fitted: Fitted, tokens: int, documents: int) -> None:
-    settings = fitted.settings
-    # Weighted counts do not tell which terms were met once.
-    counts = fitted.estimator.statistics_
-    if settings.given is None and counts.class_count.dtype.kind == "i":
-        warn_of_lone_terms(
-            fitted.terms, counts.feature_count.sum(axis=0), tokens,
-            documents, settings.tokenizer.analyzer == "word")
-
-
-def _labelled(
-    settings: TextSettings, X: Rows, y: ArrayLike | None, more: list[str]
-) -> pl.LazyFrame | pl.DataFrame:
-    """The texts, their labels, and more columns of the table."""
-    text, label = settings.columns, settings.label
-    if not is_table(X):
-        if y is None:
-            raise ParameterError("y is needed where X is a sequence of texts")
-        return with_labels(table_of_texts(X, text), y, label)
-    if y is None:
-        return scan(narrowed(X, [*text, label, *more]), text=text, label=label)
-    frame = rows_in_memory(narrowed(X, [*text, *more]), label)
-    scan(frame, text=text)
-    return with_labels(frame, y, label)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from textnb.bayes.known import registered_estimators
+from textnb.errors import ParameterError
+from textnb.estimators.event_estimator import check_reading, event_model_of
 from textnb.estimators.naive_bayes import BernoulliNB, ComplementNB, MultinomialNB
 from textnb.estimators.ratio import NBLogisticRegression
 
@@ -18,3 +22,23 @@ def text_estimators() -> dict[str, type]:
 def text_kinds() -> dict[str, type]:
     """The estimators by kind, such as "multinomial"."""
     return {model.kind: estimator for model, estimator in registered_estimators()}
+
+def event_model_of_texts(given: Any) -> Any:
+    """The event model of the estimator of a classifier of texts.
+
+    Raises
+    ------
+    ParameterError
+        If it is none that learns from counts of terms.
+    """
+    if isinstance(given, type):
+        raise ParameterError(
+            f"estimator must be a model, and {given.__name__} is its class: {given.__name__}()")
+    estimator = MultinomialNB() if given is None else given
+    model = getattr(estimator, "event_model_type", None)
+    if model is None or not model.of_terms:
+        *names, last = text_estimators()
+        raise ParameterError(f"estimator must be {', '.join(names)} or {last}; got "
+                             f"{type(estimator).__name__}")
+    check_reading(estimator)
+    return event_model_of(estimator)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from scipy.stats import beta, binom
+from scipy.special import bdtr, betaincinv
 
 from textnb.errors import ParameterError
 
@@ -26,7 +26,7 @@ def upper_bound(events: int, trials: int, confidence: float) -> float:
     """
     if events >= trials:
         return 1.0
-    return float(beta.ppf(confidence, events + 1, trials - events))
+    return float(betaincinv(events + 1, trials - events, confidence))
 
 
 def lower_bound(events: int, trials: int, confidence: float) -> float:
@@ -39,7 +39,7 @@ def lower_bound(events: int, trials: int, confidence: float) -> float:
     """
     if events <= 0:
         return 0.0
-    return float(beta.ppf(1.0 - confidence, events, trials - events + 1))
+    return float(betaincinv(events, trials - events + 1, 1.0 - confidence))
 
 
 def errors_allowed(trials: int, rate: float, confidence: float) -> int:
@@ -50,8 +50,14 @@ def errors_allowed(trials: int, rate: float, confidence: float) -> int:
     >>> errors_allowed(2994, 0.001, 0.95), errors_allowed(2995, 0.001, 0.95)
     (-1, 0)
     """
-    most = int(binom.ppf(1.0 - confidence, trials, rate))
-    return most if binom.cdf(most, trials, rate) <= 1.0 - confidence else most - 1
+    allowed, too_many = -1, trials
+    while too_many - allowed > 1:
+        middle = (allowed + too_many) // 2
+        if bdtr(middle, trials, rate) <= 1.0 - confidence:
+            allowed = middle
+        else:
+            too_many = middle
+    return allowed
 
 
 def trials_needed(rate: float, confidence: float) -> int:

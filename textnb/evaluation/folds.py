@@ -29,6 +29,7 @@ from textnb.frames.batches import Progress, batches
 from textnb.frames.scan import reading, scan
 from textnb.learning.terms import TermStatistics
 from textnb.runtime.threads import in_threads
+from textnb.scoring.texts import scored_batch
 
 # Text of all folds together that waits to be counted.
 _BUFFER = 128 << 20
@@ -119,7 +120,7 @@ def score_folds(
     actual = codes_of(made.labels, made.classes)
     # By fold and class: whether the fold's model has learned the class.
     learned = np.stack([np.isin(made.classes.to_numpy(), model.classes_[
-        model.estimator_.statistics_.class_count > 0]) for model in models])
+        model.fitted_.counts.class_count > 0]) for model in models])
     without = ~learned[made.folds[tested], actual[tested]]
     return HeldOut(made.classes.to_numpy(), scores[tested], actual[tested], lengths[tested],
                    made.method, made.folds[tested],
@@ -270,7 +271,7 @@ def _scores(
         for rows, part in parts:
             fold = int(made.folds[rows[0]])
             if fold != LEARNED_ONLY:
-                own, lengths[rows] = models[fold].scored(part)
+                own, lengths[rows] = scored_batch(models[fold].fitted_, part)
                 scores[rows[:, None], columns[fold]] = own
 
     for _ in in_threads(score, read):

@@ -18,12 +18,13 @@ from textnb.bayes.calibration import Calibration
 from textnb.bayes.decision import log_odds
 from textnb.bayes.forms import Floats, log_posterior
 from textnb.errors import DataError, ParameterError
-from textnb.estimators.text import TextClassifier
 from textnb.evaluation.novelty import UNKNOWN, Novelty, NoveltyCount, codes_of
 from textnb.frames.batches import Progress, batches
 from textnb.frames.scan import reading, scan
 from textnb.frames.texts import labels_as
+from textnb.learning.fitted import fitted_texts
 from textnb.runtime import notebook
+from textnb.scoring.texts import scored_batch
 
 __all__ = ["UNKNOWN", "HeldOut", "codes_of", "held_out", "in_classes"]
 
@@ -60,6 +61,7 @@ class HeldOut:
 
     Examples
     --------
+    >>> from textnb import TextClassifier
     >>> model = TextClassifier().fit(["aa", "bb"], ["x", "y"])
     >>> held = held_out(model, pl.DataFrame({"text": ["aa", "bb bb"], "label": ["x", "x"]}))
     >>> held.actual.tolist(), held.lengths.tolist(), held.predicted.tolist()
@@ -182,7 +184,7 @@ def check_held_out(held: Any) -> None:
 
 
 def held_out(
-    model: TextClassifier, frame: Any, *, progress: Progress | None = None
+    model: Any, frame: Any, *, progress: Progress | None = None
 ) -> HeldOut:
     """Score labelled documents that the model has not learned.
 
@@ -208,12 +210,15 @@ def held_out(
         figures. Where too little can be told, there is no warning, and ``method`` is "rows given
         as held out (can't be verified)".
     """
-    names = model.text_columns
-    classes = pl.Series(model.classes_.tolist())
+    fitted = fitted_texts(model)
+    if fitted is None:
+        raise ParameterError.out_of_range("model", "a TextClassifier", type(model).__name__)
+    names = fitted.columns
+    classes = pl.Series(fitted.classes.tolist())
     parts: list[tuple[Floats, NDArray[np.int64], Floats]] = []
-    row, novelty = 0, NoveltyCount(model)
+    row, novelty = 0, NoveltyCount(fitted)
     with reading(frame):
-        label = model.label_column
+        label = fitted.label
         lazy = scan(frame, text=names, label=label)
         rows = lazy.select(*names, labels_as(label, lazy, classes.dtype).alias("\0label"))
         for batch in batches(rows, names, progress=progress):
@@ -222,15 +227,15 @@ def held_out(
                 raise DataError.null_label(label, row + int(labels.is_null().arg_true()[0]))
             row += batch.height
             codes = codes_of(labels, classes)
-            scores, lengths = model.scored(batch, partial(_count, novelty, codes))
+            scores, lengths = scored_batch(fitted, batch, partial(_count, novelty, codes))
             parts.append((scores, codes, lengths))
     if not parts or not row:
         raise DataError.no_rows("the test set")
     scores, actual, lengths = (np.concatenate(column) for column in zip(*parts, strict=True))
     found = novelty.result
     found.warn()
-    return HeldOut(model.classes_, scores, actual, lengths, found.method,
-                   without_class=in_classes(actual, model.estimator_.statistics_.class_count == 0),
+    return HeldOut(fitted.classes, scores, actual, lengths, found.method,
+                   without_class=in_classes(actual, fitted.counts.class_count == 0),
                    novelty=found)
 
 

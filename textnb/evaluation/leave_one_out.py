@@ -5,16 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
+from textnb.bayes.event_model import EventModel
+from textnb.bayes.known import check_event_model
+from textnb.bayes.statistics import as_smoothing
 from textnb.errors import ParameterError
-from textnb.estimators.base import DiscreteNB
 from textnb.estimators.text import TextClassifier
 from textnb.evaluation.held_out import HeldOut, in_classes
 from textnb.frames.batches import Progress, batches
 from textnb.frames.scan import reading, scan
 from textnb.frames.texts import labels_as
-from textnb.learning.documents import Corpus
+from textnb.learning.documents import LabelledBatches
 from textnb.learning.leave_one_out import LeavingOut
 from textnb.learning.memory_limit import check_unpruned
 
@@ -64,8 +65,10 @@ def leave_one_out(
     >>> np.exp(left_out.scores).round(4).tolist()  # P(text, class) without the text
     [[0.125, 0.0556], [0.0938, 0.1111], [0.3333, 0.0]]
     """
-    leaving, corpus = left_out_documents(model, frame, model_estimator(model), progress)
-    scorer = leaving.whole.scorer(model.estimator_.l_)
+    event_model = model_of_counts(model)
+    leaving, corpus = left_out_documents(model, frame, event_model, progress)
+    scorer = leaving.whole.scorer(
+        as_smoothing(event_model.l, len(model.fitted_.terms)))
     with reading(frame):
         parts = [(scorer(rows), rows.codes, rows.lengths) for rows in leaving.rows(corpus)]
     scores, actual, lengths = (np.concatenate(column) for column in zip(*parts, strict=True))
@@ -74,31 +77,30 @@ def leave_one_out(
                    without_class=in_classes(actual, alone))
 
 
-def model_estimator(model: TextClassifier) -> DiscreteNB:
-    """The model's estimator; ParameterError where it does not learn by counting."""
+def model_of_counts(model: TextClassifier) -> EventModel:
+    """The model's event model; ParameterError where it does not learn by counting."""
     if not isinstance(model, TextClassifier):
         raise ParameterError.out_of_range("model", "a TextClassifier", type(model).__name__)
-    check_is_fitted(model)
-    estimator: DiscreteNB = model.estimator_
-    if not estimator.learns_from_counts:
-        raise ParameterError(f"{type(estimator).__name__} learns from all documents at once, and "
+    event_model = model.fitted_.solved_model
+    if not event_model.from_counts:
+        raise ParameterError(f"{event_model.name} learns from all documents at once, and "
                              "none can be subtracted: use k folds")
-    estimator.event_model("leave-one-out by subtraction")
-    return estimator
+    check_event_model(event_model, "leave-one-out by subtraction")
+    return event_model
 
 
 def left_out_documents(
-    model: TextClassifier, frame: Any, estimator: DiscreteNB, progress: Progress | None
-) -> tuple[LeavingOut, Corpus]:
+    model: TextClassifier, frame: Any, event_model: EventModel, progress: Progress | None
+) -> tuple[LeavingOut, LabelledBatches]:
     """What leaves documents out of a model, and the documents as it reads them."""
     model.check_unchanged("leaving documents out")
     check_unpruned(model.pruned_, "leaving documents out")
     settings = model.fitted_.settings
     leaving = LeavingOut.of(
-        estimator, model.statistics_, settings.limits, settings.given, settings.binary)
+        event_model, model.statistics_, settings.limits, settings.vocabulary, settings.binary)
     names, label = settings.columns, settings.label
     with reading(frame):
         lazy = scan(frame, text=names, label=label)
         rows = lazy.select(*names, labels_as(label, lazy, leaving.classes.dtype))
-    return leaving, Corpus(batches(rows, names, progress=progress), settings.tokenizer, names,
-                           label)
+    return leaving, LabelledBatches(
+        batches(rows, names, progress=progress), settings.tokenizer, names, label)

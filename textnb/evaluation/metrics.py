@@ -1,32 +1,33 @@
 """How well a classifier does on labelled rows, from one table of counts: (actual, predicted, n).
 
-The measures are scikit-learn's, given the counts as sample weights.
+The measures follow from a table of counts, and are scikit-learn's to the bit.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from sklearn.metrics import accuracy_score, confusion_matrix, precision_recall_fscore_support
 
 from textnb.bayes.decision import Decision
 from textnb.errors import DataError, ParameterError
+from textnb.evaluation.held_out import held_out
 from textnb.evaluation.novelty import Novelty, NoveltyCount, codes_of
 from textnb.evaluation.roc import Rates, Roc, roc
 from textnb.frames.batches import Progress
 from textnb.frames.scan import reading, scan, scan_table
 from textnb.frames.texts import labels_as
+from textnb.learning.fitted import Fitted, fitted_texts
 from textnb.runtime import notebook
 from textnb.scoring.columns import Answers
+from textnb.scoring.texts import answered_frame, coverage_of
 
-if TYPE_CHECKING:
-    from textnb.estimators.table import TableClassifier
-    from textnb.estimators.text import TextClassifier
-
+# A `TextClassifier`, a `TableClassifier`, or what the first has learned. The classes are not
+# imported, so that scikit-learn is not.
+AnyModel = Any
 Counts = NDArray[np.int64]
 _ACTUAL = "__textnb_actual"
 
@@ -155,17 +156,16 @@ class Evaluation:
         }
 
 
-def opened(model: TextClassifier | TableClassifier, rows: Any) -> pl.LazyFrame:
+def opened(model: AnyModel, rows: Any) -> pl.LazyFrame:
     """Labelled rows, read as the model's own `fit` reads them."""
-    text = getattr(model, "text", None)
-    if text is not None:
-        return scan(rows, text=text, label=model.label_column)
-    features = getattr(model, "features_", None)
-    return scan_table(rows, features, model.label_column)
+    fitted = fitted_texts(model)
+    if fitted is not None:
+        return scan(rows, text=fitted.columns, label=fitted.label)
+    return scan_table(rows, model.features_, model.label_column)
 
 
 def evaluate(
-    model: TextClassifier | TableClassifier, frame: Any, *, progress: Progress | None = None
+    model: AnyModel, frame: Any, *, progress: Progress | None = None
 ) -> Evaluation:
     """Score labelled documents and compare.
 
@@ -201,21 +201,23 @@ def evaluate(
     >>> evaluate(TextClassifier().fit(frame), frame).accuracy
     1.0
     """
+    fitted = fitted_texts(model)
+    label = model.label_column if fitted is None else fitted.label
     with reading(frame):
         lazy = opened(model, frame)
-        labels = pl.Series(model.classes_.tolist())
+        labels = pl.Series(_classes(model).tolist())
         read = _read(model, lazy, labels.dtype)
-        watch = _Watch(model, labels) if reads_texts(model) else None
-        answered = (model.answered(read, progress=progress, watch=watch) if reads_texts(model)
-                    else model.predict(read, progress=progress))
-        decision = getattr(model, "decision_", None)
+        watch = None if fitted is None else _Watch(fitted, labels)
+        answered = (model.predict(read, progress=progress) if fitted is None
+                    else answered_frame(fitted, read, progress=progress, watch=watch))
+        decision = None if fitted is None else fitted.decision
         told = ["predicted"] if decision is None else ["predicted", "decision"]
         pairs = answered.group_by(_ACTUAL, *told).len("n").collect().rename({_ACTUAL: "actual"})
     if not pairs.height:
         raise DataError.no_rows("the test set")
     if pairs["actual"].null_count():
-        row = lazy.select(pl.col(model.label_column).is_null()).collect().to_series().arg_true()[0]
-        raise DataError.null_label(model.label_column, row)
+        row = lazy.select(pl.col(label).is_null()).collect().to_series().arg_true()[0]
+        raise DataError.null_label(label, row)
     result = evaluation(pairs, labels)
     if len(result.unknown_labels) == pairs["actual"].n_unique():
         raise DataError(f"the model knows none of the labels, such as "
@@ -228,16 +230,11 @@ def evaluate(
     return result.deciding(pairs, decision)
 
 
-def reads_texts(model: TextClassifier | TableClassifier) -> TypeGuard[TextClassifier]:
-    """Whether a model is one of texts, without importing what only those need."""
-    return getattr(model, "text", None) is not None
-
-
 class _Watch:
     """Looks at the rows as they are scored: whether they were learned, and hold known terms."""
 
-    def __init__(self, model: TextClassifier, classes: pl.Series):
-        self.novelty, self.coverage = NoveltyCount(model), model.coverage()
+    def __init__(self, fitted: Fitted, classes: pl.Series):
+        self.novelty, self.coverage = NoveltyCount(fitted), coverage_of(fitted)
         self._classes = classes
 
     def __call__(self, rows: pl.DataFrame, counts: Any) -> None:
@@ -245,7 +242,7 @@ class _Watch:
         self.novelty.add(counts, codes_of(rows[_ACTUAL], self._classes))
 
 
-def evaluate_roc(model: TextClassifier | TableClassifier, frame: Any, positive: Any) -> Roc:
+def evaluate_roc(model: AnyModel, frame: Any, positive: Any) -> Roc:
     """ROC of one class against the rest, by the log-odds of the class: calibrated if the model is.
 
     Parameters
@@ -269,21 +266,22 @@ def evaluate_roc(model: TextClassifier | TableClassifier, frame: Any, positive: 
     >>> evaluate_roc(TextClassifier().fit(frame), frame, "y").auc
     1.0
     """
-    classes = model.classes_.tolist()
+    classes, fitted = _classes(model).tolist(), fitted_texts(model)
     if positive not in classes:
         raise ParameterError.unknown_choice("positive", positive, [str(n) for n in classes])
-    if getattr(model, "calibration_", None) is not None:
+    if fitted is not None and fitted.calibration is not None:
         # Where temperatures depend on a text's length, they change the order of texts.
-        return _calibrated_roc(model, frame, positive)
+        return _calibrated_roc(fitted, frame, positive)
     with reading(frame):
         lazy = opened(model, frame)
         labels = pl.Series(classes)
         read = _read(model, lazy, labels.dtype)
-        rows = ((model.answered(read, Answers(scores=True)) if reads_texts(model)
-                 else model.predict(read, scores=True))
+        rows = ((model.predict(read, scores=True) if fitted is None
+                 else answered_frame(fitted, read, Answers(scores=True)))
                 .select(pl.col(_ACTUAL).alias("actual"), "scores").collect())
     if rows["actual"].null_count():
-        raise DataError.null_label(model.label_column, int(rows["actual"].is_null().arg_true()[0]))
+        label = model.label_column if fitted is None else fitted.label
+        raise DataError.null_label(label, int(rows["actual"].is_null().arg_true()[0]))
     scores = rows["scores"].struct.unnest().to_numpy()
     k = classes.index(positive)
     # A row that no class can have produced is evidence for none of them.
@@ -292,19 +290,23 @@ def evaluate_roc(model: TextClassifier | TableClassifier, frame: Any, positive: 
     return roc((rows["actual"] == positive).to_numpy(), scores[:, k] - others)
 
 
-def _calibrated_roc(model: Any, frame: Any, positive: Any) -> Roc:
-    from textnb.evaluation.held_out import held_out
-
-    held = held_out(model, frame).calibrated(model.calibration_)
+def _calibrated_roc(fitted: Fitted, frame: Any, positive: Any) -> Roc:
+    held = held_out(fitted, frame).calibrated(fitted.calibration)
     return roc(held.actual == held.classes.tolist().index(positive), held.log_odds(positive))
 
 
-def _read(
-    model: TextClassifier | TableClassifier, frame: pl.LazyFrame, dtype: pl.DataType
-) -> pl.LazyFrame:
+def _classes(model: AnyModel) -> NDArray[Any]:
+    fitted = fitted_texts(model)
+    classes: NDArray[Any] = model.classes_ if fitted is None else fitted.classes
+    return classes
+
+
+def _read(model: AnyModel, frame: pl.LazyFrame, dtype: pl.DataType) -> pl.LazyFrame:
     """The columns that the model reads, and the labels: others can't be in the way of answers."""
-    columns = model.input_columns(frame)
-    return frame.select(*columns, labels_as(model.label_column, frame, dtype).alias(_ACTUAL))
+    fitted = fitted_texts(model)
+    label = model.label_column if fitted is None else fitted.label
+    columns = model.input_columns(frame) if fitted is None else fitted.columns
+    return frame.select(*columns, labels_as(label, frame, dtype).alias(_ACTUAL))
 
 
 def evaluation(pairs: pl.DataFrame, known: pl.Series) -> Evaluation:
@@ -331,20 +333,30 @@ def evaluation(pairs: pl.DataFrame, known: pl.Series) -> Evaluation:
     predicted = (pairs["predicted"].replace_strict(names, pl.Series(codes), default=len(names),
                                                    return_dtype=pl.Int64)).to_numpy()
     n = pairs["n"].cast(pl.Int64).to_numpy()
-    precision, recall, f1, _ = precision_recall_fscore_support(
-        actual, predicted, labels=list(codes), sample_weight=n, zero_division=np.nan)
-    every = confusion_matrix(actual, predicted, labels=[*codes, len(names)], sample_weight=n)
-    confusion = np.rint(every[:-1]).astype(np.int64)
+    # The last column counts rows that no class can have produced.
+    confusion = np.zeros((len(names), len(names) + 1), dtype=np.int64)
+    np.add.at(confusion, (actual, predicted), n)
+    right, labelled, called = (
+        confusion.diagonal(), confusion.sum(axis=1), confusion[:, :-1].sum(axis=0))
+    precision, recall = _shares(right, called), _shares(right, labelled)
+    f1 = _shares(2 * right, labelled + called)
     per_class = pl.DataFrame({
         "class": names, "precision": precision, "recall": recall, "f1": f1,
-        "documents": confusion.sum(axis=1)}).with_columns(
+        "documents": labelled}).with_columns(
             pl.col("precision", "recall", "f1").fill_nan(None))
     return Evaluation(
         documents=int(n.sum()),
-        accuracy=float(accuracy_score(actual, predicted, sample_weight=n)),
+        accuracy=float(right.sum() / n.sum()),
         per_class=per_class,
         macro_f1=float(np.nan_to_num(f1).mean()),
         confusion=confusion,
         unknown_labels=[name for name in pairs["actual"].unique().sort().to_list()
                         if name not in set(known.to_list())],
     )
+
+
+def _shares(part: Counts, whole: Counts) -> NDArray[np.float64]:
+    """Parts of wholes; NaN where the whole is 0."""
+    shares: NDArray[np.float64] = np.full(len(part), np.nan)
+    np.divide(part, whole, out=shares, where=whole != 0)
+    return shares

@@ -39,6 +39,7 @@ from scipy.special import pdtr
 
 from textnb.bayes.forms import Floats
 from textnb.errors import LearnedRowsWarning
+from textnb.learning.fitted import Fitted
 from textnb.runtime.caller import warn_caller
 
 # The class of a label that is none of the model's.
@@ -137,14 +138,14 @@ class NoveltyCount:
 
     Parameters
     ----------
-    model : TextClassifier
-        Fitted. A model that has counted with weights tells nothing.
+    fitted : Fitted
+        A model that has counted with weights tells nothing.
     """
 
-    def __init__(self, model: Any):
-        self._counts: NDArray[Any] = model.estimator_.statistics_.feature_count
-        self._classes = model.estimator_.statistics_.class_count
-        self._used = model.used_counts
+    def __init__(self, fitted: Fitted):
+        self._counts: NDArray[Any] = fitted.counts.feature_count
+        self._classes = fitted.counts.class_count
+        self._used = fitted.form.used
         self._rates = _rates(self._counts)
         # Appending is one step, whatever the thread.
         self._parts: list[tuple[int, float, int]] = []

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
-from sklearn.metrics import auc, roc_curve
 
 from textnb.errors import DataError
 
@@ -123,11 +122,13 @@ def roc(positive: ArrayLike, score: ArrayLike) -> Roc:
     values: NDArray[Any] = np.asarray(score, dtype=np.float64)
     # Ranks keep order and ties, and infinite scores too.
     distinct, ranks = np.unique(values, return_inverse=True)
-    false, true, thresholds = roc_curve(truth, ranks, drop_intermediate=False)
-    names = np.append(np.inf, distinct[thresholds[1:].astype(np.int64)])
+    hits = np.bincount(ranks, weights=truth)[::-1].cumsum()
+    misses = np.bincount(ranks, weights=~truth)[::-1].cumsum()
+    true, false = np.append(0.0, hits / hits[-1]), np.append(0.0, misses / misses[-1])
+    names = np.append(np.inf, distinct[::-1])
     points = pl.DataFrame({"threshold": names, "false_positive_rate": false,
                            "true_positive_rate": true})
-    return Roc(points, float(auc(false, true)))
+    return Roc(points, float(np.trapezoid(true, false)))
 
 
 def _share(part: int, rest: int) -> float | None:

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from sklearn.base import clone
 
 from textnb.bayes.choice import GRID, Smoothed, best_of, left_out_path, path_of
 from textnb.bayes.forms import Floats
 from textnb.bayes.parameters import is_number
 from textnb.errors import DataError, ParameterError
-from textnb.estimators.base import DiscreteNB
 from textnb.estimators.text import TextClassifier
 from textnb.evaluation.held_out import UNKNOWN, codes_of
-from textnb.evaluation.leave_one_out import left_out_documents, model_estimator
+from textnb.evaluation.leave_one_out import left_out_documents, model_of_counts
 from textnb.evaluation.novelty import Novelty, NoveltyCount
 from textnb.frames.batches import Progress, batches
 from textnb.frames.scan import reading, scan
@@ -142,13 +140,13 @@ def smoothing_path(
     >>> path.table.select("l", "accuracy").rows(), path.best
     ([(0.1, 0.75), (1.0, 0.75)], 1.0)
     """
-    estimator = model_estimator(model)
+    event_model = model_of_counts(model)
     values = _grid(GRID if grid is None else grid)
     if (frame is None) == (test is None):
         raise ParameterError("give the documents that were learned as frame, to leave each out, or "
                              "others as test: one of them")
     if test is None:
-        free = clone(estimator).set_params(l=1.0)
+        free = replace(event_model, l=1.0)
         leaving, corpus = left_out_documents(model, frame, free, progress)
         with reading(frame):
             rows = list(leaving.rows(corpus))
@@ -160,9 +158,9 @@ def smoothing_path(
         countable = codes != UNKNOWN
         _check_known(model, countable)
         path, method = path_of(
-            lambda l: _scores(model, estimator, counts, l), codes, countable, values
+            lambda l: _scores(model, counts, l), codes, countable, values
         ), novelty.method
-    return SmoothingPath(_table(path), best_of(path, estimator.scores_are_log_probabilities),
+    return SmoothingPath(_table(path), best_of(path, event_model.scores_are_log_probabilities),
                          method, len(countable), int((~countable).sum()))
 
 
@@ -183,9 +181,9 @@ def _read(
     """Counts of the vocabulary's terms in batches, each document's class, and what is new."""
     names = model.text_columns
     classes = pl.Series(model.classes_.tolist())
-    label, vocabulary = model.label_column, model.fitted_.scorer.vocabulary
+    label, vocabulary = model.label_column, model.fitted_.vocabulary
     counts, codes, row = [], [np.zeros(0, dtype=np.int64)], 0
-    novelty = NoveltyCount(model)
+    novelty = NoveltyCount(model.fitted_)
     with reading(test):
         lazy = scan(test, text=names, label=label)
         rows = lazy.select(*names, labels_as(label, lazy, classes.dtype))
@@ -211,10 +209,10 @@ def _check_known(model: TextClassifier, countable: NDArray[np.bool_]) -> None:
                         f"{', '.join(map(repr, model.classes_.tolist()[:10]))}")
 
 
-def _scores(model: TextClassifier, estimator: DiscreteNB, counts: list[Any], l: float) -> Floats:
-    form = clone(estimator).set_params(l=l).fit_statistics(estimator.statistics_).linear_form()
-    if model.fitted_.settings.binary:
-        form = form.of_presence()
+def _scores(model: TextClassifier, counts: list[Any], l: float) -> Floats:
+    fitted = model.fitted_
+    form = replace(fitted.model, l=l).learn_counts(
+        fitted.counts, binary=fitted.settings.binary).form
     return np.concatenate([form.scores(batch) for batch in counts])
 
 

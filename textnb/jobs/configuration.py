@@ -174,7 +174,7 @@ class Model(_Declared):
         if self.kind not in TABLES:
             tokenizer_of(self.tokens).expr(self.columns or ["text"])
             Limits(self.min_df, self.max_df, self.max_features)
-            check_memory_limit(self.memory_limit, estimator, given=False)
+            check_memory_limit(self.memory_limit, estimator.event_model("a job"), given=False)
             if not self.columns or len(set(self.columns)) < len(self.columns):
                 raise ValueError("text must be a column, or several different ones")
         if self.label in (self.columns if self.kind not in TABLES else self.features or ()):

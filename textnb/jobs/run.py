@@ -35,7 +35,7 @@ from textnb.jobs.configuration import Job, Validation
 from textnb.jobs.models import estimator_of, tokenizer_of
 from textnb.jobs.rows import Rows, check_labels, opened, read_rows, stored
 from textnb.jobs.staging import RECORD, record, staged
-from textnb.storage.manifest import plain
+from textnb.learning.parameters import plain
 
 Model = TextClassifier | TableClassifier
 

@@ -27,7 +27,7 @@ from textnb.text.vocabulary import Limits
 
 
 @dataclass(frozen=True)
-class Corpus:
+class LabelledBatches:
     """Batches of labelled documents, and how they are read."""
 
     frames: Iterable[pl.DataFrame]
@@ -39,7 +39,7 @@ class Corpus:
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class DocumentTermMatrix:
     """A document-term matrix with its terms, labels and sample weights."""
 
     counts: sp.csr_array
@@ -49,7 +49,7 @@ class Rows:
 
 
 def counted_within(
-    corpus: Corpus, limits: Limits, above: float | None, binary: bool, memory: int
+    corpus: LabelledBatches, limits: Limits, above: float | None, binary: bool, memory: int
 ) -> tuple[TermStatistics, Dropped | None]:
     """Counts per class within so many bytes, and what was left out for that."""
     counts, dropped = count_within(
@@ -60,7 +60,7 @@ def counted_within(
 
 
 def counted(
-    corpus: Corpus, limits: Limits, above: float | None, binary: bool
+    corpus: LabelledBatches, limits: Limits, above: float | None, binary: bool
 ) -> TermStatistics:
     """Counts per class of all terms, in bounded memory; with sample weights, from the matrix."""
     if corpus.weight is not None:
@@ -73,10 +73,10 @@ def counted(
 
 
 def _counted_with_weights(
-    corpus: Corpus, limits: Limits, above: float | None, binary: bool
+    corpus: LabelledBatches, limits: Limits, above: float | None, binary: bool
 ) -> TermStatistics:
     """Weighted counts of the classes; documents and occurrences, which limit terms, are counted."""
-    rows = weighed(corpus, Limits(), None, False)
+    rows = document_term_matrix(corpus, Limits(), None, False)
     used = rows.counts if above is None else presence(rows.counts, above)
     frequency = np.bincount(rows.counts.indices, minlength=len(rows.terms)).astype(np.int64)
     return TermStatistics(
@@ -102,7 +102,9 @@ def check_complete(
         raise DataError("a term is in more documents than its class has")
 
 
-def weighed(corpus: Corpus, limits: Limits, given: pl.Series | None, binary: bool) -> Rows:
+def document_term_matrix(
+    corpus: LabelledBatches, limits: Limits, given: pl.Series | None, binary: bool
+) -> DocumentTermMatrix:
     """The matrix of all documents over the terms that are within the limits, or given."""
     labels: list[pl.Series] = []
     weights: list[NDArray[np.float64]] = []
@@ -118,15 +120,15 @@ def weighed(corpus: Corpus, limits: Limits, given: pl.Series | None, binary: boo
     if binary:
         counts.data[:] = 1
     if corpus.weight is None:
-        return Rows(counts, terms, pl.concat(labels).to_numpy())
+        return DocumentTermMatrix(counts, terms, pl.concat(labels).to_numpy())
     weight = np.concatenate(weights)
     if not weight.any():
         raise ParameterError("sample_weight is zero for every document: nothing would be learned")
-    return Rows(counts, terms, pl.concat(labels).to_numpy(), weight)
+    return DocumentTermMatrix(counts, terms, pl.concat(labels).to_numpy(), weight)
 
 
 def _noting_labels(
-    corpus: Corpus, labels: list[pl.Series], weights: list[NDArray[np.float64]]
+    corpus: LabelledBatches, labels: list[pl.Series], weights: list[NDArray[np.float64]]
 ) -> Iterator[pl.DataFrame]:
     row = 0
     for frame in corpus.frames:

@@ -11,9 +11,11 @@ import polars as pl
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from textnb.bayes.event_model import EventModel
+from textnb.bayes.known import check_event_model
 from textnb.bayes.leave_one_out import LeaveOneOut, LeftOutRows, Within
 from textnb.errors import DataError, ParameterError
-from textnb.learning.documents import Corpus
+from textnb.learning.documents import LabelledBatches
 from textnb.learning.terms import TermStatistics
 from textnb.runtime.threads import in_threads
 from textnb.text.matrix import Vocabulary
@@ -46,10 +48,10 @@ class LeavingOut:
 
     @classmethod
     def of(
-        cls, estimator: Any, statistics: TermStatistics, limits: Limits,
+        cls, model: EventModel, statistics: TermStatistics, limits: Limits,
         given: pl.Series | None, binary: bool,
     ) -> LeavingOut:
-        """For an estimator and what it learned; ``given`` terms stay the columns.
+        """For an event model and what it learned; ``given`` terms stay the columns.
 
         Raises
         ------
@@ -62,20 +64,21 @@ class LeavingOut:
             raise DataError(
                 "to leave a document out takes two or more; the model has learned "
                 f"{statistics.documents} (n_samples = {statistics.documents})")
-        above = estimator.presence_above(binary)
+        check_event_model(model, "leaving rows out by subtraction")
+        above = model.presence_above(binary)
         if given is not None:
             columns = _columns(statistics.terms, given)
-            whole = estimator.leaving_out(statistics.over(given).counts, None, above)
+            whole = model.leave_out(statistics.over(given).counts, None, above)
             return cls(whole, statistics, columns, above, binary)
         if limits.max_features is not None:
             raise ParameterError("max_features ranks terms anew without each document: leave it "
                                  "out with k folds instead, or limit terms by min_df and max_df")
-        if np.ndim(estimator.l):
+        if np.ndim(model.l):
             raise ParameterError("l is an array of one per term, and terms leave with documents: "
                                  "give the terms with vocabulary=, or one number for l")
         least, most = limits.bounds(statistics.documents - 1)
         within = Within(statistics.total, statistics.document_frequency, least, most)
-        return cls(estimator.leaving_out(statistics.counts, within, above), statistics, None,
+        return cls(model.leave_out(statistics.counts, within, above), statistics, None,
                    above, binary)
 
     @property
@@ -83,7 +86,7 @@ class LeavingOut:
         """In the type that labels are read in."""
         return pl.Series(self.statistics.counts.classes.tolist())
 
-    def rows(self, corpus: Corpus) -> Iterator[LeftOutRows]:
+    def rows(self, corpus: LabelledBatches) -> Iterator[LeftOutRows]:
         """The documents in batches, checked to be those that were learned.
 
         Raises

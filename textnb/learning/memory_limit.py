@@ -7,7 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from textnb.bayes.event_model import EventModel
 from textnb.bayes.features import Presence
+from textnb.bayes.forms import LinearForm
+from textnb.bayes.known import check_event_model
 from textnb.bayes.pruning import Pruned
 from textnb.bayes.statistics import is_auto
 from textnb.errors import ParameterError
@@ -18,7 +21,7 @@ from textnb.text.vocabulary import Limits
 _LEAST = 1 << 20
 
 
-def check_memory_limit(memory: Any, estimator: Any, given: bool) -> None:
+def check_memory_limit(memory: Any, model: EventModel, given: bool) -> None:
     """Raises ParameterError for what is no limit, or for settings that it does not go with."""
     if memory is None:
         return
@@ -29,24 +32,24 @@ def check_memory_limit(memory: Any, estimator: Any, given: bool) -> None:
             "(1 MiB) to 2**63 - 1", memory)
     if given:
         raise ParameterError("a given vocabulary is not limited: leave memory_limit at None")
-    if not estimator.learns_from_counts:
-        raise ParameterError(f"{type(estimator).__name__} keeps the matrix of all documents, which "
+    if not model.from_counts:
+        raise ParameterError(f"{model.name} keeps the matrix of all documents, which "
                              "memory_limit can't bound: use MultinomialNB, BernoulliNB or "
                              "ComplementNB, or limit the terms by min_df")
-    model = estimator.event_model("what memory_limit leaves out")
+    check_event_model(model, "what memory_limit leaves out")
     if not model.bounds_pruning:
         raise ParameterError("memory_limit bounds what the terms that it leaves out can change, "
                              f"and {model.name} does not say: limit the terms by min_df or "
                              "max_features")
-    if estimator.class_weight is not None:
+    if model.class_weight is not None:
         raise ParameterError("memory_limit bounds what the terms that it leaves out can change, "
                              "and knows no bound under class_weight: limit the terms by min_df or "
                              "max_features, or leave class_weight at None")
-    if is_auto(estimator.l):
+    if is_auto(model.l):
         raise ParameterError("l='auto' keeps the matrix of all documents, which memory_limit "
                              "can't bound: give l as a number, such as the estimator_.l_ of a "
                              "model that was fitted with l='auto' on a sample")
-    if np.ndim(estimator.l):
+    if np.ndim(model.l):
         raise ParameterError("memory_limit chooses the terms, so l can't have one value for each: "
                              "give one number for l")
 
@@ -118,9 +121,10 @@ def limited(
 
 
 def pruned_of(
-    dropped: Dropped | None, estimator: Any, kept: TermStatistics, limits: Limits
+    dropped: Dropped | None, model: EventModel, form: LinearForm, kept: TermStatistics,
+    limits: Limits,
 ) -> Pruned | None:
-    """What was left out, and what that can change in a fitted estimator."""
+    """What was left out, and what that can change in a fitted model."""
     if dropped is None:
         return None
     missing, most = dropped.missing, limits.max_features
@@ -128,7 +132,7 @@ def pruned_of(
         # The most frequent terms are there, and it would have no others.
         missing = np.zeros_like(missing)
     # The bounds are of a term's counts, or of its presence.
-    estimator.linear_form().features.check((Presence,), "bounds of what memory_limit leaves out")
-    effect = estimator.event_model("what memory_limit leaves out").pruning_bounds(
+    form.features.check((Presence,), "bounds of what memory_limit leaves out")
+    effect = model.pruning_bounds(
         kept.counts, missing, dropped.at_most, all_missing=most is None)
     return Pruned(dropped.terms, dropped.occurrences, dropped.at_most, *effect)

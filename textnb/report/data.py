@@ -29,6 +29,7 @@ from textnb.frames.texts import labels_as
 from textnb.runtime.threads import in_threads
 from textnb.scoring.columns import where_possible
 from textnb.scoring.scorer import Watch
+from textnb.scoring.texts import coverage_of, scored_batch
 from textnb.text.coverage import TermCoverage
 
 Model = TextClassifier | TableClassifier
@@ -113,8 +114,8 @@ class _Seen:
         self.labels: list[pl.Series] = []
         self.worst: list[pl.DataFrame] = []
         self.told: list[pl.DataFrame] = []
-        self.novelty = NoveltyCount(model) if isinstance(model, TextClassifier) else None
-        self.coverage = model.coverage() if isinstance(model, TextClassifier) else None
+        self.novelty = NoveltyCount(model.fitted_) if isinstance(model, TextClassifier) else None
+        self.coverage = coverage_of(model.fitted_) if isinstance(model, TextClassifier) else None
 
     def watch(self, rows: pl.DataFrame, counts: Any) -> None:
         """Look at texts as they are scored, in whatever thread."""
@@ -192,7 +193,7 @@ def _scored(
 ) -> Iterator[tuple[pl.DataFrame, Floats, Floats]]:
     def one(batch: pl.DataFrame) -> tuple[pl.DataFrame, Floats, Floats]:
         if isinstance(model, TextClassifier):
-            return batch, *model.scored(batch, watch)
+            return batch, *scored_batch(model.fitted_, batch, watch)
         scores = model.predict_joint_log_proba(batch.select(columns))
         return batch, scores, np.zeros(batch.height)
 

@@ -10,7 +10,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from textnb.bayes.event_model import EventModel
 from textnb.bayes.forms import Floats
+from textnb.bayes.known import check_event_model
+from textnb.bayes.statistics import CountStatistics
 from textnb.errors import ParameterError
 from textnb.runtime import notebook
 from textnb.runtime.forks import check_fork
@@ -20,14 +23,16 @@ _CELLS = 1 << 20
 
 
 def top_terms(
-    estimator: Any, weights: Floats, terms: pl.Series, labels: pl.Series, k: int, label: Any
+    model: EventModel, statistics: CountStatistics, weights: Floats, terms: pl.Series,
+    labels: pl.Series, k: int, label: Any,
 ) -> pl.DataFrame:
     """The k terms of each class that tell it best, class by class.
 
     Parameters
     ----------
-    estimator : fitted estimator of counts
-        Its event model's ``term_z`` ranks terms by z-scores; where that is None, weights rank them.
+    model : EventModel
+        Its ``term_z`` ranks terms by z-scores; where that is None, weights rank them.
+    statistics : CountStatistics
     weights : float64 (n_terms, n_classes)
     terms, labels : polars.Series
     k : int
@@ -40,12 +45,11 @@ def top_terms(
     if label is not None and label not in classes:
         raise ParameterError.unknown_choice("class", label, [str(name) for name in classes])
     check_fork()
-    model = estimator.event_model("the order of the top terms")
-    statistics = estimator.statistics_
+    check_event_model(model, "the order of the top terms")
     counts = statistics.feature_count
     # One class has no rest to be told from.
     term_z = model.term_z if len(classes) > 1 else None
-    total = counts.sum(axis=0) if term_z is not None else None
+    total = counts.sum(axis=0)
     frames = []
     for number, name in enumerate(classes):
         if label is not None and name != label:

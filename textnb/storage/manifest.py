@@ -22,8 +22,8 @@ from textnb.bayes.known import event_model
 from textnb.bayes.pruning import Pruned
 from textnb.bayes.statistics import CountStatistics, check_int64
 from textnb.errors import ModelFileError
-from textnb.files import archive
 from textnb.files.archive import LABEL_TYPES, check_size, read_labels, require, write_labels
+from textnb.learning.parameters import DEFAULTS, plain
 from textnb.learning.terms import TermStatistics
 from textnb.runtime.memory import free_memory
 from textnb.text.tokens import Tokenizer
@@ -31,8 +31,7 @@ from textnb.text.tokens import Tokenizer
 # Of an estimator, but kept beside the classifier's settings, of which no reader ignores one: a
 # reader that does not know of class weights refuses the file.
 CLASS_WEIGHT = "class_weight"
-TEXT_SETTINGS = ("text", "label", "tokenizer", "min_df", "max_df", "max_features", "vocabulary",
-                 "binary", "memory_limit")
+TEXT_SETTINGS = tuple(DEFAULTS)
 # Written where they are set: a model without them is what it was before there were any.
 OPTIONAL = ("memory_limit", CLASS_WEIGHT)
 COUNT_COLUMNS = {"class": pl.Int32, "column": pl.Int32, "count": pl.Int64}
@@ -137,6 +136,7 @@ def text_parts(
                 "intercepts are not one finite number per class")
         weights = Weights(_weights(tables["weights"], len(classes), len(terms)), intercept)
     described, choices = manifest["estimator"], _choices(manifest)
+    require(CLASS_WEIGHT not in described["parameters"], "its class weights are in two places")
     parameters = {**described["parameters"], CLASS_WEIGHT: class_weight}
     require((parameters.get("l") == "auto") == (choices.l is not None),
             "l was chosen and is not \"auto\", or the other way round")
@@ -166,12 +166,6 @@ def _choices(manifest: Mapping[str, Any]) -> Choices:
     return Choices(None if calibration is None else Calibration.from_dict(calibration),
                    None if decision is None else Decision.from_dict(decision), l,
                    None if pruned is None else Pruned.from_dict(pruned))
-
-
-def plain(value: Any) -> Any:
-    """A setting as JSON has it."""
-    return archive.plain(
-        value, lambda other: other.to_dict() if isinstance(other, Tokenizer) else other)
 
 
 def packed_classes(classes: NDArray[Any], class_count: NDArray[Any]) -> dict[str, Any]:

@@ -14,19 +14,23 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from textnb.bayes.forms import LinearForm
-from textnb.bayes.known import registered_estimators
+from textnb.bayes.known import check_event_model
 from textnb.errors import ParameterError
-from textnb.files.archive import require, sound
-from textnb.learning.terms import TermStatistics
+from textnb.files.archive import MAX_BYTES, sound
+from textnb.learning.fitted import Fitted
+from textnb.learning.fitting import fitted_by_rows, restored
+from textnb.learning.parameters import plain
+from textnb.learning.text_settings import TextSettings
+from textnb.storage.archive import read_archive, write_archive
 from textnb.storage.manifest import (
     CLASS_WEIGHT,
     COUNT_COLUMNS,
@@ -35,46 +39,68 @@ from textnb.storage.manifest import (
     Choices,
     packed_class_weight,
     packed_classes,
-    plain,
     text_parts,
 )
 from textnb.text.tokens import Tokenizer, check_exact
 
-
-@dataclass(frozen=True, eq=False)
-class Weighed:
-    """A text model that keeps weights, not counts: the estimator and the terms of its columns."""
-
-    estimator: Any
-    terms: pl.Series
-
-
 Packed = tuple[dict[str, Any], dict[str, pl.DataFrame]]
 
 
-def pack_text(
-    settings: Mapping[str, Any], estimator: Any, learned: TermStatistics | Weighed,
-    choices: Choices | None = None,
-) -> Packed:
-    """What `textnb.storage.archive` writes for a TextClassifier.
+def save_fitted(fitted: Fitted, path: str | os.PathLike[str]) -> None:
+    """Write the model file: counts and settings, whole or not at all.
 
     Raises
     ------
     ParameterError
-        If the estimator's class, or the tokenizer's, is one that no file describes.
+        If the model's class, or the tokenizer's, is one that no file describes.
     """
-    estimator.event_model("a model file")
+    write_archive(path, *pack_text(fitted))
+
+
+def load_fitted(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> Fitted:
+    """Read a file of a text model. Nothing in it is executed.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is truncated, changed, of a later format version, or declares too much.
+    SourceError
+        If it can't be opened.
+    ParameterError
+        If it is a model of feature tables.
+    """
+    name = os.fspath(path)
+    manifest, tables = read_archive(path, max_bytes)
+    if is_table_model(manifest):
+        raise ParameterError(f"{name} is a model of feature tables; this is for models of texts")
+    return unpack_text(name, manifest, tables, max_bytes)
+
+
+def is_table_model(manifest: Mapping[str, Any]) -> bool:
+    """Whether a file's document is that of a model of feature tables."""
+    return manifest.get("kind") == "TableClassifier"
+
+
+def pack_text(fitted: Fitted) -> Packed:
+    """What `textnb.storage.archive` writes for a model of texts.
+
+    Raises
+    ------
+    ParameterError
+        If the model's class, or the tokenizer's, is one that no file describes.
+    """
+    model, settings, learned = fitted.model, fitted.settings.parameters, fitted.statistics
+    check_event_model(model, "a model file")
     check_exact(settings["tokenizer"], "a model file")
-    if isinstance(learned, Weighed):
-        counts = learned.estimator.statistics_
-        form = learned.estimator.linear_form()
-        _check_features(learned.estimator, form)
-        extra: dict[str, Any] = {"intercept": form.intercept.tolist()}
+    if learned is None:
+        _check_features(fitted)
+        counts, all_terms = fitted.counts, fitted.terms
+        extra: dict[str, Any] = {"intercept": fitted.form.intercept.tolist()}
         tables = {"weights": pl.DataFrame(
-            form.weights, schema=[str(k) for k in range(len(form.classes))])}
+            fitted.form.weights, schema=[str(k) for k in range(len(fitted.classes))])}
     else:
-        counts, extra, tables = learned.counts, {}, {}
-    terms = learned.terms.alias("term").to_frame()
+        counts, all_terms, extra, tables = learned.counts, learned.terms, {}, {}
+    terms = all_terms.alias("term").to_frame()
     tokenizer: Tokenizer = settings["tokenizer"]
     if tokenizer.analyzer == "word" and tokenizer.ngram_range[1] > 1:
         terms = terms.with_columns(tokenizer.split_all(terms["term"]).alias("words"))
@@ -90,27 +116,29 @@ def pack_text(
     classes = packed_classes(counts.classes, counts.class_count)
     if is_weighted:
         classes["rows"] = getattr(learned, "rows", None)
-    weights = {CLASS_WEIGHT: packed_class_weight(estimator.class_weight)}
-    manifest = {**described("TextClassifier", {**settings, **weights}, estimator),
-                "classes": classes, **extra,
-                **(choices or Choices()).to_dict()}
+    weights = {CLASS_WEIGHT: packed_class_weight(model.class_weight)}
+    choices = Choices(fitted.calibration, fitted.decision, fitted.chosen_l, fitted.pruned)
+    manifest = {**described("TextClassifier", {**settings, **weights}, model.name,
+                            model.parameters()),
+                "classes": classes, **extra, **choices.to_dict()}
     return manifest, {"terms": terms, "counts": cells, **tables}
 
 
-def _check_features(estimator: Any, form: LinearForm) -> None:
+def _check_features(fitted: Fitted) -> None:
     """Raises ParameterError where a file would give the weights another feature map."""
-    again = estimator.event_model("a model file").form_of_weights(
-        form.classes, form.weights, form.intercept)
+    form, model = fitted.form, fitted.model
+    again = model.form_of_weights(
+        form.classes, form.weights, form.intercept, binary=fitted.settings.binary)
     if again.features != form.features:
         names = ", ".join(step.name for step in form.features.steps) or "none"
-        raise ParameterError(f"a model file of {type(estimator).__name__} does not hold the steps "
+        raise ParameterError(f"a model file of {model.name} does not hold the steps "
                              f"of this feature map ({names}): its parameters give another one")
 
 
 def unpack_text(
     path: str, manifest: Mapping[str, Any], tables: Mapping[str, pl.DataFrame], max_bytes: int
-) -> tuple[dict[str, Any], TermStatistics | Weighed, Choices]:
-    """Settings for the classifier, its estimator among them, what it learned, and what was chosen.
+) -> Fitted:
+    """The model of texts that a file's document and tables describe.
 
     Raises
     ------
@@ -119,37 +147,40 @@ def unpack_text(
     """
     with sound(path):
         parts = text_parts(path, manifest, tables, max_bytes)
-        own = {CLASS_WEIGHT: parts.model.class_weight}
-        estimators = {model.name: estimator for model, estimator in registered_estimators()}
-        estimator = restored_estimator(manifest, estimators, own)
-        settings = {**parts.settings, "estimator": estimator}
+        choices, learned = parts.choices, parts.learned
+        model = parts.model if choices.l is None else replace(parts.model, l="auto")
+        settings = TextSettings.of(model, **parts.settings)
         if parts.weights is None:
-            return settings, parts.learned, parts.choices
-        restored = estimator.restore(
-            parts.learned.counts, parts.weights.weights, parts.weights.intercept)
-        return settings, Weighed(restored, parts.learned.terms), parts.choices
+            fitted = restored(settings, learned, choices.l, choices.pruned)
+        else:
+            fitted = fitted_by_rows(settings, learned.terms, model.restore(
+                learned.counts, parts.weights.weights, parts.weights.intercept,
+                binary=settings.binary))
+            fitted = replace(fitted, pruned=choices.pruned)
+        return fitted.with_calibration(choices.calibration).with_decision(choices.decision)
 
 
-def described(kind: str, settings: Mapping[str, Any], estimator: Any) -> dict[str, Any]:
-    """What every model's document begins with."""
+def described(
+    kind: str, settings: Mapping[str, Any], name: str, parameters: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What every model's document begins with.
+
+    Parameters
+    ----------
+    kind : {"TextClassifier", "TableClassifier"}
+    settings : mapping
+        The classifier's.
+    name : str
+        The estimator's.
+    parameters : mapping
+        The estimator's.
+    """
     return {
         "textnb": version("textnb"),
         "kind": kind,
-        "estimator": {"name": type(estimator).__name__,
-                      "parameters": {name: plain(value) for name, value
-                                     in estimator.get_params(deep=False).items()
+        "estimator": {"name": name,
+                      "parameters": {name: plain(value) for name, value in parameters.items()
                                      if name != CLASS_WEIGHT}},
         "settings": {name: plain(value) for name, value in settings.items()
                      if value is not None or name not in OPTIONAL},
     }
-
-
-def restored_estimator(
-    manifest: Mapping[str, Any], estimators: Mapping[str, type[Any]],
-    more: Mapping[str, Any] | None = None,
-) -> Any:
-    """The classifier's estimator, made anew, with more parameters than its own description has."""
-    described = manifest["estimator"]
-    require(described["name"] in estimators, f"estimator {described['name']!r} is unknown")
-    require(CLASS_WEIGHT not in described["parameters"], "its class weights are in two places")
-    return estimators[described["name"]](**described["parameters"], **(more or {}))

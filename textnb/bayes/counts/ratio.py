@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from textnb.bayes.class_weight import check_class_weight
-from textnb.bayes.event_model import EventModel
+from textnb.bayes.event_model import EventModel, Learned
 from textnb.bayes.features import presence_map
 from textnb.bayes.forms import Floats, LinearForm
 from textnb.bayes.parameters import is_number, is_whole
@@ -50,6 +50,20 @@ class CountRatio(EventModel):
     def derive(self, statistics: CountStatistics, *, binary: bool = False) -> LinearForm:
         raise ParameterError("NBLogisticRegression learns its weights from rows: counts alone "
                              "don't give them")
+
+    def learn_rows(
+        self, rows: Any, labels: NDArray[Any], sample_weight: Floats | None = None, *,
+        binary: bool = False,
+    ) -> Learned:
+        # SciPy is imported where rows are learned from.
+        from textnb.bayes.ratio import learned_from_rows, rows_as_used
+
+        self.check(rows.shape[1], 2)
+        learned = learned_from_rows(
+            self, rows_as_used(rows, bool(self.binarize)), labels, sample_weight)
+        if not binary:
+            return learned
+        return replace(learned, form=learned.form.of_presence())
 
     def form_of_weights(
         self, classes: NDArray[Any], weights: Floats, intercept: Floats, *, binary: bool = False

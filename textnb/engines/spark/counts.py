@@ -33,7 +33,7 @@ from textnb.errors import DataError, VocabularyError
 from textnb.estimators.base import DiscreteNB
 from textnb.estimators.text import TextClassifier
 from textnb.frames.batches import batches as bounded
-from textnb.learning.documents import Corpus, counted
+from textnb.learning.documents import LabelledBatches, counted
 from textnb.learning.terms import TermStatistics
 from textnb.text.vocabulary import Limits, given_vocabulary
 
@@ -118,7 +118,7 @@ def counted_rows(
     rows = labelled()
     first = next(rows, None)
     total = None if first is None else counted(
-        Corpus(chain([first], rows), model.tokenizer, columns[:-1], columns[-1]),
+        LabelledBatches(chain([first], rows), model.tokenizer, columns[:-1], columns[-1]),
         _limits(model), estimator.presence_above(model.binary), model.binary)
     schema = _arrow_schema(pa)
     if unlabelled:

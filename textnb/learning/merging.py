@@ -1,19 +1,37 @@
-"""Whether two text models can be added."""
+"""The sum of two fitted models."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from textnb.errors import ParameterError
-from textnb.estimators.fitted import OTHER_CLASSES, Fitted
+from textnb.learning.fitted import Fitted
+from textnb.learning.fitting import counts_that_add, fit_from_counts, with_choices_of
 from textnb.learning.memory_limit import check_unpruned
-from textnb.runtime.caller import warn_caller
-from textnb.storage.manifest import plain
+from textnb.learning.parameters import plain
 
 MERGED_SINCE = "it was chosen for one of the models that were added"
 
 
-def check_alike(one: Fitted, other: Fitted) -> float | None:
+def merge(one: Fitted, other: Fitted) -> Fitted:
+    """The model of both models' documents, as one fit on all of them would give it.
+
+    Its calibration and decision are those of the first of the two that has any, marked stale.
+
+    Raises
+    ------
+    ParameterError
+        If they differ in a setting, or do not add.
+    """
+    counts = [counts_that_add(model) for model in (one, other)]
+    chosen = _check_alike(one, other)
+    merged = fit_from_counts(one.settings, counts[0] + counts[1], l=chosen)
+    choosing = next((model for model in (one, other)
+                     if model.calibration is not None or model.decision is not None), None)
+    return merged if choosing is None else with_choices_of(choosing, merged, MERGED_SINCE)
+
+
+def _check_alike(one: Fitted, other: Fitted) -> float | None:
     """The ``l`` that was chosen for both, where it was; ParameterError where they do not add."""
     for model in (one, other):
         check_unpruned(model.pruned, "a sum")
@@ -33,28 +51,12 @@ def check_alike(one: Fitted, other: Fitted) -> float | None:
     return chosen[0]
 
 
-def with_choices(one: Fitted, other: Fitted, merged: Fitted) -> Fitted:
-    """The sum with the calibration and decision of the first of two that has any, as stale."""
-    chosen = next((model for model in (one, other)
-                   if model.calibration is not None or model.decision is not None), None)
-    if chosen is None:
-        return merged
-    calibration, decision = chosen.calibration, chosen.decision
-    if calibration is not None:
-        calibration = calibration.as_stale(MERGED_SINCE)
-    if decision is not None and set(decision.thresholds) != set(merged.classes.tolist()):
-        warn_caller(OTHER_CLASSES)
-        decision = None
-    elif decision is not None:
-        decision = decision.as_stale(MERGED_SINCE)
-    return merged.answering_with(calibration, decision)
-
-
 def _settings(model: Fitted) -> dict[str, Any]:
-    """All parameters, those of the estimator that is used by default too."""
-    estimator = model.settings.estimator
-    return {**model.settings.parameters, "estimator": type(estimator).__name__,
+    """All parameters, those of the event model too."""
+    event_model = model.model
+    return {**model.settings.parameters, "estimator": event_model.name,
             # Classes of one name, or a subclass of the same settings, may do something else.
-            "the estimator's class": type(estimator),
+            "the estimator's class": event_model.mathematics(),
             "the tokenizer's class": type(model.settings.tokenizer),
-            **{f"estimator__{name}": value for name, value in estimator.get_params().items()}}
+            **{f"estimator__{name}": value
+               for name, value in event_model.parameters().items()}}

@@ -1,0 +1,207 @@
+"""Log-count ratios, and the linear model that learns on them.
+
+References
+----------
+.. [1] S. Wang, C. D. Manning (2012). Baselines and bigrams: simple, good sentiment and topic
+   classification. ACL, section 2: the ratio r (2.1), the scaled features (2.2) and the
+   interpolation of weights (2.3).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from textnb.bayes.class_weight import class_weights, with_class_weight
+from textnb.bayes.event_model import Learned
+from textnb.bayes.features import canonical, presence
+from textnb.bayes.forms import Floats, LinearForm
+from textnb.bayes.one_against_rest import DualSolver, best_passes, held_out
+from textnb.bayes.smoothing import Smoothing, multinomial_log_prob
+from textnb.bayes.statistics import CountStatistics, as_counts, as_smoothing
+from textnb.errors import DataError, ParameterError
+
+
+def log_count_ratio(feature_count: NDArray[Any], l: Smoothing) -> Floats:
+    """r_k = log((p_k / |p_k|) / (q_k / |q_k|)), p the class's counts plus l, q all others' [1]_.
+
+    Parameters
+    ----------
+    feature_count : (n_classes, n_features)
+    l : float or float64 (n_features,)
+        Above 0.
+
+    Returns
+    -------
+    float64 (n_classes, n_features)
+
+    Examples
+    --------
+    >>> np.exp(log_count_ratio(np.array([[2, 0], [0, 2]]), 1.0)).round(6).tolist()
+    [[3.0, 0.333333], [0.333333, 3.0]]
+    """
+    others = feature_count.sum(axis=0) - feature_count
+    return multinomial_log_prob(feature_count, l) - multinomial_log_prob(others, l)
+
+
+def presence_statistics(rows: sp.csr_array, y: NDArray[Any]) -> CountStatistics:
+    """`CountStatistics.from_matrix` of rows that store ones alone: columns are only counted.
+
+    Several times as fast where there are many columns, as a product of matrices walks about in
+    them.
+
+    Examples
+    --------
+    >>> rows = sp.csr_array([[1, 0], [1, 1]])
+    >>> presence_statistics(rows, np.array(["a", "b"])).feature_count.tolist()
+    [[1, 0], [1, 1]]
+    """
+    classes, codes = np.unique(y, return_inverse=True)
+    feature_count = np.stack([
+        np.bincount(rows[codes == k].indices, minlength=rows.shape[1])
+        for k in range(len(classes))])
+    return CountStatistics(classes, np.bincount(codes), feature_count)
+
+
+def rows_as_used(rows: sp.csr_array, binarize: bool) -> sp.csr_array:
+    """Counts as the model meets them: presence where it binarizes; indices as the solver's."""
+    if max(rows.nnz, *rows.shape) < 2**31 and rows.indices.dtype != np.int32:
+        # The solver takes no others.
+        rows = sp.csr_array((rows.data, rows.indices.astype(np.int32),
+                             rows.indptr.astype(np.int32)), shape=rows.shape)
+    if not binarize:
+        return canonical(rows)
+    present = presence(rows, 0.0)
+    # One byte for each 1: of all documents at once, eight would be felt.
+    return sp.csr_array((present.data.astype(np.int8), present.indices, present.indptr),
+                        shape=present.shape)
+
+
+def ratio_statistics(
+    rows: sp.csr_array, y: NDArray[Any], l: Any, binarize: bool, weight: Floats | None = None,
+    class_weight: Any = None,
+) -> tuple[CountStatistics, Floats]:
+    """The statistic of rows, and r: see `ratio_of`.
+
+    Parameters
+    ----------
+    rows : csr_array (n_rows, n_features)
+        As `rows_as_used` gives them.
+    y : (n_rows,)
+    l : float or array (n_features,)
+    binarize : bool
+        Whether rows store ones alone.
+    weight : float64 (n_rows,), optional
+    class_weight : optional
+
+    Raises
+    ------
+    ParameterError
+        If ``l`` is not above 0.
+    DataError
+        If there is one class.
+    """
+    smoothing = as_smoothing(l, rows.shape[1])
+    if np.min(smoothing) <= 0:
+        raise ParameterError.out_of_range("l", "above 0 (a count of 0 has no logarithm)", l)
+    if binarize and weight is None:
+        statistics = presence_statistics(rows, y)
+    else:
+        statistics = CountStatistics.from_matrix(as_counts(rows), y, sample_weight=weight)
+    if len(statistics.classes) < 2:
+        raise DataError("a ratio compares classes: the number of classes in the data has to be "
+                        f"greater than one; got one class: {statistics.classes.tolist()}")
+    return statistics, ratio_of(statistics, smoothing, class_weight)
+
+
+def ratio_of(statistics: CountStatistics, l: Smoothing, class_weight: Any) -> Floats:
+    """r of classes that count for their weights: one row for two classes, that of the second."""
+    counts = with_class_weight(statistics, class_weight).feature_count
+    ratio = log_count_ratio(counts, l)
+    return ratio[1:] if len(ratio) == 2 else ratio
+
+
+def scaled(rows: sp.csr_array, ratio: Floats) -> sp.csr_array:
+    """Each stored value times the ratio of its column."""
+    values = ratio.take(rows.indices)
+    values *= rows.data
+    return sp.csr_array((values, rows.indices, rows.indptr), shape=rows.shape)
+
+
+def learned_from_rows(
+    model: Any, rows: sp.csr_array, labels: NDArray[Any], weight: Floats | None
+) -> Learned:
+    """Ratios from counts, and weights on the scaled features.
+
+    Parameters
+    ----------
+    model : CountRatio
+        Which imports this module, and so is not imported here.
+    rows : csr_array (n_rows, n_features)
+        As `rows_as_used` gives them.
+    labels : (n_rows,)
+    weight : float64 (n_rows,) or None
+
+    Raises
+    ------
+    DataError
+        If there is one class, or too few rows to hold some out.
+    """
+    statistics, ratio = ratio_statistics(
+        rows, labels, model.l, bool(model.binarize), weight, model.class_weight)
+    passes, tried = model.max_iter, None
+    if model.early_stopping:
+        passes, tried = _best_passes(model, rows, labels, weight)
+    form, taken = _solved(model, rows, labels, statistics, ratio, passes, weight)
+    return Learned(statistics, form, taken, tried)
+
+
+def _best_passes(
+    model: Any, rows: sp.csr_array, labels: NDArray[Any], weight: Floats | None
+) -> tuple[int, dict[int, float]]:
+    """The passes that do best on held-out rows, and how each number of them did."""
+    learn, judge = held_out(labels, model.validation_fraction, model.random_state)
+    few, own, others = rows[learn], labels[learn], rows[judge]
+    own_weight = None if weight is None else weight[learn]
+    statistics, ratio = ratio_statistics(
+        few, own, model.l, bool(model.binarize), own_weight, model.class_weight)
+
+    def accuracy(passes: int) -> float:
+        form, _ = _solved(model, few, own, statistics, ratio, passes, own_weight)
+        answers = form.classes[form.scores(others).argmax(axis=1)]
+        return float(np.mean(labels[judge] == answers))
+
+    return best_passes(accuracy, model.max_iter)
+
+
+def _solved(
+    model: Any, rows: sp.csr_array, labels: NDArray[Any], statistics: CountStatistics,
+    ratio: Floats, passes: int, weight: Floats | None,
+) -> tuple[LinearForm, int]:
+    """The form after some passes, and the most that a solver took."""
+    classes = statistics.classes
+    of_class = class_weights(model.class_weight, classes, statistics.class_count)
+    if of_class is not None:
+        own = of_class[np.searchsorted(classes, labels)]
+        weight = own if weight is None else own * weight
+    solver = DualSolver(model.loss, model.C, model.tol, model.random_state)
+    positives = classes[1:] if len(ratio) == 1 else classes
+    # Of two classes the first scores 0, so that the posterior is logistic in the second's.
+    first = len(classes) - len(ratio)
+    weights, intercept = np.zeros((rows.shape[1], len(classes))), np.zeros(len(classes))
+    taken = 0
+    for k, (r, positive) in enumerate(zip(ratio, positives, strict=True), start=first):
+        found = solver.fit(scaled(rows, r), labels == positive, passes, weight,
+                           quiet=bool(model.early_stopping))
+        w = found.weights
+        if not (np.isfinite(w).all() and np.isfinite(found.intercept)):
+            raise ParameterError(f"C={model.C!r} is too large for these rows: the solver found "
+                                 "weights that are no finite numbers")
+        weights[:, k] = ((1.0 - model.beta) * np.abs(w).mean() + model.beta * w) * r
+        intercept[k] = found.intercept
+        taken = max(taken, found.n_iter)
+    form: LinearForm = model.form_of_weights(classes, weights, intercept)
+    return form, taken

@@ -1,0 +1,145 @@
+"""A fitted model of texts: one frozen value, which threads read once and learning replaces."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import polars as pl
+from numpy.typing import NDArray
+
+from textnb.bayes.calibration import Calibration
+from textnb.bayes.decision import Decision
+from textnb.bayes.event_model import EventModel, Learned
+from textnb.bayes.forms import LinearForm
+from textnb.bayes.pruning import Pruned
+from textnb.bayes.statistics import CountStatistics
+from textnb.errors import ParameterError
+from textnb.learning.terms import TermStatistics
+from textnb.learning.text_settings import TextSettings
+from textnb.text.matrix import Vocabulary
+
+RECALIBRATED = "the model's calibration has changed since"
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """What was learned from labelled texts, and the settings that it was fitted with.
+
+    Attributes
+    ----------
+    settings : TextSettings
+    vocabulary : Vocabulary
+        The tokenizer, and the terms that have weights.
+    learned : Learned
+        Counts of those terms, and the form.
+    statistics : TermStatistics or None
+        Counts of all terms that were seen; None for a model that learns from all rows at once.
+    chosen_l : float or None
+        What ``l="auto"`` stands for; None where l was a number.
+    calibration : Calibration or None
+        What probabilities, and the decision, are made with.
+    decision : Decision or None
+    pruned : Pruned or None
+        What a limit of memory left out.
+    labels_beside : bool
+        Whether labels came beside a table and not in it. It is no part of a file.
+    labels : polars.Series
+        The classes, in the type that predictions have.
+    """
+
+    settings: TextSettings
+    vocabulary: Vocabulary
+    learned: Learned
+    statistics: TermStatistics | None = None
+    chosen_l: float | None = None
+    calibration: Calibration | None = None
+    decision: Decision | None = None
+    pruned: Pruned | None = None
+    labels_beside: bool = False
+    labels: pl.Series = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "labels", pl.Series("label", self.form.classes.tolist()))
+
+    def __repr__(self) -> str:
+        return (f"Fitted({self.model.name}, {len(self.terms):,} terms, "
+                f"{len(self.classes):,} classes)")
+
+    @property
+    def model(self) -> EventModel:
+        return self.settings.model
+
+    @property
+    def form(self) -> LinearForm:
+        return self.learned.form
+
+    @property
+    def counts(self) -> CountStatistics:
+        """Counts of the terms that have weights."""
+        return self.learned.counts
+
+    @property
+    def classes(self) -> NDArray[Any]:
+        return self.form.classes
+
+    @property
+    def terms(self) -> pl.Series:
+        """The terms that have weights, sorted."""
+        return self.vocabulary.terms
+
+    @property
+    def columns(self) -> list[str]:
+        """The text columns."""
+        return list(self.settings.columns)
+
+    @property
+    def label(self) -> str:
+        """The label column."""
+        return self.settings.label
+
+    @property
+    def solved_model(self) -> EventModel:
+        """The event model, with the ``l`` that was chosen where it was."""
+        return self.model if self.chosen_l is None else replace(self.model, l=self.chosen_l)
+
+    def linear_form(self) -> LinearForm:
+        """The form, with the terms of its weights."""
+        return self.form.named(tuple(self.terms.to_list()))
+
+    def with_calibration(self, calibration: Calibration | None) -> Fitted:
+        """The same, with probabilities made by a calibration: see `set_calibration`."""
+        if calibration is not None and not isinstance(calibration, Calibration):
+            raise ParameterError.out_of_range("calibration", "a Calibration, or None", calibration)
+        decision = self.decision
+        if decision is not None and calibration != self.calibration:
+            decision = decision.as_stale(RECALIBRATED)
+        return replace(self, calibration=calibration, decision=decision)
+
+    def with_decision(self, decision: Decision | None) -> Fitted:
+        """The same, with a decision: see `set_decision`."""
+        if decision is not None:
+            if not isinstance(decision, Decision):
+                raise ParameterError.out_of_range("decision", "a Decision, or None", decision)
+            decision.check_classes(self.classes.tolist())
+            scaled, asked = self.calibration is not None, decision.evidence.get("calibrated")
+            # What is stale is known not to hold for these scores.
+            if isinstance(asked, bool) and asked != scaled and not decision.stale:
+                raise ParameterError(
+                    f"the thresholds were chosen on scores that were {'' if asked else 'not '}"
+                    f"calibrated, and the model is {'' if scaled else 'not '}calibrated: choose "
+                    "them with calibration=model.calibration_")
+        return replace(self, decision=decision)
+
+
+def fitted_texts(model: Any) -> Fitted | None:
+    """The fitted state of a model of texts, or of a classifier; None for one of feature tables.
+
+    Examples
+    --------
+    >>> from textnb import TextClassifier
+    >>> fitted_texts(TextClassifier().fit(["good", "bad"], ["pos", "neg"]))
+    Fitted(MultinomialNB, 2 terms, 2 classes)
+    """
+    state = model if isinstance(model, Fitted) else model.fitted_
+    return state if isinstance(state, Fitted) else None

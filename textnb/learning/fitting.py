@@ -1,0 +1,346 @@
+"""From labelled texts to a fitted model: learn, learn more, forget.
+
+    texts and labels -> batches -> TermStatistics -> terms within limits -> event model -> Fitted
+
+Each function gives another `Fitted` and leaves the one that it was given as it was.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import polars as pl
+from numpy.typing import ArrayLike
+
+from textnb.bayes.choice import chosen_l
+from textnb.bayes.event_model import Learned
+from textnb.bayes.pruning import Pruned
+from textnb.bayes.statistics import is_auto
+from textnb.errors import DataError, ParameterError
+from textnb.frames.batches import Progress, batches
+from textnb.frames.kinds import converted, narrowed
+from textnb.frames.scan import reading, scan
+from textnb.frames.texts import (
+    is_table,
+    labels_beside_table,
+    rows_in_memory,
+    table_of_texts,
+    with_labels,
+)
+from textnb.frames.weights import weight_column, with_weights
+from textnb.learning.documents import (
+    LabelledBatches,
+    announced_labels,
+    check_complete,
+    check_known,
+    counted,
+    counted_within,
+    document_term_matrix,
+)
+from textnb.learning.fitted import Fitted
+from textnb.learning.journal import log_learned
+from textnb.learning.leave_one_out import LeavingOut
+from textnb.learning.memory_limit import check_unpruned, limited, pruned_of
+from textnb.learning.terms import TermStatistics
+from textnb.learning.text_settings import TextSettings
+from textnb.runtime.caller import warn_caller
+from textnb.runtime.memory import clear_memory_errors
+from textnb.text.coverage import warn_of_lone_terms
+from textnb.text.limited import Dropped
+from textnb.text.matrix import Vocabulary
+
+Weight = str | ArrayLike | None
+LEARNED_SINCE = "the model has learned or forgotten documents since"
+OTHER_CLASSES = ("the classes have changed: the decision, whose thresholds were for others, is "
+                 "dropped")
+
+
+def fit(
+    settings: TextSettings, X: Any, y: ArrayLike | None = None, *, sample_weight: Weight = None,
+    progress: Progress | None = None,
+) -> Fitted:
+    """Learn from labelled texts: see `TextClassifier.fit`."""
+    started = time.perf_counter()
+    read = [*settings.columns, *([] if y is not None else [settings.label])]
+    X = converted(X, [*read, *([sample_weight] if isinstance(sample_weight, str) else [])])
+    how = _fit_by_counting if settings.model.from_counts else _fit_from_rows
+    fitted, tokens, documents = how(settings, X, y, sample_weight, progress)
+    _warn_of_lone_terms(fitted, tokens, documents)
+    _log("fit", started, fitted)
+    return fitted
+
+
+def learn_more(
+    fitted: Fitted | None, settings: TextSettings, X: Any, y: ArrayLike | None = None,
+    classes: Iterable[Any] | None = None, *, sample_weight: Weight = None,
+    progress: Progress | None = None,
+) -> Fitted:
+    """Learn from more texts: see `TextClassifier.partial_fit`.
+
+    Parameters
+    ----------
+    fitted : Fitted or None
+        What was learned before.
+    settings : TextSettings
+        Its settings; those of the first batch where nothing was learned before.
+    X, y, classes, sample_weight, progress
+        As in `TextClassifier.partial_fit`.
+    """
+    started = time.perf_counter()
+    check_unpruned(None if fitted is None else fitted.pruned, "learning more")
+    announced = announced_labels(classes)
+    more = count(settings, X, y, sample_weight=sample_weight, progress=progress)
+    total = more
+    if fitted is not None or announced:
+        known = [*([] if fitted is None else fitted.classes.tolist()), *announced]
+        check_known(more.counts.classes.tolist(), known)
+    if fitted is not None and fitted.statistics is not None:
+        total = fitted.statistics + more
+    if announced:
+        total = replace(total, counts=total.counts.with_classes(announced))
+    found = fit_from_counts(
+        settings, total, before=fitted, labels_beside=labels_beside_table(X, y))
+    _log("partial_fit", started, found)
+    return found
+
+
+def forget(
+    fitted: Fitted, X: Any, y: ArrayLike | None = None, *, progress: Progress | None = None
+) -> Fitted:
+    """Take texts out again: see `TextClassifier.forget`."""
+    started = time.perf_counter()
+    learned = counts_that_add(fitted)
+    check_unpruned(fitted.pruned, "forgetting")
+    if learned.has_weights:
+        raise ParameterError("counts with sample weights are sums of real numbers, from which "
+                             "documents can't be subtracted exactly: fit again without them")
+    rest = learned - count(fitted.settings, X, y, progress=progress)
+    if not rest.documents:
+        raise DataError("every document would be forgotten and no model would be left; "
+                        "the model is unchanged")
+    found = fit_from_counts(fitted.settings, rest, before=fitted)
+    _log("forget", started, found)
+    return found
+
+
+def count(
+    settings: TextSettings, X: Any, y: ArrayLike | None = None, *, sample_weight: Weight = None,
+    progress: Progress | None = None,
+) -> TermStatistics:
+    """What `fit` would learn from texts, as counts that add and subtract."""
+    if not settings.model.from_counts:
+        raise ParameterError(f"{settings.model.name} learns from all documents "
+                             "at once: fit (textnb train) it on all of them")
+    with reading(X):
+        return counted(labelled_batches(settings, X, y, sample_weight, progress),
+                       settings.limits, settings.presence_above, settings.binary)
+
+
+def counts_that_add(fitted: Fitted) -> TermStatistics:
+    """The counts of all terms; ParameterError for a model that learns from all rows at once."""
+    if fitted.statistics is None:
+        raise ParameterError(f"{fitted.model.name} learns from all documents at "
+                             "once; it can't be added to or forget")
+    return fitted.statistics
+
+
+def fit_from_counts(
+    settings: TextSettings, statistics: TermStatistics, *, l: float | None = None,
+    dropped: Dropped | None = None, before: Fitted | None = None, labels_beside: bool = False,
+) -> Fitted:
+    """The model of counts: the vocabulary is chosen from them, and the form derived.
+
+    Parameters
+    ----------
+    settings : TextSettings
+    statistics : TermStatistics
+    l : float, optional
+        What was chosen, where the event model's ``l`` is "auto".
+    dropped : Dropped, optional
+        What a memory limit has left out already.
+    before : Fitted, optional
+        The model that learned more, or forgot: its choices are kept, and marked stale.
+    labels_beside : bool
+        Whether the labels of a first fit came beside a table.
+    """
+    size = len(statistics.counts.classes), len(statistics.terms)
+    with clear_memory_errors(lambda: size):
+        return _fit_from_counts(settings, statistics, l, dropped, before, labels_beside)
+
+
+def _fit_from_counts(
+    settings: TextSettings, statistics: TermStatistics, l: float | None, dropped: Dropped | None,
+    before: Fitted | None, labels_beside: bool,
+) -> Fitted:
+    if settings.memory_limit is not None and dropped is None:
+        statistics, dropped = limited(statistics, settings.memory_limit, settings.limits)
+    chosen, model = settings.with_column(statistics), settings.model
+    model.presence_above(settings.binary)
+    model.check(len(chosen.terms), len(chosen.counts.classes))
+    if l is None and before is not None:
+        l = before.chosen_l
+    if not is_auto(model.l):
+        l = None
+    learned = model.learn_counts(chosen.counts, l=l, binary=settings.binary)
+    classes = learned.form.classes.tolist()
+    if len(classes) == 1:
+        warn_caller(f"only one class, {classes[0]!r}: every document will be given it")
+    fitted = Fitted(
+        settings, Vocabulary(settings.tokenizer, chosen.terms), learned, statistics,
+        None if l is None else float(l),
+        pruned=pruned_of(dropped, model, learned.form, chosen, settings.limits),
+        labels_beside=labels_beside if before is None else before.labels_beside)
+    return fitted if before is None else with_choices_of(before, fitted, LEARNED_SINCE)
+
+
+def with_choices_of(chosen: Fitted, fitted: Fitted, since: str) -> Fitted:
+    """A model with the calibration and decision of another one, marked stale.
+
+    Parameters
+    ----------
+    chosen : Fitted
+        Whose they are.
+    fitted : Fitted
+    since : str
+        Why they may no longer hold.
+
+    Warns
+    -----
+    TextnbWarning
+        If the decision is dropped, as it was for other classes.
+    """
+    calibration, decision = chosen.calibration, chosen.decision
+    if calibration is not None:
+        calibration = calibration.as_stale(since)
+    if decision is not None:
+        decision = decision.as_stale(since)
+    if decision is not None and set(decision.thresholds) != set(fitted.classes.tolist()):
+        warn_caller(OTHER_CLASSES)
+        decision = None
+    return replace(fitted, calibration=calibration, decision=decision)
+
+
+def restored(
+    settings: TextSettings, learned: TermStatistics, l: float | None, pruned: Pruned | None
+) -> Fitted:
+    """The model of counts that a file holds.
+
+    Raises
+    ------
+    DataError
+        If counts that the settings need are not there, or contradict each other.
+    """
+    check_complete(learned, settings.limits, settings.presence_above, settings.binary)
+    return replace(fit_from_counts(settings, learned, l=l), pruned=pruned)
+
+
+def fitted_by_rows(settings: TextSettings, terms: pl.Series, learned: Learned) -> Fitted:
+    """The model of weights that rows have taught."""
+    return Fitted(settings, Vocabulary(settings.tokenizer, terms), learned)
+
+
+def labelled_batches(
+    settings: TextSettings, X: Any, y: ArrayLike | None = None, sample_weight: Weight = None,
+    progress: Progress | None = None,
+) -> LabelledBatches:
+    """The texts and labels of a table, or of sequences, in batches."""
+    columns, label = settings.columns, settings.label
+    weight = weight_column(X, sample_weight, [*columns, label])
+    more = [sample_weight] if isinstance(sample_weight, str) else []
+    frame = with_weights(_labelled(settings, X, y, more), sample_weight, weight)
+    frame = frame.select([*columns, label, *([] if weight is None else [weight])])
+    return LabelledBatches(batches(frame, columns, progress=progress), settings.tokenizer, columns,
+                           label, weight)
+
+
+def _labelled(
+    settings: TextSettings, X: Any, y: ArrayLike | None, more: list[str]
+) -> pl.LazyFrame | pl.DataFrame:
+    """The texts, their labels, and more columns of the table."""
+    text, label = settings.columns, settings.label
+    if not is_table(X):
+        if y is None:
+            raise ParameterError("y is needed where X is a sequence of texts")
+        return with_labels(table_of_texts(X, text), y, label)
+    if y is None:
+        return scan(narrowed(X, [*text, label, *more]), text=text, label=label)
+    frame = rows_in_memory(narrowed(X, [*text, *more]), label)
+    scan(frame, text=text)
+    return with_labels(frame, y, label)
+
+
+def _fit_by_counting(
+    settings: TextSettings, X: Any, y: ArrayLike | None, sample_weight: Weight,
+    progress: Progress | None,
+) -> tuple[Fitted, int, int]:
+    """The model, and the tokens and documents that were counted."""
+    beside = labels_beside_table(X, y)
+    learned, dropped = _counted_within(settings, X, y, sample_weight, progress)
+    l = _chosen(settings, learned, X, y) if is_auto(settings.model.l) else None
+    fitted = fit_from_counts(settings, learned, l=l, dropped=dropped, labels_beside=beside)
+    return fitted, int(learned.counts.feature_count.sum()), learned.documents
+
+
+def _fit_from_rows(
+    settings: TextSettings, X: Any, y: ArrayLike | None, sample_weight: Weight,
+    progress: Progress | None,
+) -> tuple[Fitted, int, int]:
+    beside = labels_beside_table(X, y)
+    with clear_memory_errors(), reading(X):
+        rows = document_term_matrix(
+            labelled_batches(settings, X, y, sample_weight, progress),
+            settings.limits, settings.vocabulary, settings.binary)
+    with clear_memory_errors(lambda: (len(set(rows.labels.tolist())), len(rows.terms))):
+        learned = settings.model.learn_rows(
+            rows.counts, rows.labels, rows.weights, binary=settings.binary)
+    fitted = replace(fitted_by_rows(settings, rows.terms, learned), labels_beside=beside)
+    return fitted, int(learned.counts.feature_count.sum()), len(rows.labels)
+
+
+def _counted_within(
+    settings: TextSettings, X: Any, y: ArrayLike | None, sample_weight: Weight,
+    progress: Progress | None,
+) -> tuple[TermStatistics, Dropped | None]:
+    if sample_weight is not None and is_auto(settings.model.l):
+        raise ParameterError("l='auto' leaves out one document at a time, and knows no "
+                             "weights: give l as a number, or no sample_weight")
+    if sample_weight is not None and settings.memory_limit is not None:
+        raise ParameterError("sample_weight keeps the matrix of all documents, which "
+                             "memory_limit can't bound: leave one of them out")
+    if settings.memory_limit is None:
+        return count(settings, X, y, sample_weight=sample_weight, progress=progress), None
+    with reading(X):
+        return counted_within(labelled_batches(settings, X, y, progress=progress),
+                              settings.limits, settings.presence_above, settings.binary,
+                              settings.memory_limit)
+
+
+def _chosen(
+    settings: TextSettings, statistics: TermStatistics, X: Any, y: ArrayLike | None
+) -> float:
+    """The ``l`` that ``l="auto"`` stands for, from the documents that were counted."""
+    terms, limits = settings.with_column(statistics).terms, settings.limits
+    fixed = settings.vocabulary is not None or limits.max_features is not None
+    leaving = LeavingOut.of(
+        settings.model, statistics, limits, terms if fixed else None, settings.binary)
+    with reading(X):
+        return chosen_l(leaving.whole, list(leaving.rows(labelled_batches(settings, X, y))),
+                        settings.model.scores_are_log_probabilities)
+
+
+def _warn_of_lone_terms(fitted: Fitted, tokens: int, documents: int) -> None:
+    settings, counts = fitted.settings, fitted.counts
+    # Weighted counts do not tell which terms were met once.
+    if settings.vocabulary is None and counts.class_count.dtype.kind == "i":
+        warn_of_lone_terms(
+            fitted.terms, counts.feature_count.sum(axis=0), tokens,
+            documents, settings.tokenizer.analyzer == "word")
+
+
+def _log(verb: str, started: float, fitted: Fitted) -> None:
+    log_learned(verb, started, lambda: (
+        f"{fitted.model.name}, {int(fitted.counts.class_count.sum()):,} documents, "
+        f"{len(fitted.terms):,} terms, {len(fitted.classes):,} classes"))

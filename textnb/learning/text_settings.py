@@ -1,0 +1,125 @@
+"""What a classifier of texts is asked for: checked, and out of its owner's reach."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from textnb.bayes.event_model import EventModel
+from textnb.errors import ParameterError
+from textnb.learning.memory_limit import check_memory_limit, memory_size
+from textnb.learning.parameters import DEFAULTS, copied
+from textnb.learning.terms import TermStatistics
+from textnb.text.tokens import Tokenizer
+from textnb.text.vocabulary import Limits, given_vocabulary
+
+
+@dataclass(frozen=True, eq=False)
+class TextSettings:
+    """What a model of texts is fitted with.
+
+    Attributes
+    ----------
+    parameters : dict
+        The classifier's, without its estimator: what a model file keeps.
+    model : EventModel
+    columns : list of str
+        The text columns.
+    limits : Limits
+    vocabulary : polars.Series or None
+        The sorted terms, where they are chosen beforehand.
+    """
+
+    parameters: dict[str, Any]
+    model: EventModel
+    columns: list[str]
+    limits: Limits
+    vocabulary: pl.Series | None
+
+    @classmethod
+    def of(cls, model: EventModel, **parameters: Any) -> TextSettings:
+        """Those of an event model and a classifier's parameters, checked.
+
+        Parameters
+        ----------
+        model : EventModel
+        **parameters
+            As `TextClassifier` has them; those that are missing have its defaults.
+
+        Raises
+        ------
+        ParameterError
+            If one is out of its range, or two exclude each other.
+        """
+        for name in parameters:
+            if name not in DEFAULTS:
+                raise ParameterError.unknown_choice("a setting of texts", name, [*DEFAULTS])
+        parameters = {name: copied(value) for name, value in {**DEFAULTS, **parameters}.items()}
+        parameters["memory_limit"] = memory_size(parameters["memory_limit"])
+        tokenizer, binary = parameters["tokenizer"], parameters["binary"]
+        if not isinstance(tokenizer, Tokenizer):
+            raise ParameterError.out_of_range("tokenizer", "a Tokenizer", tokenizer)
+        if not isinstance(binary, (bool, np.bool_)):
+            raise ParameterError.out_of_range("binary", "True or False", binary)
+        limits = Limits(*(parameters[name] for name in ("min_df", "max_df", "max_features")))
+        vocabulary = parameters["vocabulary"]
+        check_memory_limit(parameters["memory_limit"], model, vocabulary is not None)
+        if vocabulary is not None and limits != Limits():
+            raise ParameterError("a given vocabulary is not limited: leave min_df, max_df and "
+                                 "max_features at their defaults")
+        columns = columns_of(parameters["text"], parameters["label"])
+        # A tokenizer that does not fit the columns says so here.
+        tokenizer.expr(columns)
+        return cls(parameters, model, columns, limits,
+                   None if vocabulary is None else given_vocabulary(vocabulary))
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        tokenizer: Tokenizer = self.parameters["tokenizer"]
+        return tokenizer
+
+    @property
+    def label(self) -> str:
+        return str(self.parameters["label"])
+
+    @property
+    def binary(self) -> bool:
+        return bool(self.parameters["binary"])
+
+    @property
+    def memory_limit(self) -> int | None:
+        memory = self.parameters["memory_limit"]
+        return None if memory is None else int(memory)
+
+    @property
+    def presence_above(self) -> float | None:
+        """The count above which a term counts as present; None where occurrences count."""
+        return self.model.presence_above(self.binary)
+
+    def with_column(self, statistics: TermStatistics) -> TermStatistics:
+        """The counts of the terms that get a column."""
+        if self.vocabulary is not None:
+            return statistics.over(self.vocabulary)
+        statistics.check_terms(self.tokenizer.pattern)
+        return statistics.within(self.limits)
+
+
+def columns_of(text: Any, label: Any) -> list[str]:
+    """The text columns, one or several.
+
+    Raises
+    ------
+    ParameterError
+        If they are no names of different columns, or the label's is among them.
+    """
+    columns = [text] if isinstance(text, str) else (
+        list(text) if isinstance(text, (list, tuple)) else [])
+    if not columns or not all(isinstance(name, str) for name in columns) or (
+            len(set(columns)) < len(columns)):
+        raise ParameterError.out_of_range("text", "a column, or several different ones", text)
+    if not isinstance(label, str) or label in columns:
+        raise ParameterError.out_of_range("label", "a column that is no text column", label)
+    return columns

@@ -1,0 +1,250 @@
+"""What a fitted model of texts answers: labels, scores, columns, terms, explanations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from textnb.bayes.forms import Floats
+from textnb.bayes.statistics import check_int64
+from textnb.errors import DataError, ImpossibleRowError, ParameterError
+from textnb.frames.batches import Progress, batches
+from textnb.frames.kinds import in_kind_of, in_memory, narrowed
+from textnb.frames.scan import Source, reading, scan
+from textnb.frames.texts import is_table, labels_as, table_of_texts
+from textnb.learning.fitted import Fitted
+from textnb.runtime.threads import in_threads
+from textnb.scoring.columns import Answers
+from textnb.scoring.explain import Explanation, explanation_table, top_terms
+from textnb.scoring.scorer import Scorer, Watch
+from textnb.text.coverage import TermCoverage
+from textnb.text.matrix import stacked
+from textnb.text.spans import pieces_of
+
+Texts = Sequence[str | None] | NDArray[Any] | pl.Series
+Rows = Source | Texts
+# So few texts are scored without a frame, which would take longer than they do.
+_FEW = 16
+
+
+def scorer_of(fitted: Fitted) -> Scorer:
+    """What scores frames by a fitted model."""
+    return Scorer(fitted.vocabulary, fitted.form, fitted.labels, fitted.columns,
+                  fitted.calibration, fitted.decision)
+
+
+def row_of(fitted: Fitted, text: str | Mapping[str, str]) -> pl.DataFrame:
+    """One text as a row of the text columns."""
+    names = fitted.columns
+    if not isinstance(text, (str, Mapping)) or (isinstance(text, Mapping) and not all(
+            value is None or isinstance(value, str) for value in text.values())):
+        raise ParameterError.out_of_range(
+            "text", "one text, or a dict of texts by their columns", text)
+    texts = {names[0]: text} if isinstance(text, str) else dict(text)
+    for name in texts:
+        if name not in names:
+            raise ParameterError.unknown_choice("text column", name, names)
+    return pl.DataFrame({name: [texts.get(name, "") or ""] for name in names},
+                        schema=dict.fromkeys(names, pl.String))
+
+
+def explained(fitted: Fitted, frame: pl.DataFrame, k: int) -> dict[str, Any]:
+    if type(k) is not int or k < 1:
+        raise ParameterError.out_of_range("k", "an int >= 1", k)
+    answered = scorer_of(fitted).frame(frame.lazy(), Answers(explain=k)).collect()
+    row = answered.row(0, named=True)
+    if row["predicted"] is None:
+        raise ImpossibleRowError.rows([0], 1)
+    return dict(row)
+
+
+def answered_frame(
+    fitted: Fitted, X: Any, answers: Answers | None = None,
+    progress: Progress | None = None, watch: Watch | None = None,
+    done: Callable[[], None] | None = None,
+) -> pl.LazyFrame:
+    """A table with its answers, always lazy, and without a word on terms that are not known.
+
+    Parameters
+    ----------
+    fitted : Fitted
+    X : DataFrame, LazyFrame or path
+    answers : Answers, optional
+    progress : callable, optional
+        Called with the number of rows of each batch that was scored.
+    watch : callable, optional
+        Called with each batch of rows and the csr_array of its known terms, from several threads.
+    done : callable, optional
+        Called each time that all rows were answered.
+    """
+    columns = fitted.columns
+    frame = scan(narrowed(X, columns), text=columns)
+    return scorer_of(fitted).frame(frame, answers or Answers(), progress, watch, done)
+
+
+def coverage_of(fitted: Fitted) -> TermCoverage:
+    """A count of the texts of which a model knows no term, to be added to."""
+    return TermCoverage(fitted.columns, fitted.settings.tokenizer.analyzer == "word")
+
+
+def matrices(
+    fitted: Fitted, X: Rows, watch: Watch | None = None
+) -> Iterator[sp.csr_array]:
+    vocabulary, columns = fitted.vocabulary, fitted.columns
+    if isinstance(X, list) and len(X) <= _FEW and all(type(text) is str for text in X) and (
+            len(columns) == 1):
+        rows = vocabulary.counts_of_few(X)
+        if rows is not None:
+            yield rows
+            return
+    frame = (scan(narrowed(X, columns), text=columns) if is_table(X)
+             else table_of_texts(X, columns))
+
+    def counted(batch: pl.DataFrame) -> sp.csr_array:
+        counts = vocabulary.counts(batch, columns)
+        if watch is not None:
+            watch(batch, counts)
+        return counts
+
+    with reading(X):
+        yield from in_threads(counted, batches(frame.select(columns), columns))
+
+
+def scored_batch(
+    fitted: Fitted, rows: pl.DataFrame, watch: Watch | None = None
+) -> tuple[Floats, Floats]:
+    """Scores of a batch of rows, and the counts that were scored in each.
+
+    Parameters
+    ----------
+    fitted : Fitted
+    rows : DataFrame
+    watch : callable, optional
+        Called with the rows and the csr_array of their known terms.
+
+    Returns
+    -------
+    scores : float64 (n_rows, n_classes)
+        Joint log-probabilities, base e, not calibrated.
+    lengths : float64 (n_rows,)
+    """
+    counts = fitted.vocabulary.counts(rows, fitted.columns)
+    if watch is not None:
+        watch(rows, counts)
+    return fitted.form.scores(counts), scorer_of(fitted).lengths(counts)
+
+
+def joint_scores(fitted: Fitted, X: Rows, watch: Watch | None = None) -> Floats:
+    return np.concatenate([
+        np.empty((0, len(fitted.classes))),
+        *(fitted.form.scores(rows) for rows in matrices(fitted, X, watch))])
+
+
+def posterior_scores(fitted: Fitted, X: Rows) -> Floats:
+    return np.concatenate([
+        np.empty((0, len(fitted.classes))),
+        *(scorer_of(fitted).posterior_scores(rows, fitted.form.scores(rows))
+          for rows in matrices(fitted, X))])
+
+
+def labels_of(fitted: Fitted, X: Rows) -> NDArray[Any]:
+    coverage = coverage_of(fitted)
+    scores = possible_scores(joint_scores(fitted, X, coverage.add))
+    labels: NDArray[Any] = fitted.classes[scores.argmax(axis=1)]
+    coverage.warn()
+    return labels
+
+
+def possible_scores(scores: Floats) -> Floats:
+    impossible = np.flatnonzero(np.isneginf(scores).all(axis=1))
+    if len(impossible):
+        raise ImpossibleRowError.rows(impossible[:5].tolist(), len(impossible))
+    return scores
+
+
+def predict(
+    fitted: Fitted, X: Rows, answers: Answers | None = None, progress: Progress | None = None
+) -> Any:
+    """The most probable class of each document: see `TextClassifier.predict`."""
+    answers = answers or Answers()
+    asked = answers != Answers()
+    if not is_table(X):
+        if asked:
+            raise ParameterError("probability, scores, explain and top add columns: pass a "
+                                 "frame, e.g. pl.DataFrame({'text': texts})")
+        return labels_of(fitted, X)
+    if fitted.labels_beside and not asked and in_memory(X):
+        predicted = labels_of(fitted, X)
+        if progress is not None:
+            progress(len(predicted))
+        return predicted
+    coverage, eager = coverage_of(fitted), in_memory(X)
+    frame = answered_frame(
+        fitted, X, answers, progress, coverage.add, None if eager else coverage.log)
+    answered = in_kind_of(X, frame, fitted.columns)
+    if eager:
+        coverage.warn()
+    return answered
+
+
+def accuracy(fitted: Fitted, X: Rows, y: ArrayLike | None = None) -> float:
+    """The share of documents whose label is predicted; of a table, in its label column."""
+    if y is not None:
+        check_int64(y)
+        predicted, actual = labels_of(fitted, X), np.asarray(y)
+        if actual.shape != predicted.shape:
+            raise DataError(f"{len(predicted)} documents and labels of shape {actual.shape}: "
+                            "there must be one label per document")
+        return float(np.mean(predicted == actual))
+    if not is_table(X):
+        raise ParameterError("y is needed where X is a sequence of texts")
+    label, columns, scorer = fitted.label, fitted.columns, scorer_of(fitted)
+    rows = scan(narrowed(X, [*columns, label]), text=columns, label=label)
+    with reading(X):
+        answered = scorer.frame(rows, Answers()).select(
+            (pl.col("predicted") == labels_as(label, rows, scorer.labels.dtype))
+            .fill_null(False).mean()).collect()
+    return float(answered.item())
+
+
+def term_counts(fitted: Fitted, X: Rows) -> sp.csr_array:
+    """Counts of the vocabulary's terms: csr_array of int64 (n_documents, n_terms)."""
+    counts = stacked(list(matrices(fitted, X)), len(fitted.terms))
+    if fitted.settings.binary:
+        counts.data[:] = 1
+    return counts
+
+
+def top(fitted: Fitted, k: int, label: Any = None) -> pl.DataFrame:
+    """The terms that tell each class best: see `TextClassifier.top`."""
+    return top_terms(fitted.model, fitted.counts, fitted.form.weights, fitted.terms,
+                     fitted.labels, k, label)
+
+
+def explanation(fitted: Fitted, text: str | Mapping[str, str], k: int) -> pl.DataFrame:
+    """What decides one text, one row per entry: see `TextClassifier.explain`."""
+    return explanation_table(explained(fitted, row_of(fitted, text), k), fitted.labels.dtype)
+
+
+def highlighted(fitted: Fitted, text: str | Mapping[str, str], k: int) -> Explanation:
+    """What decides one text, to look at: see `TextClassifier.highlight`."""
+    columns, tokenizer, model = fitted.columns, fitted.settings.tokenizer, fitted.model
+    frame = row_of(fitted, text)
+    row = explained(fitted, frame, k)
+    tokens = frame.select(tokenizer.expr(columns).list.len()).item()
+    whole = explained(fitted, frame, max(k, int(tokens)))["explanation"] if tokens else []
+    pieces, _ = pieces_of(tokenizer, columns, frame.row(0, named=True),
+                          {entry["term"]: entry["contribution"] for entry in whole})
+    known = sum(entry["count"] for entry in whole)
+    nothing = "" if known else (
+        f"no term of the text is known ({tokens:,} in it): the answer rests on "
+        f"{model.without_terms}")
+    score = row["intercept"] + sum(entry["contribution"] for entry in row["explanation"])
+    return Explanation(
+        row["predicted"], row["runner_up"], float(score), model.difference_name,
+        explanation_table(row, fitted.labels.dtype), int(tokens), known, nothing, pieces)
