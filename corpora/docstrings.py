@@ -141,9 +141,11 @@ def _modules(name: str) -> Iterator[ModuleType]:
     try:
         module = importlib.import_module(name)
     except ImportError as error:
-        # Part of a library may need a package that isn't installed. But a module of the four
-        # libraries that can't be found means a broken installation, which must not be hidden.
-        if error.name is not None and error.name.partition(".")[0] in LIBRARIES:
+        # Part of a library may need a package that isn't installed, and some releases keep shared
+        # libraries that are no modules beside modules. But a module of the four libraries that
+        # can't be found means a broken installation, which must not be hidden.
+        if isinstance(error, ModuleNotFoundError) and error.name is not None and (
+                error.name.partition(".")[0] in LIBRARIES):
             raise
         return
     yield module

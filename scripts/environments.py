@@ -1,25 +1,28 @@
-"""Test textnb with no extra, with each extra alone, and with all of them.
+"""Test textnb with no extra, with each extra alone, with all of them, and with old libraries.
 
 Every environment is a virtual environment in .venv/environments. The first, none, has textnb and
 the libraries of its tests; the others hold what their extra adds, and see the rest in the first.
 In each, all modules are imported: a module that needs an absent extra must name it. Then the tests
-run that concern the extra.
+run that concern the extra. "lowest" has no extra, and of each library the lowest version that
+pyproject.toml allows; the quick tests run there.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import re
 import shutil
 import subprocess
 import sys
 import time
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / ".venv/environments"
-NONE, ALL = "none", "all"
+NONE, ALL, LOWEST = "none", "all", "lowest"
 # Extras of those who develop textnb: their packages are in every environment, or in none.
 DEVELOPMENT = {"test", "check", "docs"}
 EXPORTS = [f"tests/export/test_{name}.py" for name in ("sql", "targets", "bundle")]
@@ -50,16 +53,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         prog="scripts/environments", description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", metavar="NAME", default=[NONE, *extras, ALL],
-                        help=f"of {NONE}, {', '.join(extras)}, {ALL}; all of them if none is named")
+    every = [NONE, *extras, ALL, LOWEST]
+    parser.add_argument("names", nargs="*", metavar="NAME", default=every,
+                        help=f"of {', '.join(every)}; all of them if none is named")
     parser.add_argument("--but", action="append", default=[], metavar="NAME", help="leave one out")
     parser.add_argument("--imports", action="store_true", help="import the modules, run no tests")
     arguments = parser.parse_args()
     for name in [*arguments.names, *arguments.but]:
-        if name not in (NONE, *extras, ALL):
+        if name not in every:
             parser.error(f"there is no extra {name!r}; there are {', '.join(extras)}")
     names = [name for name in arguments.names if name not in arguments.but]
-    failed = [name for name in names if not passes(name, extras, arguments.imports)]
+    failed = [name for name in names if not (
+        lowest_passes(arguments.imports) if name == LOWEST
+        else passes(name, extras, arguments.imports))]
     if failed:
         sys.exit(f"failed: {', '.join(failed)}")
 
@@ -94,6 +100,39 @@ def passes(name: str, extras: dict[str, list[str]], imports_alone: bool) -> bool
     return passed
 
 
+def lowest_passes(imports_alone: bool) -> bool:
+    """Whether the quick tests pass with the lowest versions that are allowed."""
+    folder = FOLDER / LOWEST
+    python, constraints = folder / "bin/python", folder / "constraints.txt"
+    if not constraints.exists():
+        shutil.rmtree(folder, ignore_errors=True)
+        print(f"{LOWEST}: making {folder.relative_to(ROOT)} ...", flush=True)
+        subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+        unfinished = folder / "constraints.new"
+        unfinished.write_text("\n".join(lowest_versions()) + "\n", "utf-8")
+        pip(python, "install", "--editable", f"{ROOT}[test]", constraints=unfinished)
+        unfinished.rename(constraints)
+    passed = run_tests(python, ["-n", "0", *IMPORTS])
+    if not imports_alone:
+        passed = run_tests(python, ["-n", "auto", "tests"], tier=[]) and passed
+    print(f"{LOWEST}: {'passed' if passed else 'FAILED'}", flush=True)
+    return passed
+
+
+def lowest_versions() -> list[str]:
+    """The lowest version of each library that textnb needs; of all others, the locked one."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    lowest = dict(re.fullmatch(r"([\w-]+)>=([\d.]+)", line).groups()
+                  for line in project["dependencies"])
+    locked = [line for line in (ROOT / "constraints.txt").read_text("utf-8").splitlines()
+              if "==" in line]
+    # A library may pin a part of its own, which comes with it.
+    parts = tuple(f"{name}-" for name in lowest) + tuple(f"{name}_" for name in lowest)
+    others = [line for line in locked if not (
+        line.split("==")[0].lower() in lowest or line.lower().startswith(parts))]
+    return [*(f"{name}=={version}" for name, version in lowest.items()), *others]
+
+
 def environment(name: str, requirements: list[str], base: Path | None = None) -> Path:
     """The interpreter of an environment, which is made if it is not there."""
     folder = FOLDER / name
@@ -126,14 +165,15 @@ def site_packages(python: Path) -> Path:
                                text=True).stdout.strip())
 
 
-def pip(python: Path, *arguments: str) -> None:
-    constraints = {"PIP_CONSTRAINT": str(ROOT / "constraints.txt")}
+def pip(
+    python: Path, *arguments: str, constraints: Path = ROOT / "constraints.txt"
+) -> None:
     subprocess.run([python, "-m", "pip", "--quiet", "--disable-pip-version-check", *arguments],
-                   check=True, env=os.environ | constraints)
+                   check=True, env=os.environ | {"PIP_CONSTRAINT": str(constraints)})
 
 
-def run_tests(python: Path, arguments: list[str]) -> bool:
-    ran = subprocess.run([python, "-m", "pytest", "--all", "-q", "-r", "fE", *arguments], cwd=ROOT,
+def run_tests(python: Path, arguments: list[str], tier: Sequence[str] = ("--all",)) -> bool:
+    ran = subprocess.run([python, "-m", "pytest", *tier, "-q", "-r", "fE", *arguments], cwd=ROOT,
                          check=False)
     return ran.returncode in (0, NO_TESTS)
 

@@ -221,7 +221,7 @@ def of_script(function: str, path: Path, values: list[Any]) -> list[Any]:
 
 
 def generated(tokenizer: Tokenizer, columns: list[str]) -> pl.Expr:
-    source = source_of(tokenizer, columns)
+    source = source_of(tokenizer.plan(), columns)
     assert source.isascii()
     names: dict[str, Any] = {"pl": pl}
     exec(source, names)

@@ -28,8 +28,8 @@ from textnb.text import compiled, counting
 from textnb.text.compiled import WORTH_LOADING, loops_for, possible
 from textnb.text.counts import count_by_label
 from textnb.text.matrix import Vocabulary, count_matrix
+from textnb.text.plan import WHITE
 from textnb.text.termtable import TermTable, _class_table
-from textnb.text.tokens import WHITE
 from textnb.text.vocabulary import Limits
 
 pytest.importorskip("numba", reason="the compiled path needs Numba: pip install 'textnb[fast]'")

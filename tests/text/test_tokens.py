@@ -16,6 +16,7 @@ from tests.text import plain_tokens as oracle
 from tests.tiers import examples
 from textnb import Tokenizer
 from textnb.errors import ParameterError, TextnbError
+from textnb.text.expressions import separators, split_expr
 from textnb.text.tokens import LONGEST_NGRAM, SKLEARN_WORD, WORD
 
 # Patterns that Python can read too, and whether their words are free of space, colon, backslash.
@@ -71,11 +72,11 @@ def expected(tokenizer: Tokenizer, columns: dict[str, list[str | None]]) -> list
 
 def fast(tokenizer: Tokenizer, texts: list[str]) -> list[list[str]]:
     """The tokens by the cheap split, once short ones are dropped."""
-    separators = tokenizer.separators()
-    assert separators is not None
+    found = separators(tokenizer.plan())
+    assert found is not None
     frame = pl.DataFrame({"text": texts}, schema={"text": pl.String})
-    return [[token for token in row if len(token) >= separators[1]]
-            for row in frame.select(t=tokenizer.split_expr("text"))["t"].to_list()]
+    return [[token for token in row if len(token) >= found[1]]
+            for row in frame.select(t=split_expr(tokenizer.plan(), "text"))["t"].to_list()]
 
 
 class TestAgainstThePlainTokenizer:
@@ -144,14 +145,14 @@ class TestCheapSplit:
 
     @pytest.mark.parametrize("pattern", ACCEPTED)
     def test_runs_of_one_class_are_accepted(self, pattern: str) -> None:
-        assert Tokenizer(pattern).separators() is not None
+        assert separators(Tokenizer(pattern).plan()) is not None
 
     @pytest.mark.parametrize("pattern", REFUSED)
     def test_other_patterns_are_refused(self, pattern: str) -> None:
         tokenizer = Tokenizer(pattern)
-        assert tokenizer.separators() is None
-        with pytest.raises(ParameterError, match="not a tokenizer of runs of characters"):
-            tokenizer.split_expr("text")
+        assert separators(tokenizer.plan()) is None
+        with pytest.raises(ParameterError, match="does not end in runs of characters"):
+            split_expr(tokenizer.plan(), "text")
 
     @pytest.mark.parametrize("changed", [
         {"ngram_range": (1, 2)}, {"ngram_range": (2, 2)}, {"analyzer": "char"},
@@ -159,12 +160,12 @@ class TestCheapSplit:
         {"field_prefix": ("text",)},
     ])
     def test_other_settings_are_refused(self, changed: dict[str, Any]) -> None:
-        assert Tokenizer(**changed).separators() is None
+        assert separators(Tokenizer(**changed).plan()) is None
 
     def test_the_separators_and_the_shortest_run(self) -> None:
-        assert Tokenizer(r"[\p{L}']{3,}").separators() == (r"[^\p{L}' ]+", 3)
-        assert Tokenizer(r"\w+").separators() == (r"[^\w ]+", 1)
-        assert Tokenizer(r"(?u)\b\w\w+\b").separators() == (r"[^\w ]+", 2)
+        assert separators(Tokenizer(r"[\p{L}']{3,}").plan()) == (r"[^\p{L}' ]+", 3)
+        assert separators(Tokenizer(r"\w+").plan()) == (r"[^\w ]+", 1)
+        assert separators(Tokenizer(r"(?u)\b\w\w+\b").plan()) == (r"[^\w ]+", 2)
 
     @settings(deadline=None, max_examples=examples(120))
     @given(documents, st.sampled_from(ACCEPTED), st.booleans(), normalizations, accents)
@@ -181,16 +182,16 @@ class TestCheapSplit:
         for pattern in (WORD, SKLEARN_WORD, r"\b\w\w+\b"):
             tokenizer = Tokenizer(pattern)
             frame = pl.DataFrame({"text": texts})
-            least = (tokenizer.separators() or ("", 0))[1]
+            least = (separators(tokenizer.plan()) or ("", 0))[1]
             both = frame.select(
-                "text", fast=tokenizer.split_expr("text").list.eval(
+                "text", fast=split_expr(tokenizer.plan(), "text").list.eval(
                     pl.element().filter(pl.element().str.len_chars() >= least)),
                 slow=tokenizer.expr("text"))
             assert both.filter(pl.col("fast") != pl.col("slow")).rows() == []
 
     def test_several_columns_and_nulls(self) -> None:
         frame = pl.DataFrame({"a": ["one two", None], "b": ["three", "f"]})
-        split = frame.select(t=Tokenizer().split_expr(["a", "b"]))["t"].to_list()
+        split = frame.select(t=split_expr(Tokenizer().plan(), ["a", "b"]))["t"].to_list()
         assert split == [["one", "two", "three"], ["", "f"]]
 
 

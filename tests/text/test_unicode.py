@@ -17,7 +17,8 @@ import pytest
 
 from tests.text.plain_tokens import CHARACTERS, differing, foreign, in_python, ranges
 from textnb.text.marks import COMBINING
-from textnb.text.tokens import SKLEARN_WORD, WHITE, WORD
+from textnb.text.plan import WHITE
+from textnb.text.tokens import SKLEARN_WORD, WORD
 
 Python = Callable[[str], object]
 Engine = Callable[[pl.Expr], pl.Expr]

@@ -120,7 +120,7 @@ class Bundle:
         """How a target splits a text; ExportError where the tokenizer is not portable."""
         if self.tokenizer is None:
             raise ExportError("this form reads numbers, not texts")
-        return portable(self.tokenizer, self.columns)
+        return portable(self.tokenizer.plan(), self.columns)
 
     @cached_property
     def weights(self) -> Floats:

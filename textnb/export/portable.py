@@ -4,10 +4,10 @@ A tokenizer is portable if its words are runs of characters of one class: such w
 regular expression, only a table of characters, and so mean the same everywhere.
 
 >>> from textnb.text.tokens import Tokenizer
->>> words = portable(Tokenizer(ngram_range=(1, 2)), ["text"])
+>>> words = portable(Tokenizer(ngram_range=(1, 2)).plan(), ["text"])
 >>> words.least, words.ngram_range, words.lowercase
 (2, (1, 2), True)
->>> portable(Tokenizer(analyzer="char"), ["text"])
+>>> portable(Tokenizer(analyzer="char").plan(), ["text"])
 Traceback (most recent call last):
     ...
 textnb.errors.ExportError: analyzer='char': n-grams of characters are not portable
@@ -20,21 +20,23 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from textnb.errors import ExportError
-from textnb.export.characters import Lowercase, Ranges, lowercase, members
-from textnb.text.supported import ANYTHING, NO_PREFIX, Supported, any_of
-from textnb.text.tokens import Tokenizer, unsupported
-
-# What `Words` can say of a tokenizer; its pattern must be a run of one class of characters.
-_PORTABLE: Supported = {
-    "pattern": ANYTHING["pattern"],
-    "lowercase": any_of(True, False),
-    "ngram_range": ANYTHING["ngram_range"],
-    "analyzer": any_of("word"),
-    "normalize": any_of(None),
-    "strip_accents": any_of(None),
-    "stop_words": ANYTHING["stop_words"],
-    "field_prefix": NO_PREFIX,
-}
+from textnb.export import characters
+from textnb.text.expressions import stop_tokens
+from textnb.text.plan import (
+    Characters,
+    CharactersInWords,
+    FieldPrefix,
+    Lowercase,
+    Matches,
+    NGrams,
+    Normalize,
+    Plan,
+    Runs,
+    SingleSpaces,
+    Splitting,
+    StopWords,
+    StripAccents,
+)
 
 
 @dataclass(frozen=True)
@@ -61,18 +63,18 @@ class Words:
     stop_words: tuple[str, ...]
 
     @cached_property
-    def members(self) -> Ranges:
+    def members(self) -> characters.Ranges:
         """First and last code points of the characters of words."""
-        return members(self.member)
+        return characters.members(self.member)
 
     @cached_property
-    def lower(self) -> Lowercase | None:
+    def lower(self) -> characters.Lowercase | None:
         """How text is put in lower case first; None where it is not."""
-        return lowercase() if self.lowercase else None
+        return characters.lowercase() if self.lowercase else None
 
 
-def portable(tokenizer: Tokenizer, columns: Sequence[str]) -> Words:
-    """The tokenizer as runs of characters.
+def portable(plan: Plan, columns: Sequence[str]) -> Words:
+    """The plan as runs of characters.
 
     Raises
     ------
@@ -81,23 +83,30 @@ def portable(tokenizer: Tokenizer, columns: Sequence[str]) -> Words:
     """
     if len(columns) > 1:
         raise ExportError(f"several text columns ({', '.join(columns)}) are not portable")
-    if tokenizer.field_prefix:
-        raise ExportError("field prefixes are not portable")
-    if tokenizer.analyzer != "word":
-        raise ExportError(
-            f"analyzer={tokenizer.analyzer!r}: n-grams of characters are not portable")
-    for name in ("normalize", "strip_accents"):
-        value = getattr(tokenizer, name)
-        if value is not None:
-            raise ExportError(f"{name}={value!r}: engines have different versions of Unicode's "
-                              "decompositions, or none")
-    unknown = unsupported(tokenizer, _PORTABLE)
-    if unknown:
-        raise ExportError(f"{unknown}: no engine but Polars runs it")
-    run = tokenizer.run()
-    if run is None:
-        raise ExportError(f"pattern {tokenizer.pattern!r} is not a run of one class of "
-                          "characters, and regular expressions differ between engines")
-    member, least = run
-    return Words(f"[{member}]", least, tokenizer.lowercase, tokenizer.ngram_range,
-                 tuple(sorted(tokenizer.stop_tokens())))
+    lower, runs, ngrams = False, None, NGrams(1, 1)
+    # How the text is split comes first, as no other setting helps where that is not portable.
+    for step in sorted(plan.steps, key=lambda step: not isinstance(step, Splitting)):
+        match step:
+            case Lowercase():
+                lower = True
+            case Normalize() | StripAccents():
+                raise ExportError(f"{step.setting}: engines have different versions of Unicode's "
+                                  "decompositions, or none")
+            case Runs():
+                runs = step
+            case Matches(pattern=pattern):
+                raise ExportError(f"pattern {pattern!r} is not a run of one class of characters, "
+                                  "and regular expressions differ between engines")
+            case SingleSpaces() | Characters() | CharactersInWords():
+                raise ExportError(f"{step.setting}: n-grams of characters are not portable")
+            case StopWords():
+                pass
+            case FieldPrefix():
+                raise ExportError("field prefixes are not portable")
+            case NGrams():
+                ngrams = step
+            case _:
+                raise ExportError(f"{step.setting}: no engine but Polars runs it")
+    assert runs is not None, "a plan splits texts"
+    return Words(f"[{runs.members}]", runs.least, lower, (ngrams.least, ngrams.most),
+                 tuple(sorted(stop_tokens(plan))))

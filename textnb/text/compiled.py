@@ -27,26 +27,14 @@ import polars as pl
 from numpy.typing import NDArray
 
 from textnb.errors import ParameterError
-from textnb.text.supported import ANYTHING, NO_PREFIX, Supported, any_of
+from textnb.text.compiled_plan import compiled_plan
 from textnb.text.termtable import Codes, Ints, Loops, TermTable, drawn
-from textnb.text.tokens import Tokenizer, unsupported
+from textnb.text.tokens import Tokenizer
 
 # From so much text on it pays to load the compiled code, which takes half a second; and from a
 # share of it where terms are n-grams, which expressions are slower at.
 WORTH_LOADING, _SHARE = 20 << 20, 5
 _LOG = logging.getLogger("textnb")
-# What the loops run. Text is cleaned by `Tokenizer.cleaned_exprs` before they read it.
-_WORDS: Supported = {
-    "pattern": ANYTHING["pattern"],
-    "lowercase": ANYTHING["lowercase"],
-    "ngram_range": ANYTHING["ngram_range"],
-    "analyzer": any_of("word"),
-    "normalize": ANYTHING["normalize"],
-    "strip_accents": ANYTHING["strip_accents"],
-    "stop_words": ANYTHING["stop_words"],
-    "field_prefix": NO_PREFIX,
-}
-_CHARACTERS: Supported = {**_WORDS, "analyzer": any_of("char", "char_wb"), "stop_words": any_of(())}
 
 
 def loops_for(tokenizer: Tokenizer, size: int) -> Loops | None:
@@ -78,12 +66,10 @@ def _asked() -> str:
 
 
 def possible(tokenizer: Tokenizer) -> bool:
-    """Whether the tokenizer is of the kind that is compiled, and Numba is there to do it."""
+    """Whether the loops know every step of the tokenizer's plan, and Numba is there to run them."""
     if _asked() == "off" or not _installed():
         return False
-    if not unsupported(tokenizer, _CHARACTERS):
-        return True
-    return not unsupported(tokenizer, _WORDS) and tokenizer.run() is not None
+    return compiled_plan(tokenizer.plan()) is not None
 
 
 @cache

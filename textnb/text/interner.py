@@ -15,6 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from textnb.text.expressions import separators, split_expr
 from textnb.text.tokens import TextColumns, Tokenizer
 from textnb.text.utf8 import begins_of, byte_order, bytes_of
 
@@ -49,18 +50,18 @@ class Interner:
 
 
 def interning(tokenizer: Tokenizer, text: TextColumns, words: Interner) -> pl.Expr:
-    split = tokenizer.separators() is not None
-    tokens = tokenizer.split_expr(text) if split else tokenizer.expr(text)
+    plan = tokenizer.plan()
+    tokens = tokenizer.expr(text) if separators(plan) is None else split_expr(plan, text)
     return tokens.cast(pl.List(words.dtype))
 
 
 def sorted_terms(words: Interner, tokenizer: Tokenizer) -> tuple[Ints, pl.Series]:
     """The codes of the terms, in the order of the sorted terms, and the terms."""
     strings = words.strings().alias("term")
-    separators = tokenizer.separators()
+    split = separators(tokenizer.plan())
     kept = pl.arange(0, len(strings), eager=True)
-    if separators is not None:
-        kept = kept.filter(strings.str.len_chars() >= separators[1])
+    if split is not None:
+        kept = kept.filter(strings.str.len_chars() >= split[1])
     found = strings.gather(kept)
     text, ends = bytes_of(found)
     order = byte_order(text, begins_of(ends), ends)

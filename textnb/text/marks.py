@@ -7,7 +7,7 @@ everywhere.
 
 from __future__ import annotations
 
-_RANGES = """
+RANGES = """
     300-34e 350-36f 483-487 591-5bd 5bf 5c1-5c2 5c4-5c5 5c7 610-61a 64b-65f 670 6d6-6dc 6df-6e4
     6e7-6e8 6ea-6ed 711 730-74a 7eb-7f3 7fd 816-819 81b-823 825-827 829-82d 859-85b 898-89f
     8ca-8e1 8e3-8ff 93c 94d 951-954 9bc 9cd 9fe a3c a4d abc acd b3c b4d bcd c3c c4d c55-c56 cbc
@@ -35,4 +35,4 @@ def _regex(ranges: str) -> str:
     return f"[{''.join(map(bounds, ranges.split()))}]+"
 
 
-COMBINING = _regex(_RANGES)
+COMBINING = _regex(RANGES)

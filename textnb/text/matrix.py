@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from textnb.errors import DataError, VocabularyError
 from textnb.runtime.threads import in_threads, together
 from textnb.text.compiled import RowMaker, Tables, loops_for, peeked
+from textnb.text.expressions import separators, split_expr
 from textnb.text.interner import Interner, flat_codes, interning, sorted_terms
 from textnb.text.termtable import Codes, Loops, TermTable
 from textnb.text.tokens import TextColumns, Tokenizer
@@ -47,11 +48,10 @@ class Vocabulary:
     def __init__(self, tokenizer: Tokenizer, terms: pl.Series):
         self.terms = terms
         self._tokenizer = tokenizer
-        separators = tokenizer.separators()
+        split = separators(tokenizer.plan())
         # The cheap split leaves words in that are too short for the pattern: it serves only where
         # no term is such a word.
-        self._split = separators is not None and bool(
-            (terms.str.len_chars() >= separators[1]).all())
+        self._split = split is not None and bool((terms.str.len_chars() >= split[1]).all())
         self._prepare()
 
     def _prepare(self) -> None:
@@ -94,13 +94,13 @@ class Vocabulary:
         lengths, flat, words = self._coded(documents, text)
         known = flat < len(self.terms)
         others = pl.Series(np.unique(flat[~known])).cast(pl.UInt32).cat.to(words.dtype)
-        strangers = others.cast(pl.String)
-        separators = self._tokenizer.separators()
-        if self._split and separators is not None:
-            strangers = strangers.filter(strangers.str.len_chars() >= separators[1])
-        if len(strangers):
+        unknown = others.cast(pl.String)
+        split = separators(self._tokenizer.plan())
+        if self._split and split is not None:
+            unknown = unknown.filter(unknown.str.len_chars() >= split[1])
+        if len(unknown):
             # The first one as they are sorted: which one was found first depends on threads.
-            raise DataError(f"term {strangers.min()!r} was never learned")
+            raise DataError(f"term {unknown.min()!r} was never learned")
         return merge_tokens(*_kept(lengths, flat, known), len(self))
 
     def _held(self, documents: pl.DataFrame) -> _Held | None:
@@ -117,7 +117,7 @@ class Vocabulary:
         self, documents: pl.DataFrame, text: TextColumns
     ) -> tuple[Ints, NDArray[Any], Interner]:
         """Words per document, the codes of all words, and the pool that gives them."""
-        tokens = (self._tokenizer.split_expr(text) if self._split
+        tokens = (split_expr(self._tokenizer.plan(), text) if self._split
                   else self._tokenizer.expr(text))
         size = int(documents.estimated_size())
         with self._turn:

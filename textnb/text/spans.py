@@ -7,6 +7,20 @@ from collections.abc import Mapping, Sequence
 
 import polars as pl
 
+from textnb.errors import ParameterError
+from textnb.text.expressions import cleaned_exprs, stop_tokens
+from textnb.text.plan import (
+    Characters,
+    CharactersInWords,
+    Escape,
+    FieldPrefix,
+    Matches,
+    NGrams,
+    OwnCode,
+    Plan,
+    Runs,
+    StopWords,
+)
 from textnb.text.tokens import Tokenizer
 
 # (text, what its terms add): None for what lies between words.
@@ -38,6 +52,11 @@ def pieces_of(
     elsewhere : float
         The sum of what has no place in a text.
 
+    Raises
+    ------
+    ParameterError
+        If the tokenizer's plan has a step after cleaning that is not known here; it is named.
+
     Examples
     --------
     >>> pieces_of(Tokenizer(ngram_range=(1, 2)), ["text"], {"text": "Free, free lunch"},
@@ -47,17 +66,24 @@ def pieces_of(
     spans: dict[str, list[tuple[int, int]]] = {}
     shown: dict[str, str] = {}
     places: dict[str, list[tuple[str, list[int]]]] = {}
+    plan = tokenizer.plan()
     for column in columns:
         row = pl.DataFrame({name: [texts[column] if name == column else ""] for name in columns},
                            schema=dict.fromkeys(columns, pl.String))
         at = list(columns).index(column)
-        cleaned = row.select(tokenizer.cleaned_exprs(columns)[at].alias("text")).item()
+        cleaned = row.select(cleaned_exprs(plan, columns)[at].alias("text")).item()
         shown[column] = texts[column] if len(texts[column]) == len(cleaned) else cleaned
-        if tokenizer.analyzer == "word":
-            tokens = row.select(tokenizer.expr(columns).alias("tokens")).item().to_list()
-            spans[column], found = _words(tokenizer, cleaned, tokens)
-        else:
-            spans[column], found = _characters(tokenizer, cleaned, contributions)
+        _check_known(plan)
+        match plan.after_cleaning:
+            case (Matches(pattern=pattern) | Runs(pattern=pattern), *_):
+                tokens = row.select(tokenizer.expr(columns).alias("tokens")).item().to_list()
+                spans[column], found = _words(plan, pattern, cleaned, tokens)
+            case (CharactersInWords(), *_):
+                # They see one space on either side, whatever white space stands there.
+                single = re.sub(r"\s", " ", cleaned)
+                spans[column], found = _characters(single, contributions)
+            case _:
+                spans[column], found = _characters(cleaned, contributions)
         for term, covered in found:
             places.setdefault(term, []).append((column, covered))
     added = {column: [0.0] * len(spans[column]) for column in columns}
@@ -73,12 +99,25 @@ def pieces_of(
             for column in columns}, elsewhere
 
 
+def _check_known(plan: Plan) -> None:
+    """Raises ParameterError for a step after cleaning whose tokens can't be found in a text."""
+    for step in plan.after_cleaning:
+        match step:
+            case Matches() | Runs() | Characters() | CharactersInWords():
+                pass
+            case StopWords() | Escape() | FieldPrefix() | NGrams() | OwnCode():
+                pass
+            case _:
+                raise ParameterError(f"{step.setting}: the places of terms in a text are not known "
+                                     "after this step of the tokenizer's plan")
+
+
 def _words(
-    tokenizer: Tokenizer, cleaned: str, tokens: list[str]
+    plan: Plan, pattern: str, cleaned: str, tokens: list[str]
 ) -> tuple[list[tuple[int, int]], list[tuple[str, list[int]]]]:
     """Spans of the words, and the terms with the words that each covers."""
-    matches = pl.Series([cleaned]).str.extract_all(tokenizer.pattern).to_list()[0]
-    stops = tokenizer.stop_tokens()
+    matches = pl.Series([cleaned]).str.extract_all(pattern).to_list()[0]
+    stops = stop_tokens(plan)
     spans, kept, end = [], [], 0
     for number, word in enumerate(matches):
         start = cleaned.index(word, end)
@@ -86,8 +125,8 @@ def _words(
         spans.append((start, end))
         if word not in stops:
             kept.append(number)
-    least, most = tokenizer.ngram_range
-    windows = [kept[first:first + n] for n in range(least, most + 1)
+    ngrams = plan.find(NGrams) or NGrams(1, 1)
+    windows = [kept[first:first + n] for n in range(ngrams.least, ngrams.most + 1)
                for first in range(len(kept) - n + 1)]
     if len(windows) != len(tokens):
         return spans, []
@@ -95,15 +134,13 @@ def _words(
 
 
 def _characters(
-    tokenizer: Tokenizer, cleaned: str, contributions: Mapping[str, float]
+    cleaned: str, contributions: Mapping[str, float]
 ) -> tuple[list[tuple[int, int]], list[tuple[str, list[int]]]]:
     """Spans of the words, and the n-grams with the words of the characters that each covers."""
     spans = [match.span() for match in re.finditer(r"\S+", cleaned)]
     word_at = {place: number for number, (start, end) in enumerate(spans)
                for place in range(start, end)}
-    # N-grams within words see one space on either side, whatever white space stands there.
-    within = tokenizer.analyzer == "char_wb"
-    padded = " " + (re.sub(r"\s", " ", cleaned) if within else cleaned) + " "
+    padded = f" {cleaned} "
     found = []
     for term in contributions:
         start = padded.find(term)

@@ -14,8 +14,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from textnb.errors import DataError
-from textnb.text.tokens import WHITE, TextColumns, Tokenizer
+from textnb.errors import DataError, ParameterError
+from textnb.text.compiled_plan import cleaned_ascii, compiled_plan
+from textnb.text.expressions import cleaned_exprs, stop_tokens
+from textnb.text.tokens import TextColumns, Tokenizer
 from textnb.text.utf8 import begins_of, byte_order, bytes_of, read_only, strings_of
 
 Codes = NDArray[np.int32]
@@ -49,14 +51,18 @@ class TermTable:
 
     def __init__(self, loops: Loops, tokenizer: Tokenizer, secret: NDArray[Any] | None = None):
         self._loops, self._rows, self._tokenizer = loops.terms, loops.rows, tokenizer
+        self._plan = tokenizer.plan()
+        compiled = compiled_plan(self._plan)
+        if compiled is None:
+            raise ParameterError(f"the compiled loops do not know all steps of {self._plan!r}; "
+                                 "ask `possible` before")
+        self._compiled = compiled
         self.secret = drawn() if secret is None else secret
-        run = tokenizer.run()
-        self._words = tokenizer.analyzer == "word"
-        self._class = _class_table(run[0] if self._words and run else WHITE)
-        self._least = run[1] if run else 1
+        self._words, self._least = compiled.words, compiled.least
+        self._class = _class_table(compiled.members)
         self._table, self._own = _empty_table(), local()
         # Stop words have the first codes, and so are told from others by their codes.
-        stops = pl.Series(sorted(tokenizer.stop_tokens()), dtype=pl.String)
+        stops = pl.Series(sorted(stop_tokens(self._plan)), dtype=pl.String)
         self._first = len(stops)
         self._strings(stops)
 
@@ -80,7 +86,7 @@ class TermTable:
 
     def hold(self, terms: pl.Series) -> Codes:
         """The codes of terms, which are added."""
-        if not self._words or self._tokenizer.ngram_range[1] == 1:
+        if not self._words or self._compiled.ngram_range[1] == 1:
             return self._strings(terms)
         lists = self._tokenizer.split_all(terms)
         words = lists.explode(empty_as_null=False, keep_nulls=False)
@@ -115,7 +121,7 @@ class TermTable:
     def terms(self) -> Codes:
         """The codes that are terms; others are stop words, or what longer n-grams begin with."""
         depth = _depths(self._table[4][:len(self)])
-        least = self._tokenizer.ngram_range[0] if self._words else 1
+        least = self._compiled.ngram_range[0] if self._words else 1
         codes = np.flatnonzero(depth >= least).astype(np.int32)
         return codes[codes >= self._first]
 
@@ -173,10 +179,9 @@ class TermTable:
     def found_in(self, texts: Sequence[str]) -> tuple[Codes, Ints] | None:
         """As `found`, of texts of ASCII characters, without a frame; None for others."""
         joined = "".join(texts)
-        if not joined.isascii() or self._tokenizer.analyzer == "char":
+        cleaned = cleaned_ascii(self._plan, joined) if joined.isascii() else None
+        if cleaned is None:
             return None
-        # Normalisation and accents leave ASCII as it is, and all agree on its lower case.
-        cleaned = joined.lower() if self._tokenizer.lowercase else joined
         ends = np.cumsum([len(text) for text in texts], dtype=np.int64)
         source = np.frombuffer(cleaned.encode(), dtype=np.uint8)
         return self._terms_of(source, ends, False)[:2]
@@ -184,7 +189,7 @@ class TermTable:
     def _coded(
         self, frame: pl.DataFrame, text: TextColumns, add: bool
     ) -> tuple[Codes, Ints, Any]:
-        columns = self._tokenizer.cleaned_exprs(text)
+        columns = cleaned_exprs(self._plan, text)
         stretches = frame.select(columns[0] if len(columns) == 1
                                  else pl.concat_list(columns).explode()).to_series()
         codes, ends, table = self._terms_of(*bytes_of(stretches), add)
@@ -198,7 +203,7 @@ class TermTable:
         codes, ends, table = self._single(source, ends, add)
         if self._first:
             codes, ends = self._rows.without_first(codes, ends, self._first)
-        least, most = self._tokenizer.ngram_range
+        least, most = self._compiled.ngram_range
         if self._words and most > 1:
             codes, ends, table = self._loops.grams(
                 codes, ends, least, most, table, self.secret, add)
@@ -210,8 +215,8 @@ class TermTable:
         if self._words:
             room = self._room((len(source) + len(ends)) // (self._least + 1))
             return tuple(loops.words(source, ends, self._class, self._least, *rest, room))
-        least, most = self._tokenizer.ngram_range
-        within_words = self._tokenizer.analyzer == "char_wb"
+        least, most = self._compiled.ngram_range
+        within_words = self._compiled.within_words
         if within_words:
             source, ends, words = loops.padded_words(source, ends, self._class)
             source = read_only(source)

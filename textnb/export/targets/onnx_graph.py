@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -26,8 +27,9 @@ from textnb.bayes.forms import Floats
 from textnb.errors import ExportError
 from textnb.export.bundle import Bundle
 from textnb.export.targets.base import EVERY, Answered, EngineMissing, Rows
-from textnb.text.supported import ANYTHING, NO_PREFIX, Supported, any_of
-from textnb.text.tokens import Tokenizer, unsupported
+from textnb.text.expressions import stop_tokens
+from textnb.text.plan import Escape, Matches, NGrams, Plan, Splitting, StopWords
+from textnb.text.tokens import Tokenizer
 
 # What onnxruntime 1.31 loads; StringSplit and StringConcat came with 20, LabelEncoder with ml 2.
 IR_VERSION, OPSET, ML_OPSET = 10, 22, 4
@@ -38,16 +40,6 @@ INSTALL = "pip install 'textnb[onnx]'"
 
 # `[^x]+`: words are what one character separates. The only pattern that StringSplit can match.
 _SEPARATED = re.compile(r"\[\^([^\\\[\]^]|\\[tnr]|\\[!-/:;=?@\[-`{-~])\]\+")
-_SPLIT: Supported = {
-    "pattern": lambda pattern: _SEPARATED.fullmatch(pattern) is not None,
-    "lowercase": any_of(False),
-    "ngram_range": ANYTHING["ngram_range"],
-    "analyzer": any_of("word"),
-    "normalize": any_of(None),
-    "strip_accents": any_of(None),
-    "stop_words": ANYTHING["stop_words"],
-    "field_prefix": NO_PREFIX,
-}
 _ESCAPES = {r"\t": "\t", r"\n": "\n", r"\r": "\r"}
 
 
@@ -74,16 +66,17 @@ class Onnx:
     def reading(self, tokenizer: Tokenizer, columns: Sequence[str]) -> str:
         """What is read by default: "text" where the graph can split it, else "terms"."""
         try:
-            splits_at(tokenizer, columns)
+            split_of(tokenizer.plan(), columns)
         except ExportError:
             return "terms"
         return "text"
 
     def write(self, bundle: Bundle, path: Path) -> None:
-        separator = None
+        split = separator = None
         if bundle.reads == "text":
             assert bundle.tokenizer is not None
-            separator = splits_at(bundle.tokenizer, bundle.columns)
+            split = split_of(bundle.tokenizer.plan(), bundle.columns)
+            separator = split.separator
         elif bundle.reads == "terms":
             separator = unused(bundle.terms)
         held = (bundle.weights.nbytes + bundle.weights.shape[1] * 8 + 16 * len(bundle.terms)
@@ -91,7 +84,8 @@ class Onnx:
         if held > MOST_BYTES:
             raise ExportError(f"weights and terms take {held:,} bytes, and an ONNX file holds less "
                               "than 2 GiB; keep fewer terms (--top or --max-bytes)")
-        path.write_bytes(_Graph(bundle, separator).model().SerializeToString(deterministic=True))
+        path.write_bytes(_Graph(bundle, separator, split).model().SerializeToString(
+            deterministic=True))
 
     def run(self, bundle: Bundle, path: Path, rows: Rows) -> Answered:
         try:
@@ -119,8 +113,26 @@ class Onnx:
         return Answered(scores, labels.tolist())
 
 
-def splits_at(tokenizer: Tokenizer, columns: Sequence[str]) -> str:
-    r"""The character at which StringSplit makes the words of a tokenizer.
+@dataclass(frozen=True)
+class Split:
+    """A plan as the graph executes it.
+
+    Attributes
+    ----------
+    separator : str
+        The character that separates words.
+    ngram_range : (int, int)
+    stops : frozenset of str
+        Words that are dropped before n-grams are made.
+    """
+
+    separator: str
+    ngram_range: tuple[int, int]
+    stops: frozenset[str]
+
+
+def split_of(plan: Plan, columns: Sequence[str]) -> Split:
+    r"""How StringSplit makes the words of a plan.
 
     Raises
     ------
@@ -129,27 +141,36 @@ def splits_at(tokenizer: Tokenizer, columns: Sequence[str]) -> str:
 
     Examples
     --------
-    >>> splits_at(Tokenizer(pattern=r"[^\t]+", lowercase=False), ["text"])
+    >>> split_of(Tokenizer(pattern=r"[^\t]+", lowercase=False).plan(), ["text"]).separator
     '\t'
     """
-    found = _SEPARATED.fullmatch(tokenizer.pattern)
-    settings = ("lowercase", "normalize", "strip_accents", "field_prefix")
-    reasons = [f"{name}={getattr(tokenizer, name)!r}" for name in settings
-               if getattr(tokenizer, name)]
-    if found is None:
-        reasons.insert(0, f"pattern={tokenizer.pattern!r}")
-    if tokenizer.analyzer != "word":
-        reasons.insert(0, f"analyzer={tokenizer.analyzer!r}")
     if len(columns) > 1:
-        reasons.insert(0, f"several text columns ({', '.join(columns)})")
-    unknown = unsupported(tokenizer, _SPLIT)
-    if unknown:
-        reasons.append(unknown)
-    if reasons or found is None:
-        raise ExportError(f"{reasons[0]}: ONNX can only split one text at one character; export "
-                          "for tokens that you make yourself (--input terms), or train with "
-                          'Tokenizer(pattern=r"[^ ]+", lowercase=False)')
-    return _ESCAPES.get(found[1], found[1][-1])
+        raise _beyond_split(f"several text columns ({', '.join(columns)})")
+    found, ngrams = None, NGrams(1, 1)
+    # The first reason that a user can act on: escapes follow from other settings.
+    for step in sorted(plan.steps, key=lambda step: (
+            not isinstance(step, Splitting), isinstance(step, Escape))):
+        match step:
+            case Matches(pattern=pattern) if found := _SEPARATED.fullmatch(pattern):
+                pass
+            case StopWords():
+                pass
+            case Escape(characters=" "):
+                # An n-gram's words are joined by the separator, which is in none: see `gram`.
+                pass
+            case NGrams():
+                ngrams = step
+            case _:
+                raise _beyond_split(step.setting)
+    assert found is not None, "a plan splits texts"
+    return Split(_ESCAPES.get(found[1], found[1][-1]), (ngrams.least, ngrams.most),
+                 stop_tokens(plan))
+
+
+def _beyond_split(reason: str) -> ExportError:
+    return ExportError(f"{reason}: ONNX can only split one text at one character; export "
+                       "for tokens that you make yourself (--input terms), or train with "
+                       'Tokenizer(pattern=r"[^ ]+", lowercase=False)')
 
 
 def unused(terms: tuple[str, ...]) -> str:
@@ -180,13 +201,14 @@ def joined(tokens: pl.Series, separator: str) -> pl.Series:
 class _Graph:
     """The graph of a bundle."""
 
-    def __init__(self, bundle: Bundle, separator: str | None) -> None:
+    def __init__(self, bundle: Bundle, separator: str | None, split: Split | None
+                 ) -> None:
         try:
             import onnx
         except ImportError:
             raise ExportError(f"onnx is not installed: {INSTALL}") from None
         self.onnx: Any = onnx
-        self.bundle, self.separator = bundle, separator
+        self.bundle, self.separator, self.words = bundle, separator, split
         self.constants: list[Any] = []
 
     def model(self) -> Any:
@@ -304,14 +326,12 @@ class _Graph:
 
     def tokens(self) -> list[Any]:
         """Nodes from ``document`` to ``tokens``."""
-        tokenizer = self.bundle.tokenizer
-        assert tokenizer is not None
-        splitting = {"delimiter": self.separator}
-        if self.bundle.reads == "terms" or tokenizer.ngram_range == (1, 1):
+        words, splitting = self.words, {"delimiter": self.separator}
+        if words is None or words.ngram_range == (1, 1):
             # Empty pieces and stop words are no terms: they need not be dropped.
             return [self.split("tokens", **splitting)]
-        least, most = tokenizer.ngram_range
-        dropped = ["", *sorted(tokenizer.stop_tokens())]
+        least, most = words.ngram_range
+        dropped = ["", *sorted(words.stops)]
         nodes = [
             self.split("pieces", **splitting),
             self.node("LabelEncoder", ["pieces"], "kept", domain="ai.onnx.ml",
@@ -338,13 +358,12 @@ class _Graph:
 
     def keys(self) -> dict[str, Any]:
         """Terms as the graph makes them, and their rows."""
-        tokenizer = self.bundle.tokenizer
-        assert tokenizer is not None
+        words = self.words
         rows = {term: row for row, term in enumerate(self.bundle.terms)}
-        if self.bundle.reads == "text" and tokenizer.ngram_range[1] > 1:
+        if words is not None and words.ngram_range[1] > 1:
             rows = {gram: row for term, row in rows.items() if (gram := self.gram(term))}
-        elif self.bundle.reads == "text":
-            for word in tokenizer.stop_tokens():
+        elif words is not None:
+            for word in words.stops:
                 rows.pop(word, None)
         # An empty piece is no token; the key also keeps the list from being empty.
         rows[""] = len(self.bundle.terms)

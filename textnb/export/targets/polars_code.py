@@ -22,9 +22,24 @@ from textnb.export.targets.base import EVERY, Answered, Rows
 from textnb.export.targets.embedded import data, source
 from textnb.export.targets.program import output
 from textnb.files.parquet import ENGINE_ERRORS, decode
+from textnb.text.expressions import stop_tokens
 from textnb.text.marks import COMBINING
-from textnb.text.supported import ANYTHING, Supported, any_of
-from textnb.text.tokens import WHITE, Tokenizer, unsupported
+from textnb.text.plan import (
+    WHITE,
+    Characters,
+    CharactersInWords,
+    Escape,
+    FieldPrefix,
+    Lowercase,
+    Matches,
+    NGrams,
+    Normalize,
+    Plan,
+    Runs,
+    SingleSpaces,
+    StopWords,
+    StripAccents,
+)
 
 _RUN = """
 import importlib.util, sys
@@ -36,19 +51,6 @@ spec.loader.exec_module(model)
 answers = getattr(model, how)(pl.scan_parquet(given)).select("scores", "predicted")
 answers.collect().write_parquet(answered)
 """
-
-
-# What `source_of` writes.
-_WRITTEN: Supported = {
-    "pattern": ANYTHING["pattern"],
-    "lowercase": any_of(True, False),
-    "ngram_range": ANYTHING["ngram_range"],
-    "analyzer": any_of("word", "char", "char_wb"),
-    "normalize": any_of(None, "NFC", "NFD", "NFKC", "NFKD"),
-    "strip_accents": any_of(None, "unicode", "ascii"),
-    "stop_words": ANYTHING["stop_words"],
-    "field_prefix": ANYTHING["field_prefix"],
-}
 
 
 class PolarsCode:
@@ -76,7 +78,8 @@ class PolarsCode:
         text = source(
             "polars.txt", bundle, POLARS=pl.__version__,
             DATA=data(bundle, by_output=True, columns=columns),
-            TOKENS="" if bundle.tokenizer is None else source_of(bundle.tokenizer, bundle.columns))
+            TOKENS="" if bundle.tokenizer is None else source_of(
+                bundle.tokenizer.plan(), bundle.columns))
         path.write_text(text, "ascii", newline="\n")
 
     def run(self, bundle: Bundle, path: Path, rows: Rows) -> Answered:
@@ -110,16 +113,21 @@ def _frame(bundle: Bundle, rows: Rows, path: Path) -> str:
     return "score_terms"
 
 
-def source_of(tokenizer: Tokenizer, columns: Sequence[str]) -> str:
+def source_of(plan: Plan, columns: Sequence[str]) -> str:
     """Source code of a function ``tokens(*columns)``: what `Tokenizer.expr` makes, written out.
+
+    Raises
+    ------
+    ExportError
+        If the plan has a step that is not written here; it is named.
 
     Examples
     --------
-    >>> print(source_of(Tokenizer(), ["text"]))
+    >>> print(source_of(Plan((Lowercase(), Matches("[^ ]+"))), ["text"]))
     def _split(column, prefix):
         text = pl.col(column).cast(pl.String).fill_null("")
         text = text.str.to_lowercase()
-        words = text.str.extract_all('[\\\\p{L}\\\\p{M}\\\\p{N}_]{2,}')
+        words = text.str.extract_all('[^ ]+')
         return words
     <BLANKLINE>
     <BLANKLINE>
@@ -128,19 +136,8 @@ def source_of(tokenizer: Tokenizer, columns: Sequence[str]) -> str:
         lists = [_split(*pair) for pair in zip(columns, [''])]
         return lists[0] if len(lists) == 1 else pl.concat_list(lists)
     """
-    unknown = unsupported(tokenizer, _WRITTEN)
-    if unknown:
-        raise ExportError(f"{unknown}: it can't be written as Polars code")
-    tokenizer.expr(columns)  # it raises where a prefix can't be written
-    prefixes = [f"{name}:" if tokenizer.field_prefix is True
-                or (tokenizer.field_prefix and name in tokenizer.field_prefix) else ""
-                for name in columns]
-    body = ['text = pl.col(column).cast(pl.String).fill_null("")', *_cleaned(tokenizer)]
-    if tokenizer.analyzer == "word":
-        body += _words(tokenizer, any(prefixes))
-    else:
-        body += (_char if tokenizer.analyzer == "char" else _char_wb)(*tokenizer.ngram_range)
-        body += [*_escaped("grams", tokenizer), *_prefixed("grams", any(prefixes)), "return grams"]
+    prefixes = plan.prefixes(columns)
+    body = ['text = pl.col(column).cast(pl.String).fill_null("")', *_steps(plan, any(prefixes))]
     return "\n".join([
         "def _split(column, prefix):",
         *(f"    {line}" for line in body),
@@ -158,44 +155,65 @@ def _literal(value: Any) -> str:
     return ascii(value)
 
 
-def _cleaned(tokenizer: Tokenizer) -> list[str]:
-    lines = []
-    if tokenizer.normalize is not None:
-        lines.append(f"text = text.str.normalize({_literal(tokenizer.normalize)})")
-    if tokenizer.lowercase:
-        lines.append("text = text.str.to_lowercase()")
-    if tokenizer.strip_accents is not None:
-        dropped = r"[^\x00-\x7F]+" if tokenizer.strip_accents == "ascii" else COMBINING
-        lines.append(f'text = text.str.normalize("NFKD").str.replace_all({_literal(dropped)}, "")')
-    return lines
+def _steps(plan: Plan, prefixed: bool) -> list[str]:
+    lines, tokens = [], "words"
+    for step in plan.steps:
+        match step:
+            case Normalize(form="NFC" | "NFD" | "NFKC" | "NFKD"):
+                lines.append(f"text = text.str.normalize({_literal(step.form)})")
+            case Lowercase():
+                lines.append("text = text.str.to_lowercase()")
+            case StripAccents(kind="ascii"):
+                lines.append(_stripped(r"[^\x00-\x7F]+"))
+            case StripAccents(kind="unicode"):
+                lines.append(_stripped(COMBINING))
+            case SingleSpaces():
+                white = _literal(rf"[{WHITE}]{{2,}}")
+                lines.append(f'text = text.str.replace_all({white}, " ")')
+            case Matches(pattern=pattern) | Runs(pattern=pattern):
+                lines.append(f"words = text.str.extract_all({_literal(pattern)})")
+            case Characters(least=least, most=most):
+                tokens = "grams"
+                lines += _characters(least, most)
+            case CharactersInWords(least=least, most=most):
+                tokens = "grams"
+                lines += _characters_in_words(least, most)
+            case StopWords():
+                lines += _without(stop_tokens(plan))
+            case Escape(characters=characters):
+                lines.append(_escaped(tokens, characters))
+            case FieldPrefix():
+                lines += _prefixed(tokens, prefixed)
+            case NGrams(least=least, most=most):
+                lines += _ngrams(least, most)
+                tokens = "lists[0] if len(lists) == 1 else pl.concat_list(lists)"
+            case _:
+                raise ExportError(f"{step.setting}: it can't be written as Polars code")
+    return [*lines, f"return {tokens}"]
 
 
-def _words(tokenizer: Tokenizer, prefixed: bool) -> list[str]:
-    lines = [f"words = text.str.extract_all({_literal(tokenizer.pattern)})"]
-    if tokenizer.stop_words:
-        stops = _literal(sorted(tokenizer.stop_tokens()))
-        lines += [f"stops = pl.Series({stops}, dtype=pl.String).implode()",
-                  "words = words.list.eval(pl.element().filter(~pl.element().is_in(stops)))"]
-    lines += [*_escaped("words", tokenizer), *_prefixed("words", prefixed)]
-    least, most = tokenizer.ngram_range
-    if most == 1:
-        return [*lines, "return words"]
+def _stripped(dropped: str) -> str:
+    return f'text = text.str.normalize("NFKD").str.replace_all({_literal(dropped)}, "")'
+
+
+def _without(stops: frozenset[str]) -> list[str]:
+    return [f"stops = pl.Series({_literal(sorted(stops))}, dtype=pl.String).implode()",
+            "words = words.list.eval(pl.element().filter(~pl.element().is_in(stops)))"]
+
+
+def _ngrams(least: int, most: int) -> list[str]:
     return [
-        *lines,
         "lists = []",
         f"for n in range({least}, {most + 1}):",
         "    joined = pl.element()",
         "    for ahead in range(1, n):",
         '        joined = joined + pl.lit(" ") + pl.element().shift(-ahead)',
         "    lists.append(words if n == 1 else words.list.eval(joined).list.drop_nulls())",
-        "return lists[0] if len(lists) == 1 else pl.concat_list(lists)",
     ]
 
 
-def _char(least: int, most: int) -> list[str]:
-    white = _literal(rf"[{WHITE}]{{2,}}")
+def _characters(least: int, most: int) -> list[str]:
     return [
-        f'text = text.str.replace_all({white}, " ")',
         "# Matches do not overlap: n-grams of n characters need a pass for each offset below n.",
         'lists = [text.str.slice(offset).str.extract_all("(?s:.{%d})" % n)',
         f"         for n in range({least}, {most + 1}) for offset in range(n)]",
@@ -203,7 +221,7 @@ def _char(least: int, most: int) -> list[str]:
     ]
 
 
-def _char_wb(least: int, most: int) -> list[str]:
+def _characters_in_words(least: int, most: int) -> list[str]:
     lines = [
         "# One padded word to a line; a word has no white space, so no line feed.",
         f"padded = text.str.extract_all({_literal(f'[^{WHITE}]+')}).list.eval(",
@@ -221,17 +239,10 @@ def _char_wb(least: int, most: int) -> list[str]:
     return [*lines, "grams = lists[0] if len(lists) == 1 else pl.concat_list(lists)"]
 
 
-def _escaped(name: str, tokenizer: Tokenizer) -> list[str]:
+def _escaped(name: str, characters: str) -> str:
     """Escapes where a token itself could hold what joins tokens or follows a prefix."""
-    word = tokenizer.analyzer == "word"
-    if word and tokenizer.run() is not None:
-        return []
-    marks = (" " if word and tokenizer.ngram_range[1] > 1 else "") + (
-        ":" if tokenizer.field_prefix else "")
-    if not marks:
-        return []
-    found, escaped = _literal(rf"([\\{marks}])"), _literal(r"\${1}")
-    return [f"{name} = {name}.list.eval(pl.element().str.replace_all({found}, {escaped}))"]
+    found, escaped = _literal(rf"([\\{characters}])"), _literal(r"\${1}")
+    return f"{name} = {name}.list.eval(pl.element().str.replace_all({found}, {escaped}))"
 
 
 def _prefixed(name: str, prefixed: bool) -> list[str]:

@@ -1,0 +1,467 @@
+"""Every engine finds the tokens of the plain oracle, or refuses what it does not know by name."""
+
+from __future__ import annotations
+
+import dataclasses
+import pickle
+from collections import Counter
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import textnb
+from tests.text import plain_tokens as oracle
+from textnb import ExportError, ModelFileError, ParameterError, TextClassifier, Tokenizer
+from textnb.export.bundle import Bundle, bundle_of
+from textnb.export.golden import rows_of
+from textnb.export.portable import portable
+from textnb.export.targets.base import EngineMissing
+from textnb.export.targets.known import TARGETS
+from textnb.export.targets.onnx_graph import split_of
+from textnb.export.targets.polars_code import source_of
+from textnb.export.targets.python import Python
+from textnb.filter.mailfilter import MailFilter
+from textnb.text.compiled import possible
+from textnb.text.compiled_plan import cleaned_ascii, compiled_plan
+from textnb.text.counts import count_by_label
+from textnb.text.expressions import separators, split_expr
+from textnb.text.matrix import count_matrix
+from textnb.text.plain import plain_tokens
+from textnb.text.plan import (
+    Characters,
+    Cleaning,
+    Lowercase,
+    Matches,
+    NGrams,
+    Normalize,
+    Plan,
+    Runs,
+    Splitting,
+    Step,
+    StopWords,
+    StripAccents,
+    plan_of,
+)
+from textnb.text.spans import pieces_of
+
+FIELDS = [field.name for field in dataclasses.fields(Tokenizer)]
+# Of each setting, values that are not the default, and what else must be set to see what they do.
+VALUES: dict[str, list[dict[str, Any]]] = {
+    "pattern": [{"pattern": r"[\p{L}\p{M}']{3,}"}, {"pattern": "[a-z]+"}, {"pattern": "[^,]+"},
+                {"pattern": r"[\p{L}]+-?[\p{L}]+"}],
+    "lowercase": [{"lowercase": False}],
+    "ngram_range": [{"ngram_range": (1, 2)}, {"ngram_range": (2, 3)},
+                    {"ngram_range": (1, 2), "pattern": "[^,]+"}],
+    "analyzer": [{"analyzer": "char"}, {"analyzer": "char_wb"},
+                 {"analyzer": "char", "ngram_range": (1, 3)},
+                 {"analyzer": "char_wb", "ngram_range": (4, 9)}],
+    "normalize": [{"normalize": form} for form in ("NFC", "NFD", "NFKC", "NFKD")],
+    "strip_accents": [{"strip_accents": "unicode"}, {"strip_accents": "ascii"}],
+    "stop_words": [{"stop_words": ("The", "cat's")},
+                   {"stop_words": ("The", "cat's"), "ngram_range": (2, 2)}],
+    "field_prefix": [{"field_prefix": True}, {"field_prefix": ("text",)},
+                     {"field_prefix": True, "pattern": "[^,]+"},
+                     {"field_prefix": True, "analyzer": "char_wb"}],
+}
+CASES = [pytest.param(name, changed, id=f"{name}-{number}")
+         for name, values in VALUES.items() for number, changed in enumerate(values)]
+TEXTS = [
+    "", " ", "The the cat's CAT, caf\u00e9 cafe\u0301 ", "new  york,\t\tNew York , a:b\\c e-mail",
+    "\ufb01ne \u039f\u0394\u039f\u03a3 \u0130stanbul \u01c4 \u00c5 12 \u00bd",
+    "\u0939\u093f\u0928\u094d\u0926\u0940 \uac01 x", "cat's the, the cat"]
+ROWS = pl.DataFrame({"text": TEXTS})
+SPLIT = Tokenizer(pattern="[^ ]+", lowercase=False)
+
+Tokens = list[list[str]]
+Refusal = (ParameterError, ExportError)
+
+
+def by_expressions(tokenizer: Tokenizer) -> Tokens:
+    return ROWS.select(t=tokenizer.expr("text"))["t"].to_list()
+
+
+def by_separators(tokenizer: Tokenizer) -> Tokens:
+    plan = tokenizer.plan()
+    found = separators(plan)
+    rows = ROWS.select(t=split_expr(plan, "text"))["t"].to_list()
+    assert found is not None
+    return [[word for word in row if len(word) >= found[1]] for row in rows]
+
+
+def by_plain_python(tokenizer: Tokenizer) -> Tokens:
+    found = [plain_tokens(tokenizer.plan(), {"text": text}) for text in TEXTS]
+    return [row for row in found if row is not None]
+
+
+def by_compiled_loops(tokenizer: Tokenizer) -> Tokens:
+    if not possible(tokenizer):
+        assert compiled_plan(tokenizer.plan()) is None
+        raise ParameterError(f"the loops know not all of {tokenizer!r}")
+    counts, terms = count_matrix([ROWS], tokenizer, "text")
+    return [np.repeat(terms.to_numpy(), row).tolist() for row in counts.toarray()]
+
+
+def by_polars_code(tokenizer: Tokenizer) -> Tokens:
+    names: dict[str, Any] = {"pl": pl}
+    exec(source_of(tokenizer.plan(), ["text"]), names)
+    return ROWS.select(t=names["tokens"]("text"))["t"].to_list()
+
+
+def by_a_portable_program(tokenizer: Tokenizer, path: Path) -> Tokens:
+    file = path / "model.py"
+    Python().write(_bundle(tokenizer), file)
+    program = ModuleType("exported")
+    exec(compile(file.read_text("utf-8"), str(file), "exec"), vars(program))
+    return [list(program.tokens(text)) for text in TEXTS]
+
+
+ENGINES: dict[str, Callable[..., Tokens]] = {
+    "expressions": by_expressions, "separators": by_separators, "plain Python": by_plain_python,
+    "compiled loops": by_compiled_loops, "Polars code": by_polars_code,
+}
+
+
+def expected(tokenizer: Tokenizer) -> list[Counter[str]]:
+    plain = isinstance(tokenizer.plan().after_cleaning[0], Runs)
+    return [Counter(oracle.terms({"text": text}, tokenizer.to_dict(), plain=plain))
+            for text in TEXTS]
+
+
+def check_tokens(found: Tokens, tokenizer: Tokenizer) -> None:
+    assert list(map(Counter, found)) == expected(tokenizer)
+
+
+def _bundle(tokenizer: Tokenizer) -> Bundle:
+    """A bundle for texts whose weights tell all terms of `TEXTS` apart."""
+    rows = ROWS.with_columns(label=pl.Series(["a", "b"] * 4)[:len(TEXTS)])
+    bundle = bundle_of(TextClassifier(tokenizer=tokenizer).fit(rows))
+    weights = np.random.default_rng(3).normal(size=bundle.form.weights.shape)
+    return dataclasses.replace(
+        bundle, reads="text", form=dataclasses.replace(bundle.form, weights=weights))
+
+
+def attempt(run: Callable[[], object]) -> tuple[Any, str]:
+    """What is found, and "" ; or None, and the refusal."""
+    try:
+        return run(), ""
+    except Refusal as refusal:
+        return None, str(refusal)
+
+
+def names_one(refusal: str, settings: Iterable[str]) -> bool:
+    return any(name.replace("_", " ") in refusal.replace("_", " ") for name in settings)
+
+
+@pytest.fixture(autouse=True)
+def _compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TEXTNB_KERNEL", "on")
+
+
+class TestEveryFieldAndEngine:
+    """What refuses a value names the setting; what runs it finds the oracle's tokens."""
+
+    def test_every_field_has_values(self) -> None:
+        assert list(VALUES) == FIELDS
+
+    @pytest.mark.parametrize(("name", "changed"), CASES)
+    def test_the_values_matter(self, name: str, changed: dict[str, Any]) -> None:
+        default = {**changed, name: getattr(Tokenizer(), name)}
+        assert expected(Tokenizer(**changed)) != expected(Tokenizer(**default))
+
+    @pytest.mark.parametrize(("name", "changed"), CASES)
+    @pytest.mark.parametrize("engine", ENGINES)
+    def test_the_oracles_tokens_or_a_refusal(
+        self, engine: str, name: str, changed: dict[str, Any]
+    ) -> None:
+        tokenizer = Tokenizer(**changed)
+        found, refusal = attempt(lambda: ENGINES[engine](tokenizer))
+        if found is None:
+            assert engine not in ("expressions", "Polars code")
+            assert names_one(refusal, changed) or engine == "separators"
+        else:
+            check_tokens(found, tokenizer)
+
+    @pytest.mark.parametrize(("name", "changed"), CASES)
+    def test_a_portable_program(self, name: str, changed: dict[str, Any], tmp_path: Path) -> None:
+        tokenizer = Tokenizer(**changed)
+        found, refusal = attempt(lambda: by_a_portable_program(tokenizer, tmp_path))
+        if found is None:
+            assert names_one(refusal, changed)
+        else:
+            check_tokens(found, tokenizer)
+
+    @pytest.mark.sweep(8)
+    @pytest.mark.parametrize(("name", "changed"), CASES)
+    @pytest.mark.parametrize("base", [
+        pytest.param(Tokenizer(), id="default"), pytest.param(SPLIT, id="split")])
+    @pytest.mark.parametrize("target", [
+        name for name, target in TARGETS.items() if "text" in target.reads])
+    def test_a_target_that_splits_texts(
+        self, target: str, base: Tokenizer, name: str, changed: dict[str, Any], tmp_path: Path
+    ) -> None:
+        tokenizer, engine = dataclasses.replace(base, **changed), TARGETS[target]
+        bundle, file = _bundle(tokenizer), tmp_path / f"model{TARGETS[target].suffix}"
+        _, refusal = attempt(lambda: engine.write(bundle, file))
+        if "is not installed" in refusal:
+            pytest.skip(refusal)
+        if refusal:
+            assert names_one(refusal, FIELDS)
+            return
+        try:
+            answered = engine.run(bundle, file, rows_of(bundle, ROWS))
+        except EngineMissing as missing:
+            pytest.skip(str(missing))
+        columns = {term: place for place, term in enumerate(bundle.terms)}
+        scores = [bundle.intercept + sum(
+            (bundle.weights[columns[term]] * times for term, times in row.items()),
+            np.zeros(len(bundle.intercept))) for row in expected(tokenizer)]
+        np.testing.assert_allclose(answered.scores, scores, rtol=1e-9, atol=1e-9)
+
+    @pytest.mark.parametrize("engine", [*ENGINES, "portable", "ONNX"])
+    def test_each_engine_runs_something(self, engine: str, tmp_path: Path) -> None:
+        if engine == "ONNX":
+            assert split_of(SPLIT.plan(), ["text"]).separator == " "
+        elif engine == "portable":
+            check_tokens(by_a_portable_program(Tokenizer(), tmp_path), Tokenizer())
+        elif engine == "compiled loops" and not possible(Tokenizer()):
+            assert compiled_plan(Tokenizer().plan()) is not None
+            pytest.skip("the compiled loops are not installed")
+        else:
+            check_tokens(ENGINES[engine](Tokenizer()), Tokenizer())
+
+    @pytest.mark.parametrize("prefix", [True, ("b",)])
+    def test_prefixes_of_several_columns(self, prefix: Any) -> None:
+        tokenizer = Tokenizer(field_prefix=prefix, ngram_range=(1, 2))
+        columns: dict[str, str | None] = {"a": "new york", "b": "the cat"}
+        wanted = oracle.terms(columns, tokenizer.to_dict(), plain=True)
+        assert plain_tokens(tokenizer.plan(), columns) == wanted
+        names: dict[str, Any] = {"pl": pl}
+        exec(source_of(tokenizer.plan(), ["a", "b"]), names)
+        frame = pl.DataFrame({name: [text] for name, text in columns.items()})
+        assert frame.select(t=names["tokens"]("a", "b")).item().to_list() == wanted
+
+
+@dataclasses.dataclass(frozen=True)
+class MaxLength(Step):
+    """A step that no engine knows."""
+
+    most: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Reversed(Cleaning):
+    """A cleaning step that no engine knows."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Letters(Splitting):
+    """A splitting step that no engine knows."""
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Short(Tokenizer):
+    """A tokenizer with an option of its own, which its plan says."""
+
+    max_length: int = 4
+
+    def plan(self) -> Plan:
+        return Plan((*super().plan().steps, MaxLength(self.max_length)))
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class ShortByCode(Short):
+    """The same, by an expression of its own: only its code says what it does."""
+
+    def plan(self) -> Plan:
+        return Tokenizer.plan(self)
+
+    def expr(self, text: Any) -> pl.Expr:
+        return super().expr(text).list.eval(
+            pl.element().filter(pl.element().str.len_chars() <= self.max_length))
+
+
+class OfFour(Tokenizer):
+    """A subclass of the same fields with an expression of its own."""
+
+    def expr(self, text: Any) -> pl.Expr:
+        return super().expr(text).list.eval(pl.element().filter(pl.element().str.len_chars() < 5))
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Silent(Tokenizer):
+    """An option that nobody does anything about."""
+
+    max_length: int = 4
+
+
+FRAME = pl.DataFrame({"text": ["extraordinary film", "bad film", "dull plot", "fine plot"] * 5,
+                      "label": ["pos", "neg", "neg", "pos"] * 5})
+SHORT = ["bad", "dull", "film", "fine", "plot"]
+RUNS = Runs(r"\w+", r"\w", 1)
+UNKNOWN = {
+    "last": (Plan((Lowercase(), RUNS, MaxLength(4))), r"MaxLength\(most=4\)"),
+    "before stop words": (Plan((RUNS, MaxLength(4), StopWords(("a",)))), r"MaxLength\(most=4\)"),
+    "cleaning": (Plan((Reversed(), RUNS)), r"Reversed\(\)"),
+    "splitting": (Plan((Lowercase(), Letters())), r"Letters\(\)"),
+    "a value": (Plan((StripAccents("greek"), RUNS)), "strip_accents='greek'"),
+    "a form": (Plan((Normalize("NFX"), RUNS)), "normalize='NFX'"),
+}
+
+
+def _split_at_spaces(plan: Plan) -> Plan:
+    """The plan with all that ONNX can't do but the unknown step replaced by what it can."""
+    steps = [Matches("[^ ]+") if step == RUNS else step for step in plan.steps]
+    return Plan(tuple(step for step in steps if step != Lowercase()))
+
+
+class ByPlan(Tokenizer):
+    """A tokenizer whose plan is handed to it."""
+
+    def plan(self) -> Plan:
+        return UNKNOWN[self.stop_words[0]][0]
+
+
+class TestUnknownSteps:
+    """Steps and options that were added outside the package."""
+
+    @pytest.mark.parametrize("case", UNKNOWN)
+    def test_every_engine_refuses_them_by_name(self, case: str) -> None:
+        plan, said = UNKNOWN[case]
+        tokenizer = ByPlan(stop_words=(case,))
+        assert tokenizer.plan() == plan
+        for run in (lambda: tokenizer.expr("text"), lambda: tokenizer.tokens("a"),
+                    lambda: plain_tokens(plan, {"text": "a"}),
+                    lambda: plain_tokens(plan, {"text": "\u0378"}),
+                    lambda: portable(plan, ["text"]), lambda: source_of(plan, ["text"]),
+                    lambda: split_of(_split_at_spaces(plan), ["text"]),
+                    lambda: pieces_of(tokenizer, ["text"], {"text": "a"}, {"a": 1.0}),
+                    lambda: TextClassifier(tokenizer=tokenizer).fit(FRAME),
+                    lambda: count_by_label([FRAME], tokenizer, "text", "label"),
+                    lambda: count_matrix([FRAME], tokenizer, "text"),
+                    lambda: textnb.find_duplicates(FRAME, tokenizer=tokenizer)):
+            with pytest.raises(Refusal, match=said):
+                run()
+
+    @pytest.mark.parametrize("case", UNKNOWN)
+    def test_fast_paths_leave_them_to_the_expressions(self, case: str) -> None:
+        plan, _ = UNKNOWN[case]
+        known_after_cleaning = case in ("cleaning", "a value", "a form")
+        assert (compiled_plan(plan) is None) != known_after_cleaning
+        assert (separators(plan) is None) != known_after_cleaning
+        if known_after_cleaning:
+            assert cleaned_ascii(plan, "a") is None
+            with pytest.raises(ParameterError, match=UNKNOWN[case][1]):
+                split_expr(plan, "text")
+        else:
+            assert not possible(ByPlan(stop_words=(case,)))
+
+    def test_an_option_whose_plan_says_it(self) -> None:
+        with pytest.raises(ParameterError, match=r"MaxLength\(most=4\)"):
+            TextClassifier(tokenizer=Short()).fit(FRAME)
+
+    def test_an_option_that_nobody_does_anything_about(self) -> None:
+        with pytest.raises(ParameterError, match="no step of a plan does max_length=4"):
+            TextClassifier(tokenizer=Silent()).fit(FRAME)
+        assert not hasattr(Tokenizer(), "max_length")
+
+    @pytest.mark.parametrize("tokenizer", [OfFour(), ShortByCode()], ids=["no field", "a field"])
+    def test_a_subclass_is_run_by_its_own_code_alone(
+        self, tokenizer: Tokenizer, tmp_path: Path
+    ) -> None:
+        name = type(tokenizer).__name__
+        plan, said = tokenizer.plan(), rf"{name}, a class of its own"
+        assert separators(plan) is None
+        assert not possible(tokenizer)
+        for run in (lambda: portable(plan, ["text"]), lambda: source_of(plan, ["text"]),
+                    lambda: plain_tokens(plan, {"text": "a"})):
+            with pytest.raises(Refusal, match=said):
+                run()
+        _check_counts(tokenizer)
+        model = TextClassifier(tokenizer=tokenizer).fit(FRAME)
+        with pytest.raises(ParameterError, match=f"file needs a Tokenizer itself; got {name}"):
+            model.save(tmp_path / "model.textnb")
+        with pytest.raises(ParameterError, match=r"models differ in (the )?tokenizer"):
+            model + TextClassifier().fit(FRAME)
+        for target in TARGETS:
+            with pytest.raises(ExportError, match=f"export needs a Tokenizer itself; got {name}"):
+                textnb.export_model(model, tmp_path / "bundle", target)
+        assert list(tmp_path.iterdir()) == []
+
+    def test_a_file_with_an_unknown_option_is_refused(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        written = Tokenizer.to_dict
+        with monkeypatch.context() as patched:
+            patched.setattr(Tokenizer, "to_dict", lambda self: {**written(self), "max_length": 4})
+            TextClassifier().fit(FRAME).save(tmp_path / "model.textnb")
+        for load in (textnb.load, MailFilter.load):
+            with pytest.raises(ModelFileError, match="max_length"):
+                load(tmp_path / "model.textnb")
+
+
+class TestPlan:
+    @pytest.mark.parametrize("name", ["lowercase", "analyzer", "normalize", "strip_accents"])
+    def test_a_value_that_is_added_has_no_step(self, name: str) -> None:
+        """Where a setting has few values, each is named: `lowercase="tr"` would be another."""
+        added = Tokenizer()
+        object.__setattr__(added, name, "added")
+        with pytest.raises(ParameterError, match=f"no step of a plan does {name}='added'"):
+            added.expr("text")
+
+    def test_true_is_not_one(self) -> None:
+        with pytest.raises(ParameterError, match="no step of a plan does lowercase=1"):
+            plan_of({**Tokenizer().to_dict(), "lowercase": 1})
+
+    @pytest.mark.parametrize("name", FIELDS)
+    def test_settings_that_lack(self, name: str) -> None:
+        settings = Tokenizer().to_dict()
+        del settings[name]
+        with pytest.raises(ParameterError, match=f"setting '{name}' is missing"):
+            plan_of(settings)
+
+    @pytest.mark.parametrize("steps", [
+        (), (Lowercase(),), (RUNS, Lowercase()), (RUNS, Matches("a")),
+        (RUNS, NGrams(1, 2), StopWords(("a",))), (RUNS, NGrams(1, 2), NGrams(1, 2))])
+    def test_steps_in_another_order(self, steps: tuple[Step, ...]) -> None:
+        with pytest.raises(ParameterError, match="in this order"):
+            Plan(steps)
+
+    def test_a_step_is_a_value(self) -> None:
+        assert NGrams(1, 2) == NGrams(least=1, most=2) != NGrams(1, 3)
+        assert NGrams(1, 2) != Characters(1, 2)
+        assert len({NGrams(1, 2), NGrams(1, 2), Characters(1, 2)}) == 2
+        assert pickle.loads(pickle.dumps(Tokenizer().plan())) == Tokenizer().plan()
+        with pytest.raises(AttributeError, match="NGrams is immutable"):
+            NGrams(1, 2).least = 2  # type: ignore[misc]
+        for values, named in (((1,), {}), ((1, 2, 3), {}), ((1, 2), {"most": 2}), ((1,), {"n": 2})):
+            with pytest.raises(TypeError, match=r"NGrams has the fields \('least', 'most'\)"):
+                NGrams(*values, **named)
+
+    def test_equal_settings_have_one_plan(self) -> None:
+        assert Tokenizer(ngram_range=(1, 2)).plan() is Tokenizer(ngram_range=(1, 2)).plan()
+        assert Tokenizer().plan() == plan_of(Tokenizer().to_dict())
+
+    def test_every_step_names_its_setting(self) -> None:
+        for changed in (changed for values in VALUES.values() for changed in values):
+            for step in Tokenizer(**changed).plan().steps:
+                assert step.setting.split("=")[0] in FIELDS or "escaped" in step.setting
+
+
+def _check_counts(tokenizer: Tokenizer) -> None:
+    """Batches, a fit, a limited fit, leave-one-out and a vocabulary: all by `expr`."""
+    counted = count_by_label([FRAME[:10], FRAME[10:]], tokenizer, "text", "label")
+    assert counted.terms.to_list() == SHORT
+    model = TextClassifier(tokenizer=tokenizer).fit(FRAME)
+    assert list(model.vocabulary_) == SHORT
+    limited = TextClassifier(tokenizer=tokenizer, memory_limit=1 << 20).fit(FRAME)
+    assert list(limited.vocabulary_) == SHORT
+    unknown = model.transform(["extraordinary " * 3 + "film"])
+    assert unknown.sum() == 1
+    by_weights = TextClassifier(textnb.NBLogisticRegression(), tokenizer=tokenizer).fit(FRAME)
+    assert list(by_weights.vocabulary_) == SHORT
+    assert textnb.leave_one_out(model, FRAME).scores.shape == (20, 2)

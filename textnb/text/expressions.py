@@ -1,0 +1,195 @@
+"""A plan as Polars expressions: the engine that runs every step of the package.
+
+    String -> [cleaning] -> String -> [splitting] -> List(String) -> [then] -> List(String)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import polars as pl
+
+from textnb.errors import ParameterError
+from textnb.runtime.forks import check_fork
+from textnb.text.marks import COMBINING
+from textnb.text.plan import (
+    WHITE,
+    Characters,
+    CharactersInWords,
+    Escape,
+    FieldPrefix,
+    Lowercase,
+    Matches,
+    NGrams,
+    Normalize,
+    OwnCode,
+    Plan,
+    Runs,
+    SingleSpaces,
+    Step,
+    StopWords,
+    StripAccents,
+)
+
+
+def tokens_expr(plan: Plan, text: str | Sequence[str]) -> pl.Expr:
+    """Tokens of one or several text columns: String -> List(String).
+
+    Null counts as empty. The tokens of several columns follow each other.
+
+    Raises
+    ------
+    ParameterError
+        If the plan has a step that expressions do not know, or a prefix can't be written.
+    """
+    check_fork()
+    columns = _columns(text)
+    lists = [_run(plan.steps, _text(name), prefix)
+             for name, prefix in zip(columns, plan.prefixes(columns), strict=True)]
+    return lists[0] if len(lists) == 1 else pl.concat_list(lists)
+
+
+def cleaned_exprs(plan: Plan, text: str | Sequence[str]) -> list[pl.Expr]:
+    """Each text column as what the splitting step reads."""
+    check_fork()
+    return [_run(plan.cleaning, _text(name), "") for name in _columns(text)]
+
+
+def separators(plan: Plan) -> tuple[str, int] | None:
+    r"""For a plan that ends in runs of characters: what separates them, and the shortest run kept.
+
+    Such a plan equals "replace every stretch of other characters by one space, split on spaces,
+    drop what is short", which costs fewer matches than to find each word. None for other plans.
+
+    Examples
+    --------
+    >>> separators(Plan((Lowercase(), Runs(r"\w+", r"\w", 1))))
+    ('[^\\w ]+', 1)
+    """
+    match plan.after_cleaning:
+        case (Runs(members=members, least=least),):
+            return rf"[^{members} ]+", least
+        case _:
+            return None
+
+
+def split_expr(plan: Plan, text: str | Sequence[str]) -> pl.Expr:
+    """As `tokens_expr`, by `separators`: short runs and empty strings are still among the tokens.
+
+    Raises
+    ------
+    ParameterError
+        If the plan has no separators.
+    """
+    found = separators(plan)
+    if found is None:
+        raise ParameterError(f"{plan!r} does not end in runs of characters")
+    lists = [text.str.replace_all(found[0], " ").str.split(" ")
+             for text in cleaned_exprs(plan, text)]
+    return lists[0] if len(lists) == 1 else pl.concat_list(lists)
+
+
+def stop_tokens(plan: Plan) -> frozenset[str]:
+    """The tokens that the plan drops.
+
+    Examples
+    --------
+    >>> stop_tokens(Plan((Lowercase(), Matches("[^ ]+"), StopWords(("The End",))))) == {
+    ...     "the", "end"}
+    True
+    """
+    found: frozenset[str] = frozenset()
+    for place, step in enumerate(plan.steps):
+        if isinstance(step, StopWords):
+            found |= _tokens_of(plan.steps[:place], step.texts)
+    return found
+
+
+def _run(steps: tuple[Step, ...], value: pl.Expr, prefix: str) -> pl.Expr:
+    for place, step in enumerate(steps):
+        match step:
+            case Normalize(form=("NFC" | "NFD" | "NFKC" | "NFKD") as form):
+                value = value.str.normalize(form)
+            case Lowercase():
+                value = value.str.to_lowercase()
+            case StripAccents(kind="ascii"):
+                value = value.str.normalize("NFKD").str.replace_all(r"[^\x00-\x7F]+", "")
+            case StripAccents(kind="unicode"):
+                value = value.str.normalize("NFKD").str.replace_all(COMBINING, "")
+            case SingleSpaces():
+                value = value.str.replace_all(rf"[{WHITE}]{{2,}}", " ")
+            case Matches(pattern=pattern) | Runs(pattern=pattern):
+                value = value.str.extract_all(pattern)
+            case Characters(least=least, most=most):
+                value = _characters(value, least, most)
+            case CharactersInWords(least=least, most=most):
+                value = _characters_in_words(value, least, most)
+            case StopWords(texts=texts):
+                stops = pl.Series(sorted(_tokens_of(steps[:place], texts)), dtype=pl.String)
+                dropped = pl.element().is_in(stops.implode())
+                value = value.list.eval(pl.element().filter(~dropped))
+            case Escape(characters=characters):
+                value = value.list.eval(
+                    pl.element().str.replace_all(rf"([\\{characters}])", r"\${1}"))
+            case FieldPrefix():
+                value = value.list.eval(pl.lit(prefix) + pl.element()) if prefix else value
+            case NGrams(least=least, most=most):
+                value = _ngrams(value, least, most)
+            case OwnCode():
+                # Its own code has called this, or is called instead of this.
+                pass
+            case _:
+                raise ParameterError(f"{step.setting}: expressions do not know this step of the "
+                                     "tokenizer's plan; teach it to textnb.text.expressions")
+    return value
+
+
+def _columns(text: str | Sequence[str]) -> list[str]:
+    return [text] if isinstance(text, str) else list(text)
+
+
+def _text(column: str) -> pl.Expr:
+    """A text column: categories as strings, and null as empty."""
+    return pl.col(column).cast(pl.String).fill_null("")
+
+
+@lru_cache(maxsize=64)
+def _tokens_of(steps: tuple[Step, ...], texts: tuple[str, ...]) -> frozenset[str]:
+    check_fork()
+    listed = pl.DataFrame({"text": list(texts)}, schema={"text": pl.String})
+    tokens = listed.select(_run(steps, _text("text"), "").explode().alias("text"))["text"]
+    return frozenset(tokens.drop_nulls().to_list())
+
+
+def _ngrams(tokens: pl.Expr, least: int, most: int) -> pl.Expr:
+    lists = []
+    for n in range(least, most + 1):
+        joined = pl.element()
+        for ahead in range(1, n):
+            joined = joined + pl.lit(" ") + pl.element().shift(-ahead)
+        lists.append(tokens if n == 1 else tokens.list.eval(joined).list.drop_nulls())
+    return lists[0] if len(lists) == 1 else pl.concat_list(lists)
+
+
+def _characters(text: pl.Expr, least: int, most: int) -> pl.Expr:
+    # Matches do not overlap: the n-grams that start at offsets o, o + n, o + 2n ... need one pass
+    # for each o below n.
+    lists = [text.str.slice(offset).str.extract_all(rf"(?s:.{{{n}}})")
+             for n in range(least, most + 1) for offset in range(n)]
+    return lists[0] if len(lists) == 1 else pl.concat_list(lists)
+
+
+def _characters_in_words(text: pl.Expr, least: int, most: int) -> pl.Expr:
+    # One padded word to a line; a word has no white space, so no line feed.
+    lines = text.str.extract_all(rf"[^{WHITE}]+").list.eval(
+        pl.lit(" ") + pl.element() + pl.lit(" ")).list.join("\n")
+    lists = []
+    for n in range(least, most + 1):
+        for offset in range(n):
+            rest = lines.str.replace_all(rf"(?m)^[^\n]{{0,{offset}}}", "") if offset else lines
+            lists.append(rest.str.extract_all(rf"[^\n]{{{n}}}"))
+    # A padded word shorter than the shortest n-gram is one n-gram by itself.
+    if least > 1:
+        lists.append(lines.str.extract_all(rf"(?m)^[^\n]{{1,{least - 1}}}$"))
+    return lists[0] if len(lists) == 1 else pl.concat_list(lists)

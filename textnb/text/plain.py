@@ -1,0 +1,194 @@
+r"""A plan in plain Python: slow and obvious, without Polars and NumPy, for one text at a time.
+
+Python and Polars follow different versions of Unicode. A text with a character that this Python
+does not know is not answered, because Polars may know it; on all others both find the same tokens.
+So the caller asks Polars where this answers None. The expressions of `textnb.text.expressions` are
+the meaning of a plan, and this engine refuses every step that it can't run alike.
+
+>>> from textnb.text.plan import Lowercase, Plan, words_of
+>>> plan = Plan((Lowercase(), words_of(r"[\p{L}']+")))
+>>> plain_tokens(plan, {"text": "The cat's 2 naïve हिन्दी cats"})
+['the', "cat's", 'naïve', 'ह', 'न', 'द', 'cats']
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+
+from textnb.errors import ParameterError
+from textnb.text.marks import RANGES
+from textnb.text.plan import (
+    Characters,
+    CharactersInWords,
+    Escape,
+    FieldPrefix,
+    Lowercase,
+    NGrams,
+    Normalize,
+    Plan,
+    Runs,
+    SingleSpaces,
+    Step,
+    StopWords,
+    StripAccents,
+)
+
+# Polars' tables are at least as new as this version, so that they know what such a Python knows.
+_NEWEST_UNICODE = (16, 0, 0)
+_CATEGORIES = ("L", "Lu", "Ll", "Lt", "Lm", "Lo", "M", "Mn", "Mc", "Me", "N", "Nd", "Nl", "No")
+_MEMBER = re.compile(r"\\p\{(?P<category>\w+)\}|\\(?P<shorthand>[wd])|(?P<first>.)-(?P<last>.)"
+                     r"|(?P<single>.)")
+# The letters among symbols that Rust's \w holds: those with Unicode's property Other_Alphabetic.
+_CIRCLED = ((0x24B6, 0x24E9), (0x1F130, 0x1F149), (0x1F150, 0x1F169), (0x1F170, 0x1F189))
+
+
+def plain_tokens(plan: Plan, columns: Mapping[str, str | None]) -> list[str] | None:
+    """The tokens of one document, in the order of the text.
+
+    Parameters
+    ----------
+    plan : Plan
+    columns : mapping of str to str or None
+        The text columns by name; None counts as empty.
+
+    Returns
+    -------
+    list of str, or None
+        None if a text has a character that this Python does not know: Polars may read it otherwise.
+
+    Raises
+    ------
+    ParameterError
+        If the plan has a step that plain Python does not run; it is named.
+    """
+    found: list[str] | None = []
+    for text, prefix in zip(columns.values(), plan.prefixes(list(columns)), strict=True):
+        known = _known(text or "")
+        # A step is refused whatever the text is.
+        tokens = _run(plan.steps, text or "" if known else "", prefix)
+        if tokens is None or not known:
+            found = None
+        elif found is not None:
+            found += tokens
+    return found
+
+
+def _run(steps: tuple[Step, ...], text: str, prefix: str) -> list[str] | None:
+    tokens: list[str] = []
+    for place, step in enumerate(steps):
+        match step:
+            case Normalize(form=("NFC" | "NFD" | "NFKC" | "NFKD") as form):
+                text = unicodedata.normalize(form, text)
+            case Lowercase():
+                text = text.lower()
+            case StripAccents(kind="ascii"):
+                text = "".join(c for c in unicodedata.normalize("NFKD", text) if c.isascii())
+            case StripAccents(kind="unicode"):
+                text = unicodedata.normalize("NFKD", text).translate(_combining())
+            case SingleSpaces():
+                text = re.sub(r"\s\s+", " ", text)
+            case Runs(members=members, least=least):
+                words = text.translate(_separated(members)).split(" ")
+                tokens = [word for word in words if len(word) >= least]
+            case Characters(least=least, most=most):
+                tokens = _characters(text, least, most)
+            case CharactersInWords(least=least, most=most):
+                tokens = []
+                for word in text.split():
+                    short = [f" {word} "] if len(word) + 2 < least else []
+                    tokens += [*short, *_characters(f" {word} ", least, most)]
+            case StopWords(texts=texts):
+                stops = _tokens_of(steps[:place], texts)
+                if stops is None:
+                    return None
+                tokens = [token for token in tokens if token not in stops]
+            case Escape(characters=characters):
+                special = {ord(c): f"\\{c}" for c in f"\\{characters}"}
+                tokens = [token.translate(special) for token in tokens]
+            case FieldPrefix():
+                tokens = [f"{prefix}{token}" for token in tokens]
+            case NGrams(least=least, most=most):
+                tokens = [" ".join(tokens[at:at + n]) for n in range(least, most + 1)
+                          for at in range(len(tokens) - n + 1)]
+            case _:
+                raise ParameterError(f"{step.setting}: plain Python does not run this step of the "
+                                     "tokenizer's plan; Polars' expressions may")
+    return tokens
+
+
+@lru_cache(maxsize=64)
+def _tokens_of(steps: tuple[Step, ...], texts: tuple[str, ...]) -> frozenset[str] | None:
+    """The tokens of several texts; None if one has a character that is not known."""
+    found: set[str] = set()
+    for text in texts:
+        tokens = _run(steps, text, "") if _known(text) else None
+        if tokens is None:
+            return None
+        found.update(tokens)
+    return frozenset(found)
+
+
+def _known(text: str) -> bool:
+    """Whether Python and Polars read every character of the text alike."""
+    if text.isascii():
+        return True
+    if tuple(map(int, unicodedata.unidata_version.split("."))) > _NEWEST_UNICODE:
+        return False
+    # Cn: unassigned. Cs: half a surrogate pair, which no text of Polars holds.
+    return all(unicodedata.category(c) not in ("Cn", "Cs") for c in set(text))
+
+
+def _characters(text: str, least: int, most: int) -> list[str]:
+    return [text[at:at + n] for n in range(least, most + 1) for at in range(len(text) - n + 1)]
+
+
+class _Separated(dict[int, str]):
+    """Maps members of a class to themselves, and every other character to a space."""
+
+    def __init__(self, holds: Callable[[str], bool]) -> None:
+        self._holds = holds
+
+    def __missing__(self, code: int) -> str:
+        character = chr(code)
+        self[code] = kept = character if self._holds(character) else " "
+        return kept
+
+
+@lru_cache(maxsize=8)
+def _separated(members: str) -> _Separated:
+    tests = [_test_of(member) for member in _MEMBER.finditer(members)]
+    return _Separated(lambda character: any(test(character) for test in tests))
+
+
+def _test_of(member: re.Match[str]) -> Callable[[str], bool]:
+    category = member["category"]
+    if category is not None:
+        if category not in _CATEGORIES:
+            raise ParameterError(f"pattern: plain Python does not know the class {member[0]!r}; "
+                                 "Polars' expressions may")
+        return lambda c: unicodedata.category(c).startswith(category)
+    if member["shorthand"] == "d":
+        return lambda c: unicodedata.category(c) == "Nd"
+    if member["shorthand"] == "w":
+        return _in_word
+    first, last = member["first"] or member["single"], member["last"] or member["single"]
+    return lambda c: first <= c <= last
+
+
+def _in_word(c: str) -> bool:
+    r"""Whether Rust's \w holds a character."""
+    category = unicodedata.category(c)
+    return (category[0] in "LM" or category in ("Nd", "Nl", "Pc") or c in "\u200c\u200d"
+            or any(first <= ord(c) <= last for first, last in _CIRCLED))
+
+
+@lru_cache(maxsize=1)
+def _combining() -> dict[int, None]:
+    found: dict[int, None] = {}
+    for item in RANGES.split():
+        first, _, last = item.partition("-")
+        found |= dict.fromkeys(range(int(first, 16), int(last or first, 16) + 1))
+    return found

@@ -1,0 +1,416 @@
+r"""What a tokenizer does, as data: a plan is a sequence of steps, and engines execute it.
+
+    cleaning:  Normalize -> Lowercase -> StripAccents -> SingleSpaces    text to text
+    splitting: Runs | Matches | Characters | CharactersInWords           text to tokens
+    then:      StopWords -> Escape -> FieldPrefix -> NGrams              tokens to tokens
+
+Polars' expressions, the compiled loops, plain Python and the exports each execute plans in their
+own way. Each of them matches the steps that it knows by their types and values, and refuses every
+other step by name. So an engine that was not told of a step never leaves it out in silence.
+
+This module imports neither Polars nor NumPy.
+
+>>> plan_of({"pattern": r"\w+", "lowercase": True, "ngram_range": (1, 2), "analyzer": "word",
+...          "normalize": None, "strip_accents": None, "stop_words": (), "field_prefix": False})
+Plan(steps=(Lowercase(), Runs(pattern='\\w+', members='\\w', least=1), NGrams(least=1, most=2)))
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any, ClassVar, TypeVar, dataclass_transform
+
+from textnb.errors import ParameterError
+
+# What Python's str.isspace holds for white; the regex engine's \s lacks the four separators.
+WHITE = r"\s\x1c-\x1f"
+NORMALIZATIONS = ("NFC", "NFD", "NFKC", "NFKD")
+ACCENTS = ("unicode", "ascii")
+_SETTINGS = ("pattern", "lowercase", "ngram_range", "analyzer", "normalize", "strip_accents",
+             "stop_words", "field_prefix")
+
+# A run of one class of characters, at least m long: `[...]{m,}`, `[...]+`, `\w{m,}`, `\b\w\w+\b`.
+# No member of these classes is a space, a colon or a backslash.
+_MEMBER = r"(?:\\p\{[LMN][a-z]?\}|\\[wd]|[A-Za-z]-[A-Za-z]|[0-9]-[0-9]|[A-Za-z0-9_'])"
+_RUN = re.compile(rf"(?:\[(?P<members>{_MEMBER}+)\]|(?P<single>\\w))(?:\+|\{{(?P<least>\d+),\}})")
+_SKLEARN_RUN = re.compile(r"(?:\(\?u\))?\\b\\w\\w\+\\b")
+
+
+@dataclass_transform(frozen_default=True)
+class Value:
+    """A value whose fields are the annotations of its class: immutable, comparable, hashable.
+
+    As a frozen dataclass is. But `dataclasses` compiles code for each class, and to do so for all
+    steps would take a third of the time in which plain Python judges a message.
+    """
+
+    _fields: ClassVar[tuple[str, ...]] = ()
+
+    def __init_subclass__(cls) -> None:
+        cls._fields = tuple(cls.__annotations__)
+
+    def __init__(self, *values: object, **named: object) -> None:
+        given = {**dict(zip(self._fields, values, strict=False)), **named}
+        if len(values) + len(named) != len(given) or set(given) != set(self._fields):
+            raise TypeError(f"{type(self).__name__} has the fields {self._fields}; "
+                            f"got {values} and {named}")
+        vars(self).update({name: given[name] for name in self._fields})
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"{type(self).__name__} is immutable: make another one")
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and vars(self) == vars(other)
+
+    def __hash__(self) -> int:
+        return hash((type(self), *vars(self).values()))
+
+    def __repr__(self) -> str:
+        fields = ", ".join(f"{name}={value!r}" for name, value in vars(self).items())
+        return f"{type(self).__name__}({fields})"
+
+
+class Step(Value):
+    """One step of a plan. A step of your own may be a frozen dataclass too."""
+
+    @property
+    def setting(self) -> str:
+        """The tokenizer's setting that asks for the step, as ``name=value``: for messages."""
+        return repr(self)
+
+
+class Cleaning(Step):
+    """A step from text to text."""
+
+
+class Splitting(Step):
+    """The step from text to tokens."""
+
+
+class Normalize(Cleaning):
+    """Unicode normalisation: NFC, NFD, NFKC or NFKD."""
+
+    form: str
+
+    @property
+    def setting(self) -> str:
+        return f"normalize={self.form!r}"
+
+
+class Lowercase(Cleaning):
+    """Lower case, by Unicode's full mapping."""
+
+    @property
+    def setting(self) -> str:
+        return "lowercase=True"
+
+
+class StripAccents(Cleaning):
+    """Decompose (NFKD), then drop combining marks ("unicode") or all beyond ASCII ("ascii")."""
+
+    kind: str
+
+    @property
+    def setting(self) -> str:
+        return f"strip_accents={self.kind!r}"
+
+
+class SingleSpaces(Cleaning):
+    """Two or more white characters become one space; a single one stays as it is."""
+
+    @property
+    def setting(self) -> str:
+        return "analyzer='char'"
+
+
+class Matches(Splitting):
+    """The matches of a regular expression in Rust syntax."""
+
+    pattern: str
+
+    @property
+    def setting(self) -> str:
+        return f"pattern={self.pattern!r}"
+
+
+class Runs(Splitting):
+    r"""Runs of characters of one class: what a pattern such as ``[\p{L}_]{2,}`` matches.
+
+    Attributes
+    ----------
+    pattern : str
+        The regular expression.
+    members : str
+        The inside of its character class. No member is a space, a colon or a backslash.
+    least : int
+        Shorter runs are no words.
+    """
+
+    pattern: str
+    members: str
+    least: int
+
+    @property
+    def setting(self) -> str:
+        return f"pattern={self.pattern!r}"
+
+
+class Characters(Splitting):
+    """N-grams of characters across the text, of ``least`` to ``most`` characters."""
+
+    least: int
+    most: int
+
+    @property
+    def setting(self) -> str:
+        return "analyzer='char'"
+
+
+class CharactersInWords(Splitting):
+    """N-grams of characters within words, each padded by a space on both sides.
+
+    Words are what white space separates. A padded word that is shorter than ``least`` is one
+    n-gram by itself.
+    """
+
+    least: int
+    most: int
+
+    @property
+    def setting(self) -> str:
+        return "analyzer='char_wb'"
+
+
+class StopWords(Step):
+    """Drop the tokens that these texts become by the steps before this one."""
+
+    texts: tuple[str, ...]
+
+    @property
+    def setting(self) -> str:
+        return f"stop_words={self.texts!r}"
+
+
+class Escape(Step):
+    """Write a backslash before each of these characters, and before each backslash."""
+
+    characters: str
+
+    @property
+    def setting(self) -> str:
+        return f"escaped characters {self.characters!r}"
+
+
+class FieldPrefix(Step):
+    """Write the column's name and a colon before each token.
+
+    Attributes
+    ----------
+    columns : tuple of str, or None
+        The columns whose tokens get a prefix; None for all.
+    """
+
+    columns: tuple[str, ...] | None
+
+    @property
+    def setting(self) -> str:
+        return f"field_prefix={True if self.columns is None else self.columns!r}"
+
+    def prefixes(self, columns: Sequence[str]) -> list[str]:
+        """The prefix of each text column, "" for none.
+
+        Raises
+        ------
+        ParameterError
+            If a column is not among the text columns, or its name can't be a prefix.
+
+        Examples
+        --------
+        >>> FieldPrefix(("subject",)).prefixes(["subject", "body"])
+        ['subject:', '']
+        """
+        wanted = list(columns) if self.columns is None else list(self.columns)
+        for name in wanted:
+            if name not in columns:
+                raise ParameterError(f"field_prefix names {name!r}, which is not among the "
+                                     f"text columns {list(columns)!r}")
+        for name in columns:
+            if name in wanted and re.search(r"[ :\\]", name):
+                raise ParameterError(f"column {name!r} can't be a field prefix: rename it without "
+                                     "space, colon and backslash")
+        return [f"{name}:" if name in wanted else "" for name in columns]
+
+
+class NGrams(Step):
+    """N-grams of ``least`` to ``most`` tokens, joined by one space; shorter ones come first."""
+
+    least: int
+    most: int
+
+    @property
+    def setting(self) -> str:
+        return f"ngram_range={(self.least, self.most)}"
+
+
+class OwnCode(Step):
+    """What a subclass of `Tokenizer` does by code of its own: no engine can execute it."""
+
+    name: str
+
+    @property
+    def setting(self) -> str:
+        return f"{self.name}, a class of its own"
+
+
+# Cleaning steps may follow each other; of the others, a plan has at most one each.
+_ORDER = (Cleaning, Splitting, StopWords, Escape, FieldPrefix, NGrams)
+Kind = TypeVar("Kind", bound=Step)
+
+
+class Plan(Value):
+    """The steps from the text of a column to its tokens; hashable and comparable.
+
+    Examples
+    --------
+    >>> plan = Plan((Lowercase(), Matches("[^,]+"), NGrams(2, 2)))
+    >>> plan.cleaning, plan.after_cleaning
+    ((Lowercase(),), (Matches(pattern='[^,]+'), NGrams(least=2, most=2)))
+    >>> plan.find(NGrams), plan.find(Escape)
+    (NGrams(least=2, most=2), None)
+    """
+
+    steps: tuple[Step, ...]
+
+    def __init__(self, steps: tuple[Step, ...]) -> None:
+        super().__init__(steps)
+        # Engines may take for granted in which order the steps come that they know.
+        places = [place for step in self.steps for place, kind in enumerate(_ORDER)
+                  if isinstance(step, kind)]
+        if places.count(1) != 1 or any(a > b or a == b > 0 for a, b in pairwise(places)):
+            raise ParameterError(f"{self!r}: steps must clean, split once, drop stop words, "
+                                 "escape, prefix and make n-grams, in this order")
+
+    @property
+    def cleaning(self) -> tuple[Step, ...]:
+        """The steps before the text is split."""
+        return self.steps[:self._split_at]
+
+    @property
+    def after_cleaning(self) -> tuple[Step, ...]:
+        """The step that splits the text, and those after it."""
+        return self.steps[self._split_at:]
+
+    @property
+    def _split_at(self) -> int:
+        return next(place for place, step in enumerate(self.steps) if isinstance(step, Splitting))
+
+    def find(self, kind: type[Kind]) -> Kind | None:
+        """The step of a type, if there is one."""
+        return next((step for step in self.steps if isinstance(step, kind)), None)
+
+    def prefixes(self, columns: Sequence[str]) -> list[str]:
+        """The field prefix of each text column, "" for none; see `FieldPrefix.prefixes`."""
+        step = self.find(FieldPrefix)
+        return [""] * len(columns) if step is None else step.prefixes(columns)
+
+
+def plan_of(settings: Mapping[str, Any]) -> Plan:
+    """The plan of a tokenizer's settings.
+
+    Parameters
+    ----------
+    settings : mapping of str to value
+        As of `Tokenizer.to_dict`: each setting by name.
+
+    Raises
+    ------
+    ParameterError
+        If a setting or its value has no step here; it is named.
+    """
+    rest = dict(settings)
+    for name in _SETTINGS:
+        if name not in rest:
+            raise ParameterError(f"the tokenizer's setting {name!r} is missing; its settings are "
+                                 f"{', '.join(_SETTINGS)}")
+    cleaning = [*_normalize(rest.pop("normalize")), *_lowercase(rest.pop("lowercase")),
+                *_strip_accents(rest.pop("strip_accents"))]
+    least, most = rest.pop("ngram_range")
+    pattern, stop_words = rest.pop("pattern"), tuple(rest.pop("stop_words") or ())
+    prefix = _field_prefix(rest.pop("field_prefix"))
+    analyzer = rest.pop("analyzer")
+    if rest:
+        name, value = next(iter(rest.items()))
+        raise _no_step(name, value)
+    stops = [StopWords(stop_words)] if stop_words else []
+    match analyzer:
+        case "word":
+            words = words_of(pattern)
+            ngrams = [NGrams(least, most)] if (least, most) != (1, 1) else []
+            # What joins and precedes words is in no word of a run: it needs no escape there.
+            special = "" if isinstance(words, Runs) else (
+                (" " if most > 1 else "") + (":" if prefix else ""))
+            escape = [Escape(special)] if special else []
+            return Plan((*cleaning, words, *stops, *escape, *prefix, *ngrams))
+        case "char":
+            splitting: list[Step] = [SingleSpaces(), Characters(least, most)]
+        case "char_wb":
+            splitting = [CharactersInWords(least, most)]
+        case _:
+            raise _no_step("analyzer", analyzer)
+    if stops:
+        raise ParameterError("stop_words are words: they need analyzer='word'; "
+                             f"got analyzer={analyzer!r}")
+    return Plan((*cleaning, *splitting, *([Escape(":")] if prefix else []), *prefix))
+
+
+def words_of(pattern: str) -> Runs | Matches:
+    """The step that finds the words of a pattern.
+
+    Examples
+    --------
+    >>> words_of("[a-z0-9]{3,}"), words_of("a+b")
+    (Runs(pattern='[a-z0-9]{3,}', members='a-z0-9', least=3), Matches(pattern='a+b'))
+    """
+    if _SKLEARN_RUN.fullmatch(pattern):
+        return Runs(pattern, r"\w", 2)
+    run = _RUN.fullmatch(pattern)
+    if run is None or int(run["least"] or 1) < 1:
+        return Matches(pattern)
+    return Runs(pattern, run["members"] or run["single"], int(run["least"] or 1))
+
+
+def _normalize(form: Any) -> list[Step]:
+    if form is None:
+        return []
+    if form not in NORMALIZATIONS:
+        raise _no_step("normalize", form)
+    return [Normalize(form)]
+
+
+def _lowercase(lowercase: Any) -> list[Step]:
+    if lowercase is False:
+        return []
+    if lowercase is not True:
+        raise _no_step("lowercase", lowercase)
+    return [Lowercase()]
+
+
+def _strip_accents(kind: Any) -> list[Step]:
+    if kind is None:
+        return []
+    if kind not in ACCENTS:
+        raise _no_step("strip_accents", kind)
+    return [StripAccents(kind)]
+
+
+def _field_prefix(columns: Any) -> list[Step]:
+    if columns is True:
+        return [FieldPrefix(None)]
+    return [FieldPrefix(tuple(columns))] if columns else []
+
+
+def _no_step(name: str, value: object) -> ParameterError:
+    return ParameterError(f"no step of a plan does {name}={value!r}: it needs one in "
+                          "textnb/text/plan.py before any engine can run it")
