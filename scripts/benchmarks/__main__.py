@@ -23,22 +23,28 @@ import platform
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from benchmarks import pages
 from benchmarks.sides import SIDES
-from benchmarks.speed import TASKS, instructions, speed
+from benchmarks.speed import TASKS, instructions, note, speed
 
 SECTIONS = ("speed", "scale", "instructions", "accuracy", "tables", "filters")
+NO_CORPORA = ("speed", "instructions", "accuracy")
 SCALE = ("10 MB", "100 MB", "1 GB", "3 GB")
 
 
 def main() -> None:
     arguments = parsed()
     stored = bool(os.environ.get("TEXTNB_CORPORA"))
-    chosen = SECTIONS if "all" in arguments.section else arguments.section
+    chosen = arguments.section
+    if "all" in chosen:
+        chosen = SECTIONS if stored else NO_CORPORA
+        if not stored:
+            note(f"without TEXTNB_CORPORA, all is {', '.join(NO_CORPORA)}")
     found: dict[str, Any] = {}
     with tempfile.TemporaryDirectory(prefix="textnb-bench-", dir=arguments.folder) as name:
         # What the measured processes write is in this folder too.
@@ -48,10 +54,14 @@ def main() -> None:
                 continue
             folder = Path(name) / section
             folder.mkdir()
-            about = machine()
-            found[section] = {"about": about, **measured(section, arguments, folder, stored)}
-            if arguments.json:
-                arguments.json.write_text(pages.as_text(found))
+            found[section] = {"about": machine()}
+
+            def keep(figures: dict[str, Any], section: str = section) -> None:
+                found[section] |= figures
+                if arguments.json:
+                    arguments.json.write_text(pages.as_text(found))
+
+            keep(measured(section, arguments, folder, stored, keep))
     if arguments.record or "pages" in chosen:
         pages.write({**pages.recorded(), **found})
     for section, figures in found.items():
@@ -102,20 +112,22 @@ def _path(text: str) -> Path:
 
 
 def measured(
-    section: str, arguments: argparse.Namespace, folder: Path, stored: bool
+    section: str, arguments: argparse.Namespace, folder: Path, stored: bool,
+    keep: Callable[[dict[str, Any]], None],
 ) -> dict[str, Any]:
     quick, names = arguments.quick, arguments.corpora
     if section == "speed":
         names = names or (["sms_spam"] if stored and quick else ["docstrings"] if not stored
                           else ["sms_spam", "20newsgroups", "imdb", "1 GB"])
         return speed(names, folder, arguments.runs, arguments.sides, arguments.tasks,
-                     arguments.large_runs)
+                     arguments.large_runs, keep)
     if section == "scale":
         return speed(names or SCALE[:1 if quick else None], folder, 1, ["textnb"],
-                     ["train", "predict"])
+                     ["train", "predict"], keep=keep)
     if section == "instructions":
         sides = [name for name in arguments.sides if name.startswith("textnb")]
-        return instructions(names or ["imdb" if stored else "docstrings"], folder, sides)
+        return instructions(names or ["imdb" if stored else "docstrings"], folder, sides,
+                            arguments.tasks)
     if section == "accuracy":
         from benchmarks.accuracy import accuracy
 

@@ -99,7 +99,9 @@ def corpora(found: Row) -> str:
     return table(("corpus", "learned", "", "answered", "", "classes"),
                  ((one["corpus"], f"{one['train_rows']:,} rows", megabytes(one["train_bytes"]),
                    f"{one['test_rows']:,} rows", megabytes(one["test_bytes"]), f"{one['classes']}")
-                  for one in found["corpora"]), left=1)
+                  for one in found["corpora"]), left=1) + (
+                      f"\n\nNot installed, so absent: {', '.join(found['absent'])}."
+                      if found.get("absent") else "")
 
 
 def starts(found: Row) -> str:
@@ -109,11 +111,11 @@ def starts(found: Row) -> str:
 
 
 def whole(found: Row) -> str:
-    head = ("corpus", "task", "side", "time", "CPU", "faster", "memory, MiB", "accuracy",
+    head = ("corpus", "task", "side", "time", "CPU", "faster", "memory, MiB", "share", "accuracy",
             "its command alone")
     return tasks(head, of_tasks(found, WHOLE), lambda row: (
         seconds(row["seconds"]), seconds(row.get("cpu_seconds")), faster(row), memory(row),
-        accuracy_of(row), seconds(row.get("command_seconds"))))
+        share(row), accuracy_of(row), seconds(row.get("command_seconds"))))
 
 
 def beyond(found: Row) -> str:
@@ -138,10 +140,10 @@ def parts(found: Row) -> str:
         return ", ".join(f"{check[name]:,} {name}" for name in ("entries", "terms")
                          if name in check) or accuracy_of(row)
 
-    return tasks(("corpus", "task", "side", "time", "MB/s", "faster", "memory, MiB", "found"),
-                 of_tasks(found, PARTS), lambda row: (
+    head = ("corpus", "task", "side", "time", "MB/s", "faster", "memory, MiB", "share", "found")
+    return tasks(head, of_tasks(found, PARTS), lambda row: (
                      seconds(row["seconds"]), speed_of(row), faster(row), memory(row),
-                     counted(row)))
+                     share(row), counted(row)))
 
 
 def short(found: Row) -> str:
@@ -276,6 +278,11 @@ def megabytes(size: float) -> str:
 
 def memory(row: Row) -> str:
     return f"{row['peak_mib']:,.0f}" if "peak_mib" in row else ""
+
+
+def share(row: Row) -> str:
+    """Of the memory that the base takes."""
+    return f"{row['memory_share']:.0%}".replace("%", " %") if "memory_share" in row else ""
 
 
 def faster(row: Row) -> str:

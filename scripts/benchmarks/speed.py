@@ -41,12 +41,18 @@ REPEATS = (1, 3)
 def speed(
     names: Sequence[str], folder: Path, runs: int, sides: Sequence[str] = tuple(SIDES),
     tasks: Sequence[str] = TASKS, large_runs: int = 1,
+    keep: Callable[[dict[str, Any]], None] = lambda figures: None,
 ) -> dict[str, Any]:
-    """The rows of all figures, with what the corpora are."""
+    """The rows of all figures, with what the corpora are; `keep` has them after each task."""
     chosen = present(sides)
-    rows, corpora = list(starts(runs)), []
+    rows: list[dict[str, Any]] = []
+    corpora: list[dict[str, Any]] = []
+    figures = {"corpora": corpora, "rows": rows,
+               "absent": [name for name in sides if not SIDES[name].present]}
     for name in names:
         corpus = prepare(name, folder)
+        # After the corpus, as its name may be wrong.
+        rows += [] if rows else starts(runs)
         work = folder / "work" / corpus.name.replace(" ", "-")
         corpora.append(corpus.as_json())
         # A corpus of more than 200 MB takes minutes for each run of the slowest sides.
@@ -54,9 +60,9 @@ def speed(
         for task in tasks:
             if not (large and task in ("csr 1,2", "job 1,2", *SHORT)):
                 rows += compare(corpus, task, chosen, work, large_runs if large else runs)
+                keep(figures)
         shutil.rmtree(work, ignore_errors=True)
-    return {"corpora": corpora, "absent": [name for name in sides if not SIDES[name].present],
-            "rows": rows}
+    return figures
 
 
 def present(names: Sequence[str]) -> list[Side]:
@@ -90,7 +96,8 @@ def compare(
         row = {"corpus": corpus.name, "task": task, "side": side.name, **medians(found[side.name])}
         if "failed" not in row:
             if "seconds" in base and side.name != BASE:
-                row["times_faster"] = round(base["seconds"] / row["seconds"], 3)
+                row["times_faster"] = _rounded(base["seconds"] / row["seconds"])
+                row["memory_share"] = _rounded(row.get("peak_mib", 0) / base.get("peak_mib", 1))
             checks = [run["check"] for run in found[side.name]]
             if side.same_counts and row["check"]:
                 expected = expected or checks[0]
@@ -183,14 +190,16 @@ def medians(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
             "all_seconds": [_rounded(run["seconds"]) for run in runs], "check": check}
 
 
-def instructions(names: Sequence[str], folder: Path, sides: Sequence[str]) -> dict[str, Any]:
+def instructions(
+    names: Sequence[str], folder: Path, sides: Sequence[str], tasks: Sequence[str]
+) -> dict[str, Any]:
     """Instructions for a byte of text, on one core: a figure that no neighbour changes."""
     rows, counter = [], "perf stat" if _perf("true") is not None else "callgrind"
     if counter == "callgrind" and not shutil.which("valgrind"):
         raise SystemExit("scripts/bench: instructions need perf, or valgrind")
     for name in names:
         corpus = few(prepare(name, folder), folder / name)
-        for task in ("csr", "fit", "predict from memory"):
+        for task in (task for task in PARTS if task in tasks):
             for side in (SIDES[side] for side in sides if task in SIDES[side].tasks):
                 counts = [_count(counter, side, task, corpus, folder, times) for times in REPEATS]
                 size = corpus.facts["test_bytes" if task.startswith("predict") else "train_bytes"]

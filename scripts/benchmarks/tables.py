@@ -12,6 +12,7 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 SIDES = ("scikit-learn", "textnb")
@@ -84,7 +85,7 @@ def theirs(name: str) -> Any:
 def ours(name: str) -> Any:
     import textnb
 
-    return {
+    models: dict[str, Callable[[], Any]] = {
         "gaussian": lambda: textnb.GaussianNB(),
         "lda": lambda: textnb.LinearDiscriminantAnalysis(allow_singular=True),
         "lda shrunk": lambda: textnb.LinearDiscriminantAnalysis(shrinkage=SHRINKAGE),
@@ -92,8 +93,8 @@ def ours(name: str) -> Any:
         "qda pseudo": lambda: textnb.QuadraticDiscriminantAnalysis(allow_singular=True),
         "centroid": lambda: textnb.NearestCentroid(),
         "rda": lambda: textnb.RegularizedDiscriminantAnalysis(
-            alpha=[0.3, 0.5, 0.7], gamma=[0.0, 0.1, 0.3], cv=3),
-    }[name]()
+            alpha=[0.3, 0.5, 0.7], gamma=[0.0, 0.1, 0.3], cv=3)}
+    return models[name]()
 
 
 if __name__ == "__main__":

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
-from benchmarks import data, process, sides, speed
+from benchmarks import accuracy, data, process, sides, speed
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
 HOLD = "import time; held = b'x' * (60 << 20); time.sleep(0.3)"
@@ -35,7 +37,11 @@ def test_sides_take_turns_and_a_failed_one_stops() -> None:
     order: list[str] = []
 
     def side(name: str, result: dict[str, Any]) -> Any:
-        return lambda: order.append(name) or result
+        def measure() -> dict[str, Any]:
+            order.append(name)
+            return result
+
+        return measure
 
     good = {"seconds": 1.0, "check": {}}
     found = speed.in_turn({"a": side("a", good), "b": side("b", {"failed": "x"})}, 3, "task")
@@ -77,6 +83,26 @@ def test_sides_of_equal_counts_find_the_same(tmp_path: Path) -> None:
                  for side in sides.SIDES.values() if side.same_counts]
         assert found.count(found[0]) == len(found) == 3
         assert bool(found[0]) == (task != "fit")
+
+
+def test_accuracy_is_that_of_the_answers(tmp_path: Path) -> None:
+    rows = pl.DataFrame({"label": ["a", "b", "a", "b"], "text": ["x"] * 4})
+    rows.write_parquet(tmp_path / "rows.parquet")
+    path = str(tmp_path / "rows.parquet")
+    np.savez(tmp_path / "answers.npz", predicted=np.array(["a", "b", "b", "b"]),
+             probabilities=np.array([[0.5, 0.5], [0.5, 0.5], [0.25, 0.75], [0.5, 0.5]]))
+    found = accuracy.metrics(data.Corpus("rows", path, path, 2, {}), tmp_path / "answers.npz")
+    assert found == pytest.approx({"accuracy": 3 / 4, "macro_f1": (2 / 3 + 4 / 5) / 2,
+                                   "log_loss": 5 / 4 * np.log(2)})
+
+
+def test_an_unknown_section_or_corpus_is_named() -> None:
+    def said(*arguments: str) -> str:
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+        return process.run([sys.executable, "-m", "benchmarks", *arguments], environment).error
+
+    assert "no section 'spede': expected speed," in said("spede")
+    assert "no corpus 'imbd': expected docstrings," in said("--corpora", "imbd", "--runs", "1")
 
 
 def test_a_job_leaves_answers(tmp_path: Path) -> None:
