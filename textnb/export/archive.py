@@ -89,7 +89,7 @@ def weights_table(bundle: Bundle) -> pl.DataFrame:
     first = "feature" if bundle.reads == "features" else "term"
     table = pl.DataFrame({first: pl.Series(bundle.terms, dtype=pl.String)})
     tokenizer = bundle.tokenizer
-    if tokenizer is not None and tokenizer.analyzer == "word" and tokenizer.ngram_range[1] > 1:
+    if tokenizer is not None and tokenizer.joins_words:
         table = table.with_columns(pl.Series(
             "words", [tokenizer.split_terms(term) for term in bundle.terms],
             dtype=pl.List(pl.String)))

@@ -102,7 +102,7 @@ def pack_text(fitted: Fitted) -> Packed:
         counts, all_terms, extra, tables = learned.counts, learned.terms, {}, {}
     terms = all_terms.alias("term").to_frame()
     tokenizer: Tokenizer = settings["tokenizer"]
-    if tokenizer.analyzer == "word" and tokenizer.ngram_range[1] > 1:
+    if tokenizer.joins_words:
         terms = terms.with_columns(tokenizer.split_all(terms["term"]).alias("words"))
     for name in ("document_frequency", "occurrences"):
         values = getattr(learned, name, None)

@@ -28,8 +28,6 @@ from textnb.errors import ParameterError
 WHITE = r"\s\x1c-\x1f"
 NORMALIZATIONS = ("NFC", "NFD", "NFKC", "NFKD")
 ACCENTS = ("unicode", "ascii")
-_SETTINGS = ("pattern", "lowercase", "ngram_range", "analyzer", "normalize", "strip_accents",
-             "stop_words", "field_prefix")
 
 # A run of one class of characters, at least m long: `[...]{m,}`, `[...]+`, `\w{m,}`, `\b\w\w+\b`.
 # No member of these classes is a space, a colon or a backslash.
@@ -327,22 +325,28 @@ def plan_of(settings: Mapping[str, Any]) -> Plan:
     Raises
     ------
     ParameterError
-        If a setting or its value has no step here; it is named.
+        If a setting is missing, or it or its value has no step here; it is named.
     """
     rest = dict(settings)
-    for name in _SETTINGS:
-        if name not in rest:
-            raise ParameterError(f"the tokenizer's setting {name!r} is missing; its settings are "
-                                 f"{', '.join(_SETTINGS)}")
+    try:
+        plan = _taken(rest)
+    except KeyError as missing:
+        raise ParameterError(f"the tokenizer's setting {missing} is missing; its settings must "
+                             "all be there, as Tokenizer.to_dict writes them") from None
+    if rest:
+        name, value = next(iter(rest.items()))
+        raise _no_step(name, value)
+    return plan
+
+
+def _taken(rest: dict[str, Any]) -> Plan:
+    """The plan of settings, each of which is taken out of the dictionary."""
     cleaning = [*_normalize(rest.pop("normalize")), *_lowercase(rest.pop("lowercase")),
                 *_strip_accents(rest.pop("strip_accents"))]
     least, most = rest.pop("ngram_range")
     pattern, stop_words = rest.pop("pattern"), tuple(rest.pop("stop_words") or ())
     prefix = _field_prefix(rest.pop("field_prefix"))
     analyzer = rest.pop("analyzer")
-    if rest:
-        name, value = next(iter(rest.items()))
-        raise _no_step(name, value)
     stops = [StopWords(stop_words)] if stop_words else []
     match analyzer:
         case "word":

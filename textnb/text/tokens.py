@@ -164,6 +164,11 @@ class Tokenizer:
         )
         return listed
 
+    @property
+    def joins_words(self) -> bool:
+        """Whether a term may be several words, which `split_terms` tells apart."""
+        return self.plan().find(NGrams) is not None
+
     def split_terms(self, term: str) -> list[str]:
         r"""The words of a stored n-gram.
 
@@ -174,10 +179,9 @@ class Tokenizer:
         >>> Tokenizer(pattern=r"[^,]+", ngram_range=(1, 2)).split_terms(r"new\ york city")
         ['new york', 'city']
         """
-        plan = self.plan()
-        if plan.find(NGrams) is None:
+        if not self.joins_words:
             return [term]
-        if plan.find(Escape) is None:
+        if self.plan().find(Escape) is None:
             return term.split(" ")
         # A word is never empty, so a run of other characters and escaped pairs is one word.
         return [re.sub(r"\\(.)", r"\1", word, flags=re.S)
@@ -185,8 +189,7 @@ class Tokenizer:
 
     def split_all(self, terms: pl.Series) -> pl.Series:
         """As `split_terms`, of many: a List(String) series."""
-        plan = self.plan()
-        if plan.find(NGrams) is None or plan.find(Escape) is not None:
+        if not self.joins_words or self.plan().find(Escape) is not None:
             return pl.Series([self.split_terms(term) for term in terms], dtype=pl.List(pl.String))
         return terms.str.split(" ")
 
