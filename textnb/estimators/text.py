@@ -13,7 +13,6 @@ from typing import Any, Self
 
 import numpy as np
 import polars as pl
-import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
@@ -48,6 +47,7 @@ from textnb.scoring.columns import Answers
 from textnb.scoring.explain import Explanation
 from textnb.scoring.texts import Rows
 from textnb.storage.textmodel import save_fitted
+from textnb.text.matrix import CountMatrix
 from textnb.text.tokens import Tokenizer
 
 
@@ -366,7 +366,7 @@ class TextClassifier(SmoothingName, ClassifierMixin, BaseEstimator):
         """Accuracy, against ``y`` or the label column."""
         return texts.accuracy(self.fitted_, X, y)
 
-    def transform(self, X: Rows) -> sp.csr_array:
+    def transform(self, X: Rows) -> CountMatrix:
         """Counts of the vocabulary's terms: csr_array of int64 (n_documents, n_terms)."""
         return texts.term_counts(self.fitted_, X)
 

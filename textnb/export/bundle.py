@@ -19,7 +19,6 @@ from typing import Any, Literal
 
 import numpy as np
 import polars as pl
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from textnb.bayes.calibration import Calibration
@@ -29,7 +28,7 @@ from textnb.bayes.forms import Floats, LinearForm, RequiredTermsForm
 from textnb.bayes.known import check_model
 from textnb.errors import ExportError, ParameterError
 from textnb.export.portable import Words, portable
-from textnb.text.matrix import Vocabulary, merge_tokens
+from textnb.text.matrix import CountMatrix, Vocabulary, merge_tokens
 from textnb.text.tokens import Tokenizer, check_exact
 
 Reads = Literal["text", "terms", "features"]
@@ -153,7 +152,7 @@ class Bundle:
         """The other class of a binary form."""
         return next(label for label in self.labels if label != self.positive)
 
-    def scores(self, rows: sp.csr_array | Floats) -> Floats:
+    def scores(self, rows: CountMatrix | Floats) -> Floats:
         """What a target must answer: float64 (n_rows, n_outputs)."""
         scores = self.form.scores(rows)
         if self.positive is None:
@@ -167,7 +166,7 @@ class Bundle:
             return [self.positive if score > 0 else self.negative for score in scores[:, 0]]
         return [self.labels[k] for k in scores.argmax(axis=1)]
 
-    def tied(self, scores: Floats, rows: sp.csr_array | Floats, tolerance: float
+    def tied(self, scores: Floats, rows: CountMatrix | Floats, tolerance: float
              ) -> NDArray[np.bool_]:
         """Rows whose label hangs on rounding: the best two scores are equal within a tolerance.
 
@@ -184,7 +183,7 @@ class Bundle:
         tied: NDArray[np.bool_] = near
         return tied
 
-    def expected(self, scores: Floats, rows: sp.csr_array | Floats, tolerance: float
+    def expected(self, scores: Floats, rows: CountMatrix | Floats, tolerance: float
                  ) -> list[Any]:
         """The labels that a target must answer; None where rounding decides (see `tied`)."""
         return [None if even else label for label, even in zip(
@@ -195,12 +194,12 @@ class Bundle:
         assert self.tokenizer is not None
         return documents.select(self.tokenizer.expr(list(self.columns)).alias("tokens"))["tokens"]
 
-    def counts(self, documents: pl.DataFrame) -> sp.csr_array:
+    def counts(self, documents: pl.DataFrame) -> CountMatrix:
         """Counts of the terms in documents."""
         assert self.tokenizer is not None
         return self._vocabulary.counts(documents, list(self.columns))
 
-    def counted(self, tokens: pl.Series) -> sp.csr_array:
+    def counted(self, tokens: pl.Series) -> CountMatrix:
         """Counts of the terms among tokens, List(String): what a pre-tokenised target is given."""
         columns = pl.Series(range(len(self.terms)), dtype=pl.Int64)
         flat = tokens.explode(empty_as_null=False, keep_nulls=False)

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from textnb.bayes.features import presence
@@ -21,7 +20,7 @@ from textnb.frames.weights import checked_weights
 from textnb.learning.terms import TermStatistics
 from textnb.text.counts import count_by_label
 from textnb.text.limited import Dropped, count_within
-from textnb.text.matrix import Vocabulary, count_matrix, stacked
+from textnb.text.matrix import CountMatrix, Vocabulary, count_matrix, stacked
 from textnb.text.tokens import Tokenizer
 from textnb.text.vocabulary import Limits
 
@@ -42,7 +41,7 @@ class LabelledBatches:
 class DocumentTermMatrix:
     """A document-term matrix with its terms, labels and sample weights."""
 
-    counts: sp.csr_array
+    counts: CountMatrix
     terms: pl.Series
     labels: NDArray[Any]
     weights: NDArray[np.float64] | None = None

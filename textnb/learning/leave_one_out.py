@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from textnb.bayes.event_model import EventModel
@@ -18,7 +17,7 @@ from textnb.errors import DataError, ParameterError
 from textnb.learning.documents import LabelledBatches
 from textnb.learning.terms import TermStatistics
 from textnb.runtime.threads import in_threads
-from textnb.text.matrix import Vocabulary
+from textnb.text.matrix import CountMatrix, Vocabulary, choose_columns
 from textnb.text.vocabulary import Limits
 
 Ints = NDArray[np.int64]
@@ -98,7 +97,7 @@ class LeavingOut:
         vocabulary = Vocabulary(corpus.tokenizer, self.statistics.terms)
         classes = self.classes
 
-        def read(frame: pl.DataFrame) -> tuple[sp.csr_array, pl.Series]:
+        def read(frame: pl.DataFrame) -> tuple[CountMatrix, pl.Series]:
             try:
                 counts = vocabulary.counts_of_known(frame, corpus.text)
             except DataError as error:
@@ -113,14 +112,10 @@ class LeavingOut:
             yield self.whole.rows(self._over_columns(counts), codes)
         rest.check_empty()
 
-    def _over_columns(self, counts: sp.csr_array) -> sp.csr_array:
+    def _over_columns(self, counts: CountMatrix) -> CountMatrix:
         if self.columns is None:
             return counts
-        column = self.columns[counts.indices]
-        kept = np.concatenate(([0], np.cumsum(column >= 0)))
-        return sp.csr_array(
-            (counts.data[column >= 0], column[column >= 0], kept[counts.indptr]),
-            shape=(counts.shape[0], len(self.whole.counts)))
+        return choose_columns(counts, self.columns, len(self.whole.counts))
 
 
 class _Rest:
@@ -147,7 +142,7 @@ class _Rest:
             raise _others(f"class {labels[int((codes < 0).argmax())]!r} was never learned")
         return codes
 
-    def take(self, counts: sp.csr_array, codes: Ints, above: float | None) -> None:
+    def take(self, counts: CountMatrix, codes: Ints, above: float | None) -> None:
         """Less a batch; DataError as soon as a count would fall below 0."""
         self._row += len(codes)
         self._documents -= np.bincount(codes, minlength=len(self._classes))

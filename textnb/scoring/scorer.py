@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from textnb.bayes.calibration import Calibration
@@ -23,9 +22,9 @@ from textnb.scoring.columns import (
     schema_of,
     where_possible,
 )
-from textnb.text.matrix import Vocabulary
+from textnb.text.matrix import CountMatrix, Vocabulary
 
-Watch = Callable[[pl.DataFrame, sp.csr_array], None]
+Watch = Callable[[pl.DataFrame, CountMatrix], None]
 # Of rows that are scored at a time, times classes: with many classes, few rows.
 _MOST_SCORES = 1 << 21
 
@@ -54,11 +53,11 @@ class Scorer:
     calibration: Calibration | None = None
     decision: Decision | None = None
 
-    def lengths(self, rows: sp.csr_array) -> Floats:
+    def lengths(self, rows: CountMatrix) -> Floats:
         """The sum of what is scored in each row: of counts, or of terms that are present."""
         return np.asarray(self.form.used(rows).sum(axis=1), dtype=np.float64)
 
-    def posterior_scores(self, rows: sp.csr_array, scores: Floats) -> Floats:
+    def posterior_scores(self, rows: CountMatrix, scores: Floats) -> Floats:
         """Scores whose softmax is the probability of each class: calibrated if the model is."""
         if self.calibration is None:
             return scores
@@ -107,7 +106,7 @@ class Scorer:
     def _schema(self, answers: Answers) -> dict[str, pl.DataType]:
         return schema_of(self.labels, answers, self.decision, self.calibration is not None)
 
-    def _answer(self, rows: sp.csr_array, answers: Answers) -> pl.DataFrame:
+    def _answer(self, rows: CountMatrix, answers: Answers) -> pl.DataFrame:
         scores = self.form.scores(rows)
         calibrated = None if self.calibration is None else self.posterior_scores(rows, scores)
         columns, possible = answer_columns(
@@ -118,7 +117,7 @@ class Scorer:
         return pl.DataFrame(columns)
 
     def _explained(
-        self, rows: sp.csr_array, scores: Floats, best: NDArray[np.int64], possible: pl.Series,
+        self, rows: CountMatrix, scores: Floats, best: NDArray[np.int64], possible: pl.Series,
         k: int,
     ) -> dict[str, pl.Series]:
         every = np.arange(len(best))
@@ -152,7 +151,7 @@ class Scorer:
         return {name: where_possible(column, possible) for name, column in columns.items()}
 
 
-def _keys(rows: sp.csr_array) -> NDArray[np.int64]:
+def _keys(rows: CountMatrix) -> NDArray[np.int64]:
     row = np.repeat(np.arange(rows.shape[0], dtype=np.int64), np.diff(rows.indptr))
     keys: NDArray[np.int64] = row * rows.shape[1] + rows.indices
     return keys

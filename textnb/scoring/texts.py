@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from textnb.bayes.forms import Floats
@@ -23,7 +22,7 @@ from textnb.scoring.columns import Answers
 from textnb.scoring.explain import Explanation, explanation_table, top_terms
 from textnb.scoring.scorer import Scorer, Watch
 from textnb.text.coverage import TermCoverage
-from textnb.text.matrix import stacked
+from textnb.text.matrix import CountMatrix, stacked
 from textnb.text.spans import pieces_of
 
 Texts = Sequence[str | None] | NDArray[Any] | pl.Series
@@ -94,7 +93,7 @@ def coverage_of(fitted: Fitted) -> TermCoverage:
 
 def matrices(
     fitted: Fitted, X: Rows, watch: Watch | None = None
-) -> Iterator[sp.csr_array]:
+) -> Iterator[CountMatrix]:
     vocabulary, columns = fitted.vocabulary, fitted.columns
     if isinstance(X, list) and len(X) <= _FEW and all(type(text) is str for text in X) and (
             len(columns) == 1):
@@ -105,7 +104,7 @@ def matrices(
     frame = (scan(narrowed(X, columns), text=columns) if is_table(X)
              else table_of_texts(X, columns))
 
-    def counted(batch: pl.DataFrame) -> sp.csr_array:
+    def counted(batch: pl.DataFrame) -> CountMatrix:
         counts = vocabulary.counts(batch, columns)
         if watch is not None:
             watch(batch, counts)
@@ -212,7 +211,7 @@ def accuracy(fitted: Fitted, X: Rows, y: ArrayLike | None = None) -> float:
     return float(answered.item())
 
 
-def term_counts(fitted: Fitted, X: Rows) -> sp.csr_array:
+def term_counts(fitted: Fitted, X: Rows) -> CountMatrix:
     """Counts of the vocabulary's terms: csr_array of int64 (n_documents, n_terms)."""
     counts = stacked(list(matrices(fitted, X)), len(fitted.terms))
     if fitted.settings.binary:

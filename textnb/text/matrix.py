@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from threading import Lock
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -28,6 +28,8 @@ from textnb.text.termtable import Codes, Loops, TermTable
 from textnb.text.tokens import TextColumns, Tokenizer
 from textnb.text.vocabulary import Limits
 
+# The type by which other modules pass such matrices on.
+CountMatrix: TypeAlias = sp.csr_array
 Ints = NDArray[np.int64]
 # Text that is scored before a pool of words is made anew.
 _POOL_BYTES = 256 << 20
@@ -321,6 +323,21 @@ def _term_sums(
         sums[0, codes] += own[0]
         sums[1, codes] += occurrences[0]
     return sums[0], sums[1]
+
+
+def choose_columns(counts: CountMatrix, columns: Ints | Codes, width: int) -> CountMatrix:
+    """The counts over other columns: where each column goes, -1 for nowhere, in ascending order.
+
+    Examples
+    --------
+    >>> counts = sp.csr_array([[1, 2, 3]])
+    >>> choose_columns(counts, np.array([0, -1, 1]), 2).toarray().tolist()
+    [[1, 3]]
+    """
+    column = columns[counts.indices]
+    kept = np.concatenate(([0], np.cumsum(column >= 0)))
+    return CountMatrix((counts.data[column >= 0], column[column >= 0], kept[counts.indptr]),
+                       shape=(counts.shape[0], width))
 
 
 def merge_tokens(lengths: Ints, codes: NDArray[Any], width: int) -> sp.csr_array:

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 import polars as pl
-import scipy.sparse as sp
 
 from textnb.bayes.features import Center, Idf, Length, Presence, Step, Sublinear
 from textnb.bayes.forms import Floats
 from textnb.errors import ExportError
 from textnb.export.bundle import Bundle
+from textnb.text.matrix import CountMatrix
 
 # Counts or presence, and features less a center; and all that a map of counts can do.
 SIMPLE: tuple[type[Step], ...] = (Presence, Center)
@@ -39,7 +39,7 @@ class Rows:
     documents: pl.DataFrame | None = None
     texts: pl.Series | None = None
     tokens: pl.Series | None = None
-    counts: sp.csr_array | None = None
+    counts: CountMatrix | None = None
     features: Floats | None = None
 
     def __len__(self) -> int:
