@@ -40,8 +40,8 @@ from textnb import (
     export_model,
     leave_one_out,
 )
-from textnb.bayes.forms import RequiredTermsForm
 from textnb.bayes.moments import MomentStatistics
+from textnb.bayes.special_forms import RequiredTermsForm
 from textnb.bayes.statistics import CountStatistics
 from textnb.scoring.texts import scored_batch
 

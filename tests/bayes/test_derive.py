@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from textnb import BernoulliNB, ComplementNB, CountStatistics, MultinomialNB, ParameterError
-from textnb.bayes.forms import RequiredTermsForm
 from textnb.bayes.known import event_model
+from textnb.bayes.special_forms import RequiredTermsForm
 
 COUNTS = CountStatistics(np.array(["a", "b", "c"]), np.array([3, 1, 2]),
                          np.array([[3, 0, 1, 2], [0, 1, 0, 1], [2, 2, 0, 0]]))

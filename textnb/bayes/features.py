@@ -15,7 +15,7 @@ export) matches the steps that it knows and refuses others by their names.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from textnb.bayes.read_only import ReadOnly
 from textnb.errors import ParameterError
+from textnb.runtime.values import Value
 
 # SciPy is imported where rows are sparse: a filter that scores one message starts without it.
 if TYPE_CHECKING:
@@ -31,8 +32,9 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 
-class Step(ReadOnly):
-    """One step of a feature map. A step has one meaning: its class has no subclasses.
+class Step(ReadOnly, Value):
+    """One step of a feature map. A step has one meaning: its class has no subclasses. A step of
+    your own may be a frozen dataclass too.
 
     Attributes
     ----------
@@ -49,17 +51,20 @@ class Step(ReadOnly):
         if Step not in cls.__bases__:
             raise TypeError(f"{cls.__name__} is a subclass of a step, and would be executed as "
                             "that step: make it a subclass of Step itself")
+        super().__init_subclass__()
+
+    def __init__(self, *values: object, **named: object) -> None:
+        super().__init__(*values, **named)
+        self.__post_init__()
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and all(
-            np.array_equal(getattr(self, field.name), getattr(other, field.name))
-            for field in fields(self))  # type: ignore[arg-type]  # every step is a dataclass
+            np.array_equal(value, vars(other)[name]) for name, value in vars(self).items())
 
     def __hash__(self) -> int:
         return hash(type(self))
 
 
-@dataclass(frozen=True, eq=False)
 class Presence(Step):
     """1 where a count is above a number (>= 0), and 0 elsewhere."""
 
@@ -73,7 +78,6 @@ class Presence(Step):
             raise ParameterError.out_of_range("above", "a number >= 0", self.above)
 
 
-@dataclass(frozen=True, eq=False)
 class Sublinear(Step):
     """1 + log(count), base e: the tenth occurrence of a term says less than the first."""
 
@@ -81,7 +85,6 @@ class Sublinear(Step):
     place = 1
 
 
-@dataclass(frozen=True, eq=False)
 class Idf(Step):
     """Times one weight per term, its inverse document frequency.
 
@@ -112,7 +115,6 @@ class Idf(Step):
         return cls(np.log((1.0 + documents) / (1.0 + frequency)) + 1.0)
 
 
-@dataclass(frozen=True, eq=False)
 class Length(Step):
     """Divided by the row's Euclidean length, so that every row has length 1; empty rows stay so."""
 
@@ -120,7 +122,6 @@ class Length(Step):
     place = 3
 
 
-@dataclass(frozen=True, eq=False)
 class Center(Step):
     """Dense features less these values, which keeps their digits where they are far from zero.
 
@@ -135,8 +136,7 @@ class Center(Step):
     place = 1
 
 
-@dataclass(frozen=True)
-class FeatureMap:
+class FeatureMap(Value):
     """What a form does with counts, or features, before the weights: steps, or none (identity).
 
     Raises
@@ -147,10 +147,11 @@ class FeatureMap:
 
     steps: tuple[Step, ...] = ()
 
-    def __post_init__(self) -> None:
-        if type(self.steps) is not tuple or not all(isinstance(s, Step) for s in self.steps):
-            raise ParameterError.out_of_range("steps", "a tuple of steps", self.steps)
-        for before, after in zip(self.steps, self.steps[1:], strict=False):
+    def __init__(self, steps: tuple[Step, ...] = ()) -> None:
+        super().__init__(steps)
+        if type(steps) is not tuple or not all(isinstance(s, Step) for s in steps):
+            raise ParameterError.out_of_range("steps", "a tuple of steps", steps)
+        for before, after in pairwise(steps):
             if before.place >= after.place or Center in (type(before), type(after)):
                 raise ParameterError(
                     f"a feature map can't have {after.name} after {before.name}: the order is "
@@ -185,8 +186,7 @@ class FeatureMap:
     def check_features(self, n_features: int) -> None:
         """Raises ParameterError if a step has numbers for other features than there are."""
         for step in self.steps:
-            for field in fields(step):  # type: ignore[arg-type]  # every step is a dataclass
-                value = getattr(step, field.name)
+            for value in vars(step).values():
                 if isinstance(value, np.ndarray) and value.shape != (n_features,):
                     raise ParameterError(f"the feature map's step {step.name} has {len(value)} "
                                          f"numbers, and the form {n_features} features")

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from textnb.bayes.features import presence_map
-from textnb.bayes.forms import Floats, LinearForm, RequiredTermsForm
+from textnb.bayes.forms import Floats, LinearForm
 from textnb.bayes.statistics import CountStatistics
 from textnb.runtime.threads import together
 
@@ -214,7 +214,10 @@ def bernoulli_form(
     form = LinearForm(statistics.classes, weights, intercept, features=presence_map(presence_above))
     if not always.any():
         return form, log_p
+    # Rare, and not for every start of a filter.
     import scipy.sparse as sp
+
+    from textnb.bayes.special_forms import RequiredTermsForm
 
     return RequiredTermsForm(form.classes, form.weights, form.intercept, features=form.features,
                              required=sp.csc_array(always.T)), log_p

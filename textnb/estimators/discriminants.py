@@ -19,10 +19,11 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from textnb.bayes.covariance import factorised, ledoit_wolf_shrinkage, shrunk
-from textnb.bayes.forms import Floats, GaussianForm, LinearForm
+from textnb.bayes.forms import Floats, LinearForm
 from textnb.bayes.known import register_estimator
 from textnb.bayes.moments import MomentStatistics
 from textnb.bayes.parameters import is_number, is_whole
+from textnb.bayes.special_forms import GaussianForm
 from textnb.errors import DataError, ParameterError
 from textnb.estimators.base import LinearMixin
 from textnb.estimators.gaussian import MomentClassifier, linear_gaussian

@@ -24,8 +24,9 @@ from numpy.typing import NDArray
 from textnb.bayes.calibration import Calibration
 from textnb.bayes.decision import Decision
 from textnb.bayes.features import Center, Idf, Length, Presence, Step, Sublinear
-from textnb.bayes.forms import Floats, LinearForm, RequiredTermsForm
+from textnb.bayes.forms import Floats, LinearForm
 from textnb.bayes.known import check_model
+from textnb.bayes.special_forms import RequiredTermsForm
 from textnb.errors import ExportError, ParameterError
 from textnb.export.portable import Words, portable
 from textnb.text.matrix import CountMatrix, Vocabulary, merge_tokens

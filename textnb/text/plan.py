@@ -20,9 +20,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Any, ClassVar, TypeVar, dataclass_transform
+from typing import Any, TypeVar
 
 from textnb.errors import ParameterError
+from textnb.runtime.values import Value
 
 # What Python's str.isspace holds for white; the regex engine's \s lacks the four separators.
 WHITE = r"\s\x1c-\x1f"
@@ -34,40 +35,6 @@ ACCENTS = ("unicode", "ascii")
 _MEMBER = r"(?:\\p\{[LMN][a-z]?\}|\\[wd]|[A-Za-z]-[A-Za-z]|[0-9]-[0-9]|[A-Za-z0-9_'])"
 _RUN = re.compile(rf"(?:\[(?P<members>{_MEMBER}+)\]|(?P<single>\\w))(?:\+|\{{(?P<least>\d+),\}})")
 _SKLEARN_RUN = re.compile(r"(?:\(\?u\))?\\b\\w\\w\+\\b")
-
-
-@dataclass_transform(frozen_default=True)
-class Value:
-    """A value whose fields are the annotations of its class: immutable, comparable, hashable.
-
-    As a frozen dataclass is. But `dataclasses` compiles code for each class, and to do so for all
-    steps would take a third of the time in which plain Python judges a message.
-    """
-
-    _fields: ClassVar[tuple[str, ...]] = ()
-
-    def __init_subclass__(cls) -> None:
-        cls._fields = tuple(cls.__annotations__)
-
-    def __init__(self, *values: object, **named: object) -> None:
-        given = {**dict(zip(self._fields, values, strict=False)), **named}
-        if len(values) + len(named) != len(given) or set(given) != set(self._fields):
-            raise TypeError(f"{type(self).__name__} has the fields {self._fields}; "
-                            f"got {values} and {named}")
-        vars(self).update({name: given[name] for name in self._fields})
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"{type(self).__name__} is immutable: make another one")
-
-    def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and vars(self) == vars(other)
-
-    def __hash__(self) -> int:
-        return hash((type(self), *vars(self).values()))
-
-    def __repr__(self) -> str:
-        fields = ", ".join(f"{name}={value!r}" for name, value in vars(self).items())
-        return f"{type(self).__name__}({fields})"
 
 
 class Step(Value):
