@@ -20,12 +20,12 @@ from sklearn.feature_extraction.text import TfidfTransformer
 from textnb import (
     BernoulliNB,
     LinearForm,
-    MultinomialNB,
     NBLogisticRegression,
     ParameterError,
     TextClassifier,
     Tokenizer,
 )
+from textnb.bayes.counts.multinomial import Multinomial
 from textnb.bayes.features import (
     IDENTITY,
     Center,
@@ -248,9 +248,13 @@ def test_a_step_from_outside_is_refused_by_name(name: str) -> None:
 def test_bounds_of_what_is_left_out_are_refused(
     features: FeatureMap, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = MultinomialNB.linear_form
-    monkeypatch.setattr(MultinomialNB, "linear_form", lambda self: replace(
-        whole(self), features=with_ones(features, len(whole(self).weights))))
+    whole = Multinomial.weigh
+
+    def weigh(*given: Any) -> tuple[LinearForm, Any]:
+        form, log_prob = whole(*given)
+        return replace(form, features=with_ones(features, len(form.weights))), log_prob
+
+    monkeypatch.setattr(Multinomial, "weigh", weigh)
     texts = ["good film " + " ".join(f"word{i}x{j}" for j in range(40)) for i in range(400)]
     with pytest.raises(ParameterError, match=re.escape("bounds of what memory_limit leaves out")):
         TextClassifier(memory_limit=1 << 20).fit(texts, ["x", "y"] * (len(texts) // 2))
@@ -258,13 +262,12 @@ def test_bounds_of_what_is_left_out_are_refused(
 
 @pytest.mark.parametrize("features", [UNKNOWN, presence_map(None), *MAPS.values()], ids=repr)
 def test_a_model_file_gives_the_same_map_or_is_not_written(
-    features: FeatureMap, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    features: FeatureMap, tmp_path: Path
 ) -> None:
-    whole = NBLogisticRegression.linear_form
-    monkeypatch.setattr(NBLogisticRegression, "linear_form", lambda self: replace(
-        whole(self), features=with_ones(features, len(whole(self).weights))))
     model = TextClassifier(NBLogisticRegression()).fit(["aa bb", "bb", "cc"], ["x", "y", "y"])
-    path = tmp_path / "model.textnb"
+    fitted, path = model.fitted_, tmp_path / "model.textnb"
+    form = replace(fitted.form, features=with_ones(features, len(fitted.terms)))
+    model._fitted = replace(fitted, learned=replace(fitted.learned, form=form))
     if features == presence_map(0.0):
         model.save(path)
         return

@@ -73,7 +73,7 @@ def with_map(
     if isinstance(features, tuple):
         features = map_of(features, len(fitted.terms))
     form = replace(fitted.form, features=features)
-    model._fitted = replace(fitted, scorer=replace(fitted.scorer, form=form))
+    model._fitted = replace(fitted, learned=replace(fitted.learned, form=form))
     return model
 
 
