@@ -29,7 +29,6 @@ EXPORTS = [f"tests/export/test_{name}.py" for name in ("sql", "targets", "bundle
 SOURCES = ["tests/frames/test_lake.py", "tests/frames/test_cloud.py", "tests/cli/test_sources.py"]
 # The tests that concern an extra: the files that ask for one of its packages, and what uses them.
 TESTS = {
-    "fast": ["tests/text", "tests/classifier", "tests/test_invariants.py"],
     "onnx": ["tests/export/test_interchange.py", *EXPORTS],
     "duckdb": [*EXPORTS, "tests/frames/test_kinds.py"],
     "postgres": EXPORTS,

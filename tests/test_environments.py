@@ -25,7 +25,7 @@ def environments() -> ModuleType:
 
 def test_each_extra_has_tests(environments: ModuleType) -> None:
     extras = environments.declared()
-    assert {"fast", "spark"} < set(extras)
+    assert {"onnx", "spark"} < set(extras)
     for paths in environments.TESTS.values():
         assert [path for path in paths if not (ROOT / path).exists()] == []
 
@@ -33,7 +33,7 @@ def test_each_extra_has_tests(environments: ModuleType) -> None:
 def test_an_extra_without_tests_is_refused(
     environments: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delitem(environments.TESTS, "fast")
+    monkeypatch.delitem(environments.TESTS, "onnx")
     with pytest.raises(SystemExit, match="name the tests of each extra in TESTS"):
         environments.declared()
 
@@ -41,10 +41,10 @@ def test_an_extra_without_tests_is_refused(
 def test_an_unknown_environment_is_refused(
     environments: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("sys.argv", ["environments", "fats"])
+    monkeypatch.setattr("sys.argv", ["environments", "onxn"])
     with pytest.raises(SystemExit):
         environments.main()
-    assert "there is no extra 'fats'; there are fast, onnx" in capsys.readouterr().err
+    assert "there is no extra 'onxn'; there are onnx, " in capsys.readouterr().err
 
 
 def test_one_environment_sees_another(environments: ModuleType, tmp_path: Path) -> None:

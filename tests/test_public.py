@@ -18,6 +18,7 @@ import pytest
 
 import textnb
 from textnb import errors
+from textnb.text.native.source import MODULES
 
 ROOT = Path(__file__).parents[1]
 CHANGELOG = ROOT / "CHANGELOG.md"
@@ -96,13 +97,13 @@ ERRORS = [name for name in SURFACE if name.endswith(("Error", "Warning"))]
 DOCUMENTED = [name for name in SURFACE if name not in ERRORS]
 
 
-# Modules that need a package of an extra, and their extra; all others import without any.
-NEEDED = {"textnb.text.kernel": ("numba", "fast"), "textnb.text.kernel_rows": ("numba", "fast")}
+# Sources that Cython compiles need it where it did not; all other modules import without any extra.
+KERNEL = tuple(f"textnb.text.native.{name}" for name in MODULES)
 # Examples that need an extra to run: its packages.
 EXAMPLES = {"textnb.report.page.write_report": ("altair", "jinja2", "vl_convert")}
 # What the extras install, without what the dependencies install too.
 OPTIONAL = ["adbc_driver_postgresql", "altair", "deltalake", "duckdb", "jinja2", "markupsafe",
-            "numba", "onnx", "onnxruntime", "pandas", "polars_iceberg", "psycopg", "pyarrow",
+            "onnx", "onnxruntime", "pandas", "polars_iceberg", "psycopg", "pyarrow",
             "pyiceberg", "pyspark", "selenium", "sqlalchemy", "vl_convert"]
 
 
@@ -112,10 +113,17 @@ def module_names() -> list[str]:
     return [".".join(path.parts).removesuffix(".__init__") for path in paths]
 
 
+def needs_cython(name: str) -> bool:
+    """Whether a source of the kernel was not compiled, and Cython is not there to run it."""
+    spec = find_spec(name)
+    assert spec is not None
+    return str(spec.origin).endswith(".py") and find_spec("cython") is None
+
+
 def examples() -> list[doctest.DocTest]:
     finder = doctest.DocTestFinder(exclude_empty=True)
     names = [name for name in module_names()
-             if name not in NEEDED or find_spec(NEEDED[name][0]) is not None]
+             if name not in KERNEL or not needs_cython(name)]
     tests = [test for name in names for test in finder.find(importlib.import_module(name))]
     return [test for test in tests if test.examples]
 
@@ -277,17 +285,13 @@ print(json.dumps(refused))
 
 
 @pytest.mark.parametrize("absent", [[], OPTIONAL], ids=["as installed", "without any extra"])
-def test_every_module_imports_or_names_its_extra(absent: list[str]) -> None:
+def test_every_module_imports(absent: list[str]) -> None:
     """And without a warning."""
     asked = json.dumps([module_names(), absent])
     done = subprocess.run([sys.executable, "-W", "error", "-c", IMPORTS, asked],
                           capture_output=True, text=True, timeout=200)
     assert (done.returncode, done.stderr) == (0, "")
-    refused = json.loads(done.stdout)
-    assert set(refused) == {name for name, (package, _) in NEEDED.items()
-                            if package in absent or find_spec(package) is None}
-    for name, message in refused.items():
-        assert f"pip install 'textnb[{NEEDED[name][1]}]'" in message
+    assert set(json.loads(done.stdout)) == {name for name in KERNEL if needs_cython(name)}
 
 
 def test_the_typing_marker_is_there() -> None:

@@ -1,15 +1,16 @@
-"""The compiled path and the expressions give the same bits, whatever the texts are."""
+"""The kernel and the expressions give the same bits, whatever the texts are."""
 
 from __future__ import annotations
 
 import os
 import pickle
 import random
+import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -17,55 +18,40 @@ import polars as pl
 import pytest
 import scipy.sparse as sp
 from hypothesis import example, given, settings
-from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
+import textnb
+from tests.text.kernel_cases import (
+    DOCUMENTS,
+    NOT_SERVED,
+    SERVED,
+    TEXTS,
+    assert_same_matrix,
+    assert_same_rows,
+    frame_of,
+)
 from tests.tiers import examples
 from textnb import BernoulliNB, MultinomialNB, TextClassifier, Tokenizer
 from textnb.errors import DataError, ParameterError, VocabularyError
 from textnb.frames.batches import batches
 from textnb.text import compiled, counting
-from textnb.text.compiled import WORTH_LOADING, loops_for, possible
+from textnb.text.compiled import kernel_for, why_expressions
 from textnb.text.counts import count_by_label
 from textnb.text.matrix import Vocabulary, count_matrix
+from textnb.text.native.kernel import Build, build
+from textnb.text.native.source import MODULES
 from textnb.text.plan import WHITE
 from textnb.text.termtable import TermTable, _class_table
 from textnb.text.vocabulary import Limits
 
-pytest.importorskip("numba", reason="the compiled path needs Numba: pip install 'textnb[fast]'")
+if build().kernel is None and os.environ.get("TEXTNB_REQUIRE_KERNEL") != "1":
+    pytest.skip(f"there is no compiled kernel: {build().reason}", allow_module_level=True)
 
 T = TypeVar("T")
-SERVED = {
-    "default": Tokenizer(),
-    "scikit-learn": Tokenizer.sklearn(),
-    "one letter": Tokenizer(r"\w+", lowercase=False),
-    "ASCII": Tokenizer("[a-z']{3,}"),
-    "pairs": Tokenizer(ngram_range=(1, 2)),
-    "pairs alone": Tokenizer(ngram_range=(2, 2)),
-    "three to four": Tokenizer(ngram_range=(3, 4)),
-    "stop words": Tokenizer(stop_words=("the", "a b", "ÉTÉ"), ngram_range=(1, 3)),
-    "normal form": Tokenizer(normalize="NFKC", strip_accents="unicode"),
-    "to ASCII": Tokenizer(strip_accents="ascii"),
-    "characters": Tokenizer(analyzer="char", ngram_range=(1, 3)),
-    "within words": Tokenizer(analyzer="char_wb", ngram_range=(2, 4)),
-    "longer than words": Tokenizer(analyzer="char_wb", ngram_range=(6, 7)),
-}
-NOT_SERVED = [Tokenizer(r"[\p{L}']{2,}|[\p{N}]+"), Tokenizer("[^,]+"),
-              Tokenizer(field_prefix=True), Tokenizer(r"\d+(?:\.\d+)?")]
-# The last before the surrogates and the first behind, the last of all; one, two, three and four
-# bytes; marks, joiners and what folds; NUL; white space of many kinds; unassigned.
-ODD = "\x00\x1c\x85\xa0  　﻿​‍़्ँ́İıßſKſςΣͅ🙂‿_-'09٣Ⅷ一힣퟿￾𐐀𝒜𠀀󠀁􏿿\U00050000"
-DOCUMENTS: list[str | None] = [
-    "The cat's 2 naïve हिन्दी cats!", None, "", "the THE cat_9 été ÉTÉ", ODD, "\x00\x00 a\x00b ab",
-    "x" * 7 + " " + "x" * 8 + " " + "x" * 14 + " " + "x" * 15, "sevenab sevenabc", "a b  c\t\nd"]
-
-
-def frame_of(texts: list[str | None], **columns: Any) -> pl.DataFrame:
-    return pl.DataFrame({"text": texts, **columns}, schema_overrides={"text": pl.String})
 
 
 def both(run: Callable[[], T]) -> tuple[T, T]:
-    """What comes out compiled, and by expressions; an error by its type and words."""
+    """What comes out of the kernel, and by expressions; an error by its type and words."""
     with pytest.MonkeyPatch.context() as patch:
         found = []
         for kernel in ("on", "off"):
@@ -77,34 +63,10 @@ def both(run: Callable[[], T]) -> tuple[T, T]:
     return found[0], found[1]
 
 
-def assert_same_matrix(one: Any, other: Any) -> None:
-    if isinstance(one, tuple) and isinstance(one[0], type):
-        assert one == other
-        return
-    (rows, terms), (own, names) = one, other
-    assert terms.equals(names)
-    assert terms.name == names.name
-    assert_same_rows(rows, own)
-
-
-def assert_same_rows(rows: sp.csr_array, own: sp.csr_array) -> None:
-    assert rows.shape == own.shape
-    for part in ("indptr", "indices", "data"):
-        left, right = getattr(rows, part), getattr(own, part)
-        assert left.dtype == right.dtype
-        assert np.array_equal(left, right)
-    assert rows.has_canonical_format
-
-
 def table_of(tokenizer: Tokenizer, secret: Any = None) -> TermTable:
-    found = loops_for(tokenizer, WORTH_LOADING)
-    assert found is not None
-    return TermTable(found, tokenizer, secret)
-
-
-TEXTS = st.lists(
-    st.none() | st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
-    | st.text(st.sampled_from(ODD + "aab  \nthe"), max_size=60), max_size=8)
+    kernel = kernel_for(tokenizer)
+    assert kernel is not None
+    return TermTable(kernel, tokenizer, secret)
 
 
 class TestEquality:
@@ -114,7 +76,7 @@ class TestEquality:
     @example(texts=DOCUMENTS)
     def test_matrices_of_any_text(self, name: str, texts: list[str | None]) -> None:
         tokenizer = SERVED[name]
-        assert possible(tokenizer)
+        assert not why_expressions(tokenizer)
         assert_same_matrix(*both(lambda: count_matrix([frame_of(texts)], tokenizer, "text")))
 
     @pytest.mark.parametrize("name", SERVED)
@@ -285,7 +247,7 @@ class TestCollisions:
     def longest_run(self, words: list[str], secret: np.ndarray[Any, Any]) -> int:
         table = table_of(Tokenizer(r"\w+"), secret)
         table.hold(pl.Series(words))
-        taken = "".join("x" if code else " " for code in table._table[0][1::2])
+        taken = "".join("x" if code else " " for code in table._table.arrays()[0][1::2])
         return max(map(len, taken.split()))
 
     def test_the_table_is_not_slower_for_them(self) -> None:
@@ -315,85 +277,33 @@ class TestCollisions:
 class TestChoice:
     @pytest.mark.parametrize("tokenizer", NOT_SERVED)
     def test_other_tokenizers_run_by_expressions(self, tokenizer: Tokenizer) -> None:
-        assert loops_for(tokenizer, 1 << 40) is None
+        assert kernel_for(tokenizer) is None
+        assert re.match(r"the kernel does not know field_prefix=True$|the pattern .* is no run of "
+                        r"one class of characters$", why_expressions(tokenizer))
 
-    def test_without_numba_expressions_are_run(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(compiled, "_installed", lambda: False)
-        monkeypatch.setenv("TEXTNB_KERNEL", "on")
-        assert loops_for(Tokenizer(), 1 << 40) is None
+    def test_without_a_kernel_expressions_are_run(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.delenv("TEXTNB_KERNEL", raising=False)
+        monkeypatch.setattr(compiled, "build", lambda: Build(None, "it was not compiled"))
+        assert why_expressions(Tokenizer()) == "it was not compiled"
         assert count_matrix([frame_of(["ab"])], Tokenizer(), "text")[1].to_list() == ["ab"]
+        monkeypatch.setenv("TEXTNB_KERNEL", "on")
+        with pytest.raises(ParameterError, match=r"TEXTNB_KERNEL=on, but .* it was not compiled; "):
+            count_matrix([frame_of(["ab"])], Tokenizer(), "text")
 
-    @staticmethod
-    def refused(**environment: str) -> str:
-        """What is told where the loops can't be used."""
-        program = "\n".join([
-            "from textnb import Tokenizer", "from textnb.text.compiled import loops_for",
-            "assert loops_for(Tokenizer(), 1 << 40) is None",
-            "assert loops_for(Tokenizer(), 1 << 40) is None"])
-        ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
-                             env={**os.environ, "PYTHONPATH": str(Path.cwd()), **environment})
-        assert ran.returncode == 0, ran.stderr
-        assert ran.stderr.count("Numba can't be used, so texts are read more slowly: ") == 1
-        return ran.stderr
-
-    @pytest.mark.sweep(1)
-    @pytest.mark.parametrize("error", ["ImportError", "RuntimeError", "OSError", "AttributeError"])
-    def test_where_numba_is_there_and_fails_expressions_are_run(
-        self, error: str, tmp_path: Path
-    ) -> None:
-        (tmp_path / "numba.py").write_text(f"raise {error}('it needs another NumPy')")
-        told = self.refused(PYTHONPATH=f"{tmp_path}:{Path.cwd()}")
-        assert ": it needs another NumPy. If its files are damaged, delete" in told
-
-    def test_where_numba_is_switched_off_expressions_are_run(self) -> None:
-        assert ": NUMBA_DISABLE_JIT is set. " in self.refused(NUMBA_DISABLE_JIT="1")
-
-    @pytest.mark.slow
-    def test_where_what_was_compiled_is_damaged_expressions_are_run(self, tmp_path: Path) -> None:
-        kept = {"NUMBA_CACHE_DIR": str(tmp_path)}
-        program = ("from textnb.text import kernel_rows; import numpy as np; "
-                   "kernel_rows.without_first(np.zeros(1, np.int32), np.ones(1, np.int64), 1)")
-        subprocess.run([sys.executable, "-c", program], check=True, env={**os.environ, **kept})
-        for path in tmp_path.rglob("kernel_rows.without_first*.nbi"):
-            path.write_bytes(path.read_bytes()[:20])
-        told = self.refused(**kept)
-        assert "pickle data was truncated" in told
-        assert "NUMBA_CACHE_DIR names another folder" in told
-
-    @pytest.mark.slow
-    def test_nothing_is_compiled_or_loaded_after_the_proof(self) -> None:
-        program = """
-import polars as pl
-from textnb import BernoulliNB, NBLogisticRegression, TextClassifier, Tokenizer
-from textnb.text import kernel, kernel_rows
-from textnb.text.compiled import loops_for
-def known():
-    return {name: len(loop.signatures) for module in (kernel, kernel_rows)
-            for name, loop in vars(module).items() if hasattr(loop, "signatures")}
-frame = pl.DataFrame({"text": ["a b cc dd", "cc ee ff"] * 50, "label": ["x", "y"] * 50})
-for tokenizer in (Tokenizer(), Tokenizer(stop_words=("ee",)), Tokenizer(ngram_range=(1, 2)),
-                  Tokenizer(analyzer="char", ngram_range=(1, 2)),
-                  Tokenizer(analyzer="char_wb", ngram_range=(2, 2))):
-    loops_for(tokenizer, 1 << 30)
-    proved = known()
-    for model in (None, BernoulliNB(), NBLogisticRegression()):
-        fitted = TextClassifier(model, tokenizer=tokenizer, min_df=2).fit(frame)
-        fitted.predict(frame)
-        fitted.predict(["cc dd"])
-    assert known() == proved, (tokenizer, known(), proved)
-"""
-        subprocess.run([sys.executable, "-c", program], check=True,
-                       env={**os.environ, "TEXTNB_KERNEL": "on"})
-
-    def test_the_setting_is_one_of_three(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("TEXTNB_KERNEL", "true")
-        with pytest.raises(ParameterError, match="TEXTNB_KERNEL: unknown value 'true'; choose"):
+    @pytest.mark.parametrize("asked", ["true", "auto", "ON", "0"])
+    def test_the_setting_is_on_or_off(self, asked: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("TEXTNB_KERNEL", asked)
+        with pytest.raises(ParameterError, match=f"TEXTNB_KERNEL: unknown value '{asked}'; choose"):
             TextClassifier().fit(["ab", "cd"], ["x", "y"])
 
+    def test_an_empty_setting_is_none(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("TEXTNB_KERNEL", "")
+        assert kernel_for(Tokenizer()) is build().kernel
+
     def test_a_table_that_failed_is_not_used_again(self) -> None:
-        found = loops_for(Tokenizer(), WORTH_LOADING)
-        assert found is not None
-        tables = compiled.Tables(found, Tokenizer())
+        kernel = kernel_for(Tokenizer())
+        assert kernel is not None
+        tables = compiled.Tables(kernel, Tokenizer())
         with pytest.raises(MemoryError), tables.one():
             raise MemoryError
         with tables.one() as (number, _):
@@ -401,52 +311,56 @@ for tokenizer in (Tokenizer(), Tokenizer(stop_words=("ee",)), Tokenizer(ngram_ra
         with tables.one() as (number, _):
             assert number == 1
 
-    def test_an_interrupt_within_a_loop_is_one(self) -> None:
-        def stopped() -> None:
-            raise SystemError("returned a result with an exception set") from KeyboardInterrupt()
 
-        def stopped_deep_within() -> None:
-            cause: BaseException = KeyboardInterrupt()
-            for _ in range(9):
-                within = SystemError("returned a result with an exception set")
-                within.__context__, cause = cause, within
-            raise SystemError("returned a result with an exception set") from cause
+class TestBuild:
+    """What was built from other sources, or not at all, is not taken for the kernel."""
 
-        def failed() -> None:
-            raise SystemError("something else") from ValueError("it")
+    def answer(self, package: Path) -> str:
+        program = "from textnb.text.native.kernel import build; print(build().reason)"
+        ran = subprocess.run([sys.executable, "-c", program], cwd=package, capture_output=True,
+                             text=True, check=True, env={**os.environ, "PYTHONPATH": str(package)})
+        return ran.stdout.strip()
 
-        for loop in (stopped, stopped_deep_within, failed):
-            loop.py_func = None  # type: ignore[attr-defined]
-        loops = compiled._interruptible(SimpleNamespace(
-            stopped=stopped, stopped_deep_within=stopped_deep_within, failed=failed))
-        for loop in (loops.stopped, loops.stopped_deep_within):
-            with pytest.raises(KeyboardInterrupt):
-                loop()
-        with pytest.raises(SystemError, match="something else"):
-            loops.failed()
+    @pytest.fixture
+    def package(self, tmp_path: Path) -> Path:
+        for name in ("textnb", "textnb/text"):
+            (tmp_path / name).mkdir()
+            (tmp_path / name / "__init__.py").touch()
+        source = Path(textnb.__file__).parent / "text/native"
+        shutil.copytree(source, tmp_path / "textnb/text/native")
+        assert self.answer(tmp_path) == ""
+        return tmp_path
 
-    def test_numba_is_imported_for_much_text_alone(self) -> None:
-        program = """
-import sys
-import polars as pl
-from textnb import TextClassifier
-few = pl.DataFrame({"text": ["good film", "bad film"] * 50, "label": ["pos", "neg"] * 50})
-small = TextClassifier().fit(few)
-small.predict(few)
-assert "numba" not in sys.modules
-large = TextClassifier().fit(pl.concat([few.with_columns(pl.col("text") + " again" * 6000)] * 10))
-assert "numba" in sys.modules
-assert large.vocabulary_ == ["again", "bad", "film", "good"], large.vocabulary_
-"""
-        ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-        assert ran.returncode == 0, ran.stderr
+    @pytest.mark.parametrize("name", MODULES)
+    def test_stale(self, name: str, package: Path) -> None:
+        source = package / f"textnb/text/native/{name}.py"
+        source.write_text(source.read_text() + "# changed\n")
+        assert self.answer(package) == (
+            f"it was compiled from another {name}.py: install textnb again, or run scripts/kernel")
 
-    def test_many_small_batches_are_worth_it_too(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.delenv("TEXTNB_KERNEL", raising=False)
-        vocabulary = Vocabulary(Tokenizer(), pl.Series(["ab"]))
-        for _ in range(900):
-            assert vocabulary.counts(frame_of(["ab ab"]), "text").toarray().tolist() == [[2]]
-        assert vocabulary._table is not None
+    @pytest.mark.parametrize("name", MODULES)
+    def test_absent(self, name: str, package: Path) -> None:
+        for extension in (package / "textnb/text/native").glob(f"{name}.*.so"):
+            extension.unlink()
+        # Not even imported: without Cython it could not be.
+        assert self.answer(package).startswith("it was not compiled when textnb was installed")
+
+    @pytest.mark.parametrize("name", MODULES)
+    def test_damaged(self, name: str, package: Path) -> None:
+        for extension in (package / "textnb/text/native").glob(f"{name}.*.so"):
+            extension.write_bytes(b"not an extension")
+        assert self.answer(package).startswith("it can't be loaded: ")
+
+    def test_line_ends_are_not_the_source(self, package: Path) -> None:
+        for name in MODULES:
+            source = package / f"textnb/text/native/{name}.py"
+            source.write_bytes(source.read_bytes().replace(b"\n", b"\r\n"))
+        assert self.answer(package) == ""
+
+    def test_cython_is_not_imported(self) -> None:
+        program = ("import sys; sys.modules.update(cython=None, Cython=None); "
+                   "from textnb.text.native.kernel import build; assert build().kernel")
+        subprocess.run([sys.executable, "-c", program], check=True)
 
 
 class TestClassifier:

@@ -26,7 +26,7 @@ from textnb.export.targets.onnx_graph import split_of
 from textnb.export.targets.polars_code import source_of
 from textnb.export.targets.python import Python
 from textnb.filter.mailfilter import MailFilter
-from textnb.text.compiled import possible
+from textnb.text.compiled import kernel_for, why_expressions
 from textnb.text.compiled_plan import cleaned_ascii, compiled_plan
 from textnb.text.counts import count_by_label
 from textnb.text.expressions import separators, split_expr
@@ -98,10 +98,10 @@ def by_plain_python(tokenizer: Tokenizer) -> Tokens:
     return [row for row in found if row is not None]
 
 
-def by_compiled_loops(tokenizer: Tokenizer) -> Tokens:
-    if not possible(tokenizer):
-        assert compiled_plan(tokenizer.plan()) is None
-        raise ParameterError(f"the loops know not all of {tokenizer!r}")
+def by_compiled_kernel(tokenizer: Tokenizer) -> Tokens:
+    if compiled_plan(tokenizer.plan()) is None:
+        assert why_expressions(tokenizer)
+        raise ParameterError(f"{why_expressions(tokenizer)}: {tokenizer!r}")
     counts, terms = count_matrix([ROWS], tokenizer, "text")
     return [np.repeat(terms.to_numpy(), row).tolist() for row in counts.toarray()]
 
@@ -122,7 +122,7 @@ def by_a_portable_program(tokenizer: Tokenizer, path: Path) -> Tokens:
 
 ENGINES: dict[str, Callable[..., Tokens]] = {
     "expressions": by_expressions, "separators": by_separators, "plain Python": by_plain_python,
-    "compiled loops": by_compiled_loops, "Polars code": by_polars_code,
+    "compiled kernel": by_compiled_kernel, "Polars code": by_polars_code,
 }
 
 
@@ -159,7 +159,7 @@ def names_one(refusal: str, settings: Iterable[str]) -> bool:
 
 @pytest.fixture(autouse=True)
 def _compiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TEXTNB_KERNEL", "on")
+    monkeypatch.delenv("TEXTNB_KERNEL", raising=False)
 
 
 class TestEveryFieldAndEngine:
@@ -228,9 +228,8 @@ class TestEveryFieldAndEngine:
             assert split_of(SPLIT.plan(), ["text"]).separator == " "
         elif engine == "portable":
             check_tokens(by_a_portable_program(Tokenizer(), tmp_path), Tokenizer())
-        elif engine == "compiled loops" and not possible(Tokenizer()):
-            assert compiled_plan(Tokenizer().plan()) is not None
-            pytest.skip("the compiled loops are not installed")
+        elif engine == "compiled kernel" and kernel_for(Tokenizer()) is None:
+            pytest.skip(why_expressions(Tokenizer()))
         else:
             check_tokens(ENGINES[engine](Tokenizer()), Tokenizer())
 
@@ -358,7 +357,7 @@ class TestUnknownSteps:
             with pytest.raises(ParameterError, match=UNKNOWN[case][1]):
                 split_expr(plan, "text")
         else:
-            assert not possible(ByPlan(stop_words=(case,)))
+            assert kernel_for(ByPlan(stop_words=(case,))) is None
 
     def test_an_option_whose_plan_says_it(self) -> None:
         with pytest.raises(ParameterError, match=r"ToyLength\(most=4\)"):
@@ -376,7 +375,7 @@ class TestUnknownSteps:
         name = type(tokenizer).__name__
         plan, said = tokenizer.plan(), rf"{name}, a class of its own"
         assert separators(plan) is None
-        assert not possible(tokenizer)
+        assert kernel_for(tokenizer) is None
         for run in (lambda: portable(plan, ["text"]), lambda: source_of(plan, ["text"]),
                     lambda: plain_tokens(plan, {"text": "a"})):
             with pytest.raises(Refusal, match=said):

@@ -121,12 +121,13 @@ def _show_version(ctx: click.Context, param: click.Parameter, asked: bool) -> No
         return
     import platform
     from importlib.metadata import version
-    from importlib.util import find_spec
 
-    # Numba alone: whether it works is seen where it is used.
-    loops = "with" if find_spec("numba") is not None else "without"
+    from textnb.text.native.kernel import build
+
+    kernel = ("with the compiled kernel" if build().kernel is not None
+              else f"without the compiled kernel: {build().reason}")
     click.echo(f"textnb {version('textnb')} (Python {platform.python_version()}, Polars "
-               f"{version('polars')}, {loops} Numba for the compiled loops)")
+               f"{version('polars')}, {kernel})")
     ctx.exit()
 
 
@@ -135,6 +136,6 @@ app = Verbs(
     params=[click.Option(["--version", "-V"], is_flag=True, is_eager=True, expose_value=False,
                          callback=_show_version, help="Show the version and exit.")],
     help="Text classification from a table of documents: train, test, predict, explain.",
-    epilog="With Numba (the extra 'fast') much text is read faster, with the same results; "
-           "TEXTNB_KERNEL=on, off or auto in the environment says when.",
+    epilog="TEXTNB_KERNEL=off in the environment reads texts without the compiled kernel, with the "
+           "same results, more slowly; --version says whether it is there.",
 )

@@ -11,6 +11,7 @@ from textnb.bayes.statistics import is_auto
 from textnb.export.archive import plain
 from textnb.export.bundle import provenance, reads_texts
 from textnb.storage.archive import VERSION
+from textnb.text.compiled import reading
 
 
 def describe_model(model: Any) -> dict[str, Any]:
@@ -26,7 +27,8 @@ def describe_model(model: Any) -> dict[str, Any]:
         ``kind``, ``estimator`` and its ``parameters``, with ``chosen`` what "auto" among them
         stands for, what its ``scores`` are, ``classes`` (label, rows, prior), ``training_rows``,
         ``reads`` (columns), and of texts ``vocabulary`` (number of terms),
-        ``tokens`` counted in training, ``limits``, ``pruned``, ``tokenizer``, ``calibration`` and
+        ``tokens`` counted in training, ``limits``, ``pruned``, ``tokenizer``, ``read_by`` (the
+        compiled kernel of this installation, or expressions and why), ``calibration`` and
         ``decision`` (None where there is none); of tables ``features``;
         ``format`` (of the model file) and ``textnb`` (versions).
 
@@ -67,6 +69,7 @@ def describe_model(model: Any) -> dict[str, Any]:
                 "min_df", "max_df", "max_features", "binary", "memory_limit")},
             "pruned": None if model.pruned_ is None else model.pruned_.to_dict(),
             "tokenizer": settings.tokenizer.to_dict(),
+            "read_by": reading(settings.tokenizer),
             "calibration": (None if model.calibration_ is None
                             else model.calibration_.to_dict()),
             "decision": None if model.decision_ is None else plain(model.decision_.to_dict()),

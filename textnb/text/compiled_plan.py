@@ -1,4 +1,4 @@
-"""What the compiled loops execute of a plan: the steps after cleaning, if they know them all."""
+"""What the compiled kernel executes of a plan: the steps after cleaning, if they know them all."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from textnb.text.plan import (
     Characters,
     CharactersInWords,
     Lowercase,
+    Matches,
     NGrams,
     Normalize,
     Plan,
@@ -20,7 +21,7 @@ from textnb.text.plan import (
 
 
 class CompiledPlan(NamedTuple):
-    """Terms as the loops find them in cleaned text.
+    """Terms as the kernel finds them in cleaned text.
 
     Attributes
     ----------
@@ -46,7 +47,7 @@ class CompiledPlan(NamedTuple):
 
 @lru_cache(maxsize=256)
 def compiled_plan(plan: Plan) -> CompiledPlan | None:
-    """The plan as the loops execute it; None if it has a step that they do not know.
+    """The plan as the kernel executes it; None if it has a step that they do not know.
 
     Text is cleaned by `textnb.text.expressions.cleaned_exprs`, which refuses a cleaning step that
     it does not know.
@@ -68,6 +69,24 @@ def compiled_plan(plan: Plan) -> CompiledPlan | None:
         case (CharactersInWords(least=n, most=m),):
             return CompiledPlan(False, WHITE, 1, (n, m), within_words=True)
     return None
+
+
+def why_unknown(plan: Plan) -> str:
+    """Why the kernel does not execute a plan, in a clause; empty if it does.
+
+    Examples
+    --------
+    >>> why_unknown(Plan((Matches("[^,]+"),)))
+    "the pattern '[^,]+' is no run of one class of characters"
+    """
+    if compiled_plan(plan) is not None:
+        return ""
+    known = (Runs, Characters, CharactersInWords, StopWords, NGrams)
+    step = next((step for step in plan.after_cleaning if not isinstance(step, known)), None)
+    if isinstance(step, Matches):
+        return f"the pattern {step.pattern!r} is no run of one class of characters"
+    asked = repr(plan) if step is None else step.setting
+    return f"the kernel does not know {asked}"
 
 
 def cleaned_ascii(plan: Plan, text: str) -> str | None:

@@ -1,4 +1,4 @@
-"""Sums of term counts per class, over the terms as they come: by expressions, or compiled.
+"""Sums of term counts per class, over the terms as they come: by expressions, or by the kernel.
 
 Either way gives the same sums. Labels come as codes that count up from 0.
 """
@@ -18,7 +18,7 @@ from textnb.runtime.threads import together
 from textnb.text.compiled import Tables
 from textnb.text.interner import Interner, flat_codes, interning, sorted_terms
 from textnb.text.matrix import columns_of, merge_tokens
-from textnb.text.termtable import Loops
+from textnb.text.native.kernel import Kernel
 from textnb.text.tokens import TextColumns, Tokenizer
 
 Ints = NDArray[np.int64]
@@ -115,18 +115,18 @@ class ExpressedCounting:
 
 
 class CompiledCounting:
-    """Counts by compiled loops: each thread has a table of its own, and they are added up."""
+    """Counts by the kernel: each thread has a table of its own, and they are added up."""
 
     def __init__(
-        self, loops: Loops, tokenizer: Tokenizer, text: TextColumns, above: float | None,
+        self, kernel: Kernel, tokenizer: Tokenizer, text: TextColumns, above: float | None,
         documents: bool,
     ) -> None:
-        self._loops, self._text = loops, text
+        self._rows, self._text = kernel.rows, text
         # How often a term is in a document that counts; 0 where its occurrences count.
         self._least = 0 if above is None else _count_above(above)
         self._counts_documents = documents
         self._both = above is not None or documents
-        self._tables = Tables(loops, tokenizer)
+        self._tables = Tables(kernel, tokenizer)
         self._sums: dict[int, _Sums] = {}
         # Each has the counts of all classes and terms: with many of them they would take much
         # memory. To ask starts Polars' threads, so an import must not.
@@ -138,17 +138,16 @@ class CompiledCounting:
     def read(self, frame: pl.DataFrame, labels: pl.Series) -> None:
         with self._tables.one() as (number, table):
             codes, ends = table.added(frame, self._text)
-            # Of one type for Numba, whether Polars gave them away or not.
-            label = labels.to_numpy(writable=True)
+            label = labels.to_numpy()
             sums = self._sums.setdefault(number, _Sums(self._both)).widened(
                 int(label.max(initial=-1)) + 1, len(table))
             sums.make_room(len(codes))
             if self._both:
-                self._loops.rows.add_presence(codes, ends, label, sums.counts, self._least,
+                self._rows.add_presence(codes, ends, label, sums.counts, self._least,
                                               sums.of_terms, sums.seen, sums.documents)
                 sums.documents += len(ends)
             else:
-                self._loops.rows.add_counts(codes, ends, label, sums.counts)
+                self._rows.add_counts(codes, ends, label, sums.counts)
 
     def add(self, found: None) -> None:
         """Everything is added where it is read."""
@@ -168,14 +167,14 @@ class CompiledCounting:
             label = int(labels[place])
             for own, column in tables:
                 # A class that another thread has met can be unknown to this one.
-                self._loops.rows.add_columns(
+                self._rows.add_columns(
                     counts[place:place + 1], own.counts[label:label + 1], column)
 
         together([lambda: strings.append(whole.strings(order)),
                   *(partial(add, place) for place in range(len(labels)))])
         if self._both:
             for own, column in tables:
-                self._loops.rows.add_columns(of_terms, own.of_terms, column)
+                self._rows.add_columns(of_terms, own.of_terms, column)
         documents, occurrences = of_terms
         return TermSums(strings[0], counts,
                         documents if self._counts_documents else None,
@@ -183,7 +182,7 @@ class CompiledCounting:
 
 
 class _Sums:
-    """Counts per label and code, and what is kept per code: see `kernel_rows.add_presence`."""
+    """Counts per label and code, and what is kept per code: see `native.rows.add_presence`."""
 
     def __init__(self, per_code: bool) -> None:
         # Half as much memory, and half as much of it missing in the cache, as of int64.

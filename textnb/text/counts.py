@@ -1,6 +1,6 @@
 """Documents to counts per class, batch by batch.
 
-    frames -> term codes, compiled or by expressions -> a table of counts, labels x terms
+    frames -> term codes, by the kernel or by expressions -> a table of counts, labels x terms
 
 Memory is set by the terms and one batch. Terms and labels are in order at the end alone: the pools'
 order, which depends on threads, never shows.
@@ -19,10 +19,9 @@ from numpy.typing import NDArray
 from textnb.errors import DataError
 from textnb.runtime.memory import clear_memory_errors
 from textnb.runtime.threads import in_threads
-from textnb.text.compiled import peeked
+from textnb.text.compiled import kernel_for
 from textnb.text.counting import CompiledCounting, Counting, ExpressedCounting, add_at
 from textnb.text.interner import Interner
-from textnb.text.termtable import Loops
 from textnb.text.tokens import TextColumns, Tokenizer
 
 Ints = NDArray[np.int64]
@@ -103,15 +102,12 @@ class LabelCounter:
         self.rows = first_row
 
     def read(self, frames: Iterable[pl.DataFrame]) -> None:
-        self.count(*peeked(frames, self._tokenizer))
-
-    def count(self, loops: Loops | None, frames: Iterable[pl.DataFrame]) -> None:
-        """Count batches, compiled where there are loops."""
+        """Count batches, by the kernel where it runs the tokenizer."""
         settings = self._tokenizer, self._text, self._above, self._counts_documents
+        kernel = kernel_for(self._tokenizer)
         counting: Counting = self._counting or (
-            ExpressedCounting(*settings) if loops is None else CompiledCounting(loops, *settings))
+            ExpressedCounting(*settings) if kernel is None else CompiledCounting(kernel, *settings))
         self._counting = counting
-
         with clear_memory_errors(lambda: self.size):
             self._read(counting, frames)
 

@@ -25,7 +25,6 @@ import polars as pl
 from numpy.typing import NDArray
 
 from textnb.errors import SourceError, VocabularyError, first_line
-from textnb.text.compiled import peeked
 from textnb.text.counts import Ints, LabelCounter, LabelledCounts
 from textnb.text.tokens import TextColumns, Tokenizer
 from textnb.text.vocabulary import Limits
@@ -103,13 +102,11 @@ def count_within(
     with tempfile.TemporaryDirectory(prefix="textnb-counts-") as folder:
         runs = _Runs(Path(folder), document_frequency,
                      occurrences and presence_above is not None)
-        # Once, as what is peeked at is read before a counter can be found full.
-        loops, frames = peeked(_with_few_labels(frames, label, memory), tokenizer)
-        rest = _Peekable(frames)
+        rest = _Peekable(_with_few_labels(frames, label, memory))
         while True:
             counter = LabelCounter(
                 tokenizer, text, label, presence_above, document_frequency, first_row)
-            counter.count(loops, _until_full(rest, counter, memory // 2))
+            counter.read(_until_full(rest, counter, memory // 2))
             first_row = counter.rows
             ended = rest.has_ended()
             counts = counter.counts()

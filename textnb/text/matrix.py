@@ -1,6 +1,6 @@
 """Tokens to integers: document-term matrices. Polars meets SciPy here alone.
 
-    frames -> term codes, compiled or by expressions -> rows of a CSR matrix
+    frames -> term codes, by the kernel or by expressions -> rows of a CSR matrix
 
 Either way gives the same bits. Terms are interned in the order in which they come, and columns are
 put in the order of the sorted terms once all are known: the order in which threads found them never
@@ -21,10 +21,11 @@ from numpy.typing import NDArray
 
 from textnb.errors import DataError, VocabularyError
 from textnb.runtime.threads import in_threads, together
-from textnb.text.compiled import RowMaker, Tables, loops_for, peeked
+from textnb.text.compiled import RowMaker, Tables, kernel_for
 from textnb.text.expressions import separators, split_expr
 from textnb.text.interner import Interner, flat_codes, interning, sorted_terms
-from textnb.text.termtable import Codes, Loops, TermTable
+from textnb.text.native.kernel import Kernel
+from textnb.text.termtable import Codes, TermTable
 from textnb.text.tokens import TextColumns, Tokenizer
 from textnb.text.vocabulary import Limits
 
@@ -33,8 +34,6 @@ CountMatrix: TypeAlias = sp.csr_array
 Ints = NDArray[np.int64]
 # Text that is scored before a pool of words is made anew.
 _POOL_BYTES = 256 << 20
-# What a batch costs besides its bytes, as bytes: many small ones are worth the compiled code too.
-_CALL = 40 << 10
 
 
 class Vocabulary:
@@ -60,14 +59,14 @@ class Vocabulary:
         self._turn = Lock()
         self._words: Interner | None = None
         self._table: _Held | None = None
-        self._spent = self._seen = 0
+        self._spent = 0
 
     def __len__(self) -> int:
         return len(self.terms)
 
     def counts(self, documents: pl.DataFrame, text: TextColumns) -> sp.csr_array:
         """Counts (int32) of each document's known terms: one row per document, sorted columns."""
-        held = self._held(documents)
+        held = self._held()
         if held is not None:
             return held.rows(*held.table.found(documents, text))
         lengths, flat, _ = self._coded(documents, text)
@@ -75,10 +74,9 @@ class Vocabulary:
 
     def counts_of_few(self, texts: Sequence[str]) -> sp.csr_array | None:
         """As `counts`, of a few texts; None where it is no quicker than by a frame."""
-        if self._table is None:
-            return None
-        found = self._table.table.found_in(texts)
-        return None if found is None else self._table.rows(*found)
+        held = self._held()
+        found = None if held is None else held.table.found_in(texts)
+        return None if held is None or found is None else held.rows(*found)
 
     def counts_of_known(self, documents: pl.DataFrame, text: TextColumns) -> sp.csr_array:
         """As `counts`, for documents that hold terms of the vocabulary alone.
@@ -88,7 +86,7 @@ class Vocabulary:
         DataError
             If a document holds another term; it is named.
         """
-        held = self._held(documents)
+        held = self._held()
         if held is not None:
             codes, ends = held.table.found(documents, text)
             if (codes >= 0).all() and (held.columns[codes] >= 0).all():
@@ -105,15 +103,14 @@ class Vocabulary:
             raise DataError(f"term {unknown.min()!r} was never learned")
         return merge_tokens(*_kept(lengths, flat, known), len(self))
 
-    def _held(self, documents: pl.DataFrame) -> _Held | None:
-        """The terms in a compiled table, once it is worth making."""
-        if self._table is None:
+    def _held(self) -> _Held | None:
+        """The terms in the kernel's table, if it runs the tokenizer."""
+        kernel = kernel_for(self._tokenizer)
+        if kernel is not None and self._table is None:
             with self._turn:
-                self._seen += _CALL + int(documents.estimated_size())
-                loops = loops_for(self._tokenizer, self._seen)
-                if loops is not None and self._table is None:
-                    self._table = _Held(loops, self._tokenizer, self.terms)
-        return self._table
+                if self._table is None:
+                    self._table = _Held(kernel, self._tokenizer, self.terms)
+        return None if kernel is None else self._table
 
     def _coded(
         self, documents: pl.DataFrame, text: TextColumns
@@ -144,13 +141,13 @@ class Vocabulary:
 
 
 class _Held:
-    """Terms in a compiled table, and the column of each of its codes."""
+    """Terms in the kernel's table, and the column of each of its codes."""
 
-    def __init__(self, loops: Loops, tokenizer: Tokenizer, terms: pl.Series):
-        self.table = TermTable(loops, tokenizer)
+    def __init__(self, kernel: Kernel, tokenizer: Tokenizer, terms: pl.Series):
+        self.table = TermTable(kernel, tokenizer)
         codes = self.table.hold(terms)
         self.columns = columns_of(codes, len(self.table))
-        self._maker, self._width = RowMaker(loops, len(terms)), len(terms)
+        self._maker, self._width = RowMaker(kernel, len(terms)), len(terms)
 
     def rows(self, codes: Codes, ends: Ints) -> sp.csr_array:
         indptr = np.concatenate([[0], np.cumsum(self._maker.entries(codes, ends, self.columns))])
@@ -211,10 +208,10 @@ def count_matrix(
     >>> terms.to_list(), counts.toarray().tolist()
     (['a', 'aa', 'b', 'bb'], [[1, 0, 2, 0], [0, 0, 0, 0], [0, 1, 0, 1]])
     """
-    loops, frames = peeked(frames, tokenizer)
-    if loops is not None:
-        return _compiled_matrix(loops, frames, tokenizer, text, limits)
-    counts, terms = _expressed_matrix(frames, tokenizer, text)
+    kernel = kernel_for(tokenizer)
+    if kernel is not None:
+        return _compiled_matrix(kernel, frames, tokenizer, text, limits)
+    counts, terms = _expressed_matrix(iter(frames), tokenizer, text)
     if limits == Limits():
         return counts, terms
     frequency = np.bincount(counts.indices, minlength=len(terms))
@@ -250,10 +247,10 @@ def _expressed_matrix(
 
 
 def _compiled_matrix(
-    loops: Loops, frames: Iterator[pl.DataFrame], tokenizer: Tokenizer, text: TextColumns,
+    kernel: Kernel, frames: Iterable[pl.DataFrame], tokenizer: Tokenizer, text: TextColumns,
     limits: Limits,
 ) -> tuple[sp.csr_array, pl.Series]:
-    tables = Tables(loops, tokenizer)
+    tables = Tables(kernel, tokenizer)
 
     def coded(frame: pl.DataFrame) -> tuple[int, Codes, Ints]:
         with tables.one() as (number, table):
@@ -268,7 +265,7 @@ def _compiled_matrix(
     if limits == Limits():
         order = whole.in_order(terms)
     else:
-        frequency, total = _term_sums(loops, batches, codes_of, len(whole))
+        frequency, total = _term_sums(kernel, batches, codes_of, len(whole))
         # Ties are told apart by the order of the terms; otherwise fewer of them need be sorted.
         tied = limits.max_features is not None
         terms = whole.in_order(terms) if tied else terms
@@ -277,7 +274,7 @@ def _compiled_matrix(
     columns = columns_of(order, len(whole))
     own_columns = [columns[codes] for codes in codes_of]
     strings: list[pl.Series] = []
-    counts = _filled(RowMaker(loops, len(order)), batches, own_columns, len(order),
+    counts = _filled(RowMaker(kernel, len(order)), batches, own_columns, len(order),
                      meanwhile=lambda: strings.append(whole.strings(order)))
     return counts, strings[0]
 
@@ -307,7 +304,7 @@ def _filled(
 
 
 def _term_sums(
-    loops: Loops, batches: list[tuple[int, Codes, Ints]], codes_of: list[Codes], size: int
+    kernel: Kernel, batches: list[tuple[int, Codes, Ints]], codes_of: list[Codes], size: int
 ) -> tuple[Ints, Ints]:
     """Documents that hold each term, and its occurrences."""
     sums = np.zeros((2, size), dtype=np.int64)
@@ -317,7 +314,7 @@ def _term_sums(
         own, documents = np.zeros((2, len(codes)), dtype=np.int64), 0
         for number, batch, ends in batches:
             if number == table:
-                loops.rows.add_presence(batch, ends, np.zeros(len(ends), np.int64), occurrences, 0,
+                kernel.rows.add_presence(batch, ends, np.zeros(len(ends), np.int64), occurrences, 0,
                                         own, seen, documents)
                 documents += len(ends)
         sums[0, codes] += own[0]

@@ -1,24 +1,26 @@
-"""Terms of the compiled way: their codes, their order, and their strings.
+"""Terms of the compiled kernel: their codes, their order, and their strings.
 
     frame -> cleaned text (Polars) -> UTF-8 bytes -> codes of words -> codes of n-grams
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
 from threading import local
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from textnb.errors import DataError, ParameterError
+from textnb.runtime.forks import check_fork
 from textnb.text.compiled_plan import cleaned_ascii, compiled_plan
 from textnb.text.expressions import cleaned_exprs, stop_tokens
+from textnb.text.native.kernel import Kernel
 from textnb.text.tokens import TextColumns, Tokenizer
-from textnb.text.utf8 import begins_of, byte_order, bytes_of, read_only, strings_of
+from textnb.text.utf8 import begins_of, byte_order, bytes_of, strings_of
 
 Codes = NDArray[np.int32]
 Ints = NDArray[np.int64]
@@ -28,13 +30,8 @@ _ASSIGNED = ((0, 0xD800), (0xE000, 0x40000), (0xE0000, 0xE1000))
 _MOST_CODES = 2**31 - 2**24
 # Codes for which room is kept from one call to the next.
 _MOST_KEPT = 1 << 22
-
-
-class Loops(NamedTuple):
-    """The compiled modules."""
-
-    terms: Any
-    rows: Any
+# Spans that are found, and then looked up, at a time.
+_SPANS = 1 << 14
 
 
 class TermTable:
@@ -42,32 +39,31 @@ class TermTable:
 
     Parameters
     ----------
-    loops : Loops
+    kernel : Kernel
     tokenizer : Tokenizer
-        One that is `possible`.
+        One that the kernel runs.
     secret : uint64 (4,), optional
-        The keys of the hash; drawn by chance if not given. Tables that are merged share it.
+        The keys of the hash; random if not given. Tables that are merged share it.
     """
 
-    def __init__(self, loops: Loops, tokenizer: Tokenizer, secret: NDArray[Any] | None = None):
-        self._loops, self._rows, self._tokenizer = loops.terms, loops.rows, tokenizer
-        self._plan = tokenizer.plan()
+    def __init__(self, kernel: Kernel, tokenizer: Tokenizer, secret: NDArray[Any] | None = None):
+        self._kernel, self._tokenizer, self._plan = kernel, tokenizer, tokenizer.plan()
         compiled = compiled_plan(self._plan)
         if compiled is None:
-            raise ParameterError(f"the compiled loops do not know all steps of {self._plan!r}; "
-                                 "ask `possible` before")
+            raise ParameterError(f"the kernel does not know all steps of {self._plan!r}; ask "
+                                 "`kernel_for` before")
         self._compiled = compiled
-        self.secret = drawn() if secret is None else secret
+        self.secret = random_hash_keys() if secret is None else secret
         self._words, self._least = compiled.words, compiled.least
         self._class = _class_table(compiled.members)
-        self._table, self._own = _empty_table(), local()
+        self._table, self._own = kernel.terms.Table(self.secret), local()
         # Stop words have the first codes, and so are told from others by their codes.
         stops = pl.Series(sorted(stop_tokens(self._plan)), dtype=pl.String)
         self._first = len(stops)
         self._strings(stops)
 
     def __len__(self) -> int:
-        return int(self._table[6][0])
+        return len(self._table)
 
     def added(self, frame: pl.DataFrame, text: TextColumns) -> tuple[Codes, Ints]:
         """The codes of each row's terms, and where those of each row end; new terms are added.
@@ -77,12 +73,11 @@ class TermTable:
         if len(self) > _MOST_CODES:
             raise DataError(f"more than {_MOST_CODES:,} terms: raise min_df and learn from parts, "
                             "or choose shorter n-grams")
-        codes, ends, self._table = self._coded(frame, text, True)
-        return codes, ends
+        return self._coded(frame, text, True)
 
     def found(self, frame: pl.DataFrame, text: TextColumns) -> tuple[Codes, Ints]:
         """As `added`, but unknown terms have code -1; safe in many threads."""
-        return self._coded(frame, text, False)[:2]
+        return self._coded(frame, text, False)
 
     def hold(self, terms: pl.Series) -> Codes:
         """The codes of terms, which are added."""
@@ -99,36 +94,33 @@ class TermTable:
             starts = np.cumsum(lengths)[rows] - length
             chosen = codes[starts[:, None] + np.arange(length)].reshape(-1)
             ends = np.arange(length, len(chosen) + 1, length, dtype=np.int64)
-            of_grams[rows], _, self._table = self._loops.grams(
-                chosen, ends, length, length, self._table, self.secret, True)
+            of_grams[rows] = self._grams(chosen, ends, length, length, True)[0]
         return of_grams
 
     def absorb(self, other: TermTable) -> Codes:
         """Adds the other table's terms; the code here of each code there."""
-        starts, pool, heads, tails = other._table[2:6]
-        own = np.flatnonzero(heads[:len(other)] < 0)
+        starts, pool, heads, tails = other._arrays()
+        own = np.flatnonzero(heads < 0)
         codes = np.empty(len(other), dtype=np.int32)
-        codes[own], self._table = self._loops.strings(
-            read_only(pool), starts[own], starts[own + 1], self._table,
-            self.secret, True)
-        depth = _depths(heads[:len(other)])
+        codes[own] = self._spans(pool, starts[own], starts[own + 1])
+        depth = _depths(heads)
         for level in range(2, int(depth.max(initial=1)) + 1):
             of_level = np.flatnonzero(depth == level)
-            codes[of_level], self._table = self._loops.pairs(
-                codes[heads[of_level]], codes[tails[of_level]], self._table, self.secret, True)
+            found = np.empty(len(of_level), dtype=np.int32)
+            self._table.pairs(codes[heads[of_level]], codes[tails[of_level]], True, found)
+            codes[of_level] = found
         return codes
 
     def terms(self) -> Codes:
         """The codes that are terms; others are stop words, or what longer n-grams begin with."""
-        depth = _depths(self._table[4][:len(self)])
+        depth = _depths(self._arrays()[2])
         least = self._compiled.ngram_range[0] if self._words else 1
         codes = np.flatnonzero(depth >= least).astype(np.int32)
         return codes[codes >= self._first]
 
     def in_order(self, codes: Codes) -> Codes:
         """These codes, in the order of the sorted terms."""
-        starts, pool, heads, tails = self._table[2:6]
-        heads, tails = heads[:len(self)], tails[:len(self)]
+        starts, pool, heads, tails = self._arrays()
         named = np.flatnonzero(heads < 0).astype(np.int32)
         order: Codes = named[byte_order(pool, starts[named], starts[named + 1])]
         rank = np.zeros(len(self), dtype=np.int32)
@@ -146,15 +138,14 @@ class TermTable:
             second = np.where(longer, of_word[tails] + 1, 0).astype(np.int32)
             order = np.flatnonzero(needed & (depth <= level)).astype(np.int32)
             for keys in (second, first):
-                order = self._rows.ordered(keys, order, len(self))
+                order = self._ordered(keys, order)
             rank[order] = np.arange(len(order), dtype=np.int32)
         return order[wanted[order]]
 
     def strings(self, codes: Codes) -> pl.Series:
         """The terms of these codes."""
-        starts, pool, heads, tails = self._table[2:6]
-        heads = heads[:len(self)]
-        ends = starts[1:len(self) + 1][heads < 0]
+        starts, pool, heads, tails = self._arrays()
+        ends = starts[1:][heads < 0]
         words = strings_of(pool[:ends[-1] if len(ends) else 0], ends)
         place = np.cumsum(heads < 0) - 1
         if len(ends) == len(self):
@@ -169,61 +160,120 @@ class TermTable:
         joined = pl.concat_str(pl.all(), separator=" ", ignore_nulls=True)
         return pl.DataFrame(columns).select(joined.alias("term")).to_series()
 
+    def _arrays(self) -> tuple[Ints, NDArray[np.uint8], Codes, Codes]:
+        """Where each code's bytes begin (and where the last end), the bytes, heads and tails."""
+        _, starts, pool, heads, tails = self._table.arrays()
+        return starts[:len(self) + 1], pool, heads[:len(self)], tails[:len(self)]
+
     def _strings(self, strings: pl.Series) -> Codes:
         text, ends = bytes_of(strings)
-        codes: Codes
-        codes, self._table = self._loops.strings(
-            text, begins_of(ends), ends, self._table, self.secret, True)
+        return self._spans(text, begins_of(ends), ends)
+
+    def _spans(self, text: NDArray[np.uint8], begins: Ints, ends: Ints) -> Codes:
+        """The codes of spans of bytes, which are added."""
+        codes = np.empty(len(begins), dtype=np.int32)
+        self._table.strings(text, begins, ends, True, codes)
         return codes
+
+    def _ordered(self, keys: Codes, order: Codes) -> Codes:
+        """The places of keys in rising order; of equal ones, as they stand in ``order``."""
+        other = np.empty_like(order)
+        return other if self._kernel.rows.ordered(keys, order, other, len(self)) else order
 
     def found_in(self, texts: Sequence[str]) -> tuple[Codes, Ints] | None:
         """As `found`, of texts of ASCII characters, without a frame; None for others."""
+        check_fork()
         joined = "".join(texts)
         cleaned = cleaned_ascii(self._plan, joined) if joined.isascii() else None
         if cleaned is None:
             return None
         ends = np.cumsum([len(text) for text in texts], dtype=np.int64)
         source = np.frombuffer(cleaned.encode(), dtype=np.uint8)
-        return self._terms_of(source, ends, False)[:2]
+        return self._terms_of(source, ends, False)
 
-    def _coded(
-        self, frame: pl.DataFrame, text: TextColumns, add: bool
-    ) -> tuple[Codes, Ints, Any]:
+    def _coded(self, frame: pl.DataFrame, text: TextColumns, add: bool) -> tuple[Codes, Ints]:
         columns = cleaned_exprs(self._plan, text)
         stretches = frame.select(columns[0] if len(columns) == 1
                                  else pl.concat_list(columns).explode()).to_series()
-        codes, ends, table = self._terms_of(*bytes_of(stretches), add)
+        codes, ends = self._terms_of(*bytes_of(stretches), add)
         # No n-gram crosses from one text column into the next, but their terms belong together.
-        return codes, ends[len(columns) - 1::len(columns)], table
+        return codes, ends[len(columns) - 1::len(columns)].copy()
 
-    def _terms_of(
-        self, source: NDArray[np.uint8], ends: Ints, add: bool
-    ) -> tuple[Codes, Ints, Any]:
-        """Codes of the terms of each stretch of bytes, where those of each end, and the table."""
-        codes, ends, table = self._single(source, ends, add)
+    def _terms_of(self, source: NDArray[np.uint8], ends: Ints, add: bool) -> tuple[Codes, Ints]:
+        """Codes of the terms of each stretch of bytes, and where those of each end."""
+        codes, ends = self._single(source, ends, add)
         if self._first:
-            codes, ends = self._rows.without_first(codes, ends, self._first)
+            codes = codes[:self._kernel.rows.without_first(codes, ends, self._first)]
         least, most = self._compiled.ngram_range
         if self._words and most > 1:
-            codes, ends, table = self._loops.grams(
-                codes, ends, least, most, table, self.secret, add)
-        return codes, ends, table
+            return self._grams(codes, ends, least, most, add)
+        return codes, ends
 
-    def _single(self, source: NDArray[np.uint8], ends: Ints, add: bool) -> tuple[Any, ...]:
-        """Codes of terms of one word, or of characters; where those of each text end; the table."""
-        loops, rest = self._loops, (self._table, self.secret, add)
+    def _grams(
+        self, codes: Codes, ends: Ints, least: int, most: int, add: bool
+    ) -> tuple[Codes, Ints]:
+        """Codes of the n-grams of each stretch of words, and where those of each end."""
+        lengths = np.diff(ends, prepend=0)
+        grams = sum(np.maximum(0, lengths - n + 1) for n in range(least, most + 1))
+        found = np.empty(int(grams.sum()), dtype=np.int32)
+        bounds = np.cumsum(grams) - grams
+        self._table.grams(codes, ends, least, most, add, found, bounds)
+        return found, bounds
+
+    def _single(self, source: NDArray[np.uint8], ends: Ints, add: bool) -> tuple[Codes, Ints]:
+        """Codes of terms of one word, or of characters, and where those of each text end."""
+        spans = self._kernel.spans
         if self._words:
             room = self._room((len(source) + len(ends)) // (self._least + 1))
-            return tuple(loops.words(source, ends, self._class, self._least, *rest, room))
-        least, most = self._compiled.ngram_range
+            return self._look_up(partial(spans.words, source), (self._class, self._least), source,
+                                 ends, room, add)
         within_words = self._compiled.within_words
         if within_words:
-            source, ends, words = loops.padded_words(source, ends, self._class)
-            source = read_only(source)
+            source, ends, words = self._padded_words(source, ends)
+        least, most = self._compiled.ngram_range
         room = self._room((most - least + 1) * len(source))
-        codes, counts, table = loops.characters(
-            source, ends, least, most, within_words, *rest, room)
-        return codes, np.append(0, counts)[words] if within_words else counts, table
+        settings = least, most, within_words
+        codes, counts = self._look_up(
+            partial(spans.characters, source), settings, source, ends, room, add)
+        return codes, np.append(0, counts)[words] if within_words else counts
+
+    def _look_up(
+        self, spans: Callable[..., tuple[int, int, int]], settings: tuple[Any, ...],
+        source: NDArray[np.uint8], ends: Ints, room: Codes, add: bool,
+    ) -> tuple[Codes, Ints]:
+        """The codes of spans, some at a time: they stay in the cache, and interrupts are seen."""
+        counts = np.empty(len(ends), dtype=np.int64)
+        edges, begins, stops = self._scratch(_SPANS)
+        place, total = (0, 0), 0
+        while place[1] < len(ends):
+            n, *after = spans(*place, ends, *settings, edges, begins, stops, total, counts)
+            if place == tuple(after):
+                # A run of characters that is longer than the room for its words.
+                edges, begins, stops = self._scratch(2 * len(begins))
+            self._table.strings(source, begins[:n], stops[:n], add, room[total:total + n])
+            place, total = (after[0], after[1]), total + n
+        return room[:total], counts
+
+    def _padded_words(
+        self, source: NDArray[np.uint8], ends: Ints
+    ) -> tuple[NDArray[np.uint8], Ints, Ints]:
+        """The words of all stretches, each between two spaces; their ends; how many until each."""
+        padded = np.empty(2 * len(source) + len(ends) + 2, dtype=np.uint8)
+        word_ends = np.empty(len(source) // 2 + len(ends) + 1, dtype=np.int64)
+        counts = np.empty(len(ends), dtype=np.int64)
+        filled, words = self._kernel.spans.padded_words(
+            source, ends, self._class, padded, word_ends, counts)
+        return padded[:filled], word_ends[:words], counts
+
+    def _scratch(self, size: int) -> tuple[Ints, Ints, Ints]:
+        """Arrays for so many spans, used again by the next call of this thread."""
+        scratch: tuple[Ints, Ints, Ints] | None = getattr(self._own, "scratch", None)
+        if scratch is None or len(scratch[1]) < size:
+            scratch = (np.empty(2 * size, dtype=np.int64), np.empty(size, dtype=np.int64),
+                       np.empty(size, dtype=np.int64))
+            if size <= _MOST_KEPT:
+                self._own.scratch = scratch
+        return scratch
 
     def _room(self, size: int) -> Codes:
         """An array for codes, used again by the next call of this thread."""
@@ -235,18 +285,12 @@ class TermTable:
         return room
 
 
-def drawn() -> NDArray[Any]:
-    """Keys of a hash, by chance."""
+def random_hash_keys() -> NDArray[Any]:
+    """The keys of a hash that nobody can foresee."""
     secret = np.random.default_rng().integers(0, 2**64, 4, dtype=np.uint64)
     secret[1:3] |= np.uint64(1)
     secret[3] >>= np.uint64(3)
     return secret
-
-
-def _empty_table() -> tuple[NDArray[Any], ...]:
-    return (np.zeros(2 << 10, np.uint64), np.zeros(2 << 10, np.uint64), np.zeros(1 << 10, np.int64),
-            np.empty(1 << 12, np.uint8), np.empty(1 << 10, np.int32), np.empty(1 << 10, np.int32),
-            np.zeros(2, np.int64))
 
 
 def _nulled(values: Ints, valid: NDArray[np.bool_]) -> pl.Series:

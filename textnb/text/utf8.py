@@ -18,14 +18,7 @@ def bytes_of(strings: pl.Series) -> tuple[NDArray[np.uint8], Ints]:
     listed = strings.cast(pl.Binary).cast(pl.List(pl.UInt8))
     ends = np.cumsum(listed.list.len().to_numpy(), dtype=np.int64)
     whole = listed.explode(empty_as_null=False, keep_nulls=False)
-    return read_only(whole.to_numpy()), ends
-
-
-def read_only(text: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """The same bytes in the type that Polars' have for Numba, so that loops are compiled once."""
-    view = text[:]
-    view.flags.writeable = False
-    return view
+    return whole.to_numpy(), ends
 
 
 def begins_of(ends: Ints) -> Ints:

@@ -1,0 +1,35 @@
+"""The compiled kernel; all else about the package is in pyproject.toml.
+
+It is optional: without a C compiler the package is installed without it. With
+TEXTNB_REQUIRE_KERNEL=1 in the environment a kernel that can't be compiled is an error.
+TEXTNB_KERNEL_CHECKS=1 compiles it with the bounds of all arrays checked, which is slow.
+"""
+
+import os
+import runpy
+import sys
+
+from setuptools import Extension, setup
+
+SOURCE = runpy.run_path("textnb/text/native/source.py")
+REQUIRED = os.environ.get("TEXTNB_REQUIRE_KERNEL") == "1"
+CHECKED = os.environ.get("TEXTNB_KERNEL_CHECKS") == "1"
+
+
+def extensions() -> list[Extension]:
+    from Cython.Build import cythonize
+
+    return cythonize(
+        [Extension(
+            f"textnb.text.native.{name}", [f"textnb/text/native/{name}.py"],
+            define_macros=[("TEXTNB_SOURCE", f'"{SOURCE["digest"](name)}"')],
+            extra_compile_args=[] if sys.platform == "win32" else ["-O3"],
+            optional=not REQUIRED) for name in SOURCE["MODULES"]],
+        build_dir="build/checked" if CHECKED else "build/kernel",
+        compiler_directives={
+            "language_level": 3, "boundscheck": CHECKED, "initializedcheck": CHECKED,
+            "wraparound": False, "cdivision": True})
+
+
+if __name__ == "__main__":
+    setup(ext_modules=extensions())

@@ -1,0 +1,64 @@
+"""Tokenizers and texts on which the kernel is compared with expressions, and how."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+import scipy.sparse as sp
+from hypothesis import strategies as st
+
+from textnb import Tokenizer
+
+SERVED = {
+    "default": Tokenizer(),
+    "scikit-learn": Tokenizer.sklearn(),
+    "one letter": Tokenizer(r"\w+", lowercase=False),
+    "ASCII": Tokenizer("[a-z']{3,}"),
+    "pairs": Tokenizer(ngram_range=(1, 2)),
+    "pairs alone": Tokenizer(ngram_range=(2, 2)),
+    "three to four": Tokenizer(ngram_range=(3, 4)),
+    "stop words": Tokenizer(stop_words=("the", "a b", "ÉTÉ"), ngram_range=(1, 3)),
+    "normal form": Tokenizer(normalize="NFKC", strip_accents="unicode"),
+    "to ASCII": Tokenizer(strip_accents="ascii"),
+    "characters": Tokenizer(analyzer="char", ngram_range=(1, 3)),
+    "within words": Tokenizer(analyzer="char_wb", ngram_range=(2, 4)),
+    "longer than words": Tokenizer(analyzer="char_wb", ngram_range=(6, 7)),
+}
+NOT_SERVED = [Tokenizer(r"[\p{L}']{2,}|[\p{N}]+"), Tokenizer("[^,]+"),
+              Tokenizer(field_prefix=True), Tokenizer(r"\d+(?:\.\d+)?")]
+# The last before the surrogates and the first behind, the last of all; one, two, three and four
+# bytes; marks, joiners and what folds; NUL; white space of many kinds; unassigned.
+ODD = "\x00\x1c\x85\xa0  　﻿​‍़्ँ́İıßſKſςΣͅ🙂‿_-'09٣Ⅷ一힣퟿￾𐐀𝒜𠀀󠀁􏿿\U00050000"
+DOCUMENTS: list[str | None] = [
+    "The cat's 2 naïve हिन्दी cats!", None, "", "the THE cat_9 été ÉTÉ", ODD, "\x00\x00 a\x00b ab",
+    "x" * 7 + " " + "x" * 8 + " " + "x" * 14 + " " + "x" * 15, "sevenab sevenabc", "a b  c\t\nd"]
+
+
+def frame_of(texts: list[str | None], **columns: Any) -> pl.DataFrame:
+    return pl.DataFrame({"text": texts, **columns}, schema_overrides={"text": pl.String})
+
+
+def assert_same_matrix(one: Any, other: Any) -> None:
+    if isinstance(one, tuple) and isinstance(one[0], type):
+        assert one == other
+        return
+    (rows, terms), (own, names) = one, other
+    assert terms.equals(names)
+    assert terms.name == names.name
+    assert_same_rows(rows, own)
+
+
+def assert_same_rows(rows: sp.csr_array, own: sp.csr_array) -> None:
+    assert rows.shape == own.shape
+    for part in ("indptr", "indices", "data"):
+        left, right = getattr(rows, part), getattr(own, part)
+        assert left.dtype == right.dtype
+        assert np.array_equal(left, right)
+    assert rows.has_canonical_format
+
+
+TEXTS = st.lists(
+    st.none() | st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
+    | st.text(st.sampled_from(ODD + "aab  \nthe"), max_size=60), max_size=8)

@@ -1,0 +1,137 @@
+"""The kernel's sources do uncompiled what they do compiled, and what expressions do."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+
+import textnb
+from tests.text.kernel_cases import (
+    DOCUMENTS,
+    SERVED,
+    TEXTS,
+    assert_same_matrix,
+    assert_same_rows,
+    frame_of,
+)
+from tests.tiers import examples
+from textnb import BernoulliNB, MultinomialNB, TextClassifier, Tokenizer
+from textnb.errors import VocabularyError
+from textnb.text import compiled, termtable
+from textnb.text.matrix import Vocabulary, count_matrix
+from textnb.text.native import kernel
+from textnb.text.native.kernel import Build, Kernel, build
+from textnb.text.native.source import MODULES
+
+pytest.importorskip("cython", reason="the uncompiled kernel needs Cython")
+
+EXPRESSIONS = Build(None, "expressions")
+
+
+def source(name: str) -> ModuleType:
+    """A module of the kernel from its source, whether it was compiled or not."""
+    path = Path(textnb.__file__).parent / f"text/native/{name}.py"
+    spec = importlib.util.spec_from_file_location(f"uncompiled_{name}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def with_views(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Arrays as memoryviews: their elements are Python's integers, and too large ones an error."""
+    return lambda *arguments: function(*(
+        memoryview(value) if isinstance(value, np.ndarray) else value for value in arguments))
+
+
+class Table:
+    def __init__(self, own: Any, secret: Any):
+        self._own = own(secret)
+
+    def __len__(self) -> int:
+        return len(self._own)
+
+    def __getattr__(self, name: str) -> Any:
+        return with_views(getattr(self._own, name))
+
+
+def uncompiled() -> Kernel:
+    spans, terms, rows = map(source, MODULES)
+
+    def wrapped(module: ModuleType) -> SimpleNamespace:
+        return SimpleNamespace(**{name: with_views(value) for name, value in vars(module).items()
+                                  if getattr(value, "__module__", "") == module.__name__})
+
+    return Kernel(wrapped(spans), SimpleNamespace(Table=lambda secret: Table(terms.Table, secret)),
+                  wrapped(rows))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _unset() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("TEXTNB_KERNEL", raising=False)
+        # Many calls go on in the room for spans, and some words do not fit it.
+        patch.setattr(termtable, "_SPANS", 8)
+        yield
+
+
+def every_way(run: Callable[[], Any]) -> list[Any]:
+    """What comes out uncompiled, by expressions, and compiled if it was."""
+    found = []
+    for used in (Build(uncompiled(), ""), EXPRESSIONS, *([build()] if build().kernel else [])):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(compiled, "build", lambda used=used: used)
+            try:
+                found.append(run())
+            except VocabularyError as error:
+                found.append((type(error), str(error)))
+    return found
+
+
+@pytest.mark.parametrize("name", SERVED)
+@settings(deadline=None, max_examples=examples(15),
+          suppress_health_check=[HealthCheck.too_slow])
+@given(texts=TEXTS, unseen=TEXTS)
+@example(texts=DOCUMENTS, unseen=[*DOCUMENTS, "unseen words 🙂"])
+def test_counts(name: str, texts: list[str | None], unseen: list[str | None]) -> None:
+    tokenizer = SERVED[name]
+    first, *others = every_way(lambda: count_matrix([frame_of(texts)], tokenizer, "text"))
+    for other in others:
+        assert_same_matrix(first, other)
+    if not isinstance(first[0], type):
+        terms = first[1].gather_every(2)
+        rows, *others = every_way(
+            lambda: Vocabulary(tokenizer, terms).counts(frame_of(unseen), "text"))
+        for other in others:
+            assert_same_rows(rows, other)
+
+
+@pytest.mark.parametrize("estimator", [MultinomialNB(), BernoulliNB()])
+def test_models(estimator: Any) -> None:
+    frame = frame_of([f"word{number % 50} and {'x' * (number % 30)}" for number in range(120)],
+                     label=["a", "b", "c"] * 40)
+
+    def run() -> tuple[Any, ...]:
+        model = TextClassifier(estimator, tokenizer=Tokenizer(ngram_range=(1, 2)), min_df=2)
+        model.fit(frame)
+        return model.vocabulary_, model.linear_form().weights.tolist(), model.predict(
+            ["word1 and", "word2 été", ""]).tolist()
+
+    first, *others = every_way(run)
+    assert all(other == first for other in others)
+
+
+def test_an_uncompiled_source_is_not_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in MODULES:
+        assert source(name).SOURCE == ""
+    monkeypatch.setattr(kernel, "find_spec", lambda name: importlib.util.spec_from_file_location(
+        name, Path(textnb.__file__).parent / f"text/native/{name.split('.')[-1]}.py"))
+    assert kernel.build.__wrapped__().kernel is None

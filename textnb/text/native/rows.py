@@ -1,0 +1,264 @@
+"""Loops from term codes on: their order, rows of a CSR matrix, sums per class.
+
+As `terms`, this file is compiled by Cython when the package is built.
+"""
+
+from __future__ import annotations
+
+import cython
+
+# The digest of the source that was compiled: see `textnb.text.native.source`.
+SOURCE = TEXTNB_SOURCE.decode() if cython.compiled else ""  # noqa: F821 (declared in the .pxd)
+
+Place = cython.typedef(cython.Py_ssize_t)
+# Counts and indices of either width.
+Whole = cython.fused_type(cython.int, cython.longlong)
+Index = cython.fused_type(cython.int, cython.longlong)
+
+# Rows are sorted so many bits at a time, or, of so few columns, by insertion.
+_DIGIT = cython.declare(cython.Py_ssize_t, 9)
+_FEW = cython.declare(cython.Py_ssize_t, 24)
+# Keys are sorted by counting, so many bits at a time.
+_BITS = cython.declare(cython.Py_ssize_t, 11)
+
+
+def _empty(size: Place, kind: str) -> object:
+    """A new array, as its elements are read here."""
+    import numpy as np
+
+    new = np.empty(size, kind)
+    return new if cython.compiled else memoryview(new)
+
+
+def without_first(
+    codes: cython.int[::1], counts: cython.longlong[::1], first: Place
+) -> int:
+    """Leaves the codes that are not below ``first`` and not negative, and adapts the counts.
+
+    ``counts`` are how many codes there are up to each end. Returns how many are left.
+    """
+    at: Place = 0
+    n: Place = 0
+    stretch: Place
+    code: cython.int
+    with cython.nogil:
+        for stretch in range(counts.shape[0]):
+            while at < counts[stretch]:
+                code = codes[at]
+                codes[n] = code
+                n += code < 0 or code >= first
+                at += 1
+            counts[stretch] = n
+    return n
+
+
+def ordered(
+    keys: cython.const[cython.int][::1], order: cython.int[::1], other: cython.int[::1],
+    largest: Place,
+) -> bool:
+    """Puts the places of keys in rising order; of equal ones, as they stand in ``order``.
+
+    Returns whether they are in ``other`` then.
+    """
+    begins: cython.longlong[::1] = _empty((1 << _BITS) + 1, "int64")
+    shift: Place = 0
+    mask: cython.int = (1 << _BITS) - 1
+    at: Place
+    digit: Place
+    swapped: cython.bint = False
+    with cython.nogil:
+        while True:
+            for digit in range(begins.shape[0]):
+                begins[digit] = 0
+            for at in range(order.shape[0]):
+                begins[((keys[order[at]] >> shift) & mask) + 1] += 1
+            for digit in range(mask):
+                begins[digit + 1] += begins[digit]
+            for at in range(order.shape[0]):
+                digit = (keys[order[at]] >> shift) & mask
+                other[begins[digit]] = order[at]
+                begins[digit] += 1
+            order, other = other, order
+            swapped = not swapped
+            shift += _BITS
+            if largest >> shift == 0:
+                break
+    return swapped
+
+
+def sort_rows(
+    codes: cython.int[::1], ends: cython.const[cython.longlong][::1],
+    columns: cython.const[cython.int][::1], bits: Place, entries: cython.longlong[::1],
+) -> None:
+    """Puts the columns of each row's codes in their places, sorted; -1 stands for those without.
+
+    These come last. Columns have so many ``bits``, codes below 0 have no column. ``entries`` is
+    how many distinct columns each row has.
+    """
+    passes: Place = max(1, (bits + _DIGIT - 1) // _DIGIT)
+    digit: Place = (bits + passes - 1) // passes
+    mask: cython.int = (1 << digit) - 1
+    longest: Place = 0
+    begin: Place = 0
+    row: Place
+    at: Place
+    n: Place
+    place: Place
+    step: Place
+    shift: Place
+    distinct: Place
+    code: cython.int
+    column: cython.int
+    total: cython.int
+    many: cython.int
+    last: cython.int
+    for row in range(ends.shape[0]):
+        longest = max(longest, ends[row] - begin)
+        begin = ends[row]
+    row_columns: cython.int[::1] = _empty(longest, "int32")
+    other: cython.int[::1] = _empty(longest, "int32")
+    begins: cython.int[::1] = _empty(1 << digit, "int32")
+    begin = 0
+    with cython.nogil:
+        for row in range(ends.shape[0]):
+            n = 0
+            for at in range(begin, ends[row]):
+                code = codes[at]
+                if code >= 0:
+                    column = columns[code]
+                    row_columns[n] = column
+                    n += column >= 0
+            if n <= _FEW:
+                for at in range(1, n):
+                    column, place = row_columns[at], at
+                    while place > 0 and row_columns[place - 1] > column:
+                        row_columns[place] = row_columns[place - 1]
+                        place -= 1
+                    row_columns[place] = column
+            else:
+                # By counting, from the lowest digit on.
+                for step in range(passes):
+                    shift = step * digit
+                    for at in range(mask + 1):
+                        begins[at] = 0
+                    for at in range(n):
+                        begins[(row_columns[at] >> shift) & mask] += 1
+                    total = 0
+                    for at in range(mask + 1):
+                        many = begins[at]
+                        begins[at] = total
+                        total += many
+                    for at in range(n):
+                        place = (row_columns[at] >> shift) & mask
+                        other[begins[place]] = row_columns[at]
+                        begins[place] += 1
+                    row_columns, other = other, row_columns
+            distinct, last = 0, -1
+            for at in range(n):
+                column = row_columns[at]
+                codes[begin + at] = column
+                distinct += column != last
+                last = column
+            for at in range(begin + n, ends[row]):
+                codes[at] = -1
+            entries[row], begin = distinct, ends[row]
+
+
+def fill_rows(
+    columns: cython.const[cython.int][::1], ends: cython.const[cython.longlong][::1],
+    indptr: cython.longlong[::1], indices: Index[::1], data: Whole[::1],
+) -> None:
+    """CSR counts: each row's distinct columns, and how often each occurs.
+
+    ``columns`` are those that `sort_rows` leaves; ``indices`` and ``data`` have room for what is
+    distinct, and ``indptr`` begins with a 0.
+    """
+    n: Place = 0
+    begin: Place = 0
+    row: Place
+    at: Place
+    column: cython.int
+    last: cython.int
+    count: cython.int
+    other: cython.bint
+    with cython.nogil:
+        for row in range(ends.shape[0]):
+            last, count = -1, 0
+            for at in range(begin, ends[row]):
+                column = columns[at]
+                if column < 0:
+                    break
+                other = column != last
+                count = 1 if other else count + 1
+                n += other
+                indices[n - 1], data[n - 1] = column, count
+                last = column
+            indptr[row + 1], begin = n, ends[row]
+
+
+def add_counts(
+    codes: cython.const[cython.int][::1], ends: cython.const[cython.longlong][::1],
+    labels: cython.const[cython.longlong][::1], counts: Whole[:, ::1],
+) -> None:
+    """Adds each document's terms to the counts (classes x codes) of its class."""
+    begin: Place = 0
+    document: Place
+    at: Place
+    label: Place
+    with cython.nogil:
+        for document in range(ends.shape[0]):
+            label = labels[document]
+            for at in range(begin, ends[document]):
+                counts[label, codes[at]] += 1
+            begin = ends[document]
+
+
+def add_presence(
+    codes: cython.const[cython.int][::1], ends: cython.const[cython.longlong][::1],
+    labels: cython.const[cython.longlong][::1], counts: Whole[:, ::1],
+    least: Place, of_terms: cython.longlong[:, ::1], seen: cython.longlong[:, ::1],
+    documents: Place,
+) -> None:
+    """As `add_counts`, where documents count, or both: per code (2 x codes) two sums are kept.
+
+    With ``least`` above 0 a term counts once in each document that holds it so often, and its
+    occurrences are added up in ``of_terms[1]``. The documents that hold it are in ``of_terms[0]``.
+    ``seen`` (2 x codes) is the last document of each code, and how often it was there;
+    ``documents`` is the number of those that were read before.
+    """
+    begin: Place = 0
+    document: Place
+    at: Place
+    label: Place
+    number: Place
+    code: cython.int
+    with cython.nogil:
+        for document in range(ends.shape[0]):
+            label, number = labels[document], documents + document + 1
+            for at in range(begin, ends[document]):
+                code = codes[at]
+                if seen[0, code] != number:
+                    seen[0, code], seen[1, code] = number, 0
+                    of_terms[0, code] += 1
+                seen[1, code] += 1
+                if least == 0:
+                    counts[label, code] += 1
+                else:
+                    of_terms[1, code] += 1
+                    if seen[1, code] == least:
+                        counts[label, code] += 1
+            begin = ends[document]
+
+
+def add_columns(
+    totals: cython.longlong[:, ::1], counts: Whole[:, ::1],
+    columns: cython.const[cython.int][::1],
+) -> None:
+    """Adds each row's counts to the columns given for them; those below 0 are left out."""
+    row: Place
+    place: Place
+    with cython.nogil:
+        for row in range(counts.shape[0]):
+            for place in range(columns.shape[0]):
+                if columns[place] >= 0:
+                    totals[row, columns[place]] += counts[row, place]

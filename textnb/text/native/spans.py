@@ -1,0 +1,243 @@
+"""Loops from UTF-8 bytes to the spans of words, or of n-grams of characters.
+
+As `terms`, this file is compiled by Cython when the package is built.
+"""
+
+from __future__ import annotations
+
+import cython
+
+if cython.compiled:
+    from cython.cimports.libc.string import memcpy
+
+# The digest of the source that was compiled: see `textnb.text.native.source`.
+SOURCE = TEXTNB_SOURCE.decode() if cython.compiled else ""  # noqa: F821 (declared in the .pxd)
+
+Place = cython.typedef(cython.Py_ssize_t)
+U64 = cython.typedef(cython.ulonglong)
+
+# Bytes, or characters, of a long text that are read at a time.
+_PIECE = cython.declare(cython.Py_ssize_t, 16384)
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _eight_bytes(text: cython.const[cython.uchar][::1], at: Place) -> U64:
+    """The eight bytes from a place on, the first of them lowest."""
+    word: U64 = 0
+    if cython.compiled:
+        memcpy(cython.address(word), cython.address(text[at + 7]) - 7, 8)
+    else:
+        word = int.from_bytes(text[at:at + 8], "little")
+    return word
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _size(lead: cython.uchar) -> Place:
+    """How many bytes a character has, by its first one."""
+    return 1 if lead < 0x80 else 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _character(text: cython.const[cython.uchar][::1], at: Place, size: Place) -> Place:
+    """The code point of a character of so many bytes."""
+    lead: Place = text[at]
+    if size == 1:
+        return lead
+    if size == 2:
+        return ((lead & 0x1F) << 6) | (text[at + 1] & 0x3F)
+    if size == 3:
+        return ((lead & 0xF) << 12) | ((text[at + 1] & 0x3F) << 6) | (text[at + 2] & 0x3F)
+    return (((lead & 7) << 18) | ((text[at + 1] & 0x3F) << 12) | ((text[at + 2] & 0x3F) << 6)
+            | (text[at + 3] & 0x3F))
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-1)
+def _word_spans(
+    text: cython.const[cython.uchar][::1], begin: Place, end: Place,
+    members: cython.const[cython.uchar][::1], least: Place, edges: cython.longlong[::1],
+    begins: cython.longlong[::1], stops: cython.longlong[::1], n: Place,
+) -> Place:
+    """Puts the spans of words behind the first n, and returns how many there are then."""
+    found: Place = 0
+    inside: cython.uchar = 0
+    member: cython.uchar
+    ascii: cython.bint = True
+    at: Place = begin
+    after: Place
+    size: Place
+    place: Place
+    characters: Place
+    eight: U64
+    high: U64 = (cython.cast(U64, 0x80808080) << 32) | cython.cast(U64, 0x80808080)
+    while at < end:
+        # Hardly a branch: where words end can't be predicted.
+        eight = _eight_bytes(text, at) if at + 8 <= end else high
+        if eight & high == 0:
+            for place in range(8):
+                member = members[(eight >> cython.cast(U64, 8 * place)) & 0x7F]
+                edges[found] = at + place
+                found += member ^ inside
+                inside = member
+            at += 8
+            continue
+        edges[found] = at
+        size = _size(text[at])
+        member = members[_character(text, at, size)]
+        ascii = ascii and size == 1
+        at += size
+        found += member ^ inside
+        inside = member
+    edges[found] = end
+    for place in range(0, found + inside, 2):
+        at, after = edges[place], edges[place + 1]
+        characters = after - at
+        begins[n], stops[n] = at, after
+        if not ascii and characters >= least:
+            while at < after:
+                characters -= (text[at] & 0xC0) == 0x80
+                at += 1
+        n += characters >= least
+    return n
+
+
+def words(
+    text: cython.const[cython.uchar][::1], begin: Place, stretch: Place,
+    ends: cython.const[cython.longlong][::1], members: cython.const[cython.uchar][::1],
+    least: Place, edges: cython.longlong[::1], begins: cython.longlong[::1],
+    stops: cython.longlong[::1], before: Place, counts: cython.longlong[::1],
+) -> tuple:
+    """Puts where words begin and stop, from a place in a stretch of text on, as many as find room.
+
+    A word is a run of members, at least ``least`` characters long. ``counts`` are how many there
+    are up to the end of each stretch, with the number of those ``before``. There must be twice as
+    much room for edges as for words.
+
+    Returns how many there are, and the place and the stretch to go on with: the same if there was
+    too little room.
+    """
+    n: Place = 0
+    end: Place
+    full: cython.bint = False
+    with cython.nogil:
+        while stretch < ends.shape[0]:
+            while begin < ends[stretch]:
+                end = min(begin + _PIECE, ends[stretch])
+                # A long stretch is cut where an ASCII character is no member.
+                while end < ends[stretch] and (text[end] >= 0x80 or members[text[end]]):
+                    end += 1
+                full = n + (end - begin) // 2 + 2 > begins.shape[0]
+                if full:
+                    break
+                n = _word_spans(text, begin, end, members, least, edges, begins, stops, n)
+                begin = end
+            if full:
+                break
+            counts[stretch] = before + n
+            stretch += 1
+    return n, begin, stretch
+
+
+def characters(
+    text: cython.const[cython.uchar][::1], begin: Place, stretch: Place,
+    ends: cython.const[cython.longlong][::1], least: Place, most: Place, whole: cython.bint,
+    bounds: cython.longlong[::1], begins: cython.longlong[::1], stops: cython.longlong[::1],
+    before: Place, counts: cython.longlong[::1],
+) -> tuple:
+    """As `words`, of the n-grams of characters of each stretch.
+
+    With ``whole``, a stretch that is shorter than the shortest n-gram is one by itself.
+    """
+    n: Place = 0
+    known: Place
+    at: Place
+    here: Place
+    length: Place
+    used: Place
+    spans: Place
+    place: Place
+    room: Place
+    fresh: cython.bint
+    with cython.nogil:
+        while stretch < ends.shape[0]:
+            room = min(_PIECE, (begins.shape[0] - n) // (most - least + 1))
+            while begin < ends[stretch] and room > 0:
+                # So many characters at a time, and those that n-grams which begin there go on with.
+                known, at = 0, begin
+                fresh = begin == (ends[stretch - 1] if stretch else 0)
+                while at < ends[stretch] and known < room + most:
+                    bounds[known] = at
+                    known += 1
+                    at += _size(text[at])
+                bounds[known] = at
+                here = min(known, room)
+                for length in range(least, most + 1):
+                    spans, used = min(here, known - length + 1), length
+                    if whole and length == least and fresh and known < least:
+                        spans, used = 1, known
+                    for place in range(spans):
+                        begins[n], stops[n] = bounds[place], bounds[place + used]
+                        n += 1
+                begin = bounds[here]
+                room = min(_PIECE, (begins.shape[0] - n) // (most - least + 1))
+            if begin < ends[stretch]:
+                break
+            counts[stretch] = before + n
+            stretch += 1
+    return n, begin, stretch
+
+
+def padded_words(
+    text: cython.const[cython.uchar][::1], ends: cython.const[cython.longlong][::1],
+    white: cython.const[cython.uchar][::1], padded: cython.uchar[::1],
+    word_ends: cython.longlong[::1], counts: cython.longlong[::1],
+) -> tuple:
+    """Puts the words of each stretch of text, each between two spaces, and where they end.
+
+    And how many there are up to the end of each stretch. Returns how many bytes and words.
+    """
+    at: Place = 0
+    n: Place = 0
+    filled: Place = 0
+    stretch: Place
+    size: Place
+    place: Place
+    inside: cython.bint
+    with cython.nogil:
+        for stretch in range(ends.shape[0]):
+            inside = False
+            while at < ends[stretch]:
+                size = _size(text[at])
+                if white[_character(text, at, size)]:
+                    if inside:
+                        padded[filled] = 32
+                        filled += 1
+                        word_ends[n] = filled
+                        n += 1
+                    inside = False
+                else:
+                    if not inside:
+                        padded[filled] = 32
+                        filled += 1
+                    inside = True
+                    for place in range(at, at + size):
+                        padded[filled] = text[place]
+                        filled += 1
+                at += size
+            if inside:
+                padded[filled] = 32
+                filled += 1
+                word_ends[n] = filled
+                n += 1
+            counts[stretch] = n
+    return filled, n

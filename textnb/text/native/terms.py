@@ -1,0 +1,497 @@
+"""Loops from spans of bytes to term codes.
+
+    spans of words, or of n-grams of characters -> codes -> codes of n-grams of words
+
+A table gives each term a code, which count up as terms come: words by their bytes, n-grams by the
+code of the n-gram that ends one word earlier (the head) and that of the last word (the tail).
+
+A key is the bytes themselves where they are few. Of longer words it is a polynomial over 7-byte
+digits modulo 2**61 - 1, at a random point: without the point nobody can choose words that collide
+(Carter, Wegman 1979; Dietzfelbinger et al. 1992). Words of equal keys are compared.
+
+Cython compiles this file when the package is built, and only then is it fast enough to be used
+(`textnb.text.native.build` says whether it is). Uncompiled it is what the compiled code is tested
+against: its arrays are then memoryviews, whose elements are Python's integers, so that each product
+is cut to 64 bits where it is written.
+"""
+
+from __future__ import annotations
+
+import cython
+
+if cython.compiled:
+    from cython.cimports.libc.string import memcpy
+
+# The digest of the source that was compiled: see `textnb.text.native.source`.
+SOURCE = TEXTNB_SOURCE.decode() if cython.compiled else ""  # noqa: F821 (declared in the .pxd)
+
+Place = cython.typedef(cython.Py_ssize_t)
+U64 = cython.typedef(cython.ulonglong)
+
+# Words that are looked up together, and for which room is made before, so that the loops need not.
+_CHUNK = cython.declare(cython.Py_ssize_t, 4096)
+
+
+def _empty(size: Place, kind: str) -> object:
+    """A new array, as its elements are read here."""
+    # To load this module must not load NumPy: `textnb --version` asks whether it can be loaded.
+    import numpy as np
+
+    new = np.empty(size, kind)
+    return new if cython.compiled else memoryview(new)
+
+
+def _zeros(size: Place) -> object:
+    """Slots that are free."""
+    slots: cython.ulonglong[::1] = _empty(size, "uint64")
+    slot: Place
+    for slot in range(size):
+        slots[slot] = 0
+    return slots
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _wrapped(number: U64) -> U64:
+    """Modulo 2**64, which compiled code does by itself."""
+    return number & (cython.cast(U64, 0xFFFFFFFF) << 32 | cython.cast(U64, 0xFFFFFFFF))
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _low_bytes(count: U64) -> U64:
+    """A mask of so many bytes, 7 at most; of the number's low bits where it is more."""
+    seven: U64 = (cython.cast(U64, 0xFFFFFF) << 32) | cython.cast(U64, 0xFFFFFFFF)
+    return seven >> (_wrapped(56 - (count << 3)) & 63)
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _eight_bytes(text: cython.const[cython.uchar][::1], at: Place) -> U64:
+    """The eight bytes from a place on, the first of them lowest."""
+    word: U64 = 0
+    if cython.compiled:
+        memcpy(cython.address(word), cython.address(text[at + 7]) - 7, 8)
+    else:
+        word = int.from_bytes(text[at:at + 8], "little")
+    return word
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _bytes_of(text: cython.const[cython.uchar][::1], at: Place, count: Place) -> U64:
+    """So many bytes, 7 at most, as one number."""
+    few: U64 = 0
+    place: Place
+    if at + 8 <= text.shape[0]:
+        return _eight_bytes(text, at) & _low_bytes(cython.cast(U64, count))
+    for place in range(count):
+        few |= cython.cast(U64, text[at + place]) << cython.cast(U64, 8 * place)
+    return few
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _fold(state: U64, digit: U64, point: U64) -> U64:
+    """(state * point + digit) modulo 2**61 - 1, without a product of more than 64 bits."""
+    low31: U64 = 0x7FFFFFFF
+    low30: U64 = 0x3FFFFFFF
+    prime: U64 = (cython.cast(U64, 0x1FFFFFFF) << 32) | cython.cast(U64, 0xFFFFFFFF)
+    ah: U64 = state >> 31
+    al: U64 = state & low31
+    bh: U64 = point >> 31
+    bl: U64 = point & low31
+    middle: U64 = al * bh + ah * bl
+    total: U64 = ((ah * bh) << 1) + (middle >> 30) + ((middle & low30) << 31) + al * bl
+    total = (total & prime) + (total >> 61) + digit
+    total = (total & prime) + (total >> 61)
+    return total - prime if total >= prime else total
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _slot(key: U64, first: U64, second: U64, third: U64, shift: U64) -> U64:
+    mixed: U64 = _wrapped((key ^ first) * second)
+    return _wrapped((mixed ^ (mixed >> 32)) * third) >> shift
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _shift(capacity: Place) -> U64:
+    bits: U64 = 0
+    while (cython.cast(Place, 1) << bits) < capacity:
+        bits += 1
+    return 64 - bits
+
+
+@cython.cclass
+class Table:
+    """Terms and their codes.
+
+    slots         uint64 (2 x capacity): key and code + 1 of each word, by open addressing; no key
+                  is 0
+    pairs         the same for n-grams
+    starts        int64: where in the pool each code's bytes begin; an n-gram has none
+    pool          uint8: the bytes of all words
+    heads, tails  int32: of n-grams; -1 for words
+
+    Methods that add terms are for one thread at a time, others for any number.
+    """
+
+    _slots: cython.ulonglong[::1]
+    _pairs: cython.ulonglong[::1]
+    _starts: cython.longlong[::1]
+    _pool: cython.uchar[::1]
+    _heads: cython.int[::1]
+    _tails: cython.int[::1]
+    _codes: cython.Py_ssize_t
+    _words: cython.Py_ssize_t
+    _first: cython.ulonglong
+    _second: cython.ulonglong
+    _third: cython.ulonglong
+    _point: cython.ulonglong
+
+    def __init__(self, secret: object) -> None:
+        self._first, self._second, self._third, self._point = [int(part) for part in secret]
+        self._slots, self._pairs = _zeros(1 << 11), _zeros(1 << 11)
+        self._starts, self._pool = _empty(1 << 10, "int64"), _empty(1 << 12, "uint8")
+        self._heads, self._tails = _empty(1 << 10, "int32"), _empty(1 << 10, "int32")
+        self._starts[0] = 0
+        self._codes = self._words = 0
+
+    def __len__(self) -> int:
+        return self._codes
+
+    def arrays(self) -> tuple:
+        """Slots, starts, pool, heads and tails."""
+        import numpy as np
+
+        return (np.asarray(self._slots), np.asarray(self._starts), np.asarray(self._pool),
+                np.asarray(self._heads), np.asarray(self._tails))
+
+    def strings(
+        self, text: cython.const[cython.uchar][::1], begins: cython.const[cython.longlong][::1],
+        ends: cython.const[cython.longlong][::1], add: cython.bint, codes: cython.int[::1],
+    ) -> None:
+        """Puts the code of each span of bytes; -1 for unknown ones that are not added."""
+        scratch: cython.ulonglong[::1] = _empty(2 * _CHUNK + 1, "uint64")
+        order: cython.int[::1] = _empty(_CHUNK, "int32")
+        with cython.nogil:
+            self._look_up(text, begins, ends, begins.shape[0], codes, 0, add, scratch, order)
+
+    def pairs(
+        self, heads: cython.const[cython.int][::1], tails: cython.const[cython.int][::1],
+        add: cython.bint, codes: cython.int[::1],
+    ) -> None:
+        """Puts the code of each n-gram, by the codes of head and tail; -1 where one is below 0."""
+        with cython.nogil:
+            self._look_up_pairs(heads, tails, add, codes)
+
+    def grams(
+        self, word_codes: cython.const[cython.int][::1],
+        word_ends: cython.const[cython.longlong][::1], least: Place, most: Place, add: cython.bint,
+        codes: cython.int[::1], code_ends: cython.longlong[::1],
+    ) -> None:
+        """Puts the codes of the n-grams of each stretch of words, and where those of each end.
+
+        They stand by lengths, and are -1 where a word is unknown, or the n-gram is and is not
+        added. ``code_ends`` holds where those of each stretch begin.
+        """
+        heads: cython.int[::1] = _empty(word_codes.shape[0], "int32")
+        tails: cython.int[::1] = _empty(word_codes.shape[0], "int32")
+        stretch: Place
+        begin: Place
+        at: Place
+        length: Place
+        place: Place
+        with cython.nogil:
+            heads[:] = word_codes
+            for length in range(1, most + 1):
+                if length > 1:
+                    begin = 0
+                    for stretch in range(word_ends.shape[0]):
+                        for at in range(begin, word_ends[stretch]):
+                            tails[at] = (word_codes[at + length - 1]
+                                         if at + length <= word_ends[stretch] else -1)
+                        begin = word_ends[stretch]
+                    self._look_up_pairs(heads, tails, add, heads)
+                if length >= least:
+                    begin = 0
+                    for stretch in range(word_ends.shape[0]):
+                        place = code_ends[stretch]
+                        for at in range(begin, word_ends[stretch] - length + 1):
+                            codes[place] = heads[at]
+                            place += 1
+                        code_ends[stretch] = place
+                        begin = word_ends[stretch]
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(-1)
+    def _make_room(self, words: Place, letters: Place, grams: Place) -> cython.int:
+        """Room for so many more words, their bytes, and n-grams."""
+        codes: Place = self._codes + words + grams
+        if (4 * (self._words + words) > self._slots.shape[0]
+                or 4 * (self._codes - self._words + grams) > self._pairs.shape[0]
+                or codes >= self._starts.shape[0]
+                or self._starts[self._codes] + letters > self._pool.shape[0]):
+            with cython.gil:
+                self._grow(words, letters, grams)
+        return 0
+
+    def _grow(self, words: Place, letters: Place, grams: Place) -> None:
+        most: Place = self._codes + words + grams
+        starts: cython.longlong[::1]
+        heads: cython.int[::1]
+        tails: cython.int[::1]
+        pool: cython.uchar[::1]
+        letters += self._starts[self._codes]
+        while 4 * (self._words + words) > self._slots.shape[0]:
+            self._slots = self._roomier(self._slots)
+        while 4 * (self._codes - self._words + grams) > self._pairs.shape[0]:
+            self._pairs = self._roomier(self._pairs)
+        if most >= self._starts.shape[0]:
+            starts, heads = _empty(2 * most, "int64"), _empty(2 * most, "int32")
+            tails = _empty(2 * most, "int32")
+            starts[:self._codes + 1] = self._starts[:self._codes + 1]
+            heads[:self._codes] = self._heads[:self._codes]
+            tails[:self._codes] = self._tails[:self._codes]
+            self._starts, self._heads, self._tails = starts, heads, tails
+        if letters > self._pool.shape[0]:
+            pool = _empty(2 * letters, "uint8")
+            pool[:self._pool.shape[0]] = self._pool
+            self._pool = pool
+
+    def _roomier(self, slots: cython.ulonglong[::1]) -> object:
+        """The same keys in an array of twice the size."""
+        roomier: cython.ulonglong[::1] = _zeros(2 * slots.shape[0])
+        mask: U64 = cython.cast(U64, slots.shape[0] - 1)
+        shift: U64 = _shift(slots.shape[0])
+        slot: U64
+        old: Place
+        with cython.nogil:
+            for old in range(0, slots.shape[0], 2):
+                if slots[old + 1]:
+                    slot = _slot(slots[old], self._first, self._second, self._third, shift)
+                    while roomier[slot + slot]:
+                        slot = (slot + 1) & mask
+                    roomier[slot + slot], roomier[slot + slot + 1] = slots[old], slots[old + 1]
+        return roomier
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(-1)
+    def _look_up(
+        self, text: cython.const[cython.uchar][::1], begins: cython.const[cython.longlong][::1],
+        ends: cython.const[cython.longlong][::1], spans: Place, codes: cython.int[::1], n: Place,
+        add: cython.bint, scratch: cython.ulonglong[::1], order: cython.int[::1],
+    ) -> cython.int:
+        """Puts the codes of so many spans behind the first n."""
+        at: Place = 0
+        many: Place
+        place: Place
+        letters: Place
+        while at < spans:
+            many = min(_CHUNK, spans - at)
+            if add:
+                letters = 0
+                for place in range(at, at + many):
+                    letters += ends[place] - begins[place]
+                self._make_room(many, letters, 0)
+            self._look_up_chunk(
+                text, begins, ends, at, many, codes, n + at, add, scratch, order)
+            at += many
+        return 0
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(-1)
+    def _look_up_chunk(
+        self, text: cython.const[cython.uchar][::1], begins: cython.const[cython.longlong][::1],
+        ends: cython.const[cython.longlong][::1], at: Place, spans: Place, codes: cython.int[::1],
+        n: Place, add: cython.bint, scratch: cython.ulonglong[::1], order: cython.int[::1],
+    ) -> cython.int:
+        slots: cython.ulonglong[::1] = self._slots
+        starts: cython.longlong[::1] = self._starts
+        mask: U64 = cython.cast(U64, (slots.shape[0] >> 1) - 1)
+        shift: U64 = _shift(slots.shape[0] >> 1)
+        first: U64 = self._first
+        second: U64 = self._second
+        third: U64 = self._third
+        point: U64 = self._point
+        long: U64 = cython.cast(U64, 1) << 63
+        last: Place = text.shape[0] - 8
+        short: Place = 0
+        place: Place
+        span: Place
+        begin: Place
+        length: Place
+        code: Place
+        stop: Place
+        slot: U64
+        key: U64
+        word: U64
+        touched: U64 = 0
+        # Which words are long can't be predicted, so there is no branch: short ones come first in
+        # `order`, long ones from its end on.
+        for place in range(spans):
+            begin = begins[at + place]
+            length = ends[at + place] - begin
+            order[short] = place
+            order[spans - 1 - place + short] = place
+            if begin <= last:
+                word = _eight_bytes(text, begin) & _low_bytes(cython.cast(U64, length))
+            else:
+                word = _bytes_of(text, begin, min(length, 7))
+            # The length tells bytes that are zero from none; and 1, so that no key is 0.
+            scratch[place + place] = word | _wrapped(cython.cast(U64, length + 1) << 56)
+            short += length <= 7
+        for place in range(short, spans):
+            span = order[place]
+            begin = begins[at + span]
+            stop = ends[at + span]
+            word = 0
+            while stop - begin > 7:
+                word = _fold(word, _bytes_of(text, begin, 7), point)
+                begin += 7
+            word = _fold(word, _bytes_of(text, begin, stop - begin)
+                         | (cython.cast(U64, stop - begin) << 56), point)
+            scratch[span + span] = word | long
+        # What is asked for next is fetched meanwhile where no branch depends on it.
+        for place in range(spans):
+            slot = _slot(scratch[place + place], first, second, third, shift)
+            scratch[place + place + 1] = slot
+            touched |= slots[slot + slot]
+        scratch[spans + spans] = touched
+        for place in range(short):
+            span = order[place]
+            key = scratch[span + span]
+            slot = scratch[span + span + 1]
+            while slots[slot + slot] != key and slots[slot + slot]:
+                slot = (slot + 1) & mask
+            code = cython.cast(Place, slots[slot + slot + 1]) - 1
+            if code < 0 and add:
+                code = self._add(slot, key, text, begins[at + span], ends[at + span])
+            codes[n + span] = code
+        for place in range(short, spans):
+            span = order[place]
+            key = scratch[span + span]
+            slot = scratch[span + span + 1]
+            begin = begins[at + span]
+            length = ends[at + span] - begin
+            code = -1
+            while slots[slot + slot]:
+                if slots[slot + slot] == key:
+                    code = cython.cast(Place, slots[slot + slot + 1]) - 1
+                    stop = starts[code]
+                    if starts[code + 1] - stop == length and self._same(text, begin, stop, length):
+                        break
+                    code = -1
+                slot = (slot + 1) & mask
+            if code < 0 and add:
+                code = self._add(slot, key, text, begin, begin + length)
+            codes[n + span] = code
+        return 0
+
+    @cython.cfunc
+    @cython.inline
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def _same(
+        self, text: cython.const[cython.uchar][::1], begin: Place, start: Place, length: Place
+    ) -> cython.bint:
+        """Whether so many bytes of the text, 8 at least, are those of the pool."""
+        byte: Place = 0
+        while byte + 8 <= length:
+            if _eight_bytes(text, begin + byte) != _eight_bytes(self._pool, start + byte):
+                return False
+            byte += 8
+        # The last eight, some of which were compared.
+        return (_eight_bytes(text, begin + length - 8)
+                == _eight_bytes(self._pool, start + length - 8))
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(-1)
+    def _add(
+        self, slot: U64, key: U64, text: cython.const[cython.uchar][::1], begin: Place, end: Place
+    ) -> Place:
+        """Adds a word where its slot is, for which there is room, and returns its code."""
+        code: Place = self._codes
+        start: Place = self._starts[code]
+        at: Place
+        self._slots[slot + slot] = key
+        self._slots[slot + slot + 1] = cython.cast(U64, code + 1)
+        for at in range(begin, end):
+            self._pool[start + at - begin] = text[at]
+        self._starts[code + 1] = start + end - begin
+        self._heads[code] = self._tails[code] = -1
+        self._codes += 1
+        self._words += 1
+        return code
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(-1)
+    def _look_up_pairs(
+        self, heads: cython.const[cython.int][::1], tails: cython.const[cython.int][::1],
+        add: cython.bint, codes: cython.int[::1],
+    ) -> cython.int:
+        at: Place = 0
+        many: Place
+        while at < heads.shape[0]:
+            many = min(_CHUNK, heads.shape[0] - at)
+            if add:
+                self._make_room(0, 0, many)
+            self._look_up_some_pairs(heads, tails, at, at + many, add, codes)
+            at += many
+        return 0
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(-1)
+    def _look_up_some_pairs(
+        self, of_heads: cython.const[cython.int][::1], of_tails: cython.const[cython.int][::1],
+        begin: Place, end: Place, add: cython.bint, codes: cython.int[::1],
+    ) -> cython.int:
+        slots: cython.ulonglong[::1] = self._pairs
+        mask: U64 = cython.cast(U64, (slots.shape[0] >> 1) - 1)
+        shift: U64 = _shift(slots.shape[0] >> 1)
+        place: Place
+        head: Place
+        tail: Place
+        code: Place
+        slot: U64
+        key: U64
+        for place in range(begin, end):
+            head, tail, code = of_heads[place], of_tails[place], -1
+            if head >= 0 and tail >= 0:
+                # And 1, so that none is 0.
+                key = ((cython.cast(U64, head) << 32) | cython.cast(U64, tail)) + 1
+                slot = _slot(key, self._first, self._second, self._third, shift)
+                while slots[slot + slot] != key and slots[slot + slot]:
+                    slot = (slot + 1) & mask
+                code = cython.cast(Place, slots[slot + slot + 1]) - 1
+                if code < 0 and add:
+                    code = self._codes
+                    slots[slot + slot] = key
+                    slots[slot + slot + 1] = cython.cast(U64, code + 1)
+                    self._starts[code + 1] = self._starts[code]
+                    self._heads[code], self._tails[code] = head, tail
+                    self._codes += 1
+            codes[place] = code
+        return 0
