@@ -20,7 +20,6 @@ A message says what was expected, what came, and what to do.
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Iterable, Sequence
 from typing import Self
@@ -291,6 +290,8 @@ def first_line(error: BaseException) -> str:
 
 def suggestion(got: str, known: Sequence[str]) -> str:
     """The nearest known name, as a question; nothing where none is near."""
+    import difflib
+
     near = difflib.get_close_matches(got, known, n=1, cutoff=0.5)
     return f" - did you mean {near[0]!r}?" if near else ""
 

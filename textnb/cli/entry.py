@@ -58,6 +58,10 @@ def _filter(arguments: list[str]) -> None:
 
 
 def _judge() -> None:
+    from textnb.cli.quick import answer
+
+    if answer(sys.argv[1:]):
+        return
     from textnb.cli.filter import alone
 
     alone(prog_name="textnb")

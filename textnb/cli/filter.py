@@ -15,13 +15,10 @@ from textnb.cli import guard
 from textnb.cli.console import FAILED, as_json, note, out
 from textnb.cli.inputs import ModelFile, Results, check_format
 from textnb.cli.options import judging_verb, option
+from textnb.cli.verdicts import CODES, LONGEST_SECONDS, described, log_odds_of, status_line
 
 if TYPE_CHECKING:
-    from textnb.filter.mailfilter import MailFilter, Verdict
-
-STATUS = "X-Textnb-Status"
-_LONGEST_SECONDS = 86_400.0
-CODES = {"spam": 0, "ham": 1, "unsure": 2}
+    from textnb.filter.mailfilter import MailFilter
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +78,7 @@ def filter_mail(file: ModelFile, how: Judge, many: Maildir, done: FilterOutput) 
     if min_learned < 0:
         raise ParameterError.out_of_range("--min-learned", "a count", min_learned)
     settings = {"spam": how.spam_class, "least_learned": min_learned,
-                "cutoffs": _cutoffs(how.spam_cutoff, how.ham_cutoff)}
+                "cutoffs": log_odds_of(how.spam_cutoff, how.ham_cutoff)}
     if maildir is not None:
         for option, present in (("--passthrough", passthrough), ("--exit-zero", exit_zero),
                                 ("--timeout", timeout is not None)):
@@ -110,9 +107,9 @@ def filter_mail(file: ModelFile, how: Judge, many: Maildir, done: FilterOutput) 
         raise ParameterError("--passthrough writes the message: it goes without --format")
     if timeout is not None:
         # "nan" is a number too, and compares as False.
-        if not 0.0 <= timeout <= _LONGEST_SECONDS:
+        if not 0.0 <= timeout <= LONGEST_SECONDS:
             raise ParameterError.out_of_range(
-                "--timeout", f"seconds from 0 to {_LONGEST_SECONDS:,.0f}", timeout)
+                "--timeout", f"seconds from 0 to {LONGEST_SECONDS:,.0f}", timeout)
         guard.limit(timeout)
     _judge(model, settings, passthrough, exit_zero, format)
 
@@ -136,7 +133,7 @@ def _judge(
     if passthrough:
         at, line = status_line(message, verdict)
         _end(code, message, line, at)
-    shown = (as_json(_described(verdict)) if format == "json" else
+    shown = (as_json(described(verdict)) if format == "json" else
              f"{verdict.status} {verdict.log_odds:.6f}")
     _end(code, message, f"{shown}\n".encode("utf-8", "backslashreplace"), None)
 
@@ -183,30 +180,6 @@ def _write(message: bytes) -> None:
     sys.stdout.buffer.flush()
 
 
-def status_line(message: bytes, verdict: Verdict) -> tuple[int, bytes]:
-    """The verdict as a header, and the place in the message where it goes: before all others.
-
-    Headers that are added on the way come first, after an mbox's "From " line: what a sender has
-    written under this name stands below it.
-    """
-    first, found, _ = message.partition(b"\n")
-    ending = b"\r\n" if found and first.endswith(b"\r") else b"\n"
-    calibrated = "yes" if verdict.calibrated else "no"
-    line = (f"{STATUS}: {verdict.status}; {verdict.measure}={verdict.log_odds:.6f}; "
-            f"probability={verdict.probability:.6f}; calibrated={calibrated}")
-    at = len(first) + 1 if found and message.startswith(b"From ") else 0
-    # A continued line before any header would continue this one.
-    while message[at:at + 1] in (b" ", b"\t") and (end := message.find(b"\n", at)) >= 0:
-        at = end + 1
-    return at, line.encode("ascii") + ending
-
-
-def _described(verdict: Verdict) -> dict[str, Any]:
-    return {"status": verdict.status, "log_odds": verdict.log_odds, "measure": verdict.measure,
-            "probability": verdict.probability, "calibrated": verdict.calibrated,
-            "reason": verdict.reason, "errors": list(verdict.errors)}
-
-
 def _loaded(model: str, settings: dict[str, Any]) -> MailFilter:
     from textnb.filter.mailfilter import MailFilter
 
@@ -220,26 +193,6 @@ def _as_failure(error: BaseException) -> BaseException:
     if isinstance(error, (TextnbError, OSError)) or not isinstance(error, Exception):
         return error
     return TextnbError(f"the message could not be judged: {first_line(error)}")
-
-
-def _cutoffs(spam: float | None, ham: float | None) -> tuple[float, float] | None:
-    """Probabilities as log-odds: ham up to the first, spam from the second on."""
-    import math
-
-    from textnb.errors import ParameterError
-
-    if spam is None:
-        if ham is None:
-            return None
-        raise ParameterError("--ham-cutoff goes with --spam-cutoff: the two take the place of the "
-                             "model's decision")
-    high, low = spam, spam if ham is None else ham
-    for name, value in (("--spam-cutoff", high), ("--ham-cutoff", low)):
-        if not 0.0 < value < 1.0:
-            raise ParameterError.out_of_range(name, "a probability between 0 and 1", value)
-    if low > high:
-        raise ParameterError(f"--ham-cutoff {low} is above --spam-cutoff {high}")
-    return math.log(low / (1.0 - low)), math.log(high / (1.0 - high))
 
 
 def _file(
@@ -289,7 +242,7 @@ def _file(
                 continue
             counts[verdict.status] += 1
             reasons.add(verdict.reason)
-            shown = {"path": path, **_described(verdict), "filed": None if dry_run else target}
+            shown = {"path": path, **described(verdict), "filed": None if dry_run else target}
             out(as_json(shown) if format == "json"
                 else f"{verdict.status} {verdict.log_odds:.6f} {path}")
     finally:

@@ -91,10 +91,10 @@ def run(command: Callable[[], object], arguments: Sequence[str], passthrough: bo
         code = _Guard(command, arguments, passthrough).code()
     except KeyboardInterrupt:
         # Before it listens to signals.
-        _tell("interrupted; no verdict was given")
+        tell("interrupted; no verdict was given")
         code = INTERRUPTED
     except BaseException as error:
-        _tell(f"error: {_shown(error)}")
+        tell(f"error: {_shown(error)}")
     finally:
         os._exit(code)
 
@@ -154,7 +154,7 @@ class _Guard:
         finally:
             # After the message: it does not wait for who reads the notes.
             if why:
-                _tell(why)
+                tell(why)
         return INTERRUPTED if self.stopped and self.number in _INTERRUPTING else code
 
     # Signals
@@ -285,7 +285,7 @@ class _Guard:
         try:
             code = self._judged(writer)
         except BaseException as error:
-            _tell(f"error: the message could not be judged: {_shown(error)}")
+            tell(f"error: the message could not be judged: {_shown(error)}")
         finally:
             os._exit(code)
 
@@ -357,7 +357,7 @@ def _write(descriptor: int, content: bytes | memoryview) -> None:
             at += os.write(descriptor, whole[at:at + (1 << 20)])
 
 
-def _tell(line: str) -> None:
+def tell(line: str) -> None:
     """One line on standard error; what can't be written there changes no answer."""
     # contextlib would be an import more that can fail.
     try:  # noqa: SIM105

@@ -89,7 +89,8 @@ def columns_of(message: bytes, columns: Sequence[str]) -> tuple[dict[str, str], 
 
 def filter_says(path: str, classifier: TextClassifier, message: bytes) -> dict[str, Any] | None:
     """The verdict of `textnb filter`; None where the model has no class that is spam."""
-    from textnb.filter.mailfilter import SPAM, MailFilter
+    from textnb.filter.mailfilter import MailFilter
+    from textnb.filter.verdict import SPAM
 
     decision = classifier.decision_
     spam = SPAM if decision is None or decision.positive is None else decision.positive

@@ -16,12 +16,13 @@ This imports neither NumPy nor Polars: a filter that judges one message starts w
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import struct
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from typing import IO, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from textnb.errors import ModelFileError, SourceError
 
@@ -29,6 +30,10 @@ BLOCK = 1 << 16
 ALIGNMENT = 64
 DOCUMENT, DIGESTS = "model.json", "blocks.npy"
 FORMAT, VERSION = "textnb-model", 2
+# What a file may ask of a reader, in its list "requires". A reader that does not know one of these
+# would misunderstand the file, and refuses it.
+FEATURES: frozenset[str] = frozenset()
+_DOCUMENT_LIMIT = 64 << 20
 _MARK = f"{FORMAT} {VERSION} sha256:".encode()
 _COMMENT = len(_MARK) + 64
 _DIGEST = 32
@@ -139,8 +144,6 @@ class Blocks:
     def read(self, start: int, end: int) -> memoryview:
         """The bytes from one place to another, once the digests of their blocks are seen to be
         right.
-
-        The memory is aligned as the file is.
         """
         if not 0 <= start <= end <= self.length:
             raise self.damaged("it names bytes that it does not have")
@@ -154,6 +157,35 @@ class Blocks:
                 raise self.damaged(f"the checksum of block {block} differs: bytes were changed or "
                                    "lost")
         return view[start - first * BLOCK:end - first * BLOCK]
+
+    def document(self) -> dict[str, Any]:
+        """The JSON document, once it is seen that this reader knows all that it requires.
+
+        Raises
+        ------
+        ValueError, KeyError, ...
+            If it is no such document: whoever calls it makes errors of the file of these.
+        """
+        member = self.members.get(DOCUMENT)
+        if member is None or member.size > _DOCUMENT_LIMIT:
+            raise self.damaged(f"it has no {DOCUMENT}, or one that is too large")
+        content = bytes(self.read(member.start, member.end))
+        if zlib.crc32(content) != member.crc:
+            raise self.damaged(f"the CRC-32 of {DOCUMENT} differs")
+        values = json.loads(content.decode("utf-8"), parse_constant=_refuse_constant)
+        if not isinstance(values, dict) or values.get("format") != FORMAT:
+            raise self.damaged(f"{DOCUMENT} is not of format {FORMAT!r}")
+        version, required = values["version"], values["requires"]
+        if type(version) is int and version > VERSION:
+            raise ModelFileError.from_the_future(self._name, version, VERSION)
+        if type(version) is not int or version != VERSION:
+            raise self.damaged(f"{DOCUMENT} is not of version {VERSION}")
+        if not isinstance(required, list) or not all(isinstance(one, str) for one in required):
+            raise self.damaged("what it requires is not a list of names")
+        unknown = sorted(set(required) - FEATURES)
+        if unknown:
+            raise ModelFileError.unknown_features(self._name, unknown)
+        return values
 
     def check_headers(self) -> None:
         """Check what stands between the contents, for readers that do not go by this package."""
@@ -175,9 +207,9 @@ class Blocks:
             raise self.damaged("it is too short")
         end = self._pread(length - _END.size - _COMMENT, length)
         comment = end[_END.size:]
-        _check_version(bytes(comment), self._name)
-        self._stated = bytes(comment[len(_MARK):])
-        written = self._listed(self._directory_of(bytes(end), length), length)
+        _check_version(comment, self._name)
+        self._stated = comment[len(_MARK):]
+        written = self._listed(self._directory_of(end, length), length)
         last = written[-1] if written else None
         if last is None or last.name != DIGESTS:
             raise self.damaged(f"its last member is not {DIGESTS}")
@@ -190,7 +222,7 @@ class Blocks:
             raise self.damaged("its checksum differs: bytes were changed or lost")
         expected = [_local_header(last) + header, _directory(written)]
         at = last.start - last.header
-        digests = bytes(tail[at + len(header):at + last.size])
+        digests = tail[at + len(header):at + last.size]
         if tail != expected[0] + digests + expected[1] or zlib.crc32(
                 header + digests) != last.crc:
             raise self.damaged("its directory is not the one of its members")
@@ -211,7 +243,7 @@ class Blocks:
         if start + size != at or count > _MOST_MEMBERS or size > count * (
                 _CENTRAL.size + _MOST_NAME + 28):
             raise self.damaged("its directory is not where it says")
-        return bytes(self._pread(start, at))
+        return self._pread(start, at)
 
     def _listed(self, directory: bytes, length: int) -> list[Member]:
         """The members that the directory names, at the places where they were written."""
@@ -239,19 +271,18 @@ class Blocks:
                 raise self.damaged(f"{name} is longer than the file")
         return written
 
-    def _pread(self, start: int, end: int) -> bytearray:
-        content = bytearray(end - start)
-        at = 0
+    def _pread(self, start: int, end: int) -> bytes:
+        parts = []
         try:
-            with memoryview(content) as view:
-                while at < len(content):
-                    count = _read_at(self._descriptor, view[at:], start + at)
-                    if not count:
-                        raise self.damaged("it ends before its contents do")
-                    at += count
+            while start < end:
+                part = _read_at(self._descriptor, end - start, start)
+                if not part:
+                    raise self.damaged("it ends before its contents do")
+                parts.append(part)
+                start += len(part)
         except OSError as error:
             raise SourceError.unreadable(self._name, error.strerror or error) from error
-        return content
+        return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 def format_version(end: bytes) -> int:
@@ -281,14 +312,16 @@ def _check_version(comment: bytes, name: str) -> None:
     raise ModelFileError.damaged(name, "its end, which holds the checksum, is missing")
 
 
-def _read_at(descriptor: int, view: memoryview, at: int) -> int:
-    if hasattr(os, "preadv"):
-        return os.preadv(descriptor, [view], at)
+def _read_at(descriptor: int, length: int, at: int) -> bytes:
+    if hasattr(os, "pread"):
+        return os.pread(descriptor, length, at)
     # Windows has no other way; a descriptor is used by one thread there.
     os.lseek(descriptor, at, os.SEEK_SET)
-    part = os.read(descriptor, len(view))
-    view[:len(part)] = part
-    return len(part)
+    return os.read(descriptor, length)
+
+
+def _refuse_constant(constant: str) -> float:
+    raise ValueError(f"{constant} is not a number")
 
 
 class _Hashed:

@@ -21,49 +21,12 @@ from textnb.bayes.decision import UNSURE, Decision, log_odds
 from textnb.bayes.forms import Floats, LinearForm
 from textnb.errors import ParameterError
 from textnb.files.archive import MAX_BYTES, sound
+from textnb.filter.verdict import DOUBT, HAM, LEAST_LEARNED, SPAM, Verdict, doubt_of
 from textnb.mail.message import BEYOND, MAX_MESSAGE, parse_message
 from textnb.storage.archive import read_archive
 from textnb.storage.manifest import TextParts, text_parts
 from textnb.text.tokens import Tokenizer
 from textnb.text.vocabulary import Limits, given_vocabulary
-
-SPAM, HAM, DOUBT = "spam", "ham", "unsure"
-# Of either kind. With fewer, priors and rare words decide, and a filter that seemed to work would
-# call everything what it has seen more of.
-LEAST_LEARNED = 10
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """What a filter says of one message.
-
-    Attributes
-    ----------
-    status : {"spam", "ham", "unsure"}
-    log_odds : float
-        Of spam against all other classes, base e; calibrated where the model is.
-    calibrated : bool
-    measure : {"log-odds", "margin"}
-        What ``log_odds`` is: a mere margin where the model is not calibrated and its scores are
-        no log-probabilities (`ComplementNB`, ``loss="hinge"``).
-    reason : str
-        Why it is unsure; empty where it is not.
-    errors : tuple of str
-        What was malformed in the message.
-    """
-
-    status: str
-    log_odds: float
-    calibrated: bool
-    reason: str = ""
-    errors: tuple[str, ...] = ()
-    measure: str = "log-odds"
-
-    @property
-    def probability(self) -> float:
-        """P(spam | message)."""
-        with np.errstate(over="ignore"):
-            return float(1.0 / (1.0 + np.exp(-self.log_odds)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,7 +163,7 @@ class MailFilter:
             scores = self.calibration.apply(scores, np.array([length]))
         odds = log_odds(scores)
         own = float(odds[0, list(self.learned).index(self.spam)])
-        doubt = self._doubt(length, own)
+        doubt = doubt_of(self.learned, self.spam, self.least_learned, length, own)
         if doubt:
             return Verdict(DOUBT, 0.0 if np.isnan(own) else own, calibrated, doubt, errors,
                            self.measure)
@@ -218,18 +181,6 @@ class MailFilter:
         if answer == UNSURE:
             return DOUBT
         return SPAM if classes[answer] == self.spam else HAM
-
-    def _doubt(self, length: float, odds: float) -> str:
-        spam = self.learned[self.spam]
-        rest = sum(self.learned.values()) - spam
-        if min(spam, rest) < self.least_learned:
-            return (f"too little was learned to judge: {spam:,} {self.spam} and {rest:,} others, "
-                    f"and {self.least_learned:,} of each are needed")
-        if np.isnan(odds):
-            return "the message is impossible under every class (l = 0)"
-        if not length:
-            return "no word of the message was learned"
-        return ""
 
     def _scores(self, row: pl.DataFrame) -> tuple[Floats, float]:
         """Joint log-probabilities (1, n_classes), and the sum of the counts that were scored."""

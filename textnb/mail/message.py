@@ -22,7 +22,6 @@ from typing import NamedTuple
 from textnb.errors import ParameterError
 from textnb.mail.charset_guess import Guess
 from textnb.mail.charsets import Notes, charset_of_html, decoded, header_text, note, valid
-from textnb.mail.html import MAX_TAGS, MAX_TARGETS, read_html
 
 # Servers let through some tens of MiB.
 MAX_MESSAGE, BEYOND = 64 << 20, "message beyond 64 MiB not read"
@@ -242,7 +241,8 @@ class _Reader:
         self._notes = notes
         self._guess = guess
         self._parts = 0
-        self._tags = MAX_TAGS
+        # Of all parts in HTML.
+        self._tags = 0
 
     def text(self, mime: Message, body: bytes, depth: int) -> _Text:
         """Text of a part and all within it."""
@@ -349,10 +349,12 @@ class _Reader:
         return content if isinstance(content, bytes) else body
 
     def _html(self, html: str) -> _Text:
-        tags = html.count("<")
-        found = read_html(html, self._notes, self._tags,
+        # Plain messages do without it, and a filter starts for each message.
+        from textnb.mail.html import MAX_TAGS, MAX_TARGETS, read_html
+
+        found = read_html(html, self._notes, max(0, MAX_TAGS - self._tags),
                           MAX_TARGETS - len(self.links) - len(self.images))
-        self._tags = max(0, self._tags - tags)
+        self._tags += html.count("<")
         self.links += found.links
         self.images += found.images
         return _Text(found.text, True)

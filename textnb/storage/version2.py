@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from textnb.errors import ModelFileError, SourceError
-from textnb.files.archive import check_size, read_document, require, sound, write_document
+from textnb.errors import SourceError
+from textnb.files.archive import check_size, require, sound, write_document
 from textnb.files.blocks import (
     DIGESTS,
     DOCUMENT,
@@ -35,12 +35,8 @@ from textnb.files.replace import replacing
 Arrays = Mapping[str, NDArray[Any]]
 # Of bytes; counts and places; numbers.
 TYPES = ("|u1", "<u2", "<i4", "<i8", "<f8")
-# What a file may ask of a reader, in its list "requires". A reader that does not know one of these
-# would misunderstand the file, and refuses it.
-FEATURES: frozenset[str] = frozenset()
 # Arrays below this name may be left unread by who does not know them.
 OPTIONAL = "optional/"
-_DOCUMENT_LIMIT = 64 << 20
 _ENDING = ".npy"
 
 
@@ -95,7 +91,7 @@ def read(
         # The arrays, and the document once as text and once as values.
         check_size(name, blocks.length, max_bytes)
         blocks.check_headers()
-        document = read_document_of(blocks, name)
+        document = blocks.document()
         declared = _declared(document, blocks)
         names = known(document)
         for array in declared:
@@ -115,25 +111,6 @@ def opened(name: str) -> Iterator[int]:
         yield descriptor
     finally:
         os.close(descriptor)
-
-
-def read_document_of(blocks: Blocks, name: str) -> dict[str, Any]:
-    """The document, once it is seen that this reader knows all that it requires."""
-    member = blocks.members.get(DOCUMENT)
-    require(member is not None and member.size <= _DOCUMENT_LIMIT,
-            f"it has no {DOCUMENT}, or one that is too large")
-    assert member is not None
-    content = bytes(blocks.read(member.start, member.end))
-    require(zlib.crc32(content) == member.crc, f"the CRC-32 of {DOCUMENT} differs")
-    document = read_document(content, name, DOCUMENT, FORMAT, VERSION)
-    require(document["version"] == VERSION, f"{DOCUMENT} is not of version {VERSION}")
-    required = document["requires"]
-    require(isinstance(required, list) and all(isinstance(one, str) for one in required),
-            "what it requires is not a list of names")
-    unknown = sorted(set(required) - FEATURES)
-    if unknown:
-        raise ModelFileError.unknown_features(name, unknown)
-    return document
 
 
 def _declared(

@@ -1,0 +1,403 @@
+"""A verdict from the terms of one message alone: that of `MailFilter`, or a refusal by name."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from tests.storage.members import built, members_of, signed, with_array, with_value
+from tests.storage.test_version2 import mutated
+from tests.tiers import examples
+from textnb import (
+    BernoulliNB,
+    Calibration,
+    ComplementNB,
+    Decision,
+    MailFilter,
+    ModelFileError,
+    MultinomialNB,
+    NBLogisticRegression,
+    SourceError,
+    TableClassifier,
+    TextClassifier,
+    TextnbError,
+    Tokenizer,
+)
+from textnb.cli.quick import options_of
+from textnb.filter.quick import judge
+from textnb.filter.verdict import Verdict
+from textnb.scoring.texts import scored_batch
+from textnb.storage.terms_reader import TermsReader, Unsupported
+
+MUTATIONS = examples(210)
+SAMPLES = Path(__file__).parents[2] / "pipelines" / "samples" / "mail"
+ROWS = pl.DataFrame({
+    "subject": ["cheap pills", "lunch", "you won", "minutes", None, "re: lunch"] * 4,
+    "body": ["buy cheap pills now", "see you at noon", "a prize, a prize", "of the meeting हिन्दी",
+             "pills pills pills", "noon it is"] * 4,
+    "label": ["spam", "ham", "spam", "ham", "spam", "ham"] * 4,
+})
+MESSAGES = [b"Subject: cheap lunch\n\nsee the pills at noon", b"Subject: x\n\nnothing known here",
+            b"", b"Subject: you won\n\nyou won a prize a prize a prize", b"\xff\xfe\0junk",
+            b"To: a\n\npills", "Subject: हिन्दी\n\nMEETING É".encode(),
+            b"Content-Type: text/html\n\n<p>cheap <b>pi</b>lls</p><a href=x>noon</a>"]
+
+
+def both(
+    path: Path, message: bytes, **settings: Any
+) -> tuple[Verdict | str, Verdict]:
+    """The quick verdict, or why there is none; and the other one."""
+    whole = MailFilter.load(path, **settings).judge(message)
+    try:
+        return judge(str(path), message, **settings), whole
+    except Unsupported as error:
+        return str(error), whole
+
+
+def check_same(quick: Verdict | str, whole: Verdict) -> None:
+    assert isinstance(quick, Verdict), quick
+    assert quick.log_odds == pytest.approx(whole.log_odds, rel=1e-10, abs=1e-10)
+    assert (quick.status, quick.calibrated, quick.reason, quick.errors, quick.measure) == (
+        whole.status, whole.calibrated, whole.reason, whole.errors, whole.measure)
+
+
+def scores_of(path: Path, terms: dict[str, int]) -> Any:
+    """Scores from the reader's weights, added in the order of the terms."""
+    with TermsReader(path) as reader:
+        total = np.zeros(len(reader.labels))
+        for term, weights in reader.weights(terms).items():
+            count = float(terms[term])
+            if reader.above is not None:
+                count = float(count > reader.above)
+            total += count * np.array(weights)
+        return total + np.array(reader.intercept)
+
+
+ESTIMATORS = [
+    MultinomialNB(), MultinomialNB(l=0.01, fit_prior=False), MultinomialNB(class_prior=[0.9, 0.1]),
+    MultinomialNB(l="auto"), BernoulliNB(), BernoulliNB(l=0.3, binarize=1.0), ComplementNB(),
+    ComplementNB(l=0.2, norm=True), NBLogisticRegression(), NBLogisticRegression(binarize=False),
+    NBLogisticRegression(loss="hinge")]
+SETTINGS: list[dict[str, Any]] = [
+    {}, {"min_df": 5}, {"max_features": 6}, {"binary": True}, {"memory_limit": 1 << 30},
+    {"tokenizer": Tokenizer(ngram_range=(1, 2), field_prefix=["subject"])},
+    {"tokenizer": Tokenizer.sklearn(stop_words=["the"], strip_accents="unicode")},
+    {"tokenizer": Tokenizer(analyzer="char_wb", ngram_range=(2, 4), normalize="NFKC")}]
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+def test_the_verdict_is_the_filters(
+    estimator: Any, settings: dict[str, Any], tmp_path: Path
+) -> None:
+    if "memory_limit" in settings and isinstance(estimator, NBLogisticRegression):
+        pytest.skip("it needs all documents")
+    path = tmp_path / "m.textnb"
+    model = TextClassifier(estimator, text=["subject", "body"], **settings).fit(ROWS)
+    model.save(path)
+    for message in MESSAGES:
+        quick, whole = both(path, message)
+        if quick == "log-odds at a threshold":
+            assert abs(whole.log_odds) < 1e-9
+            continue
+        check_same(quick, whole)
+
+
+@pytest.mark.filterwarnings("ignore::textnb.errors.UnknownTermsWarning")
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
+def test_scores_are_those_of_predict(estimator: Any, tmp_path: Path) -> None:
+    rng = random.Random(3)
+    words = [f"w{n}" for n in range(3000)]
+    texts = [" ".join(rng.choices(words, k=rng.randrange(1, 60))) for _ in range(400)]
+    if estimator.get_params().get("class_prior") is None:
+        labels = [rng.choice(["x", "y", "z"]) for _ in texts]
+    else:
+        labels = [rng.choice(["x", "y"]) for _ in texts]
+    model = TextClassifier(estimator, min_df=2).fit(texts, labels)
+    model.save(tmp_path / "m.textnb")
+    for text in [*texts[:40], "unheard of", "w7 " * 500]:
+        expected = scored_batch(model.fitted_, pl.DataFrame({"text": [text]}))[0][0]
+        found = scores_of(tmp_path / "m.textnb", {
+            word: text.split().count(word) for word in set(text.split())})
+        assert (np.abs(found - expected) <= 1e-12 * np.abs(expected) + 1e-15).all()
+
+
+def test_calibration_decision_and_cutoffs(tmp_path: Path) -> None:
+    path = tmp_path / "m.textnb"
+    model = TextClassifier(text="body").fit(ROWS)
+    for calibration in (None, Calibration(2.0), Calibration(3.0, 0.4)):
+        for decision in (None, Decision({"ham": 0.3, "spam": 2.0}, "spam"),
+                         Decision({"ham": float("-inf"), "spam": float("inf")}, "spam")):
+            model.set_calibration(calibration).set_decision(decision).save(path)
+            for message in MESSAGES:
+                for settings in ({}, {"cutoffs": (-1.0, 1.0)}, {"least_learned": 100},
+                                 {"spam": "ham"}, {"cutoffs": (0.0, 50.0)}):
+                    quick, whole = both(path, message, **settings)
+                    if "ham" in settings.values() and isinstance(quick, str):
+                        continue
+                    check_same(quick, whole)
+
+
+def test_several_kinds_of_ham(tmp_path: Path) -> None:
+    path = tmp_path / "m.textnb"
+    rows = ROWS.with_columns(label=pl.when(pl.col("body").str.contains("noon"))
+                             .then(pl.lit("lunch")).otherwise("label"))
+    model = TextClassifier(text="body").fit(rows)
+    for decision in (None, Decision({"ham": 0.0, "spam": 0.5, "lunch": -1.0}, "spam")):
+        model.set_decision(decision).save(path)
+        for message in MESSAGES:
+            check_same(*both(path, message, least_learned=1))
+
+
+def test_a_term_that_is_not_kept_has_no_weight(tmp_path: Path) -> None:
+    path = tmp_path / "m.textnb"
+    TextClassifier(min_df=2).fit(["aa bb", "bb cc", "cc dd ee"], ["x", "y", "y"]).save(path)
+    with TermsReader(path) as reader:
+        assert list(reader.weights(["aa", "bb", "cc", "dd", "zz", "", "a"])) == ["bb", "cc"]
+
+
+def test_little_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "m.textnb"
+    words = [f"{n * 7919 % 1000003:06}" for n in range(300_000)]
+    TextClassifier(text="body").fit(pl.DataFrame({
+        "body": [" ".join(words[:150_000]), " ".join(words[150_000:])] * 10,
+        "label": ["spam", "ham"] * 10})).save(path)
+    read, pread = [], os.pread
+
+    def recorded(descriptor: int, length: int, at: int) -> bytes:
+        read.append(length)
+        return pread(descriptor, length, at)
+
+    monkeypatch.setattr(os, "pread", recorded)
+    verdict = judge(str(path), b"Subject: x\n\n" + " ".join(words[:3]).encode())
+    assert verdict.status == "spam"
+    assert sum(read) < 1 << 20 < path.stat().st_size // 4
+
+
+# What is refused, by name
+
+
+def saved(path: Path, estimator: Any = None, **settings: Any) -> Path:
+    TextClassifier(estimator, text="body", **settings).fit(ROWS).save(path)
+    return path
+
+
+@pytest.mark.parametrize(("estimator", "settings", "name"), [
+    (MultinomialNB(l=0.0), {}, "sums that are not stored"),
+    (BernoulliNB(l=0.0), {}, "sums that are not stored"),
+    (MultinomialNB(class_weight="balanced"), {}, "class_weight"),
+    (MultinomialNB(), {"vocabulary": ["pills", "noon"]}, "vocabulary"),
+    (MultinomialNB(), {"tokenizer": Tokenizer(pattern="[a-z]+ ?[a-z]+")}, "the tokenizer: pattern"),
+    (MultinomialNB(class_prior=[1.0, 0.0]), {}, "a prior of 0")], ids=str)
+def test_models_that_are_not_known_are_refused_by_name(
+    estimator: Any, settings: dict[str, Any], name: str, tmp_path: Path
+) -> None:
+    path = saved(tmp_path / "m.textnb", estimator, **settings)
+    with pytest.raises(Unsupported, match=name):
+        judge(str(path), MESSAGES[0])
+    assert MailFilter.load(path).judge(MESSAGES[0]).status
+
+
+@pytest.mark.parametrize(("where", "value", "name"), [
+    (("estimator", "parameters", "sublinear"), True, "'sublinear' among the parameters"),
+    (("settings", "idf"), True, "'idf' among the settings"),
+    (("features",), {}, "'features' among the model.json"),
+    (("classes", "rows"), 7, "'rows' among the classes"),
+    (("estimator", "name"), "NBLinear", "estimator 'NBLinear'"),
+    (("layers",), 2, "of 2 layers"),
+    (("settings", "tokenizer", "keep"), ["urls"], "the tokenizer: .*keep"),
+    (("settings", "tokenizer", "lowercase"), "tr", "the tokenizer: .*lowercase='tr'"),
+    (("settings", "tokenizer", "ngram_range"), [1, 10**9], "ngram_range")], ids=str)
+def test_what_nobody_told_it_of_is_refused_by_name(
+    where: tuple[str, ...], value: Any, name: str, tmp_path: Path
+) -> None:
+    path = saved(tmp_path / "m.textnb")
+    path.write_bytes(with_value(path.read_bytes(), where, value))
+    with pytest.raises(Unsupported, match=name):
+        judge(str(path), MESSAGES[0])
+
+
+def test_version_1_and_what_is_stale_are_refused_by_name(tmp_path: Path) -> None:
+    old = Path(__file__).parents[1] / "storage" / "version1" / "multinomial.textnb"
+    with pytest.raises(Unsupported, match="version 1"):
+        judge(str(old), MESSAGES[0])
+    path = tmp_path / "m.textnb"
+    decision = Decision({"ham": 0.0, "spam": 0.0}, "spam")
+    model = TextClassifier(text="body").fit(ROWS).set_decision(decision)
+    model.set_calibration(Calibration(2.0)).save(path)
+    with pytest.raises(Unsupported, match="a decision that is stale"):
+        judge(str(path), MESSAGES[0])
+    model.partial_fit(ROWS).set_decision(None).save(path)
+    with pytest.raises(Unsupported, match="a calibration that is stale"):
+        judge(str(path), MESSAGES[0])
+
+
+def test_messages_that_are_not_known_are_refused_by_name(tmp_path: Path) -> None:
+    path = saved(tmp_path / "m.textnb")
+    unassigned = "Subject: x\nContent-Type: text/plain; charset=utf-8\n\npills \U0001ccf0".encode()
+    for message, name in ((unassigned, "a character that Python may read otherwise"),
+                          (b"\n\n" + b"pills " * 200_000, "a long message")):
+        with pytest.raises(Unsupported, match=name):
+            judge(str(path), message)
+    odds = judge(str(path), MESSAGES[0]).log_odds
+    for cutoffs in ((odds, odds), (odds - 1, odds * (1 + 1e-13)), (odds * (1 - 1e-13), odds + 1)):
+        with pytest.raises(Unsupported, match="log-odds at a threshold"):
+            judge(str(path), MESSAGES[0], cutoffs=cutoffs)
+    with pytest.raises(Unsupported, match="the class 'junk'"):
+        judge(str(path), MESSAGES[0], spam="junk")
+
+
+# Files that are damaged or hostile
+
+
+def test_what_is_no_model_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "broken").write_bytes(b"PK\3\4broken textnb-model 2 sha256:" + b"0" * 64)
+    for name, kind in (("broken", ModelFileError), ("none", SourceError), (".", SourceError)):
+        with pytest.raises(kind):
+            judge(str(tmp_path / name), MESSAGES[0])
+    TableClassifier().fit(pl.DataFrame({"x": [0.0, 1.0], "label": ["spam", "ham"]})).save(
+        tmp_path / "table")
+    with pytest.raises(Unsupported, match="feature_names"):
+        judge(str(tmp_path / "table"), MESSAGES[0])
+
+
+def test_every_block_that_is_read_is_checked(tmp_path: Path) -> None:
+    path = saved(tmp_path / "m.textnb")
+    content = path.read_bytes()
+    for at in range(0, len(content), 37):
+        path.write_bytes(content[:at] + bytes([content[at] ^ 4]) + content[at + 1:])
+        with pytest.raises((ModelFileError, SourceError, Unsupported)):
+            judge(str(path), MESSAGES[0])
+
+
+@pytest.mark.parametrize(("name", "array"), [
+    ("terms/ends", np.array([5, 4, 9], "<i4")), ("index/ends", np.array([3, 9], "<i4")),
+    ("index/bytes", np.array([0, 0], "|u1")), ("counts/ends", np.zeros((1, 12), "<i4")),
+    ("counts/classes", np.full(13, 9, "|u1")), ("counts/values", np.full(13, -1, "<i4")),
+    ("counts/values", np.full(13, 0, "<i4")), ("totals/counts", np.array([1], "<i8")),
+    ("totals/counts", np.array([-5, -100], "<i8")), ("totals/counts", None), ("terms/bytes", None),
+    ("terms/kept", np.full(9, 255, "|u1"))], ids=str)
+def test_arrays_that_lie_are_refused(name: str, array: Any, tmp_path: Path) -> None:
+    path = saved(tmp_path / "m.textnb")
+    path.write_bytes(with_array(path.read_bytes(), name, array))
+    with pytest.raises((ModelFileError, Unsupported)):
+        judge(str(path), MESSAGES[0])
+
+
+FILES = {
+    "multinomial": lambda: TextClassifier(text="body", min_df=2).fit(ROWS).set_decision(
+        Decision({"ham": 0.3, "spam": 2.0}, "spam")).set_calibration(None),
+    "bernoulli": lambda: TextClassifier(BernoulliNB(), text=["subject", "body"]).fit(ROWS),
+    "complement": lambda: TextClassifier(ComplementNB(norm=True), text="body").fit(ROWS),
+    "linear": lambda: TextClassifier(NBLogisticRegression(), text="body").fit(ROWS)}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_mutated_file_gives_an_answer_or_a_refusal(name: str, tmp_path: Path) -> None:
+    """And where the whole file is sound, its verdict."""
+    rng, path = random.Random(name), tmp_path / "m.textnb"
+    FILES[name]().save(path)
+    content = path.read_bytes()
+    members = members_of(content)
+    answered = 0
+    for number in range(max(2, MUTATIONS // len(FILES))):
+        if number % 3:
+            member = rng.choice(list(members))
+            path.write_bytes(built({**members, member: mutated(members[member], rng)}))
+        else:
+            path.write_bytes(signed(mutated(content, rng)))
+        quick = answer_or_refusal(lambda: judge(str(path), MESSAGES[0]))
+        whole = answer_or_refusal(lambda: MailFilter.load(path).judge(MESSAGES[0]))
+        if isinstance(quick, Verdict):
+            answered += 1
+            if isinstance(whole, Verdict):
+                check_same(quick, whole)
+    assert answered < max(2, MUTATIONS // len(FILES))
+
+
+def answer_or_refusal(read: Any) -> Any:
+    try:
+        return read()
+    except (TextnbError, Unsupported) as error:
+        return str(error)
+
+
+# As a command
+
+
+def verdicts(path: Path, message: bytes, *arguments: str, quick: bool) -> tuple[int, bytes, bytes]:
+    code = ("import sys\nfrom textnb.cli import entry, guard\nanswer = entry._judge\n"
+            "def judge():\n"
+            "    answer()\n"
+            "    heavy = {'numpy', 'polars', 'click', 'sklearn', 'pydantic'} & set(sys.modules)\n"
+            "    assert not heavy, heavy\n" if quick else
+            "import sys, textnb.cli.quick as quick\nfrom textnb.cli import entry\n"
+            "quick.answer = lambda arguments: False\n")
+    code += "entry._judge = judge\n" if quick else ""
+    ran = subprocess.run(
+        [sys.executable, "-c", code + "entry.main()", "filter", str(path), *arguments],
+        input=message, capture_output=True, timeout=60)
+    return ran.returncode, ran.stdout, ran.stderr
+
+
+def sample_messages() -> Iterator[bytes]:
+    for folder in ("spam", "ham"):
+        content = (SAMPLES / folder / "inbox.mbox").read_bytes()
+        yield from (b"From " + part for part in content.split(b"\nFrom ")[1:12])
+
+
+@pytest.mark.parametrize("arguments", [
+    [], ["-p"], ["-e", "--format", "json"], ["-ep", "--timeout", "30"],
+    ["--spam-cutoff", "0.99", "--ham-cutoff=0.2", "--min-learned", "1"]], ids=str)
+def test_the_command_answers_as_the_long_way_does(arguments: list[str], tmp_path: Path) -> None:
+    path = saved(tmp_path / "m.textnb")
+    for message in (MESSAGES[0], MESSAGES[1], MESSAGES[7]):
+        quick = verdicts(path, message, *arguments, quick=True)
+        whole = verdicts(path, message, *arguments, quick=False)
+        if "json" in arguments:
+            first, second = json.loads(quick[1]), json.loads(whole[1])
+            for name in ("log_odds", "probability"):
+                assert first.pop(name) == pytest.approx(second.pop(name), rel=1e-9)
+            assert first == second
+            assert (quick[0], quick[2]) == (whole[0], whole[2])
+        else:
+            assert quick == whole
+
+
+def test_samples_of_mail(tmp_path: Path) -> None:
+    path = tmp_path / "m.textnb"
+    from textnb import scan_mail
+
+    rows = scan_mail(SAMPLES / "*" / "inbox.mbox").with_columns(
+        label=pl.col("path").str.extract(r"(spam|ham)/inbox"))
+    TextClassifier(text=["subject", "body"]).fit(rows.collect()).save(path)
+    for message in sample_messages():
+        check_same(*both(path, message))
+
+
+@pytest.mark.parametrize(("arguments", "known"), [
+    (["filter", "m"], True), (["filter", "m", "-p"], True), (["filter", "-ep", "m"], True),
+    (["filter", "m", "--passthrough", "--exit-zero"], True),
+    (["filter", "m", "--spam-cutoff=.5"], True), (["filter", "m", "--min-learned", "0"], True),
+    (["filter"], False), (["filter", "m", "n"], False), (["-p", "filter", "m"], False),
+    (["filter", "m", "--maildir", "M"], False), (["filter", "m", "--dry-run"], False),
+    (["filter", "m", "--help"], False), (["filter", "m", "--timeout"], False),
+    (["filter", "m", "--timeout", "nan"], False), (["filter", "m", "--timeout", "-1"], False),
+    (["filter", "m", "--timeout", "86401"], False), (["filter", "m", "--min-learned=x"], False),
+    (["filter", "m", "--format", "xml"], False), (["filter", "m", "-p", "--format=json"], False),
+    (["filter", "m", "--", "x"], False), (["filter", "m", "--spam", "x"], False),
+    (["filter", "m", "-pq"], False), (["filter", "m", "--passthrough=1"], False),
+    (["filter", "m", "--spam-class"], False), (["filter", "m", ""], False), (["mail"], False),
+    ([], False)], ids=str)
+def test_options_that_are_understood(arguments: list[str], known: bool) -> None:
+    assert (options_of(arguments) is not None) == known

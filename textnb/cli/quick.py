@@ -1,0 +1,134 @@
+"""`textnb filter` for one message, in the time that the interpreter takes to start.
+
+It reads the options that are in use without the parser of options, and judges by
+`textnb.filter.quick`. What it does not know (an option, a model, a message) it leaves to
+`textnb.cli.filter`, which knows all and says what is wrong. It never answers otherwise.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from textnb.cli import guard
+from textnb.cli.verdicts import CODES, LONGEST_SECONDS, described, log_odds_of, status_line
+from textnb.errors import TextnbError
+
+_FLAGS = {"-p": "passthrough", "--passthrough": "passthrough", "-e": "exit_zero",
+          "--exit-zero": "exit_zero"}
+_NUMBERS = {"--spam-cutoff": "spam_cutoff", "--ham-cutoff": "ham_cutoff", "--timeout": "timeout"}
+_TEXTS = {"--spam-class": "spam_class", "--format": "format"}
+_NUMBER = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,20})?|\.[0-9]{1,20}")
+_COUNT = re.compile(r"[0-9]{1,9}")
+
+
+@dataclass
+class Options:
+    """The options of one command, as far as they are known here."""
+
+    model: str = ""
+    flags: set[str] = field(default_factory=set)
+    numbers: dict[str, float] = field(default_factory=dict)
+    texts: dict[str, str] = field(default_factory=dict)
+    min_learned: int = 10
+
+
+def options_of(arguments: Sequence[str]) -> Options | None:
+    """The options of ``filter MODEL ...``; None where they are not understood here.
+
+    Examples
+    --------
+    >>> options_of(["filter", "m.textnb", "-ep", "--timeout=5"]).numbers
+    {'timeout': 5.0}
+    >>> options_of(["filter", "m.textnb", "--maildir", "Mail"])
+    """
+    if not arguments or arguments[0] != "filter":
+        return None
+    options = Options()
+    words = iter(arguments[1:])
+    for word in words:
+        name, given, value = word.partition("=")
+        if word in _FLAGS:
+            options.flags.add(_FLAGS[word])
+        elif word in ("-pe", "-ep"):
+            options.flags |= {"passthrough", "exit_zero"}
+        elif name in _NUMBERS or name in _TEXTS or name == "--min-learned":
+            value = value if given else next(words, "")
+            if not _is_read(options, name, value):
+                return None
+        elif word.startswith("-") or not word or options.model:
+            return None
+        else:
+            options.model = word
+    return options if options.model and _is_allowed(options) else None
+
+
+def answer(arguments: Sequence[str]) -> bool:
+    """Judge the message that the guard has read, if all that it takes is known here.
+
+    Returns
+    -------
+    bool
+        Whether there was an answer.
+    """
+    report, options = guard.report, options_of(arguments)
+    if report is None or report.message is None or options is None:
+        return False
+    # Imported where it is used: an option that is not known costs no more than its own parser.
+    from textnb.filter.quick import judge
+    from textnb.storage.terms_reader import Unsupported
+
+    message = bytes(report.message)
+    if "timeout" in options.numbers:
+        guard.limit(options.numbers["timeout"])
+    try:
+        cutoffs = log_odds_of(*(
+            options.numbers.get(name) for name in ("spam_cutoff", "ham_cutoff")))
+        verdict = judge(options.model, message, spam=options.texts.get("spam_class"),
+                        least_learned=options.min_learned, cutoffs=cutoffs)
+    except (Unsupported, TextnbError):
+        # What is wrong is said by who knows all.
+        return False
+    code = 0 if "exit_zero" in options.flags else CODES[verdict.status]
+    at: int | None = None
+    if "passthrough" in options.flags:
+        at, text = status_line(message, verdict)
+    elif options.texts.get("format") == "json":
+        if not math.isfinite(verdict.log_odds):
+            return False
+        shown = json.dumps(described(verdict), ensure_ascii=False, allow_nan=False)
+        text = f"{shown}\n".encode("utf-8", "backslashreplace")
+    else:
+        text = f"{verdict.status} {verdict.log_odds:.6f}\n".encode()
+    if verdict.reason:
+        guard.tell(f"note: unsure, as {verdict.reason}")
+    report.answer(code, text, at)
+    return True
+
+
+def _is_read(options: Options, name: str, value: str) -> bool:
+    """Take the value of an option; whether it is one that is understood here."""
+    if name == "--min-learned":
+        if not _COUNT.fullmatch(value):
+            return False
+        options.min_learned = int(value)
+    elif name in _NUMBERS:
+        if not _NUMBER.fullmatch(value):
+            return False
+        options.numbers[_NUMBERS[name]] = float(value)
+    else:
+        if not value or value.startswith("-"):
+            return False
+        options.texts[_TEXTS[name]] = value
+    return True
+
+
+def _is_allowed(options: Options) -> bool:
+    """Whether the options go together; if not, the other way says why."""
+    json_wanted = options.texts.get("format", "text") == "json"
+    return (options.texts.get("format", "text") in ("text", "json")
+            and not (json_wanted and "passthrough" in options.flags)
+            and options.numbers.get("timeout", 0.0) <= LONGEST_SECONDS)

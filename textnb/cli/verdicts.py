@@ -1,0 +1,65 @@
+"""How a verdict is written: exit code, line, header, JSON. Standard library alone."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from textnb.errors import ParameterError
+from textnb.filter.verdict import Verdict
+
+STATUS = "X-Textnb-Status"
+LONGEST_SECONDS = 86_400.0
+CODES = {"spam": 0, "ham": 1, "unsure": 2}
+
+
+def status_line(message: bytes, verdict: Verdict) -> tuple[int, bytes]:
+    """The verdict as a header, and the place in the message where it goes: before all others.
+
+    Headers that are added on the way come first, after an mbox's "From " line: what a sender has
+    written under this name stands below it.
+    """
+    first, found, _ = message.partition(b"\n")
+    ending = b"\r\n" if found and first.endswith(b"\r") else b"\n"
+    calibrated = "yes" if verdict.calibrated else "no"
+    line = (f"{STATUS}: {verdict.status}; {verdict.measure}={verdict.log_odds:.6f}; "
+            f"probability={verdict.probability:.6f}; calibrated={calibrated}")
+    at = len(first) + 1 if found and message.startswith(b"From ") else 0
+    # A continued line before any header would continue this one.
+    while message[at:at + 1] in (b" ", b"\t") and (end := message.find(b"\n", at)) >= 0:
+        at = end + 1
+    return at, line.encode("ascii") + ending
+
+
+def described(verdict: Verdict) -> dict[str, Any]:
+    """A verdict as JSON has it."""
+    return {"status": verdict.status, "log_odds": verdict.log_odds, "measure": verdict.measure,
+            "probability": verdict.probability, "calibrated": verdict.calibrated,
+            "reason": verdict.reason, "errors": list(verdict.errors)}
+
+
+def log_odds_of(spam: float | None, ham: float | None) -> tuple[float, float] | None:
+    """Cutoffs as log-odds: ham up to the first, spam from the second on; None where none is given.
+
+    Parameters
+    ----------
+    spam, ham : float or None
+        The probabilities of ``--spam-cutoff`` and ``--ham-cutoff``.
+
+    Raises
+    ------
+    ParameterError
+        If they are no probabilities, or the wrong way round.
+    """
+    if spam is None:
+        if ham is None:
+            return None
+        raise ParameterError("--ham-cutoff goes with --spam-cutoff: the two take the place of the "
+                             "model's decision")
+    high, low = spam, spam if ham is None else ham
+    for name, value in (("--spam-cutoff", high), ("--ham-cutoff", low)):
+        if not 0.0 < value < 1.0:
+            raise ParameterError.out_of_range(name, "a probability between 0 and 1", value)
+    if low > high:
+        raise ParameterError(f"--ham-cutoff {low} is above --spam-cutoff {high}")
+    return math.log(low / (1.0 - low)), math.log(high / (1.0 - high))

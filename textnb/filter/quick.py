@@ -1,0 +1,222 @@
+"""A verdict on one message from the terms of its words alone, without NumPy and Polars.
+
+    message -> columns -> tokens in plain Python -> their weights -> log-odds -> verdict
+
+The scores are those of `textnb.filter.mailfilter.MailFilter` but for rounding. What is not done
+here is refused by name (`Unsupported`), and so is a score that rounding could carry over a
+threshold: `MailFilter` then answers. So the verdict is always the one that it gives.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from textnb.errors import ParameterError, first_line
+from textnb.filter.verdict import DOUBT, HAM, SPAM, Verdict, doubt_of
+from textnb.mail.message import MAX_MESSAGE, parse_message
+from textnb.storage.terms_reader import TermsReader, Unsupported, Weights
+from textnb.text.plain import plain_tokens
+from textnb.text.plan import Plan, plan_of
+
+# More is tokenized faster by Polars, even if that has to be imported.
+_LONGEST = 1 << 20
+_MOST_WORDS = 32
+# Of the scores: what two ways to add them up may differ by, with much room.
+_ROUNDING = 1e-10
+Cutoffs = tuple[float, float]
+
+
+def judge(
+    path: str, message: bytes, *, spam: str | None = None, least_learned: int = 10,
+    cutoffs: Cutoffs | None = None,
+) -> Verdict:
+    """The verdict on one message, as `MailFilter.load(path, ...).judge(message)` gives it.
+
+    Parameters
+    ----------
+    path : str
+        A model file of version 2.
+    message : bytes
+    spam, least_learned, cutoffs
+        As of `MailFilter.load`.
+
+    Raises
+    ------
+    Unsupported
+        If something of the model, the settings or the message is not known here; it is named.
+    ModelFileError, SourceError
+        If the file is damaged where it was read, or can't be read.
+    """
+    if len(message) > MAX_MESSAGE:
+        raise Unsupported("a message beyond 64 MiB")
+    with TermsReader(path) as reader:
+        with reader.sound():
+            settings = reader.document["settings"]
+            names = _names(settings["text"])
+            plan = _plan(settings["tokenizer"])
+            calibration = _calibration(reader.document.get("calibration"))
+            decision = _Decision(reader.document.get("decision"), reader.labels)
+        wanted = spam if spam is not None else SPAM if decision.positive is None else (
+            decision.positive)
+        if not any(type(label) is type(wanted) and label == wanted for label in reader.labels):
+            raise Unsupported(f"the class {wanted!r}, which the model does not have")
+        parsed = parse_message(message, names)
+        texts = {name: parsed.column(name) for name in names}
+        if sum(len(text or "") for text in texts.values()) > _LONGEST:
+            raise Unsupported("a long message")
+        scores, length, largest = _scores(reader, _tokens(plan, texts))
+    if calibration is not None:
+        temperature, exponent = calibration
+        by = temperature if not exponent else 1.0 + (temperature - 1.0) * length ** exponent
+        scores, largest = [score / by for score in scores], largest / by
+    odds = _log_odds(scores)
+    own = odds[reader.labels.index(wanted)]
+    learned = dict(zip(reader.labels, reader.documents, strict=True))
+    calibrated = calibration is not None
+    measure = "log-odds" if calibrated or reader.are_log_probabilities else "margin"
+    errors = tuple(parsed.errors)
+    doubt = doubt_of(learned, wanted, least_learned, length, own)
+    if doubt:
+        return Verdict(DOUBT, own, calibrated, doubt, errors, measure)
+    near = _ROUNDING * max(1.0, largest)
+    if cutoffs is not None:
+        status = _between(own, cutoffs, near)
+    elif not decision.thresholds:
+        status = _between(own, (0.0, math.nextafter(0.0, 1.0)), near)
+    else:
+        answer = decision.answer(odds, near)
+        status = DOUBT if answer is None else SPAM if reader.labels[answer] == wanted else HAM
+    return Verdict(status, own, calibrated, errors=errors, measure=measure)
+
+
+def _names(text: Any) -> list[str]:
+    """The text columns."""
+    names = [text] if isinstance(text, str) else text
+    if not isinstance(names, list) or not names or not all(isinstance(one, str) for one in names):
+        raise Unsupported("text columns without names")
+    return names
+
+
+def _plan(settings: Any) -> Plan:
+    """The plan of a tokenizer's settings, which were not checked."""
+    least, most = settings["ngram_range"]
+    if (type(least), type(most)) != (int, int) or not 1 <= least <= most <= _MOST_WORDS:
+        raise Unsupported(f"ngram_range={(least, most)!r}")
+    for name in ("stop_words", "field_prefix"):
+        value = settings[name]
+        if type(value) is not bool and not (
+                isinstance(value, list) and all(isinstance(word, str) for word in value)):
+            raise Unsupported(f"{name}={value!r}")
+    try:
+        return plan_of({name: tuple(value) if isinstance(value, list) else value
+                        for name, value in settings.items()})
+    except (ParameterError, TypeError, ValueError, AttributeError) as error:
+        raise Unsupported(f"the tokenizer: {first_line(error)}") from None
+
+
+def _tokens(plan: Plan, texts: Mapping[str, str | None]) -> list[str]:
+    try:
+        tokens = plain_tokens(plan, texts)
+    except ParameterError as error:
+        raise Unsupported(f"the tokenizer: {first_line(error)}") from None
+    if tokens is None:
+        raise Unsupported("a character that Python may read otherwise than Polars")
+    return tokens
+
+
+def _scores(reader: TermsReader, tokens: Sequence[str]) -> tuple[Weights, float, float]:
+    """Scores of the classes; the sum of the counts that were scored; the largest size of a score,
+    or of a part of one."""
+    counts = Counter(tokens)
+    total = [0.0] * len(reader.labels)
+    length = largest = 0.0
+    # In the order of the columns, as a sparse product adds them.
+    for term, weights in reader.weights(counts).items():
+        value = float(counts[term])
+        if reader.above is not None:
+            if not value > reader.above:
+                continue
+            value = 1.0
+        length += value
+        total = [score + value * weight for score, weight in zip(total, weights, strict=True)]
+        largest = max(largest, *map(abs, total))
+    scores = [score + b for score, b in zip(total, reader.intercept, strict=True)]
+    return scores, length, max(largest, *map(abs, scores))
+
+
+def _log_odds(scores: Weights) -> Weights:
+    """As `textnb.bayes.decision.log_odds`, of one row."""
+    if len(scores) == 1:
+        return [math.inf]
+    if len(scores) == 2:
+        difference = scores[0] - scores[1]
+        return [difference, -difference]
+    odds = []
+    for k, score in enumerate(scores):
+        others = scores[:k] + scores[k + 1:]
+        top = max(others)
+        odds.append(score - top - math.log(sum(math.exp(other - top) for other in others)))
+    return odds
+
+
+def _calibration(values: Any) -> tuple[float, float] | None:
+    """Temperature and exponent of a calibration that holds."""
+    if values is None:
+        return None
+    if set(values) != {"temperature", "length_exponent", "documents", "method"}:
+        raise Unsupported("a calibration that is stale")
+    temperature, exponent = values["temperature"], values["length_exponent"]
+    if not (type(temperature) in (int, float) and type(exponent) in (int, float)
+            and 1e-9 <= temperature <= 1e9 and 0.0 <= exponent <= 10.0
+            and (temperature >= 1 or not exponent)
+            and type(values["documents"]) is int and type(values["method"]) is str):
+        raise Unsupported("a calibration that is out of its range")
+    return float(temperature), float(exponent)
+
+
+class _Decision:
+    """Thresholds of the classes, in their order; empty where the model has no decision."""
+
+    def __init__(self, values: Any, labels: Sequence[Any]) -> None:
+        self.positive: Any = None
+        self.thresholds: list[float] = []
+        if values is None:
+            return
+        if set(values) != {"thresholds", "positive", "evidence"}:
+            raise Unsupported("a decision that is stale")
+        named = {"always": -math.inf, "never": math.inf}
+        least: dict[tuple[type, Any], float] = {}
+        for row in values["thresholds"]:
+            label, value = row["label"], row["log_odds"]
+            number = named.get(value, value) if isinstance(value, str) else value
+            if type(number) not in (int, float) or number != number:
+                raise Unsupported("a threshold that is no number")
+            least[type(label), label] = float(number)
+        if set(least) != {(type(label), label) for label in labels} or len(least) != len(
+                values["thresholds"]):
+            raise Unsupported("thresholds of other classes")
+        self.thresholds = [least[type(label), label] for label in labels]
+        self.positive = values["positive"]
+
+    def answer(self, odds: Sequence[float], near: float) -> int | None:
+        """The place of the class that is answered; None where the answer is unsure."""
+        accepted = []
+        for k, (value, least) in enumerate(zip(odds, self.thresholds, strict=True)):
+            if abs(value - least) <= near:
+                raise Unsupported("log-odds at a threshold")
+            if value >= least and least < math.inf:
+                accepted.append((value, k))
+        accepted.sort(reverse=True)
+        if len(accepted) > 1 and not accepted[0][0] - accepted[1][0] > near:
+            raise Unsupported("two classes that are as probable")
+        return accepted[0][1] if accepted else None
+
+
+def _between(odds: float, cutoffs: Cutoffs, near: float) -> str:
+    low, high = cutoffs
+    if min(abs(odds - low), abs(odds - high)) <= near:
+        raise Unsupported("log-odds at a threshold")
+    return SPAM if odds >= high else HAM if odds <= low else DOUBT

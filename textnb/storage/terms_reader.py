@@ -1,0 +1,411 @@
+"""A reader of single terms: of a model file, what the words of one message need, and no more.
+
+    words, sorted -> the index -> terms between two of it -> their counts -> their weights
+
+It imports neither Polars nor NumPy, so that a verdict on one message starts at once. Each block
+that it reads is checked by its checksum, and nothing else is read.
+
+What it does not know, it refuses by name with `Unsupported`: the caller then takes the way that
+reads the whole file. A parameter, a setting or a value that nobody has told it of is one of these.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from itertools import pairwise
+from math import isfinite, log
+from typing import Any
+
+from textnb.errors import ModelFileError, SourceError, TextnbError, first_line
+from textnb.files.blocks import BLOCK, Blocks, array_header, format_version
+
+EVERY = 256
+_DOCUMENT = {"format", "version", "textnb", "kind", "estimator", "settings", "classes", "layers",
+             "requires", "arrays", "intercept", "calibration", "decision", "l", "pruned"}
+_SETTINGS = {"text", "label", "tokenizer", "min_df", "max_df", "max_features", "vocabulary",
+             "binary", "memory_limit", "class_weight"}
+_PARAMETERS = {
+    "MultinomialNB": {"l", "fit_prior", "class_prior"},
+    "BernoulliNB": {"l", "fit_prior", "class_prior", "binarize"},
+    "ComplementNB": {"l", "fit_prior", "class_prior", "norm"},
+    "NBLogisticRegression": {
+        "l", "C", "beta", "loss", "binarize", "tol", "max_iter", "early_stopping",
+        "validation_fraction", "random_state"},
+}
+_TYPES = {"|u1": "B", "<u2": "H", "<i4": "i", "<i8": "q", "<f8": "d"}
+Weights = list[float]
+WeightsOf = Callable[[Mapping[int, float]], Weights]
+
+
+class Unsupported(Exception):
+    """What a model file has that this reader does not know, by name."""
+
+
+class TermsReader:
+    """A model file of texts, of which single terms are read.
+
+    Parameters
+    ----------
+    path : path
+
+    Attributes
+    ----------
+    document : dict
+        What the file says of the model.
+    labels, documents : list
+        The classes, and the documents that were learned of each.
+    intercept : list of float
+        One per class.
+    above : float or None
+        A term counts as 1 where its count is above this; None where counts add.
+    are_log_probabilities : bool
+        Whether scores are log P(text, class), up to what the classes share.
+
+    Raises
+    ------
+    Unsupported
+        If it is of version 1, or has anything that this reader does not know.
+    ModelFileError, SourceError
+        As `textnb.load`.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._name = os.fspath(path)
+        if sys.byteorder != "little" or not hasattr(os, "pread"):
+            raise Unsupported("a machine of another kind")
+        try:
+            self._descriptor = os.open(self._name, os.O_RDONLY)
+        except FileNotFoundError:
+            raise SourceError(f"no such model file: {self._name!r}") from None
+        except OSError as error:
+            raise SourceError.unreadable(self._name, error.strerror or error) from error
+        try:
+            with self.sound():
+                self._open()
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+    def __enter__(self) -> TermsReader:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def weights(self, terms: Iterable[str]) -> dict[str, Weights]:
+        """The weights (one per class) of those terms that the model has a column for, sorted."""
+        with self.sound():
+            found = {}
+            for term, column in self._columns(sorted({term.encode("utf-8") for term in terms})):
+                found[term.decode("utf-8")] = self._weights(column)
+            return found
+
+    # Opening
+
+    def _open(self) -> None:
+        end = os.pread(self._descriptor, 128, max(0, os.fstat(self._descriptor).st_size - 128))
+        if format_version(end) == 1:
+            raise Unsupported("version 1 of the format")
+        self._blocks = Blocks(self._descriptor, self._name)
+        self.document = document = self._blocks.document()
+        _known("model.json", document, _DOCUMENT)
+        estimator, settings = document["estimator"], document["settings"]
+        name, self._parameters = estimator["name"], estimator["parameters"]
+        if document["kind"] != "TextClassifier" or document["layers"] != 1:
+            raise Unsupported(f"kind {document['kind']!r} of {document['layers']!r} layers")
+        if name not in _PARAMETERS:
+            raise Unsupported(f"estimator {name!r}")
+        _known("estimator", estimator, {"name", "parameters"})
+        _known(f"parameters of {name}", self._parameters, _PARAMETERS[name])
+        _known("settings", settings, _SETTINGS)
+        _known("classes", document["classes"], {"type", "labels", "documents"})
+        for setting in ("vocabulary", "class_weight"):
+            if settings.get(setting) is not None:
+                raise Unsupported(f"the setting {setting}")
+        self._describe()
+        self._arrays = {array: self._array(array, **described)
+                        for array, described in document["arrays"].items()}
+        self._read_index()
+        of_column = self._weights_of(name)
+        self._weights: Callable[[int], Weights] = of_column
+
+    def _describe(self) -> None:
+        classes, settings = self.document["classes"], self.document["settings"]
+        self.labels, self.documents = classes["labels"], classes["documents"]
+        kinds = {"string": str, "integer": int, "boolean": bool}
+        kind = kinds[classes["type"]]
+        if not self.labels or len(self.labels) != len(self.documents) or not all(
+                type(label) is kind for label in self.labels):
+            raise self._damaged("its labels are not of their type")
+        if not all(type(n) is int and 0 < n < 2**53 for n in self.documents):
+            raise Unsupported("a class without documents, or counts that are no integers")
+        if type(settings["binary"]) is not bool:
+            raise self._damaged("binary is not true or false")
+        above = self._parameters.get("binarize", None)
+        if self.document["estimator"]["name"] == "NBLogisticRegression":
+            above = 0.0 if above is True else None
+        elif above is None and "binarize" in self._parameters and not settings["binary"]:
+            raise Unsupported("binarize=None")
+        self.above = 0.0 if settings["binary"] else None if above is None else _number(
+            "binarize", above)
+
+    def _array(self, name: str, type: str, shape: list[int]) -> _Array:
+        member = self._blocks.members[f"{name}.npy"]
+        count = 1
+        for n in shape:
+            if n.__class__ is not int or n < 0:
+                raise self._damaged(f"the array {name!r} has no shape")
+            count *= n
+        code = _TYPES[type]
+        start = member.start + len(array_header(type, shape))
+        if start + count * int(type[2:]) != member.end:
+            raise self._damaged(f"the array {name!r} is not of its size")
+        return _Array(self._blocks, name, start, count, int(type[2:]), code)
+
+    def _read_index(self) -> None:
+        self._ends, self._text = self._array_of("terms/ends", "iq"), self._array_of(
+            "terms/bytes", "B")
+        self._n_terms = self._ends.count
+        index_ends = self._array_of("index/ends", "iq")
+        if not self._n_terms or index_ends.count != -(-self._n_terms // EVERY):
+            raise self._damaged("it has not one entry of the index per 256 terms")
+        ends = [0, *index_ends.slice(0, index_ends.count)]
+        text = bytes(self._array_of("index/bytes", "B").slice(0, ends[-1]))
+        self._index = [text[a:b] for a, b in pairwise(ends)]
+        if any(a >= b for a, b in pairwise(self._index)):
+            raise self._damaged("its index is not sorted")
+        self._kept = None
+        if "terms/kept" in self._arrays:
+            self._kept = bytes(self._array_of("terms/kept", "B").slice(0, -(-self._n_terms // 8)))
+
+    def _array_of(self, name: str, codes: str) -> _Array:
+        """An array that must be there, of one of some types."""
+        array = self._arrays.get(name)
+        if array is None or array.code not in codes:
+            raise self._damaged(f"it has no array {name!r} of its type")
+        return array
+
+    # Terms
+
+    def _columns(self, terms: list[bytes]) -> Iterator[tuple[bytes, int]]:
+        """The terms of some sorted ones that have a column, and the column."""
+        place, count = -1, 0
+
+        def term_at(inside: int) -> bytes:
+            return text[ends[inside] - ends[0]:ends[inside + 1] - ends[0]]
+
+        for term in terms:
+            at = bisect_right(self._index, term) - 1
+            if at < 0:
+                continue
+            if at != place:
+                place = at
+                count, ends, text = self._group(at)
+                if term_at(0) != self._index[at]:
+                    raise self._damaged("its index is not that of its terms")
+            inside = bisect_right(range(count), term, key=term_at) - 1
+            column = at * EVERY + inside
+            if inside >= 0 and term_at(inside) == term and (
+                    self._kept is None or self._kept[column >> 3] >> (column & 7) & 1):
+                yield term, column
+
+    def _group(self, place: int) -> tuple[int, list[int], bytes]:
+        """How many terms there are from one of the index to the next, where they end, and their
+        bytes."""
+        first, last = place * EVERY, min((place + 1) * EVERY, self._n_terms)
+        ends = self._bounds(self._ends, first, last, self._text.count)
+        return last - first, ends, bytes(self._text.slice(ends[0], ends[-1]))
+
+    def _bounds(self, ends: _Array, first: int, last: int, most: int) -> list[int]:
+        """Where the spans from one place to another begin and end."""
+        found = [*([0] if first == 0 else []), *ends.slice(max(0, first - 1), last)]
+        if found[0] < 0 or found[-1] > most or found != sorted(found):
+            raise self._damaged(f"{ends.name} does not ascend")
+        return found
+
+    def _counts(self, column: int) -> dict[int, float]:
+        """The counts of a term that are not 0, by class."""
+        classes, values = self._arrays["counts/classes"], self._arrays["counts/values"]
+        start, end = self._bounds(self._arrays["counts/ends"], column, column + 1, classes.count)
+        codes, counts = classes.slice(start, end), values.slice(start, end)
+        found = dict(zip(codes, counts, strict=True))
+        if len(found) != len(codes) or not all(
+                0 <= code < len(self.labels) and 0 < count < 2**53
+                for code, count in found.items()):
+            raise self._damaged("a count is out of range")
+        return found
+
+    # Weights
+
+    def _weights_of(self, name: str) -> Callable[[int], Weights]:
+        """How the weights of a column are derived; sets the intercept."""
+        classes = len(self.labels)
+        if name == "NBLogisticRegression":
+            intercept = self.document["intercept"]
+            if len(intercept) != classes or not all(
+                    type(b) is float and isfinite(b) for b in intercept):
+                raise Unsupported("intercepts that are not one number per class")
+            self.intercept = intercept
+            weights = self._array_of("weights", "d")
+            if weights.count != self._n_terms * classes:
+                raise self._damaged("weights are not one per class and term")
+            self.are_log_probabilities = self._parameters["loss"] == "log"
+            return lambda column: self._finite(
+                weights.slice(column * classes, (column + 1) * classes))
+        ends = self._array_of("counts/ends", "iq")
+        self._array_of("counts/classes", "BHi")
+        if ends.count != self._n_terms or self._array_of("counts/values", "iq").count != (
+                self._arrays["counts/classes"].count):
+            raise self._damaged("counts are not of their shapes")
+        prior = self._log_prior()
+        l = _number("l", self.document.get("l", self._parameters.get("l", 1.0)))
+        if l <= 0.0 or "totals/counts" not in self._arrays:
+            raise Unsupported("sums that are not stored, as of l = 0")
+        totals = self._per_class("totals/counts", "q")
+        kept = self._n_kept()
+        self.are_log_probabilities = name != "ComplementNB"
+        self.intercept = prior
+        of_counts = self._bernoulli(l) if name == "BernoulliNB" else (
+            self._complement(l, totals, kept) if name == "ComplementNB" else
+            self._multinomial(l, totals, kept))
+        return lambda column: of_counts(self._counts(column))
+
+    def _multinomial(self, l: float, totals: list[float], kept: int) -> WeightsOf:
+        below = [total + l * kept for total in totals]
+        return lambda counts: [log((counts.get(k, 0) + l) / d) for k, d in enumerate(below)]
+
+    def _bernoulli(self, l: float) -> WeightsOf:
+        self.intercept = [prior + absent for prior, absent in zip(
+            self.intercept, self._per_class("totals/absent", "d"), strict=True)]
+        rows = self.documents
+
+        def weights(counts: Mapping[int, float]) -> Weights:
+            found = []
+            for k, n in enumerate(rows):
+                held = counts.get(k, 0)
+                if held > n:
+                    raise self._damaged("a term is in more documents than there are")
+                found.append(log((held + l) / (n + 2.0 * l)) - log((n - held + l) / (n + 2.0 * l)))
+            return found
+
+        return weights
+
+    def _complement(self, l: float, totals: list[float], kept: int) -> WeightsOf:
+        whole = sum(totals)
+        below = [whole - total + l * kept for total in totals]
+        norm = self._parameters.get("norm", False)
+        if type(norm) is not bool:
+            raise Unsupported(f"norm={norm!r}")
+        by = self._per_class("totals/norms", "d") if norm else [-1.0] * len(totals)
+        if 0.0 in by:
+            raise Unsupported("a norm of 0")
+        if len(totals) > 1:
+            # The scores hold no prior, except where there is one class.
+            self.intercept = [0.0] * len(totals)
+
+        def weights(counts: Mapping[int, float]) -> Weights:
+            every = sum(counts.values())
+            return [log((every - counts.get(k, 0) + l) / d) / by[k] for k, d in enumerate(below)]
+
+        return weights
+
+    def _log_prior(self) -> Weights:
+        prior, fit = self._parameters.get("class_prior"), self._parameters.get("fit_prior", True)
+        if type(fit) is not bool:
+            raise Unsupported(f"fit_prior={fit!r}")
+        if prior is not None:
+            if len(prior) != len(self.labels):
+                raise self._damaged("there is not one prior per class")
+            shares = [_number("class_prior", p) for p in prior]
+            if min(shares) <= 0.0:
+                raise Unsupported("a prior of 0")
+            return [log(p) for p in shares]
+        if not fit:
+            return [-log(len(self.labels))] * len(self.labels)
+        whole = sum(self.documents)
+        return [log(n / whole) for n in self.documents]
+
+    def _n_kept(self) -> int:
+        if self._kept is None:
+            return int(self._n_terms)
+        bits = int.from_bytes(self._kept, "little")
+        if bits >> self._n_terms:
+            raise self._damaged("it keeps terms that it does not have")
+        return bits.bit_count()
+
+    def _per_class(self, name: str, code: str) -> list[float]:
+        array = self._array_of(name, code)
+        if array.count != len(self.labels):
+            raise self._damaged(f"{name} is not one number per class")
+        return self._finite(array.slice(0, array.count))
+
+    def _finite(self, values: Iterable[float]) -> list[float]:
+        found = list(values)
+        if not all(isfinite(value) for value in found):
+            raise self._damaged("a number is not finite")
+        return found
+
+    # Errors
+
+    def _damaged(self, what: str) -> ModelFileError:
+        return ModelFileError.damaged(self._name, what)
+
+    @contextmanager
+    def sound(self) -> Iterator[None]:
+        """What is found wrong in the block is damage of the file, whatever error it is."""
+        try:
+            yield
+        except (TextnbError, Unsupported):
+            raise
+        except OSError as error:
+            raise SourceError.unreadable(self._name, error.strerror or error) from error
+        except MemoryError as error:
+            raise ModelFileError.out_of_memory(self._name, first_line(error)) from error
+        except Exception as error:
+            reason = first_line(error)[:500]
+            raise self._damaged(
+                f"no {reason}" if isinstance(error, KeyError) else reason) from error
+
+
+class _Array:
+    """An array of a file, of which slices are read. The blocks read last are kept."""
+
+    def __init__(
+        self, blocks: Blocks, name: str, start: int, count: int, size: int, code: str
+    ) -> None:
+        self.name, self.count, self.code = name, count, code
+        self._blocks, self._start, self._size = blocks, start, size
+        self._at, self._view = 0, memoryview(b"")
+
+    def slice(self, first: int, last: int) -> memoryview[Any]:
+        """The values from one place to another."""
+        if not 0 <= first <= last <= self.count:
+            raise self._blocks.damaged(f"{self.name} has no place {last}")
+        start, end = self._start + first * self._size, self._start + last * self._size
+        if not self._at <= start <= end <= self._at + len(self._view):
+            at = start - start % BLOCK
+            self._view = self._blocks.read(at, min(-(-end // BLOCK) * BLOCK, self._blocks.length))
+            self._at = at
+        values: memoryview[Any] = self._view[start - self._at:end - self._at].cast(
+            self.code)  # type: ignore[call-overload]  # it is one of _TYPES
+        return values
+
+
+def _known(what: str, values: Mapping[str, Any], names: set[str]) -> None:
+    """Raises Unsupported for a name that this reader was not told of."""
+    for name in values:
+        if name not in names:
+            raise Unsupported(f"{name!r} among the {what}")
+
+
+def _number(name: str, value: Any) -> float:
+    if type(value) not in (int, float) or not 0.0 <= value < float("inf"):
+        raise Unsupported(f"{name}={str(value)[:40]!r}")
+    return float(value)
