@@ -7,6 +7,7 @@
     accuracy      accuracy, macro-F1, log loss and CPU seconds on all corpora
     tables        dense models beside scikit-learn's, on MNIST
     filters       mail filters on SpamAssassin's messages, beside bogofilter
+    spark         textnb on Spark beside Spark ML; needs Java and textnb[spark]
     pages         no measurement: write the pages and pictures of docs/benchmarks again
     all           all of these
 
@@ -32,7 +33,7 @@ from benchmarks import pages
 from benchmarks.sides import SIDES
 from benchmarks.speed import TASKS, instructions, note, speed
 
-SECTIONS = ("speed", "scale", "instructions", "accuracy", "tables", "filters")
+SECTIONS = ("speed", "scale", "instructions", "accuracy", "tables", "filters", "spark")
 NO_CORPORA = ("speed", "instructions", "accuracy")
 SCALE = ("10 MB", "100 MB", "1 GB", "3 GB")
 
@@ -132,6 +133,10 @@ def measured(
         from benchmarks.accuracy import accuracy
 
         return accuracy(names or (["sms_spam"] if quick else []), folder)
+    if section == "spark":
+        from benchmarks.spark import spark
+
+        return spark(names or ["sms_spam" if quick else "imdb"], folder, arguments.runs)
     if section == "tables":
         from benchmarks.tables import tables
 

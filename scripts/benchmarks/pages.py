@@ -24,7 +24,8 @@ DOCS = Path(__file__).parents[2] / "docs"
 RECORD = DOCS / "benchmarks" / "measured.json"
 BLOCK = re.compile(r"(<!-- figures: (\w+) -->\n).*?(<!-- end of figures -->)", re.DOTALL)
 TITLES = {"speed": "Speed", "scale": "Growing files", "instructions": "Instructions",
-          "accuracy": "Accuracy", "tables": "Feature tables", "filters": "Mail filters"}
+          "accuracy": "Accuracy", "tables": "Feature tables", "filters": "Mail filters",
+          "spark": "Spark"}
 OWN = "textnb"
 # What a section has a list of.
 LISTS = ("rows", "corpora")
@@ -215,6 +216,11 @@ def tables(found: Row) -> str:
                   for row in found["rows"]), left=1)
 
 
+def spark(found: Row) -> str:
+    return tasks(("corpus", "task", "side", "time", "faster", "accuracy"), found["rows"],
+                 lambda row: (seconds(row["seconds"]), faster(row), accuracy_of(row)))
+
+
 def filters(found: Row) -> str:
     shares = [name for name in found["rows"][0] if name.startswith("FP at ")]
     return table(("split", "filter", "1-ROCA %", "caught at 0",
@@ -231,7 +237,7 @@ BLOCKS: dict[str, tuple[str, Callable[[Row], str]]] = {
     "beyond": ("speed", beyond), "parts": ("speed", parts), "short": ("speed", short),
     "losses": ("speed", losses), "scale": ("scale", scale),
     "instructions": ("instructions", instructions), "accuracy": ("accuracy", accuracy),
-    "tables": ("tables", tables), "filters": ("filters", filters)}
+    "spark": ("spark", spark), "tables": ("tables", tables), "filters": ("filters", filters)}
 
 
 # How a cell is written.
