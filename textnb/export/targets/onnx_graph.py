@@ -251,8 +251,7 @@ class _Graph:
         # The last row is that of all unknown tokens.
         self.constant("weights", np.vstack([bundle.weights, np.zeros((1, outputs))]))
         self.constant("unknown", np.array([len(bundle.terms)]))
-        value, mapped = self.mapped() if not bundle.form.features.is_simple else self.counted(
-            "counts")
+        value, mapped = self.mapped()
         body = [
             self.node("Gather", [bundle.reads, "row"], "document"),
             *self.tokens(),
