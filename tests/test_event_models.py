@@ -171,7 +171,7 @@ def test_a_report(model: TextClassifier, tmp_path: Path) -> None:
 def test_job_files_and_the_command_line(model: TextClassifier) -> None:
     assert estimator_of("rooted", {"l": 0.2, "power": 2.0}).power == 2.0
     settings.check_options("rooted", {"l": 1.0})
-    assert type(settings.text_estimator("rooted", {"l": 0.3})) is RootedNB
+    assert type(settings.text_model("rooted", {"l": 0.3})) is Rooted
     with pytest.raises(ParameterError, match="--norm belongs to --model complement"):
         settings.check_options("rooted", {"norm": True})
 

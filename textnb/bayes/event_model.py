@@ -229,6 +229,10 @@ class EventModel:
         return Learned(statistics, self.form_of_weights(
             statistics.classes, weights, intercept, binary=binary))
 
+    def class_log_prior(self, statistics: CountStatistics) -> Floats | None:
+        """log π of each class: float64 (n_classes,); None for a model that has no priors."""
+        return None
+
     def form_of_weights(
         self, classes: NDArray[Any], weights: Floats, intercept: Floats, *, binary: bool = False
     ) -> LinearForm:
@@ -343,6 +347,9 @@ class CountModel(EventModel):
                    8 * (1 + self.weights_per_count + (weights is not None)),
                    "counts and weights", freed=statistics.feature_count.nbytes, log=True)
         return super().learn_counts(statistics, l=l, binary=binary)
+
+    def class_log_prior(self, statistics: CountStatistics) -> Floats | None:
+        return self.log_prior(with_class_weight(statistics, self.class_weight))
 
     def log_prior(self, counted: CountStatistics) -> Floats:
         """log π of each class: float64 (n_classes,)."""

@@ -55,6 +55,17 @@ def event_model(name: str, parameters: Mapping[str, Any]) -> EventModel:
     return _MODELS[name].of(parameters)
 
 
+def text_models() -> dict[str, type[EventModel]]:
+    """The event models of texts by kind, such as "multinomial"; those of this package first.
+
+    Examples
+    --------
+    >>> [*text_models()][:2]
+    ['multinomial', 'bernoulli']
+    """
+    return {model.kind: model for model in _MODELS.values()}
+
+
 def register(model: type[EventModel], estimator: type) -> None:
     """Make an event model known, and the estimator that fits it.
 

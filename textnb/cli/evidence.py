@@ -36,8 +36,11 @@ def note_stale(classifier: Any) -> None:
     """Tell on standard error what of a model is stale."""
     from textnb.cli.console import note
 
-    for line in stale_words(getattr(classifier, "calibration_", None),
-                            getattr(classifier, "decision_", None)):
+    # A classifier has them with an underscore, what it has learned without.
+    calibration, decision = (
+        getattr(classifier, name, None) or getattr(classifier, f"{name}_", None)
+        for name in ("calibration", "decision"))
+    for line in stale_words(calibration, decision):
         note(f"note: {line}")
 
 

@@ -14,7 +14,9 @@ from textnb.cli.inputs import (
     Quiet,
     Results,
     RowOptions,
+    any_model,
     check_format,
+    classes_of,
     reading,
     rows,
     text_columns,
@@ -63,7 +65,6 @@ def export(file: ModelFile, how: ExportOptions, done: ExportOutput) -> None:
     """Write a model for another system: weights, tokenizer, and golden rows to prove it."""
     from textnb.cli.settings import as_label
     from textnb.errors import ParameterError
-    from textnb.estimators.load import load
     from textnb.export.targets.known import target_of_path
     from textnb.export.write import export_model
     from textnb.frames.cloud import shown
@@ -77,8 +78,8 @@ def export(file: ModelFile, how: ExportOptions, done: ExportOutput) -> None:
         raise ParameterError("--query and --storage-option are for the rows of --check: name them")
     size = byte_size("--max-bytes", how.max_bytes)
     to = target_of_path(output).name if how.to is None else how.to
-    classifier = load(file.model)
-    label = None if positive is None else as_label(positive, classifier.classes_)
+    classifier = any_model(file.model)
+    label = None if positive is None else as_label(positive, classes_of(classifier))
     options = RowOptions(storage_option=how.storage_option, query=how.query)
     frame = None if check is None else rows(check, options, text_columns(classifier))
     with reading(check or file.model), steps("exporting", done.quiet) as progress:
@@ -98,7 +99,7 @@ def export(file: ModelFile, how: ExportOptions, done: ExportOutput) -> None:
                  "decided otherwise (largest change of a difference of scores: "
                  f"{pruned['largest_difference']:.4g})")
     chosen = [name for name in ("calibration", "decision")
-              if getattr(classifier, f"{name}_", None) is not None]
+              if getattr(classifier, name, None) is not None]
     if pruned is not None and pruned["dropped"] and chosen:
         note(f"note: the model's {' and '.join(chosen)} held with all terms: what is exported has "
              "none")
@@ -159,11 +160,10 @@ def verify(source: VerifyInput, done: VerifyOutput) -> None:
 def describe(file: ModelFile, shown: Results) -> None:
     """Show what a receiver of a model must know."""
     from textnb.cli.tables import show_description
-    from textnb.estimators.load import load
     from textnb.export.describe import describe_model
 
     check_format(shown.format)
-    described = describe_model(load(file.model))
+    described = describe_model(any_model(file.model))
     if shown.format == "json":
         out(as_json(described))
     else:

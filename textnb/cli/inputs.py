@@ -10,9 +10,13 @@ from textnb.cli.options import argument, option
 
 if TYPE_CHECKING:
     import polars as pl
+    from numpy.typing import NDArray
 
-    from textnb.estimators.table import TableClassifier
     from textnb.estimators.text import TextClassifier
+    from textnb.learning.fitted import Fitted
+
+# A `Fitted` of texts or a `TableClassifier`; importing the second would import scikit-learn.
+AnyModel = Any
 
 # Formats that `textnb.frames` reads, and those that it writes; a test holds them to it.
 INPUT_FORMATS = ("parquet", "ipc", "csv", "tsv", "ndjson", "lines", "folder", "mail", "delta",
@@ -194,26 +198,51 @@ def check_storage(storage: list[str] | None, *places: str | None) -> None:
         raise ParameterError("--storage-option is for URLs, such as s3://bucket/key; none is given")
 
 
-def text_columns(classifier: TextClassifier | TableClassifier) -> Any:
+def text_columns(model: AnyModel) -> Any:
     """The text columns of a model; None for a model of feature tables."""
-    return getattr(classifier, "text", None)
+    settings = getattr(model, "settings", None)
+    return getattr(model, "text", None) if settings is None else settings.parameters["text"]
 
 
-def features_of(classifier: TextClassifier | TableClassifier) -> Any:
+def features_of(model: AnyModel) -> Any:
     """The feature columns of a model; None for a model of texts."""
-    return getattr(classifier, "features_", None)
+    return getattr(model, "features_", None)
+
+
+def classes_of(model: AnyModel) -> NDArray[Any]:
+    """The classes of a model."""
+    classes: NDArray[Any] = (
+        model.classes if text_columns(model) is not None else model.classes_)
+    return classes
+
+
+def any_model(path: str) -> AnyModel:
+    """A model of texts as what it has learned, or one of feature tables as its classifier."""
+    import os
+
+    from textnb.storage.archive import read_archive
+    from textnb.storage.textmodel import is_table_model, unpack_text
+
+    manifest, tables = read_archive(path)
+    if not is_table_model(manifest):
+        return unpack_text(os.fspath(path), manifest, tables)
+    from textnb.estimators.load import load
+
+    return load(path)
+
+
+def fitted_model(path: str) -> Fitted:
+    """What a model of texts has learned; ParameterError for a file of one of feature tables."""
+    from textnb.storage.textmodel import load_fitted
+
+    return load_fitted(path)
 
 
 def text_model(path: str) -> TextClassifier:
-    """A model of texts; ParameterError where the file holds one of feature tables."""
-    from textnb.errors import ParameterError
-    from textnb.estimators.load import load
+    """A classifier of texts; ParameterError where the file holds one of feature tables."""
     from textnb.estimators.text import TextClassifier
 
-    classifier = load(path)
-    if not isinstance(classifier, TextClassifier):
-        raise ParameterError(f"{path} is a model of feature tables; this is for models of texts")
-    return classifier
+    return TextClassifier.of(fitted_model(path))
 
 
 def reading(input: str) -> Any:
@@ -241,7 +270,7 @@ def check_apart(given: str, output: str) -> None:
         raise ParameterError(f"--output {output} is also what is read; give it another name")
 
 
-def unit_of(classifier: TextClassifier | TableClassifier) -> str:
+def unit_of(classifier: AnyModel) -> str:
     """What the rows of a model are called."""
     return "documents" if text_columns(classifier) is not None else "rows"
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from textnb.estimators.text import TextClassifier
+    from textnb.learning.fitted import Fitted
 
 # Columns that tables of mail have and others hardly do: a model of them is one of mail.
 _OF_MAIL = frozenset(["subject", "body", "headers"])
@@ -87,14 +87,14 @@ def columns_of(message: bytes, columns: Sequence[str]) -> tuple[dict[str, str], 
     return {name: parsed.column(name) or "" for name in columns}, list(parsed.errors)
 
 
-def filter_says(path: str, classifier: TextClassifier, message: bytes) -> dict[str, Any] | None:
+def filter_says(path: str, fitted: Fitted, message: bytes) -> dict[str, Any] | None:
     """The verdict of `textnb filter`; None where the model has no class that is spam."""
     from textnb.filter.mailfilter import MailFilter
     from textnb.filter.verdict import SPAM
 
-    decision = classifier.decision_
+    decision = fitted.decision
     spam = SPAM if decision is None or decision.positive is None else decision.positive
-    if spam not in classifier.classes_.tolist():
+    if spam not in fitted.classes.tolist():
         return None
     judge = MailFilter.load(path)
     verdict = judge.judge(message)

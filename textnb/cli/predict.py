@@ -12,13 +12,14 @@ from textnb.cli.inputs import (
     Quiet,
     Results,
     Tables,
+    any_model,
     check_apart,
     check_format,
     features_of,
+    fitted_model,
     reading,
     rows,
     text_columns,
-    text_model,
     unit_of,
     watched,
 )
@@ -62,8 +63,6 @@ def predict(file: ModelFile, source: InputOptions, add: Answers, done: PredictOu
 
     from textnb.cli import evidence
     from textnb.errors import ParameterError
-    from textnb.estimators.load import load
-    from textnb.estimators.text import TextClassifier
     from textnb.frames import sinks
     from textnb.scoring import texts
     from textnb.scoring.columns import Answers as Columns
@@ -71,9 +70,10 @@ def predict(file: ModelFile, source: InputOptions, add: Answers, done: PredictOu
     input, output = source.input, done.output
     sinks.output_format(output, done.output_format)
     check_apart(file.model, output)
-    classifier = load(file.model)
+    classifier = any_model(file.model)
+    fitted = classifier if text_columns(classifier) is not None else None
     options: dict[str, Any] = {"probability": add.probability, "scores": add.scores}
-    if isinstance(classifier, TextClassifier):
+    if fitted is not None:
         options |= {"explain": add.explain, "top": add.top_k}
     elif add.explain or add.top_k:
         option = "--explain" if add.explain else "--top-k"
@@ -81,8 +81,7 @@ def predict(file: ModelFile, source: InputOptions, add: Answers, done: PredictOu
     frame = rows(input, source, text_columns(classifier), features=features_of(classifier))
     frame, tell = watched(frame, text_columns(classifier))
     impossible = 0
-    coverage = (texts.coverage_of(classifier.fitted_) if isinstance(classifier, TextClassifier)
-                else None)
+    coverage = None if fitted is None else texts.coverage_of(fitted)
 
     def count_impossible(predicted: pl.Series) -> pl.Series:
         nonlocal impossible
@@ -91,9 +90,8 @@ def predict(file: ModelFile, source: InputOptions, add: Answers, done: PredictOu
 
     with reading(input), progress(
             "predicting", "predicted", done.quiet, unit_of(classifier)) as advance:
-        answered = (texts.answered_frame(
-            classifier.fitted_, frame, Columns(**options), advance, coverage.add)
-                    if isinstance(classifier, TextClassifier) and coverage is not None
+        answered = (texts.answered_frame(fitted, frame, Columns(**options), advance, coverage.add)
+                    if fitted is not None and coverage is not None
                     else classifier.predict(frame, progress=advance, **options))
         counted = answered.with_columns(pl.col("predicted").map_batches(
             count_impossible, return_dtype=answered.collect_schema()["predicted"],
@@ -122,12 +120,11 @@ def top(file: ModelFile, shown: TopOptions) -> None:
     """Show the terms that tell each class best."""
     from textnb.cli.settings import as_label
     from textnb.cli.tables import frame_table, show
+    from textnb.scoring import texts
 
     check_format(shown.format)
-    classifier = text_model(file.model)
-    label = shown.label
-    terms = classifier.top(
-        shown.k, None if label is None else as_label(label, classifier.classes_))
+    fitted, label = fitted_model(file.model), shown.label
+    terms = texts.top(fitted, shown.k, None if label is None else as_label(label, fitted.classes))
     if shown.format == "json":
         out(as_json(terms.to_dicts()))
         return
@@ -164,18 +161,19 @@ def explain(asked: Explained, shown: ExplainOutput) -> None:
     from textnb.cli import messages
     from textnb.cli.tables import frame_table, plain, show
     from textnb.errors import ParameterError, SourceError
+    from textnb.scoring import texts
 
     model, text, column, message = asked.model, asked.text, asked.column, asked.message
     check_format(shown.format)
     if column is not None and message:
         raise ParameterError("--column is for a plain text: a message has the columns of the model")
-    classifier = text_model(model)
+    fitted = fitted_model(model)
     given: Any = text
     errors, verdict = None, None
-    if column is None and messages.is_message(text, classifier.text_columns, message):
+    if column is None and messages.is_message(text, fitted.columns, message):
         raw = messages.message_bytes(text)
-        given, errors = messages.columns_of(raw, classifier.text_columns)
-        verdict = messages.filter_says(model, classifier, raw)
+        given, errors = messages.columns_of(raw, fitted.columns)
+        verdict = messages.filter_says(model, fitted, raw)
     elif text == "-":
         try:
             given = messages.stdin_bytes().decode("utf-8")
@@ -183,7 +181,8 @@ def explain(asked: Explained, shown: ExplainOutput) -> None:
             raise SourceError.unreadable("standard input", f"it is not UTF-8: {error}") from None
     elif not text.isprintable():
         given = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-    told = classifier.highlight(given if column is None else {column: given}, shown.k)
+    told = texts.highlighted(
+        fitted, given if column is None else {column: given}, shown.k)
     parts = told.table.drop("predicted", "runner_up")
     if shown.format == "json":
         mail = {} if errors is None else {"errors": errors, "filter": verdict}

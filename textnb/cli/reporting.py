@@ -7,13 +7,11 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from textnb.cli.inputs import RowOptions, for_place, reading, rows, text_columns
+from textnb.cli.inputs import AnyModel, RowOptions, for_place, reading, rows, text_columns
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from textnb.estimators.table import TableClassifier
-    from textnb.estimators.text import TextClassifier
     from textnb.evaluation.metrics import Evaluation
 
 
@@ -38,7 +36,7 @@ def check(report: str | None, train: str | None, train_where: str | None, *read:
 
 
 def learned_rows(
-    classifier: TextClassifier | TableClassifier, train: str | None, where: str | None,
+    classifier: AnyModel, train: str | None, where: str | None,
     options: RowOptions,
 ) -> pl.DataFrame | None:
     """Texts and labels of the training rows."""
@@ -59,13 +57,17 @@ def learned_rows(
 
 
 def write(
-    classifier: TextClassifier | TableClassifier, frame: pl.LazyFrame, report: str,
+    classifier: AnyModel, frame: pl.LazyFrame, report: str,
     train: pl.DataFrame | None, positive: Any, names: tuple[str, str],
     progress: Callable[[int], object],
 ) -> Evaluation:
     """Score the rows and write the page; what the figures on the terminal are made from."""
     from textnb.report.page import write_report
 
+    if text_columns(classifier) is not None:
+        from textnb.estimators.text import TextClassifier
+
+        classifier = TextClassifier.of(classifier)
     model, input = names
     title = f"{os.path.basename(model)} on {'standard input' if input == '-' else _name(input)}"
     return write_report(classifier, frame, report, train=train, positive=positive, title=title,

@@ -1,36 +1,38 @@
-"""Options of the command line as a tokenizer and an estimator."""
+"""Options of the command line as a tokenizer and a model."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
-from inspect import signature
 from typing import Any
 
 from numpy.typing import NDArray
 
+from textnb.bayes.event_model import EventModel
+from textnb.bayes.known import text_models
 from textnb.errors import ParameterError
-from textnb.estimators.texts import text_kinds
-from textnb.jobs.models import TABLES, estimators, foreign_settings
 from textnb.learning.settings import (
     MODELS,
+    TABLE_MODELS,
     ColumnSettings,
     LimitSettings,
     TokenSettings,
     declared,
+    foreign_settings,
 )
 from textnb.text.tokens import Tokenizer
 
 
 def check_options(model: str, given: Mapping[str, Any]) -> None:
     """Refuse a model that is not known, and an option that it does not have."""
-    if model not in estimators():
-        raise ParameterError.unknown_choice("--model", model, [*estimators()])
+    kinds = (*text_models(), *TABLE_MODELS)
+    if model not in kinds:
+        raise ParameterError.unknown_choice("--model", model, kinds)
     foreign = foreign_settings(model)
     for name in given:
-        models = _models_with(name) or tuple(estimators())
+        models = _models_with(name) or kinds
         if name in foreign:
-            models = tuple(text_kinds()) if model in TABLES else tuple(TABLES)
+            models = tuple(text_models()) if model in TABLE_MODELS else tuple(TABLE_MODELS)
         if model not in models:
             if name == "alpha" and model in _models_with("l"):
                 raise ParameterError(f"the smoothing parameter of --model {model} is --l; --alpha "
@@ -39,15 +41,18 @@ def check_options(model: str, given: Mapping[str, Any]) -> None:
                                  f"got --model {model}")
 
 
-def text_estimator(model: str, given: Mapping[str, Any]) -> Any:
-    """The estimator of a text model, its parameters checked before documents are read."""
-    chosen = text_kinds()[model](**_parameters(model, given))
-    chosen.check_settings(1, 1)
+def text_model(model: str, given: Mapping[str, Any]) -> EventModel:
+    """The event model of texts, its parameters checked before documents are read."""
+    chosen = text_models()[model](**_parameters(model, given))
+    chosen.check(1, 1)
     return chosen
 
 
 def table_estimator(model: str, given: Mapping[str, Any]) -> Any:
     """The estimator of a model of feature tables, its parameters checked."""
+    # Only these need scikit-learn.
+    from textnb.jobs.models import TABLES
+
     chosen = TABLES[model](**_parameters(model, given))
     chosen.check_settings(1, 2)
     return chosen
@@ -75,8 +80,9 @@ def _parameters(model: str, given: Mapping[str, Any]) -> dict[str, Any]:
 
 def _models_with(parameter: str) -> tuple[str, ...]:
     """The models that have a parameter. To take it for others and ignore it would mislead."""
-    return tuple(kind for kind, estimator in estimators().items()
-                 if parameter in signature(estimator).parameters)
+    groups: Mapping[str, type] = {**text_models(), **TABLE_MODELS}
+    return tuple(kind for kind, group in groups.items()
+                 if parameter in {field.name for field in fields(group)})
 
 
 def _option(name: str) -> str:

@@ -11,8 +11,10 @@ from textnb.cli.inputs import (
     ModelFile,
     Quiet,
     Results,
+    any_model,
     check_format,
     check_storage,
+    classes_of,
     features_of,
     for_place,
     reading,
@@ -45,18 +47,17 @@ def run_test(file: ModelFile, source: InputOptions, done: TestOutput) -> None:
     """Score labelled rows: accuracy, and precision, recall and F1 per class."""
     from textnb.cli.settings import as_label
     from textnb.cli.tables import show_evaluation, show_rates
-    from textnb.estimators.load import load
     from textnb.evaluation.metrics import evaluate, evaluate_roc
 
     check_format(done.format)
     model, input, positive, report = file.model, source.input, done.positive, done.report
     check_storage(source.storage_option, input, done.train)
     reporting.check(report, done.train, done.train_where, model, input)
-    classifier = load(model)
+    classifier = any_model(model)
     frame = rows(input, for_place(input, source), text_columns(classifier), classifier.label,
                  features_of(classifier))
     frame, tell = watched(frame, text_columns(classifier))
-    label = None if positive is None else as_label(positive, classifier.classes_)
+    label = None if positive is None else as_label(positive, classes_of(classifier))
     learned = reporting.learned_rows(classifier, done.train, done.train_where, source)
     tested = "tested" if report is None else "tested and reported on"
     with reading(input), progress(

@@ -12,7 +12,6 @@ from textnb.cli.inputs import (
     check_apart,
     reading,
     rows,
-    unit_of,
     watched,
 )
 from textnb.cli.options import Given, every_model, option, verb
@@ -26,8 +25,7 @@ from textnb.learning.settings import (
 )
 
 if TYPE_CHECKING:
-    from textnb.estimators.table import TableClassifier
-    from textnb.estimators.text import TextClassifier
+    from textnb.bayes.event_model import Learned
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,74 +79,93 @@ def train(
     limits: LimitSettings, done: TrainOutput,
 ) -> None:
     """Learn a classifier from labelled rows and write its model file."""
+    from textnb.cli import settings
+    from textnb.files.replace import check_target
+
+    check_target(done.output)
+    check_apart(source.input, done.output)
+    settings.check_options(kind.model, given)
+    if kind.model in TABLE_MODELS:
+        _train_table(given, source, kind.model, done)
+    else:
+        _train_texts(given, source, tokens, kind, limits, done)
+
+
+def _train_texts(
+    given: Given, source: TrainInput, tokens: TokenOptions, kind: Any, limits: LimitSettings,
+    done: TrainOutput,
+) -> None:
+    from textnb.cli import settings
+    from textnb.learning.fitting import fit
+    from textnb.learning.memory_limit import memory_size
+    from textnb.learning.text_settings import TextSettings
+    from textnb.storage.textmodel import save_fitted
+
+    text: Any = source.text or "text"
+    parameters = {
+        "text": text, "label": source.label, "tokenizer": settings.tokenizer(tokens, given),
+        "min_df": limits.min_df, "max_df": limits.max_df, "max_features": limits.max_features,
+        "binary": limits.binary,
+        "memory_limit": memory_size(limits.memory_limit, "--memory-limit")}
+    model = settings.text_model(kind.model, given)
+    frame = rows(source.input, source, text, source.label)
+    seen, tell = watched(frame, text)
+    with (reading(source.input),
+          progress("training", "learned from", done.quiet, "documents") as advance):
+        fitted = fit(TextSettings.of(model, **parameters), seen, sample_weight=source.weight,
+                     progress=advance)
+    save_fitted(fitted, done.output)
+    if done.quiet:
+        return
+    tell(source.input)
+    learned = f"{len(fitted.terms):,} terms"
+    if fitted.chosen_l is not None:
+        learned += f", l = {fitted.chosen_l:g} (chosen by leave-one-out)"
+    if fitted.learned.n_iter is not None:
+        learned += f", {_passes(fitted.learned)}"
+    if fitted.pruned is not None:
+        note(fitted.pruned.told())
+    note(f"{len(fitted.classes)} classes, {learned} -> {done.output}")
+
+
+def _train_table(given: Given, source: TrainInput, model: str, done: TrainOutput) -> None:
     import numpy as np
 
     from textnb.cli import settings
-    from textnb.estimators.text import TextClassifier
-    from textnb.files.replace import check_target
-    from textnb.jobs.models import TABLES
-    from textnb.learning.memory_limit import memory_size
+    from textnb.estimators.table import TableClassifier
 
-    model, output, input, label = kind.model, done.output, source.input, source.label
-    check_target(output)
-    check_apart(input, output)
-    settings.check_options(model, given)
-    classifier: TextClassifier | TableClassifier
-    text: Any = None if model in TABLES else source.text or "text"
-    if model in TABLES:
-        from textnb.estimators.table import TableClassifier
-
-        names = None if source.features is None else source.features.split(",")
-        classifier = TableClassifier(
-            settings.table_estimator(model, given), features=names, label=label)
-        frame = rows(input, source, None, label, names)
-    else:
-        classifier = TextClassifier(
-            settings.text_estimator(model, given), text=text, label=label,
-            tokenizer=settings.tokenizer(tokens, given), min_df=limits.min_df,
-            max_df=limits.max_df, max_features=limits.max_features, binary=limits.binary,
-            memory_limit=memory_size(limits.memory_limit, "--memory-limit"))
-        frame = rows(input, source, text, label)
-    seen, tell = watched(frame, text)
-    with (reading(input),
-          progress("training", "learned from", done.quiet, unit_of(classifier)) as advance):
-        if isinstance(classifier, TextClassifier):
-            classifier.fit(seen, sample_weight=source.weight, progress=advance)
-        else:
-            classifier.fit(seen, progress=advance)
-    classifier.save(output)
+    names = None if source.features is None else source.features.split(",")
+    classifier = TableClassifier(
+        settings.table_estimator(model, given), features=names, label=source.label)
+    frame = rows(source.input, source, None, source.label, names)
+    seen, tell = watched(frame, None)
+    with (reading(source.input),
+          progress("training", "learned from", done.quiet, "rows") as advance):
+        classifier.fit(seen, progress=advance)
+    classifier.save(done.output)
     if done.quiet:
         return
-    tell(input)
-    if isinstance(classifier, TextClassifier):
-        learned = f"{len(classifier.vocabulary_):,} terms"
-        if kind.l == "auto":
-            learned += f", l = {classifier.estimator_.l_:g} (chosen by leave-one-out)"
-        if hasattr(classifier.estimator_, "n_iter_"):
-            learned += f", {_passes(classifier.estimator_)}"
-        if classifier.pruned_ is not None:
-            note(classifier.pruned_.told())
-    else:
-        learned = (f"{len(classifier.feature_names_):,} features "
-                   f"({_some(classifier.features_)})")
-        left_out = [name for name in frame.collect_schema().names()
-                    if name not in classifier.features_ and name != label]
-        if source.features is None and left_out:
-            note(f"left out, as they hold other than numbers: {_some(left_out)}; see --features")
-        chosen = classifier.estimator_.learned_settings().get("chosen")
-        if model == "rda" and chosen:
-            accuracy = classifier.estimator_.cv_accuracy_
-            note(f"chosen: alpha {chosen[0]:g}, gamma {chosen[1]:g}"
-                 + ("" if accuracy is None else
-                    f", cross-validated accuracy {float(np.nanmax(accuracy)):.4f}"))
-    note(f"{len(classifier.classes_)} classes, {learned} -> {output}")
+    tell(source.input)
+    learned = (f"{len(classifier.feature_names_):,} features "
+               f"({_some(classifier.features_)})")
+    left_out = [name for name in frame.collect_schema().names()
+                if name not in classifier.features_ and name != source.label]
+    if source.features is None and left_out:
+        note(f"left out, as they hold other than numbers: {_some(left_out)}; see --features")
+    chosen = classifier.estimator_.learned_settings().get("chosen")
+    if model == "rda" and chosen:
+        accuracy = classifier.estimator_.cv_accuracy_
+        note(f"chosen: alpha {chosen[0]:g}, gamma {chosen[1]:g}"
+             + ("" if accuracy is None else
+                f", cross-validated accuracy {float(np.nanmax(accuracy)):.4f}"))
+    note(f"{len(classifier.classes_)} classes, {learned} -> {done.output}")
 
 
-def _passes(estimator: Any) -> str:
-    if not estimator.early_stopping:
-        return f"passes: {estimator.n_iter_}"
-    accuracy = max(estimator.validation_scores_.values())
-    return f"passes: {estimator.n_iter_} (accuracy on held-out rows {accuracy:.4f})"
+def _passes(learned: Learned) -> str:
+    if learned.validation_scores is None:
+        return f"passes: {learned.n_iter}"
+    accuracy = max(learned.validation_scores.values())
+    return f"passes: {learned.n_iter} (accuracy on held-out rows {accuracy:.4f})"
 
 
 def _some(names: list[str]) -> str:

@@ -9,15 +9,19 @@ from typing import TYPE_CHECKING, Any
 from textnb.cli.console import as_json, note, out, progress
 from textnb.cli.evidence import note_stale
 from textnb.cli.inputs import (
+    AnyModel,
     InputOptions,
     ModelFile,
     ModelOutput,
     Quiet,
     Results,
     RowOptions,
+    any_model,
     check_apart,
     check_format,
+    classes_of,
     features_of,
+    fitted_model,
     reading,
     rows,
     text_columns,
@@ -30,8 +34,6 @@ from textnb.learning.settings import setting
 if TYPE_CHECKING:
     import polars as pl
 
-    from textnb.estimators.table import TableClassifier
-    from textnb.estimators.text import TextClassifier
 
 @dataclass(frozen=True, kw_only=True)
 class LabelledRows(InputOptions):
@@ -61,39 +63,41 @@ class Changed(Quiet, ModelOutput):
 def update(file: ModelFile, source: LabelledRows, how: Learn, done: Changed) -> None:
     """Learn more labelled rows: the model is that of one training on all of them."""
     from textnb.errors import ParameterError
-    from textnb.estimators.load import load
-    from textnb.estimators.text import TextClassifier
     from textnb.evaluation.mistakes import mistakes
     from textnb.files.lock import locked
     from textnb.files.replace import check_target
+    from textnb.learning.fitting import learn_more
 
     input, target = source.input, done.output or file.model
     check_target(target)
     check_apart(input, target)
     with locked(target):
-        classifier = load(file.model)
-        frame = _labelled(classifier, source)
-        known = classifier.classes_.tolist()
+        model = any_model(file.model)
+        is_text = text_columns(model) is not None
+        frame = _labelled(model, source)
+        known = classes_of(model).tolist()
         classes = [_typed(name, known) for name in how.new_class or []] or None
         if how.on_error:
-            if not isinstance(classifier, TextClassifier):
+            if not is_text:
                 raise ParameterError("--on-error is for models of texts")
             with reading(input):
                 # Collected, as the rows are judged by the model that is about to change.
-                wrong = mistakes(classifier, frame).collect()
+                wrong = mistakes(model, frame).collect()
             frame = wrong.lazy()
             if not wrong.height:
                 note("no row was misjudged: nothing to learn, and the model is unchanged")
                 if done.output is not None:
-                    classifier.save(target)
+                    _save(model, target)
                 return
         with (reading(input),
-              progress("learning", "learned from", done.quiet, unit_of(classifier)) as advance):
-            classifier.partial_fit(frame, classes=classes, progress=advance)
-        classifier.save(target)
+              progress("learning", "learned from", done.quiet, unit_of(model)) as advance):
+            model = (learn_more(model, model.settings, frame, classes=classes, progress=advance)
+                     if is_text else
+                     model.partial_fit(frame, classes=classes, progress=advance))
+        _save(model, target)
     if not done.quiet:
-        note(f"{len(classifier.classes_)} classes, {_size(classifier)} -> {target}")
-    note_stale(classifier)
+        note(f"{len(classes_of(model))} classes, {_size(model)} -> {target}")
+    note_stale(model)
 
 
 @verb
@@ -101,20 +105,22 @@ def forget(file: ModelFile, source: LabelledRows, done: Changed) -> None:
     """Take rows out again that were learned: the model is that of a training without them."""
     from textnb.files.lock import locked
     from textnb.files.replace import check_target
+    from textnb.learning import fitting
+    from textnb.storage.textmodel import save_fitted
 
     input, target = source.input, done.output or file.model
     check_target(target)
     check_apart(input, target)
     with locked(target):
-        classifier = text_model(file.model)
-        frame = _labelled(classifier, source)
+        fitted = fitted_model(file.model)
+        frame = _labelled(fitted, source)
         with (reading(input),
-              progress("forgetting", "forgot", done.quiet, unit_of(classifier)) as advance):
-            classifier.forget(frame, progress=advance)
-        classifier.save(target)
+              progress("forgetting", "forgot", done.quiet, "documents") as advance):
+            rest = fitting.forget(fitted, frame, progress=advance)
+        save_fitted(rest, target)
     if not done.quiet:
-        note(f"{len(classifier.classes_)} classes, {_size(classifier)} -> {target}")
-    note_stale(classifier)
+        note(f"{len(rest.classes)} classes, {_size(rest)} -> {target}")
+    note_stale(rest)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,23 +142,26 @@ def merge(files: ModelFiles, done: NewModel) -> None:
     """Add models: the result is that of one training on the documents of all."""
     from textnb.errors import ParameterError
     from textnb.files.replace import check_target
+    from textnb.learning import merging
+    from textnb.learning.fitting import counts_that_add
+    from textnb.storage.textmodel import save_fitted
 
     models, output = files.models, done.output
     if len(models) < 2:
         raise ParameterError("merge adds two models or more: textnb merge A B -o C")
     check_target(output)
-    total = text_model(models[0])
+    total = fitted_model(models[0])
     for path in models[1:]:
-        more = text_model(path)
+        more = fitted_model(path)
         try:
-            total = total + more
+            total = merging.merge(total, more)
         except ParameterError as error:
             raise ParameterError(f"{models[0]} and {path}: {error}") from None
-    total.save(output)
+    save_fitted(total, output)
     note_stale(total)
     if not done.quiet:
-        documents = int(total.statistics_.documents)
-        note(f"{documents:,} documents, {len(total.classes_)} classes, {_size(total)} -> {output}")
+        documents = counts_that_add(total).documents
+        note(f"{documents:,} documents, {len(total.classes)} classes, {_size(total)} -> {output}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -208,7 +217,7 @@ def diff(source: TwoModels, shown: DiffOutput) -> None:
 
 
 def _labelled(
-    classifier: TextClassifier | TableClassifier, source: LabelledRows
+    model: AnyModel, source: LabelledRows
 ) -> pl.LazyFrame:
     """The input's rows with labels of the model's type: their own, or the class that was given."""
     import polars as pl
@@ -216,11 +225,11 @@ def _labelled(
     from textnb.errors import ParameterError, SchemaError
     from textnb.frames.texts import labels_as
 
-    label, given = classifier.label, source.given
-    known = classifier.classes_.tolist()
+    label, given = model.label, source.given
+    known = classes_of(model).tolist()
     try:
-        frame = rows(source.input, source, text_columns(classifier),
-                     label if given is None else None, features_of(classifier))
+        frame = rows(source.input, source, text_columns(model),
+                     label if given is None else None, features_of(model))
     except SchemaError as error:
         if "(the label column)" not in str(error):
             raise
@@ -252,7 +261,16 @@ def _typed(name: str, known: list[Any]) -> Any:
     return name
 
 
-def _size(classifier: Any) -> str:
-    if text_columns(classifier) is not None:
-        return f"{len(classifier.vocabulary_):,} terms"
-    return f"{len(classifier.feature_names_):,} features"
+def _size(model: AnyModel) -> str:
+    if text_columns(model) is not None:
+        return f"{len(model.terms):,} terms"
+    return f"{len(model.feature_names_):,} features"
+
+
+def _save(model: AnyModel, path: str) -> None:
+    from textnb.storage.textmodel import save_fitted
+
+    if text_columns(model) is None:
+        model.save(path)
+    else:
+        save_fitted(model, path)

@@ -115,6 +115,13 @@ class OwnModel(EventModel):
         above: float | None = self.estimator.presence_above(binary)
         return above
 
+    def class_log_prior(self, statistics: CountStatistics) -> Floats | None:
+        if not self.from_counts:
+            return None
+        fitted = clone(self.estimator).fit_statistics(statistics)
+        prior: Floats | None = getattr(fitted, "class_log_prior_", None)
+        return prior
+
     def check(self, n_features: int, n_classes: int) -> None:
         self.estimator.check_settings(n_features, n_classes)
 

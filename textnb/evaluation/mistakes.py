@@ -6,17 +6,19 @@ from typing import Any
 
 import polars as pl
 
-from textnb.estimators.text import TextClassifier
+from textnb.errors import ParameterError
 from textnb.frames.batches import Progress
 from textnb.frames.kinds import narrowed, rows_in_kind_of
 from textnb.frames.scan import scan
 from textnb.frames.texts import labels_as
+from textnb.learning.fitted import fitted_texts
+from textnb.scoring.texts import predict
 
 _ACTUAL = "__textnb_actual"
 
 
 def mistakes(
-    model: TextClassifier, frame: Any, *, progress: Progress | None = None
+    model: Any, frame: Any, *, progress: Progress | None = None
 ) -> Any:
     """The labelled rows that a model judges wrongly, or not at all.
 
@@ -43,18 +45,21 @@ def mistakes(
 
     Examples
     --------
+    >>> from textnb import TextClassifier
     >>> model = TextClassifier().fit(["good", "bad"], ["pos", "neg"])
     >>> rows = pl.DataFrame({"text": ["good", "bad"], "label": ["pos", "pos"]})
     >>> mistakes(model, rows).rows()
     [('bad', 'pos')]
     """
-    names = model.text_columns
-    dtype = pl.Series(model.classes_.tolist()).dtype
-    lazy = scan(narrowed(frame, [*names, model.label_column]), text=names, label=model.label_column)
+    fitted = fitted_texts(model)
+    if fitted is None:
+        raise ParameterError.out_of_range("model", "a TextClassifier", type(model).__name__)
+    names, label, dtype = fitted.columns, fitted.label, fitted.labels.dtype
+    lazy = scan(narrowed(frame, [*names, label]), text=names, label=label)
     # Under another name, so that a label column called "predicted" is not in the way.
-    rows = lazy.select(*names, labels_as(model.label_column, lazy, dtype).alias(_ACTUAL))
-    judged: pl.LazyFrame = model.predict(rows, progress=progress)
-    answer = "predicted" if model.decision_ is None else "decision"
+    rows = lazy.select(*names, labels_as(label, lazy, dtype).alias(_ACTUAL))
+    judged: pl.LazyFrame = predict(fitted, rows, progress=progress)
+    answer = "predicted" if fitted.decision is None else "decision"
     right = pl.col(answer).eq_missing(pl.col(_ACTUAL)) & pl.col(_ACTUAL).is_not_null()
-    columns = {**{name: pl.col(name) for name in names}, model.label_column: pl.col(_ACTUAL)}
+    columns = {**{name: pl.col(name) for name in names}, label: pl.col(_ACTUAL)}
     return rows_in_kind_of(frame, judged, ~right, columns)

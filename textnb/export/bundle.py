@@ -12,7 +12,7 @@ Nothing in a bundle is executed when it is read.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -25,10 +25,11 @@ from textnb.bayes.calibration import Calibration
 from textnb.bayes.decision import Decision
 from textnb.bayes.features import Center, Idf, Length, Presence, Step, Sublinear
 from textnb.bayes.forms import Floats, LinearForm
-from textnb.bayes.known import check_model
+from textnb.bayes.known import check_event_model, check_model
 from textnb.bayes.special_forms import RequiredTermsForm
 from textnb.errors import ExportError, ParameterError
 from textnb.export.portable import Words, portable
+from textnb.learning.fitted import fitted_texts
 from textnb.text.matrix import CountMatrix, Vocabulary, merge_tokens
 from textnb.text.tokens import Tokenizer, check_exact
 
@@ -245,10 +246,15 @@ def bundle_of(
     ExportError
         If the form is not linear or has infinite weights.
     """
-    model.check_unchanged("exporting")
+    fitted = fitted_texts(model)
+    if model is not fitted:
+        model.check_unchanged("exporting")
     try:
         # The form is all that is exported: a subclass may score otherwise.
-        check_model(model.estimator_, "an export")
+        if fitted is None:
+            check_model(model.estimator_, "an export")
+        else:
+            check_event_model(fitted.model, "an export")
     except ParameterError as error:
         raise ExportError(str(error)) from None
     try:
@@ -261,24 +267,24 @@ def bundle_of(
         positive = _label(form, positive)
     # What all classes of a row share decides nothing, and its weights are large.
     form = form.discriminant
-    if not reads_texts(model):
+    if fitted is None:
         if reads not in (None, "features"):
             raise ParameterError(f"a model of feature tables reads features, not {reads}")
         names = tuple(model.feature_names_)
         form = replace(form, terms=names)
         return Bundle(form, "features", None, names, positive, provenance(model))
-    columns, tokenizer = tuple(model.text_columns), model.fitted_.settings.tokenizer
+    columns, tokenizer = tuple(fitted.columns), fitted.settings.tokenizer
     try:
         check_exact(tokenizer, "an export")
     except ParameterError as error:
         raise ExportError(str(error)) from None
     return Bundle(form, reads or "text", tokenizer, columns, positive, provenance(model),
-                  model.calibration_, model.decision_)
+                  fitted.calibration, fitted.decision)
 
 
 def reads_texts(model: Any) -> bool:
     """Whether it is a model of texts, and not of feature tables."""
-    return hasattr(type(model), "vocabulary_")
+    return fitted_texts(model) is not None
 
 
 def _label(form: LinearForm, positive: Any) -> Any:
@@ -291,23 +297,28 @@ def _label(form: LinearForm, positive: Any) -> Any:
         "positive", positive, [str(label) for label in form.classes.tolist()])
 
 
-def _chose(estimator: Any) -> bool:
-    return isinstance(getattr(estimator, "l", None), str) and hasattr(estimator, "l_")
-
-
 def provenance(model: Any) -> dict[str, Any]:
     """What was trained, and on how much: no text of the training rows."""
-    estimator = model.estimator_
+    fitted = fitted_texts(model)
+    if fitted is None:
+        return _of_table(model.estimator_)
+    log_prior = fitted.solved_model.class_log_prior(fitted.counts)
+    chosen = {} if fitted.chosen_l is None else {"chosen": {"l": fitted.chosen_l}}
+    return {"estimator": {"name": fitted.model.name, "parameters": fitted.model.parameters(),
+                          **chosen},
+            "documents": fitted.counts.class_count.tolist(),
+            "log_prior": None if log_prior is None else log_prior.tolist()}
+
+
+def _of_table(estimator: Any) -> dict[str, Any]:
     learned = getattr(estimator, "statistics_", None)
     counts = getattr(estimator, "class_count_", getattr(learned, "class_count", []))
-    documents: Sequence[Any] = np.asarray(counts).tolist()
     log_prior = getattr(estimator, "class_log_prior_", None)
     if log_prior is None and hasattr(estimator, "priors_"):
         log_prior = np.log(estimator.priors_)
     return {"estimator": {"name": type(estimator).__name__,
-                          "parameters": estimator.get_params(deep=False),
-                          **({"chosen": {"l": estimator.l_}} if _chose(estimator) else {})},
-            "documents": documents,
+                          "parameters": estimator.get_params(deep=False)},
+            "documents": np.asarray(counts).tolist(),
             "log_prior": None if log_prior is None else np.asarray(log_prior).tolist()}
 
 

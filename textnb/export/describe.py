@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from textnb.bayes.statistics import is_auto
 from textnb.export.archive import plain
-from textnb.export.bundle import provenance, reads_texts
+from textnb.export.bundle import provenance
+from textnb.learning.fitted import fitted_texts
 from textnb.storage.archive import VERSION
 from textnb.text.compiled import reading
 
@@ -40,38 +40,40 @@ def describe_model(model: Any) -> dict[str, Any]:
     ('MultinomialNB', 3, 2)
     """
     about = plain(provenance(model))
-    estimator = model.estimator_
+    fitted = fitted_texts(model)
     rows, log_prior = about["documents"], about["log_prior"]
-    labels = model.classes_.tolist()
+    labels = (model.classes_ if fitted is None else fitted.classes).tolist()
     priors = [None] * len(labels) if log_prior is None else np.exp(
         [float(value) for value in log_prior]).tolist()
+    scores_are_logs = (model.estimator_ if fitted is None else fitted.model
+                       ).scores_are_log_probabilities
     card: dict[str, Any] = {
-        "kind": type(model).__name__,
+        "kind": "TextClassifier" if model is fitted else type(model).__name__,
         "estimator": about["estimator"]["name"],
         "parameters": about["estimator"]["parameters"],
-        "scores": ("log-probabilities" if estimator.scores_are_log_probabilities
+        "scores": ("log-probabilities" if scores_are_logs
                    else "no log-probabilities: their differences are margins"),
         "classes": [{"label": label, "rows": count, "prior": prior} for label, count, prior
                     in zip(labels, rows or [None] * len(labels), priors, strict=True)],
         "training_rows": sum(rows) if rows else None,
     }
-    if is_auto(getattr(estimator, "l", None)):
-        card["chosen"] = {"l": float(estimator.l_)}
-    if not reads_texts(model):
+    if fitted is None:
         card |= {"reads": list(model.features_), "features": len(model.feature_names_)}
     else:
-        settings = model.fitted_.settings
+        settings = fitted.settings
+        if fitted.chosen_l is not None:
+            card["chosen"] = {"l": fitted.chosen_l}
         card |= {
             "reads": settings.columns,
-            "vocabulary": len(model.vocabulary_),
-            "tokens": int(np.asarray(estimator.feature_count_).sum()),
+            "vocabulary": len(fitted.terms),
+            "tokens": int(fitted.counts.feature_count.sum()),
             "limits": {name: settings.parameters[name] for name in (
                 "min_df", "max_df", "max_features", "binary", "memory_limit")},
-            "pruned": None if model.pruned_ is None else model.pruned_.to_dict(),
+            "pruned": None if fitted.pruned is None else fitted.pruned.to_dict(),
             "tokenizer": settings.tokenizer.to_dict(),
             "read_by": reading(settings.tokenizer),
-            "calibration": (None if model.calibration_ is None
-                            else model.calibration_.to_dict()),
-            "decision": None if model.decision_ is None else plain(model.decision_.to_dict()),
+            "calibration": (None if fitted.calibration is None
+                            else fitted.calibration.to_dict()),
+            "decision": None if fitted.decision is None else plain(fitted.decision.to_dict()),
         }
     return {**card, "format": VERSION, "textnb": version("textnb")}

@@ -14,11 +14,12 @@ import polars as pl
 
 from textnb.errors import ExportError, ParameterError, SourceError
 from textnb.export import archive, prune
-from textnb.export.bundle import Bundle, Reads, bundle_of, reads_texts
+from textnb.export.bundle import Bundle, Reads, bundle_of
 from textnb.export.targets.base import Target, check_steps
 from textnb.export.targets.known import target_of, target_of_path
 from textnb.files.replace import check_target, replacing
 from textnb.frames.scan import checked
+from textnb.learning.fitted import fitted_texts
 from textnb.learning.memory_limit import byte_size
 
 
@@ -146,13 +147,14 @@ def bundle_beside(path: Path) -> Path:
 
 
 def _reading(target: Target, model: Any, reads: str | None) -> Any:
-    dense = not reads_texts(model)
+    texts = fitted_texts(model)
+    dense = texts is None
     if reads is not None and (reads == "features") != dense:
         raise ParameterError.unknown_choice(
             "reads", reads, ["features"] if dense else ["text", "terms"])
-    if reads is None and not dense and hasattr(target, "reading"):
+    if reads is None and texts is not None and hasattr(target, "reading"):
         # It splits some texts itself, and says which.
-        settings = model.fitted_.settings
+        settings = texts.settings
         return target.reading(settings.tokenizer, settings.columns)
     if reads is None:
         possible = [name for name in target.reads if (name == "features") == dense]

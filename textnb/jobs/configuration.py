@@ -30,11 +30,16 @@ from textnb.jobs.models import (
     TABLES,
     estimator_of,
     estimators,
-    foreign_settings,
     tokenizer_of,
 )
 from textnb.learning.memory_limit import byte_size, check_memory_limit, memory_size
-from textnb.learning.settings import ColumnSettings, LimitSettings, TokenSettings, declared
+from textnb.learning.settings import (
+    ColumnSettings,
+    LimitSettings,
+    TokenSettings,
+    declared,
+    foreign_settings,
+)
 from textnb.text.vocabulary import Limits
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")

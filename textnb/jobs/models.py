@@ -14,7 +14,6 @@ from textnb.estimators.quadratic import (
     RegularizedDiscriminantAnalysis,
 )
 from textnb.estimators.texts import text_kinds
-from textnb.learning.settings import LimitSettings, TokenSettings, declared
 from textnb.text.tokens import Tokenizer
 
 TABLES: dict[str, type[Any]] = {
@@ -26,14 +25,6 @@ TABLES: dict[str, type[Any]] = {
 def estimators() -> dict[str, type[Any]]:
     """The estimators by kind: of texts, then of tables."""
     return {**text_kinds(), **TABLES}
-
-
-def foreign_settings(kind: str) -> set[str]:
-    """Names of settings, of jobs or of the command line, that models of the other rows have."""
-    of_text = {field.name for group in (TokenSettings, LimitSettings)
-               for field, _ in declared(group)}
-    of_text |= {"text", "tokenizer", "sklearn_tokens", "weight"}
-    return of_text if kind in TABLES else {"features"}
 
 
 def estimator_of(kind: str, parameters: Mapping[str, Any]) -> Any:

@@ -249,3 +249,11 @@ TABLE_MODELS: Mapping[str, type] = {
     "gaussian": GaussianSettings, "lda": LinearSettings, "qda": QuadraticSettings,
     "rda": RegularizedSettings, "centroid": CentroidSettings}
 MODELS: Mapping[str, type] = {**TEXT_MODELS, **TABLE_MODELS}
+
+
+def foreign_settings(kind: str) -> set[str]:
+    """Names of settings, of jobs or of the command line, that models of the other rows have."""
+    of_text = {field.name for group in (TokenSettings, LimitSettings)
+               for field, _ in declared(group)}
+    of_text |= {"text", "tokenizer", "sklearn_tokens", "weight"}
+    return of_text if kind in TABLE_MODELS else {"features"}

@@ -136,7 +136,8 @@ def _check_features(fitted: Fitted) -> None:
 
 
 def unpack_text(
-    path: str, manifest: Mapping[str, Any], tables: Mapping[str, pl.DataFrame], max_bytes: int
+    path: str, manifest: Mapping[str, Any], tables: Mapping[str, pl.DataFrame],
+    max_bytes: int = MAX_BYTES,
 ) -> Fitted:
     """The model of texts that a file's document and tables describe.
 
