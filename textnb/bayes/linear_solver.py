@@ -1,0 +1,372 @@
+"""A linear model of one class against the rest, at the optimum of its objective.
+
+    |v|² / 2 + bias² / 2 + Σ cost_i · loss(y_i (x_i∘scale · v + bias)),    weights = scale∘v
+
+That is LIBLINEAR's objective on the rows times ``scale``, and the intercept is penalised as there
+(``intercept_scaling=1``). The rows are never multiplied: the scale is a factor of the products with
+vectors. Nor does a feature that one row alone holds cost anything under the squared hinge: its best
+weight, given all others, has a closed form, which leaves a smaller cost of that row behind.
+
+Newton's method [1]_ on the rows within the margin. Each step is a system with one unknown per such
+row, solved by conjugate gradients until its duality gap is a tenth of what the step can gain. The
+products with sparse rows let other threads run, and every sum has a fixed order: a solution has
+the same bits whatever runs beside it.
+
+References
+----------
+.. [1] S. S. Keerthi, D. DeCoste (2005). A modified finite Newton method for fast solution of large
+   scale linear SVMs. Journal of Machine Learning Research 6.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from textnb.bayes.losses import LOSSES, Loss
+from textnb.bayes.forms import Floats
+
+# Of what a Newton step can gain, the part that conjugate gradients may leave.
+_REST = 0.1
+# Conjugate gradients of a step, and steps of a search along a line.
+_MOST_PRODUCTS = 500
+_MOST_TRIALS = 50
+# The slope along a line, relative to where the search begins, at which it ends.
+_FLAT = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class SolverRows:
+    """Rows as the solver reads them.
+
+    Attributes
+    ----------
+    shared : csr_array of float64 (n_rows, n_shared)
+        Columns that two rows hold, the most frequent first: what is read most is close together.
+    columns : int64 (n_shared,)
+        Where they stand among all columns.
+    row, column : int64 (n_own,)
+        Of the values in columns that one row alone holds.
+    value : float64 (n_own,)
+    n_features : int
+    """
+
+    shared: sp.csr_array
+    columns: NDArray[np.int64]
+    row: NDArray[np.int64]
+    column: NDArray[np.int64]
+    value: Floats
+    n_features: int
+
+    @classmethod
+    def of(cls, rows: sp.csr_array, loss: str) -> SolverRows:
+        """Those of a matrix.
+
+        Parameters
+        ----------
+        rows : csr_array (n_rows, n_features)
+            One entry per cell. Left as it is.
+        loss : {"hinge", "log"}
+            For which they are solved.
+        """
+        holders = np.bincount(rows.indices, minlength=rows.shape[1])
+        least = 2 if LOSSES[loss].absorbs_own_features else 1
+        order = np.argsort(-holders, kind="stable")
+        columns = order[:np.count_nonzero(holders >= least)]
+        place = np.full(rows.shape[1], -1, dtype=np.int64)
+        place[columns] = np.arange(len(columns))
+        places = place[rows.indices]
+        inside = places >= 0
+        row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
+        ends = np.concatenate([[0], np.cumsum(np.bincount(row[inside], minlength=rows.shape[0]))])
+        index = np.int32 if max(rows.nnz, *rows.shape) < 2**31 else np.int64
+        shared = sp.csr_array(
+            (rows.data[inside].astype(np.float64), places[inside].astype(index),
+             ends.astype(index)), shape=(rows.shape[0], len(columns)))
+        shared.sort_indices()
+        outside = ~inside
+        return cls(shared, columns, row[outside], rows.indices[outside].astype(np.int64),
+                   rows.data[outside].astype(np.float64), rows.shape[1])
+
+
+@dataclass(frozen=True, eq=False)
+class LinearSolution:
+    """What a solver found.
+
+    Attributes
+    ----------
+    weights : float64 (n_features,)
+        Of the rows as they were, not times the scale.
+    intercept : float
+    margins : float64 (n_rows,)
+        Scores of the rows.
+    n_iter : int
+        Newton steps.
+    converged : bool
+        Whether the gradient came below the tolerance, or as low as rounding allows.
+    """
+
+    weights: Floats
+    intercept: float
+    margins: Floats
+    n_iter: int
+    converged: bool
+
+
+@dataclass(frozen=True)
+class LinearSolver:
+    """Newton's method for one class against the rest.
+
+    Attributes
+    ----------
+    loss : {"hinge", "log"}
+        Squared hinge, or logistic.
+    tol : float
+        It ends where the gradient's length is at most ``tol`` times that at zero, times the share
+        of the rarer of the two sides, as LIBLINEAR ends.
+    max_iter : int
+        Most Newton steps.
+    """
+
+    loss: str = "hinge"
+    tol: float = 1e-2
+    max_iter: int = 100
+
+    def solve(
+        self, rows: SolverRows, positive: NDArray[np.bool_], cost: Floats, scale: Floats,
+        start: tuple[Floats, float] | None = None,
+    ) -> LinearSolution:
+        """The weights of the optimum.
+
+        Parameters
+        ----------
+        rows : SolverRows
+            For this loss.
+        positive : bool (n_rows,)
+            Of both values there must be some.
+        cost : float64 (n_rows,)
+            C times the weights of the rows, each >= 0.
+        scale : float64 (n_features,)
+            Finite factors of the features.
+        start : (float64 (n_features,), float), optional
+            Weights and intercept to start from: those of a solution of nearly the same rows.
+            Without, a multiple of the scale itself, which is naive Bayes where the scale is a
+            log-count ratio.
+        """
+        loss = LOSSES[self.loss]
+        y = np.where(positive, 1.0, -1.0)
+        own = scale[rows.column] * rows.value
+        squares = np.bincount(rows.row, weights=own * own, minlength=len(y))
+        # What the best weights of a row's own features leave of its squared hinge.
+        reduced = cost / (1.0 + 2.0 * cost * squares)
+        problem = _Problem(rows.shared, scale[rows.columns], y, reduced, loss)
+        begin = problem.multiple_of_scale() if start is None else problem.at(
+            start[0][rows.columns], start[1])
+        share = min(int(positive.sum()), int((~positive).sum())) / len(y)
+        found, n_iter, converged = _newton(
+            problem, begin, self.tol * share * problem.gradient_at_zero(), self.max_iter)
+        weights = np.zeros(rows.n_features)
+        weights[rows.columns] = problem.scale * found.v
+        slope, _ = loss.derivatives(y * found.margins)
+        pull = -reduced * slope * y
+        weights[rows.column] = scale[rows.column] * own * pull[rows.row]
+        return LinearSolution(weights, found.bias, found.margins + squares * pull, n_iter,
+                              converged)
+
+
+@dataclass(frozen=True, eq=False)
+class _Point:
+    v: Floats
+    bias: float
+    margins: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class _Problem:
+    """The objective on the shared columns."""
+
+    rows: sp.csr_array
+    scale: Floats
+    y: Floats
+    cost: Floats
+    loss: Loss
+
+    def at(self, weights: Floats, bias: float) -> _Point:
+        """The point of weights of the rows; 0 where a feature has no scale."""
+        v = np.divide(weights, self.scale, out=np.zeros(len(weights)), where=self.scale != 0)
+        return _Point(v, float(bias), self.rows @ (self.scale * v) + bias)
+
+    def gradient_at_zero(self) -> float:
+        slope, _ = self.loss.derivatives(np.zeros(len(self.y)))
+        pull = -self.cost * slope * self.y
+        gradient = self.scale * (self.rows.T @ pull)
+        return float(np.sqrt(_dot(gradient, gradient) + pull.sum() ** 2))
+
+    def multiple_of_scale(self) -> _Point:
+        """The best v that is the same number everywhere, and its bias, roughly: Newton in two
+        dimensions."""
+        along = self.rows @ self.scale
+        # At least 1, so that there is a solution without columns.
+        penalty = np.array([max(len(self.scale), 1.0), 1.0])
+        x, margins = np.zeros(2), np.zeros(len(self.y))
+        for _ in range(10):
+            slope, curvature = self.loss.derivatives(self.y * margins)
+            pull, bend = -self.cost * slope * self.y, self.cost * curvature
+            gradient = penalty * x - np.array([_dot(pull, along), float(pull.sum())])
+            bent = bend * along
+            cross = float(bent.sum())
+            first = penalty[0] + _dot(bent, along)
+            second = penalty[1] + float(bend.sum())
+            step = -np.array([second * gradient[0] - cross * gradient[1],
+                              first * gradient[1] - cross * gradient[0]])
+            step /= first * second - cross * cross
+            descent = float(gradient @ step)
+            if not -descent > 1e-4 * self.cost.sum():
+                break
+            ahead = step[0] * along + step[1]
+            t = self.search(margins, ahead, float((penalty * x) @ step),
+                            float((penalty * step) @ step), descent)
+            x, margins = x + t * step, margins + t * ahead
+        return _Point(np.full(len(self.scale), x[0]), float(x[1]), margins)
+
+    def search(
+        self, margins: Floats, ahead: Floats, across: float, square: float, descent: float
+    ) -> float:
+        """How far to go along a line: to the minimum of the objective, nearly.
+
+        Parameters
+        ----------
+        margins, ahead : float64 (n_rows,)
+            Scores, and how they change along the line.
+        across, square : float
+            The product of the point and the direction, and the direction's square.
+        descent : float
+            The objective's slope at 0; negative.
+        """
+        start, change = self.y * margins, self.y * ahead
+        low, high, t = 0.0, np.inf, 1.0
+        for _ in range(_MOST_TRIALS):
+            slope, curvature = self.loss.derivatives(start + t * change)
+            weighted = self.cost * change
+            first = across + t * square + _dot(weighted, slope)
+            if abs(first) <= _FLAT * abs(descent):
+                break
+            low, high = (t, high) if first < 0 else (low, t)
+            t -= first / (square + _dot(weighted * change, curvature))
+            if not low < t < high:
+                t = 2.0 * low if np.isinf(high) else 0.5 * (low + high)
+        return t
+
+
+def _newton(
+    problem: _Problem, point: _Point, tolerance: float, most: int
+) -> tuple[_Point, int, bool]:
+    """The optimum, the steps that led there, and whether it is one."""
+    # One unknown per row: v is scale∘(rows'·unknowns) where every step went the whole way.
+    unknowns = np.zeros(len(problem.y))
+    for step in range(most + 1):
+        slope, curvature = problem.loss.derivatives(problem.y * point.margins)
+        active = np.flatnonzero(problem.cost * curvature > 0)
+        model = _Model.of(problem, point, active, slope, curvature)
+        gradient = point.v - problem.scale * (model.columns @ model.pull)
+        of_bias = point.bias - float(model.pull.sum())
+        if np.sqrt(_dot(gradient, gradient) + of_bias * of_bias) <= tolerance:
+            return point, step, True
+        if step == most:
+            break
+        found = model.minimum(unknowns[active], point)
+        direction = problem.scale * (model.columns @ found) - point.v
+        bias_direction = float(found.sum()) - point.bias
+        descent = _dot(gradient, direction) + of_bias * bias_direction
+        if not descent < 0:
+            # The model's minimum is this point, to rounding.
+            return point, step, True
+        ahead = problem.rows @ (problem.scale * direction) + bias_direction
+        t = problem.search(
+            point.margins, ahead, _dot(point.v, direction) + point.bias * bias_direction,
+            _dot(direction, direction) + bias_direction**2, descent)
+        point = _Point(point.v + t * direction, point.bias + t * bias_direction,
+                       point.margins + t * ahead)
+        unknowns *= 1.0 - t
+        unknowns[active] += t * found
+    return point, most, False
+
+
+@dataclass(frozen=True, eq=False)
+class _Model:
+    """The quadratic model of the objective at a point, in the rows where the loss bends.
+
+    With ``w = scale∘(rows'·a)``, its minimum solves ``(K + 1 / bend) a = target``, where K are the
+    rows' products with each other, that of the bias among them.
+    """
+
+    rows: sp.csr_array
+    columns: sp.csc_array
+    squared_scale: Floats
+    pull: Floats
+    bend: Floats
+    target: Floats
+    misses: Floats
+
+    @classmethod
+    def of(
+        cls, problem: _Problem, point: _Point, active: NDArray[np.int64], slope: Floats,
+        curvature: Floats,
+    ) -> _Model:
+        everything = len(active) == len(problem.y)
+        rows = problem.rows if everything else problem.rows[active]
+        cost, y = problem.cost[active], problem.y[active]
+        pull, bend = -cost * slope[active] * y, cost * curvature[active]
+        misses = np.divide(pull, bend, out=np.zeros(len(active)), where=bend > 0)
+        return cls(rows, rows.T, problem.scale**2, pull, bend, point.margins[active] + misses,
+                   misses)
+
+    def minimum(self, unknowns: Floats, point: _Point) -> Floats:
+        """Unknowns whose point gains nine tenths, or more, of what the model can gain."""
+        here = 0.5 * (_dot(point.v, point.v) + point.bias**2
+                      + _dot(self.bend * self.misses, self.misses))
+        ridge = 1.0 / self.bend
+        rest = self.target - (self._products(unknowns) + ridge * unknowns)
+        scaled = self.bend * rest
+        direction, square = scaled.copy(), _dot(scaled, rest)
+        enough = 1e-30 * square
+        for _ in range(_MOST_PRODUCTS):
+            if square <= enough:
+                break
+            image = self._products(direction) + ridge * direction
+            length = square / _dot(direction, image)
+            unknowns = unknowns + length * direction
+            rest -= length * image
+            scaled = self.bend * rest
+            before, square = square, _dot(scaled, rest)
+            # No point of the model is below its dual.
+            misses = rest + ridge * unknowns
+            norm = _dot(unknowns, self.target - misses)
+            primal = 0.5 * (norm + _dot(self.bend * misses, misses))
+            dual = _dot(unknowns, self.target) - 0.5 * (norm + _dot(ridge * unknowns, unknowns))
+            if primal - dual <= _REST * (here - dual):
+                break
+            direction *= square / before
+            direction += scaled
+        return unknowns
+
+    def _products(self, unknowns: Floats) -> Floats:
+        inner = self.columns @ unknowns
+        inner *= self.squared_scale
+        products: Floats = self.rows @ inner
+        products += unknowns.sum()
+        return products
+
+
+def _dot(a: Floats, b: Floats) -> float:
+    # Not by BLAS, whose threads would change the order of the sum.
+    return float(np.einsum("i,i->", a, b))
+
+
+def solver_cost(C: float, weight: Any, n_rows: int) -> Floats:
+    """C times the weights of rows, or C alone: float64 (n_rows,)."""
+    return np.full(n_rows, float(C)) if weight is None else C * np.asarray(weight, np.float64)

@@ -1,0 +1,71 @@
+"""Losses of a margin, ``y·score``, with their first two derivatives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from textnb.bayes.forms import Floats
+
+# Under the logistic loss a row far on the wrong side has no curvature left, and a model of the
+# objective would know nothing of it.
+_LEAST_CURVATURE = 1e-8
+
+
+class Loss(Protocol):
+    """What a solver asks of a loss.
+
+    Attributes
+    ----------
+    absorbs_own_features : bool
+        Whether the best weights of features that one row alone holds leave the same loss behind,
+        with a smaller cost: ``1 / (1 + 2·cost·|x|²)`` of it.
+    """
+
+    @property
+    def absorbs_own_features(self) -> bool: ...
+
+    def derivatives(self, margins: Floats) -> tuple[Floats, Floats]:
+        """Slope and curvature at margins, each float64 (n_rows,)."""
+        ...
+
+
+@dataclass(frozen=True)
+class SquaredHinge:
+    """``max(0, 1 - margin)²``.
+
+    Examples
+    --------
+    >>> SquaredHinge().derivatives(np.array([0.0, 2.0]))[0].tolist()
+    [-2.0, -0.0]
+    """
+
+    absorbs_own_features: bool = True
+
+    def derivatives(self, margins: Floats) -> tuple[Floats, Floats]:
+        short = np.maximum(1.0 - margins, 0.0)
+        return -2.0 * short, np.where(short > 0, 2.0, 0.0)
+
+
+@dataclass(frozen=True)
+class Logistic:
+    """``log(1 + exp(-margin))``, base e.
+
+    Examples
+    --------
+    >>> [values.tolist() for values in Logistic().derivatives(np.array([0.0]))]
+    [[-0.5], [0.25]]
+    """
+
+    absorbs_own_features: bool = False
+
+    def derivatives(self, margins: Floats) -> tuple[Floats, Floats]:
+        # exp of what is not above 0, so that nothing overflows.
+        small = np.exp(-np.abs(margins))
+        wrong = np.where(margins >= 0, small, 1.0) / (1.0 + small)
+        return -wrong, np.maximum(small / (1.0 + small) ** 2, _LEAST_CURVATURE)
+
+
+LOSSES: dict[str, Loss] = {"hinge": SquaredHinge(), "log": Logistic()}
