@@ -27,6 +27,7 @@ from textnb import (
     LinearForm,
     LogCountRatio,
     MultinomialNB,
+    NBLinear,
     NBLogisticRegression,
     NearestCentroid,
     ParameterError,
@@ -190,6 +191,10 @@ ESTIMATORS: list[tuple[Any, Any, Any, dict[str, Any]]] = [
     (NBLogisticRegression(), MANY, KINDS * 4, {
         "l": 0.1, "C": 0.1, "beta": 0.25, "loss": "hinge", "binarize": False, "tol": 100.0,
         "max_iter": 2, "early_stopping": True, "validation_fraction": 0.4, "random_state": 7,
+        "class_weight": "balanced"}),
+    (NBLinear(), MANY, KINDS * 4, {
+        "l": 0.1, "C": 0.1, "loss": "log", "power": 1.0, "tf": "presence", "idf": False,
+        "unit_length": False, "tol": 1e-6, "max_iter": 50, "held_out": 0.0,
         "class_weight": "balanced"}),
     (GaussianNB(), POINTS, SIDES, {
         "priors": [0.1, 0.9], "var_smoothing": 0.1, "shared_variance": True,

@@ -45,6 +45,7 @@ SURFACE = [
     "ModelFileError",
     "MomentStatistics",
     "MultinomialNB",
+    "NBLinear",
     "NBLogisticRegression",
     "NearestCentroid",
     "ParameterError",

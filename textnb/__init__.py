@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     )
     from textnb.estimators.discriminants import LinearDiscriminantAnalysis, NearestCentroid
     from textnb.estimators.gaussian import GaussianNB
+    from textnb.estimators.linear import NBLinear
     from textnb.estimators.load import load
     from textnb.estimators.naive_bayes import (
         BernoulliNB,
@@ -94,6 +95,7 @@ _HOME = {
     "ModelFileError": "errors",
     "MomentStatistics": "bayes.moments",
     "MultinomialNB": "estimators.naive_bayes",
+    "NBLinear": "estimators.linear",
     "NBLogisticRegression": "estimators.ratio",
     "NearestCentroid": "estimators.discriminants",
     "ParameterError": "errors",
@@ -165,6 +167,7 @@ __all__ = [
     "ModelFileError",
     "MomentStatistics",
     "MultinomialNB",
+    "NBLinear",
     "NBLogisticRegression",
     "NearestCentroid",
     "ParameterError",

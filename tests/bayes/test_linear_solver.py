@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -82,7 +83,7 @@ def test_a_looser_tolerance_is_a_worse_objective_and_none_is_below_the_optimum(l
     for tol in (1e-1, 1e-2, 1e-4, 1e-10):
         found = LinearSolver(loss, tol).solve(SolverRows.of(rows, loss), positive, cost, scale)
         values.append(objective(rows, positive, cost, scale, found.weights, found.intercept, loss))
-    assert all(a >= b - 1e-9 for a, b in zip(values, values[1:], strict=False))
+    assert all(a >= b - 1e-9 for a, b in pairwise(values))
     assert values[1] <= 1.05 * values[-1]
 
 
@@ -131,7 +132,9 @@ def test_rows_without_features_and_scales_of_zero_have_a_solution():
     for loss in LOSSES:
         found = LinearSolver(loss, 1e-10).solve(
             SolverRows.of(rows, loss), np.array([True, False, False]), np.ones(3), np.zeros(3))
-        assert found.converged and not found.weights.any() and found.intercept < 0
+        assert found.converged
+        assert not found.weights.any()
+        assert found.intercept < 0
 
 
 def test_a_cost_of_zero_is_a_row_that_is_not_there():
@@ -149,4 +152,5 @@ def test_steps_that_end_too_soon_are_no_convergence():
     rows, positive, scale = some_rows(9)
     found = LinearSolver("hinge", 1e-12, max_iter=1).solve(
         SolverRows.of(rows, "hinge"), positive, np.ones(rows.shape[0]), scale)
-    assert not found.converged and found.n_iter == 1
+    assert not found.converged
+    assert found.n_iter == 1

@@ -16,6 +16,7 @@ from textnb import (
     BernoulliNB,
     ComplementNB,
     MultinomialNB,
+    NBLinear,
     NBLogisticRegression,
     TextClassifier,
     Tokenizer,
@@ -54,9 +55,11 @@ MODELS: dict[str, TextClassifier] = {
     "n-grams": TextClassifier(tokenizer=Tokenizer(ngram_range=(1, 2))),
     "characters": TextClassifier(tokenizer=Tokenizer(analyzer="char_wb", ngram_range=(2, 3))),
     "ratios": TextClassifier(NBLogisticRegression(), min_df=2),
+    "linear": TextClassifier(NBLinear(held_out=0), min_df=2),
 }
 every_model = pytest.mark.parametrize("name", MODELS)
-every_count = pytest.mark.parametrize("name", [name for name in MODELS if name != "ratios"])
+by_rows = ("ratios", "linear")
+every_count = pytest.mark.parametrize("name", [name for name in MODELS if name not in by_rows])
 both_corpora = pytest.mark.parametrize("train", [SPAM, NEWS], ids=["two classes", "four classes"])
 
 

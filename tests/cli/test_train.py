@@ -22,6 +22,7 @@ from textnb import (
     GaussianNB,
     LinearDiscriminantAnalysis,
     MultinomialNB,
+    NBLinear,
     NBLogisticRegression,
     NearestCentroid,
     QuadraticDiscriminantAnalysis,
@@ -118,6 +119,15 @@ OPTIONS: list[tuple[list[str], Callable[[TextClassifier], Any], Any]] = [
     (["--model", "nblr", "--loss", "hinge"], inner("loss"), "hinge"),
     (["--model", "nblr", "--tol", "0.5"], inner("tol"), 0.5),
     (["--model", "nblr"], inner("early_stopping"), False),
+    (["--model", "nblinear"], kind, NBLinear),
+    (["--model", "nblinear"], inner("l"), 0.3),
+    (["--model", "nblinear", "--loss", "log"], inner("loss"), "log"),
+    (["--model", "nblinear", "--power", "1"], inner("power"), 1.0),
+    (["--model", "nblinear", "--tf", "presence"], inner("tf"), "presence"),
+    (["--model", "nblinear", "--no-idf"], inner("idf"), False),
+    (["--model", "nblinear", "--idf"], inner("idf"), True),
+    (["--model", "nblinear", "--held-out", "0.1"], inner("held_out"), 0.1),
+    (["--model", "nblinear"], inner("max_iter"), 100),
     ([], inner("l"), 1.0),
     (["--l", "0.25"], inner("l"), 0.25),
     (["--l", "0"], inner("l"), 0.0),
@@ -272,6 +282,8 @@ def test_an_option_that_a_model_does_not_have_is_refused(
     (["rda", "--gamma", "-1"], "gamma"), (["gaussian", "--var-smoothing", "-1"], "--var-smoothing"),
     (["nblr", "--C", "0"], "C must be"), (["nblr", "--beta", "2"], "beta must be"),
     (["nblr", "--max-iter", "0"], "--max-iter must be"), (["nblr", "--loss", "square"], "loss"),
+    (["nblinear", "--power", "-1"], "power must be"), (["nblinear", "--tf", "log"], "tf"),
+    (["nblinear", "--held-out", "0.9"], "--held-out must be"),
     ], ids=spelt)
 def test_values_out_of_range_are_bad_usage(
     run: Run, flowers: Path, options: list[str], told: str

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from textnb.bayes.calibration import Calibration
 from textnb.bayes.class_weight import (
     ClassWeight,
     check_class_weight,
@@ -51,12 +52,15 @@ class Learned:
         Most passes that a solver took, where one learned the weights from rows.
     validation_scores : dict of int to float, or None
         Accuracy on held-out rows by the number of passes, where that chose the number.
+    calibration : Calibration or None
+        What makes probabilities of the scores, where learning from rows chose it.
     """
 
     counts: CountStatistics
     form: LinearForm
     n_iter: int | None = None
     validation_scores: dict[int, float] | None = None
+    calibration: Calibration | None = None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -79,6 +83,8 @@ class EventModel:
     kind: ClassVar[str] = ""
     of_terms: ClassVar[bool] = True
     from_counts: ClassVar[bool] = True
+    # What `Learned.n_iter` counts.
+    iterations: ClassVar[str] = "passes"
     # Numbers that are derived from each count, and kept.
     weights_per_count: ClassVar[int] = 1
 
@@ -227,20 +233,22 @@ class EventModel:
         self.check(statistics.n_features, len(statistics.classes))
         class_weights(self.class_weight, statistics.classes, statistics.class_count)
         return Learned(statistics, self.form_of_weights(
-            statistics.classes, weights, intercept, binary=binary))
+            statistics, weights, intercept, binary=binary))
 
     def class_log_prior(self, statistics: CountStatistics) -> Floats | None:
         """log π of each class: float64 (n_classes,); None for a model that has no priors."""
         return None
 
     def form_of_weights(
-        self, classes: NDArray[Any], weights: Floats, intercept: Floats, *, binary: bool = False
+        self, statistics: CountStatistics, weights: Floats, intercept: Floats, *,
+        binary: bool = False,
     ) -> LinearForm:
         """The form of weights that were learned from rows, and kept.
 
         Parameters
         ----------
-        classes : (n_classes,)
+        statistics : CountStatistics
+            Of the terms that have weights.
         weights : float64 (n_terms, n_classes)
         intercept : float64 (n_classes,)
         binary : bool

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from textnb.bayes.counts.bernoulli import Bernoulli
 from textnb.bayes.counts.complement import Complement
+from textnb.bayes.counts.linear import Linear
 from textnb.bayes.counts.multinomial import Multinomial
 from textnb.bayes.counts.ratio import CountRatio
 from textnb.bayes.event_model import CountModel, EventModel
@@ -22,7 +23,7 @@ from textnb.errors import ParameterError
 
 # The registry. A built-in model is one line here, an import above, and its estimator's decorator.
 _MODELS: dict[str, type[EventModel]] = {
-    model.name: model for model in (Multinomial, Bernoulli, Complement, CountRatio)}
+    model.name: model for model in (Multinomial, Bernoulli, Complement, CountRatio, Linear)}
 # Every estimator whose class is known; None for those of feature tables.
 _ESTIMATORS: dict[type, type[EventModel] | None] = {}
 # What a model must say of itself.

@@ -27,8 +27,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from textnb.bayes.losses import LOSSES, Loss
 from textnb.bayes.forms import Floats
+from textnb.bayes.losses import LOSSES, Loss
 
 # Of what a Newton step can gain, the part that conjugate gradients may leave.
 _REST = 0.1

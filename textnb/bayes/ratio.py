@@ -203,5 +203,5 @@ def _solved(
         weights[:, k] = ((1.0 - model.beta) * np.abs(w).mean() + model.beta * w) * r
         intercept[k] = found.intercept
         taken = max(taken, found.n_iter)
-    form: LinearForm = model.form_of_weights(classes, weights, intercept)
+    form: LinearForm = model.form_of_weights(statistics, weights, intercept)
     return form, taken

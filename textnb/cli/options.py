@@ -245,15 +245,17 @@ def _show_all(ctx: click.Context, param: click.Parameter, asked: bool) -> None:
 def every_model(group: type) -> type:
     """A group of options with the settings of all kinds of models added to its own.
 
-    The help text of each says which kinds have it.
+    The help text of each says which kinds have it, and where a kind has another default than the
+    first of them.
     """
     kinds: dict[str, list[str]] = {}
     found: dict[str, tuple[Field[Any], Setting]] = {}
     for kind, settings in MODELS.items():
         for field, facts in declared(settings):
             if facts.is_option:
-                kinds.setdefault(field.name, []).append(kind)
-                found.setdefault(field.name, (field, facts))
+                first, _ = found.setdefault(field.name, (field, facts))
+                own = "" if field.default == first.default else f": {field.default}"
+                kinds.setdefault(field.name, []).append(kind + own)
     added = [(name, str(field.type), setting(field.default, **{
         **vars(facts), "help": f"{facts.help.rstrip('.')} ({', '.join(kinds[name])})."}))
         for name, (field, facts) in found.items()]

@@ -122,7 +122,10 @@ def _train_texts(
     if fitted.chosen_l is not None:
         learned += f", l = {fitted.chosen_l:g} (chosen by leave-one-out)"
     if fitted.learned.n_iter is not None:
-        learned += f", {_passes(fitted.learned)}"
+        learned += f", {_passes(fitted.model.iterations, fitted.learned)}"
+    if fitted.calibration is not None:
+        learned += (f", temperature {fitted.calibration.temperature:.3g} (chosen on "
+                    f"{fitted.calibration.documents:,} held-out documents)")
     if fitted.pruned is not None:
         note(fitted.pruned.told())
     note(f"{len(fitted.classes)} classes, {learned} -> {done.output}")
@@ -161,11 +164,11 @@ def _train_table(given: Given, source: TrainInput, model: str, done: TrainOutput
     note(f"{len(classifier.classes_)} classes, {learned} -> {done.output}")
 
 
-def _passes(learned: Learned) -> str:
+def _passes(what: str, learned: Learned) -> str:
     if learned.validation_scores is None:
-        return f"passes: {learned.n_iter}"
+        return f"{what}: {learned.n_iter}"
     accuracy = max(learned.validation_scores.values())
-    return f"passes: {learned.n_iter} (accuracy on held-out rows {accuracy:.4f})"
+    return f"{what}: {learned.n_iter} (accuracy on held-out rows {accuracy:.4f})"
 
 
 def _some(names: list[str]) -> str:

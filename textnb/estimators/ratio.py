@@ -271,7 +271,7 @@ class NBLogisticRegression(EventEstimator, LinearMixin, _RatioEstimator, FormCla
         self.n_features_in_ = learned.counts.n_features
         form = learned.form
         return self._take(replace(learned, form=self._event().form_of_weights(
-            form.classes, form.weights, form.intercept)))
+            learned.counts, form.weights, form.intercept)))
 
     @property
     def feature_count_(self) -> NDArray[Any]:

@@ -7,11 +7,12 @@ from typing import Any
 from textnb.bayes.known import registered_estimators
 from textnb.errors import ParameterError
 from textnb.estimators.event_estimator import check_reading, event_model_of
+from textnb.estimators.linear import NBLinear
 from textnb.estimators.naive_bayes import BernoulliNB, ComplementNB, MultinomialNB
 from textnb.estimators.ratio import NBLogisticRegression
 
 # Their modules register them.
-BUILT_IN = (MultinomialNB, BernoulliNB, ComplementNB, NBLogisticRegression)
+BUILT_IN = (MultinomialNB, BernoulliNB, ComplementNB, NBLogisticRegression, NBLinear)
 
 
 def text_estimators() -> dict[str, type]:

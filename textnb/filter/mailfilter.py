@@ -202,7 +202,7 @@ def _scoring(parts: TextParts) -> tuple[LinearForm, pl.Series]:
     settings, learned = parts.settings, parts.learned
     if parts.weights is not None:
         form = parts.model.form_of_weights(
-            learned.counts.classes, parts.weights.weights, parts.weights.intercept,
+            learned.counts, parts.weights.weights, parts.weights.intercept,
             binary=bool(settings["binary"]))
         return form, learned.terms
     if settings["vocabulary"] is not None:

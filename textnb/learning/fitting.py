@@ -239,7 +239,8 @@ def restored(
 
 def fitted_by_rows(settings: TextSettings, terms: pl.Series, learned: Learned) -> Fitted:
     """The model of weights that rows have taught."""
-    return Fitted(settings, Vocabulary(settings.tokenizer, terms), learned)
+    return Fitted(settings, Vocabulary(settings.tokenizer, terms), learned,
+                  calibration=learned.calibration)
 
 
 def labelled_batches(

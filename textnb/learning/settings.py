@@ -116,7 +116,8 @@ class LimitSettings:
 @dataclass(frozen=True, kw_only=True)
 class _Smoothed:
     l: NumberOrAuto = setting(
-        1.0, "Smoothing parameter: a number, or (but for nblr) auto, chosen by leave-one-out.",
+        1.0, "Smoothing parameter: a number, or (but for nblr and nblinear) auto, chosen by "
+             "leave-one-out.",
         names=("--l",))
 
 
@@ -193,6 +194,29 @@ class RatioSettings(_Weighted, _Smoothed):
 
 
 @dataclass(frozen=True, kw_only=True)
+class SupportVectorSettings(_Weighted, _Smoothed):
+    """Settings of ``nblinear``."""
+
+    l: NumberOrAuto = setting(0.3, "Smoothing of the ratios.", names=("--l",))
+    C: float = setting(1.0, "Inverse strength of regularisation.", names=("--C",),
+                       is_common=False)
+    loss: str = setting("hinge", "A linear SVM, or logistic regression.",
+                        choices=("hinge", "log"), is_common=False)
+    power: float = setting(0.5, "Of each term's log-count ratio, by which its feature is "
+                                "multiplied; 0 for plain tf-idf.", is_common=False)
+    tf: str = setting("sublinear", "What a count c becomes: 1 + log(c), c, or 1.",
+                      choices=("sublinear", "count", "presence"), is_common=False)
+    idf: bool = setting(True, "Multiply by inverse document frequencies.",
+                        names=("--idf/--no-idf",), is_common=False)
+    unit_length: bool = setting(True, "Divide each document by its length.", is_option=False)
+    tol: float = setting(1e-2, "End at this tolerance.", is_common=False)
+    max_iter: int = setting(100, "Most Newton steps.", is_common=False)
+    held_out: float = setting(
+        0.2, "Share of the documents on which the temperature of probabilities is chosen; 0 for "
+             "none, in half the time.", is_common=False)
+
+
+@dataclass(frozen=True, kw_only=True)
 class GaussianSettings(_Weighted, _Priors):
     """Settings of ``gaussian``."""
 
@@ -244,7 +268,8 @@ class CentroidSettings(_Priors):
 # The kinds of models that this package registers, and the settings of each.
 TEXT_MODELS: Mapping[str, type] = {
     "multinomial": MultinomialSettings, "bernoulli": BernoulliSettings,
-    "complement": ComplementSettings, "nblr": RatioSettings}
+    "complement": ComplementSettings, "nblr": RatioSettings,
+    "nblinear": SupportVectorSettings}
 TABLE_MODELS: Mapping[str, type] = {
     "gaussian": GaussianSettings, "lda": LinearSettings, "qda": QuadraticSettings,
     "rda": RegularizedSettings, "centroid": CentroidSettings}

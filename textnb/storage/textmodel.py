@@ -128,7 +128,7 @@ def _check_features(fitted: Fitted) -> None:
     """Raises ParameterError where a file would give the weights another feature map."""
     form, model = fitted.form, fitted.model
     again = model.form_of_weights(
-        form.classes, form.weights, form.intercept, binary=fitted.settings.binary)
+        fitted.counts, form.weights, form.intercept, binary=fitted.settings.binary)
     if again.features != form.features:
         names = ", ".join(step.name for step in form.features.steps) or "none"
         raise ParameterError(f"a model file of {model.name} does not hold the steps "

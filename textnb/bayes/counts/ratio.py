@@ -66,9 +66,10 @@ class CountRatio(EventModel):
         return replace(learned, form=learned.form.of_presence())
 
     def form_of_weights(
-        self, classes: NDArray[Any], weights: Floats, intercept: Floats, *, binary: bool = False
+        self, statistics: CountStatistics, weights: Floats, intercept: Floats, *,
+        binary: bool = False,
     ) -> LinearForm:
-        return LinearForm(classes, np.ascontiguousarray(weights), intercept,
+        return LinearForm(statistics.classes, np.ascontiguousarray(weights), intercept,
                           features=presence_map(self.presence_above(binary)))
 
     def check(self, n_features: int, n_classes: int) -> None:

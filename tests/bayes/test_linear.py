@@ -1,0 +1,228 @@
+"""`NBLinear`: scikit-learn's tf-idf and LinearSVC as the oracle, and what holds for every model."""
+
+from __future__ import annotations
+
+import json
+import warnings
+
+import numpy as np
+import polars as pl
+import pytest
+import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.feature_extraction.text import TfidfTransformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.svm import LinearSVC
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import textnb
+from tests.classifier.models import NEWS, SPAM
+from tests.oracles.scikit_learn import expected_failures
+from textnb import NBLinear, TextClassifier
+from textnb.bayes.counts.linear import Linear
+from textnb.bayes.known import event_model
+from textnb.bayes.linear import best_temperature
+from textnb.errors import DataError, ParameterError
+
+
+@parametrize_with_checks([NBLinear(), NBLinear(loss="log", power=1.0)],
+                         expected_failed_checks=expected_failures)
+def test_scikit_learns_checks(estimator, check):
+    check(estimator)
+
+
+def some_counts(classes: int, seed: int = 0):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, classes, 150)
+    rates = rng.gamma(0.3, 1.0, (classes, 80))
+    return sp.csr_array(rng.poisson(rates[y] * 0.6)), y
+
+
+def ratio_by_hand(counts, positive, l, weight=None):
+    """Of documents that hold a term, in the class and in all others."""
+    present = (counts.toarray() > 0) * (1.0 if weight is None else weight[:, None])
+    p, q = present[positive].sum(axis=0) + l, present[~positive].sum(axis=0) + l
+    return np.log(p / p.sum() / (q / q.sum()))
+
+
+def svm(loss, C):
+    if loss == "hinge":
+        return LinearSVC(C=C, tol=1e-10, max_iter=100_000, dual=False)
+    return LogisticRegression(C=C, tol=1e-10, max_iter=100_000, solver="liblinear")
+
+
+@pytest.mark.parametrize("loss", ["hinge", "log"])
+@pytest.mark.parametrize("power", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("classes", [2, 4])
+def test_weights_are_those_of_scikit_learns_tf_idf_and_liblinear(loss, power, classes):
+    counts, y = some_counts(classes)
+    own = NBLinear(loss=loss, power=power, C=2.0, tol=1e-9).fit(counts, y)
+    tf_idf = TfidfTransformer(sublinear_tf=True).fit(counts)
+    rows = tf_idf.transform(counts)
+    np.testing.assert_allclose(own.linear_form().used(counts).toarray(), rows.toarray(), atol=1e-12)
+    for k in range(classes) if classes > 2 else [1]:
+        scale = np.abs(ratio_by_hand(counts, y == k, 0.3)) ** power
+        expected = svm(loss, 2.0).fit(sp.csr_matrix(rows @ sp.diags_array(scale)), y == k)
+        mine = (own.coef_, own.intercept_) if classes > 2 else (
+            np.vstack([own.coef_, own.coef_]), np.repeat(own.intercept_, 2))
+        np.testing.assert_allclose(mine[0][k], scale * expected.coef_[0], atol=1e-6)
+        np.testing.assert_allclose(mine[1][k], expected.intercept_[0], atol=1e-6)
+
+
+def test_sample_weights_are_rows_that_came_more_often():
+    counts, y = some_counts(3)
+    weight = np.random.default_rng(1).integers(0, 3, len(y))
+    weighted = NBLinear(tol=1e-9).fit(counts, y, sample_weight=weight)
+    often = np.repeat(np.arange(len(y)), weight)
+    repeated = NBLinear(tol=1e-9).fit(counts[often], y[often])
+    np.testing.assert_allclose(weighted.coef_, repeated.coef_, atol=1e-6)
+    np.testing.assert_allclose(weighted.intercept_, repeated.intercept_, atol=1e-6)
+
+
+def test_class_weights_are_sample_weights_of_ratio_and_loss():
+    counts, y = some_counts(2)
+    by_class = NBLinear(class_weight={1: 3.0}, tol=1e-9, idf=False).fit(counts, y)
+    by_row = NBLinear(tol=1e-9, idf=False).fit(counts, y, sample_weight=np.where(y == 1, 3.0, 1.0))
+    np.testing.assert_allclose(by_class.coef_, by_row.coef_, atol=1e-6)
+
+
+def test_the_default_tolerance_decides_as_the_optimum_does():
+    counts, y = some_counts(4, seed=3)
+    loose, tight = NBLinear().fit(counts, y), NBLinear(tol=1e-9).fit(counts, y)
+    assert (loose.predict(counts) == tight.predict(counts)).mean() > 0.98
+
+
+def test_settings_make_the_feature_map():
+    counts, y = some_counts(2)
+    plain = NBLinear(tf="count", idf=False, unit_length=False).fit(counts, y)
+    assert plain.feature_map_.steps == ()
+    present = NBLinear(tf="presence", idf=False, unit_length=False).fit(counts, y)
+    assert [step.name for step in present.feature_map_.steps] == ["presence"]
+    assert [step.name for step in NBLinear().fit(counts, y).feature_map_.steps] == [
+        "sublinear", "idf", "length"]
+
+
+@pytest.mark.parametrize(("settings", "message"), [
+    ({"l": 0}, "l must be above 0"), ({"C": 0}, "C must be"), ({"tol": 0}, "tol must be"),
+    ({"loss": "squared"}, "loss"), ({"power": -1}, "power must be"), ({"tf": "log"}, "tf"),
+    ({"idf": 2}, "idf must be"), ({"max_iter": 0}, "max_iter must be"),
+    ({"held_out": 0.9}, "held_out must be")])
+def test_settings_out_of_range_are_named(settings, message):
+    counts, y = some_counts(2)
+    with pytest.raises(ParameterError, match=message):
+        NBLinear(**settings).fit(counts, y)
+
+
+def test_what_can_not_be_learned_is_refused():
+    counts, y = some_counts(2)
+    with pytest.raises(DataError, match="number of classes in the data has to be greater than one"):
+        NBLinear().fit(counts, np.zeros(len(y)))
+    with pytest.raises(DataError, match="must be finite and at most"):
+        NBLinear(tf="count", unit_length=False).fit(counts * 1e40, y)
+    with pytest.warns(ConvergenceWarning, match="failed to converge to tol=1e-09 in max_iter=1 "):
+        NBLinear(tol=1e-9, max_iter=1).fit(counts, y)
+    with pytest.raises(ParameterError, match="NBLinear learns its weights from rows"):
+        event_model("NBLinear", {}).derive(NBLinear().fit(counts, y).statistics_)
+
+
+def test_counts_that_leave_all_rows_empty_leave_the_intercepts():
+    model = NBLinear().fit(sp.csr_array((10, 3), dtype=np.int64), [0, 1] * 5)
+    assert not model.coef_.any()
+
+
+@pytest.mark.parametrize("train", [SPAM, NEWS], ids=["two classes", "four classes"])
+@pytest.mark.parametrize("binary", [False, True])
+def test_a_file_keeps_every_bit(tmp_path, train, binary):
+    model = TextClassifier(NBLinear(), binary=binary).fit(train)
+    model.save(tmp_path / "model.textnb")
+    loaded = textnb.load(tmp_path / "model.textnb")
+    assert loaded.estimator == model.estimator or loaded.estimator.get_params() == (
+        model.estimator.get_params())
+    assert np.array_equal(loaded.predict_proba(train["text"]), model.predict_proba(train["text"]))
+    assert loaded.linear_form().features == model.linear_form().features
+    assert loaded.calibration_ == model.calibration_
+
+
+def test_a_classifier_of_texts_has_the_weights_of_the_matrix():
+    model = TextClassifier(NBLinear()).fit(NEWS)
+    labels = NEWS["label"].to_numpy()
+    own = NBLinear().fit(model.transform(NEWS), labels)
+    assert np.array_equal(own.linear_form().weights, model.linear_form().weights)
+    assert np.array_equal(own.predict(model.transform(NEWS)), model.predict(NEWS["text"]))
+
+
+@pytest.mark.parametrize("train", [SPAM, NEWS], ids=["two classes", "four classes"])
+def test_contributions_sum_to_the_score(train):
+    model = TextClassifier(NBLinear()).fit(train)
+    answers = model.predict(train.head(40), scores=True, explain=3)
+    for row in answers.iter_rows(named=True):
+        total = row["intercept"] + sum(entry["contribution"] for entry in row["explanation"])
+        expected = row["scores"][row["predicted"]] - row["scores"][row["runner_up"]]
+        assert total == pytest.approx(row["score"], abs=1e-12)
+        assert total == pytest.approx(expected, abs=1e-12)
+
+
+def test_the_temperature_is_that_of_documents_held_out():
+    model = TextClassifier(NBLinear()).fit(NEWS)
+    assert model.calibration_.method == "rows held out by fit"
+    assert model.calibration_.documents == 4 * (60 // 5)
+    place = np.zeros(NEWS.height, dtype=int)
+    labels = NEWS["label"].to_numpy()
+    for label in set(labels):
+        place[labels == label] = np.arange((labels == label).sum())
+    judge = place % 5 == 4
+    first = TextClassifier(NBLinear(held_out=0), vocabulary=model.vocabulary_).fit(
+        NEWS.filter(~judge))
+    held = textnb.held_out(first, NEWS.filter(judge))
+    found = textnb.fit_calibration(held, length_aware=False)
+    # Both are the minimum of the log loss; they differ in how they doubt few documents.
+    assert model.calibration_.temperature == pytest.approx(found.temperature, rel=0.1)
+    assert TextClassifier(NBLinear(held_out=0)).fit(NEWS).calibration_ is None
+
+
+def test_too_few_documents_choose_no_temperature():
+    few = pl.DataFrame({"text": ["aa bb", "cc dd", "aa", "dd"], "label": ["x", "y", "x", "y"]})
+    model = TextClassifier(NBLinear()).fit(few)
+    assert model.calibration_ is None
+    assert model.predict(few["text"]).tolist() == ["x", "y", "x", "y"]
+
+
+def test_the_temperature_minimises_the_log_loss():
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 3, 5000)
+    scores = rng.normal(size=(5000, 3))
+    scores[np.arange(5000), codes] += 1.0
+    best = best_temperature(scores, codes)
+
+    def loss(temperature):
+        scaled = scores / temperature
+        return float(np.mean(np.log(np.exp(scaled).sum(axis=1)) - scaled[np.arange(5000), codes]))
+
+    assert loss(best) <= min(loss(0.98 * best), loss(1.02 * best))
+    doubled = best_temperature(np.repeat(scores[:50], 2, axis=0), np.repeat(codes[:50], 2))
+    weighted = best_temperature(scores[:50], codes[:50], np.full(50, 2.0))
+    assert doubled == pytest.approx(weighted, rel=1e-9)
+
+
+def test_learning_more_is_refused_and_says_what_is_needed():
+    model = TextClassifier(NBLinear()).fit(SPAM)
+    for change in (model.partial_fit, model.forget):
+        with pytest.raises(ParameterError, match=r"NBLinear learns from all documents at once"):
+            change(SPAM)
+
+
+def test_calibrate_serves_it():
+    model = TextClassifier(NBLinear()).fit(SPAM)
+    assert model.set_calibration(None).calibration_ is None
+    found = textnb.fit_calibration(textnb.held_out(model, SPAM))
+    assert model.set_calibration(found).calibration_ == found
+
+
+def test_parameters_are_json(tmp_path):
+    json.dumps(Linear().parameters())
+
+
+def test_one_fit_warns_of_nothing():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        TextClassifier(NBLinear()).fit(NEWS).predict(NEWS)

@@ -1,0 +1,76 @@
+"""``--model nblinear`` from training to a verdict and an export."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import textnb
+from tests.classifier.models import NEWS
+from tests.cli.conftest import Run
+
+
+@pytest.fixture
+def news(folder: Path) -> Path:
+    NEWS.filter(pl.col("text").is_not_null()).write_parquet(folder / "news.parquet")
+    return folder / "news.parquet"
+
+
+def test_the_model_is_that_of_the_library(run: Run, news: Path) -> None:
+    told = run("train", news, "--model", "nblinear", "--C", 2, "--no-idf", "--tf", "presence",
+               "-o", "shell.textnb").checked().err
+    assert "Newton steps: " in told
+    assert "temperature " in told
+    assert "held-out documents" in told
+    own = textnb.NBLinear(C=2.0, idf=False, tf="presence")
+    textnb.TextClassifier(own).fit(pl.read_parquet(news)).save("python.textnb")
+    assert Path("shell.textnb").read_bytes() == Path("python.textnb").read_bytes()
+
+
+def test_answers_of_the_command_are_those_of_python(run: Run, news: Path) -> None:
+    run("train", news, "--model", "nblinear", "-o", "m.textnb").checked()
+    run("predict", "m.textnb", news, "--probability", "-o", "answers.parquet").checked()
+    answers = pl.read_parquet("answers.parquet")
+    model = textnb.load("m.textnb")
+    assert np.array_equal(answers["probability"], model.predict_proba(news_texts(news)).max(axis=1))
+    assert answers["calibrated"].all()
+    explained = run("explain", "m.textnb", answers["text"][0], "--format", "json").checked().out
+    entries = json.loads(explained)
+    assert entries
+
+
+def news_texts(news: Path) -> pl.Series:
+    return pl.read_parquet(news)["text"]
+
+
+@pytest.mark.parametrize("target", ["python", "json", "sql-sqlite"])
+def test_exports_with_its_feature_map_are_verified(run: Run, news: Path, target: str) -> None:
+    run("train", news, "--model", "nblinear", "-o", "m.textnb").checked()
+    run("export", "m.textnb", "--to", target, "-o", "out").checked()
+    run("verify", "out").checked()
+
+
+def test_weights_alone_do_not_hold_its_feature_map(run: Run, news: Path) -> None:
+    run("train", news, "--model", "nblinear", "-o", "m.textnb").checked()
+    refused = run("export", "m.textnb", "--to", "npz", "-o", "out.npz")
+    assert refused.code
+    assert "sublinear" in refused.err
+
+
+def test_options_of_other_models_are_refused(run: Run, news: Path) -> None:
+    refused = run("train", news, "--model", "nblinear", "--beta", 0.5, "-o", "m.textnb")
+    assert refused.code == 2
+    assert "--beta belongs to --model nblr" in refused.err
+    assert not Path("m.textnb").exists()
+
+
+def test_learning_more_says_what_is_needed(run: Run, news: Path) -> None:
+    run("train", news, "--model", "nblinear", "-o", "m.textnb").checked()
+    for verb in ("update", "forget"):
+        refused = run(verb, "m.textnb", news)
+        assert refused.code
+        assert "learns from all documents at once" in refused.err

@@ -1,0 +1,121 @@
+"""A linear model on tf-idf times a power of the log-count ratio: its weights are learned."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from textnb.bayes.class_weight import check_class_weight
+from textnb.bayes.event_model import EventModel, Learned
+from textnb.bayes.features import FeatureMap, Idf, Length, Presence, Step, Sublinear
+from textnb.bayes.forms import Floats, LinearForm
+from textnb.bayes.parameters import is_number, is_whole
+from textnb.bayes.statistics import CountStatistics, as_smoothing
+from textnb.errors import ParameterError
+
+FREQUENCIES = ("sublinear", "count", "presence")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Linear(EventModel):
+    """The event model of `NBLinear`.
+
+    Its statistic counts documents, not occurrences: ratios and document frequencies both come from
+    it, so that a file needs nothing else to have the feature map again.
+    """
+
+    l: Any = 0.3
+    C: float = 1.0
+    loss: str = "hinge"
+    power: float = 0.5
+    tf: str = "sublinear"
+    idf: bool = True
+    unit_length: bool = True
+    tol: float = 1e-2
+    max_iter: int = 100
+    held_out: float = 0.2
+
+    name = "NBLinear"
+    kind = "nblinear"
+    from_counts = False
+    iterations = "Newton steps"
+    without_terms = "the classes' intercepts alone"
+    # Its weights are learned, not counted: they rank its terms.
+    term_z = None
+
+    @property
+    def scores_are_log_probabilities(self) -> bool:
+        """Whether margins are log-odds: for the logistic loss, and not for the hinge loss."""
+        return self.loss == "log"
+
+    @property
+    def above(self) -> float | None:
+        return 0.0 if self.tf == "presence" else None
+
+    def derive(self, statistics: CountStatistics, *, binary: bool = False) -> LinearForm:
+        raise ParameterError("NBLinear learns its weights from rows: counts alone don't give them")
+
+    def learn_rows(
+        self, rows: Any, labels: NDArray[Any], sample_weight: Floats | None = None, *,
+        binary: bool = False,
+    ) -> Learned:
+        # SciPy is imported where rows are learned from.
+        from textnb.bayes.linear import calibrated_from_rows
+
+        self.check(rows.shape[1], 2)
+        return calibrated_from_rows(self, rows, labels, sample_weight, binary)
+
+    def form_of_weights(
+        self, statistics: CountStatistics, weights: Floats, intercept: Floats, *,
+        binary: bool = False,
+    ) -> LinearForm:
+        return LinearForm(statistics.classes, np.ascontiguousarray(weights), intercept,
+                          features=self.feature_map(statistics, binary))
+
+    def feature_map(self, statistics: CountStatistics, binary: bool = False) -> FeatureMap:
+        """What stands between counts and weights.
+
+        Parameters
+        ----------
+        statistics : CountStatistics
+            Documents of each class that hold each term.
+        binary : bool
+            Whether a term counts once per document, whatever ``tf`` is.
+        """
+        steps: list[Step] = []
+        if binary or self.tf == "presence":
+            steps.append(Presence())
+        elif self.tf == "sublinear":
+            steps.append(Sublinear())
+        if self.idf:
+            steps.append(Idf.smooth(statistics.feature_count.sum(axis=0),
+                                    statistics.class_count.sum()))
+        if self.unit_length:
+            steps.append(Length())
+        return FeatureMap(tuple(steps))
+
+    def check(self, n_features: int, n_classes: int) -> None:
+        if np.min(as_smoothing(self.l, n_features)) <= 0:
+            raise ParameterError.out_of_range("l", "above 0 (a count of 0 has no logarithm)",
+                                              self.l)
+        check_class_weight(self.class_weight)
+        for name, known in (("loss", ("hinge", "log")), ("tf", FREQUENCIES)):
+            if getattr(self, name) not in known:
+                raise ParameterError.unknown_choice(name, getattr(self, name), known)
+        for name in ("C", "tol"):
+            value = getattr(self, name)
+            if not (is_number(value) and np.isfinite(value) and value > 0):
+                raise ParameterError.out_of_range(name, "a finite number above 0", value)
+        if not (is_number(self.power) and 0.0 <= self.power <= 2.0):
+            raise ParameterError.out_of_range("power", "in [0, 2]", self.power)
+        for name in ("idf", "unit_length"):
+            if not isinstance(getattr(self, name), (bool, np.bool_)):
+                raise ParameterError.out_of_range(name, "True or False", getattr(self, name))
+        if not (is_whole(self.max_iter) and 1 <= self.max_iter < 2**31):
+            raise ParameterError.out_of_range("max_iter", "an integer above 0 and below 2**31",
+                                              self.max_iter)
+        if not (is_number(self.held_out) and 0.0 <= self.held_out <= 0.5):
+            raise ParameterError.out_of_range("held_out", "in [0, 0.5]", self.held_out)
