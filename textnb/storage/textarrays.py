@@ -97,7 +97,7 @@ def check_derived(document: Mapping[str, Any], arrays: Arrays) -> None:
     for name, values in expected.items():
         stored = arrays[name]
         require(stored.shape == values.shape and stored.dtype == values.dtype and bool(
-            np.allclose(stored, values, rtol=1e-9, atol=0.0) if values.dtype.kind == "f"
+            np.allclose(stored, values, rtol=1e-11, atol=0.0) if values.dtype.kind == "f"
             else np.array_equal(stored, values)), f"{name} is not what its counts give")
 
 

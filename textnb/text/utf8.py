@@ -29,16 +29,21 @@ def begins_of(ends: Ints) -> Ints:
 
 def strings_of(pool: NDArray[np.uint8], ends: Ints) -> pl.Series:
     """The inverse of `bytes_of`."""
-    used = np.zeros(256, dtype=np.bool_)
-    used[pool] = True
-    if used[:128].all() or not len(ends):
+    mark = next((byte for byte in range(128) if not (pool == byte).any()), None)
+    if mark is None or not len(ends):
         whole, bounds = pool.tobytes(), [0, *ends.tolist()]
         return pl.Series([whole[a:b] for a, b in pairwise(bounds)],
                          dtype=pl.Binary).cast(pl.String)
     # By a character that no string holds: much faster than one Python object for each.
-    mark = int(used[:128].argmin())
-    joined = np.insert(pool, ends[:-1], np.uint8(mark)).tobytes().decode()
-    return pl.Series([joined]).str.split(chr(mark)).explode()
+    joined = np.empty(len(pool) + len(ends) - 1, dtype=np.uint8)
+    marks = ends[:-1] + np.arange(len(ends) - 1)
+    kept = np.ones(len(joined), dtype=np.bool_)
+    kept[marks] = False
+    joined[kept] = pool
+    joined[marks] = mark
+    # The cast checks that it is UTF-8.
+    text = pl.Series([joined.tobytes()], dtype=pl.Binary).cast(pl.String)
+    return text.str.split(chr(mark)).explode()
 
 
 def byte_order(pool: NDArray[np.uint8], begins: Ints, ends: Ints) -> Ints:
