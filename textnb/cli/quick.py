@@ -11,7 +11,6 @@ import json
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from textnb.cli import guard
 from textnb.cli.verdicts import CODES, LONGEST_SECONDS, described, log_odds_of, status_line
@@ -25,15 +24,15 @@ _NUMBER = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,20})?|\.[0-9]{1,20}")
 _COUNT = re.compile(r"[0-9]{1,9}")
 
 
-@dataclass
 class Options:
     """The options of one command, as far as they are known here."""
 
-    model: str = ""
-    flags: set[str] = field(default_factory=set)
-    numbers: dict[str, float] = field(default_factory=dict)
-    texts: dict[str, str] = field(default_factory=dict)
-    min_learned: int = 10
+    def __init__(self) -> None:
+        self.model = ""
+        self.flags: set[str] = set()
+        self.numbers: dict[str, float] = {}
+        self.texts: dict[str, str] = {}
+        self.min_learned = 10
 
 
 def options_of(arguments: Sequence[str]) -> Options | None:

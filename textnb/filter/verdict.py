@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from textnb.runtime.values import Value
 
 SPAM, HAM, DOUBT = "spam", "ham", "unsure"
 # Of either kind. With fewer, priors and rare words decide, and a filter that seemed to work would
@@ -13,8 +14,7 @@ SPAM, HAM, DOUBT = "spam", "ham", "unsure"
 LEAST_LEARNED = 10
 
 
-@dataclass(frozen=True)
-class Verdict:
+class Verdict(Value):
     """What a filter says of one message.
 
     Attributes

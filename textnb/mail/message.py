@@ -12,7 +12,6 @@ from __future__ import annotations
 import binascii
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.message import Message
 from email.parser import BytesParser
@@ -22,6 +21,7 @@ from typing import NamedTuple
 from textnb.errors import ParameterError
 from textnb.mail.charset_guess import Guess
 from textnb.mail.charsets import Notes, charset_of_html, decoded, header_text, note, valid
+from textnb.runtime.values import Value
 
 # Servers let through some tens of MiB.
 MAX_MESSAGE, BEYOND = 64 << 20, "message beyond 64 MiB not read"
@@ -45,8 +45,7 @@ _PLAIN = ("text/plain", "text/enriched", "text/richtext")
 _STRUCTURE = ("content-type", "content-disposition", "content-transfer-encoding")
 
 
-@dataclass(frozen=True, slots=True)
-class MailMessage:
+class MailMessage(Value):
     """What `parse_message` found: see there."""
 
     message_id: str | None
