@@ -10,6 +10,8 @@ import runpy
 import sys
 
 from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+from setuptools.errors import CompileError
 
 SOURCE = runpy.run_path("textnb/text/native/source.py")
 REQUIRED = os.environ.get("TEXTNB_REQUIRE_KERNEL") == "1"
@@ -19,17 +21,33 @@ CHECKED = os.environ.get("TEXTNB_KERNEL_CHECKS") == "1"
 def extensions() -> list[Extension]:
     from Cython.Build import cythonize
 
-    return cythonize(
+    modules: list[Extension] = cythonize(
         [Extension(
             f"textnb.text.native.{name}", [f"textnb/text/native/{name}.py"],
             define_macros=[("TEXTNB_SOURCE", f'"{SOURCE["digest"](name)}"')],
-            extra_compile_args=[] if sys.platform == "win32" else ["-O3"],
-            optional=not REQUIRED) for name in SOURCE["MODULES"]],
+            extra_compile_args=[] if sys.platform == "win32" else ["-O3"])
+            for name in SOURCE["MODULES"]],
         build_dir="build/checked" if CHECKED else "build/kernel",
         compiler_directives={
             "language_level": 3, "boundscheck": CHECKED, "initializedcheck": CHECKED,
             "wraparound": False, "cdivision": True})
+    for module in modules:
+        # Said here, as Cython makes extensions of its own from those that it is given.
+        module.optional = not REQUIRED
+    return modules
+
+
+class Build(build_ext):
+    """Extensions that are optional where there is no compiler either."""
+
+    def build_extension(self, extension: Extension) -> None:
+        try:
+            super().build_extension(extension)
+        except OSError as error:
+            # A compiler that is not there; setuptools lets an optional extension fail by its own
+            # errors alone.
+            raise CompileError(f"{error}") from error
 
 
 if __name__ == "__main__":
-    setup(ext_modules=extensions())
+    setup(ext_modules=extensions(), cmdclass={"build_ext": Build})

@@ -25,15 +25,20 @@ SERVED = {
     "characters": Tokenizer(analyzer="char", ngram_range=(1, 3)),
     "within words": Tokenizer(analyzer="char_wb", ngram_range=(2, 4)),
     "longer than words": Tokenizer(analyzer="char_wb", ngram_range=(6, 7)),
+    "prefixed": Tokenizer(field_prefix=True, stop_words=("the",)),
+    "prefixed pairs": Tokenizer(field_prefix=("text",), ngram_range=(1, 2)),
+    "prefixed characters": Tokenizer(analyzer="char", ngram_range=(1, 2), field_prefix=True),
+    "prefixed within words": Tokenizer(analyzer="char_wb", ngram_range=(2, 3), field_prefix=True),
 }
 NOT_SERVED = [Tokenizer(r"[\p{L}']{2,}|[\p{N}]+"), Tokenizer("[^,]+"),
-              Tokenizer(field_prefix=True), Tokenizer(r"\d+(?:\.\d+)?")]
+              Tokenizer("[^,]+", field_prefix=True), Tokenizer(r"\d+(?:\.\d+)?")]
 # The last before the surrogates and the first behind, the last of all; one, two, three and four
 # bytes; marks, joiners and what folds; NUL; white space of many kinds; unassigned.
 ODD = "\x00\x1c\x85\xa0  　﻿​‍़्ँ́İıßſKſςΣͅ🙂‿_-'09٣Ⅷ一힣퟿￾𐐀𝒜𠀀󠀁􏿿\U00050000"
 DOCUMENTS: list[str | None] = [
     "The cat's 2 naïve हिन्दी cats!", None, "", "the THE cat_9 été ÉTÉ", ODD, "\x00\x00 a\x00b ab",
-    "x" * 7 + " " + "x" * 8 + " " + "x" * 14 + " " + "x" * 15, "sevenab sevenabc", "a b  c\t\nd"]
+    "x" * 7 + " " + "x" * 8 + " " + "x" * 14 + " " + "x" * 15, "sevenab sevenabc", "a b  c\t\nd",
+    r"a:b \\: c\:text: a\\\ text:a"]
 
 
 def frame_of(texts: list[str | None], **columns: Any) -> pl.DataFrame:

@@ -9,6 +9,8 @@ from textnb.text.plan import (
     WHITE,
     Characters,
     CharactersInWords,
+    Escape,
+    FieldPrefix,
     Lowercase,
     Matches,
     NGrams,
@@ -36,6 +38,10 @@ class CompiledPlan(NamedTuple):
         In words, or in characters.
     within_words : bool
         N-grams of characters do not cross white space.
+    prefixed : bool
+        Terms of some columns begin with the column's name; see `FieldPrefix.prefixes`.
+    escaped : str
+        What has a backslash before it inside a term, as the backslash itself then has.
     """
 
     words: bool
@@ -43,6 +49,8 @@ class CompiledPlan(NamedTuple):
     least: int
     ngram_range: tuple[int, int]
     within_words: bool = False
+    prefixed: bool = False
+    escaped: str = ""
 
 
 @lru_cache(maxsize=256)
@@ -54,21 +62,30 @@ def compiled_plan(plan: Plan) -> CompiledPlan | None:
 
     Examples
     --------
-    >>> compiled_plan(Plan((Lowercase(), Runs("[a-z]+", "a-z", 1), NGrams(1, 2))))
-    CompiledPlan(words=True, members='a-z', least=1, ngram_range=(1, 2), within_words=False)
+    >>> compiled_plan(Plan((Lowercase(), Runs("[a-z]+", "a-z", 1), NGrams(1, 2))))[:4]
+    (True, 'a-z', 1, (1, 2))
     """
-    match plan.after_cleaning:
-        case (Runs(members=members, least=least), *rest):
-            match rest:
-                case [] | [StopWords()]:
-                    return CompiledPlan(True, members, least, (1, 1))
-                case [NGrams(least=n, most=m)] | [StopWords(), NGrams(least=n, most=m)]:
-                    return CompiledPlan(True, members, least, (n, m))
-        case (Characters(least=n, most=m),):
-            return CompiledPlan(False, WHITE, 1, (n, m))
-        case (CharactersInWords(least=n, most=m),):
-            return CompiledPlan(False, WHITE, 1, (n, m), within_words=True)
-    return None
+    splitting, *steps = plan.after_cleaning
+    rest = {type(step): step for step in steps}
+    rest.pop(StopWords, None)
+    prefix, escape = rest.pop(FieldPrefix, None), rest.pop(Escape, Escape(""))
+    ngrams = rest.pop(NGrams, NGrams(1, 1))
+    if rest or not isinstance(escape, Escape) or not isinstance(ngrams, NGrams):
+        return None
+    escaped, words = escape.characters, (ngrams.least, ngrams.most)
+    found: CompiledPlan | None = None
+    # Of what is escaped, colons alone: spaces separate the words of n-grams in the kernel.
+    match splitting:
+        case Runs(members=members, least=least) if not escaped:
+            found = CompiledPlan(True, members, least, words)
+        case Characters(least=n, most=m) if words == (1, 1) and escaped in ("", ":"):
+            found = CompiledPlan(False, WHITE, 1, (n, m))
+        case CharactersInWords(least=n, most=m) if words == (1, 1) and escaped in ("", ":"):
+            found = CompiledPlan(False, WHITE, 1, (n, m), within_words=True)
+    if found is None or (escaped and prefix is None) or (StopWords in map(type, steps)
+                                                         and not found.words):
+        return None
+    return found._replace(prefixed=prefix is not None, escaped=escaped)
 
 
 def why_unknown(plan: Plan) -> str:
@@ -81,7 +98,7 @@ def why_unknown(plan: Plan) -> str:
     """
     if compiled_plan(plan) is not None:
         return ""
-    known = (Runs, Characters, CharactersInWords, StopWords, NGrams)
+    known = (Runs, Characters, CharactersInWords, StopWords, Escape, FieldPrefix, NGrams)
     step = next((step for step in plan.after_cleaning if not isinstance(step, known)), None)
     if isinstance(step, Matches):
         return f"the pattern {step.pattern!r} is no run of one class of characters"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
-from threading import local
+from threading import Lock, local
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from textnb.runtime.forks import check_fork
 from textnb.text.compiled_plan import cleaned_ascii, compiled_plan
 from textnb.text.expressions import cleaned_exprs, stop_tokens
 from textnb.text.native.kernel import Kernel
+from textnb.text.prefixes import PrefixedTerms
 from textnb.text.tokens import TextColumns, Tokenizer
 from textnb.text.utf8 import begins_of, byte_order, bytes_of, strings_of
 
@@ -58,9 +59,12 @@ class TermTable:
         self._class = _class_table(compiled.members)
         self._table, self._own = kernel.terms.Table(self.secret), local()
         # Stop words have the first codes, and so are told from others by their codes.
-        stops = pl.Series(sorted(stop_tokens(self._plan)), dtype=pl.String)
-        self._first = len(stops)
-        self._strings(stops)
+        self._stops = pl.Series(sorted(stop_tokens(self._plan)), dtype=pl.String)
+        self._first = 0 if compiled.prefixed else len(self._stops)
+        self._strings(self._stops[:self._first])
+        # What columns' prefixes make of terms, by the prefixes.
+        self._prefixed: dict[tuple[str, ...], PrefixedTerms] = {}
+        self._turn, self._odd_order = Lock(), False
 
     def __len__(self) -> int:
         return len(self._table)
@@ -99,6 +103,7 @@ class TermTable:
 
     def absorb(self, other: TermTable) -> Codes:
         """Adds the other table's terms; the code here of each code there."""
+        self._odd_order = self._odd_order or other._odd_order
         starts, pool, heads, tails = other._arrays()
         own = np.flatnonzero(heads < 0)
         codes = np.empty(len(other), dtype=np.int32)
@@ -120,6 +125,9 @@ class TermTable:
 
     def in_order(self, codes: Codes) -> Codes:
         """These codes, in the order of the sorted terms."""
+        if self._odd_order:
+            in_order: Codes = codes[self.strings(codes).arg_sort().to_numpy()]
+            return in_order
         starts, pool, heads, tails = self._arrays()
         named = np.flatnonzero(heads < 0).astype(np.int32)
         order: Codes = named[byte_order(pool, starts[named], starts[named + 1])]
@@ -184,7 +192,8 @@ class TermTable:
         """As `found`, of texts of ASCII characters, without a frame; None for others."""
         check_fork()
         joined = "".join(texts)
-        cleaned = cleaned_ascii(self._plan, joined) if joined.isascii() else None
+        cleaned = (cleaned_ascii(self._plan, joined)
+                   if joined.isascii() and not self._compiled.prefixed else None)
         if cleaned is None:
             return None
         ends = np.cumsum([len(text) for text in texts], dtype=np.int64)
@@ -195,15 +204,38 @@ class TermTable:
         columns = cleaned_exprs(self._plan, text)
         stretches = frame.select(columns[0] if len(columns) == 1
                                  else pl.concat_list(columns).explode()).to_series()
-        codes, ends = self._terms_of(*bytes_of(stretches), add)
+        codes, ends = self._terms_of(*bytes_of(stretches), add, self._prefixed_terms(text))
         # No n-gram crosses from one text column into the next, but their terms belong together.
         return codes, ends[len(columns) - 1::len(columns)].copy()
 
-    def _terms_of(self, source: NDArray[np.uint8], ends: Ints, add: bool) -> tuple[Codes, Ints]:
+    def _prefixed_terms(self, text: TextColumns) -> PrefixedTerms | None:
+        """The terms behind the prefixes of these columns; None where none has a prefix."""
+        if not self._compiled.prefixed:
+            return None
+        prefixes = tuple(self._plan.prefixes([text] if isinstance(text, str) else text))
+        with self._turn:
+            if prefixes not in self._prefixed:
+                terms = PrefixedTerms(
+                    self._kernel, self.secret, prefixes, self._compiled.escaped)
+                terms.add(self._stops)
+                words = np.flatnonzero(self._arrays()[2] < 0).astype(np.int32)
+                terms.hold(self.strings(words), words)
+                # What sorts before the space that joins n-grams may be in a column's name.
+                self._odd_order |= any(min(prefix, default="~") < " " for prefix in prefixes)
+                self._prefixed[prefixes] = terms
+            return self._prefixed[prefixes]
+
+    def _terms_of(
+        self, source: NDArray[np.uint8], ends: Ints, add: bool,
+        prefixed: PrefixedTerms | None = None,
+    ) -> tuple[Codes, Ints]:
         """Codes of the terms of each stretch of bytes, and where those of each end."""
-        codes, ends = self._single(source, ends, add)
-        if self._first:
-            codes = codes[:self._kernel.rows.without_first(codes, ends, self._first)]
+        table = self._table if prefixed is None else prefixed.table
+        codes, ends = self._single(table, source, ends, add)
+        if len(self._stops):
+            codes = codes[:self._kernel.rows.without_first(codes, ends, len(self._stops))]
+        if prefixed is not None:
+            prefixed.put(codes, ends, self._strings if add else None)
         least, most = self._compiled.ngram_range
         if self._words and most > 1:
             return self._grams(codes, ends, least, most, add)
@@ -220,13 +252,15 @@ class TermTable:
         self._table.grams(codes, ends, least, most, add, found, bounds)
         return found, bounds
 
-    def _single(self, source: NDArray[np.uint8], ends: Ints, add: bool) -> tuple[Codes, Ints]:
+    def _single(
+        self, table: Any, source: NDArray[np.uint8], ends: Ints, add: bool
+    ) -> tuple[Codes, Ints]:
         """Codes of terms of one word, or of characters, and where those of each text end."""
         spans = self._kernel.spans
         if self._words:
             room = self._room((len(source) + len(ends)) // (self._least + 1))
-            return self._look_up(partial(spans.words, source), (self._class, self._least), source,
-                                 ends, room, add)
+            return self._look_up(table, partial(spans.words, source), (self._class, self._least),
+                                 source, ends, room, add)
         within_words = self._compiled.within_words
         if within_words:
             source, ends, words = self._padded_words(source, ends)
@@ -234,11 +268,11 @@ class TermTable:
         room = self._room((most - least + 1) * len(source))
         settings = least, most, within_words
         codes, counts = self._look_up(
-            partial(spans.characters, source), settings, source, ends, room, add)
+            table, partial(spans.characters, source), settings, source, ends, room, add)
         return codes, np.append(0, counts)[words] if within_words else counts
 
     def _look_up(
-        self, spans: Callable[..., tuple[int, int, int]], settings: tuple[Any, ...],
+        self, table: Any, spans: Callable[..., tuple[int, int, int]], settings: tuple[Any, ...],
         source: NDArray[np.uint8], ends: Ints, room: Codes, add: bool,
     ) -> tuple[Codes, Ints]:
         """The codes of spans, some at a time: they stay in the cache, and interrupts are seen."""
@@ -250,7 +284,7 @@ class TermTable:
             if place == tuple(after):
                 # A run of characters that is longer than the room for its words.
                 edges, begins, stops = self._scratch(2 * len(begins))
-            self._table.strings(source, begins[:n], stops[:n], add, room[total:total + n])
+            table.strings(source, begins[:n], stops[:n], add, room[total:total + n])
             place, total = (after[0], after[1]), total + n
         return room[:total], counts
 

@@ -52,6 +52,49 @@ def without_first(
     return n
 
 
+def missing_prefixed(
+    codes: cython.const[cython.int][::1], ends: cython.const[cython.longlong][::1],
+    prefixes: cython.const[cython.int][::1], of_prefix: cython.int[:, ::1],
+    missing: cython.int[::1],
+) -> int:
+    """Puts each prefix and code that has no code of its own in ``of_prefix``, once.
+
+    Stretches are those of the columns of each row, and each column has a prefix. Returns how many
+    pairs there are. They are -2 in ``of_prefix`` then.
+    """
+    at: Place = 0
+    n: Place = 0
+    stretch: Place
+    prefix: Place
+    with cython.nogil:
+        for stretch in range(ends.shape[0]):
+            prefix = prefixes[stretch % prefixes.shape[0]]
+            while at < ends[stretch]:
+                if of_prefix[prefix, codes[at]] == -1:
+                    of_prefix[prefix, codes[at]] = -2
+                    missing[2 * n], missing[2 * n + 1] = prefix, codes[at]
+                    n += 1
+                at += 1
+    return n
+
+
+def put_prefixed(
+    codes: cython.int[::1], ends: cython.const[cython.longlong][::1],
+    prefixes: cython.const[cython.int][::1], of_prefix: cython.const[cython.int][:, ::1],
+) -> None:
+    """Puts ``of_prefix[prefix, code]`` in the place of each code that is not negative."""
+    at: Place = 0
+    stretch: Place
+    prefix: Place
+    with cython.nogil:
+        for stretch in range(ends.shape[0]):
+            prefix = prefixes[stretch % prefixes.shape[0]]
+            while at < ends[stretch]:
+                if codes[at] >= 0:
+                    codes[at] = of_prefix[prefix, codes[at]]
+                at += 1
+
+
 def ordered(
     keys: cython.const[cython.int][::1], order: cython.int[::1], other: cython.int[::1],
     largest: Place,

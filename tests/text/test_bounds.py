@@ -1,0 +1,100 @@
+"""The kernel within its arrays: long texts, many threads, interrupts.
+
+`scripts/kernel --check` runs this with the bounds of all arrays checked.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import textnb
+from tests.text.kernel_cases import (
+    DOCUMENTS,
+    ODD,
+    SERVED,
+    assert_same_matrix,
+    assert_same_rows,
+    frame_of,
+)
+from textnb import Tokenizer
+from textnb.frames.batches import batches
+from textnb.runtime import threads
+from textnb.text.matrix import Vocabulary, count_matrix
+from textnb.text.native import terms
+from textnb.text.native.kernel import build
+
+if build().kernel is None and os.environ.get("TEXTNB_REQUIRE_KERNEL") != "1":
+    pytest.skip(f"there is no compiled kernel: {build().reason}", allow_module_level=True)
+
+
+def texts(seed: int, rows: int) -> list[str | None]:
+    draw = random.Random(seed)
+    words = ["the", "cat", "été", "हिन्दी", "x", "longer_than_seven", "9", *ODD]
+    return [*DOCUMENTS, *(" ".join(draw.choices(words, k=draw.randrange(40)))
+                          + str(draw.randrange(3000)) for _ in range(rows))]
+
+
+@pytest.mark.parametrize("number", range(1, 9))
+@pytest.mark.parametrize("name", ["default", "pairs", "within words", "prefixed"])
+def test_any_number_of_threads(name: str, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    frame, tokenizer = frame_of(texts(number, 600)), SERVED[name]
+    monkeypatch.setenv("TEXTNB_KERNEL", "off")
+    expected = count_matrix([frame], tokenizer, "text")
+    own = Vocabulary(tokenizer, expected[1].gather_every(2)).counts(frame, "text")
+    monkeypatch.delenv("TEXTNB_KERNEL")
+    monkeypatch.setattr(threads.pl, "thread_pool_size", lambda: number)
+    assert_same_matrix(count_matrix(batches(frame, ["text"], rows=23), tokenizer, "text"), expected)
+    vocabulary = Vocabulary(tokenizer, expected[1].gather_every(2))
+    with ThreadPoolExecutor(number) as pool:
+        for found in pool.map(lambda _: vocabulary.counts(frame, "text"), range(number)):
+            assert_same_rows(found, own)
+
+
+def test_a_table_that_grows(monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = frame_of([" ".join(f"{'x' * (n % 19)}{n}" for n in range(at, at + 700))
+                      for at in range(0, 70_000, 500)])
+    for tokenizer in (Tokenizer(r"\w+"), Tokenizer(r"\w+", ngram_range=(1, 2))):
+        monkeypatch.delenv("TEXTNB_KERNEL", raising=False)
+        found = count_matrix(batches(frame, ["text"], rows=9), tokenizer, "text")
+        monkeypatch.setenv("TEXTNB_KERNEL", "off")
+        assert_same_matrix(found, count_matrix([frame], tokenizer, "text"))
+
+
+def test_this_build_checks_bounds_if_it_should() -> None:
+    if os.environ.get("TEXTNB_KERNEL_CHECKS") != "1":
+        pytest.skip("the kernel is not compiled for this: scripts/kernel --check")
+    table = terms.Table(np.ones(4, np.uint64))
+    with pytest.raises(IndexError):
+        table.strings(np.zeros(4, np.uint8), np.zeros(3, np.int64), np.zeros(3, np.int64), True,
+                      np.zeros(2, np.int32))
+
+
+def test_an_interrupt_is_seen() -> None:
+    """Within one batch of some seconds, of one text and of many."""
+    program = ("import sys, polars as pl; from textnb import Tokenizer; "
+               "from textnb.text.matrix import count_matrix; "
+               "frame = pl.DataFrame({'text': ['some words ' * 1000] * 100_000}); "
+               "print('ready', flush=True); "
+               "[count_matrix([frame], Tokenizer(), 'text') for _ in range(9)]")
+    root = Path(textnb.__file__).parents[1]
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True,
+                          env={**os.environ, "PYTHONPATH": str(root)}) as ran:
+        assert ran.stdout is not None
+        assert ran.stdout.readline() == "ready\n"
+        time.sleep(1)
+        started = time.monotonic()
+        ran.send_signal(signal.SIGINT)
+        _, told = ran.communicate(timeout=60)
+    assert "KeyboardInterrupt" in told
+    assert time.monotonic() - started < 20
