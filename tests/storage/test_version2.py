@@ -274,6 +274,13 @@ def test_values_of_the_document(load: Callable[..., Any], files: dict[str, bytes
                 assert model is None or scores(model)
 
 
+def test_an_error_shows_no_control_characters(
+    load: Callable[..., Any], files: dict[str, bytes]
+) -> None:
+    for path in (("estimator", "parameters", "\x1b[2J"), ("settings", "a\nb"), ("arrays", "\r")):
+        refused(load, with_value(files["linear"], path, {"type": "<i4", "shape": [1]}))
+
+
 @pytest.mark.parametrize("shape", [
     [2**61], [2**40, 2**40], [0], [-1], [10**30], [1.0], [True], ["1"], [], [1, 1, 1], None, 5])
 def test_shapes_are_seen_before_memory_is_taken(
