@@ -205,19 +205,20 @@ class TestWhatIsFree:
         assert free is None or free > 0
 
     def test_the_least_counts(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(memory_module, "_of_system", lambda: 7)
-        monkeypatch.setattr(memory_module, "_of_groups", lambda: 5)
-        monkeypatch.setattr(memory_module, "_of_address_space", lambda: None)
+        monkeypatch.setattr(memory_module, "_free_in_system", lambda: 7)
+        monkeypatch.setattr(memory_module, "_free_in_control_groups", lambda: 5)
+        monkeypatch.setattr(memory_module, "_free_in_address_space", lambda: None)
         assert free_memory() == 5
-        monkeypatch.setattr(memory_module, "_of_groups", lambda: -3)
+        monkeypatch.setattr(memory_module, "_free_in_control_groups", lambda: -3)
         assert free_memory() == 0
 
     def test_groups_without_a_limit(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(memory_module, "_group_limits", lambda: iter([(1 << 63, 5)]))
-        assert memory_module._of_groups() is None
+        monkeypatch.setattr(memory_module, "_limits_of_control_groups",
+                            lambda: iter([(1 << 63, 5)]))
+        assert memory_module._free_in_control_groups() is None
         monkeypatch.setattr(
             memory_module, "_group_limits", lambda: iter([(1 << 63, 5), (100, 40), (90, 20)]))
-        assert memory_module._of_groups() == 60
+        assert memory_module._free_in_control_groups() == 60
 
     def test_nothing_can_be_told(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(memory_module, "free_memory", lambda: None)

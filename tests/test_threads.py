@@ -9,18 +9,18 @@ import time
 
 import pytest
 
-from textnb.runtime.threads import in_threads
+from textnb.runtime.threads import map_in_threads
 
 
 def test_order_and_errors() -> None:
-    assert list(in_threads(lambda x: x * x, range(50), threads=3)) == [x * x for x in range(50)]
+    assert list(map_in_threads(lambda x: x * x, range(50), threads=3)) == [x * x for x in range(50)]
 
     def odd(x: int) -> int:
         if x == 7:
             raise ValueError("seven")
         return x
 
-    results = in_threads(odd, range(50), threads=3)
+    results = map_in_threads(odd, range(50), threads=3)
     assert [next(results) for _ in range(7)] == list(range(7))
     with pytest.raises(ValueError, match="seven"):
         next(results)
@@ -42,7 +42,7 @@ def test_given_up_in_one_of_its_own_threads() -> None:
             ended.set()
         return x
 
-    results = in_threads(work, range(10), threads=2)
+    results = map_in_threads(work, range(10), threads=2)
     assert next(results) == 0
     assert next(results) == 1
     assert ended.wait(20)

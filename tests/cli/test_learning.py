@@ -12,7 +12,7 @@ import pytest
 
 from tests.cli.conftest import MAIL, Run, finished, start
 from textnb import Calibration, Decision, TableClassifier, TextClassifier, load
-from textnb.files.lock import locked
+from textnb.files.lock import lock_path
 
 SINCE = "the model has learned or forgotten documents since"
 NEW = pl.DataFrame({"text": ["free lunch offer", "see you at lunch"], "label": ["spam", "ham"]})
@@ -173,7 +173,7 @@ def test_diff(run: Run, model: Path, folder: Path) -> None:
 def test_two_updates_at_once_are_both_learned(model: Path, folder: Path) -> None:
     NEW.head(1).write_parquet("one.parquet")
     NEW.tail(1).write_parquet("two.parquet")
-    with locked(model):
+    with lock_path(model):
         both = [start("update", model, name) for name in ("one.parquet", "two.parquet")]
         with pytest.raises(Exception, match="timed out"):
             both[0].wait(timeout=1.5)
@@ -185,7 +185,7 @@ def test_two_updates_at_once_are_both_learned(model: Path, folder: Path) -> None
 
 
 def _hold(path: str, held: object, go: object) -> None:
-    with locked(path):
+    with lock_path(path):
         held.set()  # type: ignore[attr-defined]
         go.wait(20)  # type: ignore[attr-defined]
         os.replace(f"{path}.next", path)
@@ -200,10 +200,10 @@ def test_a_lock_follows_the_file_that_takes_its_place(folder: Path) -> None:
     process.start()
     assert held.wait(30)
     go.set()
-    with locked("a"):
+    with lock_path("a"):
         assert Path("a").read_text() == "new"
     process.join(30)
-    with locked("not there"):
+    with lock_path("not there"):
         pass
 
 

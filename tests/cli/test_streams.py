@@ -261,9 +261,9 @@ def swallowing(*args, **kwargs):
             pass
 
 from textnb.scoring import texts
-from textnb.files.replace import replacing
+from textnb.files.replace import replace_file
 texts.answered_frame = swallowing
-with replacing("unfinished.textnb") as file:
+with replace_file("unfinished.textnb") as file:
     entry.main()
 """
 

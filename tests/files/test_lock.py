@@ -13,12 +13,12 @@ import filelock
 import pytest
 
 from textnb import SourceError
-from textnb.files.lock import lock_file, locked
+from textnb.files.lock import lock_file, lock_path
 
 HOLD = """
 import sys
 from pathlib import Path
-from textnb.files.lock import lock_file, locked
+from textnb.files.lock import lock_file, lock_path
 with {lock}(Path(sys.argv[1])) as held:
     print(held, flush=True)
     sys.stdin.read()
@@ -47,7 +47,7 @@ def test_a_lock_leaves_nothing_beside_what_is_locked(kind: str, tmp_path: Path) 
     path = tmp_path / "locked"
     path.mkdir() if kind == "folder" else path.write_text("a model")
     path.chmod(0o555 if kind == "folder" else 0o444)
-    with locked(path):
+    with lock_path(path):
         assert os.listdir(tmp_path) == ["locked"]
     assert os.listdir(tmp_path) == ["locked"]
 
@@ -61,7 +61,7 @@ def test_a_lock_ends_with_the_process_that_holds_it(tmp_path: Path) -> None:
     os.close(descriptor)
     process.kill()
     process.communicate()
-    with locked(path):
+    with lock_path(path):
         pass
 
 
@@ -114,12 +114,12 @@ def test_a_file_system_without_locks_is_an_error(
     path.write_text("a model")
     refuse_locks(monkeypatch)
     with pytest.raises(SourceError, match=r"can't lock .*model': No locks available; use a file"), (
-            locked(path)):
+            lock_path(path)):
         raise AssertionError("it went on without a lock")
     with pytest.raises(SourceError, match="No locks available"), lock_file(tmp_path / "lock"):
         raise AssertionError("it went on without a lock")
 
 
 def test_an_error_under_a_lock_is_raised_as_it_is(tmp_path: Path) -> None:
-    with pytest.raises(OSError, match="of the block"), locked(tmp_path):
+    with pytest.raises(OSError, match="of the block"), lock_path(tmp_path):
         raise OSError("of the block")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from textnb import SourceError
-from textnb.files.replace import recover_folder, replacing, replacing_folder
+from textnb.files.replace import recover_folder, replace_file, replace_folder
 
 
 def tree(folder: Path) -> dict[str, str]:
@@ -27,7 +27,7 @@ def out(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("tag", [None, "job"])
 def test_a_folder_takes_the_place_of_another(tag: str | None, out: Path) -> None:
-    with replacing_folder(out, tag) as work:
+    with replace_folder(out, tag) as work:
         (work / "new").write_text("new")
         assert tree(out) == {"old": "old"}
         # Hidden, and beside it: a rename does not cross devices.
@@ -39,7 +39,7 @@ def test_a_folder_takes_the_place_of_another(tag: str | None, out: Path) -> None
 def test_a_folder_has_the_permissions_that_a_new_one_has(tmp_path: Path) -> None:
     mask = os.umask(0o027)
     try:
-        with replacing_folder(tmp_path / "out"):
+        with replace_folder(tmp_path / "out"):
             pass
     finally:
         os.umask(mask)
@@ -47,9 +47,9 @@ def test_a_folder_has_the_permissions_that_a_new_one_has(tmp_path: Path) -> None
 
 
 def test_two_may_replace_one_folder(out: Path) -> None:
-    with replacing_folder(out) as one:
+    with replace_folder(out) as one:
         (one / "one").write_text("1")
-        with replacing_folder(out) as two:
+        with replace_folder(out) as two:
             (two / "two").write_text("2")
         assert tree(out) == {"two": "2"}
     assert tree(out.parent) == {"out/one": "1"}
@@ -58,7 +58,7 @@ def test_two_may_replace_one_folder(out: Path) -> None:
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
 def test_a_failure_changes_no_folder(error: BaseException, out: Path) -> None:
     def fail() -> None:
-        with replacing_folder(out) as work:
+        with replace_folder(out) as work:
             (work / "new").write_text("new")
             raise error
 
@@ -73,12 +73,12 @@ def test_a_failure_changes_no_folder(error: BaseException, out: Path) -> None:
 
 KILLED = """
 import os, sys
-from textnb.files.replace import replacing_folder
+from textnb.files.replace import replace_folder
 step = os.rename
 def rename(source, target):
     step(source, target)
     os._exit(9)
-with replacing_folder(sys.argv[1], "job") as work:
+with replace_folder(sys.argv[1], "job") as work:
     (work / "new").write_text("new")
     {end}
 """
@@ -99,7 +99,7 @@ def test_what_a_killed_process_left_is_put_right(
 
 ENDED = """
 import sys, threading, time
-from textnb.files.replace import replacing, replacing_folder
+from textnb.files.replace import replace_file, replace_folder
 def write():
     with {replacing}(sys.argv[1]):
         started.set()
@@ -110,7 +110,7 @@ started.wait()
 """
 
 
-@pytest.mark.parametrize("replacing", ["replacing", "replacing_folder"])
+@pytest.mark.parametrize("replacing", ["replace_file", "replace_folder"])
 def test_a_process_that_ends_meanwhile_leaves_nothing(replacing: str, tmp_path: Path) -> None:
     code = ENDED.format(replacing=replacing)
     subprocess.run([sys.executable, "-c", code, str(tmp_path / "new")], check=True, timeout=30)
@@ -121,7 +121,7 @@ def test_a_private_file_replaces_a_link_and_is_its_owners_alone(tmp_path: Path) 
     for name in ("public", "private"):
         (tmp_path / f"of {name}").write_text("mine")
         (tmp_path / name).symlink_to(f"of {name}")
-        with replacing(tmp_path / name, private=name == "private") as file:
+        with replace_file(tmp_path / name, private=name == "private") as file:
             file.write(b"new")
     assert tree(tmp_path) == {
         "of private": "mine", "of public": "new", "private": "new", "public": "new"}

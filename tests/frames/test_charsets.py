@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from textnb.mail import charset_guess
-from textnb.mail.charset_guess import guessed, sample_of, shown, without_latin_script
+from textnb.mail.charset_guess import guess_codec, mail_name, take_sample, without_latin_script
 from textnb.mail.charset_names import codecs_of
 from textnb.mail.message import parse_message
 
@@ -95,7 +95,7 @@ class TestNames:
         assert codecs_of(name) is None
 
     def test_a_name_is_shown_as_mail_writes_it(self) -> None:
-        assert [shown(codec) for codec in ("cp1251", "cp874", "koi8_u", "iso8859-2", "cp932")] == [
+        assert list(map(mail_name, ("cp1251", "cp874", "koi8_u", "iso8859-2", "cp932"))) == [
             "windows-1251", "windows-874", "koi8-u", "iso-8859-2", "shift_jis"]
 
     def test_every_candidate_is_a_codec_of_both_libraries(self) -> None:
@@ -195,19 +195,19 @@ class TestGuess:
 
         def count(sample: bytes) -> str | None:
             calls.append(len(sample))
-            return guessed(sample)
+            return guess_codec(sample)
 
-        monkeypatch.setattr(charset_guess, "guessed", count)
+        monkeypatch.setattr(charset_guess, "guess_codec", count)
         parse_message(b"a: \xd0\xcf\xe0\xa1\xb1\xd0\xcf\n" * 99 + b"\nx")
         assert 1 <= len(calls) <= 3 * charset_guess._MAX_GUESSES
         assert max(calls) < 20_000
 
     def test_a_sample(self) -> None:
-        assert sample_of(b"abc") == b""
-        assert sample_of(b"abc \xe9t\xe9\r\nx\n<b>\xe9</b>&nbsp;y") == b"\xe9t\xe9\n\xe9  y"
-        assert sample_of(b"\xe9 \xe8 \xe7", size=4) == b"\xe9 \xe8 "
+        assert take_sample(b"abc") == b""
+        assert take_sample(b"abc \xe9t\xe9\r\nx\n<b>\xe9</b>&nbsp;y") == b"\xe9t\xe9\n\xe9  y"
+        assert take_sample(b"\xe9 \xe8 \xe7", size=4) == b"\xe9 \xe8 "
         assert not without_latin_script(b"")
-        assert len(sample_of(CHINESE.encode("gbk") * 9999)) <= 8 << 10
+        assert len(take_sample(CHINESE.encode("gbk") * 9999)) <= 8 << 10
 
     def test_the_library_is_imported_where_it_is_needed(self) -> None:
         code = ("import sys, textnb.mail.message as m;"

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from tests.tiers import examples
 from textnb.errors import ParameterError
 from textnb.mail.html import MAX_TARGET, MAX_TARGETS, read_html
-from textnb.mail.message import MAX_DEPTH, MAX_PARTS, MailMessage, divide, parse_message
+from textnb.mail.message import MailMessage, parse_message
+from textnb.mail.parts import MAX_DEPTH, MAX_PARTS, divide
 
 SOUND = b"""\
 From: =?utf-8?q?Ren=C3=A9?= <rene@example.org>

@@ -17,7 +17,7 @@ import pytest
 import textnb
 from tests.storage.conftest import FRAME
 from textnb import SourceError, TextClassifier
-from textnb.files.replace import replacing
+from textnb.files.replace import replace_file
 
 OLD = ["ham", "spam"]
 NEW = ["eggs", "toast"]
@@ -112,7 +112,7 @@ def test_the_bytes_reach_the_disk_before_the_name(
 
 def test_what_is_written_is_not_seen_before_it_is_whole(path: Path) -> None:
     before = path.read_bytes()
-    with replacing(path) as file:
+    with replace_file(path) as file:
         file.write(b"half")
         file.flush()
         assert path.read_bytes() == before

@@ -21,7 +21,7 @@ from tests.storage.archives import parquet, taken_apart, zipped
 from tests.tiers import examples
 from textnb import ExportError, ModelFileError, NBLogisticRegression, SourceError, Tokenizer
 from textnb.export.archive import GOLDEN, SUMS, WEIGHTS
-from textnb.files.parquet import Malformed, decode, memory_needed
+from textnb.files.parquet import MalformedTable, decode, memory_needed
 from textnb.filter.mailfilter import MailFilter
 
 MUTATIONS = examples(240)
@@ -121,7 +121,7 @@ def test_a_table_with_one_bit_flipped_is_decoded_or_malformed() -> None:
             try:
                 if memory_needed(flipped) < 1 << 30:
                     decoded += decode(flipped).height > 0
-            except Malformed as error:
+            except MalformedTable as error:
                 assert str(error).isprintable()  # noqa: PT017 - most are refused, and some decoded
     assert decoded > 0
 
@@ -138,5 +138,5 @@ def test_a_panic_of_the_decoder_is_a_malformed_table(
     assert decode(table).height > 0
     assert memory_needed(table) > 0
     monkeypatch.setattr(pl.LazyFrame, "collect", panics)
-    with pytest.raises(Malformed, match=r"^can't be decoded: index out of bounds$"):
+    with pytest.raises(MalformedTable, match=r"^can't be decoded: index out of bounds$"):
         decode(table)

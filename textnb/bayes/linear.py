@@ -30,7 +30,7 @@ from textnb.bayes.statistics import CountStatistics, as_smoothing
 from textnb.errors import DataError, ParameterError
 from textnb.runtime.caller import warn_caller
 from textnb.runtime.memory import check_room
-from textnb.runtime.threads import in_threads
+from textnb.runtime.threads import map_in_threads
 
 # Of larger values, squares and their sums would overflow.
 _LARGEST = 1e30
@@ -85,7 +85,7 @@ def learned_from_rows(
     weights = np.zeros((statistics.n_features, len(classes)))
     intercept = np.zeros(len(classes))
     taken, converged = 0, True
-    for k, found in zip(positives, in_threads(solved, positives), strict=True):
+    for k, found in zip(positives, map_in_threads(solved, positives), strict=True):
         if not (np.isfinite(found.weights).all() and np.isfinite(found.intercept)):
             raise ParameterError(f"C={model.C!r} is too large for these rows: the solver found "
                                  "weights that are no finite numbers. Take a smaller C")

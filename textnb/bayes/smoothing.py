@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from textnb.bayes.features import presence_map
 from textnb.bayes.forms import Floats, LinearForm
 from textnb.bayes.statistics import CountStatistics
-from textnb.runtime.threads import together
+from textnb.runtime.threads import run_in_threads
 
 Smoothing = float | Floats
 # Terms, and classes, that are derived at a time: a tile stays in the cache while it is transposed.
@@ -108,7 +108,7 @@ def _log_theta(
             log_prob[classes, terms] = log_ratio(
                 counts(classes, terms) + each[terms], smoothed[classes])
 
-    together(partial(derive, slice(start, start + _BLOCK))
+    run_in_threads(partial(derive, slice(start, start + _BLOCK))
              for start in range(0, n_features, _BLOCK))
     return log_prob
 
@@ -208,7 +208,8 @@ def bernoulli_form(
 
     # Classes of about a million counts at a time.
     step = max(1, (1 << 20) // max(1, n_features))
-    together(partial(derive, slice(start, start + step)) for start in range(0, n_classes, step))
+    run_in_threads(partial(derive, slice(start, start + step))
+                   for start in range(0, n_classes, step))
     intercept = prior + absent
     intercept[(statistics.class_count == 0) & always.any(axis=1)] = -np.inf
     form = LinearForm(statistics.classes, weights, intercept, features=presence_map(presence_above))

@@ -46,14 +46,14 @@ def calibrate(
     from textnb.evaluation.held_out import held_out as scored_apart
     from textnb.evaluation.leave_one_out import leave_one_out
     from textnb.evaluation.novelty import evidence_of
-    from textnb.files.lock import locked
+    from textnb.files.lock import lock_path
     from textnb.files.replace import check_target
 
     check_format(done.format)
     input, output = source.input, done.output or file.model
     check_target(output)
     check_apart(input, output)
-    with locked(output):
+    with lock_path(output):
         classifier = text_model(file.model)
         frame = rows(input, source, classifier.text, classifier.label)
         score = scored_apart if how.held_out else leave_one_out

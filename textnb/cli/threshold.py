@@ -72,7 +72,7 @@ def threshold(
     """Choose when a class is answered, by a guarantee or costs, and keep it in the model."""
     from textnb.cli import evidence
     from textnb.errors import ParameterError
-    from textnb.files.lock import locked
+    from textnb.files.lock import lock_path
     from textnb.files.replace import check_target
 
     check_format(done.format)
@@ -90,7 +90,7 @@ def threshold(
     check_target(target)
     if input is not None:
         check_apart(input, target)
-    with locked(target):
+    with lock_path(target):
         classifier = text_model(file.model)
         decision, novelty = None, None
         if input is not None:

@@ -64,14 +64,14 @@ def update(file: ModelFile, source: LabelledRows, how: Learn, done: Changed) -> 
     """Learn more labelled rows: the model is that of one training on all of them."""
     from textnb.errors import ParameterError
     from textnb.evaluation.mistakes import mistakes
-    from textnb.files.lock import locked
+    from textnb.files.lock import lock_path
     from textnb.files.replace import check_target
     from textnb.learning.fitting import learn_more
 
     input, target = source.input, done.output or file.model
     check_target(target)
     check_apart(input, target)
-    with locked(target):
+    with lock_path(target):
         model = any_model(file.model)
         is_text = text_columns(model) is not None
         frame = _labelled(model, source)
@@ -103,7 +103,7 @@ def update(file: ModelFile, source: LabelledRows, how: Learn, done: Changed) -> 
 @verb
 def forget(file: ModelFile, source: LabelledRows, done: Changed) -> None:
     """Take rows out again that were learned: the model is that of a training without them."""
-    from textnb.files.lock import locked
+    from textnb.files.lock import lock_path
     from textnb.files.replace import check_target
     from textnb.learning import fitting
     from textnb.storage.textmodel import save_fitted
@@ -111,7 +111,7 @@ def forget(file: ModelFile, source: LabelledRows, done: Changed) -> None:
     input, target = source.input, done.output or file.model
     check_target(target)
     check_apart(input, target)
-    with locked(target):
+    with lock_path(target):
         fitted = fitted_model(file.model)
         frame = _labelled(fitted, source)
         with (reading(input),

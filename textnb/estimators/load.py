@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from textnb.files.archive import MAX_BYTES, sound
+from textnb.files.archive import MAX_BYTES, reading_errors
 from textnb.storage.archive import read_archive
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def load(
         from textnb.estimators.table_file import unpack_table
 
         table = unpack_table(name, manifest, tables, max_bytes)
-        with sound(name):
+        with reading_errors(name):
             return TableClassifier.restored(*table)
     from textnb.estimators.text import TextClassifier
 

@@ -21,7 +21,7 @@ from textnb.estimators.quadratic import (
     QuadraticDiscriminantAnalysis,
     RegularizedDiscriminantAnalysis,
 )
-from textnb.files.archive import check_size, require, sound
+from textnb.files.archive import check_size, reading_errors, require
 from textnb.learning.parameters import plain
 from textnb.storage.manifest import (
     CLASS_WEIGHT,
@@ -92,7 +92,7 @@ def unpack_table(
     ModelFileError
         If a value is missing, of another type, or out of its range.
     """
-    with sound(path):
+    with reading_errors(path):
         settings = described_settings(manifest, "TableClassifier", (*TABLE_SETTINGS, CLASS_WEIGHT))
         weights = unpacked_class_weight(settings.pop(CLASS_WEIGHT))
         more = {} if weights is None else {CLASS_WEIGHT: weights}

@@ -28,7 +28,7 @@ from textnb.evaluation.splits import LEARNED_ONLY, Split, split, text_columns
 from textnb.frames.batches import Progress, batches
 from textnb.frames.scan import reading, scan
 from textnb.learning.terms import TermStatistics
-from textnb.runtime.threads import in_threads
+from textnb.runtime.threads import map_in_threads
 from textnb.scoring.texts import scored_batch
 
 # Text of all folds together that waits to be counted.
@@ -274,6 +274,6 @@ def _scores(
                 own, lengths[rows] = scored_batch(models[fold].fitted_, part)
                 scores[rows[:, None], columns[fold]] = own
 
-    for _ in in_threads(score, read):
+    for _ in map_in_threads(score, read):
         pass
     return scores, lengths

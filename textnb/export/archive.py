@@ -30,13 +30,13 @@ from textnb.files.archive import (
     read_document,
     read_labels,
     read_table,
+    reading_errors,
     require,
-    sound,
     write_document,
     write_labels,
     write_member,
 )
-from textnb.files.replace import replacing, replacing_folder, writing
+from textnb.files.replace import replace_file, replace_folder, report_write_errors
 from textnb.text.tokens import Tokenizer
 
 # Feature maps other than presence came with version 2: what needs none stays readable by all.
@@ -124,12 +124,12 @@ def unfinished(path: Path) -> Iterator[Path]:
         raise SourceError.unwritable(
             path, "it is there and is no bundle; remove it or choose another path")
     if not archived:
-        with replacing_folder(path) as folder:
+        with replace_folder(path) as folder:
             yield folder
         return
-    with writing(path), tempfile.TemporaryDirectory(prefix="textnb-") as temporary:
+    with report_write_errors(path), tempfile.TemporaryDirectory(prefix="textnb-") as temporary:
         yield Path(temporary)
-        with replacing(path) as file:
+        with replace_file(path) as file:
             _pack(Path(temporary), file)
 
 
@@ -165,7 +165,7 @@ def read(folder: Path, name: str, max_bytes: int = MAX_BYTES) -> tuple[Bundle, d
     ModelFileError
         If a value is missing, of another type, out of range or not finite.
     """
-    with sound(name, "bundle"):
+    with reading_errors(name, "bundle"):
         form = read_document(
             (folder / FORM).read_bytes(), name, FORM, FORMAT, VERSION, "bundle")
         weights = read_table((folder / WEIGHTS).read_bytes(), name, max_bytes)
@@ -224,7 +224,7 @@ def _choices(form: Mapping[str, Any]) -> tuple[Calibration | None, Decision | No
 
 def plain(value: Any) -> Any:
     """A value as JSON has it; what JSON has no word for, such as infinity, as text."""
-    return files.plain(value, _shown)
+    return files.to_lists(value, _shown)
 
 
 def _shown(value: Any) -> Any:
@@ -272,7 +272,7 @@ def _pack(folder: Path, file: Any) -> None:
 
 
 def _unpack(path: Path, folder: Path, max_bytes: int) -> None:
-    with sound(str(path), "bundle"), zipfile.ZipFile(path) as archive:
+    with reading_errors(str(path), "bundle"), zipfile.ZipFile(path) as archive:
         entries = archive.infolist()
         check_size(str(path), sum(entry.file_size for entry in entries), max_bytes)
         require(len(entries) <= _MOST_MEMBERS,
@@ -288,7 +288,7 @@ def _unpack(path: Path, folder: Path, max_bytes: int) -> None:
 
 
 def _check_sums(folder: Path, name: str, max_bytes: int) -> None:
-    with sound(name, "bundle"):
+    with reading_errors(name, "bundle"):
         for path in folder.iterdir():
             require(not path.is_symlink() and path.is_file(), f"{path.name} is not a plain file")
         sums = folder / SUMS

@@ -17,7 +17,7 @@ from textnb.export.bundle import Bundle
 from textnb.export.targets.base import EngineMissing, Rows, Target, check_steps
 from textnb.export.targets.known import TARGETS
 from textnb.export.write import bundle_beside, model_file
-from textnb.files.archive import MAX_BYTES, read_table, sound
+from textnb.files.archive import MAX_BYTES, read_table, reading_errors
 from textnb.frames.features import feature_columns
 from textnb.frames.scan import checked
 
@@ -112,7 +112,7 @@ def verify_export(
         if rows is not None:
             given, scores, expected = _given(bundle, rows, target.tolerance)
         else:
-            with sound(str(path), "bundle", archive.GOLDEN):
+            with reading_errors(str(path), "bundle", archive.GOLDEN):
                 given, scores, expected = _golden(bundle, folder, str(path), max_bytes)
         check_steps(target, bundle)
         tell(f"scoring {len(given):,} rows by {target.name}")

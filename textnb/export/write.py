@@ -17,7 +17,7 @@ from textnb.export import archive, prune
 from textnb.export.bundle import Bundle, Reads, bundle_of
 from textnb.export.targets.base import Target, check_steps
 from textnb.export.targets.known import target_of, target_of_path
-from textnb.files.replace import check_target, replacing
+from textnb.files.replace import check_target, replace_file
 from textnb.frames.scan import checked
 from textnb.learning.fitted import fitted_texts
 from textnb.learning.memory_limit import byte_size
@@ -127,7 +127,7 @@ def export_model(
         report |= _flipped(whole, bundle, check, tell)
     with ExitStack() as stack:
         # The file takes its place last: where the bundle fails, nothing has changed.
-        file = stack.enter_context(replacing(path)) if single else None
+        file = stack.enter_context(replace_file(path)) if single else None
         with archive.unfinished(bundle_beside(path) if single else path) as folder:
             tell("writing weights and golden rows")
             archive.write_tables(bundle, folder, target.name, report)

@@ -1,8 +1,8 @@
 """What model files and bundles share: a JSON document, Parquet tables, members of a ZIP, checksums.
 
-Nothing that is read is believed: its size in memory is compared with a limit before it is unpacked,
-its version and every value are checked, and what is found wrong becomes a ModelFileError, which
-names the file. The same content gives the same bytes.
+Readers trust nothing in a file: they compare its size in memory with a limit before they unpack it,
+and check its version and every value. Whatever is wrong becomes a ModelFileError that names the
+file. The same content gives the same bytes.
 """
 
 from __future__ import annotations
@@ -30,22 +30,23 @@ LABEL_TYPES = tuple(_LABEL_TYPES.values())
 
 
 @contextmanager
-def sound(name: str, kind: str = "model", member: str = "") -> Iterator[None]:
-    """What a reader finds wrong in the block is damage of the file, whatever error it is.
+def reading_errors(name: str, kind: str = "model", member: str = "") -> Iterator[None]:
+    """Report every error of the block as damage of the file that the block reads.
 
     Parameters
     ----------
     name : str
-        Of the file or folder, for the error.
+        Name of the file or folder, for the error.
     kind : {"model", "bundle"}
     member : str, optional
-        The part of it that is read.
+        The part of the file that the block reads.
 
     Raises
     ------
     ModelFileError
+        For any error of the block; one of memory says that memory ran out.
     SourceError
-        If the operating system can't read it.
+        If the operating system can't read the file.
     """
     try:
         yield
@@ -54,7 +55,7 @@ def sound(name: str, kind: str = "model", member: str = "") -> Iterator[None]:
     except OSError as error:
         raise SourceError.unreadable(name, error.strerror or error) from error
     except (Exception, pl.exceptions.PanicException) as error:
-        # That memory ran out is no damage of the file.
+        # A file is not damaged because memory ran out.
         short = error if isinstance(error, MemoryError) else error.__cause__
         if isinstance(short, MemoryError):
             raise ModelFileError.out_of_memory(name, first_line(short)) from error
@@ -64,13 +65,13 @@ def sound(name: str, kind: str = "model", member: str = "") -> Iterator[None]:
 
 
 def require(is_sound: bool, what: str) -> None:
-    """ValueError where a value that was read is not what it must be."""
+    """Raise ValueError, with ``what`` as its message, unless a value from a file is sound."""
     if not is_sound:
         raise ValueError(what)
 
 
 def check_size(name: str, needed: int, max_bytes: int) -> None:
-    """ModelFileError where a file declares more bytes in memory than the limit."""
+    """Raise ModelFileError where a file declares more bytes in memory than the limit."""
     if needed > max_bytes:
         raise ModelFileError.too_large(name, needed, max_bytes)
 
@@ -79,7 +80,7 @@ def write_document(
     format: str, version: int, values: Mapping[str, Any],
     default: Callable[[Any], Any] | None = None,
 ) -> str:
-    """JSON that says first which format it has."""
+    """A JSON document that begins with its format and version."""
     return json.dumps({"format": format, "version": version, **values}, ensure_ascii=False,
                       allow_nan=False, indent=1, default=default)
 
@@ -87,12 +88,12 @@ def write_document(
 def read_document(
     content: bytes, name: str, member: str, format: str, version: int, kind: str = "model"
 ) -> dict[str, Any]:
-    """The values of a document; to be called within `sound`.
+    """Read the values of a document; call it within `reading_errors`.
 
     Raises
     ------
     ModelFileError
-        If it is of another format, or of a version later than ``version``.
+        If the document is of another format, or of a version later than ``version``.
     """
     values = json.loads(content.decode("utf-8"), parse_constant=_refuse_constant)
     if not isinstance(values, dict) or values.get("format") != format:
@@ -113,24 +114,24 @@ def _refuse_constant(constant: str) -> float:
 def read_table(
     content: bytes, name: str, max_bytes: int, rows: int | None = None, size: int | None = None
 ) -> pl.DataFrame:
-    """A Parquet table, of which it was checked before how much memory it takes.
+    """Read a Parquet table, after a check of how much memory it takes.
 
     Parameters
     ----------
     content : bytes
     name : str
-        Of the file or bundle, for the error.
+        Name of the file or bundle, for the error.
     max_bytes : int
-        The most bytes that it may take in memory, whatever it declares.
+        The most bytes that the table may take in memory, whatever it declares.
     rows, size : int, optional
-        What was declared of it elsewhere: rows, and bytes.
+        The number of rows, and of bytes, that the file declares for the table elsewhere.
 
     Raises
     ------
     ModelFileError
-        If it takes more than ``max_bytes``.
-    Malformed
-        If it can't be decoded, or has another size.
+        If the table takes more than ``max_bytes``.
+    MalformedTable
+        If the table can't be decoded, or has another size.
     """
     check_size(name, memory_needed(content), max_bytes)
     return decode(content, rows, size)
@@ -156,31 +157,31 @@ def checksum(file: IO[bytes], length: int | None = None) -> str:
     return digest.hexdigest()
 
 
-def plain(value: Any, other: Callable[[Any], Any] = lambda value: value) -> Any:
-    """A value with its arrays, series and tuples as lists.
+def to_lists(value: Any, other: Callable[[Any], Any] = lambda value: value) -> Any:
+    """Convert a value's arrays, series and tuples to lists, at any depth.
 
     Parameters
     ----------
     value : object
     other : callable, optional
-        What becomes of what holds no other values; it stays as it is if not given.
+        Converts each value that is no container; without it, such values stay as they are.
     """
     if isinstance(value, Mapping):
-        return {key: plain(item, other) for key, item in value.items()}
+        return {key: to_lists(item, other) for key, item in value.items()}
     if isinstance(value, (np.ndarray, np.generic, pl.Series)):
-        return plain(value.to_list() if isinstance(value, pl.Series) else value.tolist(), other)
+        return to_lists(value.to_list() if isinstance(value, pl.Series) else value.tolist(), other)
     if isinstance(value, (list, tuple)):
-        return [plain(item, other) for item in value]
+        return [to_lists(item, other) for item in value]
     return other(value)
 
 
 def write_labels(labels: list[Any]) -> dict[str, Any]:
-    """Labels and the name of their type.
+    """Labels, and the name of their type, as a JSON document has them.
 
     Raises
     ------
     DataError
-        If they are not of one type that files hold.
+        If the labels are not all strings, all integers or all booleans.
     """
     kind = next((name for name, type_ in _LABEL_TYPES.items()
                  if all(type(label) is type_ for label in labels)), None)
@@ -191,7 +192,7 @@ def write_labels(labels: list[Any]) -> dict[str, Any]:
 
 
 def read_labels(values: Mapping[str, Any]) -> NDArray[Any]:
-    """The labels that `write_labels` described, at least one; to be called within `sound`."""
+    """Read what `write_labels` gave, at least one label; call it within `reading_errors`."""
     type_, labels = _LABEL_TYPES[values["type"]], values["labels"]
     require(isinstance(labels, list) and len(labels) > 0
             and all(type(label) is type_ for label in labels),

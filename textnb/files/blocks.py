@@ -6,9 +6,9 @@
     PK..  central directory, whose comment is "textnb-model 2 sha256:" and 64 hex digits:
           the SHA-256 of all bytes from the begin of blocks.npy to these digits
 
-So one digest vouches for all digests, and a reader of a few bytes checks the blocks that hold them.
+So one digest protects all digests, and a reader of a few bytes checks the blocks that hold them.
 The bytes around the contents (headers, directory) follow from the names, sizes and CRC-32 of the
-members: a reader makes them anew and compares, and so no ZIP that overlaps or lies is understood.
+members: a reader builds them again and compares, and so refuses a ZIP that overlaps or lies.
 
 This imports neither NumPy nor Polars: a filter that judges one message starts with it.
 """
@@ -30,8 +30,8 @@ BLOCK = 1 << 16
 ALIGNMENT = 64
 DOCUMENT, DIGESTS = "model.json", "blocks.npy"
 FORMAT, VERSION = "textnb-model", 2
-# What a file may ask of a reader, in its list "requires". A reader that does not know one of these
-# would misunderstand the file, and refuses it.
+# What a file may require of a reader, in its list "requires". A reader that does not know one of
+# these would misunderstand the file, so it refuses it.
 FEATURES: frozenset[str] = frozenset()
 _DOCUMENT_LIMIT = 64 << 20
 _MARK = f"{FORMAT} {VERSION} sha256:".encode()
@@ -67,7 +67,7 @@ class Member(NamedTuple):
 
 
 def array_header(kind: str, shape: Sequence[int]) -> bytes:
-    """What a ``.npy`` member begins with: a multiple of 64 bytes.
+    """The header of a ``.npy`` member: a multiple of 64 bytes.
 
     Parameters
     ----------
@@ -76,9 +76,9 @@ def array_header(kind: str, shape: Sequence[int]) -> bytes:
     shape : sequence of int
     """
     sizes = f"({shape[0]},)" if len(shape) == 1 else f"({', '.join(map(str, shape))})"
-    described = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {sizes}, }}".encode()
-    length = -(-(10 + len(described) + 1) // ALIGNMENT) * ALIGNMENT
-    return b"\x93NUMPY\x01\0" + struct.pack("<H", length - 10) + described.ljust(
+    description = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {sizes}, }}".encode()
+    length = -(-(10 + len(description) + 1) // ALIGNMENT) * ALIGNMENT
+    return b"\x93NUMPY\x01\0" + struct.pack("<H", length - 10) + description.ljust(
         length - 11) + b"\n"
 
 
@@ -93,7 +93,7 @@ def write_blocks(file: IO[bytes], members: Iterable[tuple[str, Sequence[Content]
         A member's content is its parts, one after the other.
     """
     written: list[Member] = []
-    out = _Hashed(file)
+    out = _HashingWriter(file)
     for name, parts in members:
         views = [memoryview(part).cast("B") for part in parts if len(part)]
         member = _append(written, name, sum(map(len, views)), _crc(views))
@@ -137,14 +137,12 @@ class Blocks:
             raise SourceError.unreadable(name, error.strerror or error) from error
         self._digests = b""
         self.members: dict[str, Member] = {}
-        # Of the blocks: all before the digests.
+        # Length of the blocks: of all bytes before the digests.
         self.length = 0
         self._open(length)
 
     def read(self, start: int, end: int) -> memoryview:
-        """The bytes from one place to another, once the digests of their blocks are seen to be
-        right.
-        """
+        """Read the bytes from one place to another, and check the digests of their blocks."""
         if not 0 <= start <= end <= self.length:
             raise self.damaged("it names bytes that it does not have")
         first, last = start // BLOCK, -(-end // BLOCK)
@@ -159,12 +157,14 @@ class Blocks:
         return view[start - first * BLOCK:end - first * BLOCK]
 
     def document(self) -> dict[str, Any]:
-        """The JSON document, once it is seen that this reader knows all that it requires.
+        """Read the JSON document, and check that this reader knows all that it requires.
 
         Raises
         ------
+        ModelFileError
+            If the document is missing, damaged, or from a later version.
         ValueError, KeyError, ...
-            If it is no such document: whoever calls it makes errors of the file of these.
+            If it is malformed: the caller makes a ModelFileError of these (`reading_errors`).
         """
         member = self.members.get(DOCUMENT)
         if member is None or member.size > _DOCUMENT_LIMIT:
@@ -180,7 +180,7 @@ class Blocks:
             raise ModelFileError.from_the_future(self._name, version, VERSION)
         if type(version) is not int or version != VERSION:
             raise self.damaged(f"{DOCUMENT} is not of version {VERSION}")
-        if not isinstance(required, list) or not all(isinstance(one, str) for one in required):
+        if not isinstance(required, list) or not all(isinstance(name, str) for name in required):
             raise self.damaged("what it requires is not a list of names")
         unknown = sorted(set(required) - FEATURES)
         if unknown:
@@ -188,11 +188,11 @@ class Blocks:
         return values
 
     def check_headers(self) -> None:
-        """Check what stands between the contents, for readers that do not go by this package."""
+        """Check the bytes between the contents, which other programs read."""
         for member in self.members.values():
             if member.header < self.length and (
                     self.read(member.header, member.start) != _local_header(member)):
-                raise self.damaged(f"the header of {member.name} is not the one that is written")
+                raise self.damaged(f"the header of {member.name} is not the one that textnb writes")
 
     @property
     def checksum(self) -> str:
@@ -209,14 +209,14 @@ class Blocks:
         comment = end[_END.size:]
         _check_version(comment, self._name)
         self._stated = comment[len(_MARK):]
-        written = self._listed(self._directory_of(end, length), length)
+        written = self._list_members(self._read_directory(end, length), length)
         last = written[-1] if written else None
         if last is None or last.name != DIGESTS:
             raise self.damaged(f"its last member is not {DIGESTS}")
         count = -(-last.header // BLOCK)
         header = array_header("|u1", (count, _DIGEST))
         if last.size != len(header) + count * _DIGEST:
-            raise self.damaged("it has not one checksum per block")
+            raise self.damaged("it does not have one checksum per block")
         tail = self._pread(last.header, length - 64)
         if hashlib.sha256(tail).hexdigest().encode() != self._stated:
             raise self.damaged("its checksum differs: bytes were changed or lost")
@@ -229,8 +229,8 @@ class Blocks:
         self._digests, self.length = digests, last.header
         self.members = {member.name: member for member in written}
 
-    def _directory_of(self, end: bytes, length: int) -> bytes:
-        """The entries of the central directory, whose place its end states."""
+    def _read_directory(self, end: bytes, length: int) -> bytes:
+        """Read the entries of the central directory, whose place its end states."""
         at = length - _END.size - _COMMENT
         _, _, _, _, count, size, start, _ = _END.unpack_from(end)
         if _WIDE in (size, start):
@@ -245,8 +245,8 @@ class Blocks:
             raise self.damaged("its directory is not where it says")
         return self._pread(start, at)
 
-    def _listed(self, directory: bytes, length: int) -> list[Member]:
-        """The members that the directory names, at the places where they were written."""
+    def _list_members(self, directory: bytes, length: int) -> list[Member]:
+        """List the members that the directory names, at the places where a writer puts them."""
         written: list[Member] = []
         names: set[str] = set()
         at = 0
@@ -315,7 +315,7 @@ def _check_version(comment: bytes, name: str) -> None:
 def _read_at(descriptor: int, length: int, at: int) -> bytes:
     if hasattr(os, "pread"):
         return os.pread(descriptor, length, at)
-    # Windows has no other way; a descriptor is used by one thread there.
+    # Windows has no pread; there, only one thread uses a descriptor.
     os.lseek(descriptor, at, os.SEEK_SET)
     return os.read(descriptor, length)
 
@@ -324,8 +324,8 @@ def _refuse_constant(constant: str) -> float:
     raise ValueError(f"{constant} is not a number")
 
 
-class _Hashed:
-    """A file to write to, and the digests of the blocks that were written."""
+class _HashingWriter:
+    """Writes to a file, and keeps the digest of each block."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -353,7 +353,7 @@ class _Hashed:
 
 
 def _append(written: list[Member], name: str, size: int, crc: int) -> Member:
-    """A member after those that were written, whose content begins at a multiple of 64 bytes."""
+    """Append a member whose content begins at a multiple of 64 bytes."""
     header = written[-1].end if written else 0
     fixed = _LOCAL.size + len(name) + (20 if size >= _WIDE else 0) + 4
     start = -(-(header + fixed) // ALIGNMENT) * ALIGNMENT

@@ -1,4 +1,4 @@
-"""What is temporary is removed, also where the process ends in the middle."""
+"""Removal of temporary files, also where the process ends in the middle."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from contextlib import contextmanager
 
 @contextmanager
 def cleanup(remove: Callable[[], None]) -> Iterator[None]:
-    """Call a function at the end of the block, or when the process ends before.
+    """Call a function at the end of the block, or when the process ends before that.
 
-    Where another thread ends the process, no ``finally`` of this one runs.
+    A ``finally`` is not enough: it does not run where another thread ends the process.
     """
     atexit.register(remove)
     try:

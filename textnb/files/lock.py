@@ -21,11 +21,11 @@ from textnb.files.cleanup import cleanup
 
 
 @contextmanager
-def locked(path: str | os.PathLike[str]) -> Iterator[None]:
+def lock_path(path: str | os.PathLike[str]) -> Iterator[None]:
     """Hold the lock of a file that is read, changed and replaced, or of a folder.
 
-    Another process that asks for the same one waits, and then reads what this one has written: no
-    change is lost. A path that can't be opened is not locked: what reads it says why. On Windows,
+    Another process that asks for the same lock waits, and then reads what this one has written: no
+    change is lost. A path that can't be opened is not locked: its reader says why. On Windows,
     where a locked file can't be replaced, nothing is locked.
 
     Raises
@@ -46,12 +46,12 @@ def locked(path: str | os.PathLike[str]) -> Iterator[None]:
 
 @contextmanager
 def lock_file(path: Path) -> Iterator[bool]:
-    """Hold a lock on a file of its own, for what need not be there yet. It does not wait.
+    """Hold a lock on a lock file, which guards something that may not exist yet; do not wait.
 
     Parameters
     ----------
     path : Path
-        Of the lock's file, which is made and, at the end, removed. A link is not followed.
+        The lock file, which is made and, at the end, removed. A link is not followed.
 
     Yields
     ------
@@ -71,15 +71,15 @@ def lock_file(path: Path) -> Iterator[bool]:
         yield False
         return
     try:
-        # Removed while it is held: who has opened it meanwhile sees that it is gone.
-        with cleanup(partial(_remove, path)):
+        # It is removed under the lock: a process that has opened it meanwhile sees that it is gone.
+        with cleanup(partial(_remove_file, path)):
             yield True
     finally:
         os.close(descriptor)
 
 
 def _lock(path: str | os.PathLike[str], flags: int, *, wait: bool) -> int | None:
-    """A descriptor that holds the lock of what is at a path; None where another process does."""
+    """Lock what is at a path; return its descriptor, or None where another process has the lock."""
     from filelock import lock_descriptor
 
     while True:
@@ -108,6 +108,6 @@ def _is_at(path: str | os.PathLike[str], descriptor: int) -> bool:
         return False
 
 
-def _remove(path: Path) -> None:
+def _remove_file(path: Path) -> None:
     with suppress(OSError):
         path.unlink()

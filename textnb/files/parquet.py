@@ -1,10 +1,11 @@
-"""Parquet bytes that nobody vouches for, as tables: their memory first, then their values.
+"""Tables from Parquet bytes that may be hostile: first their memory, then their values.
 
-A page of a few bytes may declare gigabytes, and the footer need not say so. So each page header is
-read (Thrift's compact protocol, as parquet.thrift has it) and their uncompressed sizes are added.
+A page of a few bytes may declare gigabytes, and the footer need not say so. So this module reads
+each page header (in Thrift's compact protocol, as parquet.thrift has it) and adds the uncompressed
+sizes.
 
-Polars decodes what is left. On some damaged bytes its decoder panics: `ENGINE_ERRORS` names that
-too, as the panic is a BaseException, which no ``except Exception`` catches. Rust writes one line
+Polars decodes tables that pass. On some damaged bytes its decoder panics: `ENGINE_ERRORS` holds the
+panic too, which is a BaseException, so that no ``except Exception`` catches it. Rust writes a line
 about a panic to the process's standard error before anybody can catch it; it means no more than
 the error that follows it.
 """
@@ -19,13 +20,13 @@ import polars as pl
 from textnb.errors import first_line
 from textnb.runtime.forks import check_fork
 
-# What Polars raises for bytes, or for a table, that is not what it says it is.
+# The errors of Polars for malformed bytes or tables.
 ENGINE_ERRORS = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
 _FOOTER = 8
 
 
-class Malformed(ValueError):
-    """The bytes are no Parquet file."""
+class MalformedTable(ValueError):
+    """The bytes are no sound Parquet file."""
 
 
 def memory_needed(content: bytes) -> int:
@@ -33,39 +34,39 @@ def memory_needed(content: bytes) -> int:
 
     Raises
     ------
-    Malformed
+    MalformedTable
         If the bytes are no Parquet file.
     """
     return sum(size + 16 * values for values, size in column_sizes(content).values())
 
 
 def decode(content: bytes, rows: int | None = None, max_bytes: int | None = None) -> pl.DataFrame:
-    """The table of some bytes, whose `memory_needed` the caller has checked.
+    """Decode a table whose `memory_needed` the caller has checked.
 
     Parameters
     ----------
     content : bytes
     rows, max_bytes : int, optional
-        How many rows it declares, and how many bytes: it is not decoded where it has others.
+        The rows and bytes that the file declares elsewhere; a table with others is not decoded.
 
     Raises
     ------
-    Malformed
-        If it can't be decoded, or is not of the declared size.
+    MalformedTable
+        If the table can't be decoded, or is not of the declared size.
     """
     check_fork(works=True)
     try:
         lazy = pl.scan_parquet(io.BytesIO(content))
         if rows is not None:
-            there = lazy.select(pl.len()).collect().item()
-            if there != rows:
-                raise Malformed(f"holds {there} rows and declares {rows}")
+            found = lazy.select(pl.len()).collect().item()
+            if found != rows:
+                raise MalformedTable(f"holds {found} rows and declares {rows}")
             # A value takes a byte at least, whatever its type.
             if max_bytes is not None and rows * len(lazy.collect_schema()) > max_bytes:
-                raise Malformed("is larger than it declares")
+                raise MalformedTable("is larger than it declares")
         return lazy.collect()
     except ENGINE_ERRORS as error:
-        raise Malformed(f"can't be decoded: {first_line(error)[:300]}") from error
+        raise MalformedTable(f"can't be decoded: {first_line(error)[:300]}") from error
 
 
 def column_sizes(content: bytes) -> dict[str, tuple[int, int]]:
@@ -73,15 +74,15 @@ def column_sizes(content: bytes) -> dict[str, tuple[int, int]]:
 
     Raises
     ------
-    Malformed
+    MalformedTable
         If the structure can't be followed within the bytes.
     """
     if len(content) < 12 or content[-4:] != b"PAR1":
-        raise Malformed("a table does not end as Parquet")
+        raise MalformedTable("a table does not end as Parquet")
     length = int.from_bytes(content[-_FOOTER:-4], "little")
     start = len(content) - _FOOTER - length
     if start < 4:
-        raise Malformed("a table's footer is longer than the table")
+        raise MalformedTable("a table's footer is longer than the table")
     sizes: dict[str, tuple[int, int]] = {}
     try:
         footer = _Reader(content, start).struct()
@@ -90,35 +91,35 @@ def column_sizes(content: bytes) -> dict[str, tuple[int, int]]:
                 meta = chunk[3]
                 name = b".".join(meta[3]).decode("utf-8", "replace")
                 if meta[5] < 0:
-                    raise Malformed("a column has a negative number of values")
+                    raise MalformedTable("a column has a negative number of values")
                 values, size = sizes.get(name, (0, 0))
                 sizes[name] = (values + meta[5], size + _page_bytes(content, meta))
     except (KeyError, IndexError, TypeError, AttributeError, RecursionError) as error:
-        raise Malformed(f"a table's structure is broken: {error!r}") from error
+        raise MalformedTable(f"a table's structure is broken: {error!r}") from error
     return sizes
 
 
 def _page_bytes(content: bytes, meta: dict[int, Any]) -> int:
-    # The dictionary page, if there is one, comes first.
-    # Each page's own count of values must be borne out too: readers make room for it.
+    # The dictionary page, if there is one, comes first. Each page's count of values is checked too,
+    # as readers allocate memory by it.
     offsets = [offset for offset in (meta[9], meta.get(11) or meta[9]) if offset > 0]
     at = min(offsets, default=0)
     end, total, counted = at + meta[7], 0, 0
     if not 4 <= at <= end <= len(content):
-        raise Malformed("a column lies outside its table")
+        raise MalformedTable("a column lies outside its table")
     while at < end:
         reader = _Reader(content, at)
         header = reader.struct()
         if header[2] < 0 or header[3] < 0:
-            raise Malformed("a page has a negative size")
+            raise MalformedTable("a page has a negative size")
         total += header[2]
         own = next((header[kind] for kind in (5, 7, 8) if kind in header), {1: 0})
         if not 0 <= own[1] <= max(meta[5], header[2]):
-            raise Malformed("a page declares an absurd number of values")
+            raise MalformedTable("a page declares an absurd number of values")
         counted += 0 if 7 in header else own[1]
         at = reader.at + header[3]
     if counted != meta[5] or at != end:
-        raise Malformed("a column's pages do not add up to what it declares")
+        raise MalformedTable("a column's pages do not add up to what it declares")
     return total
 
 
@@ -130,7 +131,7 @@ class _Reader:
 
     def struct(self, depth: int = 0) -> dict[int, Any]:
         if depth > 32:
-            raise Malformed("a table's structure is nested too deeply")
+            raise MalformedTable("a table's structure is nested too deeply")
         fields: dict[int, Any] = {}
         number = 0
         while (head := self._byte()) != 0:
@@ -153,13 +154,13 @@ class _Reader:
             head = self._byte()
             count = head >> 4 if head >> 4 != 15 else self._unsigned()
             if count > len(self.content):
-                raise Malformed("a list is longer than its table")
+                raise MalformedTable("a list is longer than its table")
             if head & 15 in (1, 2):
                 return [self._byte() == 1 for _ in range(count)]
             return [self._value(head & 15, depth + 1) for _ in range(count)]
         if kind == 12:
             return self.struct(depth + 1)
-        raise Malformed(f"a value is of unknown type {kind}")
+        raise MalformedTable(f"a value is of unknown type {kind}")
 
     def _byte(self) -> int:
         self.at += 1
@@ -167,7 +168,7 @@ class _Reader:
 
     def _bytes(self, length: int) -> bytes:
         if length > len(self.content) - self.at:
-            raise Malformed("a value runs past the end of its table")
+            raise MalformedTable("a value runs past the end of its table")
         self.at += length
         return self.content[self.at - length:self.at]
 
@@ -180,7 +181,7 @@ class _Reader:
                 return value
             shift += 7
             if shift > 63:
-                raise Malformed("a number is too long")
+                raise MalformedTable("a number is too long")
 
     def _signed(self) -> int:
         value = self._unsigned()

@@ -18,24 +18,24 @@ from textnb.files.cleanup import cleanup
 
 
 @contextmanager
-def replacing(path: str | os.PathLike[str], *, private: bool = False) -> Iterator[IO[bytes]]:
-    """A file that takes the place of ``path`` once it is whole; on any failure, nothing changes.
+def replace_file(path: str | os.PathLike[str], *, private: bool = False) -> Iterator[IO[bytes]]:
+    """Write a file that replaces ``path`` once it is whole; on any failure, nothing changes.
 
     Parameters
     ----------
     path : path
-        Where it is a link, the file that it leads to is replaced.
+        Where ``path`` is a link, the file that it leads to is replaced.
     private : bool
-        Its owner alone may read the file, and a link is replaced itself: for a folder that belongs
-        to somebody else, whose links may lead anywhere.
+        Only the owner may read the file, and a link itself is replaced: for a folder of another
+        user, whose links may lead anywhere.
 
     Raises
     ------
     SourceError
-        If it can't be written.
+        If the path can't be written.
     """
     target = Path(path).absolute() if private else check_target(path)
-    with writing(path):
+    with report_write_errors(path):
         descriptor, temporary = tempfile.mkstemp(
             prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
         with cleanup(partial(_discard, temporary)):
@@ -48,48 +48,48 @@ def replacing(path: str | os.PathLike[str], *, private: bool = False) -> Iterato
 
 
 @contextmanager
-def replacing_folder(path: str | os.PathLike[str], tag: str | None = None) -> Iterator[Path]:
-    """A new folder that takes the place of ``path`` at the end; on any failure, nothing changes.
+def replace_folder(path: str | os.PathLike[str], tag: str | None = None) -> Iterator[Path]:
+    """Write a folder that replaces ``path`` at the end; on any failure, nothing changes.
 
-    What was at the path is removed once the new folder is there.
+    The old folder is removed once the new one is in its place.
 
     Parameters
     ----------
     path : path
-        There is a folder, which may be replaced, or nothing: the caller has checked that.
+        A folder that may be replaced, or a path where nothing is: the caller has checked that.
     tag : str, optional
-        A part of the names beside the path, of a caller that holds a lock: see `recover_folder`.
-        Without it, no other process uses the same names.
+        Part of the names of the temporary folders, for a caller that holds a lock and calls
+        `recover_folder`. Without it, the names are random.
 
     Raises
     ------
     SourceError
-        If it can't be written.
+        If the path can't be written.
     """
     target = Path(path).resolve()
-    work, old = _beside(target, tag or uuid4().hex)
-    with writing(path), cleanup(partial(shutil.rmtree, work, ignore_errors=True)):
+    work, old = _temporary_folders(target, tag or uuid4().hex)
+    with report_write_errors(path), cleanup(partial(shutil.rmtree, work, ignore_errors=True)):
         work.mkdir()
         yield work
         _swap(work, target, old)
 
 
 def recover_folder(path: str | os.PathLike[str], tag: str) -> None:
-    """Tidy up what a killed process left of `replacing_folder`; the caller holds a lock.
+    """Tidy up what a killed process left of `replace_folder`; the caller holds a lock.
 
     If it was killed between its two renames, the old folder is put back.
     """
     target = Path(path).resolve()
-    work, old = _beside(target, tag)
-    with writing(path):
+    work, old = _temporary_folders(target, tag)
+    with report_write_errors(path):
         if old.exists() and not target.exists():
             os.rename(old, target)
     for folder in (work, old):
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _beside(target: Path, tag: str) -> tuple[Path, Path]:
-    """The folder that is being written, and the old one while the new one is put in its place."""
+def _temporary_folders(target: Path, tag: str) -> tuple[Path, Path]:
+    """Where the new folder is written, and where the old one is put during the exchange."""
     return target.with_name(f".{target.name}.{tag}-run"), target.with_name(
         f".{target.name}.{tag}-old")
 
@@ -109,8 +109,8 @@ def _swap(work: Path, target: Path, old: Path) -> None:
 
 
 @contextmanager
-def writing(path: str | os.PathLike[str]) -> Iterator[None]:
-    """What the operating system refuses in the block is said of the path that is written."""
+def report_write_errors(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Raise the block's OSError as a SourceError that names the path that is written."""
     try:
         yield
     except OSError as error:
@@ -118,7 +118,7 @@ def writing(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 def check_target(path: str | os.PathLike[str]) -> Path:
-    """Where a file will be put; SourceError if none can be put there."""
+    """The file that a path leads to; raise SourceError if it can't be written."""
     shown, target = os.fspath(path), Path(path).resolve()
     if not shown or target.is_dir():
         raise SourceError.unwritable(path, "it is a folder, not a file")

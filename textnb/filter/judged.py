@@ -15,8 +15,8 @@ from contextlib import ExitStack, suppress
 from typing import Any
 
 from textnb.errors import SourceError
-from textnb.files.lock import locked
-from textnb.files.replace import replacing
+from textnb.files.lock import lock_path
+from textnb.files.replace import replace_file
 
 NAME = ".textnb-judged"
 _FORMAT, _VERSION = "textnb-judged", 1
@@ -68,7 +68,7 @@ class Judged:
         with ExitStack() as stack:
             # Without a lock, what another one adds meanwhile may be lost: it is judged again.
             with suppress(SourceError):
-                stack.enter_context(locked(self._maildir))
+                stack.enter_context(lock_path(self._maildir))
             present = set(os.listdir(os.path.join(self._maildir, "new")))
             kept = {name: state for name, state in {**self._read(), **self._added}.items()
                     if name in present}
@@ -76,7 +76,7 @@ class Judged:
                                    "messages": kept})
             # A program that reads the mail of others, as root does, must not write where their
             # links point.
-            with replacing(self._path, private=True) as file:
+            with replace_file(self._path, private=True) as file:
                 file.write(document.encode("ascii"))
 
     def _read(self) -> dict[str, tuple[int, int]]:

@@ -20,7 +20,7 @@ from textnb.bayes.calibration import Calibration
 from textnb.bayes.decision import UNSURE, Decision, log_odds
 from textnb.bayes.forms import Floats, LinearForm
 from textnb.errors import ParameterError
-from textnb.files.archive import MAX_BYTES, sound
+from textnb.files.archive import MAX_BYTES, reading_errors
 from textnb.filter.verdict import DOUBT, HAM, LEAST_LEARNED, SPAM, Verdict, doubt_of
 from textnb.mail.message import BEYOND, MAX_MESSAGE, parse_message
 from textnb.storage.archive import read_archive
@@ -120,7 +120,7 @@ class MailFilter:
         if manifest.get("kind") == "TableClassifier":
             raise ParameterError(f"{name} is a model of feature tables; a filter needs one of "
                                  "texts")
-        with sound(name):
+        with reading_errors(name):
             parts = text_parts(name, manifest, tables, max_bytes)
             form, terms = _scoring(parts)
             logs = parts.model.scores_are_log_probabilities

@@ -15,7 +15,7 @@ from textnb.errors import ParameterError, SchemaError, SourceError
 from textnb.frames.mailboxes import Item, Place, archive_label, class_folders, items, places
 from textnb.frames.sources import source_of
 from textnb.frames.stdin import spooled_stdin
-from textnb.mail.charsets import valid
+from textnb.mail.charsets import replace_surrogates
 from textnb.mail.message import check_headers, parse_message
 from textnb.runtime.forks import check_fork
 
@@ -228,8 +228,8 @@ def _frame(
 
 def _unparsed(item: Item) -> dict[str, Any]:
     # A name that is not UTF-8 has surrogates for its bytes.
-    return {"label": None if item.label is None else valid(item.label),
-            "flags": item.flags, "path": valid(item.path)}
+    return {"label": None if item.label is None else replace_surrogates(item.label),
+            "flags": item.flags, "path": replace_surrogates(item.path)}
 
 
 def _parsed(item: Item, headers: Sequence[str]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import polars as pl
 import polars.selectors as cs
 
 from textnb.errors import ParameterError, SchemaError, SourceError
-from textnb.files.replace import check_target, replacing
+from textnb.files.replace import check_target, replace_file
 from textnb.frames.cloud import is_url, shown
 from textnb.runtime.stopping import STOPPED
 
@@ -50,7 +50,7 @@ def write(frame: pl.LazyFrame, path: str, format: str | None) -> None:
         with _writing("standard output"):
             _to_stdout(frame, chosen)
         return
-    with replacing(path) as file, _writing(path, file):
+    with replace_file(path) as file, _writing(path, file):
         if chosen == "parquet":
             frame.sink_parquet(file)
         elif chosen == "ipc":

@@ -17,7 +17,7 @@ from textnb.errors import SourceError
 from textnb.files.archive import write_document
 from textnb.files.cleanup import cleanup
 from textnb.files.lock import lock_file
-from textnb.files.replace import recover_folder, replacing_folder, writing
+from textnb.files.replace import recover_folder, replace_folder, report_write_errors
 
 RECORD = "run.json"
 _FORMAT = "textnb-run"
@@ -48,7 +48,7 @@ def _staged(target: Path) -> Iterator[Path]:
                               "another output")
         recover_folder(target, _TAG)
         check_output(target)
-        with replacing_folder(target, _TAG) as work:
+        with replace_folder(target, _TAG) as work:
             yield work
 
 
@@ -79,7 +79,7 @@ def check_output(target: Path) -> None:
 def _parents(target: Path) -> Iterator[None]:
     """The folders that an output is in are made; where the run fails, they are removed again."""
     missing = [folder for folder in target.parents if not folder.exists()]
-    with writing(target):
+    with report_write_errors(target):
         target.parent.mkdir(parents=True, exist_ok=True)
     with cleanup(partial(_remove_empty, missing)):
         yield

@@ -16,7 +16,7 @@ from textnb.bayes.leave_one_out import LeaveOneOut, LeftOutRows, Within
 from textnb.errors import DataError, ParameterError
 from textnb.learning.documents import LabelledBatches
 from textnb.learning.terms import TermStatistics
-from textnb.runtime.threads import in_threads
+from textnb.runtime.threads import map_in_threads
 from textnb.text.matrix import CountMatrix, Vocabulary, choose_columns
 from textnb.text.vocabulary import Limits
 
@@ -106,7 +106,7 @@ class LeavingOut:
                 counts.data[:] = 1
             return counts, frame[corpus.label]
 
-        for counts, labels in in_threads(read, corpus.frames):
+        for counts, labels in map_in_threads(read, corpus.frames):
             codes = rest.codes(labels, classes, corpus.label)
             rest.take(counts, codes, self.above)
             yield self.whole.rows(self._over_columns(counts), codes)

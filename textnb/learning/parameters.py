@@ -25,5 +25,5 @@ def copied(value: Any) -> Any:
 
 def plain(value: Any) -> Any:
     """A setting as JSON has it."""
-    return archive.plain(
+    return archive.to_lists(
         value, lambda other: other.to_dict() if isinstance(other, Tokenizer) else other)

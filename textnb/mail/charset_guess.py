@@ -4,7 +4,7 @@
 
 Letters of Latin scripts are few among ASCII letters, and stand alone there; those of other scripts
 stand together. Text of the first kind is windows-1252, as statistics of letters do not tell its
-relatives apart (windows-1250, -1254). Of the second kind, charset-normalizer tells which it is.
+relatives apart (windows-1250, -1254). For the second kind, charset-normalizer finds the charset.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from functools import cached_property
 from textnb.mail.charset_names import codecs_of
 
 WESTERN = "cp1252"
-# What undeclared mail of other scripts is written in, and the letters that most of its text is, as
-# a charset of pairs of bytes decodes nearly all bytes to something. More make more wrong guesses.
+# Charsets of undeclared mail in other scripts, with the script and its least share of letters:
+# a charset of two-byte characters decodes nearly all bytes to something. With more charsets here,
+# more guesses would be wrong.
 _CYRILLIC, _KANA, _IDEOGRAPHS = "\u0400-\u04ff", "\u3040-\u30ff", "\u3007\u4e00-\u9fff"
 _LETTERS = {
     "gb18030": (_IDEOGRAPHS, 0.8), "big5": (_IDEOGRAPHS, 0.8), "cp932": (_KANA, 0.2),
@@ -31,10 +32,10 @@ _LATIN = frozenset({"cp1252", "cp1250", "cp1254", "cp1257", "cp1258", "mac-roman
                     *(f"iso8859-{part}" for part in (1, 2, 3, 4, 9, 10, 13, 14, 15, 16))})
 # Statistics of some thousand letters are as good as those of all.
 _SAMPLE, _LEAST = 8 << 10, 512
-# The statistics are read this often in a message; its other texts are as those were.
+# So many texts of a message are guessed; its other texts get the same charsets.
 _MAX_GUESSES = 4
 _DECLARATIONS, _WITHIN = 1 << 18, 1 << 20
-# Of fewer bytes beyond ASCII, nothing can be told: as "\xe7\xe3" in a Portuguese word.
+# Fewer bytes beyond ASCII say nothing: "\xe7\xe3" may be in a Portuguese word.
 _FEWEST = 6
 _FEWEST_LETTERS = 3
 
@@ -50,14 +51,14 @@ _META = re.compile(
     rb"""<meta\b[^<>]{0,200}?\bcharset\s*=\s*["']?\s*([\w.:+-]{2,40})""", re.I | re.A)
 
 
-def shown(codec: str) -> str:
+def mail_name(codec: str) -> str:
     """A codec's name as mail writes it: windows-1251, shift_jis."""
     name = _SHOWN.get(codec, codec.replace("_", "-"))
     return re.sub(r"^cp(125\d|874)$", r"windows-\1", re.sub(r"^iso8859", "iso-8859", name))
 
 
 def decode_strictly(raw: bytes, codec: str) -> str | None:
-    """The text; None where the bytes are none in this charset."""
+    """The text; None where the bytes are invalid in this charset."""
     try:
         text = raw.decode(codec)
         if not text.isascii():
@@ -69,9 +70,9 @@ def decode_strictly(raw: bytes, codec: str) -> str | None:
 
 
 def decode_replacing(raw: bytes, codec: str) -> tuple[str, bool]:
-    """The text with U+FFFD for what is none in this charset, and whether that is little of it.
+    """The text with U+FFFD for what is invalid in this charset, and whether that is little.
 
-    It is little where at most a fourth of what is beyond ASCII was damaged or cut off.
+    It is little where at most a fourth of the characters beyond ASCII are U+FFFD.
     """
     try:
         text = _SURROGATE.sub("\ufffd", raw.decode(codec, "replace"))
@@ -100,10 +101,10 @@ def without_latin_script(raw: bytes, fewest: int = _FEWEST) -> bool:
     return 10 * together >= 4 * high and 10 * high >= 6 * within
 
 
-def sample_of(raw: bytes, size: int = _SAMPLE) -> bytes:
-    """What stands on lines from their first byte beyond ASCII on, without HTML's tags.
+def take_sample(raw: bytes, size: int = _SAMPLE) -> bytes:
+    """Take each line from its first byte beyond ASCII on, without HTML tags.
 
-    A character of several bytes begins with such a byte, so none is cut at a line's beginning.
+    A character of several bytes begins with such a byte, so no character is cut.
     """
     first = _HIGH.search(raw)
     if first is None:
@@ -122,9 +123,9 @@ def sample_of(raw: bytes, size: int = _SAMPLE) -> bytes:
     return b"\n".join(pieces)
 
 
-def guessed(sample: bytes) -> str | None:
-    """The codec that statistics of a sample without Latin script tell; None if none."""
-    # Most processes never need it.
+def guess_codec(sample: bytes) -> str | None:
+    """Guess the codec of a sample without Latin script by statistics; None if none fits."""
+    # Imported here, as most processes never need it.
     from charset_normalizer import from_bytes
 
     for match in from_bytes(sample, cp_isolation=list(_LETTERS), preemptive_behaviour=False,
@@ -139,12 +140,12 @@ def guessed(sample: bytes) -> str | None:
 
 
 class Guess:
-    """The charset of a message's texts that do not tell theirs.
+    """Guesses the charset of a message's texts that declare none, or a wrong one.
 
     Parameters
     ----------
     message : bytes
-        As a whole: its other texts tell of a short one.
+        The whole message: where a text is short, the other texts help.
     """
 
     def __init__(self, message: bytes = b"") -> None:
@@ -163,42 +164,42 @@ class Guess:
 
     @cached_property
     def _sample(self) -> bytes:
-        return sample_of(self._message)
+        return take_sample(self._message)
 
     def read(self, raw: bytes) -> tuple[str, str] | None:
         """The text of bytes that are not UTF-8, and how it was found, in words.
 
-        None where they are of no Latin script, and nothing tells of which one.
+        None where the script is not Latin and no charset fits.
         """
-        own = sample_of(raw)
+        own = take_sample(raw)
         latin = self._is_latin(own)
         for codec in self._declared:
             if (codec in _LATIN) == latin:
                 text = decode_strictly(raw, codec)
                 if text is not None:
-                    return text, f"read as {shown(codec)}, as elsewhere in the message"
+                    return text, f"read as {mail_name(codec)}, as elsewhere in the message"
         if latin:
-            return raw.decode(WESTERN, "replace"), f"read as {shown(WESTERN)}"
+            return raw.decode(WESTERN, "replace"), f"read as {mail_name(WESTERN)}"
         for codec in self._candidates(own):
             text, sound = decode_replacing(raw, codec)
             if sound:
-                return text, f"guessed {shown(codec)}"
+                return text, f"guessed {mail_name(codec)}"
         return None
 
     def _is_latin(self, own: bytes) -> bool:
         if sum(map(len, _HIGH.findall(own))) >= _FEWEST:
             return not without_latin_script(own)
-        # Too short to tell by itself.
+        # The text is too short to decide alone.
         return not (without_latin_script(own, 2) and without_latin_script(self._sample))
 
     def _candidates(self, own: bytes) -> list[str]:
-        """What was guessed before, or is now."""
+        """Codecs that were guessed for earlier texts, after a guess for this one."""
         if self._guesses < _MAX_GUESSES and (not self._known or len(own) >= _LEAST):
             self._guesses += 1
             more = self._sample if len(own) < _LEAST else b""
-            # The last character of what was cut off may be half.
+            # The last character of a cut sample may be incomplete.
             samples = (own + b"\n" + more, own, own[:-1])
-            codec = next(filter(None, map(guessed, samples)), None)
+            codec = next(filter(None, map(guess_codec, samples)), None)
             if codec is not None:
                 self._known = [codec, *(known for known in self._known if known != codec)]
         return self._known

@@ -22,7 +22,7 @@ from textnb.mail.charset_names import codecs_of
 
 Notes = list[str]
 
-# As many as tell what is wrong; a hostile message could make one for each of its lines.
+# A hostile message could cause one note for each of its lines.
 _MAX_NOTES, _MAX_DETAIL = 50, 100
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _LINE_ENDS = re.compile(r"[\r\n]+")
@@ -32,25 +32,25 @@ _WORD = re.compile(r"=\?([^?\s]{1,60})\?([bBqQ])\?([^?]*+(?:\?(?!=)[^?]*+){0,8})
 
 
 def note(notes: Notes, kind: str, detail: object = "") -> None:
-    """Add what is wrong, once."""
-    shown = valid(" ".join(str(detail).split()))[:_MAX_DETAIL]
+    """Add a note of something wrong, unless it is there already."""
+    shown = replace_surrogates(" ".join(str(detail).split()))[:_MAX_DETAIL]
     what = f"{kind}: {shown}" if shown else kind
     if what not in notes and len(notes) < _MAX_NOTES:
         notes.append(what)
 
 
-def valid(text: str) -> str:
+def replace_surrogates(text: str) -> str:
     """The text with lone surrogates, which no encoding holds, replaced."""
     return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
 
 
-def decoded(raw: bytes, charset: str | None, notes: Notes, guess: Guess) -> str:
-    """Text of bytes in a charset as declared, or as they tell themselves where it does not fit."""
+def decode_text(raw: bytes, charset: str | None, notes: Notes, guess: Guess) -> str:
+    """Decode bytes by the declared charset, or by a guess where that does not fit."""
     names = codecs_of(charset or "")
     if names is None:
         note(notes, "unknown charset", charset)
     if not names:
-        return _undeclared(raw, notes, guess)
+        return _decode_undeclared(raw, notes, guess)
     for codec in names:
         text = decode_strictly(raw, codec)
         if text is not None:
@@ -58,7 +58,7 @@ def decoded(raw: bytes, charset: str | None, notes: Notes, guess: Guess) -> str:
     text, mostly_sound = decode_replacing(raw, names[0])
     kind = "charset not as declared"
     if not raw.isascii():
-        # What is UTF-8 from one end to the other is hardly anything else.
+        # Text that is valid UTF-8 as a whole is hardly ever anything else.
         read = decode_strictly(raw, "utf-8")
         if read is not None:
             note(notes, kind, f"{charset}, read as utf-8")
@@ -74,10 +74,10 @@ def decoded(raw: bytes, charset: str | None, notes: Notes, guess: Guess) -> str:
     return found[0]
 
 
-def _undeclared(raw: bytes, notes: Notes, guess: Guess) -> str:
+def _decode_undeclared(raw: bytes, notes: Notes, guess: Guess) -> str:
     kind = "charset not declared"
     if b"\x1b$" in raw and raw.isascii():
-        # The escapes of these are found in no other text.
+        # No other text has the escapes of these charsets.
         for codec in ("iso2022_jp", "iso2022_kr"):
             text = decode_strictly(raw, codec)
             if text is not None:
@@ -102,9 +102,9 @@ def _undeclared(raw: bytes, notes: Notes, guess: Guess) -> str:
 
 
 def charset_of_html(declared: str | None, html: bytes, notes: Notes) -> str | None:
-    """The declared charset of a part that holds HTML, or the document's own where there is none.
+    """The declared charset of an HTML part, or else the one that the document itself declares.
 
-    Where its own is windows-1252, any bytes fit, and many that are something else have it.
+    A document's own windows-1252 is ignored: any bytes fit it, and many documents misuse it.
     """
     if declared and codecs_of(declared):
         return declared
@@ -118,10 +118,10 @@ def charset_of_html(declared: str | None, html: bytes, notes: Notes) -> str | No
 
 
 def header_text(value: str, notes: Notes, guess: Guess) -> str:
-    """A header's value, as the parser gives it (bytes as surrogates), unfolded and decoded.
+    """Unfold and decode a header's value, as the parser gives it (bytes as surrogates).
 
-    Words of one charset that follow each other are joined before they are decoded: some mailers
-    divide a character between two.
+    Consecutive words of one charset are joined before they are decoded: some mailers divide a
+    character between two.
     """
     if "\n" in value or "\r" in value:
         value = _LINE_ENDS.sub("", value)
@@ -138,14 +138,14 @@ def header_text(value: str, notes: Notes, guess: Guess) -> str:
             continue
         own = word[1].split("*")[0].lower()
         if waiting and (between.strip() or own != charset):
-            parts.append(decoded(waiting, charset, notes, guess))
+            parts.append(decode_text(waiting, charset, notes, guess))
             waiting = b""
-        # White space between two encoded words is theirs, not the text's.
+        # White space between two encoded words is no part of the text (RFC 2047).
         if between.strip() or not end:
             parts.append(_plain(between, notes, guess))
         charset, waiting, end = own, waiting + data, word.end()
     if waiting:
-        parts.append(decoded(waiting, charset, notes, guess))
+        parts.append(decode_text(waiting, charset, notes, guess))
     rest = value[end:]
     if "=?" in rest:
         note(notes, "bad encoded word", rest[rest.index("=?"):])
@@ -155,7 +155,7 @@ def header_text(value: str, notes: Notes, guess: Guess) -> str:
 def _plain(value: str, notes: Notes, guess: Guess) -> str:
     if value.isascii():
         return value
-    return decoded(value.encode("utf-8", "surrogateescape"), None, notes, guess)
+    return decode_text(value.encode("utf-8", "surrogateescape"), None, notes, guess)
 
 
 def _payload(encoding: str, text: str) -> bytes | None:
@@ -163,7 +163,7 @@ def _payload(encoding: str, text: str) -> bytes | None:
     if encoding in "qQ":
         return binascii.a2b_qp(raw, header=True)
     try:
-        # What padding is too much is ignored.
+        # The decoder ignores superfluous padding.
         return binascii.a2b_base64(raw + b"===")
     except binascii.Error:
         return None

@@ -14,15 +14,15 @@ from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from textnb.mail.charsets import Notes, note, valid
+from textnb.mail.charsets import Notes, note, replace_surrogates
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborHTMLParser
 
 # A tree of more tags takes long where they are nested, and formatting elements that are never
 # closed take gigabytes: each paragraph opens all of them again (HTML, "reconstruct the active
-# formatting elements"). So these are left out before it is built, since they part no words; where
-# some can't be told from the text, so many of them times tags are let through (200 MB).
+# formatting elements"). So these are removed before the tree is built; they separate no words.
+# Some look like text; their number times that of the tags may reach this limit (200 MB).
 MAX_TAGS = 20_000
 _MAX_REOPENED = 500_000
 _FORMATTING = frozenset({"a", "b", "big", "code", "em", "font", "i", "nobr", "s", "small", "strike",
@@ -33,13 +33,13 @@ _INLINE = _FORMATTING | {"abbr", "acronym", "bdi", "bdo", "blink", "cite", "del"
 _TAG = re.compile(
     r"""<(/?)([a-zA-Z][a-zA-Z0-9:]*+)(?:[\s/](?:[^<>"']++|"[^"<>]*+"|'[^'<>]*+')*+)?>""")
 _ODD_FORMATTING = re.compile(rf"<(?:{'|'.join(sorted(_FORMATTING))})[\s/>]", re.I)
-# The values of so many attributes are compared with each other.
+# The parser compares a tag's attributes with each other: quadratic in their number.
 _LONG_TAG = re.compile(r"<[a-zA-Z][^\s<>/]*+[\s/\"'][^<]{4000}")
 _MARKUP = re.compile(r"(<!--|--!?>|</?(?:script|style)\b[^<>]*+>|<[/!?a-zA-Z][^<>]*+>)", re.I)
 _LONG_NUMBER = re.compile(r"&#[xX]?[0-9a-fA-F]{9,}+;?")
 
 
-# What attributes hold, by tag: where it leads, what is loaded with the page, or words.
+# What attributes hold, by tag: the target of a link, an image that the page loads, or words.
 _LINK, _IMAGE, _WORDS = "link", "image", "words"
 _TARGETS = {
     "a": {"href": _LINK}, "area": {"href": _LINK, "alt": _WORDS}, "form": {"action": _LINK},
@@ -49,7 +49,7 @@ _TARGETS = {
 _ATTRIBUTE = re.compile(
     r"""([^\s"'<>/=]++)(?:\s*+=\s*+("[^"]*+"|'[^']*+'|[^\s"'<>]++))?""")
 _IGNORED = re.compile(r"[\t\r\n]+")
-# Tags with "<" or ">" in a value, which the tree alone can tell.
+# Tags with "<" or ">" in a value, which only the tree can recognise.
 _ODD_TARGETS = re.compile(rf"<(?:{'|'.join(_TARGETS)})[\s/]", re.I)
 # Noncharacters (Unicode, section 23.7): no text has them.
 _OPEN, _CLOSE = "\ufdd0", "\ufdd1"
@@ -57,7 +57,7 @@ _MARKED = re.compile(f"{_OPEN}([0-9]{{1,9}}){_CLOSE}")
 _MARKS = re.compile(f"[{_OPEN}{_CLOSE}]")
 # Browsers take no longer addresses; a page of more targets is none that a person reads.
 MAX_TARGETS, MAX_TARGET = 2000, 2048
-# Those of comments and scripts are found too, until there is a tree.
+# Before there is a tree, targets in comments and scripts are found too.
 _MAX_FOUND = 10 * MAX_TARGETS
 
 
@@ -79,48 +79,48 @@ def read_html(html: str, notes: Notes, tags: int = MAX_TAGS, targets: int = MAX_
     html : str
     notes : list of str
     tags : int
-        Above so many tags its structure is not built, and tags are cut out as they stand.
+        With more tags than this, no tree is built, and tags are cut out as they stand.
     targets : int
-        More targets are not read.
+        How many targets are read at most.
     """
     found: list[tuple[str, str]] = []
 
     html = html.replace("\0", "")
     if _OPEN in html or _CLOSE in html:
         html = _MARKS.sub("", html)
-    reduced = _TAG.sub(partial(_reduced, found), html)
+    reduced = _TAG.sub(partial(_simplify_tag, found), html)
     count = reduced.count("<")
     if (count > tags or _LONG_TAG.search(reduced)
             or count * len(_ODD_FORMATTING.findall(reduced)) > _MAX_REOPENED):
         note(notes, "HTML too large or too deep to build, its tags cut out")
-        text = _cut_out(reduced)
+        text = _text_between_tags(reduced)
     else:
-        text = _of_tree(reduced, found)
+        text = _text_of_tree(reduced, found)
     shown: list[tuple[str, str]] = []
 
-    def taken(mark: re.Match[str]) -> str:
+    def take_target(mark: re.Match[str]) -> str:
         if int(mark[1]) < len(found):
             shown.append(found[int(mark[1])])
         return ""
 
     if found:
-        text = _MARKED.sub(taken, text)
+        text = _MARKED.sub(take_target, text)
     if _OPEN in text or _CLOSE in text:
         # Written as entities, or cut out with a part of their tag.
         text = _MARKS.sub("", text)
     if len(shown) > targets or len(found) >= _MAX_FOUND:
         note(notes, f"targets of links and images beyond {MAX_TARGETS} not read")
         del shown[targets:]
-    lines = (" ".join(line.split()) for line in valid(text).splitlines())
+    lines = (" ".join(line.split()) for line in replace_surrogates(text).splitlines())
     return Html("\n".join(line for line in lines if line),
-                *([valid(target) for kind, target in shown if kind == wanted]
+                *([replace_surrogates(target) for kind, target in shown if kind == wanted]
                   for wanted in (_LINK, _IMAGE)))
 
 
-def _reduced(found: list[tuple[str, str]], tag: re.Match[str]) -> str:
-    """A tag without attributes; none where it only formats; on a new line where it parts words.
+def _simplify_tag(found: list[tuple[str, str]], tag: re.Match[str]) -> str:
+    """A tag without attributes; none where it only formats; on a new line where it separates words.
 
-    Its targets are put into ``found``, and their places there before the tag, between marks.
+    Its targets are added to ``found``, and their indices are put before the tag, between marks.
     """
     closing, name = tag.groups()
     name = name.lower()
@@ -128,7 +128,7 @@ def _reduced(found: list[tuple[str, str]], tag: re.Match[str]) -> str:
     if name in _TARGETS and not closing:
         attributes = _ATTRIBUTE.findall(tag[0], len(name) + 1)
         if attributes:
-            before, after = _marks(name, attributes, found)
+            before, after = _mark_targets(name, attributes, found)
     if name in _FORMATTING:
         return before
     line = "" if name in _INLINE else "\n"
@@ -137,10 +137,10 @@ def _reduced(found: list[tuple[str, str]], tag: re.Match[str]) -> str:
             f"{before}{line}<{closing}{name}>{after}")
 
 
-def _marks(
+def _mark_targets(
     name: str, attributes: Iterable[tuple[str, str | None]], found: list[tuple[str, str]]
 ) -> tuple[str, str]:
-    """Marks of a tag's targets, which are put into ``found``, and the words that it shows."""
+    """Marks of a tag's targets, which are added to ``found``, and the words that the tag shows."""
     kinds, marks, words = _TARGETS[name], "", ""
     seen: set[str] = set()
     for attribute, value in attributes:
@@ -164,8 +164,8 @@ def _marks(
 
 
 def _target(value: str) -> str:
-    """A target as it stands, but for what browsers ignore in one, and the data that is in one."""
-    # An entity may be half of what is cut off.
+    """A target without what browsers ignore in it, and without the data of a ``data:`` URL."""
+    # Cut it generously, so that no entity within the limit is cut in half.
     target = entities.unescape(value[:4 * MAX_TARGET]) if "&" in value else value
     if not target.isprintable():
         target = _IGNORED.sub("", target)
@@ -173,7 +173,7 @@ def _target(value: str) -> str:
     return target[:target.find(",") + 1] if target[:5].lower() == "data:" else target
 
 
-def _of_tree(html: str, found: list[tuple[str, str]]) -> str:
+def _text_of_tree(html: str, found: list[tuple[str, str]]) -> str:
     from selectolax.lexbor import LexborHTMLParser, SelectolaxError
 
     try:
@@ -183,19 +183,19 @@ def _of_tree(html: str, found: list[tuple[str, str]]) -> str:
             _mark_odd(tree, found)
         top = tree.body or tree.root
     except (SelectolaxError, ValueError, RuntimeError):
-        return _cut_out(html)
+        return _text_between_tags(html)
     return "" if top is None else top.text(separator="")
 
 
 def _mark_odd(tree: LexborHTMLParser, found: list[tuple[str, str]]) -> None:
-    """Put marks into the tree for the tags that it alone could tell."""
+    """Put marks into the tree for the tags that only the tree recognises."""
     for node in tree.css(",".join(_TARGETS)):
-        text = "".join(_marks(node.tag or "", node.attributes.items(), found))
+        text = "".join(_mark_targets(node.tag or "", node.attributes.items(), found))
         if text:
             node.insert_before(text)
 
 
-def _cut_out(html: str) -> str:
+def _text_between_tags(html: str) -> str:
     """The text between tags, in one pass."""
     kept, inside = [], ""
     for place, piece in enumerate(_MARKUP.split(html)):

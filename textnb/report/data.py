@@ -26,7 +26,7 @@ from textnb.evaluation.roc import Rates, roc
 from textnb.frames.batches import Progress, batches
 from textnb.frames.scan import reading
 from textnb.frames.texts import labels_as
-from textnb.runtime.threads import in_threads
+from textnb.runtime.threads import map_in_threads
 from textnb.scoring.columns import where_possible
 from textnb.scoring.scorer import Watch
 from textnb.scoring.texts import coverage_of, scored_batch
@@ -198,7 +198,7 @@ def _scored(
         return batch, scores, np.zeros(batch.height)
 
     text = columns if isinstance(model, TextClassifier) else ()
-    yield from in_threads(one, batches(rows, text, progress=progress))
+    yield from map_in_threads(one, batches(rows, text, progress=progress))
 
 
 def top_log_odds(scores: Floats) -> Floats:

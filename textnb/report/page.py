@@ -16,7 +16,7 @@ from textnb.bayes.known import check_model
 from textnb.errors import ParameterError
 from textnb.estimators.text import TextClassifier
 from textnb.evaluation.metrics import Evaluation
-from textnb.files.replace import check_target, replacing
+from textnb.files.replace import check_target, replace_file
 from textnb.frames.batches import Progress
 from textnb.report.charts import check_installed
 from textnb.report.data import (
@@ -112,7 +112,7 @@ def write_report(
         scored.held.novelty.warn()
         scored.coverage.warn()
     page = _page(model, frame, scored, train, chosen_class(model, positive), title, date)
-    with replacing(path) as file:
+    with replace_file(path) as file:
         file.write(page.encode("utf-8"))
     return scored.evaluation
 

@@ -1,1 +1,1 @@
-"""What runs beside the work: threads, interrupts."""
+"""What the work runs on: threads, memory, forks, interrupts, warnings, HTML for notebooks."""

@@ -1,8 +1,8 @@
-"""A process that was forked from one in which Polars has worked says so, where it would hang.
+"""An error, where a process that was forked from one in which Polars ran would hang.
 
-Threads do not survive a fork, and Polars waits for its own for ever. So each way into Polars asks
-`check_fork` first. This is imported with the package itself, before anything is used: the parent
-must be looked at when it forks.
+Threads do not survive a fork, and Polars would wait for its threads for ever. So each way into
+Polars calls `check_fork` first. The package imports this module first, because the parent must be
+examined at the moment when it forks.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from textnb.errors import ForkError
 
 
 class _Fork:
-    """What a fork takes from this process.
+    """Whether this process has lost Polars' threads by a fork.
 
     Attributes
     ----------
@@ -34,11 +34,11 @@ class _Fork:
                                 after_in_child=self._after_in_child)
 
     def after_fork(self, run: Callable[[], object]) -> None:
-        """Run something in each process that is forked from this one."""
+        """Register a function to be called in each process that is forked from this one."""
         self._after.append(run)
 
     def _before(self) -> None:
-        """In the parent: the child inherits the answer, and has no thread to look for."""
+        """Look for threads in the parent: the child inherits the answer, and has no threads."""
         self._inherited = self.lost
         self.lost = self.lost or self.worked or _polars_threads()
 
@@ -54,12 +54,12 @@ FORK = _Fork()
 
 
 def check_fork(works: bool = False) -> None:
-    """Raises ForkError in a process that was forked from one in which Polars ran.
+    """Raise ForkError in a process that was forked from one in which Polars ran.
 
     Parameters
     ----------
     works : bool
-        The caller goes on to run Polars: a fork from here loses its threads.
+        Whether the caller is about to run Polars, so that a later fork would lose its threads.
     """
     if FORK.lost:
         raise ForkError.threads_lost()
@@ -68,7 +68,7 @@ def check_fork(works: bool = False) -> None:
 
 
 def _polars_threads() -> bool:
-    """Whether Polars' threads run here, whoever used it; False where the system does not tell."""
+    """Whether threads of Polars run in this process; False where the system does not tell."""
     try:
         threads = os.listdir("/proc/self/task")
     except OSError:

@@ -1,7 +1,7 @@
-"""Memory that is still to be had, and a refusal before more than that is taken.
+"""How much memory is free, and a refusal of tables that would not fit in it.
 
-A model is classes times terms: with thousands of classes a small file makes a large one. What it
-takes is known before it is taken, and a process that is killed halfway says nothing.
+A model has classes times terms numbers: with thousands of classes a small file makes a large model.
+Its size is known before it is allocated, and a process that the system kills can report nothing.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from pathlib import Path
 from textnb.errors import DataError, first_line
 
 _LOG = logging.getLogger("textnb")
-# Smaller tables are made without a look at what is free.
+# Bytes: smaller tables are made without a check.
 _LEAST = 64 << 20
-# So much is worth a line in the log.
+# Bytes: tables of this size are logged.
 _MUCH = 512 << 20
-# Of an unlimited control group of version 1: a number near 2**63.
+# An unlimited control group of version 1 states a number near 2**63.
 _UNLIMITED = 1 << 60
 
 
 def check_room(
     classes: int, terms: int, per_count: int, what: str, freed: int = 0, log: bool = False
 ) -> None:
-    """Refuse to make tables of classes times terms that memory can't hold.
+    """Check that memory can hold tables of classes times terms.
 
     Parameters
     ----------
@@ -34,16 +34,16 @@ def check_room(
     per_count : int
         Bytes for each class and term, at least.
     what : str
-        What takes them, for the message.
+        What the tables are, for the message.
     freed : int
-        Bytes of these that are taken already, or are let go before the tables are full.
+        Bytes of the tables that are allocated already, or are freed before the tables are full.
     log : bool
-        Whether to say what they take, where it is much.
+        Whether to log the size of large tables.
 
     Raises
     ------
     DataError
-        If they are more than what is free.
+        If the tables need more bytes than are free.
     """
     needed = classes * terms * per_count
     if needed < _LEAST:
@@ -63,7 +63,7 @@ def clear_memory_errors(size: Callable[[], tuple[int, int]] | None = None) -> It
     Parameters
     ----------
     size : callable, optional
-        Gives how many classes and terms there are.
+        Returns the number of classes and of terms.
     """
     try:
         yield
@@ -73,7 +73,7 @@ def clear_memory_errors(size: Callable[[], tuple[int, int]] | None = None) -> It
 
 
 def has_room(needed: int) -> bool:
-    """Whether so many bytes are free, as far as can be told."""
+    """Whether ``needed`` bytes are free; True where the system does not tell."""
     if needed < _LEAST:
         return True
     free = free_memory()
@@ -81,17 +81,17 @@ def has_room(needed: int) -> bool:
 
 
 def free_memory() -> int | None:
-    """Bytes that this process can still take without swapping; None where that can't be told.
+    """Bytes that this process can allocate without swapping; None where the system does not tell.
 
-    The least of what the system has, what the control groups of the process (a container's limit)
-    leave, and what its limit of address space (``ulimit -v``) leaves.
+    The least of three: what the system has free, what the control groups of the process (a
+    container's limit) leave, and what its limit of address space (``ulimit -v``) leaves.
     """
-    known = [bytes_free for bytes_free in (_of_system(), _of_groups(), _of_address_space())
-             if bytes_free is not None]
+    limits = (_free_in_system(), _free_in_control_groups(), _free_in_address_space())
+    known = [limit for limit in limits if limit is not None]
     return max(0, min(known)) if known else None
 
 
-def _of_system() -> int | None:
+def _free_in_system() -> int | None:
     try:
         for line in Path("/proc/meminfo").read_text("ascii").splitlines():
             if line.startswith("MemAvailable:"):
@@ -99,18 +99,18 @@ def _of_system() -> int | None:
     except (OSError, ValueError, IndexError):
         pass
     try:
-        # What others take can't be told here: an upper bound.
+        # An upper bound: what other processes use is not known here.
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
         return None
 
 
-def _of_groups() -> int | None:
-    free = [limit - used for limit, used in _group_limits() if limit < _UNLIMITED]
+def _free_in_control_groups() -> int | None:
+    free = [limit - used for limit, used in _limits_of_control_groups() if limit < _UNLIMITED]
     return min(free, default=None)
 
 
-def _group_limits() -> Iterator[tuple[int, int]]:
+def _limits_of_control_groups() -> Iterator[tuple[int, int]]:
     """Limit and use of each control group that holds this process."""
     try:
         lines = Path("/proc/self/cgroup").read_text("utf-8").splitlines()
@@ -144,7 +144,7 @@ def _group_limits() -> Iterator[tuple[int, int]]:
                 yield int(limit), int(used) - cached
 
 
-def _of_address_space() -> int | None:
+def _free_in_address_space() -> int | None:
     try:
         import resource
 

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-# Rows of a table, and classes of a matrix, that a notebook shows; what is left out is counted.
+# Rows of a table, and classes of a matrix, that a notebook shows; the rest is counted in a note.
 ROWS, CLASSES = 40, 24
 _INK, _PAPER = "#111", "#fff"
 _FOR, _AGAINST, _COUNT = (140, 195, 255), (255, 185, 120), (150, 200, 255)
@@ -20,7 +20,7 @@ _CELL = "padding:.15em .6em;border-bottom:1px solid #ccc;color:" + _INK
 
 
 def text(value: Any) -> str:
-    """A value as escaped text: a number with four digits, nothing as a dash."""
+    """A value as escaped text: a float with four digits, None and NaN as a dash."""
     if value is None:
         return "–"
     if isinstance(value, bool):
@@ -54,7 +54,7 @@ def table(
     rows : iterable of sequences
     caption : str
     rows_in_all : int
-        Where ``rows`` are the first of more.
+        How many rows there are in all, where ``rows`` are only the first of them.
 
     Examples
     --------
@@ -76,12 +76,12 @@ def table(
 
 def matrix(names: Sequence[Any], counts: Sequence[Sequence[int]], columns: Sequence[Any],
            caption: str) -> str:
-    """Counts as shaded cells: the more of its row, the darker.
+    """Counts as shaded cells: the larger the share of its row, the darker.
 
     Parameters
     ----------
     names : sequence
-        Of the rows.
+        Names of the rows.
     counts : sequence of sequences of int
     columns : sequence
         Names of the columns.
@@ -91,7 +91,7 @@ def matrix(names: Sequence[Any], counts: Sequence[Sequence[int]], columns: Seque
     for name, row in zip(names[:CLASSES], counts, strict=False):
         most = max(sum(row), 1)
         cells = "".join(
-            f'<td style="{_CELL};text-align:right;background:{_mixed(_COUNT, n / most)}" '
+            f'<td style="{_CELL};text-align:right;background:{_mix_with_white(_COUNT, n / most)}" '
             f'title="{text(name)} as {text(column)}: {n:,} of {sum(row):,}">{n:,}</td>'
             for column, n in zip(columns[:CLASSES], row, strict=False))
         body.append(f'<tr><th scope="row" style="{_CELL};text-align:left"><bdi>{text(name)}</bdi>'
@@ -102,10 +102,10 @@ def matrix(names: Sequence[Any], counts: Sequence[Sequence[int]], columns: Seque
 
 
 def words(pieces: Iterable[tuple[str, float | None]], unit: str) -> str:
-    """A text with its words coloured by what they add; None for what is no word.
+    """A text with its words coloured by their contributions; None marks a piece that is no word.
 
-    A word that speaks against is underlined, and each has its number as a title, so that colour is
-    not all that tells.
+    A negative word is underlined, and each word has its number as a title, so that a reader need
+    not rely on colour.
 
     Examples
     --------
@@ -113,19 +113,19 @@ def words(pieces: Iterable[tuple[str, float | None]], unit: str) -> str:
     >>> 'title="free: +2.000 (log-odds)"' in shown, " &amp; " in shown
     (True, True)
     """
-    listed = list(pieces)
-    largest = max((abs(value) for _, value in listed if value is not None and math.isfinite(value)),
+    pieces = list(pieces)
+    largest = max((abs(value) for _, value in pieces if value is not None and math.isfinite(value)),
                   default=0.0) or 1.0
     shown = []
-    for word, value in listed:
+    for word, value in pieces:
         if not value:
-            # What lies between words, and words that add nothing: most often unknown ones.
+            # Text between words, or a word that adds nothing, such as an unknown one.
             nothing = f'<span title="{html.escape(word)}: adds nothing">{html.escape(word)}</span>'
             shown.append(html.escape(word) if value is None else nothing)
             continue
-        # Without smoothing, terms can rule a class out; two of them can have no sum.
+        # Without smoothing, terms can be infinite; the sum of two of them can be NaN.
         share = 0.0 if math.isnan(value) else min(abs(value) / largest, 1.0)
-        colour = _mixed(_AGAINST if value < 0 else _FOR, share)
+        colour = _mix_with_white(_AGAINST if value < 0 else _FOR, share)
         line = ";text-decoration:underline" if value < 0 else ""
         shown.append(
             f'<mark style="color:{_INK};background:{colour}{line}" '
@@ -143,6 +143,6 @@ def _table(caption: str, header: Sequence[str], body: Sequence[str]) -> str:
             f'<thead><tr>{heads}</tr></thead><tbody>{"".join(body)}</tbody></table></div>')
 
 
-def _mixed(colour: tuple[int, int, int], share: float) -> str:
+def _mix_with_white(colour: tuple[int, int, int], share: float) -> str:
     """White where the share is 0, the colour where it is 1."""
     return "rgb({},{},{})".format(*(round(255 + (part - 255) * share) for part in colour))

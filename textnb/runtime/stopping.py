@@ -1,4 +1,4 @@
-"""Whether a signal has asked the program to end: the interrupt may be lost in a callback."""
+"""Whether a signal has asked the program to end: a callback may lose the interrupt itself."""
 
 from __future__ import annotations
 

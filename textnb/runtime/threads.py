@@ -1,6 +1,6 @@
-"""Work in threads, in order: results do not depend on how many threads there are.
+"""Work in threads, in order: results do not depend on the number of threads.
 
-NumPy, SciPy and Polars let other threads run while they work.
+NumPy, SciPy and Polars release the interpreter's lock while they compute.
 """
 
 from __future__ import annotations
@@ -19,45 +19,44 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-# Pools that have nothing to do. They are kept: to drop one runs a callback of its own, in which an
-# interrupt would be lost.
+# Idle pools are kept: the removal of a pool runs a callback, in which an interrupt would be lost.
 _IDLE: defaultdict[int, deque[ThreadPoolExecutor]] = defaultdict(deque)
 FORK.after_fork(_IDLE.clear)
 
 
-def _taken(threads: int) -> ThreadPoolExecutor:
+def _take_pool(threads: int) -> ThreadPoolExecutor:
     try:
         return _IDLE[threads].pop()
     except IndexError:
         return ThreadPoolExecutor(threads)
 
 
-def in_threads(
+def map_in_threads(
     function: Callable[[T], R], items: Iterable[T], threads: int | None = None
 ) -> Iterator[R]:
-    """The function's results in order, some items ahead of the one that is being used.
+    """Yield the function's results in order; threads work some items ahead of the consumer.
 
     Parameters
     ----------
     function : callable
     items : iterable
-        Read as results are used, so that memory stays bounded.
+        Items are read as results are consumed, so that memory stays bounded.
     threads : int, optional
-        As many as Polars has by default.
+        The default is the number of Polars' threads.
 
     Examples
     --------
-    >>> list(in_threads(abs, [-1, 2, -3]))
+    >>> list(map_in_threads(abs, [-1, 2, -3]))
     [1, 2, 3]
     """
     items = iter(items)
     ahead = list(islice(items, 2))
     if len(ahead) < 2:
-        # To hand one item to a thread and wait takes longer than many an item.
+        # A thread for a single item would cost more than it saves.
         yield from map(function, ahead)
         return
     threads = pl.thread_pool_size() if threads is None else threads
-    pool = _taken(threads)
+    pool = _take_pool(threads)
     coming: deque[Future[R]] = deque()
     ended = False
     try:
@@ -72,20 +71,20 @@ def in_threads(
         if ended:
             _IDLE[threads].append(pool)
         else:
-            # A generator that was given up is finished in whatever thread comes by, perhaps one of
-            # the pool: that can't wait for itself, nor for another that waits for it.
+            # A generator that is abandoned may be closed by a thread of the pool: it must not wait,
+            # neither for itself nor for a thread that waits for it.
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-def together(parts: Iterable[Callable[[], object]]) -> None:
-    """Runs all parts, in threads.
+def run_in_threads(parts: Iterable[Callable[[], object]]) -> None:
+    """Run all parts in threads, and wait for them.
 
     Examples
     --------
     >>> seen = []
-    >>> together([lambda: seen.append("a"), lambda: seen.append("b")])
+    >>> run_in_threads([lambda: seen.append("a"), lambda: seen.append("b")])
     >>> sorted(seen)
     ['a', 'b']
     """
-    for _ in in_threads(lambda part: part(), parts):
+    for _ in map_in_threads(lambda part: part(), parts):
         pass

@@ -25,15 +25,15 @@ class Value:
         cls._fields = tuple(cls.__annotations__)
 
     def __init__(self, *values: object, **named: object) -> None:
-        given = {**dict(zip(self._fields, values, strict=False)), **named}
-        if len(values) + len(named) != len(given) or not set(given) <= set(self._fields):
+        fields = {**dict(zip(self._fields, values, strict=False)), **named}
+        if len(values) + len(named) != len(fields) or not set(fields) <= set(self._fields):
             raise TypeError(f"{type(self).__name__} has the fields {self._fields}; "
                             f"got {values} and {named}")
         for name in self._fields:
-            if name not in given and not hasattr(type(self), name):
+            if name not in fields and not hasattr(type(self), name):
                 raise TypeError(f"{type(self).__name__} has the fields {self._fields}; "
                                 f"{name} is missing")
-            vars(self)[name] = given[name] if name in given else getattr(type(self), name)
+            vars(self)[name] = fields[name] if name in fields else getattr(type(self), name)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"{type(self).__name__} is immutable: make another one")

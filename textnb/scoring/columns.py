@@ -19,7 +19,7 @@ from textnb.bayes.forms import Floats, log_posterior
 from textnb.errors import ParameterError, SchemaError
 from textnb.frames.batches import batches
 from textnb.frames.sources import source_of
-from textnb.runtime.threads import in_threads
+from textnb.runtime.threads import map_in_threads
 
 EXPLANATION = pl.List(pl.Struct({"term": pl.String, "count": pl.Int64, "contribution": pl.Float64}))
 
@@ -104,7 +104,7 @@ def answered(
             rows_of = batches(source.select(own))
         else:
             needed = source.select(list(dict.fromkeys([*own, *columns])))
-            rows_of = in_threads(lambda batch: batch.hstack(answer(batch)), divided(needed))
+            rows_of = map_in_threads(lambda batch: batch.hstack(answer(batch)), divided(needed))
         for batch in rows_of:
             kept = batch if predicate is None else batch.filter(predicate)
             yield kept.select(asked)

@@ -17,7 +17,7 @@ from textnb.frames.kinds import in_kind_of, in_memory, narrowed
 from textnb.frames.scan import Source, reading, scan
 from textnb.frames.texts import is_table, labels_as, table_of_texts
 from textnb.learning.fitted import Fitted
-from textnb.runtime.threads import in_threads
+from textnb.runtime.threads import map_in_threads
 from textnb.scoring.columns import Answers
 from textnb.scoring.explain import Explanation, explanation_table, top_terms
 from textnb.scoring.scorer import Scorer, Watch
@@ -111,7 +111,7 @@ def matrices(
         return counts
 
     with reading(X):
-        yield from in_threads(counted, batches(frame.select(columns), columns))
+        yield from map_in_threads(counted, batches(frame.select(columns), columns))
 
 
 def scored_batch(

@@ -15,7 +15,7 @@ from typing import Any
 
 import polars as pl
 
-from textnb.files.archive import MAX_BYTES, sound
+from textnb.files.archive import MAX_BYTES, reading_errors
 from textnb.files.blocks import FORMAT, VERSION, Blocks, format_version
 from textnb.runtime.forks import check_fork
 from textnb.storage import version1, version2
@@ -78,7 +78,7 @@ def read_archive(
         return version1.read_archive(path, max_bytes)
     check_fork(works=True)
     document, arrays = version2.read(path, max_bytes, _names)
-    with sound(name):
+    with reading_errors(name):
         if not _is_of_texts(document):
             return document, table_tables(document, arrays)
         tables = text_tables(document, arrays)
@@ -99,12 +99,12 @@ def stated_checksum(path: str | os.PathLike[str]) -> str:
     name = os.fspath(path)
     if _version(name) == 1:
         return version1.stated_checksum(path)
-    with sound(name), version2.opened(name) as descriptor:
+    with reading_errors(name), version2.opened(name) as descriptor:
         return Blocks(descriptor, name).checksum
 
 
 def _version(name: str) -> int:
-    with sound(name), version2.opened(name) as descriptor:
+    with reading_errors(name), version2.opened(name) as descriptor:
         os.lseek(descriptor, max(0, os.fstat(descriptor).st_size - _END), os.SEEK_SET)
         return format_version(os.read(descriptor, _END))
 

@@ -93,7 +93,7 @@ class TextParts:
 def text_parts(
     path: str, manifest: Mapping[str, Any], tables: Mapping[str, pl.DataFrame], max_bytes: int
 ) -> TextParts:
-    """The parts of a text model; to be called within `textnb.files.archive.sound`.
+    """The parts of a text model; to be called within `textnb.files.archive.reading_errors`.
 
     Raises
     ------

@@ -40,7 +40,7 @@ def table_array_names(document: Mapping[str, Any]) -> Collection[str]:
 
 
 def table_tables(document: Mapping[str, Any], arrays: Arrays) -> dict[str, pl.DataFrame]:
-    """The inverse of `table_arrays`; to be called within `textnb.files.archive.sound`."""
+    """The inverse of `table_arrays`; to be called within `textnb.files.archive.reading_errors`."""
     p, k = len(document["feature_names"]), len(document["classes"]["labels"])
     require(set(arrays) in (_MOMENTS, _ROWS), "its arrays are neither moments nor rows")
     if "rows/values" in arrays:

@@ -58,7 +58,7 @@ def text_array_names(document: Mapping[str, Any]) -> Collection[str]:
 
 
 def text_tables(document: Mapping[str, Any], arrays: Arrays) -> dict[str, pl.DataFrame]:
-    """The inverse of `text_arrays`; to be called within `textnb.files.archive.sound`."""
+    """The inverse of `text_arrays`; to be called within `textnb.files.archive.reading_errors`."""
     require(document["layers"] == 1 and type(document["layers"]) is int,
             "its counts have other layers than one")
     for name in (*_TERMS, *_COUNTS):

@@ -25,7 +25,7 @@ import polars as pl
 
 from textnb.bayes.known import check_event_model
 from textnb.errors import ParameterError
-from textnb.files.archive import MAX_BYTES, sound
+from textnb.files.archive import MAX_BYTES, reading_errors
 from textnb.learning.fitted import Fitted
 from textnb.learning.fitting import fitted_by_rows, restored
 from textnb.learning.parameters import plain
@@ -146,7 +146,7 @@ def unpack_text(
     ModelFileError
         If a value is missing, of another type, or out of its range.
     """
-    with sound(path):
+    with reading_errors(path):
         parts = text_parts(path, manifest, tables, max_bytes)
         choices, learned = parts.choices, parts.learned
         model = parts.model if choices.l is None else replace(parts.model, l="auto")

@@ -26,9 +26,9 @@ from textnb.files.archive import (
     checksum,
     read_document,
     read_table,
-    sound,
+    reading_errors,
 )
-from textnb.files.parquet import Malformed
+from textnb.files.parquet import MalformedTable
 
 FORMAT, VERSION = "textnb-model", 1
 _MANIFEST = "model.json"
@@ -61,7 +61,7 @@ def read_archive(
         If there is no such file or it can't be opened.
     """
     name = os.fspath(path)
-    with sound(name), _opened(name) as file:
+    with reading_errors(name), _opened(name) as file:
         _check_digest(file, name)
         with zipfile.ZipFile(file) as archive:
             manifest = _manifest(archive, name)
@@ -80,7 +80,7 @@ def stated_checksum(path: str | os.PathLike[str]) -> str:
         If there is no such file or it can't be read.
     """
     name = os.fspath(path)
-    with sound(name), _opened(name) as file:
+    with reading_errors(name), _opened(name) as file:
         file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL))
         return file.read(_TAIL).decode("ascii", "replace")
 
@@ -140,5 +140,5 @@ def _table(
 ) -> pl.DataFrame:
     try:
         return read_table(content, name, max_bytes, declared["rows"], declared["bytes"])
-    except Malformed as error:
+    except MalformedTable as error:
         raise ModelFileError.damaged(name, f"table {table!r} {error}") from error

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from textnb.errors import SourceError
-from textnb.files.archive import check_size, require, sound, write_document
+from textnb.files.archive import check_size, reading_errors, require, write_document
 from textnb.files.blocks import (
     DIGESTS,
     DOCUMENT,
@@ -30,7 +30,7 @@ from textnb.files.blocks import (
     array_header,
     write_blocks,
 )
-from textnb.files.replace import replacing
+from textnb.files.replace import replace_file
 
 Arrays = Mapping[str, NDArray[Any]]
 # Of bytes; counts and places; numbers.
@@ -60,7 +60,7 @@ def write(path: str | os.PathLike[str], document: Mapping[str, Any], arrays: Arr
     members += [(name + _ENDING, [array_header(_type(array), array.shape),
                                   array.reshape(-1).view(np.uint8).data])
                 for name, array in stored.items()]
-    with replacing(path) as file:
+    with replace_file(path) as file:
         write_blocks(file, members)
 
 
@@ -86,7 +86,7 @@ def read(
         If it can't be opened.
     """
     name = os.fspath(path)
-    with sound(name), opened(name) as descriptor:
+    with reading_errors(name), opened(name) as descriptor:
         blocks = Blocks(descriptor, name)
         # The arrays, and the document once as text and once as values.
         check_size(name, blocks.length, max_bytes)

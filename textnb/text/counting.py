@@ -14,7 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from textnb.runtime.memory import check_room, has_room
-from textnb.runtime.threads import together
+from textnb.runtime.threads import run_in_threads
 from textnb.text.compiled import Tables
 from textnb.text.interner import Interner, flat_codes, interning, sorted_terms
 from textnb.text.matrix import columns_of, merge_tokens
@@ -170,7 +170,7 @@ class CompiledCounting:
                 self._rows.add_columns(
                     counts[place:place + 1], own.counts[label:label + 1], column)
 
-        together([lambda: strings.append(whole.strings(order)),
+        run_in_threads([lambda: strings.append(whole.strings(order)),
                   *(partial(add, place) for place in range(len(labels)))])
         if self._both:
             for own, column in tables:

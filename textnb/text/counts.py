@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from textnb.errors import DataError
 from textnb.runtime.memory import clear_memory_errors
-from textnb.runtime.threads import in_threads
+from textnb.runtime.threads import map_in_threads
 from textnb.text.compiled import kernel_for
 from textnb.text.counting import CompiledCounting, Counting, ExpressedCounting, add_at
 from textnb.text.interner import Interner
@@ -122,7 +122,7 @@ class LabelCounter:
             order = labels.arg_sort()
             return labels, counting.read(frame[order], labels.gather(order))
 
-        for labels, found in in_threads(counted, frames, threads=counting.threads):
+        for labels, found in map_in_threads(counted, frames, threads=counting.threads):
             _check_labels(labels, self._label, self.rows)
             self.rows += len(labels)
             codes = labels.to_numpy()

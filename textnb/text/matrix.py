@@ -20,7 +20,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from textnb.errors import DataError, VocabularyError
-from textnb.runtime.threads import in_threads, together
+from textnb.runtime.threads import map_in_threads, run_in_threads
 from textnb.text.compiled import RowMaker, Tables, kernel_for
 from textnb.text.expressions import separators, split_expr
 from textnb.text.interner import Interner, flat_codes, interning, sorted_terms
@@ -231,7 +231,7 @@ def _expressed_matrix(
 
     # Expressions use all threads by themselves; a second one, so that they need not wait.
     batches = []
-    for batch in in_threads(coded, frames, threads=2):
+    for batch in map_in_threads(coded, frames, threads=2):
         batches.append(batch)
         words.saw(batch[1])
     kept, terms = sorted_terms(words, tokenizer)
@@ -243,7 +243,7 @@ def _expressed_matrix(
         lengths, columns = batch[0], column[batch[1]]
         return merge_tokens(*_kept(lengths, columns, columns >= 0), len(terms))
 
-    return stacked(list(in_threads(merged, batches)), len(terms)), terms
+    return stacked(list(map_in_threads(merged, batches)), len(terms)), terms
 
 
 def _compiled_matrix(
@@ -257,7 +257,7 @@ def _compiled_matrix(
             codes, ends = table.added(frame, text)
             return number, codes.copy(), ends
 
-    batches = list(in_threads(coded, frames))
+    batches = list(map_in_threads(coded, frames))
     whole, codes_of = tables.merged()
     documents, terms = sum(len(ends) for _, _, ends in batches), whole.terms()
     if not len(terms):
@@ -284,7 +284,7 @@ def _filled(
     meanwhile: Callable[[], None],
 ) -> sp.csr_array:
     """All batches as one matrix of int64, each written to its place."""
-    entries = np.concatenate([np.zeros(1, dtype=np.int64), *in_threads(
+    entries = np.concatenate([np.zeros(1, dtype=np.int64), *map_in_threads(
         lambda batch: maker.entries(*batch[1:], columns[batch[0]]), batches)])
     indptr = np.cumsum(entries)
     index_type = np.int32 if max(indptr[-1], width) < 2**31 else np.int64
@@ -299,7 +299,7 @@ def _filled(
 
     # What else is to be done is one thread's work, so that none waits for it.
     fills = [partial(fill, batch) for batch in range(len(batches))]
-    together([meanwhile, *fills])
+    run_in_threads([meanwhile, *fills])
     return _canonical(data, indices, indptr, width)
 
 

@@ -1,0 +1,264 @@
+"""The text of a message's MIME parts, with the links, images and attachments that they hold.
+
+    body, boundary ─> parts ─> each by its content type and transfer encoding ─> one text
+
+The standard library parses nested parts in time that is quadratic in their depth, and by recursion
+without limit. So it reads headers only; this module divides a body at its boundaries.
+"""
+
+from __future__ import annotations
+
+import binascii
+import re
+from collections.abc import Sequence
+from email.message import Message
+from email.parser import BytesParser
+from email.utils import collapse_rfc2231_value
+from typing import NamedTuple
+
+from textnb.mail.charset_guess import Guess
+from textnb.mail.charsets import (
+    Notes,
+    charset_of_html,
+    decode_text,
+    header_text,
+    note,
+    replace_surrogates,
+)
+
+# Mailers nest parts to about 5, chains of forwarded messages to 10 or so.
+MAX_DEPTH = 20
+# Digests of mailing lists hold some hundreds; each part costs as much as a small message.
+MAX_PARTS = 1000
+# Above what servers let through: Exchange Online 256 KiB.
+MAX_HEADERS = 512 << 10
+# The standard library divides a list of parameters in time that is quadratic in its length.
+_MAX_PARAMETERS = 8 << 10
+# A text/plain alternative of fewer words may only say that the message is in HTML.
+STUB_WORDS = 20
+
+_HEADER_LINES = re.compile(
+    rb"(?:(?:[!-9;-~]*+:|[ \t]|>?From [^\r\n]*?\d\d?:\d\d)[^\r\n]*+(?:\r?\n|\r|\Z))*+")
+_ENVELOPE = re.compile(rb"^>?From [^\r\n]*(?:\r?\n|\r|\Z)", re.M)
+_PLAIN = ("text/plain", "text/enriched", "text/richtext")
+_STRUCTURE = ("content-type", "content-disposition", "content-transfer-encoding")
+
+
+class PartText(NamedTuple):
+    text: str
+    html: bool
+
+
+def split_headers(raw: bytes, notes: Notes) -> tuple[list[tuple[str, str]], bytes]:
+    """The header lines, bytes beyond ASCII as surrogates, and the body after them."""
+    block = _HEADER_LINES.match(raw)
+    end = 0 if block is None else block.end()
+    head, rest = raw[:end], raw[end:]
+    if rest.startswith((b"\n", b"\r\n")):
+        rest = rest[rest.index(b"\n") + 1:]
+    elif head and rest:
+        note(notes, "no empty line after the headers")
+    if len(head) > MAX_HEADERS:
+        note(notes, "headers beyond 512 KiB not read")
+        head = head[:MAX_HEADERS]
+        head = head[:head.rfind(b"\n") + 1] or head
+    if b"From " in head and _ENVELOPE.search(head):
+        note(notes, "mailbox line among the headers")
+        head = _ENVELOPE.sub(b"", head)
+    # Most parts have no headers, and the parser would take most of the time of a small part.
+    if not head.strip():
+        return [], rest
+    parsed = BytesParser().parsebytes(head, headersonly=True)
+    for defect in parsed.defects:
+        note(notes, "malformed headers", type(defect).__name__)
+    return [(name, str(value)) for name, value in parsed.raw_items()], rest
+
+
+def structure_headers(lines: Sequence[tuple[str, str]]) -> Message:
+    """The headers that say how to read a body, each character a byte."""
+    mime = Message()
+    for name, value in lines:
+        if name.lower() in _STRUCTURE and name not in mime:
+            raw = value[:_MAX_PARAMETERS].encode("utf-8", "surrogateescape")
+            mime[name] = raw.decode("latin-1")
+    return mime
+
+
+class PartReader:
+    """Reads the parts of one message, within limits for all of them together.
+
+    Attributes
+    ----------
+    attachments, links, images : list of str
+        What the parts hold, in order.
+    """
+
+    def __init__(self, notes: Notes, guess: Guess) -> None:
+        self.attachments: list[str] = []
+        self.links: list[str] = []
+        self.images: list[str] = []
+        self._notes = notes
+        self._guess = guess
+        self._parts = 0
+        # In all HTML parts together.
+        self._tags = 0
+
+    def text(self, mime: Message, body: bytes, depth: int) -> PartText:
+        """Read the text of a part and of all parts within it."""
+        self._parts += 1
+        if self._parts > MAX_PARTS or depth > MAX_DEPTH:
+            note(self._notes, f"parts beyond {MAX_PARTS} not read" if self._parts > MAX_PARTS else
+                 f"parts nested deeper than {MAX_DEPTH} not read")
+            return PartText("", False)
+        kind, charset, boundary, name, attached = self._read_parameters(mime)
+        if kind.startswith("multipart/"):
+            parts = self._split_parts(body, boundary)
+            if parts is not None:
+                return self._read_multipart(kind, parts, depth)
+            kind = "text/plain"
+        # A message that is an attachment as a whole is read nevertheless.
+        attached = attached and depth > 0
+        whole = kind in ("message/rfc822", "message/global")
+        if attached or not (whole or kind in _PLAIN or kind == "text/html"):
+            self.attachments.append(name or kind)
+            return PartText("", False)
+        if name:
+            self.attachments.append(name)
+        content = self._decode_transfer(mime, body)
+        if whole:
+            lines, inner = split_headers(content, self._notes)
+            return self.text(structure_headers(lines), inner, depth + 1)
+        if kind == "text/html":
+            charset = charset_of_html(charset, content, self._notes)
+        text = decode_text(content, charset, self._notes, self._guess).replace("\r\n", "\n")
+        return self._read_html(text) if kind == "text/html" else PartText(text, False)
+
+    def _read_parameters(self, mime: Message) -> tuple[str, str | None, bytes, str, bool]:
+        """Read content type, charset, boundary, name, and whether the part is an attachment."""
+        kind = mime.get_content_type()
+        if len(words := kind.split()) > 1:
+            note(self._notes, "malformed content type", kind)
+            kind = words[0]
+        if kind == "text/plain" and not mime.keys():
+            return kind, None, b"", "", False
+        try:
+            charset = mime.get_param("charset")
+            boundary = str(mime.get_boundary("")).encode("latin-1", "replace")
+            name = self._name(mime)
+            attached = mime.get_content_disposition() == "attachment"
+        except Exception as error:
+            # Hostile numbers of continued parameters (RFC 2231) raise many types of errors there.
+            note(self._notes, "malformed parameters", type(error).__name__)
+            return kind, None, b"", "", False
+        name_of_charset = charset[2] if isinstance(charset, tuple) else charset
+        return kind, name_of_charset, boundary, name, attached
+
+    def _name(self, mime: Message) -> str:
+        name = (mime.get_param("filename", None, "content-disposition")
+                or mime.get_param("name", None) or "")
+        if isinstance(name, tuple):
+            return replace_surrogates(collapse_rfc2231_value(name))[:255]
+        raw = name.encode("latin-1", "replace").decode("ascii", "surrogateescape")
+        return header_text(raw, self._notes, self._guess)[:255]
+
+    def _split_parts(self, body: bytes, boundary: bytes) -> list[bytes] | None:
+        """The parts between boundaries; None where there is no boundary."""
+        if not boundary:
+            note(self._notes, "multipart without a boundary")
+            return None
+        parts, closed = divide(body, boundary, MAX_PARTS)
+        if not parts:
+            note(self._notes, "boundary not found")
+            return None
+        if not closed:
+            note(self._notes, "no closing boundary")
+        return parts
+
+    def _read_multipart(self, kind: str, parts: Sequence[bytes], depth: int) -> PartText:
+        texts = []
+        for part in parts:
+            lines, body = split_headers(part, self._notes)
+            mime = structure_headers(lines)
+            if kind == "multipart/digest":
+                mime.set_default_type("message/rfc822")
+            texts.append(self.text(mime, body, depth + 1))
+            if self._parts > MAX_PARTS:
+                break
+        if kind == "multipart/alternative":
+            return _choose_alternative(texts)
+        shown = [part for part in texts if part.text.strip()]
+        return PartText("\n".join(part.text for part in shown), any(part.html for part in shown))
+
+    def _decode_transfer(self, mime: Message, body: bytes) -> bytes:
+        """The body without its transfer encoding."""
+        encoding = str(mime.get("content-transfer-encoding", "")).split(";")[0].strip().lower()
+        if encoding in ("", "7bit", "8bit", "binary"):
+            return body
+        if encoding == "quoted-printable":
+            return binascii.a2b_qp(body)
+        if encoding not in ("base64", "x-uuencode", "uuencode", "uue", "x-uue"):
+            note(self._notes, "unknown transfer encoding", encoding)
+            return body
+        whole = Message()
+        whole["Content-Transfer-Encoding"] = encoding
+        whole.set_payload(body.decode("ascii", "surrogateescape"))
+        content = whole.get_payload(decode=True)
+        for defect in whole.defects:
+            note(self._notes, "bad base64", type(defect).__name__)
+        return content if isinstance(content, bytes) else body
+
+    def _read_html(self, html: str) -> PartText:
+        # A filter starts anew for each message, and plain messages need no HTML parser.
+        from textnb.mail.html import MAX_TAGS, MAX_TARGETS, read_html
+
+        found = read_html(html, self._notes, max(0, MAX_TAGS - self._tags),
+                          MAX_TARGETS - len(self.links) - len(self.images))
+        self._tags += html.count("<")
+        self.links += found.links
+        self.images += found.images
+        return PartText(found.text, True)
+
+
+def divide(body: bytes, boundary: bytes, limit: int) -> tuple[list[bytes], bool]:
+    """The parts of a multipart body (RFC 2046, section 5.1.1), and whether its end was found.
+
+    What comes before the first boundary and after the last is no part.
+
+    Examples
+    --------
+    >>> divide(b"for old mailers\\n--b\\n\\none\\n--b\\n\\ntwo\\n--b--\\nepilogue", b"b", 9)
+    ([b'\\none', b'\\ntwo'], True)
+    """
+    mark, data = b"\n--" + boundary, b"\n" + body
+    parts: list[bytes] = []
+    start, at = -1, data.find(mark)
+    while at >= 0:
+        after = at + len(mark)
+        end = data.find(b"\n", after)
+        end = len(data) if end < 0 else end
+        closing = data.startswith(b"--", after)
+        if data[after + 2 * closing:end].strip(b" \t\r"):
+            # A longer line, perhaps an inner part's boundary that begins like this one.
+            at = data.find(mark, after)
+            continue
+        if start >= 0:
+            parts.append(data[start:at].removesuffix(b"\r"))
+        if closing or len(parts) > limit:
+            return parts, closing
+        start = end + 1
+        # The line's own end may be the one before the next boundary.
+        at = data.find(mark, end)
+    if start >= 0:
+        parts.append(data[start:])
+    return parts, False
+
+
+def _choose_alternative(texts: Sequence[PartText]) -> PartText:
+    """Choose the plain one of alternatives, unless it is a stub of the HTML one."""
+    shown = [part for part in texts if part.text.strip()]
+    plain = next((part for part in shown if not part.html), PartText("", False))
+    html = next((part for part in shown if part.html), None)
+    words = len(plain.text.split(maxsplit=STUB_WORDS))
+    if html is None or words > STUB_WORDS or len(html.text.split()) <= 2 * words:
+        return plain
+    return html
