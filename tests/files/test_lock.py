@@ -55,7 +55,7 @@ def test_a_lock_leaves_nothing_beside_what_is_locked(kind: str, tmp_path: Path) 
 def test_a_lock_ends_with_the_process_that_holds_it(tmp_path: Path) -> None:
     path = tmp_path / "model"
     path.write_text("a model")
-    process = holder("locked", path)
+    process = holder("lock_path", path)
     descriptor = os.open(path, os.O_RDONLY)
     assert not filelock.lock_descriptor(descriptor, blocking=False)
     os.close(descriptor)
