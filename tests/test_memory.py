@@ -217,7 +217,8 @@ class TestWhatIsFree:
                             lambda: iter([(1 << 63, 5)]))
         assert memory_module._free_in_control_groups() is None
         monkeypatch.setattr(
-            memory_module, "_group_limits", lambda: iter([(1 << 63, 5), (100, 40), (90, 20)]))
+            memory_module, "_limits_of_control_groups",
+            lambda: iter([(1 << 63, 5), (100, 40), (90, 20)]))
         assert memory_module._free_in_control_groups() == 60
 
     def test_nothing_can_be_told(self, monkeypatch: pytest.MonkeyPatch) -> None:
