@@ -41,7 +41,7 @@ from textnb.text.matrix import Vocabulary, count_matrix
 from textnb.text.native.kernel import Build, build
 from textnb.text.native.source import MODULES
 from textnb.text.plan import WHITE
-from textnb.text.termtable import TermTable, _class_table
+from textnb.text.termtable import CharacterClass, TermTable
 from textnb.text.vocabulary import Limits
 
 if build().kernel is None and os.environ.get("TEXTNB_REQUIRE_KERNEL") != "1":
@@ -171,7 +171,20 @@ class TestEquality:
     def test_every_code_point_is_in_the_class_that_the_engine_has_it_in(self, members: str) -> None:
         codes = [code for code in range(0x110000) if not 0xD800 <= code < 0xE000]
         listed = pl.Series([chr(code) for code in codes]).str.contains(f"^(?s:[{members}])$")
-        assert np.array_equal(_class_table(members)[codes] != 0, listed.to_numpy())
+        every = np.frombuffer("".join(map(chr, codes)).encode(), np.uint8)
+        assert np.array_equal(CharacterClass(members).of(every)[codes] != 0, listed.to_numpy())
+
+    @pytest.mark.parametrize("character", [
+        "\0", "\x7f", "\x80", "\u07ff", "\u0800", "\u2fff", "\u3000", "\ud7ff", "\uffff",
+        "\U00010000", "\U0010ffff"])
+    def test_the_class_reaches_as_far_as_the_text(self, character: str) -> None:
+        own = CharacterClass(r"\p{L}")
+        expected = pl.Series([character]).str.contains(r"^\p{L}$").item()
+        for text in (f"a{character}", f"a{character}" * 1_100_000):
+            found = own.of(np.frombuffer(text.encode(), np.uint8))
+            assert (found[ord("a")], found[ord(character)]) == (1, expected)
+        assert_same_matrix(*both(
+            lambda: count_matrix([frame_of([f"ab{character}cd", "x"])], Tokenizer(), "text")))
 
     @pytest.mark.parametrize("name", [
         "sms_spam", "bbc_news", "r8", "indicnews_bengali", "20newsgroups", "ag_news_subset"])

@@ -28,6 +28,9 @@ Ints = NDArray[np.int64]
 
 # Beyond the planes that have characters (and tags), code points are unassigned or private.
 _ASSIGNED = ((0, 0xD800), (0xE000, 0x40000), (0xE0000, 0xE1000))
+# The class is asked for 256 code points at a time until so many bytes were read, and then for all
+# up to the plane that a text reaches, which takes some 30 ms.
+_MUCH_TEXT, _BLOCK_BITS = 1 << 21, 8
 _MOST_CODES = 2**31 - 2**24
 # Codes for which room is kept from one call to the next.
 _MOST_KEPT = 1 << 22
@@ -56,7 +59,6 @@ class TermTable:
         self._compiled = compiled
         self.secret = random_hash_keys() if secret is None else secret
         self._words, self._least = compiled.words, compiled.least
-        self._class = _class_table(compiled.members)
         self._table, self._own = kernel.terms.Table(self.secret), local()
         # Stop words have the first codes, and so are told from others by their codes.
         self._stops = pl.Series(sorted(stop_tokens(self._plan)), dtype=pl.String)
@@ -257,13 +259,14 @@ class TermTable:
     ) -> tuple[Codes, Ints]:
         """Codes of terms of one word, or of characters, and where those of each text end."""
         spans = self._kernel.spans
+        members = _character_class(self._compiled.members).of(source)
         if self._words:
             room = self._room((len(source) + len(ends)) // (self._least + 1))
-            return self._look_up(table, partial(spans.words, source), (self._class, self._least),
+            return self._look_up(table, partial(spans.words, source), (members, self._least),
                                  source, ends, room, add)
         within_words = self._compiled.within_words
         if within_words:
-            source, ends, words = self._padded_words(source, ends)
+            source, ends, words = self._padded_words(source, ends, members)
         least, most = self._compiled.ngram_range
         room = self._room((most - least + 1) * len(source))
         settings = least, most, within_words
@@ -289,14 +292,14 @@ class TermTable:
         return room[:total], counts
 
     def _padded_words(
-        self, source: NDArray[np.uint8], ends: Ints
+        self, source: NDArray[np.uint8], ends: Ints, white: NDArray[np.uint8]
     ) -> tuple[NDArray[np.uint8], Ints, Ints]:
         """The words of all stretches, each between two spaces; their ends; how many until each."""
         padded = np.empty(2 * len(source) + len(ends) + 2, dtype=np.uint8)
         word_ends = np.empty(len(source) // 2 + len(ends) + 1, dtype=np.int64)
         counts = np.empty(len(ends), dtype=np.int64)
         filled, words = self._kernel.spans.padded_words(
-            source, ends, self._class, padded, word_ends, counts)
+            source, ends, white, padded, word_ends, counts)
         return padded[:filled], word_ends[:words], counts
 
     def _scratch(self, size: int) -> tuple[Ints, Ints, Ints]:
@@ -347,13 +350,52 @@ def _depths(heads: Codes) -> Codes:
     return depth
 
 
-@lru_cache(maxsize=8)
-def _class_table(members: str) -> NDArray[np.uint8]:
-    """For each code point, whether the regular expression's class of these members holds it."""
-    table = np.zeros(0x110000, dtype=np.uint8)
-    for begin, end in _ASSIGNED:
-        every = np.arange(begin, end, dtype="<u4").tobytes().decode("utf-32-le")
+class CharacterClass:
+    """For each code point, whether the regular expression's class of these members holds it.
+
+    The engine is asked for those that texts hold, and once for each.
+    """
+
+    def __init__(self, members: str):
+        self._members, self._turn = members, Lock()
+        self._table = np.zeros(0x110000, dtype=np.uint8)
+        self._known = np.zeros(0x110000 >> _BLOCK_BITS, dtype=np.bool_)
+        self._read = 0
+
+    def of(self, text: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """The class, right for the code points of a text of UTF-8."""
+        highest = int(text.max(initial=0))
+        # Lead bytes tell how far code points reach.
+        size = 0x100 if highest < 0x80 else 0x10000 if highest < 0xF0 else 0x110000
+        if self._known[:size >> _BLOCK_BITS].all():
+            return self._table
+        wanted = np.zeros_like(self._known)
+        self._read += len(text)
+        if self._read > _MUCH_TEXT:
+            wanted[:size >> _BLOCK_BITS] = True
+        else:
+            points = np.frombuffer(text.tobytes().decode().encode("utf-32-le"), dtype="<u4")
+            wanted[points >> _BLOCK_BITS] = True
+        with self._turn:
+            missing = np.flatnonzero(wanted & ~self._known)
+            if len(missing):
+                self._ask(missing)
+                self._known[missing] = True
+        return self._table
+
+    def _ask(self, blocks: Ints) -> None:
+        width = 1 << _BLOCK_BITS
+        points = (blocks[:, None] * width + np.arange(width)).reshape(-1)
+        assigned = np.zeros(len(points), dtype=np.bool_)
+        for begin, end in _ASSIGNED:
+            assigned |= (points >= begin) & (points < end)
+        points = points[assigned]
+        every = points.astype("<u4").tobytes().decode("utf-32-le")
         # One character for one: what is left as it was is a member. NUL is in no class.
-        kept = pl.Series([every]).str.replace_all(rf"[^{members}]", "\0").item()
-        table[begin:end] = np.frombuffer(kept.encode("utf-32-le"), dtype="<u4") != 0
-    return table
+        kept = pl.Series([every]).str.replace_all(rf"[^{self._members}]", "\0").item()
+        self._table[points] = np.frombuffer(kept.encode("utf-32-le"), dtype="<u4") != 0
+
+
+@lru_cache(maxsize=8)
+def _character_class(members: str) -> CharacterClass:
+    return CharacterClass(members)
