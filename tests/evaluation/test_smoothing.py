@@ -31,7 +31,7 @@ from textnb import (
     leave_one_out,
     smoothing_path,
 )
-from textnb.bayes.choice import GRID, Smoothed, best_of, smoothed
+from textnb.bayes.choice import GRID, SmoothingResult, best_smoothing, measure_smoothing
 from textnb.errors import ModelFileError
 from textnb.evaluation.novelty import UNVERIFIED
 from textnb.storage.archive import read_archive, write_archive
@@ -81,7 +81,7 @@ def test_the_calibrated_loss_is_the_least_of_all_temperatures() -> None:
     rng = np.random.default_rng(0)
     scores, codes = rng.normal(size=(300, 3)) * 8, rng.integers(0, 3, 300)
     scores[np.arange(300), codes] += 6
-    found = smoothed(1.0, scores, codes, np.ones(300, dtype=bool))
+    found = measure_smoothing(1.0, scores, codes, np.ones(300, dtype=bool))
 
     def losses(temperature: float) -> Any:
         cold = scores / temperature
@@ -93,7 +93,7 @@ def test_the_calibrated_loss_is_the_least_of_all_temperatures() -> None:
     own = losses(found.temperature)
     assert found.log_loss == pytest.approx(losses(1.0).mean(), rel=1e-12)
     assert found.standard_error == pytest.approx(own.std() / np.sqrt(300), rel=1e-9)
-    doubled = smoothed(1.0, scores * 2, codes, np.ones(300, dtype=bool))
+    doubled = measure_smoothing(1.0, scores * 2, codes, np.ones(300, dtype=bool))
     assert doubled.temperature == pytest.approx(2 * found.temperature, rel=1e-3)
 
 
@@ -109,13 +109,13 @@ def test_without_smoothing_losses_are_infinite_and_it_is_not_the_best() -> None:
 
 
 def test_the_best_is_the_smoothest_within_one_standard_error() -> None:
-    def at(l: float, loss: float, accuracy: float = 0.9) -> Smoothed:
-        return Smoothed(l, 0.0, accuracy, 1.0, loss, 0.01, 1000)
+    def at(l: float, loss: float, accuracy: float = 0.9) -> SmoothingResult:
+        return SmoothingResult(l, 0.0, accuracy, 1.0, loss, 0.01, 1000)
 
     path = [at(0.1, 0.305), at(0.5, 0.3), at(1.0, 0.31, 0.95), at(2.0, 0.3101), at(4.0, 0.4, 0.95)]
-    assert best_of(path) == 1.0
-    assert best_of(path[:2]) == 0.5
-    assert best_of(path, probabilistic=False) == 4.0
+    assert best_smoothing(path) == 1.0
+    assert best_smoothing(path[:2]) == 0.5
+    assert best_smoothing(path, probabilistic=False) == 4.0
 
 
 def test_where_all_are_right_the_smoothest_is_the_best() -> None:
@@ -189,8 +189,8 @@ def test_on_matrices_it_is_chosen_by_refits_of_the_same_columns(kind: Any) -> No
             refit = kind(l=l).fit(counts[others], y[others])
             stay = np.isin(model.classes_, refit.classes_)
             scores[row, stay] = refit.predict_joint_log_proba(counts[[row]])[0]
-        path.append(smoothed(l, scores, np.searchsorted(model.classes_, y), y != "z"))
-    assert model.l_ == best_of(path, kind is not ComplementNB)
+        path.append(measure_smoothing(l, scores, np.searchsorted(model.classes_, y), y != "z"))
+    assert model.l_ == best_smoothing(path, kind is not ComplementNB)
 
 
 def test_fractions_are_left_out_too() -> None:

@@ -1,8 +1,8 @@
-"""Scores made less sure of themselves: divided by a temperature, which leaves their order alone.
+"""Temperature scaling: scores are divided by a number, which does not change their order.
 
 Naive Bayes counts words as if they were independent, so its posteriors saturate, the more so the
 longer a document is. Dividing all scores of a document by one number keeps the form linear and the
-most probable class the same, and makes the posteriors chances again.
+most probable class the same, and the posteriors can be read as probabilities again.
 
 References
 ----------
@@ -33,7 +33,7 @@ class Calibration:
 
     ``P(class | text) = softmax(scores / T)``, ``T = 1 + (temperature - 1) · n ** length_exponent``,
     where n is the sum of the counts that were scored. So a document without any known term keeps
-    the classes' priors, which no term has made too sure.
+    the classes' priors: no term has made them too sure.
 
     Attributes
     ----------
@@ -43,9 +43,9 @@ class Calibration:
         0 for one temperature for all documents, which may then be below 1; else above 0, and the
         temperature at least 1.
     documents : int
-        On how many documents it was fitted.
+        Number of documents that it was fitted on.
     method : str
-        How those were scored, e.g. "leave-one-out".
+        How these documents were scored, e.g. "leave-one-out".
     stale : str
         Why it no longer holds for the model that keeps it; empty while it does.
 
@@ -76,7 +76,7 @@ class Calibration:
         check_reason(self.stale)
 
     def temperatures(self, lengths: NDArray[Any]) -> Floats:
-        """T of documents with so many scored counts: float64 (n_documents,)."""
+        """T of documents, from the sums of their scored counts: float64 (n_documents,)."""
         if not self.length_exponent:
             return np.full(len(lengths), float(self.temperature))
         temperatures: Floats = 1.0 + (self.temperature - 1.0) * lengths ** self.length_exponent
@@ -88,7 +88,7 @@ class Calibration:
         return divided
 
     def as_stale(self, reason: str) -> Calibration:
-        """The same, with the reason why it no longer holds; the first reason stays."""
+        """A copy with the reason why it no longer holds; a reason that is there already stays."""
         return self if self.stale else replace(self, stale=reason)
 
     def to_dict(self) -> dict[str, Any]:
@@ -100,14 +100,14 @@ class Calibration:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Calibration:
-        """What `to_dict` gave; ParameterError for anything else."""
+        """The calibration that `to_dict` described; ParameterError for anything else."""
         if set(values) - {"stale"} != {"temperature", "length_exponent", "documents", "method"}:
             raise ParameterError(f"a calibration has other values than {sorted(values)}")
         return cls(**values)
 
 
 def check_reason(stale: Any) -> None:
-    """ParameterError where a reason for being stale is no line of text of a size to read."""
+    """Raises ParameterError if a reason is not one short line of text."""
     if type(stale) is not str or len(stale) > _MOST_REASON or not stale.isprintable():
         raise ParameterError.out_of_range(
             "stale", f"a reason in one line of at most {_MOST_REASON} characters, or empty", stale)

@@ -1,10 +1,10 @@
-"""Which smoothing parameter: the loss on rows that were left out, over a grid of values.
+"""Choice of the smoothing parameter: the loss on rows that were left out, over a grid of values.
 
-The loss is taken after a temperature of its own for each value [1]_: naive Bayes is so sure of long
-rows that its plain log loss tells how sure it is, more than how right. And of the values whose loss
-is within one standard error of the least, the largest is chosen [2]_: left-out rows have near
-copies among the others, which rewards too little smoothing. Complement's scores are no
-log-probabilities, so it is judged by accuracy instead.
+Each value has a temperature of its own [1]_, and the loss is measured after it: naive Bayes is so
+sure of long rows that its plain log loss says more about how sure it is than about how often it is
+right. Among the values whose loss is within one standard error of the least, the largest is chosen
+[2]_: left-out rows have near copies among the others, which rewards too little smoothing. The
+scores of complement naive Bayes are no log-probabilities, so accuracy decides there.
 
 References
 ----------
@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from textnb.bayes.forms import Floats, log_posterior
-from textnb.bayes.leave_one_out import LeaveOneOut, LeftOutRows
+from textnb.bayes.leave_one_out import LeaveOneOut, LeaveOneOutRows
 from textnb.errors import DataError
 
 Ints = NDArray[np.int64]
@@ -34,7 +34,7 @@ _COLDEST, _HOTTEST = -5.0, 15.0
 
 
 @dataclass(frozen=True)
-class Smoothed:
+class SmoothingResult:
     """How well one smoothing parameter does on rows that the model had not learned.
 
     Attributes
@@ -45,13 +45,13 @@ class Smoothed:
     accuracy : float
         Share of all rows whose most probable class is their own.
     temperature : float
-        The one under which the loss is least.
+        The temperature of the least loss.
     calibrated_log_loss : float
         The log loss of softmax(scores / temperature).
     standard_error : float
         Of ``calibrated_log_loss``, as a mean over rows.
     rows : int
-        Over which losses are means.
+        Number of rows that the losses are means over.
     """
 
     l: float
@@ -63,24 +63,26 @@ class Smoothed:
     rows: int
 
 
-def smoothed(l: float, scores: Floats, codes: Ints, countable: NDArray[np.bool_]) -> Smoothed:
-    """Measure the scores of rows.
+def measure_smoothing(
+    l: float, scores: Floats, codes: Ints, countable: NDArray[np.bool_]
+) -> SmoothingResult:
+    """Measure losses and accuracy from the scores of rows.
 
     Parameters
     ----------
     l : float
-        With which they were made.
+        The smoothing parameter that gave the scores.
     scores : float64 (n_rows, n_classes)
         Joint log-probabilities, base e.
     codes : int64 (n_rows,)
         Index of each row's class, -1 for none of them.
     countable : bool (n_rows,)
-        Rows that losses are taken over, the others being impossible whatever ``l`` is.
+        Rows that count in the losses. The others are impossible, whatever ``l`` is.
 
     Examples
     --------
     >>> scores = np.log([[0.9, 0.1], [0.8, 0.2], [0.7, 0.3]])
-    >>> result = smoothed(1.0, scores, np.array([0, 0, 1]), np.ones(3, dtype=bool))
+    >>> result = measure_smoothing(1.0, scores, np.array([0, 0, 1]), np.ones(3, dtype=bool))
     >>> round(result.log_loss, 4), round(result.accuracy, 4)
     (0.5108, 0.6667)
     """
@@ -89,21 +91,21 @@ def smoothed(l: float, scores: Floats, codes: Ints, countable: NDArray[np.bool_]
     posterior = log_posterior(scores[countable])
     own = posterior[np.arange(len(posterior)), codes[countable]]
     if not np.isfinite(own).all():
-        return Smoothed(l, np.inf, accuracy, np.nan, np.inf, np.nan, len(own))
+        return SmoothingResult(l, np.inf, accuracy, np.nan, np.inf, np.nan, len(own))
     behind = posterior - own[:, None]
-    log_temperature = _least_loss(behind)
+    log_temperature = _best_log_temperature(behind)
     losses = _losses(behind, log_temperature)
     error = float(losses.std() / np.sqrt(len(losses)))
-    return Smoothed(l, float(-own.mean()), accuracy, float(np.exp(log_temperature)),
+    return SmoothingResult(l, float(-own.mean()), accuracy, float(np.exp(log_temperature)),
                     float(losses.mean()), error, len(own))
 
 
-def best_of(path: Sequence[Smoothed], probabilistic: bool = True) -> float:
+def best_smoothing(path: Sequence[SmoothingResult], probabilistic: bool = True) -> float:
     """The largest ``l`` whose calibrated loss is within one standard error of the least.
 
     Losses of less than log((n + 2) / (n + 1)) over n rows do not count as different: by Laplace's
-    rule of succession n right answers in n tell no more. Of scores that are no log-probabilities,
-    the largest ``l`` of the highest accuracy.
+    rule of succession, n right answers out of n show no more. Where scores are no
+    log-probabilities, it is the largest ``l`` of the highest accuracy.
 
     Raises
     ------
@@ -113,7 +115,8 @@ def best_of(path: Sequence[Smoothed], probabilistic: bool = True) -> float:
     Examples
     --------
     >>> losses = {0.1: 0.30, 1.0: 0.31, 10.0: 0.40}
-    >>> best_of([Smoothed(l, loss, 0.9, 1.0, loss, 0.02, 500) for l, loss in losses.items()])
+    >>> best_smoothing([SmoothingResult(l, loss, 0.9, 1.0, loss, 0.02, 500)
+    ...                 for l, loss in losses.items()])
     1.0
     """
     if not probabilistic:
@@ -128,10 +131,10 @@ def best_of(path: Sequence[Smoothed], probabilistic: bool = True) -> float:
     return max(each.l for each in path if each.calibrated_log_loss <= most)
 
 
-def left_out_path(
-    whole: LeaveOneOut, batches: Sequence[LeftOutRows], grid: Iterable[float]
-) -> list[Smoothed]:
-    """Leave-one-out over a grid, from one count.
+def leave_one_out_path(
+    whole: LeaveOneOut, batches: Sequence[LeaveOneOutRows], grid: Iterable[float]
+) -> list[SmoothingResult]:
+    """Measure each value of a grid by leave-one-out; rows are counted once.
 
     Raises
     ------
@@ -140,31 +143,31 @@ def left_out_path(
     """
     codes = np.concatenate([rows.codes for rows in batches])
     countable = whole.countable(codes)
-    _check_tells(len(whole.statistics.classes), countable)
+    _check_can_choose(len(whole.statistics.classes), countable)
 
     def scores(l: float) -> Floats:
         scorer = whole.scorer(l)
         return np.concatenate([scorer(rows) for rows in batches])
 
-    return path_of(scores, codes, countable, grid)
+    return measure_grid(scores, codes, countable, grid)
 
 
-def chosen_l(
-    whole: LeaveOneOut, batches: Sequence[LeftOutRows], probabilistic: bool = True
+def choose_l(
+    whole: LeaveOneOut, batches: Sequence[LeaveOneOutRows], probabilistic: bool = True
 ) -> float:
-    """What ``l="auto"`` stands for: the best of `GRID`, by leave-one-out."""
-    return best_of(left_out_path(whole, batches, GRID), probabilistic)
+    """Choose the ``l`` that ``l="auto"`` stands for: the best of `GRID`, by leave-one-out."""
+    return best_smoothing(leave_one_out_path(whole, batches, GRID), probabilistic)
 
 
-def path_of(
+def measure_grid(
     scores: Callable[[float], Floats], codes: Ints, countable: NDArray[np.bool_],
     grid: Iterable[float],
-) -> list[Smoothed]:
-    """A grid measured: ``scores`` gives those of all rows with one ``l``."""
-    return [smoothed(l, scores(l), codes, countable) for l in grid]
+) -> list[SmoothingResult]:
+    """Measure each value of a grid; ``scores(l)`` gives the scores of all rows."""
+    return [measure_smoothing(l, scores(l), codes, countable) for l in grid]
 
 
-def _check_tells(n_classes: int, countable: NDArray[np.bool_]) -> None:
+def _check_can_choose(n_classes: int, countable: NDArray[np.bool_]) -> None:
     if n_classes < 2:
         raise DataError("a smoothing parameter is chosen by how well classes are told apart, and "
                         "there is one class: give l as a number")
@@ -173,8 +176,8 @@ def _check_tells(n_classes: int, countable: NDArray[np.bool_]) -> None:
                         "of them: give l as a number")
 
 
-def _least_loss(behind: Floats) -> float:
-    """log T of least loss; the loss is convex in 1/T, so the search has one minimum to find."""
+def _best_log_temperature(behind: Floats) -> float:
+    """log T of the least loss. The loss is convex in 1/T, so there is one minimum."""
     from scipy.optimize import minimize_scalar
 
     found = minimize_scalar(lambda log_t: float(_losses(behind, log_t).mean()),

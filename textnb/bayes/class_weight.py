@@ -1,4 +1,4 @@
-"""Weights of classes: what each class's rows count for, applied where counts become a form.
+"""Weights of classes: how much each row of a class counts, applied where counts become a form.
 
 The statistic keeps its integers, so it still adds and subtracts exactly; a weight scales the counts
 of its class once, as if each of its rows had that sample weight.
@@ -37,7 +37,7 @@ Statistic = TypeVar("Statistic", bound=_Statistic)
 
 
 def check_class_weight(class_weight: Any) -> None:
-    """Raises ParameterError for what no classes could make a class weight."""
+    """Raises ParameterError for a value that is no class weight, whatever the classes are."""
     if class_weight is None or (isinstance(class_weight, str) and class_weight == "balanced"):
         return
     expected = "None, 'balanced', or a dict of labels to numbers above 0"
@@ -53,7 +53,7 @@ def check_class_weight(class_weight: Any) -> None:
 def class_weights(
     class_weight: Any, classes: NDArray[Any], class_count: NDArray[Any]
 ) -> NDArray[np.float64] | None:
-    """The weight of each class: float64 (n_classes,); None where all are alike.
+    """The weight of each class: float64 (n_classes,); None where no weights are set.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def class_weights(
     labels = classes.tolist()
     named: set[int] = set()
     for key, weight in class_weight.items():
-        k = _place(key.item() if isinstance(key, np.generic) else key, labels)
+        k = _index_of(key.item() if isinstance(key, np.generic) else key, labels)
         if k in named:
             raise ParameterError(f"class_weight names the class {labels[k]!r} twice")
         named.add(k)
@@ -88,7 +88,7 @@ def class_weights(
 
 
 def with_class_weight(statistic: Statistic, class_weight: Any) -> Statistic:
-    """The statistic with each class's counts times its weight; itself where there are none."""
+    """The statistic with the counts of each class times its weight; unchanged without weights."""
     weights = class_weights(class_weight, statistic.classes, statistic.class_count)
     if weights is None:
         return statistic
@@ -96,7 +96,7 @@ def with_class_weight(statistic: Statistic, class_weight: Any) -> Statistic:
     return scaled
 
 
-def _place(key: Any, labels: list[Any]) -> int:
+def _index_of(key: Any, labels: list[Any]) -> int:
     found = [k for k, label in enumerate(labels) if type(label) is type(key) and label == key]
     if not found and isinstance(key, str):
         found = [k for k, label in enumerate(labels) if str(label) == key]

@@ -26,7 +26,7 @@ _EIGENVALUE = 1e6 * np.finfo(np.float64).eps
 
 @dataclass(frozen=True, eq=False)
 class Factor:
-    """A covariance as what turns its Gaussian into the standard one: z = (x - μ) whiten.
+    """A factor of a covariance. It makes Gaussian rows standard normal: z = (x - μ) whiten.
 
     Attributes
     ----------
@@ -47,12 +47,12 @@ class Factor:
         return int(self.whiten.shape[1])
 
 
-def shrunk(covariance: Floats, shrinkage: float) -> Floats:
+def shrink(covariance: Floats, shrinkage: float) -> Floats:
     """(1 - s) Σ + s tr(Σ)/p I.
 
     Examples
     --------
-    >>> shrunk(np.array([[1.0, 0.5], [0.5, 3.0]]), 0.5).tolist()
+    >>> shrink(np.array([[1.0, 0.5], [0.5, 3.0]]), 0.5).tolist()
     [[1.5, 0.25], [0.25, 2.5]]
     """
     p = len(covariance)
@@ -61,7 +61,7 @@ def shrunk(covariance: Floats, shrinkage: float) -> Floats:
     return result
 
 
-def factorised(
+def factorise(
     covariance: Floats, names: Sequence[str] | None, of: str, allow_singular: bool,
     remedy: str = "set a shrinkage above 0",
 ) -> Factor:
@@ -71,7 +71,7 @@ def factorised(
     ----------
     covariance : float64 (n_features, n_features)
     names : sequence of str, optional
-        Of the columns, for messages.
+        Names of the columns, for messages.
     of : str
         Whose covariance it is, for messages.
     allow_singular : bool
@@ -97,7 +97,7 @@ def factorised(
                 log_det = 2.0 * float(np.log(np.diag(lower) * deviation).sum())
                 return Factor(inverse.T / deviation[:, None], log_det, True)
     if not allow_singular:
-        raise DataError(_singular(covariance, names, of, remedy))
+        raise DataError(_explain_singular(covariance, names, of, remedy))
     values, vectors = scipy.linalg.eigh(covariance)
     keep = values > _EIGENVALUE * max(float(np.abs(values).max()), np.finfo(np.float64).tiny)
     return Factor(vectors[:, keep] / np.sqrt(values[keep]), float(np.log(values[keep]).sum()),
@@ -157,20 +157,20 @@ def ledoit_wolf_shrinkage(covariance: Floats, n: float, fourth: float) -> float:
     return 0.0 if error <= 0 or distance <= 0 else float(min(error, distance) / distance)
 
 
-def _singular(
+def _explain_singular(
     covariance: Floats, names: Sequence[str] | None, of: str, remedy: str
 ) -> str:
     constant, collinear = dependent_columns(covariance)
 
-    def listed(columns: NDArray[np.int64]) -> str:
+    def names_of(columns: NDArray[np.int64]) -> str:
         shown = [repr(names[i]) if names is not None else str(i) for i in columns[:10]]
         return ", ".join(shown) + (f" and {len(columns) - 10} more" if len(columns) > 10 else "")
 
     causes = []
     if len(constant):
-        causes.append(f"constant columns {listed(constant)}")
+        causes.append(f"constant columns {names_of(constant)}")
     if len(collinear):
-        causes.append(f"columns that are linear combinations of others {listed(collinear)}")
+        causes.append(f"columns that are linear combinations of others {names_of(collinear)}")
     why = "; ".join(causes) or "its columns are nearly collinear"
     return (f"the covariance of {of} is singular: {why}. Drop them, {remedy}, or "
             "allow_singular=True for the pseudo-inverse")

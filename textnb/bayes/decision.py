@@ -1,4 +1,4 @@
-"""From scores to an answer that may be "unsure": a threshold per class on its log-odds."""
+"""Decisions: each class has a threshold on its log-odds; an answer may be "unsure"."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def log_odds(scores: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Decision:
-    """When a class is given: its log-odds against all others must reach its threshold.
+    """Thresholds: a class is the answer only if its log-odds against all others reach its own.
 
     The answer is the most probable class among those that reach their thresholds; where none does,
     the answer is "unsure". For two classes with thresholds t and -t, that is one cut and never
@@ -66,7 +66,8 @@ class Decision:
     positive : label, optional
         The class that the thresholds were chosen for, e.g. "spam".
     evidence : mapping
-        How they were chosen, JSON-ready: the guarantee or costs asked for, and what was seen.
+        How they were chosen, JSON-ready: the guarantee or costs that were asked for, and what
+        was measured.
     stale : str
         Why the evidence no longer holds for the model that keeps it; empty while it does.
 
@@ -118,15 +119,15 @@ class Decision:
         check_reason(self.stale)
 
     def as_stale(self, reason: str) -> Decision:
-        """The same, with the reason why its evidence no longer holds; the first reason stays."""
+        """A copy with the reason why its evidence no longer holds; an earlier reason stays."""
         return self if self.stale else replace(self, stale=reason)
 
     def check_classes(self, classes: Sequence[Any]) -> None:
         """Raises ParameterError where the thresholds are not those of a model's classes."""
-        def typed(labels: Iterable[Any]) -> set[tuple[str, Any]]:
+        def with_types(labels: Iterable[Any]) -> set[tuple[str, Any]]:
             return {(type(label).__name__, label) for label in labels}
 
-        if typed(self.thresholds) != typed(classes):
+        if with_types(self.thresholds) != with_types(classes):
             had, has = ([*map(repr, labels)][:10] for labels in (self.thresholds, classes))
             raise ParameterError(
                 f"the decision has {len(self.thresholds):,} thresholds, for {', '.join(had)}, and "
@@ -170,7 +171,7 @@ class Decision:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Decision:
-        """What `to_dict` gave; ParameterError for anything else."""
+        """The decision that `to_dict` described; ParameterError for anything else."""
         if set(values) - {"stale"} != {"thresholds", "positive", "evidence"} or not isinstance(
                 values["evidence"], Mapping):
             raise ParameterError(f"a decision has other values than {sorted(values)}")
@@ -184,7 +185,7 @@ class Decision:
 
 
 def _check_evidence(evidence: Mapping[str, Any]) -> None:
-    """Evidence that somebody wrote: strict JSON, of a size to read."""
+    """Raises ParameterError if evidence, e.g. from a file, is no strict JSON or is too large."""
     try:
         length = len(json.dumps(evidence, allow_nan=False))
     except (TypeError, ValueError, RecursionError):

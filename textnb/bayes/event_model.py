@@ -5,7 +5,7 @@ form of a statistic. It imports neither scikit-learn nor SciPy, so that a filter
 estimator holds parameters, checks rows and fits; a model file and the mail filter make the event
 model from a name and parameters (see `textnb.bayes.known`).
 
-What a model does not say is refused: each method here raises until a model has one of its own.
+Nothing is assumed of a model: each method here raises until the model has one of its own.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ class Learned:
     Attributes
     ----------
     counts : CountStatistics
-        Of the columns that have weights.
+        Counts of the columns that have weights.
     form : LinearForm
     n_iter : int or None
-        Most passes that a solver took, where one learned the weights from rows.
+        The most passes that a solver took, where a solver learned the weights.
     validation_scores : dict of int to float, or None
-        Accuracy on held-out rows by the number of passes, where that chose the number.
+        Accuracy on held-out rows by number of passes, where it decided that number.
     calibration : Calibration or None
-        What makes probabilities of the scores, where learning from rows chose it.
+        It makes probabilities of the scores, where learning from rows fitted one.
     """
 
     counts: CountStatistics
@@ -117,22 +117,22 @@ class EventModel:
     @property
     def scores_are_log_probabilities(self) -> bool:
         """Whether scores are log P(x, class), up to what the classes share."""
-        raise self._silent("what its scores are")
+        raise self._undefined("what its scores are")
 
     @property
     def difference_name(self) -> str:
-        """What the difference of two classes' scores is: "log-odds", or a mere "margin"."""
+        """The name of a difference between two classes' scores: "log-odds" or "margin"."""
         return "log-odds" if self.scores_are_log_probabilities else "margin"
 
     @property
     def without_terms(self) -> str:
-        """What an answer rests on where no term of a text is known, in words."""
-        raise self._silent("what an answer rests on without terms")
+        """In words: what an answer depends on where no term of a text is known."""
+        raise self._undefined("what an answer rests on without terms")
 
     @property
     def term_z(self) -> TermZ | None:
         """How surely terms indicate a class, from counts; None where weights rank them."""
-        raise self._silent("how its terms are ranked")
+        raise self._undefined("how its terms are ranked")
 
     @property
     def above(self) -> float | None:
@@ -156,7 +156,7 @@ class EventModel:
 
     def check(self, n_features: int, n_classes: int) -> None:
         """Raises ParameterError for a parameter that is out of its range."""
-        raise self._silent("which parameters it allows")
+        raise self._undefined("which parameters it allows")
 
     def derive(self, statistics: CountStatistics, *, binary: bool = False) -> LinearForm:
         """The form of a statistic.
@@ -172,18 +172,18 @@ class EventModel:
         ParameterError
             If a parameter is out of its range, or counts alone don't give the form.
         """
-        raise self._silent("how counts become weights")
+        raise self._undefined("how counts become weights")
 
     def learn_counts(
         self, statistics: CountStatistics, *, l: float | None = None, binary: bool = False
     ) -> Learned:
-        """What counts of terms teach.
+        """Learn from counts of terms.
 
         Parameters
         ----------
         statistics : CountStatistics
         l : float, optional
-            What was chosen, where the parameter ``l`` is "auto".
+            The chosen value, where the parameter ``l`` is "auto".
         binary : bool
             Whether a term counts once per document.
 
@@ -203,24 +203,24 @@ class EventModel:
         self, rows: Any, labels: NDArray[Any], sample_weight: Floats | None = None, *,
         binary: bool = False,
     ) -> Learned:
-        """What a document-term matrix teaches a model that needs all rows at once.
+        """Learn from a document-term matrix, where a model needs all rows at once.
 
         Parameters
         ----------
         rows : csr_array (n_rows, n_terms)
-            Of counts.
+            Counts.
         labels : (n_rows,)
         sample_weight : float64 (n_rows,), optional
         binary : bool
             Whether a term counts once per document.
         """
-        raise self._silent("how it learns from rows")
+        raise self._undefined("how it learns from rows")
 
     def restore(
         self, statistics: CountStatistics, weights: Floats, intercept: Floats, *,
         binary: bool = False,
     ) -> Learned:
-        """What was learned, from the weights that were kept of it.
+        """Restore what was learned from the weights that a file keeps.
 
         Parameters
         ----------
@@ -243,18 +243,18 @@ class EventModel:
         self, statistics: CountStatistics, weights: Floats, intercept: Floats, *,
         binary: bool = False,
     ) -> LinearForm:
-        """The form of weights that were learned from rows, and kept.
+        """The form of weights that were learned from rows.
 
         Parameters
         ----------
         statistics : CountStatistics
-            Of the terms that have weights.
+            Counts of the terms that have weights.
         weights : float64 (n_terms, n_classes)
         intercept : float64 (n_classes,)
         binary : bool
             Whether a term counts once per document.
         """
-        raise self._silent("how its rows meet weights that were kept")
+        raise self._undefined("which form weights from a file have")
 
     @property
     def obstacle_to_leaving_out(self) -> str | None:
@@ -266,18 +266,18 @@ class EventModel:
         self, statistics: CountStatistics, within: Within | None = None,
         presence_above: float | None = None,
     ) -> LeaveOneOut:
-        """What scores each of the rows of a statistic by the model without it.
+        """A scorer of the rows of a statistic: each row is scored by the model without it.
 
         Raises
         ------
         ParameterError
             If subtraction can't give those scores.
         """
-        raise self._silent("how rows are left out by subtraction: use k folds")
+        raise self._undefined("how rows are left out by subtraction: use k folds")
 
     @property
     def bounds_pruning(self) -> bool:
-        """Whether the model knows what terms that were left out can change."""
+        """Whether the model has bounds for the effect of terms that were left out."""
         return type(self).pruning_bounds is not EventModel.pruning_bounds
 
     def pruning_bounds(
@@ -290,23 +290,23 @@ class EventModel:
         Parameters
         ----------
         kept : CountStatistics
-            Of the model's columns.
+            Counts of the model's columns.
         missing : int64 (n_classes, n_counts)
-            Of the terms that a model without the limit would also have: how many have a count of
-            0, 1, 2 ... in each class.
+            Terms that a model without the limit would also have: how many of them have a count
+            of 0, 1, 2 ... in each class.
         at_most : int
             No such term occurs more often, over all classes.
         all_missing : bool
-            Whether that model would have all of them; else any part of them.
+            Whether that model would have all of them, or perhaps only some.
 
         Raises
         ------
         ParameterError
             If no bound is known.
         """
-        raise self._silent("what terms that are left out can change")
+        raise self._undefined("what terms that are left out can change")
 
-    def _silent(self, what: str) -> ParameterError:
+    def _undefined(self, what: str) -> ParameterError:
         return ParameterError(f"{self.name or 'this model'} does not say {what}")
 
 
@@ -325,9 +325,9 @@ class CountModel(EventModel):
         Parameters
         ----------
         counted : CountStatistics
-            Times the class weights.
+            Counts times the class weights.
         l : float or float64 (n_features,)
-            Checked.
+            Already checked.
         log_prior : float64 (n_classes,)
 
         Returns
@@ -335,7 +335,7 @@ class CountModel(EventModel):
         form : LinearForm
         feature_log_prob : float64 (n_classes, n_features)
         """
-        raise self._silent("how counts become weights")
+        raise self._undefined("how counts become weights")
 
     def derive(self, statistics: CountStatistics, *, binary: bool = False) -> LinearForm:
         l = as_smoothing(self.l, statistics.n_features)
@@ -366,7 +366,7 @@ class CountModel(EventModel):
 
     def check(self, n_features: int, n_classes: int) -> None:
         auto = is_auto(self.l)
-        if not (auto and self._leaves_out):
+        if not (auto and self._can_leave_out):
             as_smoothing(self.l, n_features)
         check_class_weight(self.class_weight)
         if auto and self.class_weight is not None:
@@ -378,19 +378,19 @@ class CountModel(EventModel):
 
     @property
     def obstacle_to_leaving_out(self) -> str | None:
-        if not self._leaves_out:
+        if not self._can_leave_out:
             return "kind"
         return None if self.class_weight is None else "class_weight"
 
-    def left_out(self) -> type[LeaveOneOut]:
-        """How its rows are left out by subtraction, where they can be."""
-        raise self._silent("how rows are left out by subtraction: use k folds")
+    def leave_one_out_type(self) -> type[LeaveOneOut]:
+        """The class that leaves rows out by subtraction, where that can be done."""
+        raise self._undefined("how rows are left out by subtraction: use k folds")
 
     def leave_out(
         self, statistics: CountStatistics, within: Within | None = None,
         presence_above: float | None = None,
     ) -> LeaveOneOut:
-        scorer = self.left_out()
+        scorer = self.leave_one_out_type()
         if self.class_weight is not None:
             raise ParameterError("class_weight scales counts, and leave-one-out subtracts rows "
                                  "that count 1: use k folds, or class_weight=None")
@@ -401,5 +401,5 @@ class CountModel(EventModel):
         return scorer(statistics, prior, bool(self.fit_prior), within, presence_above)
 
     @property
-    def _leaves_out(self) -> bool:
-        return type(self).left_out is not CountModel.left_out
+    def _can_leave_out(self) -> bool:
+        return type(self).leave_one_out_type is not CountModel.leave_one_out_type

@@ -1,10 +1,10 @@
-"""Feature maps: what stands between counts and weights, as data.
+"""Feature maps: the steps from counts to the values that weights multiply, as data.
 
     counts          -> Presence or Sublinear -> Idf -> Length -> weights
     dense features  -> Center                                 -> weights
 
-A map is a tuple of steps, in this order. Whoever executes one (a matrix, one row, a target of an
-export) matches the steps that it knows and refuses others by their names.
+A map is a tuple of steps, in this order. Each executor (of a matrix, of one row, of an export)
+matches the steps that it knows and refuses all others by name.
 
 >>> counts = np.array([3.0, 1.0])
 >>> tf_idf = FeatureMap((Sublinear(), Idf.smooth([1, 3], documents=4), Length()))
@@ -86,7 +86,7 @@ class Sublinear(Step):
 
 
 class Idf(Step):
-    """Times one weight per term, its inverse document frequency.
+    """Multiplies counts by one weight per term, its inverse document frequency.
 
     Attributes
     ----------
@@ -116,14 +116,14 @@ class Idf(Step):
 
 
 class Length(Step):
-    """Divided by the row's Euclidean length, so that every row has length 1; empty rows stay so."""
+    """Divides by the Euclidean length of the row, so that it is 1; empty rows stay empty."""
 
     name = "length"
     place = 3
 
 
 class Center(Step):
-    """Dense features less these values, which keeps their digits where they are far from zero.
+    """Subtracts values from dense features: they keep their digits where they are far from 0.
 
     Attributes
     ----------
@@ -137,7 +137,7 @@ class Center(Step):
 
 
 class FeatureMap(Value):
-    """What a form does with counts, or features, before the weights: steps, or none (identity).
+    """The steps that a form applies to counts, or features, before the weights; none: identity.
 
     Raises
     ------
@@ -164,16 +164,16 @@ class FeatureMap(Value):
 
     @property
     def center(self) -> Floats | None:
-        """What is subtracted from dense features, (n_features,); None where nothing is."""
+        """The values that are subtracted from dense features, (n_features,), or None."""
         return next((s.values for s in self.steps if isinstance(s, Center)), None)
 
     @property
     def is_simple(self) -> bool:
-        """Whether presence, or a center, is all: what files of version 1 can say."""
+        """Whether the steps are presence or a center alone: files of version 1 have no others."""
         return all(type(s) in (Presence, Center) for s in self.steps)
 
     def with_presence(self, above: float) -> FeatureMap:
-        """The same map of presence, in place of counts."""
+        """The same map, with presence in place of counts."""
         kept = tuple(s for s in self.steps if not isinstance(s, Presence))
         return FeatureMap((Presence(above), *kept))
 
@@ -207,18 +207,18 @@ class FeatureMap(Value):
         return FeatureMap(tuple(chosen))
 
     def dense(self, X: Any) -> Floats:
-        """Dense features as the weights meet them: float64 (n_rows, n_features)."""
+        """Apply the map to dense features: float64 (n_rows, n_features)."""
         self.check((Center,), "dense features")
         mapped: Floats = X if self.center is None else X - self.center
         return mapped
 
     def sparse(self, rows: sp.csr_array) -> sp.csr_array:
-        """Counts as the weights meet them, without stored zeros.
+        """Apply the map to counts; the result stores no zeros.
 
         Parameters
         ----------
         rows : csr_array (n_rows, n_terms)
-            Left as it is.
+            They are not changed.
         """
         import scipy.sparse as sp
 
@@ -235,7 +235,7 @@ class FeatureMap(Value):
     def of_one(
         self, columns: NDArray[np.int64], values: Floats
     ) -> tuple[NDArray[np.int64], Floats]:
-        """One sparse row as the weights meet it: the bits of `sparse`, without SciPy.
+        """Apply the map to one sparse row, without SciPy: the same bits as `sparse`.
 
         Parameters
         ----------
@@ -255,7 +255,7 @@ class FeatureMap(Value):
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready: ``{"steps": [{"step": "presence", "above": 0.0}, ...]}``."""
-        return {"steps": [_described(step) for step in self.steps]}
+        return {"steps": [_describe_step(step) for step in self.steps]}
 
     @classmethod
     def from_dict(cls, described: Mapping[str, Any]) -> FeatureMap:
@@ -269,7 +269,7 @@ class FeatureMap(Value):
         if set(described) != {"steps"} or not isinstance(described["steps"], list):
             raise ParameterError.out_of_range("features", 'an object with a list "steps"',
                                               described)
-        return cls(tuple(_step_of(step) for step in described["steps"]))
+        return cls(tuple(_read_step(step) for step in described["steps"]))
 
 
 IDENTITY = FeatureMap()
@@ -305,7 +305,7 @@ def _values(step: Step, columns: Any, values: Any, indptr: NDArray[Any]) -> Floa
         case Length():
             stored = np.diff(indptr)
             row = np.repeat(np.arange(len(stored)), stored)
-            # One after the other, so that a row has the same bits alone and among others.
+            # Squares are added one after the other: a row has the same bits alone and among others.
             values = np.asarray(values, dtype=np.float64)
             squares = np.bincount(row, weights=values * values, minlength=len(stored))
             length = np.sqrt(squares)
@@ -316,7 +316,7 @@ def _values(step: Step, columns: Any, values: Any, indptr: NDArray[Any]) -> Floa
             raise unknown_step(step, "rows of counts", (Presence, Sublinear, Idf, Length))
 
 
-def _described(step: Step) -> dict[str, Any]:
+def _describe_step(step: Step) -> dict[str, Any]:
     match step:
         case Presence(above=above):
             own: dict[str, Any] = {"above": above}
@@ -331,7 +331,7 @@ def _described(step: Step) -> dict[str, Any]:
     return {"step": step.name, **own}
 
 
-def _step_of(described: Mapping[str, Any]) -> Step:
+def _read_step(described: Mapping[str, Any]) -> Step:
     values = dict(described)
     name = values.pop("step")
     by_name = {kind.name: kind for kind in _KNOWN}
@@ -342,7 +342,7 @@ def _step_of(described: Mapping[str, Any]) -> Step:
 
 
 def without_zeros(rows: sp.csr_array) -> sp.csr_array:
-    """The rows without stored zeros; what was given is left as it was."""
+    """The rows without stored zeros; the argument is not changed."""
     if rows.data.all():
         return rows
     rows = rows.copy()
@@ -351,7 +351,7 @@ def without_zeros(rows: sp.csr_array) -> sp.csr_array:
 
 
 def canonical(rows: sp.csr_array) -> sp.csr_array:
-    """The rows with sorted columns and one entry per cell; what was given is left as it was."""
+    """The rows with sorted columns and one entry per cell; the argument is not changed."""
     import scipy.sparse as sp
 
     if rows.has_canonical_format:

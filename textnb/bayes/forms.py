@@ -1,4 +1,4 @@
-"""What a model scores with: one form, here the linear one, ``x·W + b``.
+"""Forms, which models score with: the linear form ``x·W + b``, and the quadratic one.
 
 >>> form = LinearForm(np.array(["ham", "spam"]), np.array([[0.0, 1.0], [0.5, 0.0]]),
 ...                   np.array([0.0, -0.5]))
@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +20,6 @@ from textnb.bayes.read_only import ReadOnly
 from textnb.errors import ParameterError
 
 # SciPy is imported where rows are sparse: a filter that scores one message starts without it.
-if TYPE_CHECKING:
-    pass
 
 Floats = NDArray[np.float64]
 # Rows that are whitened at a time.
@@ -44,8 +42,8 @@ class LinearForm(ReadOnly):
     terms : tuple of str, or None
         Names of the rows of ``weights``.
     features : FeatureMap
-        What stands between the counts of a row and the weights, such as presence in the Bernoulli
-        model; `scores` applies it.
+        Steps from the counts of a row to the values that the weights multiply, such as presence
+        in the Bernoulli model; `scores` applies them.
     """
 
     classes: NDArray[Any]
@@ -107,7 +105,7 @@ class LinearForm(ReadOnly):
         return scores
 
     def scores_of_one(self, columns: NDArray[np.int64], counts: Floats) -> Floats:
-        """Scores of one sparse row, the bits of `scores`, without SciPy.
+        """Scores of one sparse row, without SciPy: the same bits as `scores`.
 
         Parameters
         ----------
@@ -191,14 +189,14 @@ class LinearForm(ReadOnly):
         return w, b if center is None else b - float(center @ w)
 
     def uncentered(self) -> LinearForm:
-        """The form over the features as they stand: the center is folded into the intercept."""
+        """The form of features that are not centered: the center is part of the intercept."""
         center = self.features.center
         if center is None:
             return self
         return replace(self, intercept=self.intercept - center @ self.weights, features=IDENTITY)
 
     def named(self, terms: tuple[str, ...]) -> LinearForm:
-        """The same form with its terms."""
+        """The same form with names for its terms."""
         return replace(self, terms=terms)
 
     def of_presence(self) -> LinearForm:
@@ -206,7 +204,7 @@ class LinearForm(ReadOnly):
         return replace(self, features=self.features.with_presence(0.0))
 
     def _index(self, label: Any) -> int:
-        # One by one: NumPy takes strings for equal that differ in trailing NULs.
+        # One by one: for NumPy, strings that differ only in trailing NULs are equal.
         found = [k for k, name in enumerate(self.classes.tolist()) if name == label]
         if len(found) != 1:
             raise ParameterError.unknown_choice(
@@ -214,7 +212,7 @@ class LinearForm(ReadOnly):
         return found[0]
 
     def used(self, X: Any) -> Any:
-        """The rows as the weights meet them: after the feature map, without stored zeros.
+        """The values that the weights multiply: rows after the feature map, without stored zeros.
 
         Returns
         -------
@@ -247,7 +245,7 @@ class QuadraticForm(ReadOnly):
     classes : (n_classes,)
     mean : float64 (n_classes, n_features)
     whiten : tuple of float64 (n_features, rank), or float64 (n_classes, n_features)
-        Per class, what turns its Gaussian into the standard one; one number per feature where
+        Per class, the factor that makes its rows standard normal; one number per feature where
         features are independent.
     log_det : float64 (n_classes,)
         ``log |Σ|``, base e.
@@ -274,7 +272,7 @@ class QuadraticForm(ReadOnly):
         scores = np.empty((X.shape[0], len(self.classes)))
         for start in range(0, X.shape[0], _BLOCK):
             for k, whiten in enumerate(self.whiten):
-                z = _centered(X[start:start + _BLOCK], self.mean[k])
+                z = _center(X[start:start + _BLOCK], self.mean[k])
                 if whiten.ndim == 1:
                     z *= whiten
                 elif self.triangular[k]:
@@ -295,7 +293,7 @@ class QuadraticForm(ReadOnly):
         return log_posterior(self.scores(X))
 
 
-def _centered(X: Any, center: Floats) -> Floats:
+def _center(X: Any, center: Floats) -> Floats:
     if X.shape[1] != len(center):
         raise ParameterError(f"X has {X.shape[1]} features, but this form has {len(center)}")
     centered: Floats = X - center

@@ -1,4 +1,4 @@
-"""How surely a term tells a class from the others: z-scores of log-odds, from counts alone.
+"""How surely a term indicates a class: z-scores of log-odds, from counts alone.
 
 A log-odds ratio by itself favours rare terms, and a difference of counts favours frequent ones.
 Divided by its standard error, a log-odds ratio says how far it is from what chance would give.
@@ -39,8 +39,8 @@ def dirichlet_z(statistics: CountStatistics, total: NDArray[Any], k: int, terms:
     The prior is the corpus itself: α = y + y', so α0 = n + n'. It needs no parameter, a term that
     is as frequent in the class as elsewhere gets 0, and frequent words are shrunk most.
 
-    Occurrences are taken for independent. A term that one document repeats a thousand times looks
-    surer than it is; a model that counts a term once per document is not misled by it.
+    The formula assumes that occurrences are independent. So a term that one document repeats a
+    thousand times looks surer than it is, but not in a model that counts it once per document.
 
     Parameters
     ----------

@@ -1,9 +1,9 @@
-"""The models that are known: event models by name, estimators by class.
+"""The registry of models: event models by name, estimators by class.
 
 A model file, leave-one-out scores, bounds of pruning, exports and ranked terms rely on a model's
-mathematics. A subclass of an estimator may change that mathematics, and nobody can see whether it
-does: what is known of a class holds for that very class, and every other class is refused until it
-brings an event model of its own and both are registered.
+mathematics. A subclass of an estimator may change that mathematics, and code can't see whether it
+does. So what is known of a class holds for this class alone. Every other class is refused until it
+has an event model of its own and both are registered.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _MODELS: dict[str, type[EventModel]] = {
     model.name: model for model in (Multinomial, Bernoulli, Complement, CountRatio, Linear)}
 # Every estimator whose class is known; None for those of feature tables.
 _ESTIMATORS: dict[type, type[EventModel] | None] = {}
-# What a model must say of itself.
-_SAID = ("name", "kind", "scores_are_log_probabilities", "without_terms", "term_z")
+# What each model must define.
+_REQUIRED = ("name", "kind", "scores_are_log_probabilities", "without_terms", "term_z")
 
 Estimator = TypeVar("Estimator", bound=type)
 
@@ -39,7 +39,7 @@ def event_model(name: str, parameters: Mapping[str, Any]) -> EventModel:
     ----------
     name : str
     parameters : mapping
-        The estimator's. Those that are missing have their defaults.
+        Parameters of the estimator. Missing ones have their defaults.
 
     Raises
     ------
@@ -126,18 +126,18 @@ def registered_estimators() -> list[tuple[type[EventModel], type]]:
 
 
 def known_event_model(estimator: Any) -> type[EventModel] | None:
-    """What the estimator's very class fits, of counts of terms; None for every other class."""
+    """The event model that exactly the class of this estimator fits; None for other classes."""
     model = _ESTIMATORS.get(type(estimator))
     return None if model is None or _MODELS.get(model.name) is not model else model
 
 
 def is_known(estimator: Any) -> bool:
-    """Whether the estimator's very class is known, and not only a class that it inherits from."""
+    """Whether the class of the estimator itself is registered, not only a base class of it."""
     return type(estimator) in _ESTIMATORS
 
 
 def check_model(estimator: Any, purpose: str) -> None:
-    """Raises ParameterError for an estimator whose class is none of those that are known.
+    """Raises ParameterError for an estimator whose class is not registered.
 
     Examples
     --------
@@ -152,23 +152,23 @@ def check_model(estimator: Any, purpose: str) -> None:
 that are registered; Mine is a class of its own, and what it changes is not known here
     """
     if not is_known(estimator):
-        raise _unknown(type(estimator).__name__, purpose)
+        raise _unknown_model(type(estimator).__name__, purpose)
 
 
 def check_event_model(model: EventModel, purpose: str) -> None:
-    """Raises ParameterError for a model whose class is none of those that are known."""
+    """Raises ParameterError for a model whose class is not registered."""
     if _MODELS.get(model.name) is not type(model):
-        raise _unknown(model.name, purpose)
+        raise _unknown_model(model.name, purpose)
 
 
-def _unknown(name: str, purpose: str) -> ParameterError:
+def _unknown_model(name: str, purpose: str) -> ParameterError:
     return ParameterError(
         f"{purpose} is known for the models of this package and those that are registered; "
         f"{name} is a class of its own, and what it changes is not known here")
 
 
 def _check_model(model: type[EventModel]) -> None:
-    # With the weights of one model and the bounds of another, it would be wrong without a word.
+    # With the weights of one model and the bounds of another, results would be wrong silently.
     if model.__bases__ not in ((CountModel,), (EventModel,)):
         raise ParameterError(f"the event model {model.__name__} must derive from CountModel or "
                              "EventModel itself, and inherit no other model's mathematics")
@@ -177,7 +177,7 @@ def _check_model(model: type[EventModel]) -> None:
         raise ParameterError(f"the event model {model.__name__} must be a frozen dataclass: it is "
                              "shared by threads")
     (base,) = model.__bases__
-    for part in (*_SAID, "weigh" if base is CountModel else "derive"):
+    for part in (*_REQUIRED, "weigh" if base is CountModel else "derive"):
         if getattr(model, part) is getattr(base, part):
             raise ParameterError(f"the event model {model.__name__} does not say its {part}")
 

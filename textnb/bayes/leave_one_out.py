@@ -1,14 +1,14 @@
-"""Each learned row scored by the model without it, by subtracting its counts from the statistic.
+"""Leave-one-out: each learned row is scored by the model without it, by subtracting its counts.
 
 Nothing is fitted again. For a row of class c, with counts x, the model without it has n_ct - x_t
 where the whole has n_ct, one row less in c's prior, and the features that are still within the
 limits on terms. Other classes keep their counts, so that all rows share one table of logarithms,
-and only the row's own class, and the features that leave or enter with the row, are worked out
-entry by entry: O(features of the row + classes) per row, in sparse products.
+and only the row's own class, and the features that leave or enter with the row, are computed entry
+by entry: O(features of the row + classes) per row, in sparse products.
 
 >>> X, y = np.array([[2, 1], [1, 0], [0, 3]]), np.array([0, 0, 1])
 >>> statistics = CountStatistics.from_matrix(X, y)
->>> whole = MultinomialLeftOut(statistics, None, True)
+>>> whole = MultinomialLeaveOneOut(statistics, None, True)
 >>> scores = whole.scorer(1.0)(whole.rows(sp.csr_array(X), y))
 >>> np.exp(scores[0]).round(6).tolist()  # of [2, 1]: π = 1/2, θ = 2/3 and 1/3; 1/5 and 4/5
 [0.074074, 0.016]
@@ -37,7 +37,7 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Within:
-    """Which features stay columns once a row is gone: those that are still seen and within limits.
+    """Which features stay columns without a row: those that are still seen and within limits.
 
     Attributes
     ----------
@@ -54,13 +54,13 @@ class Within:
     least: float = 0.0
     most: float = np.inf
 
-    def base(self) -> Mask:
-        """The columns where the row that is gone holds none of the features: (n_features,)."""
+    def columns(self) -> Mask:
+        """Which features are columns without a row that holds none of them: (n_features,)."""
         base: Mask = self._within(slice(None), 0) & (self.total > 0)
         return base
 
-    def held(self, columns: NDArray[Any], counts: NDArray[Any]) -> Mask:
-        """Whether features that the row does hold, so often, are still columns: (n_entries,)."""
+    def row_columns(self, columns: NDArray[Any], counts: NDArray[Any]) -> Mask:
+        """Whether features are still columns without a row with these counts: (n_entries,)."""
         held: Mask = self._within(columns, 1) & (self.total[columns] > counts)
         return held
 
@@ -72,21 +72,21 @@ class Within:
 
 
 @dataclass(frozen=True, eq=False)
-class LeftOutRows:
-    """Rows as the models without them see them; what of it does not depend on ``l``.
+class LeaveOneOutRows:
+    """Rows that are left out: everything about their scores that does not depend on ``l``.
 
     Attributes
     ----------
     codes : int64 (n_rows,)
         The class of each row.
     used : csr_array of float64 (n_rows, n_features)
-        What is scored: counts, or 1 for what is present, of features that are still columns.
+        The values that are scored, of features that are still columns: counts, or 1 for presence.
     own : (n_entries of used,)
-        What the row's own class counts of the feature, the row included.
+        Count of the feature in the row's own class, with the row.
     shift : csr_array of int64 (n_rows, n_features)
-        1 for a feature that becomes a column with the row gone, -1 for one that ceases to be.
+        1 for a feature that becomes a column without the row, -1 for one that is no longer one.
     lengths : float64 (n_rows,)
-        Sum of what is scored.
+        Sum of the values that are scored.
     pairs : tuple or None
         For complement: features and counts that occur together, and the rows over those pairs.
     """
@@ -102,20 +102,20 @@ class LeftOutRows:
         return len(self.codes)
 
 
-Scorer = Callable[[LeftOutRows], Floats]
+Scorer = Callable[[LeaveOneOutRows], Floats]
 
 
 class LeaveOneOut(ABC):
-    """A model's statistic, from which each of its rows is left out in turn.
+    """Scores each row of a statistic by the model without the row.
 
     Parameters
     ----------
     statistics : CountStatistics
-        Of all rows, over all features that may be columns.
+        Counts of all rows, over all features that may be columns.
     class_prior : float64 (n_classes,) or None
     fit_prior : bool
     within : Within, optional
-        Which features are columns with a row gone; all are, without.
+        Which features are columns without a row; without limits, all are.
     presence_above : float, optional
         Rows count a feature once, where its count is above this.
     """
@@ -132,20 +132,20 @@ class LeaveOneOut(ABC):
         self._within, self._above = within, presence_above
         self.counts = np.ascontiguousarray(statistics.feature_count.T)
         self._base = (np.ones(len(self.counts), dtype=np.bool_) if within is None
-                      else within.base())
+                      else within.columns())
         self._log_prior, self._gone = _priors(statistics.class_count, class_prior, fit_prior)
 
     @abstractmethod
     def scorer(self, l: Smoothing) -> Scorer:
         """Joint log-probabilities of rows, with a smoothing parameter."""
 
-    def rows(self, X: sp.csr_array, codes: Ints) -> LeftOutRows:
-        """Rows that were learned, made ready.
+    def rows(self, X: sp.csr_array, codes: Ints) -> LeaveOneOutRows:
+        """Prepare rows that were learned for scoring.
 
         Parameters
         ----------
         X : csr_array (n_rows, n_features)
-            Counts, as they stand in the rows: not yet presence.
+            Counts before any step to presence.
         codes : int64 (n_rows,)
             Index of each row's class.
         """
@@ -156,14 +156,14 @@ class LeaveOneOut(ABC):
             amount = (amount > self._above).astype(np.int64)
         own = self.counts[column, codes[row]]
         held = (np.ones(len(column), dtype=np.bool_) if self._within is None
-                else self._within.held(column, X.data))
+                else self._within.row_columns(column, X.data))
         scored = held & (amount > 0)
         change = held.astype(np.int64) - self._base[column]
         moved = change != 0
-        used = _entries(amount[scored].astype(np.float64), column[scored], row[scored], X.shape)
-        return LeftOutRows(
+        used = _csr_of(amount[scored].astype(np.float64), column[scored], row[scored], X.shape)
+        return LeaveOneOutRows(
             codes, used, own[scored],
-            _entries(change[moved], column[moved], row[moved], X.shape),
+            _csr_of(change[moved], column[moved], row[moved], X.shape),
             np.asarray(used.sum(axis=1)))
 
     def countable(self, codes: Ints) -> Mask:
@@ -173,8 +173,8 @@ class LeaveOneOut(ABC):
         """
         return ~np.isneginf(self._intercept[codes, codes])
 
-    def _size(self, rows: LeftOutRows, l: Smoothing) -> Any:
-        """Σ l over the columns that are left: (n_rows,), or one number."""
+    def _size(self, rows: LeaveOneOutRows, l: Smoothing) -> Any:
+        """Σ l over the remaining columns: (n_rows,), or one number."""
         if isinstance(l, np.ndarray):
             return float(l.sum())
         return l * (int(self._base.sum()) + np.asarray(rows.shift.sum(axis=1)))
@@ -185,18 +185,19 @@ class LeaveOneOut(ABC):
         return self._log_prior
 
 
-class MultinomialLeftOut(LeaveOneOut):
+class MultinomialLeaveOneOut(LeaveOneOut):
     """Leave-one-out of multinomial naive Bayes: `multinomial_log_prob` of n - x."""
 
     def scorer(self, l: Smoothing) -> Scorer:
-        table = _log(self.counts + _column(l))
+        table = _log(self.counts + _l_as_column(l))
         totals = self.counts[self._base].sum(axis=0)
 
-        def scores(rows: LeftOutRows) -> Floats:
+        def scores(rows: LeaveOneOutRows) -> Floats:
             every = np.arange(len(rows))
             left = rows.own - rows.used.data
             result: Floats = rows.used @ table
-            result[every, rows.codes] = _row_sums(rows.used, _log(left + _at(l, rows.used)))
+            result[every, rows.codes] = _row_sums(
+                rows.used, _log(left + _l_of_entries(l, rows.used)))
             total = totals + rows.shift @ self.counts
             total = total.astype(np.float64)
             total[every, rows.codes] -= rows.lengths
@@ -208,13 +209,13 @@ class MultinomialLeftOut(LeaveOneOut):
         return scores
 
 
-class ComplementLeftOut(LeaveOneOut):
+class ComplementLeaveOneOut(LeaveOneOut):
     """Leave-one-out of complement naive Bayes: the row is gone from all classes but its own.
 
     What the others count is n_t - n_kt - x_t: a table of the pairs (t, x_t) that occur.
     """
 
-    def rows(self, X: sp.csr_array, codes: Ints) -> LeftOutRows:
+    def rows(self, X: sp.csr_array, codes: Ints) -> LeaveOneOutRows:
         rows = super().rows(X, codes)
         used = rows.used
         values, value = np.unique(used.data, return_inverse=True)
@@ -232,15 +233,15 @@ class ComplementLeftOut(LeaveOneOut):
         every_class = self.counts.sum(axis=1)
         totals = every_class[self._base].sum() - self.counts[self._base].sum(axis=0)
 
-        def scores(rows: LeftOutRows) -> Floats:
+        def scores(rows: LeaveOneOutRows) -> Floats:
             assert rows.pairs is not None
             every, used = np.arange(len(rows)), rows.used
             column, value, over_pairs = rows.pairs
             smoothing = l[column, None] if isinstance(l, np.ndarray) else l
-            # Integers first: they would swallow the digits of a small l.
+            # Integers first: the digits of a small l would be lost beside them.
             left = (every_class[column] - value)[:, None] - self.counts[column] + smoothing
             result: Floats = -(over_pairs @ _log(left))
-            own = every_class[used.indices] - rows.own + _at(l, used)
+            own = every_class[used.indices] - rows.own + _l_of_entries(l, used)
             result[every, rows.codes] = -_row_sums(used, _log(own))
             moved = rows.shift @ every_class
             total = totals + moved[:, None] - rows.shift @ self.counts - rows.lengths[:, None]
@@ -259,7 +260,7 @@ class ComplementLeftOut(LeaveOneOut):
         return np.where(self._gone, -np.inf, np.where(alone, self._log_prior, 0.0))
 
 
-class BernoulliLeftOut(LeaveOneOut):
+class BernoulliLeaveOneOut(LeaveOneOut):
     """Leave-one-out of Bernoulli naive Bayes: its class has n_c - 1 rows, n_ct - x_t with t.
 
     Terms that a row lacks are summed over all columns once per class, for the class as it is and
@@ -268,22 +269,22 @@ class BernoulliLeftOut(LeaveOneOut):
 
     def scorer(self, l: Smoothing) -> Scorer:
         size = self.statistics.class_count
-        column = _column(l)
+        column = _l_as_column(l)
         log_p = log_ratio(self.counts + column, size + 2.0 * column)
         absent = _Absence(self.counts, size, column, self._base)
-        # As a class of so many rows less one sees a term that the row lacks.
+        # What a class with one row less counts of a term that the row lacks.
         fewer = np.maximum(size - 1, 0)
         less = _Absence(np.minimum(self.counts, fewer), fewer, column, self._base,
                         self.counts < size)
         weights = np.where(absent.never, 0.0, log_p - absent.log)
 
-        def scores(rows: LeftOutRows) -> Floats:
+        def scores(rows: LeaveOneOutRows) -> Floats:
             every, codes = np.arange(len(rows)), rows.codes
             result: Floats = self._intercept[codes] + (
                 absent.total + rows.used @ weights + rows.shift @ absent.log)
             own_rows = fewer[codes]
-            present = log_ratio(rows.own - 1 + _at(l, rows.used),
-                                own_rows[_row_of(rows.used)] + 2.0 * _at(l, rows.used))
+            present = log_ratio(rows.own - 1 + _l_of_entries(l, rows.used),
+                                own_rows[_row_of(rows.used)] + 2.0 * _l_of_entries(l, rows.used))
             used_at, shift_at = _cells(rows.used, codes), _cells(rows.shift, codes)
             own = (less.total[codes] + _row_sums(rows.used, present - less.log[used_at])
                    + _row_sums(rows.shift, less.log[shift_at]))
@@ -309,7 +310,7 @@ class _Absence:
     ):
         self.log = log_ratio(size - counts + column, size + 2.0 * column)
         if defined is not None:
-            # Of a term that all rows of a class hold, none lacks it.
+            # A term that all rows of a class hold: no row lacks it.
             self.log[~defined] = 0.0
         self.never = np.isneginf(self.log)
         self.log[self.never] = 0.0
@@ -321,14 +322,14 @@ class _Absence:
 def _priors(
     class_count: NDArray[Any], class_prior: Floats | None, fit_prior: bool
 ) -> tuple[Floats, Mask]:
-    """log π of each class where a row of each class is gone, and which class is gone with it.
+    """log π of each class without one row of each class, and which class is gone with that row.
 
     (n_classes, n_classes), by the class of the row.
     """
-    many = len(class_count)
-    priors, gone = np.full((many, many), -np.inf), np.eye(many, dtype=np.bool_)
+    n_classes = len(class_count)
+    priors, gone = np.full((n_classes, n_classes), -np.inf), np.eye(n_classes, dtype=np.bool_)
     gone &= class_count <= 1
-    for own in range(many):
+    for own in range(n_classes):
         left = class_count.copy()
         left[own] -= 1
         stay = ~gone[own]
@@ -338,7 +339,7 @@ def _priors(
     return priors, gone
 
 
-def _entries(
+def _csr_of(
     data: NDArray[Any], column: NDArray[Any], row: Ints, shape: tuple[int, int]
 ) -> sp.csr_array:
     indptr = np.zeros(shape[0] + 1, dtype=column.dtype)
@@ -351,32 +352,32 @@ def _row_of(entries: sp.csr_array) -> Ints:
 
 
 def _cells(entries: sp.csr_array, codes: Ints) -> tuple[Any, Any]:
-    """Where a table (n_features, n_classes) has each entry, for the class of its row."""
+    """Index in a table (n_features, n_classes) of each entry, for the class of its row."""
     return entries.indices, codes[_row_of(entries)]
 
 
 def _row_sums(entries: sp.csr_array, values: Any) -> Floats:
-    """Σ over each row's entries of what they hold times a value."""
+    """Σ over the entries of each row of entry times value."""
     products = sp.csr_array((entries.data * values, entries.indices, entries.indptr),
                             shape=entries.shape)
     return np.asarray(products.sum(axis=1), dtype=np.float64)
 
 
-def _column(l: Smoothing) -> Any:
+def _l_as_column(l: Smoothing) -> Any:
     return l[:, None] if isinstance(l, np.ndarray) else l
 
 
-def _at(l: Smoothing, entries: sp.csr_array) -> Any:
+def _l_of_entries(l: Smoothing, entries: sp.csr_array) -> Any:
     return l[entries.indices] if isinstance(l, np.ndarray) else l
 
 
 def _log(values: Any) -> Floats:
-    """log, base e: -inf at 0, and below it by the rounding of sums of fractions."""
+    """log, base e: -inf at 0, and below 0, where rounding of sums of fractions leads."""
     with np.errstate(divide="ignore"):
         logged: Floats = np.log(np.maximum(values, 0.0))
     return logged
 
 
 def _finite_log(total: Floats) -> Floats:
-    """log of totals: 0 where nothing was counted nor smoothed, as every term is impossible then."""
+    """log of totals; 0 where nothing was counted or smoothed: every term is impossible there."""
     return np.log(total, out=np.zeros_like(total), where=total > 0)

@@ -1,4 +1,4 @@
-"""What rows teach `textnb.bayes.counts.linear.Linear`: counts, weights, a temperature.
+"""How `textnb.bayes.counts.linear.Linear` learns from rows: counts, weights, a temperature.
 
     counts -> feature map -> times |log-count ratio| ** power, class by class -> solver -> weights
 
@@ -32,28 +32,28 @@ from textnb.runtime.caller import warn_caller
 from textnb.runtime.memory import check_room
 from textnb.runtime.threads import map_in_threads
 
-# Of larger values, squares and their sums would overflow.
+# With larger values, squares and their sums would overflow.
 _LARGEST = 1e30
-# Held-out rows that tell a temperature.
+# The least number of held-out rows that a temperature is fitted on.
 _LEAST_HELD_OUT = 20
-# 1 / T is looked for up to here.
+# The largest 1 / T of the search.
 _MOST_SURE = 1e6
 
 
-def learned_from_rows(
+def learn_from_rows(
     model: Any, counts: sp.csr_array, labels: NDArray[Any], weight: Floats | None = None,
     binary: bool = False,
 ) -> Learned:
-    """The statistic of rows and the weights that they teach.
+    """Learn the statistic of rows, and the weights.
 
     Parameters
     ----------
     model : Linear
-        Checked. It imports this module, and so is not imported here.
+        Already checked. Not imported here, as it imports this module.
     counts : csr_array (n_rows, n_terms)
     labels : (n_rows,)
     weight : float64 (n_rows,), optional
-        Of the rows: in the counts and in the loss.
+        Weights of the rows, in the counts and in the loss.
     binary : bool
         Whether a term counts once per row, whatever the model says.
 
@@ -77,7 +77,7 @@ def learned_from_rows(
     solver = LinearSolver(model.loss, float(model.tol), int(model.max_iter))
     scales = _Scales(model, statistics)
 
-    def solved(k: int) -> LinearSolution:
+    def solve(k: int) -> LinearSolution:
         return solver.solve(prepared, codes == k, cost, scales.of(k))
 
     # Of two classes the first scores 0, so that the margin is the second's.
@@ -85,7 +85,7 @@ def learned_from_rows(
     weights = np.zeros((statistics.n_features, len(classes)))
     intercept = np.zeros(len(classes))
     taken, converged = 0, True
-    for k, found in zip(positives, map_in_threads(solved, positives), strict=True):
+    for k, found in zip(positives, map_in_threads(solve, positives), strict=True):
         if not (np.isfinite(found.weights).all() and np.isfinite(found.intercept)):
             raise ParameterError(f"C={model.C!r} is too large for these rows: the solver found "
                                  "weights that are no finite numbers. Take a smaller C")
@@ -97,23 +97,23 @@ def learned_from_rows(
                    model.form_of_weights(statistics, weights, intercept, binary=binary), taken)
 
 
-def calibrated_from_rows(
+def learn_and_calibrate(
     model: Any, counts: sp.csr_array, labels: NDArray[Any], weight: Floats | None = None,
     binary: bool = False,
 ) -> Learned:
-    """As `learned_from_rows`, with a temperature from rows that a first model has not seen.
+    """As `learn_from_rows`, with a temperature that is fitted on held-out rows.
 
     There is none where ``held_out`` is 0, where fewer than 20 rows would be held out, or none of a
     class.
     """
-    learned = learned_from_rows(model, counts, labels, weight, binary)
-    judge = _held_out(labels, model.held_out)
+    learned = learn_from_rows(model, counts, labels, weight, binary)
+    judge = _choose_held_out(labels, model.held_out)
     if judge is None:
         return learned
     own = None if weight is None else weight[~judge]
     if own is not None and not own.any():
         return learned
-    first = learned_from_rows(model, counts[~judge], labels[~judge], own, binary)
+    first = learn_from_rows(model, counts[~judge], labels[~judge], own, binary)
     scores = first.form.scores(counts[judge])
     temperature = best_temperature(
         scores, np.searchsorted(learned.counts.classes, labels[judge]),
@@ -125,10 +125,10 @@ def calibrated_from_rows(
 def best_temperature(
     scores: Floats, codes: NDArray[np.int64], weight: Floats | None = None
 ) -> float:
-    """The T under which labels are most likely by ``softmax(scores / T)`` [2]_.
+    """The T that makes the labels most likely under ``softmax(scores / T)`` [2]_.
 
-    One label more than there are is taken to be any class with equal chances, so that labels that
-    are all right don't ask for T = 0.
+    One more label is assumed, which is any class with equal probability: without it, labels that
+    are all right would give T = 0.
 
     Parameters
     ----------
@@ -209,9 +209,9 @@ def _check_values(rows: sp.csr_array) -> None:
                         "Scale the rows down, or take unit_length=True")
 
 
-def _held_out(labels: NDArray[Any], share: float) -> NDArray[np.bool_] | None:
-    """Rows that are held out: every n-th of each class; None where they, or those of a class,
-    would be too few."""
+def _choose_held_out(labels: NDArray[Any], share: float) -> NDArray[np.bool_] | None:
+    """Choose the rows that are held out: every n-th of each class; None where they, or those of a
+    class, would be too few."""
     if not share:
         return None
     step = round(1.0 / share)

@@ -4,13 +4,13 @@
 
 That is LIBLINEAR's objective on the rows times ``scale``, and the intercept is penalised as there
 (``intercept_scaling=1``). The rows are never multiplied: the scale is a factor of the products with
-vectors. Nor does a feature that one row alone holds cost anything under the squared hinge: its best
-weight, given all others, has a closed form, which leaves a smaller cost of that row behind.
+vectors. Under the squared hinge, a feature that only one row holds costs nothing: its best weight,
+given all others, has a closed form, and the row then has a smaller cost.
 
 Newton's method [1]_ on the rows within the margin. Each step is a system with one unknown per such
 row, solved by conjugate gradients until its duality gap is a tenth of what the step can gain. The
 products with sparse rows let other threads run, and every sum has a fixed order: a solution has
-the same bits whatever runs beside it.
+the same bits whatever other threads do.
 
 References
 ----------
@@ -30,9 +30,9 @@ from numpy.typing import NDArray
 from textnb.bayes.forms import Floats
 from textnb.bayes.losses import LOSSES, Loss
 
-# Of what a Newton step can gain, the part that conjugate gradients may leave.
+# The part of the possible gain of a Newton step that conjugate gradients may leave.
 _REST = 0.1
-# Conjugate gradients of a step, and steps of a search along a line.
+# The most conjugate gradients in a step, and the most steps of a search along a line.
 _MOST_PRODUCTS = 500
 _MOST_TRIALS = 50
 # The slope along a line, relative to where the search begins, at which it ends.
@@ -48,9 +48,9 @@ class SolverRows:
     shared : csr_array of float64 (n_rows, n_shared)
         Columns that two rows hold, the most frequent first: what is read most is close together.
     columns : int64 (n_shared,)
-        Where they stand among all columns.
+        Their indices among all columns.
     row, column : int64 (n_own,)
-        Of the values in columns that one row alone holds.
+        Place of each value in a column that only one row holds.
     value : float64 (n_own,)
     n_features : int
     """
@@ -64,14 +64,14 @@ class SolverRows:
 
     @classmethod
     def of(cls, rows: sp.csr_array, loss: str) -> SolverRows:
-        """Those of a matrix.
+        """The rows of a matrix.
 
         Parameters
         ----------
         rows : csr_array (n_rows, n_features)
-            One entry per cell. Left as it is.
+            One entry per cell. It is not changed.
         loss : {"hinge", "log"}
-            For which they are solved.
+            The loss of the solver.
         """
         holders = np.bincount(rows.indices, minlength=rows.shape[1])
         least = 2 if LOSSES[loss].absorbs_own_features else 1
@@ -100,7 +100,7 @@ class LinearSolution:
     Attributes
     ----------
     weights : float64 (n_features,)
-        Of the rows as they were, not times the scale.
+        Weights of the rows without the scale.
     intercept : float
     margins : float64 (n_rows,)
         Scores of the rows.
@@ -145,9 +145,9 @@ class LinearSolver:
         Parameters
         ----------
         rows : SolverRows
-            For this loss.
+            Prepared for this loss.
         positive : bool (n_rows,)
-            Of both values there must be some.
+            Both values must occur.
         cost : float64 (n_rows,)
             C times the weights of the rows, each >= 0.
         scale : float64 (n_features,)

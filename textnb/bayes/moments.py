@@ -1,7 +1,7 @@
-"""What training learns of dense features: count, mean and scatter per class, which add.
+"""Statistics of dense features: count, mean and scatter per class, which add.
 
 The scatter Σ (x - mean)(x - mean)ᵀ stands for Σ xxᵀ because it keeps its digits where means are
-large; two batches are put together by Chan's update.
+large; two batches are combined by Chan's update.
 
 References
 ----------
@@ -29,10 +29,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from textnb.bayes.forms import Floats
 from textnb.bayes.read_only import ReadOnly
-from textnb.bayes.statistics import check_int64, class_codes, united
+from textnb.bayes.statistics import check_int64, class_codes, unite_labels
 from textnb.errors import DataError
 
-# Squares, and sums of them, stay below the square of this: that of float64's largest is 1e308.
+# Squares, and their sums, must stay below the square of this: float64 ends at about 1e308.
 _LARGEST = 1e150
 # Rounding that a mean may carry, as a share of its size.
 _ROUNDING = 64 * np.finfo(np.float64).eps
@@ -135,14 +135,15 @@ class MomentStatistics(ReadOnly):
 
     def __add__(self, other: MomentStatistics) -> MomentStatistics:
         self._check_like(other)
-        known, count, mean, scatter = self._copied(united(self.classes, other.classes))
+        known, count, mean, scatter = self._copy_with_classes(
+            unite_labels(self.classes, other.classes))
         codes = class_codes(other.classes, known)
         before = count[codes]
         count = count.astype(np.result_type(self.class_count, other.class_count), copy=False)
         count[codes] += other.class_count
-        # Scatter matrices are what is large: no more than a block of them is held besides the sum.
+        # Scatter matrices are large: beside the sum, memory holds one block of them at a time.
         block = max(1, _BLOCK // max(1, int(np.prod(self.scatter.shape[1:]))))
-        # What overflows is refused where the moments are used, which knows the columns' names.
+        # Overflow is refused where the moments are used: the names of the columns are known there.
         with np.errstate(over="ignore", invalid="ignore"):
             share = _ratio(other.class_count, count[codes])
             shift = other.mean - mean[codes]
@@ -205,13 +206,15 @@ class MomentStatistics(ReadOnly):
 
     def with_classes(self, classes: ArrayLike) -> MomentStatistics:
         """The same moments among more classes."""
-        known = united(self.classes, classes)
-        return self if len(known) == len(self.classes) else MomentStatistics(*self._copied(known))
+        known = unite_labels(self.classes, classes)
+        if len(known) == len(self.classes):
+            return self
+        return MomentStatistics(*self._copy_with_classes(known))
 
-    def _copied(
+    def _copy_with_classes(
         self, known: NDArray[Any]
     ) -> tuple[NDArray[Any], NDArray[Any], Floats, Floats]:
-        """The classes, and copies of the moments among them, which can be written."""
+        """Classes, and writable copies of the moments among them."""
         if len(known) == len(self.classes):
             return self.classes, self.class_count.copy(), self.mean.copy(), self.scatter.copy()
         rows = class_codes(self.classes, known)
@@ -221,13 +224,13 @@ class MomentStatistics(ReadOnly):
         return known, count, mean, scatter
 
     def scaled(self, weights: Floats) -> MomentStatistics:
-        """Each class's rows times a number: its mean stays."""
+        """The rows of each class times a number; means do not change."""
         shape = (-1, *[1] * (self.scatter.ndim - 1))
         return MomentStatistics(self.classes, self.class_count * weights, self.mean,
                                 self.scatter * weights.reshape(shape))
 
     def without_covariances(self) -> MomentStatistics:
-        """The same moments, variances alone."""
+        """The same moments with variances only."""
         if self.diagonal:
             return self
         return MomentStatistics(self.classes, self.class_count, self.mean,
@@ -285,7 +288,7 @@ def _zeros(
 
 
 def too_large(columns: NDArray[np.int64], names: Sequence[str] | None) -> DataError:
-    """What is raised for columns whose squares overflow."""
+    """The error for columns whose squares overflow."""
     shown = [repr(names[i]) if names is not None else str(i) for i in columns[:10]]
     more = f" and {len(columns) - 10} more" if len(columns) > 10 else ""
     which = f"column {shown[0]}" if len(shown) == 1 else f"columns {', '.join(shown)}{more}"
@@ -293,13 +296,9 @@ def too_large(columns: NDArray[np.int64], names: Sequence[str] | None) -> DataEr
                      f"{'it' if len(shown) == 1 else 'them'}")
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def _moments(rows: NDArray[Any], weight: Floats | None, diagonal: bool) -> tuple[Floats, Floats]:
     """Mean and scatter of the rows of one class, in two passes and a correction."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        return _summed(rows, weight, diagonal)
-
-
-def _summed(rows: NDArray[Any], weight: Floats | None, diagonal: bool) -> tuple[Floats, Floats]:
     values = rows.astype(np.float64)
     total = float(len(values)) if weight is None else float(weight.sum())
     mean = values.mean(axis=0) if weight is None else weight @ values / total

@@ -1,9 +1,9 @@
 """A linear model of one class against the rest, learned by passes over sparse rows.
 
 Dual coordinate descent [1]_ solves for one row after another, so each pass costs what the rows
-store. Accuracy is there after a few passes, long before the optimum is. LIBLINEAR can't go on from
-where it stopped: to look at it after 1, 2 and 4 passes is to run it so often, each time from the
-same random state and so through the same rows in the same order.
+store. A few passes are enough for accuracy, long before the optimum is reached. LIBLINEAR can't go
+on from where it stopped: to see it after 1, 2 and 4 passes means to run it three times, each time
+from the same random state and so through the same rows in the same order.
 
 References
 ----------
@@ -31,13 +31,13 @@ from textnb.runtime.caller import warn_caller
 # LIBLINEAR draws the order of rows from one generator for the whole process: of two fits at the
 # same time neither would have the order of its own random state.
 _ONE_AT_A_TIME = Lock()
-# Where no tolerance is asked for: an optimum to nearly all digits, where there is no more to learn.
+# The tolerance where none is set: an optimum to nearly all digits.
 _FINEST = 1e-8
-# Its numbers of the dual solvers with an L2 penalty.
+# LIBLINEAR's numbers of the dual solvers with an L2 penalty.
 _SOLVERS = {"log": 7, "hinge": 1}
-# Of larger values its steps come to nothing, and it does not end.
+# With larger values its steps are 0, and it does not end.
 _LARGEST = 1e30
-# Tries in a row that were no better, before it is taken that none will be.
+# The search for passes ends after this many tries in a row that were no better.
 _PATIENCE = 2
 
 
@@ -64,7 +64,7 @@ class DualSolver:
         Logistic, or squared hinge.
     C : float
     tol : float or None
-        None: only ``passes`` end it.
+        None: only ``passes`` ends it.
     random_state : int or None
     """
 
@@ -83,13 +83,13 @@ class DualSolver:
         ----------
         rows : csr_array of float64 (n_rows, n_features)
         positive : bool (n_rows,)
-            Of both values there must be some.
+            Both values must occur.
         passes : int
         sample_weight : float64 (n_rows,), optional
             Weights >= 0 of the rows in the loss; 1 without.
         quiet : bool
-            Without a ConvergenceWarning where the passes ended before the tolerance was reached.
-            There is none either where ``tol`` is None.
+            Give no ConvergenceWarning where the passes ended before the tolerance was reached.
+            There is never one where ``tol`` is None.
 
         Raises
         ------
@@ -152,7 +152,7 @@ def best_passes(accuracy: Callable[[int], float], most: int) -> tuple[int, dict[
     Parameters
     ----------
     accuracy : callable
-        That on held-out rows after so many passes.
+        Accuracy on held-out rows by number of passes.
     most : int
 
     Returns
@@ -180,10 +180,10 @@ def best_passes(accuracy: Callable[[int], float], most: int) -> tuple[int, dict[
         passes = min(2 * passes, most)
 
 
-def held_out(
+def split_held_out(
     codes: NDArray[Any], fraction: float, random_state: Any
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows to learn from and rows to judge by, each class in both in about its share.
+    """Split rows into some to learn from and some to judge by, with about equal shares of classes.
 
     Raises
     ------

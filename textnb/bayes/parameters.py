@@ -24,14 +24,14 @@ def is_whole(value: object) -> bool:
 
 
 class SmoothingName:
-    """Base of the estimators: ``alpha`` is answered by the name that it has here, ``l``."""
+    """Base of the estimators: the error for ``alpha`` says that its name is ``l`` here."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         own = vars(cls).get("__init__")
         if own is not None:
             name = "__init__"
-            setattr(cls, name, _with_answer(own))
+            setattr(cls, name, _check_names_first(own))
 
     def set_params(self, **parameters: Any) -> Self:
         """Set parameters; those of a part as ``part__name``. They hold from the next `fit` on.
@@ -63,12 +63,12 @@ def check_smoothing_name(kind: str, given: Iterable[str], known: Iterable[str]) 
                              f"estimator's l, as in {kind}(MultinomialNB(l=0.5))")
 
 
-def _with_answer(init: Callable[..., None]) -> Callable[..., None]:
+def _check_names_first(init: Callable[..., None]) -> Callable[..., None]:
     known = inspect.signature(init).parameters
 
     @functools.wraps(init)
-    def checked(self: Any, *values: Any, **parameters: Any) -> None:
+    def checked_init(self: Any, *values: Any, **parameters: Any) -> None:
         check_smoothing_name(type(self).__name__, parameters, known)
         init(self, *values, **parameters)
 
-    return checked
+    return checked_init

@@ -1,10 +1,10 @@
-"""How much a model's answers can change where terms were left out: bounds from counts alone.
+"""Bounds on how much the answers of a model change where terms were left out, from counts alone.
 
 With the terms that were left out, class k would have D_k counts more and the vocabulary V more
 terms. A term that was kept then has log θ smaller by log((N_k + D_k + l (d + V)) / (N_k + l d)),
-the same for all terms of the class; a term that was left out speaks for one class against another
-by no more than the most frequent of them can; and absent terms (Bernoulli) move the intercept. For
-the formulas of the models see `textnb.bayes.smoothing`.
+the same for all terms of the class. A term that was left out favours one class over another by no
+more than the most frequent of them can. And absent terms (Bernoulli) move the intercept. For the
+formulas of the models see `textnb.bayes.smoothing`.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Pruned:
-    """What was left out of a model for want of memory, and what that can change.
+    """Terms that were left out of a model to save memory, and bounds on what that changes.
 
     Attributes
     ----------
     terms : int
         Terms that were left out.
     occurrences : int
-        Theirs, in all documents (where a term counts once per document: documents).
+        Their occurrences in all documents (documents, where a term counts once per document).
     at_most : int
         No term that was left out occurs more often than this; all that were kept do.
     per_kept_term, per_pruned_term, intercept : float or None
@@ -48,8 +48,8 @@ class Pruned:
     per_pruned_term: float | None
     intercept: float | None
 
-    def told(self) -> str:
-        """In words, for people."""
+    def describe(self) -> str:
+        """One line of text for people."""
         often = "once" if self.at_most == 1 else f"{self.at_most:,} times or less"
         said = (f"left out for the memory limit: {self.terms:,} terms that occur {often} "
                 f"({self.occurrences:,} occurrences in all)")
@@ -90,9 +90,9 @@ def bounds_of_totals(
     Parameters
     ----------
     counts, more : (n_classes,)
-        What the terms that were kept count in each total, and the missing ones.
+        Counts of the terms that were kept in each total, and of the missing ones.
     largest : int
-        No missing term counts more.
+        The largest count of a missing term.
     n_features : int
         Terms that were kept.
     missing, all_missing
@@ -106,16 +106,16 @@ def bounds_of_totals(
     with np.errstate(divide="ignore", invalid="ignore"):
         before = counts + l * n_features
         after = before + more + l * terms
-        # With a part of them, the sum of each class is anything between.
+        # With only some of them, the sum of each class is anywhere between.
         least = after if all_missing else before
         return (_spread(np.log(after / before), all_missing),
-                _number(np.log((largest + l) / l) + np.log(after.max() / least.min())), 0.0)
+                _nan_as_inf(np.log((largest + l) / l) + np.log(after.max() / least.min())), 0.0)
 
 
 def bounds_of_presence(
     rows: NDArray[Any], missing: Ints, l: Any, all_missing: bool
 ) -> tuple[float, float, float]:
-    """Bounds where terms are present or absent, each for itself: Bernoulli.
+    """Bounds where each term is present or absent, independently: Bernoulli.
 
     Parameters
     ----------
@@ -135,13 +135,13 @@ def bounds_of_presence(
         absent = np.log(np.maximum(rows[:, None] - count, 0) + l) - np.log(rows + 2 * l)[:, None]
         # 0 terms of a count that no class can have are nothing, not 0 times infinity.
         intercept = np.where(missing > 0, missing * absent, 0.0).sum(axis=1)
-        return 0.0, _number(highest.max() - lowest.min()), _spread(-intercept, all_missing)
+        return 0.0, _nan_as_inf(highest.max() - lowest.min()), _spread(-intercept, all_missing)
 
 
 def _spread(changes: Floats, all_missing: bool) -> float:
     """The largest difference of two classes; of a part of the changes, which are >= 0, at most."""
-    return _number(changes.max() - changes.min() if all_missing else changes.max())
+    return _nan_as_inf(changes.max() - changes.min() if all_missing else changes.max())
 
 
-def _number(bound: Any) -> float:
+def _nan_as_inf(bound: Any) -> float:
     return np.inf if np.isnan(bound) else float(bound)

@@ -19,7 +19,7 @@ from textnb.bayes.class_weight import class_weights, with_class_weight
 from textnb.bayes.event_model import Learned
 from textnb.bayes.features import canonical, presence
 from textnb.bayes.forms import Floats, LinearForm
-from textnb.bayes.one_against_rest import DualSolver, best_passes, held_out
+from textnb.bayes.one_against_rest import DualSolver, best_passes, split_held_out
 from textnb.bayes.smoothing import Smoothing, multinomial_log_prob
 from textnb.bayes.statistics import CountStatistics, as_counts, as_smoothing
 from textnb.errors import DataError, ParameterError
@@ -50,8 +50,8 @@ def log_count_ratio(feature_count: NDArray[Any], l: Smoothing) -> Floats:
 def presence_statistics(rows: sp.csr_array, y: NDArray[Any]) -> CountStatistics:
     """`CountStatistics.from_matrix` of rows that store ones alone: columns are only counted.
 
-    Several times as fast where there are many columns, as a product of matrices walks about in
-    them.
+    Where there are many columns it is several times as fast as a product of matrices, which reads
+    memory in no order.
 
     Examples
     --------
@@ -67,15 +67,15 @@ def presence_statistics(rows: sp.csr_array, y: NDArray[Any]) -> CountStatistics:
 
 
 def rows_as_used(rows: sp.csr_array, binarize: bool) -> sp.csr_array:
-    """Counts as the model meets them: presence where it binarizes; indices as the solver's."""
+    """Rows for the solver: presence where the model binarizes, and indices of 32 bits."""
     if max(rows.nnz, *rows.shape) < 2**31 and rows.indices.dtype != np.int32:
-        # The solver takes no others.
+        # The solver takes no other indices.
         rows = sp.csr_array((rows.data, rows.indices.astype(np.int32),
                              rows.indptr.astype(np.int32)), shape=rows.shape)
     if not binarize:
         return canonical(rows)
     present = presence(rows, 0.0)
-    # One byte for each 1: of all documents at once, eight would be felt.
+    # One byte for each 1: the matrix is of all documents at once.
     return sp.csr_array((present.data.astype(np.int8), present.indices, present.indptr),
                         shape=present.shape)
 
@@ -118,28 +118,28 @@ def ratio_statistics(
 
 
 def ratio_of(statistics: CountStatistics, l: Smoothing, class_weight: Any) -> Floats:
-    """r of classes that count for their weights: one row for two classes, that of the second."""
+    """r, with class weights applied: one row per class; of two classes, that of the second."""
     counts = with_class_weight(statistics, class_weight).feature_count
     ratio = log_count_ratio(counts, l)
     return ratio[1:] if len(ratio) == 2 else ratio
 
 
-def scaled(rows: sp.csr_array, ratio: Floats) -> sp.csr_array:
-    """Each stored value times the ratio of its column."""
+def scale_columns(rows: sp.csr_array, ratio: Floats) -> sp.csr_array:
+    """Multiply each stored value by the ratio of its column."""
     values = ratio.take(rows.indices)
     values *= rows.data
     return sp.csr_array((values, rows.indices, rows.indptr), shape=rows.shape)
 
 
-def learned_from_rows(
+def learn_from_rows(
     model: Any, rows: sp.csr_array, labels: NDArray[Any], weight: Floats | None
 ) -> Learned:
-    """Ratios from counts, and weights on the scaled features.
+    """Learn ratios from counts, and weights on the scaled features.
 
     Parameters
     ----------
     model : CountRatio
-        Which imports this module, and so is not imported here.
+        Not imported here, as it imports this module.
     rows : csr_array (n_rows, n_features)
         As `rows_as_used` gives them.
     labels : (n_rows,)
@@ -155,7 +155,7 @@ def learned_from_rows(
     passes, tried = model.max_iter, None
     if model.early_stopping:
         passes, tried = _best_passes(model, rows, labels, weight)
-    form, taken = _solved(model, rows, labels, statistics, ratio, passes, weight)
+    form, taken = _solve(model, rows, labels, statistics, ratio, passes, weight)
     return Learned(statistics, form, taken, tried)
 
 
@@ -163,25 +163,25 @@ def _best_passes(
     model: Any, rows: sp.csr_array, labels: NDArray[Any], weight: Floats | None
 ) -> tuple[int, dict[int, float]]:
     """The passes that do best on held-out rows, and how each number of them did."""
-    learn, judge = held_out(labels, model.validation_fraction, model.random_state)
+    learn, judge = split_held_out(labels, model.validation_fraction, model.random_state)
     few, own, others = rows[learn], labels[learn], rows[judge]
     own_weight = None if weight is None else weight[learn]
     statistics, ratio = ratio_statistics(
         few, own, model.l, bool(model.binarize), own_weight, model.class_weight)
 
     def accuracy(passes: int) -> float:
-        form, _ = _solved(model, few, own, statistics, ratio, passes, own_weight)
+        form, _ = _solve(model, few, own, statistics, ratio, passes, own_weight)
         answers = form.classes[form.scores(others).argmax(axis=1)]
         return float(np.mean(labels[judge] == answers))
 
     return best_passes(accuracy, model.max_iter)
 
 
-def _solved(
+def _solve(
     model: Any, rows: sp.csr_array, labels: NDArray[Any], statistics: CountStatistics,
     ratio: Floats, passes: int, weight: Floats | None,
 ) -> tuple[LinearForm, int]:
-    """The form after some passes, and the most that a solver took."""
+    """Run the solver for each class: the form, and the most passes that one took."""
     classes = statistics.classes
     of_class = class_weights(model.class_weight, classes, statistics.class_count)
     if of_class is not None:
@@ -194,7 +194,7 @@ def _solved(
     weights, intercept = np.zeros((rows.shape[1], len(classes))), np.zeros(len(classes))
     taken = 0
     for k, (r, positive) in enumerate(zip(ratio, positives, strict=True), start=first):
-        found = solver.fit(scaled(rows, r), labels == positive, passes, weight,
+        found = solver.fit(scale_columns(rows, r), labels == positive, passes, weight,
                            quiet=bool(model.early_stopping))
         w = found.weights
         if not (np.isfinite(w).all() and np.isfinite(found.intercept)):

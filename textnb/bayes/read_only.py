@@ -1,4 +1,4 @@
-"""Arrays of a fitted model that nobody can write into: predictions are made from them."""
+"""Read-only arrays: predictions of a fitted model are computed from them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def read_only(value: Any) -> Any:
 class FittedArrays:
     """Base of the estimators: arrays whose names end with ``_``, which `fit` sets, are read-only.
 
-    Who wrote into one would get predictions of no fit.
+    Writing into one would give predictions that no fit made.
     """
 
     def __setattr__(self, name: str, value: Any) -> None:

@@ -38,7 +38,7 @@ def log_ratio(numerator: Any, denominator: Any) -> Floats:
     # rounding.
     np.maximum(numerator, 0, out=ratio)
     positive = np.asarray(denominator) > 0
-    # A mask makes it slow.
+    # A mask is slow.
     np.divide(ratio, denominator, out=ratio, where=True if positive.all() else positive)
     with np.errstate(divide="ignore"):
         np.log(ratio, out=ratio)
@@ -48,7 +48,7 @@ def log_ratio(numerator: Any, denominator: Any) -> Floats:
 def log_prior(
     class_count: NDArray[Any], class_prior: Floats | None = None, fit_prior: bool = True
 ) -> Floats:
-    """log π: given; or the classes' shares of the rows; or uniform.
+    """log π: of given priors, or of the classes' shares of the rows, or uniform.
 
     Examples
     --------
@@ -93,11 +93,11 @@ def _log_theta(
 ) -> Floats:
     """log((counts + l) / (total + Σ l)), float64 (n_classes, n_features).
 
-    ``counts`` gives the counts of some classes and terms. It is asked for one tile after the other:
-    all of them, and what is computed on the way, would each be as large as a model.
+    ``counts`` gives the counts of some classes and terms. It is called for one tile after the
+    other: a table of all of them would be as large as a model.
     """
     n_classes, n_features = shape
-    smoothed = total + _summed(l, n_features)
+    smoothed = total + _sum_over_features(l, n_features)
     each = np.broadcast_to(np.asarray(l, dtype=np.float64), n_features)
     # In the order of a form's weights.
     log_prob = np.empty((n_features, n_classes)).T
@@ -183,7 +183,7 @@ def bernoulli_form(
     n_classes, n_features = statistics.feature_count.shape
     log_p, weights = np.empty((n_classes, n_features)), np.empty((n_features, n_classes))
     absent = np.empty(n_classes)
-    # Its pages take memory where they are written alone, so none for l > 0.
+    # Pages of zeros take no memory until they are written, which happens for l = 0 alone.
     always = np.zeros((n_classes, n_features), dtype=bool)
 
     def derive(classes: slice) -> None:
@@ -215,7 +215,7 @@ def bernoulli_form(
     form = LinearForm(statistics.classes, weights, intercept, features=presence_map(presence_above))
     if not always.any():
         return form, log_p
-    # Rare, and not for every start of a filter.
+    # Imported here: this is rare, and a filter starts without it.
     import scipy.sparse as sp
 
     from textnb.bayes.special_forms import RequiredTermsForm
@@ -224,5 +224,5 @@ def bernoulli_form(
                              required=sp.csc_array(always.T)), log_p
 
 
-def _summed(l: Smoothing, n_features: int) -> float:
+def _sum_over_features(l: Smoothing, n_features: int) -> float:
     return float(l.sum()) if isinstance(l, np.ndarray) else l * n_features

@@ -1,4 +1,4 @@
-"""Linear forms that are more than weights and intercepts: each is a property of one model."""
+"""Linear forms that need more than weights and intercepts, each for one model."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ class GaussianForm(LinearForm):
     Attributes
     ----------
     relative : LinearForm
-        The same less what all classes of a row share, with smaller weights: differences between
-        classes are taken from it, as they keep more digits there.
+        The same without the part that all classes of a row share. Its weights are smaller, so
+        differences between classes are taken from it: they keep more digits.
     """
 
     relative: LinearForm = field(kw_only=True)

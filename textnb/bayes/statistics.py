@@ -1,4 +1,4 @@
-"""What training learns: counts that add over disjoint sets of rows.
+"""The statistics that training learns: counts, which add over disjoint sets of rows.
 
 Every mode of training is this sum reached another way: one batch or many, `partial_fit`, a merge of
 two models, a document forgotten. Integers, so the same bits in any order.
@@ -100,7 +100,7 @@ class CountStatistics(ReadOnly):
         return cls(
             classes=known,
             # Added in the order of the rows, as the counts are: a feature that all rows of a class
-            # hold then has the class's very sum, also of weights.
+            # hold then has exactly the sum of the class, also with weights.
             class_count=membership @ np.ones(len(y), dtype=weight.dtype),
             feature_count=counts.toarray() if sp.issparse(counts) else np.asarray(counts),
         )
@@ -118,16 +118,16 @@ class CountStatistics(ReadOnly):
         return int(self.feature_count.shape[1])
 
     def __add__(self, other: CountStatistics) -> CountStatistics:
-        left, right = self._aligned(other)
+        left, right = self._align(other)
         return CountStatistics(left.classes, left.class_count + right.class_count,
                                left.feature_count + right.feature_count)
 
     def __sub__(self, other: CountStatistics) -> CountStatistics:
         """Raises DataError where more would be taken away than was counted."""
-        strangers = np.setdiff1d(other.classes[other.class_count > 0], self.classes)
-        if len(strangers):
-            raise DataError.never_learned(f"class {strangers[0]!r} was never learned")
-        left, right = self._aligned(other)
+        unknown = np.setdiff1d(other.classes[other.class_count > 0], self.classes)
+        if len(unknown):
+            raise DataError.never_learned(f"class {unknown[0]!r} was never learned")
+        left, right = self._align(other)
         rows = left.class_count - right.class_count
         counts = left.feature_count - right.feature_count
         # Weighted sums cancel only to rounding; integers exactly.
@@ -160,7 +160,7 @@ class CountStatistics(ReadOnly):
 
     def with_classes(self, classes: ArrayLike) -> CountStatistics:
         """The same counts among more classes."""
-        known = united(self.classes, classes)
+        known = unite_labels(self.classes, classes)
         if len(known) == len(self.classes):
             return self
         rows = class_codes(self.classes, known)
@@ -192,7 +192,7 @@ class CountStatistics(ReadOnly):
         return CountStatistics(self.classes, self.class_count * weights,
                                self.feature_count * weights[:, None])
 
-    def _aligned(self, other: CountStatistics) -> tuple[CountStatistics, CountStatistics]:
+    def _align(self, other: CountStatistics) -> tuple[CountStatistics, CountStatistics]:
         if self.n_features != other.n_features:
             raise DataError(f"statistics of {self.n_features} and {other.n_features} features "
                             "can't be combined")
@@ -200,8 +200,8 @@ class CountStatistics(ReadOnly):
         return left, right
 
 
-def united(classes: NDArray[Any], more: ArrayLike) -> NDArray[Any]:
-    """Sorted union of labels. Strings of several lengths, and objects, keep what they are."""
+def unite_labels(classes: NDArray[Any], more: ArrayLike) -> NDArray[Any]:
+    """Sorted union of labels; strings of several lengths, and objects, do not change."""
     check_int64(more)
     others = np.asarray(more, dtype=object if classes.dtype == object else None)
     return np.union1d(classes, others)
@@ -210,15 +210,15 @@ def united(classes: NDArray[Any], more: ArrayLike) -> NDArray[Any]:
 def check_int64(labels: Any) -> None:
     """Raises DataError for integer labels beyond 64 bits, which it names.
 
-    To be called before NumPy makes an array of a list: it would make floats of integers on both
-    sides of 2**63, and so merge classes.
+    Call it before NumPy makes an array of a list: from integers on both sides of 2**63 it would
+    make floats, and so merge classes.
     """
     if labels is None or isinstance(labels, (str, bytes)):
         return
     if isinstance(getattr(labels, "dtype", None), np.dtype):
         labels = np.asarray(labels)
     else:
-        # Of Polars' series, the values: it may hold integers that NumPy has no type for.
+        # The values of a Polars series: it may hold integers that NumPy has no type for.
         labels = labels.to_list() if hasattr(labels, "to_list") else labels
         if not isinstance(labels, (list, tuple)):
             labels = np.asarray(labels)
@@ -240,9 +240,9 @@ def class_codes(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int64]:
     """Index of each label among the sorted classes; DataError for a label that is not there."""
     codes = np.searchsorted(classes, y)
     codes[codes == len(classes)] = 0
-    strangers = np.unique(y[classes[codes] != y])
-    if len(strangers):
-        raise DataError.unseen_labels(strangers.tolist(), classes.tolist())
+    unknown = np.unique(y[classes[codes] != y])
+    if len(unknown):
+        raise DataError.unseen_labels(unknown.tolist(), classes.tolist())
     return codes.astype(np.int64)
 
 
@@ -266,7 +266,7 @@ def is_auto(l: Any) -> bool:
 
 
 def as_smoothing(l: Any, n_features: int) -> float | NDArray[np.float64]:
-    """The smoothing parameter, checked: a number, or one per feature.
+    """Check the smoothing parameter: a number, or one per feature.
 
     Raises
     ------
@@ -294,7 +294,7 @@ def as_smoothing(l: Any, n_features: int) -> float | NDArray[np.float64]:
 def as_class_prior(
     class_prior: Sequence[float] | ArrayLike | None, n_classes: int, name: str = "class_prior"
 ) -> NDArray[np.float64] | None:
-    """Given class probabilities, checked.
+    """Check given class probabilities and make an array of them.
 
     Raises
     ------

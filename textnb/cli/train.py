@@ -127,7 +127,7 @@ def _train_texts(
         learned += (f", temperature {fitted.calibration.temperature:.3g} (chosen on "
                     f"{fitted.calibration.documents:,} held-out documents)")
     if fitted.pruned is not None:
-        note(fitted.pruned.told())
+        note(fitted.pruned.describe())
     note(f"{len(fitted.classes)} classes, {learned} -> {done.output}")
 
 

@@ -18,7 +18,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from textnb.bayes.choice import chosen_l
+from textnb.bayes.choice import choose_l
 from textnb.bayes.class_weight import ClassWeight, class_weights
 from textnb.bayes.event_model import CountModel
 from textnb.bayes.features import presence
@@ -33,7 +33,7 @@ from textnb.bayes.statistics import (
     check_int64,
     class_codes,
     is_auto,
-    united,
+    unite_labels,
 )
 from textnb.errors import DataError, ImpossibleRowError, ParameterError
 from textnb.estimators.event_estimator import EventEstimator
@@ -218,7 +218,7 @@ class StatisticsClassifier(FormClassifier):
         weight = sample_weights(sample_weight, X)
         known = self.statistics_.classes if not first else np.asarray(classes)
         if classes is not None:
-            known = united(known, classes)
+            known = unite_labels(known, classes)
         class_codes(y, known)
         self.check_settings(X.shape[1], len(known))
         before = None if first else self.statistics_
@@ -396,7 +396,7 @@ class DiscreteNB(WeightedMixin, EventEstimator, LinearMixin, StatisticsClassifie
         statistics = self._learned(X, y, known, None, None)
         whole = self.leaving_out(statistics, None, self._above)
         rows = whole.rows(sp.csr_array(as_counts(X)), class_codes(y, known))
-        return self.fit_statistics(statistics, l=chosen_l(
+        return self.fit_statistics(statistics, l=choose_l(
             whole, [rows], self.scores_are_log_probabilities))
 
     @property

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from textnb.bayes.covariance import factorised, ledoit_wolf_shrinkage, shrunk
+from textnb.bayes.covariance import factorise, ledoit_wolf_shrinkage, shrink
 from textnb.bayes.forms import Floats, LinearForm
 from textnb.bayes.known import register_estimator
 from textnb.bayes.moments import MomentStatistics
@@ -85,7 +85,7 @@ class ShrunkClassifier(MomentClassifier):
         if self.shrinkage is None:
             return covariance
         if self.shrinkage != "auto":
-            return shrunk(covariance, float(self.shrinkage))
+            return shrink(covariance, float(self.shrinkage))
         if self._fourth is not None and len(self._fourth) != len(statistics.classes):
             raise ParameterError.out_of_range("fourth", "one number per class", self._fourth)
         if self._fourth is None:
@@ -96,7 +96,7 @@ class ShrunkClassifier(MomentClassifier):
         standard = covariance / deviation / deviation[:, None]
         share = ledoit_wolf_shrinkage(
             standard, float(statistics.class_count[k]), float(self._fourth[k]))
-        result: Floats = shrunk(standard, share) * deviation * deviation[:, None]
+        result: Floats = shrink(standard, share) * deviation * deviation[:, None]
         return result
 
 
@@ -203,7 +203,7 @@ class LinearDiscriminantAnalysis(
                 raise DataError(f"divisor n-K needs more rows than classes; got {n:g} and {free}")
             pooled = pooled * (n / (n - free))
         self.covariance_ = _restricted(pooled, self.covariance)
-        self._factor = factorised(self.covariance_, self._names, "the classes, pooled,",
+        self._factor = factorise(self.covariance_, self._names, "the classes, pooled,",
                                   self.allow_singular)
         self._set_axes(statistics)
         return linear_gaussian(statistics, self._factor.whiten, prior)

@@ -17,7 +17,7 @@ from textnb.bayes.event_model import Learned
 from textnb.bayes.features import FeatureMap
 from textnb.bayes.forms import Floats
 from textnb.bayes.known import register_estimator
-from textnb.bayes.linear import learned_from_rows
+from textnb.bayes.linear import learn_from_rows
 from textnb.bayes.statistics import CountStatistics, check_int64
 from textnb.estimators.base import FormClassifier, LinearMixin, sample_weights
 from textnb.estimators.event_estimator import EventEstimator
@@ -144,7 +144,7 @@ class NBLinear(EventEstimator, LinearMixin, FormClassifier):
         check_non_negative(X, type(self).__name__)
         weight = sample_weights(sample_weight, X)
         self.check_settings(X.shape[1], 2)
-        return self._take(learned_from_rows(self._event(), sp.csr_array(X), np.asarray(y), weight))
+        return self._take(learn_from_rows(self._event(), sp.csr_array(X), np.asarray(y), weight))
 
     def restore(self, statistics: CountStatistics, weights: Floats, intercept: Floats) -> Self:
         """The fitted model from what was stored of it, without learning again.

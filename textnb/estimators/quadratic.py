@@ -17,7 +17,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from textnb.bayes.covariance import Factor, factorised, shrunk
+from textnb.bayes.covariance import Factor, factorise, shrink
 from textnb.bayes.forms import Floats, QuadraticForm
 from textnb.bayes.known import register_estimator
 from textnb.bayes.moments import MomentStatistics
@@ -257,14 +257,14 @@ class RegularizedDiscriminantAnalysis(MomentClassifier):
         if alpha > 0.0:
             return quadratic_gaussian(statistics, covariances, prior, self._names,
                                       self.allow_singular, _REMEDY)
-        shared = factorised(covariances[0], self._names, "the classes, pooled,",
+        shared = factorise(covariances[0], self._names, "the classes, pooled,",
                             self.allow_singular, "lower gamma below 1")
         return _form(statistics, [shared] * len(covariances), prior)
 
     def _covariances(
         self, statistics: MomentStatistics, alpha: float, gamma: float
     ) -> list[Floats]:
-        pooled = shrunk(statistics.within() / statistics.class_count.sum(), 1.0 - gamma)
+        pooled = shrink(statistics.within() / statistics.class_count.sum(), 1.0 - gamma)
         covariances = []
         for k, n in enumerate(statistics.class_count):
             _check_rows(statistics, k, 1)
@@ -301,7 +301,7 @@ def quadratic_gaussian(
 ) -> QuadraticForm:
     """The form of a Gaussian per class."""
     factors: list[Factor] = [
-        factorised(covariance, names, f"class {statistics.classes.tolist()[k]!r}", allow_singular,
+        factorise(covariance, names, f"class {statistics.classes.tolist()[k]!r}", allow_singular,
                    remedy)
         for k, covariance in enumerate(covariances)]
     return _form(statistics, factors, prior)

@@ -31,11 +31,11 @@ from textnb.bayes.forms import Floats
 from textnb.bayes.known import register_estimator
 from textnb.bayes.parameters import SmoothingName
 from textnb.bayes.ratio import (
-    learned_from_rows,
+    learn_from_rows,
     ratio_of,
     ratio_statistics,
     rows_as_used,
-    scaled,
+    scale_columns,
 )
 from textnb.bayes.read_only import FittedArrays
 from textnb.bayes.statistics import CountStatistics, as_smoothing, check_int64
@@ -120,7 +120,7 @@ class LogCountRatio(TransformerMixin, _RatioEstimator):
         """
         check_is_fitted(self)
         rows = self._rows(X)
-        blocks = [scaled(rows, ratio) for ratio in self.ratio_]
+        blocks = [scale_columns(rows, ratio) for ratio in self.ratio_]
         return blocks[0] if len(blocks) == 1 else sp.csr_array(sp.hstack(blocks, format="csr"))
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
@@ -250,7 +250,7 @@ class NBLogisticRegression(EventEstimator, LinearMixin, _RatioEstimator, FormCla
         rows, labels = self._rows_and_labels(X, y)
         weight = sample_weights(sample_weight, rows)
         self.check_settings(rows.shape[1], 2)
-        return self._take(learned_from_rows(self._event(), rows, labels, weight))
+        return self._take(learn_from_rows(self._event(), rows, labels, weight))
 
     def restore(
         self, statistics: CountStatistics, weights: Floats, intercept: Floats

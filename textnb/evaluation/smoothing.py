@@ -10,7 +10,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from textnb.bayes.choice import GRID, Smoothed, best_of, left_out_path, path_of
+from textnb.bayes.choice import (
+    GRID,
+    SmoothingResult,
+    best_smoothing,
+    leave_one_out_path,
+    measure_grid,
+)
 from textnb.bayes.forms import Floats
 from textnb.bayes.parameters import is_number
 from textnb.errors import DataError, ParameterError
@@ -151,17 +157,17 @@ def smoothing_path(
         with reading(frame):
             rows = list(leaving.rows(corpus))
         countable = np.concatenate([leaving.whole.countable(batch.codes) for batch in rows])
-        path, method = left_out_path(leaving.whole, rows, values), "leave-one-out"
+        path, method = leave_one_out_path(leaving.whole, rows, values), "leave-one-out"
     else:
         counts, codes, novelty = _read(model, test, progress)
         novelty.warn()
         countable = codes != UNKNOWN
         _check_known(model, countable)
-        path, method = path_of(
+        path, method = measure_grid(
             lambda l: _scores(model, counts, l), codes, countable, values
         ), novelty.method
-    return SmoothingPath(_table(path), best_of(path, event_model.scores_are_log_probabilities),
-                         method, len(countable), int((~countable).sum()))
+    best = best_smoothing(path, event_model.scores_are_log_probabilities)
+    return SmoothingPath(_table(path), best, method, len(countable), int((~countable).sum()))
 
 
 def _grid(grid: Iterable[Any]) -> list[float]:
@@ -216,7 +222,7 @@ def _scores(model: TextClassifier, counts: list[Any], l: float) -> Floats:
     return np.concatenate([form.scores(batch) for batch in counts])
 
 
-def _table(path: list[Smoothed]) -> pl.DataFrame:
+def _table(path: list[SmoothingResult]) -> pl.DataFrame:
     return pl.DataFrame([asdict(each) for each in path]).with_columns(
         pl.col("temperature", "standard_error").fill_nan(None)
     ).select("l", "log_loss", "accuracy", "calibrated_log_loss", "standard_error", "temperature")

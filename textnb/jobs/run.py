@@ -159,7 +159,7 @@ def _train(work: _Work) -> None:
     work.observer.said(f"{len(model.classes_)} classes, {size}{_chosen(model)}")
     pruned = getattr(model, "pruned_", None)
     if pruned is not None:
-        work.observer.said(pruned.told())
+        work.observer.said(pruned.describe())
 
 
 def _chosen(model: Model) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 import polars as pl
 from numpy.typing import ArrayLike
 
-from textnb.bayes.choice import chosen_l
+from textnb.bayes.choice import choose_l
 from textnb.bayes.event_model import Learned
 from textnb.bayes.pruning import Pruned
 from textnb.bayes.statistics import is_auto
@@ -328,7 +328,7 @@ def _chosen(
     leaving = LeavingOut.of(
         settings.model, statistics, limits, terms if fixed else None, settings.binary)
     with reading(X):
-        return chosen_l(leaving.whole, list(leaving.rows(labelled_batches(settings, X, y))),
+        return choose_l(leaving.whole, list(leaving.rows(labelled_batches(settings, X, y))),
                         settings.model.scores_are_log_probabilities)
 
 

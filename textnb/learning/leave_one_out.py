@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from textnb.bayes.event_model import EventModel
 from textnb.bayes.known import check_event_model
-from textnb.bayes.leave_one_out import LeaveOneOut, LeftOutRows, Within
+from textnb.bayes.leave_one_out import LeaveOneOut, LeaveOneOutRows, Within
 from textnb.errors import DataError, ParameterError
 from textnb.learning.documents import LabelledBatches
 from textnb.learning.terms import TermStatistics
@@ -85,7 +85,7 @@ class LeavingOut:
         """In the type that labels are read in."""
         return pl.Series(self.statistics.counts.classes.tolist())
 
-    def rows(self, corpus: LabelledBatches) -> Iterator[LeftOutRows]:
+    def rows(self, corpus: LabelledBatches) -> Iterator[LeaveOneOutRows]:
         """The documents in batches, checked to be those that were learned.
 
         Raises

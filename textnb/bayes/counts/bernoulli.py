@@ -56,11 +56,11 @@ class Bernoulli(CountModel):
     ) -> tuple[LinearForm, Floats]:
         return bernoulli_form(counted, l, log_prior, self.above)
 
-    def left_out(self) -> type[LeaveOneOut]:
+    def leave_one_out_type(self) -> type[LeaveOneOut]:
         # SciPy is imported where rows are left out.
-        from textnb.bayes.leave_one_out import BernoulliLeftOut
+        from textnb.bayes.leave_one_out import BernoulliLeaveOneOut
 
-        return BernoulliLeftOut
+        return BernoulliLeaveOneOut
 
     def pruning_bounds(
         self, kept: CountStatistics, missing: NDArray[np.int64], at_most: int, *,

@@ -56,14 +56,14 @@ class Complement(CountModel):
     def obstacle_to_leaving_out(self) -> str | None:
         return "norm" if self.norm else super().obstacle_to_leaving_out
 
-    def left_out(self) -> type[LeaveOneOut]:
+    def leave_one_out_type(self) -> type[LeaveOneOut]:
         if self.norm:
             raise ParameterError("norm=True divides by the sum of all weights, which each row "
                                  "changes: to leave rows out, use k folds, or norm=False")
         # SciPy is imported where rows are left out.
-        from textnb.bayes.leave_one_out import ComplementLeftOut
+        from textnb.bayes.leave_one_out import ComplementLeaveOneOut
 
-        return ComplementLeftOut
+        return ComplementLeaveOneOut
 
     def pruning_bounds(
         self, kept: CountStatistics, missing: NDArray[np.int64], at_most: int, *,

@@ -63,10 +63,10 @@ class Linear(EventModel):
         binary: bool = False,
     ) -> Learned:
         # SciPy is imported where rows are learned from.
-        from textnb.bayes.linear import calibrated_from_rows
+        from textnb.bayes.linear import learn_and_calibrate
 
         self.check(rows.shape[1], 2)
-        return calibrated_from_rows(self, rows, labels, sample_weight, binary)
+        return learn_and_calibrate(self, rows, labels, sample_weight, binary)
 
     def form_of_weights(
         self, statistics: CountStatistics, weights: Floats, intercept: Floats, *,

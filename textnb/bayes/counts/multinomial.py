@@ -43,11 +43,11 @@ class Multinomial(CountModel):
         form = LinearForm(counted.classes, np.ascontiguousarray(log_prob.T), log_prior)
         return form, form.weights.T
 
-    def left_out(self) -> type[LeaveOneOut]:
+    def leave_one_out_type(self) -> type[LeaveOneOut]:
         # SciPy is imported where rows are left out.
-        from textnb.bayes.leave_one_out import MultinomialLeftOut
+        from textnb.bayes.leave_one_out import MultinomialLeaveOneOut
 
-        return MultinomialLeftOut
+        return MultinomialLeaveOneOut
 
     def pruning_bounds(
         self, kept: CountStatistics, missing: NDArray[np.int64], at_most: int, *,

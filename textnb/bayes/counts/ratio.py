@@ -56,10 +56,10 @@ class CountRatio(EventModel):
         binary: bool = False,
     ) -> Learned:
         # SciPy is imported where rows are learned from.
-        from textnb.bayes.ratio import learned_from_rows, rows_as_used
+        from textnb.bayes.ratio import learn_from_rows, rows_as_used
 
         self.check(rows.shape[1], 2)
-        learned = learned_from_rows(
+        learned = learn_from_rows(
             self, rows_as_used(rows, bool(self.binarize)), labels, sample_weight)
         if not binary:
             return learned
