@@ -19,9 +19,10 @@ import textnb
 from tests.classifier.models import NEWS, SPAM
 from tests.oracles.scikit_learn import expected_failures
 from textnb import NBLinear, TextClassifier
+from textnb.bayes.calibration import Calibration
 from textnb.bayes.counts.linear import Linear
 from textnb.bayes.known import event_model
-from textnb.bayes.linear import best_temperature
+from textnb.bayes.linear import best_sigmoids, best_temperature
 from textnb.errors import DataError, ParameterError
 
 
@@ -163,21 +164,68 @@ def test_contributions_sum_to_the_score(train):
 
 
 def test_the_temperature_is_that_of_documents_held_out():
-    model = TextClassifier(NBLinear()).fit(NEWS)
+    model = TextClassifier(NBLinear()).fit(SPAM)
     assert model.calibration_.method == "rows held out by fit"
-    assert model.calibration_.documents == 4 * (60 // 5)
-    place = np.zeros(NEWS.height, dtype=int)
-    labels = NEWS["label"].to_numpy()
+    assert model.calibration_.documents == 2 * (120 // 5)
+    place = np.zeros(SPAM.height, dtype=int)
+    labels = SPAM["label"].to_numpy()
     for label in set(labels):
         place[labels == label] = np.arange((labels == label).sum())
     judge = place % 5 == 4
     first = TextClassifier(NBLinear(held_out=0), vocabulary=model.vocabulary_).fit(
-        NEWS.filter(~judge))
-    held = textnb.held_out(first, NEWS.filter(judge))
+        SPAM.filter(~judge))
+    held = textnb.held_out(first, SPAM.filter(judge))
     found = textnb.fit_calibration(held, length_aware=False)
     # Both are the minimum of the log loss; they differ in how they doubt few documents.
     assert model.calibration_.temperature == pytest.approx(found.temperature, rel=0.1)
-    assert TextClassifier(NBLinear(held_out=0)).fit(NEWS).calibration_ is None
+    assert TextClassifier(NBLinear(held_out=0)).fit(SPAM).calibration_ is None
+
+
+def test_probabilities_of_many_classes_are_normalised_sigmoids():
+    model = TextClassifier(NBLinear()).fit(NEWS)
+    found = model.calibration_
+    assert found.link == "sigmoid"
+    margins = model.predict_joint_log_proba(NEWS["text"])
+    chances = 1.0 / (1.0 + np.exp(-(margins / found.temperature + found.shift)))
+    np.testing.assert_allclose(model.predict_proba(NEWS["text"]),
+                               chances / chances.sum(axis=1, keepdims=True), atol=1e-12)
+    plain = TextClassifier(NBLinear(held_out=0)).fit(NEWS)
+    assert model.predict(NEWS["text"]).tolist() == plain.predict(NEWS["text"]).tolist()
+
+
+def test_the_sigmoids_minimise_the_log_loss():
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 4, 4000)
+    margins = rng.normal(-1.0, 1.0, (4000, 4))
+    margins[np.arange(4000), codes] += 1.5
+    temperature, shift = best_sigmoids(margins, codes, np.ones(4000))
+
+    def loss(temperature, shift):
+        chances = 1.0 / (1.0 + np.exp(-(margins / temperature + shift)))
+        own = chances[np.arange(4000), codes] / chances.sum(axis=1)
+        return -np.mean(np.log(own))
+
+    best = loss(temperature, shift)
+    for other in ((1.05 * temperature, shift), (0.95 * temperature, shift),
+                  (temperature, shift + 0.1), (temperature, shift - 0.1)):
+        # One label more, of any class with equal chances, moves the minimum a little.
+        assert best <= loss(*other) + 1e-6
+
+
+def test_a_calibration_of_sigmoids_is_kept_whole():
+    found = Calibration(0.5, 0.0, 30, "folds", link="sigmoid", shift=1.5)
+    assert Calibration.from_dict(found.to_dict()) == found
+    assert set(Calibration(2.0).to_dict()) == {
+        "temperature", "length_exponent", "documents", "method"}
+    for wrong, message in (({"link": "probit"}, "link"), ({"shift": 1.0}, "a shift belongs to"),
+                           ({"link": "sigmoid", "length_exponent": 0.5, "temperature": 2.0},
+                            "one temperature for all documents")):
+        with pytest.raises(ParameterError, match=message):
+            Calibration(**wrong)
+    for values in ({**found.to_dict(), "link": "softmax"},
+                   {**Calibration().to_dict(), "shift": 0.0}):
+        with pytest.raises(ParameterError, match="a calibration has other values"):
+            Calibration.from_dict(values)
 
 
 def test_too_few_documents_choose_no_temperature():

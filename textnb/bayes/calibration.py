@@ -8,6 +8,8 @@ References
 ----------
 .. [1] C. Guo, G. Pleiss, Y. Sun, K. Q. Weinberger (2017). On calibration of modern neural networks.
    ICML, section 4.2: temperature scaling.
+.. [2] B. Zadrozny, C. Elkan (2002). Transforming classifier scores into accurate multiclass
+   probability estimates. KDD, section 5: one against the rest, normalised.
 """
 
 from __future__ import annotations
@@ -24,7 +26,10 @@ from textnb.errors import ParameterError
 
 _MOST_REASON = 500
 # Beyond them T would overflow for a long document.
-_BOUNDS = {"temperature": (1e-9, 1e9), "length_exponent": (0.0, 10.0)}
+_BOUNDS = {"temperature": (1e-9, 1e9), "length_exponent": (0.0, 10.0), "shift": (-1e9, 1e9)}
+LINKS = ("softmax", "sigmoid")
+# Written where the link is none but softmax: a reader that does not know of them refuses the file.
+_OF_SIGMOID = {"link", "shift"}
 
 
 @dataclass(frozen=True)
@@ -34,6 +39,10 @@ class Calibration:
     ``P(class | text) = softmax(scores / T)``, ``T = 1 + (temperature - 1) · n ** length_exponent``,
     where n is the sum of the counts that were scored. So a document without any known term keeps
     the classes' priors: no term has made them too sure.
+
+    With the link "sigmoid", for more than two classes whose scores are margins of one against the
+    rest, ``P(class | text)`` is ``σ(score / T + shift)``, divided by the sum of these over the
+    classes [2]_, and T does not grow.
 
     Attributes
     ----------
@@ -48,6 +57,9 @@ class Calibration:
         How these documents were scored, e.g. "leave-one-out".
     stale : str
         Why it no longer holds for the model that keeps it; empty while it does.
+    link : {"softmax", "sigmoid"}
+    shift : float
+        Of the link "sigmoid"; else 0.
 
     Examples
     --------
@@ -60,9 +72,13 @@ class Calibration:
     documents: int = 0
     method: str = ""
     stale: str = ""
+    link: str = "softmax"
+    shift: float = 0.0
 
     def __post_init__(self) -> None:
-        for name in ("temperature", "length_exponent"):
+        if self.link not in LINKS:
+            raise ParameterError.unknown_choice("link", self.link, LINKS)
+        for name in ("temperature", "length_exponent", "shift"):
             value: Any = getattr(self, name)
             least, most = _BOUNDS[name]
             if (not isinstance(value, (int, float)) or isinstance(value, bool)
@@ -71,6 +87,11 @@ class Calibration:
         if self.length_exponent and self.temperature < 1:
             raise ParameterError("a temperature that grows with the length of a document must be "
                                  f"at least 1; got {self.temperature!r}")
+        if self.link == "softmax" and self.shift:
+            raise ParameterError("a shift belongs to the link 'sigmoid': softmax would not see it")
+        if self.link == "sigmoid" and self.length_exponent:
+            raise ParameterError("the link 'sigmoid' has one temperature for all documents: "
+                                 f"length_exponent must be 0; got {self.length_exponent!r}")
         if type(self.documents) is not int or self.documents < 0 or type(self.method) is not str:
             raise ParameterError("a calibration's documents are a count, and its method is text")
         check_reason(self.stale)
@@ -83,9 +104,16 @@ class Calibration:
         return temperatures
 
     def apply(self, scores: Floats, lengths: NDArray[Any]) -> Floats:
-        """Scores / T: float64 (n_documents, n_classes)."""
+        """Scores whose softmax is the probability of each class: float64 (n_documents, n_classes).
+
+        They are scores / T, or log σ(score / T + shift) for the link "sigmoid": either way in the
+        order that the scores had.
+        """
         divided: Floats = scores / self.temperatures(lengths)[:, None]
-        return divided
+        if self.link == "softmax":
+            return divided
+        logs: Floats = -np.logaddexp(0.0, -(divided + self.shift))
+        return logs
 
     def as_stale(self, reason: str) -> Calibration:
         """A copy with the reason why it no longer holds; a reason that is there already stays."""
@@ -96,12 +124,17 @@ class Calibration:
         values = asdict(self)
         if not self.stale:
             del values["stale"]
+        if self.link == "softmax":
+            values = {name: value for name, value in values.items() if name not in _OF_SIGMOID}
         return values
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Calibration:
         """The calibration that `to_dict` described; ParameterError for anything else."""
-        if set(values) - {"stale"} != {"temperature", "length_exponent", "documents", "method"}:
+        expected = {"temperature", "length_exponent", "documents", "method"}
+        if "link" in values and values["link"] != "softmax":
+            expected |= _OF_SIGMOID
+        if set(values) - {"stale"} != expected:
             raise ParameterError(f"a calibration has other values than {sorted(values)}")
         return cls(**values)
 

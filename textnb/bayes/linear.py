@@ -8,6 +8,8 @@ References
    classification. ACL, section 2.1: the log-count ratio.
 .. [2] C. Guo, G. Pleiss, Y. Sun, K. Q. Weinberger (2017). On calibration of modern neural networks.
    ICML, section 4.2: temperature scaling.
+.. [3] B. Zadrozny, C. Elkan (2002). Transforming classifier scores into accurate multiclass
+   probability estimates. KDD, section 5: one against the rest, normalised.
 """
 
 from __future__ import annotations
@@ -38,6 +40,7 @@ _LARGEST = 1e30
 _LEAST_HELD_OUT = 20
 # The largest 1 / T of the search.
 _MOST_SURE = 1e6
+_LARGEST_SHIFT = 100.0
 
 
 def learn_from_rows(
@@ -115,11 +118,14 @@ def learn_and_calibrate(
         return learned
     first = learn_from_rows(model, counts[~judge], labels[~judge], own, binary)
     scores = first.form.scores(counts[judge])
-    temperature = best_temperature(
-        scores, np.searchsorted(learned.counts.classes, labels[judge]),
-        None if weight is None else weight[judge])
-    return replace(learned, calibration=Calibration(
-        temperature, 0.0, int(judge.sum()), "rows held out by fit"))
+    codes = np.searchsorted(learned.counts.classes, labels[judge])
+    judged = np.ones(len(codes)) if weight is None else weight[judge]
+    temperature = best_temperature(scores, codes, judged)
+    calibration = Calibration(temperature, 0.0, int(judge.sum()), "rows held out by fit")
+    if scores.shape[1] > 2:
+        temperature, shift = best_sigmoids(scores, codes, judged, temperature)
+        calibration = replace(calibration, temperature=temperature, link="sigmoid", shift=shift)
+    return replace(learned, calibration=calibration)
 
 
 def best_temperature(
@@ -166,6 +172,49 @@ def best_temperature(
         middle = 0.5 * (low + high)
         low, high = (middle, high) if slope(float(np.exp(middle))) < 0 else (low, middle)
     return float(np.exp(-0.5 * (low + high)))
+
+
+def best_sigmoids(
+    scores: Floats, codes: NDArray[np.int64], weight: Floats, start: float = 1.0
+) -> tuple[float, float]:
+    """T and shift under which labels are most likely by normalised ``σ(score / T + shift)`` [3]_.
+
+    One label more than there are is taken to be any class with equal chances, as in
+    `best_temperature`.
+
+    Parameters
+    ----------
+    scores : float64 (n_rows, n_classes)
+        Finite: margins of each class against the rest.
+    codes : int64 (n_rows,)
+    weight : float64 (n_rows,)
+    start : float
+        Where the search for T begins.
+    """
+    from scipy.optimize import minimize
+
+    total = float(weight.sum())
+    if not total:
+        return start, 0.0
+    share = 1.0 / (total + 1.0)
+    wanted = np.full(scores.shape, share / scores.shape[1])
+    wanted[np.arange(len(codes)), codes] += 1.0 - share
+
+    def loss(point: Floats) -> tuple[float, Floats]:
+        slope = np.exp(point[0])
+        inner = slope * scores + point[1]
+        logs = -np.logaddexp(0.0, -inner)
+        logs -= np.logaddexp.reduce(logs, axis=1)[:, None]
+        change = weight[:, None] * (np.exp(logs) - wanted) * np.exp(-np.logaddexp(0.0, inner))
+        gradient = np.array([slope * (change * scores).sum(), change.sum()])
+        return -float((weight[:, None] * wanted * logs).sum()) / total, gradient / total
+
+    low, high = -np.log(_MOST_SURE), np.log(_MOST_SURE)
+    begin = np.array([np.clip(-np.log(start), low, high), 0.0])
+    found = minimize(loss, begin, jac=True, method="L-BFGS-B",
+                     bounds=[(low, high), (-_LARGEST_SHIFT, _LARGEST_SHIFT)],
+                     options={"ftol": 1e-14, "gtol": 1e-9, "maxiter": 500})
+    return float(np.exp(-found.x[0])), float(found.x[1])
 
 
 class _Scales:

@@ -64,6 +64,8 @@ def calibration_words(calibration: Calibration) -> str:
     if calibration.length_exponent:
         told = (f"T = 1 + {calibration.temperature - 1:.4g} · n^{calibration.length_exponent:.4g}, "
                 "n the terms counted in a document")
+    if calibration.link == "sigmoid":
+        told += f", shift {calibration.shift:.4g}, normalised sigmoids"
     return f"{told} ({calibration.method}, {calibration.documents:,} documents)"
 
 

@@ -218,8 +218,8 @@ def _card(model: Model) -> Table:
         if model.calibration_ is not None:
             found = model.calibration_
             rows.append(["Calibration", f"temperature {found.temperature:.4g}, length exponent "
-                         f"{found.length_exponent:.3g}, from {count(found.documents, 'document')} "
-                         f"({visible(found.method)})"])
+                         f"{found.length_exponent:.3g}, {found.link}, from "
+                         f"{count(found.documents, 'document')} ({visible(found.method)})"])
         if model.decision_ is not None:
             evidence = ", ".join(f"{name} {value}" for name, value in
                                  model.decision_.evidence.items())
