@@ -6,6 +6,7 @@ limits on terms. Other classes keep their counts, so that all rows share one tab
 and only the row's own class, and the features that leave or enter with the row, are computed entry
 by entry: O(features of the row + classes) per row, in sparse products.
 
+>>> import scipy.sparse as sp
 >>> X, y = np.array([[2, 1], [1, 0], [0, 3]]), np.array([0, 0, 1])
 >>> statistics = CountStatistics.from_matrix(X, y)
 >>> whole = MultinomialLeaveOneOut(statistics, None, True)
@@ -19,10 +20,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from textnb.bayes.features import canonical
@@ -30,6 +30,10 @@ from textnb.bayes.forms import Floats
 from textnb.bayes.smoothing import Smoothing, log_prior, log_ratio
 from textnb.bayes.statistics import CountStatistics
 from textnb.errors import ParameterError
+
+# SciPy is imported where rows are multiplied: a model with a number for l is fitted without it.
+if TYPE_CHECKING:
+    import scipy.sparse as sp
 
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -216,6 +220,8 @@ class ComplementLeaveOneOut(LeaveOneOut):
     """
 
     def rows(self, X: sp.csr_array, codes: Ints) -> LeaveOneOutRows:
+        import scipy.sparse as sp
+
         rows = super().rows(X, codes)
         used = rows.used
         values, value = np.unique(used.data, return_inverse=True)
@@ -342,6 +348,8 @@ def _priors(
 def _csr_of(
     data: NDArray[Any], column: NDArray[Any], row: Ints, shape: tuple[int, int]
 ) -> sp.csr_array:
+    import scipy.sparse as sp
+
     indptr = np.zeros(shape[0] + 1, dtype=column.dtype)
     np.cumsum(np.bincount(row, minlength=shape[0]), out=indptr[1:])
     return sp.csr_array((data, column, indptr), shape=shape)
@@ -358,6 +366,8 @@ def _cells(entries: sp.csr_array, codes: Ints) -> tuple[Any, Any]:
 
 def _row_sums(entries: sp.csr_array, values: Any) -> Floats:
     """Σ over the entries of each row of entry times value."""
+    import scipy.sparse as sp
+
     products = sp.csr_array((entries.data * values, entries.indices, entries.indptr),
                             shape=entries.shape)
     return np.asarray(products.sum(axis=1), dtype=np.float64)

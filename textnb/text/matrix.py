@@ -12,11 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from threading import Lock
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import polars as pl
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from textnb.errors import DataError, VocabularyError
@@ -29,8 +28,12 @@ from textnb.text.termtable import Codes, TermTable
 from textnb.text.tokens import TextColumns, Tokenizer
 from textnb.text.vocabulary import Limits
 
+# SciPy is imported where a matrix is made: terms are counted per class without one.
+if TYPE_CHECKING:
+    import scipy.sparse as sp
+
 # The type by which other modules pass such matrices on.
-CountMatrix: TypeAlias = sp.csr_array
+CountMatrix: TypeAlias = "sp.csr_array"
 Ints = NDArray[np.int64]
 # Text that is scored before a pool of words is made anew.
 _POOL_BYTES = 256 << 20
@@ -159,6 +162,8 @@ class _Held:
 def _canonical(
     data: NDArray[Any], indices: NDArray[Any], indptr: Ints, width: int
 ) -> sp.csr_array:
+    import scipy.sparse as sp
+
     if max(len(data), width) < 2**31:
         indptr = indptr.astype(np.int32)
     rows = sp.csr_array((data, indices, indptr), shape=(len(indptr) - 1, width))
@@ -214,6 +219,8 @@ def count_matrix(
     counts, terms = _expressed_matrix(iter(frames), tokenizer, text)
     if limits == Limits():
         return counts, terms
+    import scipy.sparse as sp
+
     frequency = np.bincount(counts.indices, minlength=len(terms))
     total = np.asarray(counts.sum(axis=0)).reshape(-1)
     keep = limits.select(len(terms), frequency, total, counts.shape[0])
@@ -327,14 +334,17 @@ def choose_columns(counts: CountMatrix, columns: Ints | Codes, width: int) -> Co
 
     Examples
     --------
+    >>> import scipy.sparse as sp
     >>> counts = sp.csr_array([[1, 2, 3]])
     >>> choose_columns(counts, np.array([0, -1, 1]), 2).toarray().tolist()
     [[1, 3]]
     """
+    import scipy.sparse as sp
+
     column = columns[counts.indices]
     kept = np.concatenate(([0], np.cumsum(column >= 0)))
-    return CountMatrix((counts.data[column >= 0], column[column >= 0], kept[counts.indptr]),
-                       shape=(counts.shape[0], width))
+    return sp.csr_array((counts.data[column >= 0], column[column >= 0], kept[counts.indptr]),
+                        shape=(counts.shape[0], width))
 
 
 def merge_tokens(lengths: Ints, codes: NDArray[Any], width: int) -> sp.csr_array:
@@ -345,6 +355,8 @@ def merge_tokens(lengths: Ints, codes: NDArray[Any], width: int) -> sp.csr_array
     >>> merge_tokens(np.array([3, 0, 1]), np.array([2, 0, 2]  + [1]), 3).toarray().tolist()
     [[1, 0, 2], [0, 0, 0], [0, 1, 0]]
     """
+    import scipy.sparse as sp
+
     index_type = np.int32 if max(len(codes), width) < 2**31 else np.int64
     indptr = np.zeros(len(lengths) + 1, dtype=index_type)
     np.cumsum(lengths, out=indptr[1:])
@@ -374,6 +386,8 @@ def _kept(
 
 def stacked(blocks: list[sp.csr_array], width: int) -> sp.csr_array:
     """One int64 matrix of all blocks, which are taken from the list and freed one by one."""
+    import scipy.sparse as sp
+
     entries = sum(block.nnz for block in blocks)
     rows = sum(block.shape[0] for block in blocks)
     index_type = np.int32 if max(entries, width) < 2**31 else np.int64
