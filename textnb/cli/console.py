@@ -12,7 +12,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar
 
 import click
@@ -126,10 +126,27 @@ def _was_interrupted(error: BaseException | None) -> bool:
 def note(message: str) -> None:
     """One line for the person, on standard error: what can't be told there changes no answer."""
     try:
-        stderr().print(message, markup=False)
+        if _is_plain(message):
+            # Without Rich, whose import takes longer than many a command.
+            sys.stderr.write(message + "\n")
+            sys.stderr.flush()
+        else:
+            stderr().print(message, markup=False)
     except OSError:
         # Else closing it, at exit, would fail again, and change the exit code.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+
+
+def _is_plain(message: str) -> bool:
+    """Whether Rich has nothing to do: no progress to clear, no control characters, no :emoji:."""
+    return not _may_animate() and ":" not in message.replace(": ", "") and all(
+        line.isprintable() for line in message.split("\n"))
+
+
+def _may_animate() -> bool:
+    """Whether standard error may be a terminal; Rich, which knows all kinds, decides."""
+    return sys.stderr is None or sys.stderr.isatty() or any(
+        os.environ.get(name) for name in ("FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"))
 
 
 def out(text: str) -> None:
@@ -162,9 +179,6 @@ def progress(
         return
     import logging
 
-    from rich.progress import Progress, ProgressColumn, SpinnerColumn, TextColumn
-    from rich.text import Text
-
     class Noted(logging.Handler):
         def filter(self, record: logging.LogRecord) -> bool:
             # What was learned, each verb says in its own words.
@@ -173,25 +187,17 @@ def progress(
         def emit(self, record: logging.LogRecord) -> None:
             note(record.getMessage())
 
-    class Rows(ProgressColumn):
-        def render(self, task: Any) -> Text:
-            speed = f", {task.speed:,.0f} rows/s" if task.speed else ""
-            return Text(f"{task.completed:,.0f} rows{speed}")
-
     started, seen = time.monotonic(), 0
     # What takes long, or is slower than it might be, is told.
     log, handler = logging.getLogger("textnb"), Noted(logging.INFO)
     level = log.level
     log.addHandler(handler)
     log.setLevel(logging.INFO)
-    with Progress(SpinnerColumn(), TextColumn("{task.description}"), Rows(), console=stderr(),
-                  transient=True, disable=not stderr().is_terminal) as bar:
-        task = bar.add_task(what, total=None)
-
+    with _bar(what) if _may_animate() else nullcontext(lambda rows: None) as move:
         def advance(rows: int) -> None:
             nonlocal seen
             seen += rows
-            bar.advance(task, rows)
+            move(rows)
 
         try:
             yield advance
@@ -200,6 +206,23 @@ def progress(
             log.setLevel(level)
     seconds = time.monotonic() - started
     note(f"{done} {seen:,} {unit} in {seconds:.2f} s ({seen / max(seconds, 1e-9):,.0f}/s)")
+
+
+@contextmanager
+def _bar(what: str) -> Iterator[Callable[[int], None]]:
+    """Rows and their rate, on a terminal."""
+    from rich.progress import Progress, ProgressColumn, SpinnerColumn, TextColumn
+    from rich.text import Text
+
+    class Rows(ProgressColumn):
+        def render(self, task: Any) -> Text:
+            speed = f", {task.speed:,.0f} rows/s" if task.speed else ""
+            return Text(f"{task.completed:,.0f} rows{speed}")
+
+    with Progress(SpinnerColumn(), TextColumn("{task.description}"), Rows(), console=stderr(),
+                  transient=True, disable=not stderr().is_terminal) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda rows: bar.advance(task, rows)
 
 
 @contextmanager

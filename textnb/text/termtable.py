@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from threading import Lock, local
@@ -324,7 +325,8 @@ class TermTable:
 
 def random_hash_keys() -> NDArray[Any]:
     """The keys of a hash that nobody can foresee."""
-    secret = np.random.default_rng().integers(0, 2**64, 4, dtype=np.uint64)
+    # As numpy.random would, whose import takes longer than learning a small table.
+    secret = np.frombuffer(bytearray(os.urandom(32)), dtype=np.uint64)
     secret[1:3] |= np.uint64(1)
     secret[3] >>= np.uint64(3)
     return secret
