@@ -36,19 +36,35 @@ class TextnbError(Exception):
     ----------
     command_line : str
         The message with the command line's advice, where it differs from Python's.
+    problem : str
+        The message without advice, where the advice depends on the reader.
     """
 
+    _problem: str | None = None
     _command_line: str | None = None
 
     @property
     def command_line(self) -> str:
         return str(self) if self._command_line is None else self._command_line
 
+    @property
+    def problem(self) -> str:
+        return str(self) if self._problem is None else self._problem
+
     @classmethod
-    def with_advice(cls, what: str, python: str, command: str) -> Self:
-        """An error whose advice depends on who reads it: a program's author, or a user."""
-        error = cls(what + python)
-        error._command_line = what + command
+    def with_advice(cls, problem: str, python: str, command: str) -> Self:
+        """An error whose advice depends on its reader: the author of a program, or a user.
+
+        Parameters
+        ----------
+        problem : str
+            What was expected, and what came.
+        python, command : str
+            Advice for Python, and for the command line.
+        """
+        error = cls(problem + python)
+        error._problem = problem.rstrip(" .;:")
+        error._command_line = problem + command
         return error
 
 
@@ -79,7 +95,23 @@ class ParameterError(TextnbError, ValueError):
 
 
 class ExportError(TextnbError, ValueError):
-    """A target can't score as the model does."""
+    """A target can't score as the model does.
+
+    Attributes
+    ----------
+    refuses_tokenizer : bool
+        Whether the target can't run the model's tokenizer: other tokenizers, and tokens that the
+        caller makes, can be exported.
+    """
+
+    refuses_tokenizer = False
+
+    @classmethod
+    def for_tokenizer(cls, reason: str) -> ExportError:
+        """An error because the target can't run the model's tokenizer."""
+        error = cls(reason)
+        error.refuses_tokenizer = True
+        return error
 
 
 class DataError(TextnbError, ValueError):
@@ -102,7 +134,7 @@ class DataError(TextnbError, ValueError):
 
     @classmethod
     def out_of_memory(cls, what: str, size: tuple[int, int] | None = None) -> DataError:
-        """Memory ran out: with so many classes and terms, where they are known."""
+        """Memory ran out; ``size`` is the number of classes and of terms, where they are known."""
         where = "" if size is None else (
             f" with {size[0]:,} classes and {size[1]:,} terms, whose counts and weights take "
             f"{16 * size[0] * size[1] / 2**20:,.0f} MiB")
@@ -144,7 +176,15 @@ class DataError(TextnbError, ValueError):
 
 
 class SourceError(DataError):
-    """A file can't be read."""
+    """A file can't be read.
+
+    Attributes
+    ----------
+    path : str or None
+        What can't be read, as the message names it; None where no single path can't.
+    """
+
+    path: str | None = None
 
     @classmethod
     def not_found(cls, path: str) -> SourceError:
@@ -154,7 +194,9 @@ class SourceError(DataError):
 
     @classmethod
     def unreadable(cls, path: str, reason: object) -> SourceError:
-        return cls(f"can't read {path}: {reason}")
+        error = cls(f"can't read {path}: {reason}")
+        error.path = path
+        return error
 
     @classmethod
     def unwritable(cls, path: str | os.PathLike[str], reason: object) -> SourceError:
@@ -168,15 +210,25 @@ class SourceError(DataError):
 
 
 class SchemaError(DataError):
-    """A column is missing or of another type."""
+    """A column is missing or of another type.
+
+    Attributes
+    ----------
+    missing_role : str or None
+        Role of the column that is missing, such as "label"; None for all other errors.
+    """
+
+    missing_role: str | None = None
 
     @classmethod
     def missing_column(cls, column: str, columns: Sequence[str], role: str) -> SchemaError:
-        return cls.with_advice(
+        error = cls.with_advice(
             f"no column {column!r} (the {role} column){suggestion(column, columns)}; the columns "
             f"are {_listing(columns)}. ", f"Say which with {role}=...",
             f"Rename it, or say which with --{role}, here or to textnb train"
         )
+        error.missing_role = role
+        return error
 
     @classmethod
     def wrong_type(cls, column: str, role: str, expected: str, got: object) -> SchemaError:
@@ -235,7 +287,7 @@ class ModelFileError(TextnbError, ValueError):
     @classmethod
     def damaged(cls, path: str, what: str, kind: str = "model") -> ModelFileError:
         again = "train" if kind == "model" else "export"
-        # It may name what a hostile file holds: nothing that moves a terminal's cursor.
+        # The reason may repeat contents of a hostile file, which must not control the terminal.
         shown = "".join(c if c.isprintable() else repr(c)[1:-1] for c in what)
         return cls(f"{path} is not a sound textnb {kind}: {shown}. Restore it from a copy or "
                    f"{again} it again")
@@ -263,7 +315,6 @@ class ModelFileError(TextnbError, ValueError):
                    f"{needed / 2**20:,.0f} MiB, and {free / 2**20:,.0f} MiB of memory are free. "
                    "Load it where there is more, or train it with fewer terms (memory_limit)")
 
-
     @classmethod
     def out_of_memory(cls, path: str, what: str) -> ModelFileError:
         return cls(f"memory ran out while {path} was read ({what}). Load it where there is more, "
@@ -284,12 +335,12 @@ class ForkError(TextnbError, RuntimeError):
 
 
 def first_line(error: BaseException) -> str:
-    """What an error of somebody else's says first; its type where it says nothing."""
+    """The first line of another library's error; the name of its type where it has no message."""
     return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
 def suggestion(got: str, known: Sequence[str]) -> str:
-    """The nearest known name, as a question; nothing where none is near."""
+    """The most similar known name, as a question; "" where no name is similar."""
     import difflib
 
     near = difflib.get_close_matches(got, known, n=1, cutoff=0.5)

@@ -89,6 +89,19 @@ def test_rows_without_labels_are_given_one(run: Run, model: Path, folder: Path) 
     assert (folder / "a.textnb").read_bytes() == model.read_bytes()
 
 
+def test_rows_without_labels_name_the_option_that_gives_one(
+    run: Run, model: Path, folder: Path
+) -> None:
+    NEW.drop("label").write_csv(folder / "missed.csv")
+    ran = run("update", model, folder / "missed.csv").checked(1)
+    assert ("no column 'label' (the label column); the columns are 'text'; where all rows are of "
+            "one class, say --as CLASS") in " ".join(ran.err.split())
+    NEW.rename({"text": "(the label column)"}).write_csv(folder / "odd.csv")
+    ran = run("update", model, folder / "odd.csv").checked(1)
+    assert "no column 'text' (the text column)" in ran.err
+    assert "--as" not in ran.err
+
+
 def test_only_what_was_misjudged(run: Run, model: Path, folder: Path) -> None:
     rows = pl.concat([MAIL.select("text", "label"),
                       pl.DataFrame({"text": ["free money now"], "label": ["ham"]})])

@@ -12,8 +12,10 @@ import pytest
 from textnb import (
     Calibration,
     Decision,
+    ExportError,
     ModelFileError,
     TextClassifier,
+    Tokenizer,
     describe_model,
     export_model,
     verify_export,
@@ -102,3 +104,20 @@ def test_the_card_tells_them() -> None:
     assert card["decision"] == DECISION.to_dict()
     plain = describe_model(TextClassifier().fit(MAIL))
     assert (plain["calibration"], plain["decision"]) == (None, None)
+
+
+@pytest.mark.parametrize("pattern", [r"\w+-\w+", r"terms|\w+-\w+"])
+def test_the_advice_for_tokens_follows_from_the_error_and_not_from_its_words(
+    pattern: str, tmp_path: Path
+) -> None:
+    fitted = TextClassifier(tokenizer=Tokenizer(pattern=pattern)).fit(
+        ["a-b terms", "c-d"], ["spam", "ham"])
+    with pytest.raises(ExportError, match=r"not a run of one class.*--input terms"):
+        export_model(fitted, tmp_path / "a", to="sql-sqlite")
+
+
+def test_an_error_that_is_not_about_the_tokenizer_gives_no_advice_about_it(tmp_path: Path) -> None:
+    fitted = TextClassifier().fit(["win cash", "see you"], [2**60, 1])
+    with pytest.raises(ExportError, match="beyond 2") as raised:
+        export_model(fitted, tmp_path / "a", to="javascript")
+    assert "tokenizer" not in str(raised.value)

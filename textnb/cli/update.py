@@ -231,10 +231,10 @@ def _labelled(
         frame = rows(source.input, source, text_columns(model),
                      label if given is None else None, features_of(model))
     except SchemaError as error:
-        if "(the label column)" not in str(error):
+        if error.missing_role != "label":
             raise
-        raise SchemaError(f"{str(error).partition('. Say which')[0]}; where all rows are of one "
-                          "class, say --as CLASS") from None
+        raise SchemaError(f"{error.problem}; where all rows are of one class, say "
+                          "--as CLASS") from None
     dtype = pl.Series(known).dtype
     if given is not None and label in frame.collect_schema():
         raise ParameterError(f"--as is for rows without labels, and the input has a column "

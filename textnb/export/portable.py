@@ -79,34 +79,35 @@ def portable(plan: Plan, columns: Sequence[str]) -> Words:
     Raises
     ------
     ExportError
-        If it is not of that kind; the message is the reason alone.
+        If the plan makes no runs of characters; the message holds the reason, without advice.
     """
+    refusal = ExportError.for_tokenizer
     if len(columns) > 1:
-        raise ExportError(f"several text columns ({', '.join(columns)}) are not portable")
+        raise refusal(f"several text columns ({', '.join(columns)}) are not portable")
     lower, runs, ngrams = False, None, NGrams(1, 1)
-    # How the text is split comes first, as no other setting helps where that is not portable.
+    # Check how the text is split first: where that is not portable, no other setting helps.
     for step in sorted(plan.steps, key=lambda step: not isinstance(step, Splitting)):
         match step:
             case Lowercase():
                 lower = True
             case Normalize() | StripAccents():
-                raise ExportError(f"{step.setting}: engines have different versions of Unicode's "
-                                  "decompositions, or none")
+                raise refusal(f"{step.setting}: engines have different versions of Unicode's "
+                              "decompositions, or none")
             case Runs():
                 runs = step
             case Matches(pattern=pattern):
-                raise ExportError(f"pattern {pattern!r} is not a run of one class of characters, "
-                                  "and regular expressions differ between engines")
+                raise refusal(f"pattern {pattern!r} is not a run of one class of characters, "
+                              "and regular expressions differ between engines")
             case SingleSpaces() | Characters() | CharactersInWords():
-                raise ExportError(f"{step.setting}: n-grams of characters are not portable")
+                raise refusal(f"{step.setting}: n-grams of characters are not portable")
             case StopWords():
                 pass
             case FieldPrefix():
-                raise ExportError("field prefixes are not portable")
+                raise refusal("field prefixes are not portable")
             case NGrams():
                 ngrams = step
             case _:
-                raise ExportError(f"{step.setting}: no engine but Polars runs it")
+                raise refusal(f"{step.setting}: no engine but Polars runs it")
     assert runs is not None, "a plan splits texts"
     return Words(f"[{runs.members}]", runs.least, lower, (ngrams.least, ngrams.most),
                  tuple(sorted(stop_tokens(plan))))

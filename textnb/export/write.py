@@ -171,7 +171,7 @@ def _write(target: Target, bundle: Bundle, folder: Path) -> None:
         target.write(bundle, folder / model_file(target))
     except ExportError as error:
         message = str(error)
-        if bundle.reads == "text" and "terms" in target.reads and "terms" not in message:
+        if error.refuses_tokenizer and "terms" in target.reads:
             message += ("; export the form for tokens that you make yourself (--input terms), or "
                         "train with a portable tokenizer, such as the default")
         raise ExportError(f"{target.name}: {message}") from None

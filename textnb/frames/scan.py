@@ -39,6 +39,8 @@ from textnb.runtime.forks import check_fork
 
 Source = str | os.PathLike[str] | Table
 
+# The name of a frame in errors.
+_FRAME = "the frame"
 _LABEL_TYPES = (pl.String, pl.Categorical, pl.Enum, pl.Boolean)
 
 
@@ -251,8 +253,8 @@ class reading:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         engine = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
         if (isinstance(error, SourceError) and isinstance(error.__cause__, engine)
-                and str(error).startswith("can't read the frame")):
-            # An inner reader knew the frame alone, and not the file from which it came.
+                and error.path == _FRAME):
+            # The inner reader knew only the frame, and not the file from which it came.
             error = error.__cause__
         if not isinstance(error, (*engine, OSError, UnicodeError)):
             return
@@ -260,7 +262,7 @@ class reading:
             return
         if not isinstance(self._source, (str, os.PathLike)):
             if isinstance(error, engine):
-                raise SourceError.unreadable("the frame", first_line(error)) from error
+                raise SourceError.unreadable(_FRAME, first_line(error)) from error
             return
         path = os.fspath(self._source)
         if isinstance(error, FileNotFoundError) and "://" not in path:

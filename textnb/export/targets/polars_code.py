@@ -188,7 +188,8 @@ def _steps(plan: Plan, prefixed: bool) -> list[str]:
                 lines += _ngrams(least, most)
                 tokens = "lists[0] if len(lists) == 1 else pl.concat_list(lists)"
             case _:
-                raise ExportError(f"{step.setting}: it can't be written as Polars code")
+                raise ExportError.for_tokenizer(
+                    f"{step.setting}: it can't be written as Polars code")
     return [*lines, f"return {tokens}"]
 
 
