@@ -31,7 +31,7 @@ from textnb import (
 )
 from textnb.export.bundle import Bundle, bundle_of
 from textnb.export.golden import rows_of
-from textnb.export.targets.base import Answered, EngineMissing, Rows, Target
+from textnb.export.targets.base import EngineMissing, Target, TargetAnswers, TargetRows
 from textnb.export.targets.javascript import JavaScript
 from textnb.export.targets.polars_code import PolarsCode, source_of
 from textnb.export.targets.python import Python
@@ -100,14 +100,16 @@ def module(path: Path) -> ModuleType:
     return loaded
 
 
-def check(target: Target, bundle: Bundle, rows: Rows, path: Path) -> Answered:
+def check(target: Target, bundle: Bundle, rows: TargetRows, path: Path) -> TargetAnswers:
     """The model's scores within the tolerance, and its labels wherever no rounding decides."""
     file = path / f"model{target.suffix}"
     target.write(bundle, file)
     return compare(bundle, rows, target.run(bundle, file, rows), target.tolerance)
 
 
-def compare(bundle: Bundle, rows: Rows, found: Answered, tolerance: float = 1e-9) -> Answered:
+def compare(
+    bundle: Bundle, rows: TargetRows, found: TargetAnswers, tolerance: float = 1e-9
+) -> TargetAnswers:
     used = rows.counts if rows.features is None else rows.features
     assert used is not None
     expected = bundle.scores(used)
@@ -165,7 +167,7 @@ def test_rows_of_features_are_scored(target: Target, classes: int, tmp_path: Pat
     frame = pl.DataFrame(X + y[:, None], schema=names).with_columns(pl.Series("label", y))
     model = TableClassifier(LinearDiscriminantAnalysis()).fit(frame)
     bundle = bundle_of(model, positive=1 if classes == 2 else None)
-    check(target, bundle, Rows(features=X), tmp_path)
+    check(target, bundle, TargetRows(features=X), tmp_path)
     row = X[0].tolist()
     named = dict(zip(names, row, strict=True))
     path = tmp_path / f"model{target.suffix}"
@@ -254,7 +256,7 @@ def test_polars_takes_any_tokenizer_and_several_columns(tmp_path: Path) -> None:
         assert rows.texts is None
         answers = module(path).score(frame)
         scores = answers["scores"].struct.unnest().to_numpy()
-        compare(bundle, rows, Answered(scores, answers["predicted"].to_list()))
+        compare(bundle, rows, TargetAnswers(scores, answers["predicted"].to_list()))
     compare(bundle, rows, PolarsCode().run(bundle, path, rows))
 
 
@@ -295,12 +297,12 @@ def test_arbitrary_texts_and_labels(
     if target.name == "python":
         score = exported.scores_terms if tokens else exported.scores
         predict = exported.predict_terms if tokens else exported.predict
-        found = Answered(np.array([score(one) for one in given.to_list()]),
+        found = TargetAnswers(np.array([score(one) for one in given.to_list()]),
                          [predict(one) for one in given.to_list()])
     else:
         run = exported.score_terms if tokens else exported.score
         answers = run(given.alias("tokens" if tokens else "text").to_frame())
-        found = Answered(answers["scores"].struct.unnest().to_numpy(),
+        found = TargetAnswers(answers["scores"].struct.unnest().to_numpy(),
                          answers["predicted"].to_list())
     compare(bundle, rows, found)
 
@@ -349,7 +351,7 @@ def test_a_missing_engine_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("PATH", str(tmp_path))
     bundle = bundle_of(trained(["x", "y"]))
     with pytest.raises(EngineMissing, match="Node"):
-        JavaScript().run(bundle, tmp_path / "model.mjs", Rows(texts=pl.Series(["a"])))
+        JavaScript().run(bundle, tmp_path / "model.mjs", TargetRows(texts=pl.Series(["a"])))
 
 
 def test_polars_stays_lazy(tmp_path: Path) -> None:
@@ -380,7 +382,7 @@ def test_another_major_version_of_polars_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module", params=["20newsgroups", "sms_spam"])
-def real(request: pytest.FixtureRequest, corpus: Corpus) -> tuple[Bundle, Rows]:
+def real(request: pytest.FixtureRequest, corpus: Corpus) -> tuple[Bundle, TargetRows]:
     """A bundle trained on one part of a corpus, and rows of the other."""
     frame = corpus(request.param).collect()
     if request.param == "20newsgroups":
@@ -393,7 +395,7 @@ def real(request: pytest.FixtureRequest, corpus: Corpus) -> tuple[Bundle, Rows]:
 
 
 @each
-def test_real_texts(target: Target, real: tuple[Bundle, Rows], tmp_path: Path) -> None:
+def test_real_texts(target: Target, real: tuple[Bundle, TargetRows], tmp_path: Path) -> None:
     bundle, rows = real
     assert rows.counts is not None
     found = check(target, bundle, rows, tmp_path)

@@ -35,7 +35,7 @@ from textnb.bayes.features import presence_map
 from textnb.export import golden
 from textnb.export.bundle import Bundle, Reads, bundle_of
 from textnb.export.targets import onnx_graph
-from textnb.export.targets.base import Answered, EngineMissing, Rows
+from textnb.export.targets.base import EngineMissing, TargetAnswers, TargetRows
 from textnb.export.targets.liblinear import Liblinear
 from textnb.export.targets.onnx_graph import Onnx
 
@@ -74,14 +74,14 @@ def unseen() -> pl.DataFrame:
     return pl.DataFrame({"text": [*UNSEEN, *TEXTS]}, schema={"text": pl.String})
 
 
-def answered(kind: Kind, bundle: Bundle, rows: Rows, path: Path) -> Answered:
+def answered(kind: Kind, bundle: Bundle, rows: TargetRows, path: Path) -> TargetAnswers:
     target = kind()
     file = path / f"model{target.suffix}"
     target.write(bundle, file)
     return target.run(bundle, file, rows)
 
 
-def check(kind: Kind, bundle: Bundle, rows: Rows, path: Path) -> Answered:
+def check(kind: Kind, bundle: Bundle, rows: TargetRows, path: Path) -> TargetAnswers:
     """Scores within the tolerance, and the same labels wherever no rounding decides."""
     found = answered(kind, bundle, rows, path)
     used = rows.counts if rows.features is None else rows.features
@@ -108,9 +108,9 @@ def plain(terms: list[str], weights: Any, labels: list[Any], above: float | None
     return Bundle(form, reads, SPACED, ("text",), positive)
 
 
-def given_tokens(bundle: Bundle, tokens: list[list[str]]) -> Rows:
+def given_tokens(bundle: Bundle, tokens: list[list[str]]) -> TargetRows:
     series = pl.Series(tokens, dtype=pl.List(pl.String))
-    return Rows(tokens=series, counts=bundle.counted(series))
+    return TargetRows(tokens=series, counts=bundle.counted(series))
 
 
 # Models
@@ -193,7 +193,7 @@ def test_features_far_from_zero(kind: Kind, positive: Any, tmp_path: Path) -> No
     bundle = bundle_of(model, positive=positive)
     for features in (x, x[:0], x[:1], np.zeros((2, 4)), golden.vectors(bundle)):
         if kind is Onnx or positive is None:
-            found = answered(kind, bundle, Rows(features=features), tmp_path)
+            found = answered(kind, bundle, TargetRows(features=features), tmp_path)
             # LIBLINEAR can't subtract a center: a thousand times the features, fewer digits.
             bound = 1e-9 if kind is Onnx else 1e-7
             expected = bundle.scores(features)
@@ -205,7 +205,8 @@ def test_features_far_from_zero(kind: Kind, positive: Any, tmp_path: Path) -> No
 def test_features_by_presence(kind: Kind, tmp_path: Path) -> None:
     bundle = replace(plain(["a", "b"], [[0, 1, 2], [1, 2, -4], [8, 16, 3]], ["x", "y", "z"], 0.5),
                      reads="features", tokenizer=None)
-    check(kind, bundle, Rows(features=np.array([[0, 0.5], [0.6, -1], [5e-324, 9.0]])), tmp_path)
+    rows = TargetRows(features=np.array([[0, 0.5], [0.6, -1], [5e-324, 9.0]]))
+    check(kind, bundle, rows, tmp_path)
 
 
 # Any term, any label
@@ -410,7 +411,7 @@ def test_liblinear_failures_are_reported(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def newsgroups(corpus: Corpus) -> tuple[Bundle, Rows]:
+def newsgroups(corpus: Corpus) -> tuple[Bundle, TargetRows]:
     """The model of the training split, and the rows of the test split."""
     news = corpus("20newsgroups")
     model = TextClassifier(MultinomialNB(), min_df=2).fit(news.filter(pl.col("split") == "train"))
@@ -422,7 +423,7 @@ def newsgroups(corpus: Corpus) -> tuple[Bundle, Rows]:
 
 @both
 def test_newsgroups_given_tokens(
-    kind: Kind, newsgroups: tuple[Bundle, Rows], tmp_path: Path
+    kind: Kind, newsgroups: tuple[Bundle, TargetRows], tmp_path: Path
 ) -> None:
     bundle, rows = newsgroups
     assert rows.counts is not None

@@ -20,7 +20,7 @@ from textnb import (
 from textnb.bayes.features import Step
 from textnb.export.bundle import Bundle
 from textnb.export.targets import known
-from textnb.export.targets.base import Answered, Rows
+from textnb.export.targets.base import TargetAnswers, TargetRows
 from textnb.export.targets.known import register_target
 
 
@@ -41,11 +41,11 @@ class Lines:
                   in zip(bundle.terms, bundle.weights.tolist(), strict=True)]
         path.write_text("\n".join(map(json.dumps, lines)), "utf-8")
 
-    def run(self, bundle: Bundle, path: Path, rows: Rows) -> Answered:
+    def run(self, bundle: Bundle, path: Path, rows: TargetRows) -> TargetAnswers:
         intercept, *lines = map(json.loads, path.read_text("utf-8").splitlines())
         weights = {term: np.array(own) for term, *own in lines}
         assert rows.tokens is not None
-        return Answered(self.scale * np.array([
+        return TargetAnswers(self.scale * np.array([
             np.sum([intercept, *(weights[token] for token in tokens if token in weights)], axis=0)
             for tokens in rows.tokens.to_list()]))
 

@@ -36,7 +36,7 @@ from textnb import (
     verify_export,
 )
 from textnb.export.bundle import Bundle, bundle_of
-from textnb.export.targets.base import Answered, EngineMissing, Rows
+from textnb.export.targets.base import EngineMissing, TargetAnswers, TargetRows
 from textnb.export.targets.sql import Sql
 from textnb.export.targets.sql_duckdb import DuckDb
 from textnb.export.targets.sql_postgres import Postgres
@@ -93,7 +93,7 @@ def frame_of(texts: list[str | None], classes: int = 3) -> pl.DataFrame:
                         schema={"text": pl.String, "label": pl.String})
 
 
-def ran(target: Sql, bundle: Bundle, rows: Rows) -> Answered:
+def ran(target: Sql, bundle: Bundle, rows: TargetRows) -> TargetAnswers:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"model{target.suffix}"
         target.write(bundle, path)
@@ -102,11 +102,11 @@ def ran(target: Sql, bundle: Bundle, rows: Rows) -> Answered:
 
 def agrees(target: Sql, bundle: Bundle, frame: pl.DataFrame) -> None:
     """The engine's scores of texts (or tokens) are the form's, and its labels those decided."""
-    answered = ran(target, bundle, Rows(texts=frame["text"], tokens=bundle.tokens(frame)))
+    answered = ran(target, bundle, TargetRows(texts=frame["text"], tokens=bundle.tokens(frame)))
     same(answered, bundle, bundle.scores(bundle.counts(frame)))
 
 
-def same(answered: Answered, bundle: Bundle, expected: np.ndarray) -> None:
+def same(answered: TargetAnswers, bundle: Bundle, expected: np.ndarray) -> None:
     np.testing.assert_allclose(answered.scores, expected, rtol=1e-9, atol=1e-9)
     assert answered.labels is not None
     decided = bundle.decided(expected)
@@ -149,7 +149,8 @@ def test_labels_come_back_as_they_are(target: Sql, labels: list[Any]) -> None:
     texts = ["cat sat", "dog ran", "owl flew"][:len(labels)]
     frame = pl.DataFrame({"text": texts, "label": labels})
     bundle = bundle_of(TextClassifier().fit(frame))
-    answered = ran(target, bundle, Rows(texts=pl.Series(["dog", "cat", None], dtype=pl.String)))
+    texts = pl.Series(["dog", "cat", None], dtype=pl.String)
+    answered = ran(target, bundle, TargetRows(texts=texts))
     assert answered.labels is not None
     assert answered.labels[:2] == [labels[1], labels[0]]
     agrees(target, bundle, frame)
@@ -158,7 +159,7 @@ def test_labels_come_back_as_they_are(target: Sql, labels: list[Any]) -> None:
 def test_ties_go_to_the_first_class_and_to_the_negative(target: Sql) -> None:
     frame = pl.DataFrame({"text": ["cat", "cat"], "label": ["b", "a"]})
     model = TextClassifier().fit(frame)
-    rows = Rows(texts=pl.Series(["cat cat", ""]))
+    rows = TargetRows(texts=pl.Series(["cat cat", ""]))
     assert ran(target, bundle_of(model), rows).labels == ["a", "a"]
     assert ran(target, bundle_of(model, positive="a"), rows).labels == ["b", "b"]
 
@@ -170,7 +171,7 @@ def test_many_classes(target: Sql) -> None:
 
 def test_no_rows(target: Sql) -> None:
     bundle = bundle_of(TextClassifier().fit(frame_of(TEXTS)))
-    answered = ran(target, bundle, Rows(texts=pl.Series([], dtype=pl.String)))
+    answered = ran(target, bundle, TargetRows(texts=pl.Series([], dtype=pl.String)))
     assert answered.scores.shape == (0, 3)
     assert answered.labels == []
 
@@ -241,14 +242,14 @@ def test_features(target: Sql, center: float, positive: str | None) -> None:
         frame = frame.filter(pl.col("label") != "z")
     bundle = dense(frame, positive)
     values = frame.select(bundle.terms).to_numpy()
-    same(ran(target, bundle, Rows(features=values)), bundle, bundle.scores(values))
+    same(ran(target, bundle, TargetRows(features=values)), bundle, bundle.scores(values))
 
 
 def test_features_by_presence(target: Sql) -> None:
     frame = pl.DataFrame({"a": [0, 2, 3, 0], "b": [1, 0, 5, 2], "label": list("xyxy")})
     bundle = bundle_of(TableClassifier(BernoulliNB(binarize=1.0)).fit(frame))
     values = frame.select("a", "b").to_numpy().astype(np.float64)
-    same(ran(target, bundle, Rows(features=values)), bundle, bundle.scores(values))
+    same(ran(target, bundle, TargetRows(features=values)), bundle, bundle.scores(values))
 
 
 def test_hundreds_of_features(target: Sql) -> None:
@@ -256,7 +257,7 @@ def test_hundreds_of_features(target: Sql) -> None:
     estimator = LinearDiscriminantAnalysis(shrinkage=0.5)
     bundle = bundle_of(TableClassifier(estimator).fit(frame))
     values = frame.select(bundle.terms).to_numpy()
-    same(ran(target, bundle, Rows(features=values)), bundle, bundle.scores(values))
+    same(ran(target, bundle, TargetRows(features=values)), bundle, bundle.scores(values))
 
 
 @pytest.mark.parametrize(("name", "said"), [("id", "one name"), ("a\nb", "can't name a column")])
@@ -284,7 +285,7 @@ def test_columns_that_are_one_name_to_some(postgres: str, tmp_path: Path) -> Non
         with pytest.raises(ExportError, match="'a' and 'A' are one name"):
             target.write(bundle, tmp_path / "model.sql")
     values = features(names=("a", "A")).select("a", "A").to_numpy()
-    same(ran(Postgres(), bundle, Rows(features=values)), bundle, bundle.scores(values))
+    same(ran(Postgres(), bundle, TargetRows(features=values)), bundle, bundle.scores(values))
     bundle = dense(features(names=("é" * 32, "x")))
     with pytest.raises(ExportError, match="at most 63 bytes"):
         Postgres().write(bundle, tmp_path / "model.sql")
@@ -329,13 +330,13 @@ def test_a_script_of_another_reaches_no_file(
     with path.open("a", encoding="utf-8") as script:
         script.write(statement.format(file=file))
     with pytest.raises(Exception, match=r"disabled|too many attached|syntax|Parser|Permission"):
-        kind().run(bundle, path, Rows(texts=pl.Series(["cat"])))
+        kind().run(bundle, path, TargetRows(texts=pl.Series(["cat"])))
     assert not file.exists()
 
 
 def test_what_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     bundle = bundle_of(TextClassifier().fit(frame_of(TEXTS)))
-    rows = Rows(texts=pl.Series(["cat"]))
+    rows = TargetRows(texts=pl.Series(["cat"]))
     monkeypatch.setitem(sys.modules, "duckdb", None)
     with pytest.raises(EngineMissing, match=r"pip install 'textnb\[duckdb\]'"):
         DuckDb().run(bundle, tmp_path / "model.sql", rows)
@@ -350,7 +351,7 @@ def test_what_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: P
 def test_a_server_that_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     pytest.importorskip("psycopg", reason="needs psycopg: pip install 'textnb[postgres]'")
     bundle = bundle_of(TextClassifier().fit(frame_of(TEXTS)))
-    rows = Rows(texts=pl.Series(["cat"]))
+    rows = TargetRows(texts=pl.Series(["cat"]))
     monkeypatch.delenv("TEXTNB_POSTGRES", raising=False)
     with pytest.raises(EngineMissing, match=r"no PostgreSQL server is named.*TEXTNB_POSTGRES"):
         Postgres().run(bundle, tmp_path / "model.sql", rows)
@@ -368,7 +369,7 @@ def test_the_schema_is_gone_afterwards(postgres: str) -> None:
         broken = Path(folder) / "model.sql"
         broken.write_text("BEGIN;\nSELECT 1/0;\nCOMMIT;\n", "utf-8")
         with pytest.raises(psycopg.errors.DivisionByZero):
-            Postgres().run(bundle, broken, Rows(texts=pl.Series(["cat"])))
+            Postgres().run(bundle, broken, TargetRows(texts=pl.Series(["cat"])))
     with psycopg.connect(postgres) as connection:
         left = connection.execute("SELECT nspname FROM pg_namespace WHERE nspname LIKE 'textnb%'")
         assert left.fetchall() == []
@@ -554,7 +555,7 @@ def test_newsgroups(
     target: Sql, newsgroups: tuple[Bundle, pl.DataFrame, np.ndarray]
 ) -> None:
     bundle, test, scores = newsgroups
-    same(ran(target, bundle, Rows(texts=test["text"])), bundle, scores)
+    same(ran(target, bundle, TargetRows(texts=test["text"])), bundle, scores)
 
 
 @pytest.mark.parametrize("reads", ["text", "terms"])

@@ -49,7 +49,7 @@ class Heard:
         self.steps.append(name)
         return self._advance
 
-    def said(self, text: str) -> None:
+    def result(self, text: str) -> None:
         self.results.append(text)
 
     def _advance(self, rows: int) -> None:

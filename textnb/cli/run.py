@@ -76,7 +76,7 @@ class _Shown:
         task = self._task
         return lambda rows: self._bar.advance(task, rows)
 
-    def said(self, text: str) -> None:
+    def result(self, text: str) -> None:
         note(f"{self._name}: {text}")
         self._told = True
 

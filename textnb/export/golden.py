@@ -14,7 +14,7 @@ import polars as pl
 
 from textnb.bayes.forms import Floats
 from textnb.export.bundle import Bundle
-from textnb.export.targets.base import Rows
+from textnb.export.targets.base import TargetRows
 
 SEED = 13
 TOLERANCE = 1e-9
@@ -74,10 +74,10 @@ def vectors(bundle: Bundle) -> Floats:
     return np.array(rows)
 
 
-def rows_of(bundle: Bundle, frame: pl.DataFrame) -> Rows:
+def rows_of(bundle: Bundle, frame: pl.DataFrame) -> TargetRows:
     """Documents in every form that a target may read."""
     texts = frame[bundle.columns[0]] if len(bundle.columns) == 1 else None
-    return Rows(documents=frame, texts=texts, tokens=bundle.tokens(frame),
+    return TargetRows(documents=frame, texts=texts, tokens=bundle.tokens(frame),
                 counts=bundle.counts(frame))
 
 

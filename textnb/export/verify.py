@@ -14,7 +14,7 @@ from textnb.bayes.forms import Floats
 from textnb.errors import ExportError, ModelFileError, TextnbError, first_line
 from textnb.export import archive, golden
 from textnb.export.bundle import Bundle
-from textnb.export.targets.base import EngineMissing, Rows, Target, check_steps
+from textnb.export.targets.base import EngineMissing, Target, TargetRows, check_steps
 from textnb.export.targets.known import TARGETS
 from textnb.export.write import bundle_beside, model_file
 from textnb.files.archive import MAX_BYTES, read_table, reading_errors
@@ -121,7 +121,7 @@ def verify_export(
 
 def _golden(
     bundle: Bundle, folder: Path, name: str, max_bytes: int
-) -> tuple[Rows, Floats, list[Any]]:
+) -> tuple[TargetRows, Floats, list[Any]]:
     """The stored golden rows; what they expect is what is compared with."""
     table = read_table((folder / archive.GOLDEN).read_bytes(), name, max_bytes)
     scores = np.array(table["scores"].to_list(), dtype=np.float64)
@@ -134,12 +134,12 @@ def _golden(
     if bundle.reads == "features":
         features = np.array(table["features"].to_list(), dtype=np.float64)
         _check_own(bundle, bundle.scores(features), scores)
-        return Rows(features=features), scores, expected
+        return TargetRows(features=features), scores, expected
     tokens = table["tokens"]
     names = list(bundle.columns)
     documents = table.select(
         pl.col("text" if len(names) == 1 else f"text:{name}").alias(name) for name in names)
-    rows = Rows(documents=documents, texts=documents[names[0]] if len(names) == 1 else None,
+    rows = TargetRows(documents=documents, texts=documents[names[0]] if len(names) == 1 else None,
                 tokens=tokens, counts=bundle.counted(tokens))
     assert rows.counts is not None
     _check_own(bundle, bundle.scores(rows.counts), scores)
@@ -156,7 +156,7 @@ def _check_own(bundle: Bundle, own: Floats, scores: Floats) -> None:
 
 def _given(
     bundle: Bundle, rows: pl.DataFrame | pl.LazyFrame, tolerance: float
-) -> tuple[Rows, Floats, list[Any]]:
+) -> tuple[TargetRows, Floats, list[Any]]:
     columns, lazy = list(bundle.columns), rows.lazy()
     if bundle.reads == "features":
         feature_columns(lazy, columns, None)
@@ -165,7 +165,7 @@ def _given(
     frame = lazy.select(columns).collect()
     if bundle.reads == "features":
         features = frame.cast(pl.Float64).to_numpy()
-        given, x = Rows(features=features), features
+        given, x = TargetRows(features=features), features
     else:
         given = golden.rows_of(bundle, frame)
         assert given.counts is not None
@@ -175,7 +175,8 @@ def _given(
 
 
 def _compared(
-    target: Target, bundle: Bundle, file: Path, rows: Rows, scores: Floats, expected: list[Any]
+    target: Target, bundle: Bundle, file: Path, rows: TargetRows, scores: Floats,
+    expected: list[Any],
 ) -> Verified:
     try:
         answered = target.run(bundle, file, rows)

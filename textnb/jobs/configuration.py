@@ -43,12 +43,12 @@ from textnb.learning.settings import (
 from textnb.text.vocabulary import Limits
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
-# What is written beside what the job names.
+# Files that a job writes beside those that it names.
 RESERVED = ("model.textnb", "metrics.json", "validation.json", "run.json")
 
 
-def _substituted(value: Any) -> Any:
-    """``${NAME}`` and ``${NAME:-default}`` in a path, from the environment."""
+def _substitute_variables(value: Any) -> Any:
+    """Replace ``${NAME}`` and ``${NAME:-default}`` in a path by variables of the environment."""
     if not isinstance(value, str):
         return value
     if "\0" in value:
@@ -80,11 +80,11 @@ def _table_name(value: Any) -> Any:
 
 
 def _options(value: Any) -> Any:
-    """Storage options; what is wrong with them is told without them, as they may be secrets."""
+    """Storage options; errors do not repeat them, as they may be secrets."""
     if not isinstance(value, dict) or not all(
             isinstance(option, (str, bool, int, float)) for option in value.values()):
         raise ValueError("a table of strings and numbers, such as { aws_region = \"eu-west-1\" }")
-    return {key: _substituted(option) for key, option in value.items()}
+    return {key: _substitute_variables(option) for key, option in value.items()}
 
 
 def _target(value: Any) -> Any:
@@ -101,13 +101,13 @@ def _size(value: Any) -> Any:
     return byte_size("max_bytes", value)
 
 
-Where = Annotated[str, BeforeValidator(_substituted)]
+Where = Annotated[str, BeforeValidator(_substitute_variables)]
 FileName = Annotated[str, BeforeValidator(_file_name)]
 Share = Annotated[float, Field(gt=0.0, lt=1.0)]
 
 
 class Section(BaseModel):
-    """A table of the file: no key is accepted that is not known."""
+    """A table of the file; unknown keys are refused."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
@@ -128,7 +128,7 @@ class Input(Section):
     storage_options: Annotated[dict[str, Any], BeforeValidator(_options)] | None = None
 
 
-def _keys(*groups: type) -> dict[str, Any]:
+def _section_keys(*groups: type) -> dict[str, Any]:
     """The declared settings of some groups as keys of a section."""
     found: dict[str, Any] = {}
     for group in groups:
@@ -138,11 +138,11 @@ def _keys(*groups: type) -> dict[str, Any]:
             if facts.choices:
                 kind = Literal[(*facts.choices, *(() if field.default is not None else (None,)))]
             found[field.name] = (Annotated[kind, BeforeValidator(_READ.get(
-                str(field.type).removesuffix(" | None"), _as_it_is))], field.default)
+                str(field.type).removesuffix(" | None"), _unchanged))], field.default)
     return found
 
 
-def _as_it_is(value: Any) -> Any:
+def _unchanged(value: Any) -> Any:
     return value
 
 
@@ -150,14 +150,14 @@ def _tuple(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-# What TOML writes otherwise than Python.
+# Types that TOML writes differently from Python.
 _READ = {"Size": _memory, "Pair": _tuple, "Words": _tuple, "Prefixes": _tuple}
 _Tokenizer: Any = create_model(
     "Tokenizer", __base__=Section, __doc__="How texts are cut into tokens; ``sklearn`` for those "
-    "of scikit-learn's CountVectorizer.", sklearn=(bool, False), **_keys(TokenSettings))
+    "of scikit-learn's CountVectorizer.", sklearn=(bool, False), **_section_keys(TokenSettings))
 _Declared: Any = create_model(
     "Declared", __config__=ConfigDict(extra="allow", strict=True, frozen=True),
-    **_keys(ColumnSettings, LimitSettings))
+    **_section_keys(ColumnSettings, LimitSettings))
 
 
 class Model(_Declared):
@@ -168,7 +168,7 @@ class Model(_Declared):
     features: list[str] | None = None
 
     @model_validator(mode="after")
-    def _checked(self) -> Model:
+    def _check(self) -> Model:
         if self.kind not in estimators():
             raise ValueError(str(ParameterError.unknown_choice("kind", self.kind, estimators())))
         for name in sorted(self.model_fields_set & foreign_settings(self.kind)):
@@ -212,7 +212,7 @@ class Model(_Declared):
 
 
 class Validation(Section):
-    """How the model does on rows that it has not learned, among those it learns from."""
+    """Measures of the model on training rows, each scored by a model that has not learned it."""
 
     method: Literal["folds", "leave-one-out"] = "folds"
     folds: Annotated[int, Field(ge=2)] = 5
@@ -221,7 +221,7 @@ class Validation(Section):
     seed: int = 0
 
     @model_validator(mode="after")
-    def _checked(self) -> Validation:
+    def _check(self) -> Validation:
         of_folds = sorted(self.model_fields_set & {"folds", "groups", "time", "seed"})
         if self.method == "leave-one-out" and of_folds:
             raise ValueError(f"{of_folds[0]} goes with the method 'folds'")
@@ -231,7 +231,7 @@ class Validation(Section):
 
 
 class Calibration(Section):
-    """Probabilities that are chances: a temperature fitted by leave-one-out."""
+    """Calibrated probabilities, by a temperature that leave-one-out chooses."""
 
     length_aware: bool = True
 
@@ -249,7 +249,7 @@ class Decision(Section):
     scored: Literal["leave-one-out", "folds"] = "leave-one-out"
 
     @model_validator(mode="after")
-    def _checked(self) -> Decision:
+    def _check(self) -> Decision:
         ways = ("max_false_positive_rate", "costs", "min_precision", "min_probability")
         given = [name for name in ways if getattr(self, name) is not None]
         if len(given) != 1:
@@ -312,7 +312,7 @@ class Export(Section):
 
 
 class Job(Section):
-    """A whole job."""
+    """A whole job, as its file describes it."""
 
     output: Where
     input: Input
@@ -326,7 +326,7 @@ class Job(Section):
     exports: list[Export] = Field(default_factory=list)
 
     @model_validator(mode="after")
-    def _checked(self) -> Job:
+    def _check(self) -> Job:
         if self.model.kind in TABLES:
             for name in ("validation", "calibration", "decision", "terms"):
                 if getattr(self, name) is not None:
@@ -350,7 +350,7 @@ class Job(Section):
         return self
 
     def _check_left_out(self) -> None:
-        """What is asked for by leave-one-out must be a model that it can be done for."""
+        """Check that the model allows leave-one-out, where a section asks for it."""
         asked = [name for name, wanted in (
             ("calibration", self.calibration is not None),
             ("validation", self.validation is not None

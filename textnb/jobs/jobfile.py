@@ -16,7 +16,7 @@ from textnb.jobs.configuration import Job
 
 
 def read_job(path: str | os.PathLike[str], settings: Iterable[str] = ()) -> Job:
-    """A job's file, with some keys set from outside, checked.
+    """Read and check a job's file, with some keys set from outside.
 
     Parameters
     ----------
@@ -24,7 +24,7 @@ def read_job(path: str | os.PathLike[str], settings: Iterable[str] = ()) -> Job:
         TOML.
     settings : iterable of str
         ``key=value``: the key with dots between its parts (``model.l=0.1``,
-        ``exports.0.to=json``), the value as in TOML; what is no TOML value is a string.
+        ``exports.0.to=json``), the value as in TOML; any other value is a string.
 
     Raises
     ------
@@ -42,15 +42,15 @@ def read_job(path: str | os.PathLike[str], settings: Iterable[str] = ()) -> Job:
     except OSError as error:
         raise SourceError.unreadable(name, error.strerror) from None
     for setting in settings:
-        _set(values, setting)
+        _set_key(values, setting)
     try:
         job = Job.model_validate(values)
     except ValidationError as error:
-        raise ParameterError(f"{name}: {_told(error)}") from None
-    return _placed(job, Path(path).resolve().parent)
+        raise ParameterError(f"{name}: {_describe_errors(error)}") from None
+    return _resolve_paths(job, Path(path).resolve().parent)
 
 
-def _set(values: dict[str, Any], setting: str) -> None:
+def _set_key(values: dict[str, Any], setting: str) -> None:
     key, found, text = setting.partition("=")
     parts = key.strip().split(".")
     if not found or not all(parts):
@@ -63,12 +63,12 @@ def _set(values: dict[str, Any], setting: str) -> None:
         raise ParameterError(f"--set {key}: {first_line(error)}") from None
     place: Any = values
     for part, following in pairwise(parts):
-        place = _inside(place, part, [] if _is_place(following) else {}, setting)
-    _inside(place, parts[-1], value, setting, replace=True)
+        place = _entry_of(place, part, [] if _is_index(following) else {}, setting)
+    _entry_of(place, parts[-1], value, setting, replace=True)
 
 
-def _inside(place: Any, part: str, value: Any, setting: str, replace: bool = False) -> Any:
-    if isinstance(place, list) and _is_place(part):
+def _entry_of(place: Any, part: str, value: Any, setting: str, replace: bool = False) -> Any:
+    if isinstance(place, list) and _is_index(part):
         if int(part) == len(place):
             place.append({} if value == [] else value)
         elif int(part) > len(place):
@@ -83,15 +83,15 @@ def _inside(place: Any, part: str, value: Any, setting: str, replace: bool = Fal
     return place.setdefault(part, value)
 
 
-def _is_place(part: str) -> bool:
+def _is_index(part: str) -> bool:
     return part.isascii() and part.isdigit() and len(part) < 6
 
 
-def _told(error: ValidationError) -> str:
-    """Every key that is wrong, what was expected of it, and what came."""
+def _describe_errors(error: ValidationError) -> str:
+    """List every wrong key, what was expected there, and what came."""
     lines = []
     for problem in error.errors():
-        # The alternatives of a union stand in the path by their types: no keys of the file.
+        # Pydantic puts the types of a union into the path; they are no keys of the file.
         keys = [str(part) for part in problem["loc"]
                 if not (isinstance(part, str) and part in _TYPES)]
         key = ".".join(keys) or "the job"
@@ -115,21 +115,21 @@ _TYPES = {"str", "int", "float", "bool", "list[str]", "constrained-int", "constr
 def _keys_of(path: list[str]) -> list[str]:
     section: Any = Job
     for part in path:
-        if _is_place(part):
+        if _is_index(part):
             continue
         annotation = section.model_fields[part].annotation
-        section = next((kind for kind in _kinds(annotation)), section)
+        section = next((kind for kind in _section_types(annotation)), section)
     return list(section.model_fields)
 
 
-def _kinds(annotation: Any) -> Iterable[type[BaseModel]]:
+def _section_types(annotation: Any) -> Iterable[type[BaseModel]]:
     for part in (annotation, *getattr(annotation, "__args__", ())):
         if isinstance(part, type) and issubclass(part, BaseModel):
             yield part
 
 
-def _placed(job: Job, folder: Path) -> Job:
-    """Paths relative to the job's file as paths."""
+def _resolve_paths(job: Job, folder: Path) -> Job:
+    """Make the paths of a job, which are relative to its file, absolute."""
     def place(where: str | None) -> str | None:
         if where is None or where == "-" or "://" in where:
             return where

@@ -1,4 +1,4 @@
-"""The models that a job can name, and what their settings are."""
+"""The models that a job can name, and their settings."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def estimators() -> dict[str, type[Any]]:
 
 
 def estimator_of(kind: str, parameters: Mapping[str, Any]) -> Any:
-    """The estimator of a kind, its settings checked before rows are read.
+    """Make the estimator of a kind, and check its settings before rows are read.
 
     Raises
     ------
@@ -49,7 +49,7 @@ def estimator_of(kind: str, parameters: Mapping[str, Any]) -> Any:
 
 
 def tokenizer_of(settings: Mapping[str, Any]) -> Tokenizer:
-    """The tokenizer of settings as a file has them."""
+    """Make the tokenizer from settings as a file has them."""
     plain = dict(settings)
     if plain.pop("sklearn", False):
         return Tokenizer.sklearn(**plain)

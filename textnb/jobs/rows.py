@@ -23,24 +23,24 @@ from textnb.jobs.models import estimator_of, tokenizer_of
 from textnb.jobs.staging import check_output
 
 _PARTS = 1 << 20
-# Of an empty text the checksum is where it starts: in the middle, and so learned.
+# The checksum of an empty text is its start: in the middle, so that empty texts are learned.
 _START = 1 << 19
 
 
 @dataclass(frozen=True)
-class Rows:
-    """Files of rows.
+class RowFiles:
+    """The rows of a job, in two files.
 
     Attributes
     ----------
     train, test : Path
-        Parquet.
+        Parquet files of the rows to learn from, and to test on.
     learned, tested : int
-        How many rows.
+        How many rows they have.
     held_out : bool
         Whether the test rows were held out of one input.
     malformed : int
-        Messages with something malformed, where the input is mail.
+        How many messages are malformed, where the input is mail.
     """
 
     train: Path
@@ -51,7 +51,7 @@ class Rows:
     malformed: int
 
 
-def read_rows(job: Job, folder: Path) -> Rows:
+def read_rows(job: Job, folder: Path) -> RowFiles:
     """Read the input, once, into two Parquet files; in bounded memory.
 
     Raises
@@ -59,37 +59,38 @@ def read_rows(job: Job, folder: Path) -> Rows:
     DataError
         If either has no rows.
     """
-    given = job.input
+    settings = job.input
     learn, test = folder / "train.parquet", folder / "test.parquet"
-    with reading(given.train):
-        whole = opened(job, given.train, given.format, labels=True)
-        rows = rows_where(whole, given.train_where, "input.train_where")
-        held_out = given.test is None and given.test_where is None
+    with reading(settings.train):
+        whole = scan_source(job, settings.train, settings.format, labels=True)
+        rows = rows_where(whole, settings.train_where, "input.train_where")
+        held_out = settings.test is None and settings.test_where is None
         if held_out:
-            apart = _held_out(job, rows, given.hold_out)
+            apart = _held_out_mask(job, rows, settings.hold_out)
             rows, tests = rows.filter(~apart), rows.filter(apart)
             write(tests, str(test), None)
         write(rows, str(learn), None)
     if not held_out:
-        source = given.test or given.train
+        source = settings.test or settings.train
         with reading(source):
-            tests = opened(job, source, given.format, labels=True)
-            write(rows_where(tests, given.test_where, "input.test_where"), str(test), None)
-    learned, tested = (int(stored(path).select(pl.len()).collect().item())
+            tests = scan_source(job, source, settings.format, labels=True)
+            write(rows_where(tests, settings.test_where, "input.test_where"), str(test), None)
+    learned, tested = (int(scan_stored(path).select(pl.len()).collect().item())
                        for path in (learn, test))
     for name, count in (("learn from", learned), ("test on", tested)):
         if not count:
             raise DataError(f"no rows to {name}: see [input] in the job's file")
-    return Rows(learn, test, learned, tested, held_out, _malformed(learn) + _malformed(test))
+    malformed = _count_malformed(learn) + _count_malformed(test)
+    return RowFiles(learn, test, learned, tested, held_out, malformed)
 
 
-def stored(path: Path) -> pl.LazyFrame:
-    """Rows of a file of our own: brackets and stars in its name are no glob."""
+def scan_stored(path: Path) -> pl.LazyFrame:
+    """Scan a file that this job has written; brackets and stars in its name are no glob."""
     return pl.scan_parquet(path, glob=False)
 
 
-def opened(job: Job, source: str, format: str | None, *, labels: bool) -> pl.LazyFrame:
-    """The rows of a source, their columns checked."""
+def scan_source(job: Job, source: str, format: str | None, *, labels: bool) -> pl.LazyFrame:
+    """Scan the rows of a source, and check their columns."""
     model = job.model
     label = model.label if labels else None
     options = job.input.storage_options if is_url(source) else None
@@ -100,19 +101,19 @@ def opened(job: Job, source: str, format: str | None, *, labels: bool) -> pl.Laz
                       storage_options=options)
 
 
-def check_labels(job: Job, rows: Rows) -> None:
-    """Refuse, before anything is learned, what the training rows' labels do not allow.
+def check_labels(job: Job, rows: RowFiles) -> None:
+    """Check the labels of the training rows against the job, before anything is learned.
 
     Raises
     ------
     ParameterError
-        If a class that the job names is none of them.
+        If a class that the job names is not among the labels.
     DataError
         If there are too few rows for the guarantee that is asked for.
     """
-    _check_free(job, rows)
+    _check_answer_names(job, rows)
     label = job.model.label
-    counts = stored(rows.train).group_by(label).len("n").collect()
+    counts = scan_stored(rows.train).group_by(label).len("n").collect()
     known = counts[label].cast(pl.String) if counts[label].dtype in (
         pl.Categorical, pl.Enum) else counts[label]
     named = {"test.positive": job.test.positive} | {
@@ -130,56 +131,57 @@ def check_labels(job: Job, rows: Rows) -> None:
     for rate, side, what in (
             (decision.max_false_positive_rate, ~own, f"rows that are not {decision.positive!r}"),
             (decision.max_false_negative_rate, own, f"rows of {decision.positive!r}")):
-        there = int(counts.filter(side)["n"].sum())
+        found = int(counts.filter(side)["n"].sum())
         needed = 0 if rate is None else trials_needed(rate, decision.confidence)
-        if there < needed:
+        if found < needed:
             raise DataError(f"[decision]: to show a rate of {rate:g} at {decision.confidence:g} "
                             f"confidence takes {needed:,} {what} to learn from; there are "
-                            f"{there:,}, so {needed - there:,} more are needed")
+                            f"{found:,}, so {needed - found:,} more are needed")
 
 
-def _check_free(job: Job, rows: Rows) -> None:
-    """No column of the rows that are answered may have the name of an answer."""
+def _check_answer_names(job: Job, rows: RowFiles) -> None:
+    """Check that no column of the rows to predict has the name of an answer."""
     if job.predictions is None or job.predictions.input is not None:
         return
     answers = {"predicted"} | ({"decision"} if job.decision is not None else set())
     answers |= {name for name in ("probability", "scores", "top")
                 if getattr(job.predictions, name)}
-    for name in stored(rows.test).collect_schema():
+    for name in scan_stored(rows.test).collect_schema():
         if name in answers:
             raise SchemaError.column_exists(name)
 
 
 def check_job(job: Job) -> None:
-    """What can be told of a job without reading its rows.
+    """Check all that can be checked of a job without reading its rows.
 
     Raises
     ------
     TextnbError
-        If its output can't be written, or a source is not there or lacks a column.
+        If its output can't be written, a source is missing or lacks a column, or an export can't
+        work.
     """
     check_output(Path(job.output).resolve())
-    given, predictions = job.input, job.predictions
-    sources = [(given.train, given.format, True, given.train_where, "input.train_where"),
-               (given.test or given.train, given.format, True, given.test_where,
+    settings, predictions = job.input, job.predictions
+    sources = [(settings.train, settings.format, True, settings.train_where, "input.train_where"),
+               (settings.test or settings.train, settings.format, True, settings.test_where,
                 "input.test_where")]
     if predictions is not None and predictions.input is not None:
         sources.append((predictions.input, predictions.format, False, predictions.where,
                         "predictions.where"))
     for source, format, labels, condition, key in sources:
         with reading(source):
-            rows_where(opened(job, source, format, labels=labels), condition, key)
+            rows_where(scan_source(job, source, format, labels=labels), condition, key)
     _check_exports(job)
 
 
 def _check_exports(job: Job) -> None:
-    """Refuse exports that can't work: each is made of a model of a few rows, set as the job's."""
+    """Check exports by trying each with a model of a few rows that has the job's settings."""
     if not job.exports:
         return
     try:
         model = _small_model(job)
     except DataError:
-        # The few words are no tokens of this job's: nothing can be told without its rows.
+        # The few words give no token with the job's tokenizer: only its own rows can tell.
         return
     for number, export in enumerate(job.exports):
         with tempfile.TemporaryDirectory(prefix="textnb-") as folder:
@@ -210,8 +212,8 @@ def _small_model(job: Job) -> TextClassifier | TableClassifier:
                                    settings.label: pl.Series(labels)}))
 
 
-def _held_out(job: Job, rows: pl.LazyFrame, share: float) -> pl.Expr:
-    """A share of the rows by a checksum of what they hold, so that copies are on one side."""
+def _held_out_mask(job: Job, rows: pl.LazyFrame, share: float) -> pl.Expr:
+    """Mask of a share of the rows, by a checksum of their contents: copies are on one side."""
     if job.model.kind_of_rows == "texts":
         names = job.model.columns
     else:
@@ -230,8 +232,8 @@ def _held_out(job: Job, rows: pl.LazyFrame, share: float) -> pl.Expr:
         low, return_dtype=pl.Boolean, is_elementwise=True)
 
 
-def _malformed(path: Path) -> int:
-    frame = stored(path)
+def _count_malformed(path: Path) -> int:
+    frame = scan_stored(path)
     if frame.collect_schema().get("errors") != pl.List(pl.String):
         return 0
     return int(frame.select((pl.col("errors").list.len() > 0).sum()).collect().item())

@@ -33,30 +33,30 @@ from textnb.frames.scan import reading
 from textnb.frames.sinks import write
 from textnb.jobs.configuration import Job, Validation
 from textnb.jobs.models import estimator_of, tokenizer_of
-from textnb.jobs.rows import Rows, check_labels, opened, read_rows, stored
-from textnb.jobs.staging import RECORD, record, staged
+from textnb.jobs.rows import RowFiles, check_labels, read_rows, scan_source, scan_stored
+from textnb.jobs.staging import RECORD, record, stage_output
 from textnb.learning.parameters import plain
 
 Model = TextClassifier | TableClassifier
 
 
 class Observer(Protocol):
-    """Who is told how a job goes on."""
+    """Receives the progress of a job."""
 
     def step(self, name: str) -> Callable[[int], None]:
-        """A step begins; what is returned is called with numbers of rows."""
+        """Begin a step; return what is called with each number of rows that the job has read."""
 
-    def said(self, text: str) -> None:
-        """A result of the step."""
+    def result(self, text: str) -> None:
+        """Receive a result of the current step, as a sentence."""
 
 
 class Silent:
-    """Nobody is told."""
+    """An observer that shows nothing."""
 
     def step(self, name: str) -> Callable[[int], None]:
         return lambda rows: None
 
-    def said(self, text: str) -> None:
+    def result(self, text: str) -> None:
         pass
 
 
@@ -65,7 +65,7 @@ class _Work:
     job: Job
     folder: Path
     observer: Observer
-    rows: Rows
+    rows: RowFiles
     model: Any = None
     left_out: HeldOut | None = None
 
@@ -82,7 +82,7 @@ def run_job(job: Job, observer: Observer | None = None) -> Path:
     job : Job
         As `read_job` gives it.
     observer : Observer, optional
-        Told of steps, rows and results.
+        Receives steps, numbers of rows, and results.
 
     Returns
     -------
@@ -100,15 +100,15 @@ def run_job(job: Job, observer: Observer | None = None) -> Path:
         from textnb.report.charts import check_installed
 
         check_installed()
-    with staged(job.output) as folder:
+    with stage_output(job.output) as folder:
         cache = folder / ".rows"
         cache.mkdir()
         observer.step("reading rows")
         rows = read_rows(job, cache)
         how = " (held out of the same input)" if rows.held_out else ""
-        observer.said(f"{rows.learned:,} rows to learn from, {rows.tested:,} to test on{how}")
+        observer.result(f"{rows.learned:,} rows to learn from, {rows.tested:,} to test on{how}")
         if rows.malformed:
-            observer.said(f"{rows.malformed:,} messages are malformed: see their column errors")
+            observer.result(f"{rows.malformed:,} messages are malformed: see their column errors")
         check_labels(job, rows)
         work = _Work(job, folder, observer, rows)
         for step in (_train, _validate, _calibrate, _decide, _test, _terms, _predict, _export):
@@ -118,23 +118,23 @@ def run_job(job: Job, observer: Observer | None = None) -> Path:
         cache.rmdir()
         (folder / RECORD).write_text(record({
             "files": sorted({*(path.name for path in folder.iterdir()), RECORD}),
-            "textnb": version("textnb"), "job": _recorded(job),
+            "textnb": version("textnb"), "job": _record_of_job(job),
             "rows": {"learned": rows.learned, "tested": rows.tested,
                      "malformed": rows.malformed}}) + "\n", "utf-8")
     return Path(job.output)
 
 
-def _recorded(job: Job) -> Any:
-    """What the job said, without secrets."""
-    told = plain(job.model_dump(exclude_defaults=True))
+def _record_of_job(job: Job) -> Any:
+    """The settings of the job, without secrets."""
+    settings = plain(job.model_dump(exclude_defaults=True))
     for section, key in (("input", "train"), ("input", "test"), ("predictions", "input")):
-        place = told.get(section, {}).get(key)
+        place = settings.get(section, {}).get(key)
         if place is not None:
-            told[section][key] = shown(place)
-    options = told["input"].get("storage_options")
+            settings[section][key] = shown(place)
+    options = settings["input"].get("storage_options")
     if options:
-        told["input"]["storage_options"] = dict.fromkeys(options, "***")
-    return told
+        settings["input"]["storage_options"] = dict.fromkeys(options, "***")
+    return settings
 
 
 def _train(work: _Work) -> None:
@@ -152,33 +152,33 @@ def _train(work: _Work) -> None:
     else:
         model = TableClassifier(estimator, features=settings.features, label=settings.label)
     with reading(work.job.input.train):
-        model.fit(stored(work.rows.train), progress=advance)
+        model.fit(scan_stored(work.rows.train), progress=advance)
     work.model = model
     size = (f"{len(model.vocabulary_):,} terms" if isinstance(model, TextClassifier)
             else f"{len(model.feature_names_):,} features")
-    work.observer.said(f"{len(model.classes_)} classes, {size}{_chosen(model)}")
+    work.observer.result(f"{len(model.classes_)} classes, {size}{_describe_smoothing(model)}")
     pruned = getattr(model, "pruned_", None)
     if pruned is not None:
-        work.observer.said(pruned.describe())
+        work.observer.result(pruned.describe())
 
 
-def _chosen(model: Model) -> str:
+def _describe_smoothing(model: Model) -> str:
     l = getattr(model.estimator_, "l_", None)
     if l is None or getattr(model.estimator_, "l", None) != "auto":
         return ""
     return f", l = {l:g} chosen by leave-one-out"
 
 
-def _held_out(work: _Work) -> HeldOut:
-    """The training rows by leave-one-out, scored once for all steps."""
+def _leave_one_out_once(work: _Work) -> HeldOut:
+    """Score the training rows by leave-one-out, once for all steps."""
     if work.left_out is None:
-        work.left_out = leave_one_out(work.model, stored(work.rows.train))
+        work.left_out = leave_one_out(work.model, scan_stored(work.rows.train))
     return work.left_out
 
 
 def _folds(work: _Work) -> HeldOut:
     how = work.job.validation or Validation()
-    return cross_validate(work.model, stored(work.rows.train), folds=how.folds,
+    return cross_validate(work.model, scan_stored(work.rows.train), folds=how.folds,
                           groups=how.groups, time=how.time, seed=how.seed)
 
 
@@ -187,19 +187,19 @@ def _validate(work: _Work) -> None:
     if settings is None:
         return
     work.observer.step("validating")
-    held = _held_out(work) if settings.method == "leave-one-out" else _folds(work)
-    told: dict[str, Any] = {"method": held.method, "documents": len(held),
-                            "accuracy": held.accuracy, "log_loss": _finite(held.log_loss),
+    held = _leave_one_out_once(work) if settings.method == "leave-one-out" else _folds(work)
+    values: dict[str, Any] = {"method": held.method, "documents": len(held),
+                            "accuracy": held.accuracy, "log_loss": _finite_or_none(held.log_loss),
                             "not_judged": held.not_judged}
     spread = ""
     if held.folds is not None:
         each = accuracy_by_fold(held)["accuracy"]
-        told["folds"] = each.to_list()
+        values["folds"] = each.to_list()
         spread = f" ± {float(np.std(each.to_numpy(), ddof=1)):.4f}" if len(each) > 1 else ""
-    work.write("validation.json", told)
+    work.write("validation.json", values)
     left_out = f"; {held.not_judged:,} documents can't be judged by probabilities" if (
         held.not_judged) else ""
-    work.observer.said(f"accuracy {held.accuracy:.4f}{spread} by {held.method}{left_out}")
+    work.observer.result(f"accuracy {held.accuracy:.4f}{spread} by {held.method}{left_out}")
 
 
 def _calibrate(work: _Work) -> None:
@@ -207,11 +207,11 @@ def _calibrate(work: _Work) -> None:
     if settings is None:
         return
     work.observer.step("calibrating")
-    held = _held_out(work)
+    held = _leave_one_out_once(work)
     chosen = fit_calibration(held, length_aware=settings.length_aware)
     work.model.set_calibration(chosen)
     before, after = reliability(held).log_loss, reliability(held.calibrated(chosen)).log_loss
-    work.observer.said(f"log loss {before:.3f} -> {after:.3f} by leave-one-out")
+    work.observer.result(f"log loss {before:.3f} -> {after:.3f} by leave-one-out")
 
 
 def _decide(work: _Work) -> None:
@@ -219,7 +219,7 @@ def _decide(work: _Work) -> None:
     if settings is None:
         return
     work.observer.step("choosing thresholds")
-    held = _held_out(work) if settings.scored == "leave-one-out" else _folds(work)
+    held = _leave_one_out_once(work) if settings.scored == "leave-one-out" else _folds(work)
     calibration = work.model.calibration_
     if settings.min_probability is not None:
         from textnb.bayes.decision import Decision
@@ -239,10 +239,10 @@ def _decide(work: _Work) -> None:
             max_false_negative_rate=settings.max_false_negative_rate,
             costs=None if settings.costs is None else (settings.costs[0], settings.costs[1]))
     work.model.set_decision(decision)
-    work.observer.said(_told(decision.thresholds))
+    work.observer.result(_describe_thresholds(decision.thresholds))
 
 
-def _told(thresholds: Any) -> str:
+def _describe_thresholds(thresholds: Any) -> str:
     shown = [f"{label}: {value:.3f}" for label, value in list(thresholds.items())[:6]]
     more = ", ..." if len(thresholds) > 6 else ""
     return f"least log-odds {', '.join(shown)}{more}"
@@ -251,35 +251,35 @@ def _told(thresholds: Any) -> str:
 def _test(work: _Work) -> None:
     work.model.save(work.folder / "model.textnb")
     advance = work.observer.step("testing")
-    settings, test = work.job.test, stored(work.rows.test)
+    settings, test = work.job.test, scan_stored(work.rows.test)
     positive = settings.positive
     result = evaluate(work.model, test, progress=advance)
-    told = result.to_dict()
+    values = result.to_dict()
     if positive is not None:
-        told["rates"] = result.rates(positive).to_dict()
-        told["roc_auc"] = evaluate_roc(work.model, test, positive).auc
+        values["rates"] = result.rates(positive).to_dict()
+        values["roc_auc"] = evaluate_roc(work.model, test, positive).auc
     if isinstance(work.model, TextClassifier) and len(work.model.classes_) > 1:
         held = held_out(work.model, test)
         measured = reliability(held.calibrated(work.model.calibration_))
-        told["calibrated"] = work.model.calibration_ is not None
-        told |= {"log_loss": _finite(measured.log_loss), "brier": measured.brier,
+        values["calibrated"] = work.model.calibration_ is not None
+        values |= {"log_loss": _finite_or_none(measured.log_loss), "brier": measured.brier,
                  "expected_calibration_error": measured.expected_calibration_error,
                  "not_judged": measured.excluded}
-    work.write("metrics.json", told)
+    work.write("metrics.json", values)
     if result.decided is not None:
-        work.observer.said(", ".join(f"{value:,} {name.replace('_', ' ')}"
+        work.observer.result(", ".join(f"{value:,} {name.replace('_', ' ')}"
                                      for name, value in result.decided.items()))
-    work.observer.said(f"accuracy {result.accuracy:.4f}, macro F1 {result.macro_f1:.4f} on "
+    work.observer.result(f"accuracy {result.accuracy:.4f}, macro F1 {result.macro_f1:.4f} on "
                        f"{result.documents:,} rows")
-    # Rows that the job has split off itself are new.
+    # Rows that the job itself held out are new.
     if result.novelty is not None and result.novelty.verdict == "unknown" and (
             not work.rows.held_out):
-        work.observer.said(f"note: {result.novelty.message}")
+        work.observer.result(f"note: {result.novelty.message}")
     if settings.report is not None:
         from textnb.report.page import write_report
 
         work.observer.step("writing the report")
-        learned = (stored(work.rows.train)
+        learned = (scan_stored(work.rows.train)
                    if isinstance(work.model, TextClassifier) else None)
         write_report(work.model, test, work.folder / settings.report, positive=positive,
                      train=learned)
@@ -299,9 +299,9 @@ def _predict(work: _Work) -> None:
         return
     advance = work.observer.step("predicting")
     if settings.input is None:
-        frame: pl.LazyFrame = stored(work.rows.test)
+        frame: pl.LazyFrame = scan_stored(work.rows.test)
     else:
-        frame = opened(work.job, settings.input, settings.format, labels=False)
+        frame = scan_source(work.job, settings.input, settings.format, labels=False)
     options: dict[str, Any] = {"probability": settings.probability, "scores": settings.scores}
     if isinstance(work.model, TextClassifier):
         options |= {"top": settings.top, "explain": settings.explain}
@@ -309,27 +309,27 @@ def _predict(work: _Work) -> None:
         rows = rows_where(frame, settings.where, "predictions.where")
         answered = work.model.predict(rows, progress=advance, **options)
         write(answered, str(work.folder / settings.file), None)
-    work.observer.said(f"-> {settings.file}")
+    work.observer.result(f"-> {settings.file}")
 
 
 def _export(work: _Work) -> None:
     for export in work.job.exports:
         work.observer.step(f"exporting to {export.to or export.file}")
-        made = export_model(
+        exported = export_model(
             work.model, work.folder / export.file, export.to, positive=export.positive,
             reads=export.reads, top=export.top, max_bytes=export.max_bytes)
         if not export.verify:
-            work.observer.said(f"-> {export.file}, not verified")
+            work.observer.result(f"-> {export.file}, not verified")
             continue
         try:
-            passed = verify_export(made.path).passed
+            passed = verify_export(exported.path).passed
         except ExportError as error:
             raise ExportError(f"exports: {error}; or set verify = false, and verify where the "
                               "engine is") from None
         if not passed:
             raise ExportError(f"exports: {export.file} does not score as the model does")
-        work.observer.said(f"-> {export.file}, verified")
+        work.observer.result(f"-> {export.file}, verified")
 
 
-def _finite(value: float) -> float | None:
+def _finite_or_none(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None

@@ -1,7 +1,7 @@
 """The output folder of a job: all of it is replaced at once, or nothing is touched.
 
-A run works in a hidden folder beside the output, named after it. A second run of the same job waits
-for none: it is refused while the first works, and what a killed one left behind is thrown away.
+A run works in a hidden folder beside the output, named after it. A second run of the same job does
+not wait: it is refused while the first works. What a killed run left behind is removed.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ _TAG = "textnb"
 
 
 @contextmanager
-def staged(output: str | os.PathLike[str]) -> Iterator[Path]:
-    """A folder to work in, which takes the place of the output once the block ends.
+def stage_output(output: str | os.PathLike[str]) -> Iterator[Path]:
+    """Make a folder to work in, which replaces the output once the block ends.
 
     Raises
     ------
     SourceError
-        If the output is there and was not made by a job, can't be written, or another run is at
-        work on it.
+        If the output exists and was not made by a job, can't be written, or another run works on
+        it.
     """
     target = Path(output).resolve()
     check_output(target)
-    with _parents(target), _staged(target) as work:
+    with _make_parents(target), _stage_locked(target) as work:
         yield work
 
 
 @contextmanager
-def _staged(target: Path) -> Iterator[Path]:
+def _stage_locked(target: Path) -> Iterator[Path]:
     with lock_file(target.with_name(f".{target.name}.{_TAG}-lock")) as is_alone:
         if not is_alone:
             raise SourceError(f"another run is at work on {str(target)!r}; wait for it, or choose "
@@ -53,7 +53,7 @@ def _staged(target: Path) -> Iterator[Path]:
 
 
 def check_output(target: Path) -> None:
-    """SourceError where an output can't be written, or holds what is not a job's own."""
+    """Raise SourceError where an output can't be written, or holds files that no job wrote."""
     there = next((folder for folder in target.parents if folder.exists()), target)
     if not there.is_dir():
         raise SourceError.unwritable(
@@ -64,7 +64,7 @@ def check_output(target: Path) -> None:
     if target == Path.cwd().resolve() or target in Path.cwd().resolve().parents:
         raise SourceError.unwritable(target, "it is the current folder, or one above")
     if target.is_dir():
-        others = sorted({path.name for path in target.iterdir()} - _ours(target))
+        others = sorted({path.name for path in target.iterdir()} - _names_of_job(target))
         if not others:
             return
         raise SourceError.unwritable(
@@ -76,8 +76,8 @@ def check_output(target: Path) -> None:
 
 
 @contextmanager
-def _parents(target: Path) -> Iterator[None]:
-    """The folders that an output is in are made; where the run fails, they are removed again."""
+def _make_parents(target: Path) -> Iterator[None]:
+    """Make the folders above an output; remove them again where the run fails."""
     missing = [folder for folder in target.parents if not folder.exists()]
     with report_write_errors(target):
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -90,22 +90,22 @@ def _remove_empty(folders: list[Path]) -> None:
         try:
             folder.rmdir()
         except OSError:
-            # It holds what the run has written, or what somebody else has put there.
+            # It holds the output, or files of somebody else.
             return
 
 
-def _ours(target: Path) -> set[str]:
-    """The names of what a job wrote into its output."""
+def _names_of_job(target: Path) -> set[str]:
+    """Names of the files that a job wrote into its output."""
     try:
-        told = json.loads((target / RECORD).read_text("utf-8"))
+        values = json.loads((target / RECORD).read_text("utf-8"))
     except (OSError, ValueError):
         return set()
-    if not isinstance(told, dict) or told.get("format") != _FORMAT:
+    if not isinstance(values, dict) or values.get("format") != _FORMAT:
         return set()
-    files = told.get("files")
+    files = values.get("files")
     return {name for name in files if isinstance(name, str)} if isinstance(files, list) else set()
 
 
 def record(values: dict[str, object]) -> str:
-    """The text of the file by which a job knows its own output again."""
+    """The text of the file by which a job recognises its own output."""
     return write_document(_FORMAT, 1, values, default=str)

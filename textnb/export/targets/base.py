@@ -20,15 +20,15 @@ EVERY: tuple[type[Step], ...] = (*SIMPLE, Sublinear, Idf, Length)
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
-    """Rows to be scored, in each of the forms in which a target may want them.
+class TargetRows:
+    """Rows that a target scores, in each of the forms that a target may read.
 
     Attributes
     ----------
     documents : DataFrame or None
         The text columns; None for features.
     texts : Series of String, or None
-        May hold nulls; None for features and for several text columns.
+        The only text column, which may hold nulls; None for features and for several text columns.
     tokens : Series of List(String), or None
         All tokens of each text, terms or not, repeated as they occur; None for features.
     counts : csr_array (n_rows, n_terms) or None
@@ -50,8 +50,8 @@ class Rows:
 
 
 @dataclass(frozen=True, eq=False)
-class Answered:
-    """What an engine answered.
+class TargetAnswers:
+    """The scores and labels that an engine gives for `TargetRows`.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class Answered:
 
 
 class Target(Protocol):
-    """One format.
+    """A format of exports, and the engine that runs it.
 
     Attributes
     ----------
@@ -94,7 +94,7 @@ class Target(Protocol):
     def write(self, bundle: Bundle, path: Path) -> None:
         """Write the file; ExportError where the bundle can't be reproduced exactly."""
 
-    def run(self, bundle: Bundle, path: Path, rows: Rows) -> Answered:
+    def run(self, bundle: Bundle, path: Path, rows: TargetRows) -> TargetAnswers:
         """Score rows by the written file in the real engine.
 
         Raises
@@ -105,7 +105,7 @@ class Target(Protocol):
 
 
 def check_steps(target: Target, bundle: Bundle) -> None:
-    """Raises ExportError if a target does not know a step of the form's feature map."""
+    """Raise ExportError if a target does not know a step of the form's feature map."""
     known = getattr(target, "steps", ())
     for step in bundle.form.features.steps:
         if type(step) not in known:

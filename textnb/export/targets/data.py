@@ -18,7 +18,7 @@ from textnb.bayes.features import FeatureMap, Step, presence_map
 from textnb.bayes.forms import Floats
 from textnb.errors import ExportError
 from textnb.export.bundle import Bundle
-from textnb.export.targets.base import EVERY, SIMPLE, Answered, Rows
+from textnb.export.targets.base import EVERY, SIMPLE, TargetAnswers, TargetRows
 from textnb.files.parquet import decode
 
 Weights = dict[str, list[float]]
@@ -44,7 +44,7 @@ class Json:
             document["features"] = bundle.form.features.to_dict()
         path.write_text(json.dumps(document, ensure_ascii=False, allow_nan=False), "utf-8")
 
-    def run(self, bundle: Bundle, path: Path, rows: Rows) -> Answered:
+    def run(self, bundle: Bundle, path: Path, rows: TargetRows) -> TargetAnswers:
         held = json.loads(path.read_text("utf-8"))
         weights = dict(zip(held["terms"], held["weights"], strict=True))
         return summed(weights, held["intercept"], features_of(held), rows, held["terms"])
@@ -80,7 +80,7 @@ class Csv:
             rows.writerows(["weight", term, *weights] for term, weights
                            in zip(bundle.terms, bundle.weights.tolist(), strict=True))
 
-    def run(self, bundle: Bundle, path: Path, rows: Rows) -> Answered:
+    def run(self, bundle: Bundle, path: Path, rows: TargetRows) -> TargetAnswers:
         with path.open(encoding="utf-8", newline="") as file:
             csv.field_size_limit(2**31 - 1)
             _, *lines = csv.reader(file)
@@ -118,7 +118,7 @@ class Npz:
         with path.open("wb") as file:
             np.savez(file, **arrays)
 
-    def run(self, bundle: Bundle, path: Path, rows: Rows) -> Answered:
+    def run(self, bundle: Bundle, path: Path, rows: TargetRows) -> TargetAnswers:
         with np.load(path, allow_pickle=False) as held:
             raw, ends = held["names"].tobytes(), held["names_ends"].tolist()
             names = [raw[a:b].decode() for a, b in zip([0, *ends], ends, strict=False)]
@@ -141,7 +141,7 @@ class Parquet:
     def write(self, bundle: Bundle, path: Path) -> None:
         """Nothing but the bundle's own tables."""
 
-    def run(self, bundle: Bundle, path: Path, rows: Rows) -> Answered:
+    def run(self, bundle: Bundle, path: Path, rows: TargetRows) -> TargetAnswers:
         held = json.loads((path.parent / "form.json").read_text("utf-8"))
         table = decode((path.parent / "weights.parquet").read_bytes())
         names = table.to_series(0).to_list()
@@ -163,9 +163,9 @@ def features_of(described: Mapping[str, Any]) -> FeatureMap:
 
 
 def summed(
-    weights: Weights, intercept: Sequence[float], features: FeatureMap, rows: Rows,
+    weights: Weights, intercept: Sequence[float], features: FeatureMap, rows: TargetRows,
     names: Sequence[str],
-) -> Answered:
+) -> TargetAnswers:
     """Scores by look-up and sum, row by row, as whoever reads the file would write them."""
     place = {name: row for row, name in enumerate(weights)}
     table = np.array([*weights.values()], dtype=np.float64).reshape(len(place), len(intercept))
@@ -182,4 +182,4 @@ def summed(
             np.array([value for _, value in known], dtype=np.float64))
         scores.append(intercept + values @ table[columns])
     array: Floats = np.array(scores, dtype=np.float64).reshape(len(scores), len(intercept))
-    return Answered(array)
+    return TargetAnswers(array)

@@ -9,7 +9,7 @@ from typing import ClassVar
 from textnb.bayes.features import Step
 from textnb.errors import ExportError
 from textnb.export.bundle import Bundle
-from textnb.export.targets.base import EVERY, Answered, EngineMissing, Rows
+from textnb.export.targets.base import EVERY, EngineMissing, TargetAnswers, TargetRows
 from textnb.export.targets.embedded import data, source
 from textnb.export.targets.python import answered
 
@@ -46,7 +46,7 @@ class JavaScript:
                               "use --to json")
         path.write_text(text, "ascii", newline="\n")
 
-    def run(self, bundle: Bundle, path: Path, rows: Rows) -> Answered:
+    def run(self, bundle: Bundle, path: Path, rows: TargetRows) -> TargetAnswers:
         node = shutil.which("node")
         if node is None:
             raise EngineMissing("Node is not installed: https://nodejs.org")

@@ -26,7 +26,7 @@ from textnb.bayes.features import Step
 from textnb.bayes.forms import Floats
 from textnb.errors import ExportError
 from textnb.export.bundle import Bundle
-from textnb.export.targets.base import SIMPLE, Answered, EngineMissing, Rows
+from textnb.export.targets.base import SIMPLE, EngineMissing, TargetAnswers, TargetRows
 from textnb.export.targets.program import output
 
 PROGRAM = "liblinear-predict"
@@ -75,7 +75,7 @@ class Liblinear:
             _write_model(file, [f"solver_type {SOLVER}", f"nr_class {len(order)}",
                                 f"label {' '.join(map(str, order))}"], weights, intercept)
 
-    def run(self, bundle: Bundle, path: Path, rows: Rows) -> Answered:
+    def run(self, bundle: Bundle, path: Path, rows: TargetRows) -> TargetAnswers:
         program = shutil.which(PROGRAM)
         if program is None:
             raise EngineMissing(f"{PROGRAM} is not there: apt-get install liblinear-tools")
@@ -94,7 +94,7 @@ class Liblinear:
                     file.write("\n".join(column) + "\n")
                 columns.append(_predicted(program, data, summing, folder))
                 assert len(columns[k]) == used.shape[0]
-        return Answered(np.column_stack(columns),
+        return TargetAnswers(np.column_stack(columns),
                         [bundle.labels[int(label)] for label in found])
 
 
@@ -114,7 +114,7 @@ def write_data(file: IO[str], rows: sp.csr_array) -> None:
             for row in range(first, last))
 
 
-def _values(bundle: Bundle, rows: Rows) -> sp.csr_array:
+def _values(bundle: Bundle, rows: TargetRows) -> sp.csr_array:
     """What the data file holds: counts, presence or features, without zeros."""
     if bundle.reads == "features":
         assert rows.features is not None

@@ -26,7 +26,7 @@ from textnb.bayes.features import Idf, Length, Presence, Step, Sublinear, unknow
 from textnb.bayes.forms import Floats
 from textnb.errors import ExportError
 from textnb.export.bundle import Bundle
-from textnb.export.targets.base import EVERY, Answered, EngineMissing, Rows
+from textnb.export.targets.base import EVERY, EngineMissing, TargetAnswers, TargetRows
 from textnb.text.expressions import stop_tokens
 from textnb.text.plan import Escape, Matches, NGrams, Plan, Splitting, StopWords
 from textnb.text.tokens import Tokenizer
@@ -87,7 +87,7 @@ class Onnx:
         path.write_bytes(_Graph(bundle, separator, split).model().SerializeToString(
             deterministic=True))
 
-    def run(self, bundle: Bundle, path: Path, rows: Rows) -> Answered:
+    def run(self, bundle: Bundle, path: Path, rows: TargetRows) -> TargetAnswers:
         try:
             import onnxruntime
         except ImportError:
@@ -110,7 +110,7 @@ class Onnx:
             assert strings is not None
             given = np.array(strings.fill_null("").to_list(), dtype=object)
         scores, labels = session.run(["scores", "label"], {bundle.reads: given})
-        return Answered(scores, labels.tolist())
+        return TargetAnswers(scores, labels.tolist())
 
 
 @dataclass(frozen=True)

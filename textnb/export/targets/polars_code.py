@@ -18,7 +18,7 @@ import polars as pl
 from textnb.bayes.features import Step
 from textnb.errors import ExportError
 from textnb.export.bundle import Bundle
-from textnb.export.targets.base import EVERY, Answered, Rows
+from textnb.export.targets.base import EVERY, TargetAnswers, TargetRows
 from textnb.export.targets.embedded import data, source
 from textnb.export.targets.program import output
 from textnb.files.parquet import ENGINE_ERRORS, decode
@@ -82,7 +82,7 @@ class PolarsCode:
                 bundle.tokenizer.plan(), bundle.columns))
         path.write_text(text, "ascii", newline="\n")
 
-    def run(self, bundle: Bundle, path: Path, rows: Rows) -> Answered:
+    def run(self, bundle: Bundle, path: Path, rows: TargetRows) -> TargetAnswers:
         with tempfile.TemporaryDirectory(prefix="textnb-") as folder:
             given, answered = Path(folder, "rows.parquet"), Path(folder, "answers.parquet")
             how = _frame(bundle, rows, given)
@@ -91,12 +91,12 @@ class PolarsCode:
             try:
                 answers = decode(answered.read_bytes())
                 scores = answers["scores"].struct.unnest().to_numpy()
-                return Answered(np.asarray(scores, np.float64), answers["predicted"].to_list())
+                return TargetAnswers(np.asarray(scores, np.float64), answers["predicted"].to_list())
             except (OSError, TypeError, ValueError, *ENGINE_ERRORS) as error:
                 raise ExportError(f"the engine's answers can't be read: {error}") from None
 
 
-def _frame(bundle: Bundle, rows: Rows, path: Path) -> str:
+def _frame(bundle: Bundle, rows: TargetRows, path: Path) -> str:
     """Write the rows as a frame; the function that scores it."""
     if rows.features is not None:
         pl.DataFrame(rows.features, schema=list(bundle.columns)).write_parquet(path)

@@ -13,7 +13,7 @@ import numpy as np
 from textnb.bayes.features import Step
 from textnb.errors import ExportError
 from textnb.export.bundle import Bundle
-from textnb.export.targets.base import EVERY, Answered, Rows
+from textnb.export.targets.base import EVERY, TargetAnswers, TargetRows
 from textnb.export.targets.embedded import data, source
 from textnb.export.targets.program import output
 
@@ -32,24 +32,24 @@ class Python:
         text = source("python.txt", bundle, DATA=data(bundle, words=bundle.reads == "text"))
         path.write_text(text, "ascii", newline="\n")
 
-    def run(self, bundle: Bundle, path: Path, rows: Rows) -> Answered:
+    def run(self, bundle: Bundle, path: Path, rows: TargetRows) -> TargetAnswers:
         return answered([sys.executable, "-I", str(path)], bundle, rows)
 
 
-def answered(command: Sequence[str], bundle: Bundle, rows: Rows) -> Answered:
+def answered(command: Sequence[str], bundle: Bundle, rows: TargetRows) -> TargetAnswers:
     """The answers of a program that reads a JSON value per line and writes an object per line."""
     lines = "".join(json.dumps(value) + "\n" for value in _values(bundle, rows))
     said = output(command, lines.encode("ascii"))
     try:
         answers = [json.loads(line) for line in said.splitlines()]
         scores = np.array([answer["scores"] for answer in answers], dtype=np.float64)
-        return Answered(scores.reshape(len(answers), len(bundle.intercept)),
+        return TargetAnswers(scores.reshape(len(answers), len(bundle.intercept)),
                         [answer["label"] for answer in answers])
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise ExportError(f"the engine's answers can't be read: {error}") from None
 
 
-def _values(bundle: Bundle, rows: Rows) -> Iterator[Any]:
+def _values(bundle: Bundle, rows: TargetRows) -> Iterator[Any]:
     if rows.features is not None:
         return iter(rows.features.tolist())
     read = rows.texts if bundle.reads == "text" else rows.tokens

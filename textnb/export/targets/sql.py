@@ -30,7 +30,7 @@ from textnb.errors import ExportError
 from textnb.export.bundle import Bundle
 from textnb.export.characters import SIGMA, SMALL_SIGMA, Ranges, regex_class
 from textnb.export.portable import Words
-from textnb.export.targets.base import EVERY, Answered, Rows
+from textnb.export.targets.base import EVERY, TargetAnswers, TargetRows
 
 _VIEWS = ("labels", "scores", "sums", "terms", "words")
 _TABLES = ("weights", "classes", "stop_words", "characters", "casing", "ignorable")
@@ -81,7 +81,7 @@ class Sql(ABC):
                 file.write(f"{statement}\n")
 
     @abstractmethod
-    def run(self, bundle: Bundle, path: Path, rows: Rows) -> Answered:
+    def run(self, bundle: Bundle, path: Path, rows: TargetRows) -> TargetAnswers:
         """Score rows by the written script in the engine."""
 
     @abstractmethod
@@ -387,7 +387,7 @@ def occurrences(tokens: pl.Series) -> pl.DataFrame:
             .explode("term", empty_as_null=False, keep_nulls=False))
 
 
-def tables(bundle: Bundle, rows: Rows) -> dict[str, pl.DataFrame]:
+def tables(bundle: Bundle, rows: TargetRows) -> dict[str, pl.DataFrame]:
     """The reader's tables."""
     numbers = pl.DataFrame({"id": pl.int_range(len(rows), eager=True)})
     if bundle.reads == "features":
@@ -401,9 +401,9 @@ def tables(bundle: Bundle, rows: Rows) -> dict[str, pl.DataFrame]:
     return {"documents": numbers, "document_terms": occurrences(rows.tokens)}
 
 
-def answered(bundle: Bundle, rows: Iterable[Sequence[Any]]) -> Answered:
+def answered(bundle: Bundle, rows: Iterable[Sequence[Any]]) -> TargetAnswers:
     """Answers from rows of ``textnb_labels``: id, position, label, scores."""
     fetched = list(rows)
     scores = np.array([row[3:] for row in fetched], dtype=np.float64)
-    return Answered(scores.reshape(len(fetched), bundle.weights.shape[1]),
+    return TargetAnswers(scores.reshape(len(fetched), bundle.weights.shape[1]),
                     [None if row[1] is None else bundle.labels[row[1]] for row in fetched])

@@ -11,7 +11,7 @@ from typing import ClassVar
 from textnb.export.bundle import Bundle
 from textnb.export.characters import SIGMA, Lowercase, regex_class
 from textnb.export.portable import Words
-from textnb.export.targets.base import Answered, EngineMissing, Rows
+from textnb.export.targets.base import EngineMissing, TargetAnswers, TargetRows
 from textnb.export.targets.program import deadline
 from textnb.export.targets.sql import (
     ANSWERS,
@@ -89,7 +89,7 @@ class DuckDb(Sql):
                 f"{self.literal(''.join(mapping[c] for c in single))})\n"
                 f"ELSE translate(text, '{ascii_uppercase}', '{ascii_lowercase}') END")
 
-    def run(self, bundle: Bundle, path: Path, rows: Rows) -> Answered:
+    def run(self, bundle: Bundle, path: Path, rows: TargetRows) -> TargetAnswers:
         try:
             import duckdb
         except ImportError:

@@ -15,7 +15,7 @@ from textnb.errors import ExportError
 from textnb.export.bundle import Bundle
 from textnb.export.characters import SIGMA, Ranges, regex_class
 from textnb.export.portable import Words
-from textnb.export.targets.base import Answered, EngineMissing, Rows
+from textnb.export.targets.base import EngineMissing, TargetAnswers, TargetRows
 from textnb.export.targets.program import deadline
 from textnb.export.targets.sql import (
     ANSWERS,
@@ -116,7 +116,7 @@ class Postgres(Sql):
                "    WITH ORDINALITY AS w(word, position)\n"
                f"  WHERE char_length(w.word) >= {words.least} OFFSET 0) s{stops};")
 
-    def run(self, bundle: Bundle, path: Path, rows: Rows) -> Answered:
+    def run(self, bundle: Bundle, path: Path, rows: TargetRows) -> TargetAnswers:
         try:
             import psycopg
         except ImportError:

@@ -17,7 +17,7 @@ from typing import ClassVar
 from textnb.export.bundle import Bundle
 from textnb.export.characters import FINAL_SIGMA, SIGMA, SMALL_SIGMA, Lowercase
 from textnb.export.portable import Words
-from textnb.export.targets.base import Answered, EngineMissing, Rows
+from textnb.export.targets.base import EngineMissing, TargetAnswers, TargetRows
 from textnb.export.targets.program import deadline
 from textnb.export.targets.sql import (
     ANSWERS,
@@ -107,7 +107,7 @@ WHERE length(w.value) >= {words.least}{stops};""")
         characters = "".join(chr(c) for a, b in lower.ignorable for c in range(a, b + 1))
         yield from self.load("textnb_ignorable", ("characters",), [[characters]])
 
-    def run(self, bundle: Bundle, path: Path, rows: Rows) -> Answered:
+    def run(self, bundle: Bundle, path: Path, rows: TargetRows) -> TargetAnswers:
         if sqlite3.sqlite_version_info < _OLDEST:
             raise EngineMissing(f"this is SQLite {sqlite3.sqlite_version}: {self.needs} is needed")
         with (closing(sqlite3.connect(":memory:", isolation_level=None,
