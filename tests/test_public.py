@@ -268,7 +268,7 @@ def test_the_errors_are_those_of_the_drawing() -> None:
     name for name in ERRORS if name not in ("TextnbError", "TextnbWarning")])
 def test_an_error_means_what_the_drawing_says(name: str) -> None:
     doc, meaning = getattr(textnb, name).__doc__, drawn()[name][1]
-    assert doc == f"{meaning[0].upper()}{meaning[1:]}."
+    assert doc.splitlines()[0] == f"{meaning[0].upper()}{meaning[1:]}."
 
 
 IMPORTS = """

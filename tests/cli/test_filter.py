@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from tests.cli.conftest import PROGRAM, Run, finished, start
 from textnb import Calibration, Decision, TextClassifier, load
 from textnb.cli.filter import alone
-from textnb.frames.maildir import content
+from textnb.frames.maildir import read_content
 
 ROWS = pl.DataFrame({
     "body": ["cheap pills", "a prize for you", "see you at noon", "the minutes"] * 5,
@@ -374,7 +374,7 @@ def test_what_becomes_a_link_is_not_read(maildir: Path) -> None:
     os.mkfifo(maildir / "new" / "pipe")
     for name in ("0.link", "pipe"):
         with pytest.raises(OSError, match=r"symbolic links|no file"):
-            content(str(maildir / "new" / name), 9)
+            read_content(str(maildir / "new" / name), 9)
 
 
 @pytest.mark.parametrize(("link", "there"), [

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 
-from textnb.frames.cloud import shown
+from textnb.frames.cloud import hide_secrets
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Run
@@ -179,5 +179,5 @@ def test_a_job_that_is_refused(
 def test_a_report_does_not_tell_the_password() -> None:
     from textnb.cli.reporting import _name
 
-    assert _name("postgresql://me:TOPSECRET@h") == shown("postgresql://me:TOPSECRET@h")[13:]
+    assert _name("postgresql://me:TOPSECRET@h") == hide_secrets("postgresql://me:TOPSECRET@h")[13:]
     assert _name("https://h/f.csv?X-Signature=TOPSECRET") == "f.csv"

@@ -11,7 +11,13 @@ import pytest
 
 from textnb import ParameterError, SourceError, TextClassifier, scan
 from textnb.frames import sinks
-from textnb.frames.cloud import is_database, parsed_options, shown, storage, without_secrets
+from textnb.frames.cloud import (
+    check_storage_options,
+    hide_secrets,
+    is_database,
+    parse_options,
+    remove_secrets,
+)
 
 if TYPE_CHECKING:
     from tests.conftest import S3
@@ -31,7 +37,7 @@ FRAME = pl.DataFrame({
     ("postgresql://me:PW@host/db", "postgresql://me:***@host/db"),
     ("postgresql://me:P@W/?#x@host/db", "postgresql://me:***@host/db")])
 def test_a_url_is_told_without_secrets(path: str, told: str) -> None:
-    assert shown(path) == told
+    assert hide_secrets(path) == told
 
 
 @pytest.mark.parametrize(("message", "told"), [
@@ -39,7 +45,7 @@ def test_a_url_is_told_without_secrets(path: str, told: str) -> None:
      "at postgresql://me:***@host/db: bad"),
     ("password P@SS or P%40SS or KEY", "password *** or *** or ***"), ("no secret", "no secret")])
 def test_an_error_is_told_without_secrets(message: str, told: str) -> None:
-    assert without_secrets(message, "postgresql://me:P%40SS@host/db?sslpassword=KEY") == told
+    assert remove_secrets(message, "postgresql://me:P%40SS@host/db?sslpassword=KEY") == told
 
 
 def test_what_is_a_database() -> None:
@@ -52,29 +58,31 @@ def test_what_is_a_database() -> None:
 @pytest.mark.parametrize("pair", ["TOPSECRET", "=TOPSECRET", "a b=TOPSECRET", "", "1=TOPSECRET"])
 def test_a_pair_that_is_none_is_not_repeated(pair: str) -> None:
     with pytest.raises(ParameterError, match=r"KEY=VALUE.*the 2\. one is not") as caught:
-        parsed_options(["aws_region=x", pair], "--storage-option")
+        parse_options(["aws_region=x", pair], "--storage-option")
     assert "TOPSECRET" not in str(caught.value)
 
 
 def test_pairs() -> None:
-    assert parsed_options(["a=b=c", "d="], "-s") == {"a": "b=c", "d": ""}
-    assert parsed_options([], "-s") is parsed_options(None, "-s") is None
+    assert parse_options(["a=b=c", "d="], "-s") == {"a": "b=c", "d": ""}
+    assert parse_options([], "-s") is parse_options(None, "-s") is None
     with pytest.raises(ParameterError, match="a is given twice"):
-        parsed_options(["a=b", "a=c"], "-s")
+        parse_options(["a=b", "a=c"], "-s")
 
 
 def test_storage_options_are_checked() -> None:
     given = {"aws_region": "x", "MAX_RETRIES": "5", "retry_base_multiplier": "1.5"}
-    assert storage("s3://b/k", given) == {
+    assert check_storage_options("s3://b/k", given) == {
         "aws_region": "x", "max_retries": 5, "retry_base_multiplier": 1.5}
-    assert storage("s3://b/k", None) == {"max_retries": 3}
-    assert storage("gs://b/k", {"google_service_account": "f"}) == {"google_service_account": "f"}
-    assert storage("data.csv", None) is storage("https://h/f.csv", {}) is None
+    assert check_storage_options("s3://b/k", None) == {"max_retries": 3}
+    options = {"google_service_account": "f"}
+    assert check_storage_options("gs://b/k", options) == options
+    assert check_storage_options("data.csv", None) is None
+    assert check_storage_options("https://h/f.csv", {}) is None
     with pytest.raises(ParameterError, match="did you mean 'aws_secret_access_key'") as caught:
-        storage("s3://b/k", {"aws_secret_acces_key": "TOPSECRET"})
+        check_storage_options("s3://b/k", {"aws_secret_acces_key": "TOPSECRET"})
     assert "TOPSECRET" not in str(caught.value)
     with pytest.raises(ParameterError, match="max_retries must be a number") as caught:
-        storage("s3://b/k", {"max_retries": "TOPSECRET"})
+        check_storage_options("s3://b/k", {"max_retries": "TOPSECRET"})
     assert "TOPSECRET" not in str(caught.value)
     for path in ("data.csv", "file:///data.csv"):
         with pytest.raises(ParameterError, match="are for URLs"):

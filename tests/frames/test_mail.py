@@ -492,9 +492,10 @@ class TestLazy:
     def test_batches_are_bounded(self, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(mail, "_BATCH_ROWS", 3)
         monkeypatch.setattr(mail, "_BATCH_BYTES", 500)
-        items = [mailboxes.Item(b"x" * size, "p", None, None) for size in (1, 1, 1, 1, 600, 1, 1)]
+        items = [mailboxes.RawMessage(b"x" * size, "p", None, None)
+                 for size in (1, 1, 1, 1, 600, 1, 1)]
         batches = [[len(item.raw) for item in batch]
-                   for batch in mail._divided(items, None, mail._BATCH_ROWS)]
+                   for batch in mail._batches_of_items(items, None, mail._BATCH_ROWS)]
         assert batches == [[1, 1, 1], [1, 600], [1, 1]]
         for i in range(8):
             write(f"m/{i}", message(str(i)))

@@ -67,7 +67,7 @@ def export(file: ModelFile, how: ExportOptions, done: ExportOutput) -> None:
     from textnb.errors import ParameterError
     from textnb.export.targets.known import target_of_path
     from textnb.export.write import export_model
-    from textnb.frames.cloud import shown
+    from textnb.frames.cloud import hide_secrets
     from textnb.learning.memory_limit import byte_size
 
     reads: Any = how.input
@@ -95,7 +95,8 @@ def export(file: ModelFile, how: ExportOptions, done: ExportOutput) -> None:
         note(f"{pruned['kept']:,} terms kept, {pruned['dropped']:,} left out: each token of those "
              f"moves the difference of two scores by at most {pruned['worst_per_token']:.4g}")
         if "rows" in pruned:
-            note(f"{pruned['flipped']:,} of {pruned['rows']:,} rows of {shown(check or '')} are "
+            note(f"{pruned['flipped']:,} of {pruned['rows']:,} rows of "
+                 f"{hide_secrets(check or '')} are "
                  "decided otherwise (largest change of a difference of scores: "
                  f"{pruned['largest_difference']:.4g})")
     chosen = [name for name in ("calibration", "decision")

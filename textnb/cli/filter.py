@@ -201,7 +201,13 @@ def _file(
 ) -> None:
     from textnb.errors import SourceError, first_line
     from textnb.filter.judged import Judged, judge_key
-    from textnb.frames.maildir import Gone, content, file_message, new_messages, subfolder
+    from textnb.frames.maildir import (
+        MessageMoved,
+        file_message,
+        new_messages,
+        read_content,
+        subfolder,
+    )
     from textnb.storage.archive import stated_checksum
 
     folders = {"spam": subfolder(maildir, spam_folder),
@@ -220,7 +226,7 @@ def _file(
                 before += 1
                 continue
             try:
-                verdict = judge.judge(content(path, guard.MAX_MESSAGE + 1))
+                verdict = judge.judge(read_content(path, guard.MAX_MESSAGE + 1))
                 target = folders.get(verdict.status)
                 if dry_run:
                     pass
@@ -228,7 +234,7 @@ def _file(
                     judged.add(path)
                 else:
                     file_message(path, target)
-            except Gone:
+            except MessageMoved:
                 gone += 1
                 continue
             except (KeyboardInterrupt, SystemExit):

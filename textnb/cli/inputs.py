@@ -116,7 +116,7 @@ def rows(
 ) -> pl.LazyFrame:
     """The input's rows, with their columns checked: of texts, or (without ``text``) a table's."""
     from textnb.errors import ParameterError
-    from textnb.frames.cloud import parsed_options
+    from textnb.frames.cloud import parse_options
     from textnb.frames.conditions import rows_where
     from textnb.frames.scan import scan, scan_table
 
@@ -125,7 +125,7 @@ def rows(
     source: Any = input
     settings: dict[str, Any] = {
         "format": options.input_format, "encoding": options.encoding,
-        "storage_options": parsed_options(options.storage_option, "--storage-option"),
+        "storage_options": parse_options(options.storage_option, "--storage-option"),
         "on_error": "raise" if more is None else _on_error(more.on_unreadable)}
     if _reads_database(input, options.query, settings):
         from textnb.frames.database import scan_database
@@ -164,20 +164,20 @@ def _on_error(chosen: str) -> Any:
 def _reads_database(input: str, query: str | None, options: dict[str, Any]) -> bool:
     """Whether the input is a database; ParameterError for what does not go with what it is."""
     from textnb.errors import ParameterError
-    from textnb.frames.cloud import is_database, shown
+    from textnb.frames.cloud import hide_secrets, is_database
 
     if not is_database(input):
         if query is not None:
             raise ParameterError("--query is for a database, such as postgresql://user@host/name; "
-                                 f"{shown(input)!r} is none")
+                                 f"{hide_secrets(input)!r} is none")
         return False
     if query is None:
-        raise ParameterError(f"{shown(input)} is a database: say which rows with --query "
+        raise ParameterError(f"{hide_secrets(input)} is a database: say which rows with --query "
                              "'SELECT ...'")
     if options != {"format": None, "encoding": "utf-8", "storage_options": None,
                    "on_error": "raise"}:
         raise ParameterError("--input-format, --encoding, --storage-option and --on-unreadable are "
-                             f"for files; {shown(input)} is a database")
+                             f"for files; {hide_secrets(input)} is a database")
     return True
 
 

@@ -43,7 +43,7 @@ def message_bytes(text: str) -> bytes:
         If there is no such file, it can't be read, or holds other than one message.
     """
     from textnb.errors import SourceError
-    from textnb.frames.mailboxes import items, places
+    from textnb.frames.mailboxes import list_mail_files, read_messages
     from textnb.mail.message import MAX_MESSAGE
 
     if text == "-":
@@ -56,7 +56,7 @@ def message_bytes(text: str) -> bytes:
         return os.fsencode(text)
     if not os.path.exists(text):
         raise SourceError(f"no such message file: {text!r}")
-    found = [item for place in places(text) for item in items(place)]
+    found = [item for place in list_mail_files(text) for item in read_messages(place)]
     if len(found) != 1:
         raise SourceError.unreadable(
             text, f"it holds {len(found):,} messages, and one is explained")
@@ -103,7 +103,7 @@ def filter_says(path: str, fitted: Fitted, message: bytes) -> dict[str, Any] | N
 
 
 def _is_path(text: str) -> bool:
-    from textnb.frames.mailboxes import named_as_mail
+    from textnb.frames.mailboxes import is_mail_name
 
     # A sentence may end with such a name; a file's name with spaces is one where it is there.
-    return named_as_mail(text) and (not any(map(str.isspace, text)) or os.path.isfile(text))
+    return is_mail_name(text) and (not any(map(str.isspace, text)) or os.path.isfile(text))

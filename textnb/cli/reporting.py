@@ -75,6 +75,6 @@ def write(
 
 
 def _name(path: str) -> str:
-    from textnb.frames.cloud import shown
+    from textnb.frames.cloud import hide_secrets
 
-    return os.path.basename(os.path.normpath(shown(path)))
+    return os.path.basename(os.path.normpath(hide_secrets(path)))

@@ -29,7 +29,7 @@ from textnb.estimators.table_file import pack_table
 from textnb.estimators.tabular import ROWS, FittedTable, labelled, opened, read
 from textnb.frames.batches import Progress, batches
 from textnb.frames.features import check_values, matrix
-from textnb.frames.kinds import in_kind_of, in_memory
+from textnb.frames.kinds import in_memory, to_kind_of
 from textnb.frames.scan import reading, scan_table
 from textnb.frames.texts import (
     labels_as,
@@ -237,7 +237,7 @@ class TableClassifier(SmoothingName, ClassifierMixin, BaseEstimator):
             matrix(lazy.select(fitted.columns).collect(), fitted.columns, 0)
         result = answered(lazy, fitted.columns, schema_of(fitted.labels, answers), answer,
                           lambda rows: batches(rows, rows=ROWS))
-        return in_kind_of(X, result, fitted.columns)
+        return to_kind_of(X, result, fitted.columns)
 
     def predict_joint_log_proba(self, X: Any) -> Floats:
         """log P(row, class), base e, up to what all classes of a row share: (n_rows, n_classes)."""

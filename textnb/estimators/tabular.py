@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from textnb.errors import DataError, ParameterError, SchemaError
 from textnb.frames.batches import Progress, batches
 from textnb.frames.features import feature_columns, feature_names, matrix
-from textnb.frames.kinds import narrowed
+from textnb.frames.kinds import select_columns
 from textnb.frames.scan import scan_table
 from textnb.frames.texts import as_int64, rows_in_memory, with_labels
 
@@ -52,7 +52,7 @@ class FittedTable:
 
     def checked(self, X: Any) -> pl.LazyFrame:
         """The frame, once its features are seen to be those that were learned."""
-        frame = scan_table(narrowed(X, self.columns), self.columns)
+        frame = scan_table(select_columns(X, self.columns), self.columns)
         columns = feature_columns(frame, self.columns, None)
         if feature_names(frame, columns) != self.names:
             raise SchemaError("Array columns have other widths than those that were learned: "

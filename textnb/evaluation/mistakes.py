@@ -8,7 +8,7 @@ import polars as pl
 
 from textnb.errors import ParameterError
 from textnb.frames.batches import Progress
-from textnb.frames.kinds import narrowed, rows_in_kind_of
+from textnb.frames.kinds import rows_in_kind_of, select_columns
 from textnb.frames.scan import scan
 from textnb.frames.texts import labels_as
 from textnb.learning.fitted import fitted_texts
@@ -55,7 +55,7 @@ def mistakes(
     if fitted is None:
         raise ParameterError.out_of_range("model", "a TextClassifier", type(model).__name__)
     names, label, dtype = fitted.columns, fitted.label, fitted.labels.dtype
-    lazy = scan(narrowed(frame, [*names, label]), text=names, label=label)
+    lazy = scan(select_columns(frame, [*names, label]), text=names, label=label)
     # Under another name, so that a label column called "predicted" is not in the way.
     rows = lazy.select(*names, labels_as(label, lazy, dtype).alias(_ACTUAL))
     judged: pl.LazyFrame = predict(fitted, rows, progress=progress)

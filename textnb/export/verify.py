@@ -19,7 +19,7 @@ from textnb.export.targets.known import TARGETS
 from textnb.export.write import bundle_beside, model_file
 from textnb.files.archive import MAX_BYTES, read_table, reading_errors
 from textnb.frames.features import feature_columns
-from textnb.frames.scan import checked
+from textnb.frames.scan import check_columns
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,7 @@ def _given(
     if bundle.reads == "features":
         feature_columns(lazy, columns, None)
     else:
-        checked(lazy, text=columns)
+        check_columns(lazy, text=columns)
     frame = lazy.select(columns).collect()
     if bundle.reads == "features":
         features = frame.cast(pl.Float64).to_numpy()

@@ -18,7 +18,7 @@ from textnb.export.bundle import Bundle, Reads, bundle_of
 from textnb.export.targets.base import Target, check_steps
 from textnb.export.targets.known import target_of, target_of_path
 from textnb.files.replace import check_target, replace_file
-from textnb.frames.scan import checked
+from textnb.frames.scan import check_columns
 from textnb.learning.fitted import fitted_texts
 from textnb.learning.memory_limit import byte_size
 
@@ -99,8 +99,8 @@ def export_model(
     >>> model = TextClassifier().fit(["good film", "bad film"], ["pos", "neg"])
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     exported = export_model(model, f"{folder}/film", to="python")
-    ...     checked = verify_export(exported.path)
-    >>> checked.target, checked.wrong_labels, checked.largest_difference < 1e-12
+    ...     check_columns = verify_export(exported.path)
+    >>> check_columns.target, check_columns.wrong_labels, check_columns.largest_difference < 1e-12
     ('python', [], True)
     """
     target = target_of_path(path) if to is None else target_of(to)
@@ -207,7 +207,7 @@ def _flipped(
     seen = flipped = 0
     largest = 0.0
     columns = list(whole.columns)
-    for batch in checked(rows.lazy(), text=columns).select(columns).collect_batches(
+    for batch in check_columns(rows.lazy(), text=columns).select(columns).collect_batches(
             chunk_size=4096, maintain_order=True, lazy=True):
         tell(f"comparing decisions, {seen:,} rows")
         full, less = whole.scores(whole.counts(batch)), pruned.scores(pruned.counts(batch))

@@ -45,13 +45,13 @@ def batches(
         # lazy=True: the query starts when the first batch is asked for.
         chunks = iter(frame.collect_batches(chunk_size=rows, maintain_order=True, lazy=True))
     for chunk in chunks:
-        for batch in _divided(chunk, text, max_bytes):
+        for batch in _split_by_bytes(chunk, text, max_bytes):
             yield batch
             if progress is not None:
                 progress(batch.height)
 
 
-def _divided(
+def _split_by_bytes(
     chunk: pl.DataFrame, text: Sequence[str], max_bytes: int
 ) -> Iterator[pl.DataFrame]:
     if not text or chunk.height <= 1:

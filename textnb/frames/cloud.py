@@ -63,12 +63,12 @@ def is_s3(path: str) -> bool:
     return path.partition("://")[0].lower() in _S3 and is_url(path)
 
 
-def shown(path: str) -> str:
+def hide_secrets(path: str) -> str:
     """A path as it may be told: a URL without its password and without what follows ``?``.
 
     Examples
     --------
-    >>> shown("postgresql://reader:secret@host/news?sslmode=require")
+    >>> hide_secrets("postgresql://reader:secret@host/news?sslmode=require")
     'postgresql://reader:***@host/news'
     """
     scheme, found, rest = path.partition("://")
@@ -82,17 +82,17 @@ def shown(path: str) -> str:
     return f"{scheme}://{rest}"
 
 
-def without_secrets(message: str, path: str) -> str:
+def remove_secrets(message: str, path: str) -> str:
     """What somebody else's error says, without the URL's password and query.
 
     Examples
     --------
-    >>> without_secrets("no host 'let@db'", "postgresql://reader:in@let@db/news")
+    >>> remove_secrets("no host 'let@db'", "postgresql://reader:in@let@db/news")
     "no host '***@db'"
     """
     if not is_url(path):
         return message
-    message = message.replace(path, shown(path))
+    message = message.replace(path, hide_secrets(path))
     rest = path.partition("://")[2]
     password = rest.rpartition("@")[0].partition(":")[2]
     # Where a reader takes another @ for the last, it tells what follows as the host.
@@ -106,7 +106,7 @@ def without_secrets(message: str, path: str) -> str:
     return message
 
 
-def parsed_options(pairs: Iterable[str] | None, name: str) -> dict[str, str] | None:
+def parse_options(pairs: Iterable[str] | None, name: str) -> dict[str, str] | None:
     """``KEY=VALUE`` pairs as storage options; None where there are none.
 
     Raises
@@ -116,7 +116,7 @@ def parsed_options(pairs: Iterable[str] | None, name: str) -> dict[str, str] | N
 
     Examples
     --------
-    >>> parsed_options(["aws_region=eu-west-1"], "--storage-option")
+    >>> parse_options(["aws_region=eu-west-1"], "--check_storage_options-option")
     {'aws_region': 'eu-west-1'}
     """
     options: dict[str, str] = {}
@@ -131,7 +131,7 @@ def parsed_options(pairs: Iterable[str] | None, name: str) -> dict[str, str] | N
     return options or None
 
 
-def storage(path: str, options: Mapping[str, Any] | None) -> dict[str, Any] | None:
+def check_storage_options(path: str, options: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """Storage options for Polars: checked, and for S3 with fewer retries than its own.
 
     Raises
@@ -158,9 +158,9 @@ def storage(path: str, options: Mapping[str, Any] | None) -> dict[str, Any] | No
     return given or None
 
 
-def reason(path: str, error: BaseException) -> str:
+def explain_failure(path: str, error: BaseException) -> str:
     """Why a URL can't be read or written, in one line without secrets."""
-    message = without_secrets(str(error), path)
+    message = remove_secrets(str(error), path)
     code = re.search(r"<Code>([A-Za-z0-9]+)</Code>", message)
     status = re.search(r"status code:?\s*(?:\S*↳\S*\s*)?(\d{3})", message)
     number = status[1] if status else None

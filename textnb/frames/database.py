@@ -24,8 +24,8 @@ from textnb.errors import (
     TextnbError,
     first_line,
 )
-from textnb.frames.cloud import is_database, shown, without_secrets
-from textnb.frames.sources import source_of
+from textnb.frames.cloud import hide_secrets, is_database, remove_secrets
+from textnb.frames.sources import lazy_frame_from
 
 Types = dict[str, tuple[pl.DataType, str | None]]
 
@@ -94,7 +94,7 @@ def scan_database(
     if not isinstance(query, str) or not query.strip():
         raise ParameterError.out_of_range("query", "a SELECT", query)
     reader = _reader(query.strip().rstrip(";").rstrip(), connection)
-    with reader.telling():
+    with reader.name_failures():
         types = reader.types()
     for name in schema or ():
         if name not in types:
@@ -107,7 +107,8 @@ def scan_database(
         columns: list[str], predicate: pl.Expr | None, left: int | None
     ) -> Iterator[pl.DataFrame]:
         names = columns or list(types)
-        with reader.telling(), closing(reader.rows({name: types[name] for name in names})) as rows:
+        wanted = {name: types[name] for name in names}
+        with reader.name_failures(), closing(reader.rows(wanted)) as rows:
             for batch in rows:
                 kept = batch if left is None else batch.head(left)
                 yield kept if predicate is None else kept.filter(predicate)
@@ -116,7 +117,7 @@ def scan_database(
                     if left <= 0:
                         return
 
-    return source_of(batches, given)
+    return lazy_frame_from(batches, given)
 
 
 def _reader(query: str, connection: Any) -> _Reader:
@@ -134,7 +135,7 @@ def _reader(query: str, connection: Any) -> _Reader:
                          f"{type(connection).__name__}")
 
 
-class _Telling:
+class _NamedFailures:
     """Context in which a driver's failure becomes an error that names query and database."""
 
     def __init__(self, reader: _Reader):
@@ -148,9 +149,9 @@ class _Telling:
         if not isinstance(error, reader.failures) or isinstance(error, TextnbError):
             return
         # The driver's next lines repeat the query, with what was put around it here.
-        told = without_secrets(first_line(error), reader.url)
+        told = remove_secrets(first_line(error), reader.url)
         raise SourceError.unreadable(
-            f"the query {first_line(Exception(reader.query))!r} at {shown(reader.url)}", told
+            f"the query {first_line(Exception(reader.query))!r} at {hide_secrets(reader.url)}", told
         ) from None
 
 
@@ -162,8 +163,8 @@ class _Reader(ABC):
     def __init__(self, query: str, url: str):
         self.query, self.url = query, url
 
-    def telling(self) -> _Telling:
-        return _Telling(self)
+    def name_failures(self) -> _NamedFailures:
+        return _NamedFailures(self)
 
     @abstractmethod
     def types(self) -> Types:
@@ -173,10 +174,10 @@ class _Reader(ABC):
     def rows(self, types: Types) -> Generator[pl.DataFrame, None, None]:
         """The rows of some columns. Closing the iterator closes the connection."""
 
-    def selecting(self, types: Types) -> str:
+    def select(self, types: Types) -> str:
         """The query for some columns, in PostgreSQL. A comment may end the user's last line."""
         chosen = ", ".join(
-            _quoted(name) if cast is None else f"{_quoted(name)}::{cast} AS {_quoted(name)}"
+            _quote(name) if cast is None else f"{_quote(name)}::{cast} AS {_quote(name)}"
             for name, (_, cast) in types.items())
         return f"SELECT {chosen} FROM (\n{self.query}\n) AS textnb_rows"
 
@@ -198,7 +199,7 @@ class _Adbc(_Reader):
     def types(self) -> Types:
         with self._connect(self.url) as connection, connection.cursor() as cursor:
             fields = cursor.adbc_execute_schema(self.query)
-        names = _apart([field.name for field in fields])
+        names = _check_distinct([field.name for field in fields])
         found = []
         for field in fields:
             name = (field.metadata or {}).get(b"POSTGRESQL:type", b"").decode()
@@ -210,7 +211,7 @@ class _Adbc(_Reader):
         with self._connect(self.url) as connection, connection.cursor() as cursor:
             cursor.adbc_statement.set_options(
                 **{"adbc.postgresql.batch_size_hint_bytes": str(_BYTES)})
-            cursor.execute(self.selecting(types))
+            cursor.execute(self.select(types))
             with closing(cursor.fetch_record_batch()) as batches:
                 for batch in batches:
                     frame = pl.from_arrow(batch)
@@ -239,7 +240,7 @@ class _SqlAlchemy(_Reader):
             result = connection.execution_options(no_parameters=True).exec_driver_sql(
                 f"SELECT * FROM (\n{self.query}\n) AS textnb_rows LIMIT 0")
             columns = [(column[0], column[1]) for column in result.cursor.description]
-        names = _apart([name for name, _ in columns])
+        names = _check_distinct([name for name, _ in columns])
         return {name: _BY_NUMBER.get(number, _OTHER)
                 for name, (_, number) in zip(names, columns, strict=True)}
 
@@ -247,7 +248,7 @@ class _SqlAlchemy(_Reader):
         with engine.connect() as connection:
             result = connection.execution_options(
                 stream_results=True, no_parameters=True).exec_driver_sql(self.query)
-            names = _apart(list(result.keys()))
+            names = _check_distinct(list(result.keys()))
             sample = result.fetchmany(_SAMPLE)
         frame = _frame(names, sample, None)
         return {name: (dtype, None) for name, dtype in frame.schema.items()}
@@ -269,7 +270,7 @@ class _SqlAlchemy(_Reader):
         postgres = engine.dialect.name == "postgresql"
         schema = {name: dtype for name, (dtype, _) in types.items()}
         # A cursor on the server, where the driver has one.
-        query = self.selecting(types) if postgres else self.query
+        query = self.select(types) if postgres else self.query
         # A cursor on the server, where the driver has one.
         with (engine.connect().execution_options(
                 stream_results=True, max_row_buffer=_ROWS, no_parameters=True) as connection,
@@ -312,14 +313,14 @@ def _frame(
     return pl.DataFrame(series)
 
 
-def _apart(names: list[str]) -> list[str]:
+def _check_distinct(names: list[str]) -> list[str]:
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise SchemaError(f"the query has two columns named {twice[0]!r}: name them apart with AS")
     return names
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     doubled = name.replace('"', '""')
     return f'"{doubled}"'
 

@@ -12,7 +12,7 @@ from textnb.errors import ParameterError, SourceError, first_line
 from textnb.frames.kinds import is_unicode
 from textnb.frames.paths import check_file, check_text, shown_name
 from textnb.frames.slices import OnSkip
-from textnb.frames.sources import source_of
+from textnb.frames.sources import lazy_frame_from
 
 _SCHEMA = pl.Schema({"label": pl.String, "text": pl.String, "path": pl.String})
 _BATCH_ROWS, _BATCH_BYTES = 1024, 8 << 20
@@ -50,7 +50,7 @@ def scan_folder(
         if on_skip is not None and skipped:
             on_skip(skipped, sum(1 for _ in _files(root)))
 
-    return source_of(read, _SCHEMA)
+    return lazy_frame_from(read, _SCHEMA)
 
 
 def _frames(

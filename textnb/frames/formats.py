@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 
 from textnb.errors import ParameterError, SourceError
-from textnb.frames.cloud import shown
+from textnb.frames.cloud import hide_secrets
 from textnb.frames.lake import FORMATS as LAKES
 from textnb.frames.paths import is_marked, without_mark
 
@@ -32,7 +32,7 @@ _ESCAPED = re.compile(r"\[([*?[])\]")
 _IN_ORDER = 32
 
 
-def literal(paths: Sequence[str]) -> list[str]:
+def escape_glob(paths: Sequence[str]) -> list[str]:
     """Paths of files that are there: brackets and stars in their names are no glob."""
     return [globbing.escape(path) for path in paths]
 
@@ -41,7 +41,7 @@ def reader_of(
     format: str, numbers: Numbers | None, **options: Any
 ) -> Callable[[Any], pl.LazyFrame]:
     def csv(separator: str) -> Callable[[Any], pl.LazyFrame]:
-        return lambda where: _typed(where, separator, numbers, **options)
+        return lambda where: _scan_typed(where, separator, numbers, **options)
 
     # A key that is first seen after the rows from which a schema is inferred would be dropped.
     readers: dict[str, Callable[[Any], pl.LazyFrame]] = {
@@ -64,21 +64,21 @@ def _lines(where: Any, **options: Any) -> pl.LazyFrame:
     return frame.with_columns(pl.col("text").str.strip_prefix("\ufeff"))
 
 
-def _unmarked(where: Any) -> Any:
+def _without_mark(where: Any) -> Any:
     """Without the byte-order mark, which the engine knows in CSV and not in NDJSON."""
     marked = [path for path in _local(where) if is_marked(path)]
     if not marked:
         return where
-    return literal([without_mark(path) if path in marked else path for path in _local(where)])
+    return escape_glob([without_mark(path) if path in marked else path for path in _local(where)])
 
 
 def _local(where: Any) -> list[str]:
-    """Paths that `literal` was given; none of a URL."""
+    """Paths that `escape_glob` was given; none of a URL."""
     return [] if isinstance(where, str) else [_ESCAPED.sub(r"\1", path) for path in where]
 
 
 def _ndjson(where: Any, **options: Any) -> pl.LazyFrame:
-    where = _unmarked(where)
+    where = _without_mark(where)
     frame = pl.scan_ndjson(where, infer_schema_length=None, **options)
     names = frame.collect_schema().names()
     if len(names) <= _IN_ORDER:
@@ -90,13 +90,13 @@ def _ndjson(where: Any, **options: Any) -> pl.LazyFrame:
     return frame.select([*keys, *sorted(set(names) - set(keys))])
 
 
-def ndjson_alike(files: Sequence[str], lenient: bool) -> Callable[[Any], pl.LazyFrame]:
+def ndjson_reader(files: Sequence[str], lenient: bool) -> Callable[[Any], pl.LazyFrame]:
     """A reader of NDJSON files with all keys of all of them, each in the type that holds them all.
 
     The engine would take those of the first file.
     """
     schemas = []
-    for path in literal(files):
+    for path in escape_glob(files):
         try:
             schemas.append(_ndjson([path]).collect_schema())
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError):
@@ -106,19 +106,21 @@ def ndjson_alike(files: Sequence[str], lenient: bool) -> Callable[[Any], pl.Lazy
         return _ndjson
     schema = pl.concat([pl.DataFrame(schema=each) for each in schemas],
                        how="diagonal_relaxed").schema
-    return lambda where: pl.scan_ndjson(_unmarked(where), schema=schema)
+    return lambda where: pl.scan_ndjson(_without_mark(where), schema=schema)
 
 
-def none_of_them(inferred: Callable[[], pl.Schema]) -> list[str]:
+def no_numbers(inferred: Callable[[], pl.Schema]) -> list[str]:
     return []
 
 
-def _typed(where: Any, separator: str, numbers: Numbers | None, **options: Any) -> pl.LazyFrame:
+def _scan_typed(
+    where: Any, separator: str, numbers: Numbers | None, **options: Any
+) -> pl.LazyFrame:
     """A CSV file: types inferred from all rows, or as strings but for the columns of numbers."""
     if numbers is None:
         return pl.scan_csv(where, separator=separator, infer_schema_length=None, **options)
     strings = pl.scan_csv(where, separator=separator, infer_schema=False, **options)
-    if numbers is none_of_them:
+    if numbers is no_numbers:
         return strings
 
     def inferred() -> pl.Schema:
@@ -138,7 +140,7 @@ def format_of(path: str) -> str:
         name = name.removesuffix(packed)
     ending = Path(name).suffix
     if ending not in _ENDINGS:
-        raise SourceError.unknown_format(shown(path), _ENDINGS)
+        raise SourceError.unknown_format(hide_secrets(path), _ENDINGS)
     return _ENDINGS[ending]
 
 

@@ -133,7 +133,7 @@ def as_polars(X: Any) -> pl.DataFrame | pl.LazyFrame:
             assert_never(kind)
 
 
-def narrowed(X: Any, columns: Sequence[str]) -> Any:
+def select_columns(X: Any, columns: Sequence[str]) -> Any:
     """A table in memory without the columns that are not read, so that they are not converted.
 
     Where a column is missing, the whole table: a message can then name all columns.
@@ -151,17 +151,17 @@ def narrowed(X: Any, columns: Sequence[str]) -> Any:
     return X
 
 
-def converted(X: Any, columns: Sequence[str]) -> Any:
+def convert_table(X: Any, columns: Sequence[str]) -> Any:
     """A table of another library as a Polars frame, so that it is converted, or read, only once.
 
     All else is as it is.
     """
     if kind_of(X) in (None, Kind.POLARS, Kind.LAZY):
         return X
-    return as_polars(narrowed(X, columns))
+    return as_polars(select_columns(X, columns))
 
 
-def in_kind_of(X: Any, answered: pl.LazyFrame, read: Sequence[str]) -> Any:
+def to_kind_of(X: Any, answered: pl.LazyFrame, read: Sequence[str]) -> Any:
     """Answers in the kind of the table that was asked about.
 
     Parameters
@@ -221,7 +221,7 @@ def series_of(values: Any) -> Any:
     classes = {(kind.__module__.split(".")[0], kind.__name__) for kind in type(values).__mro__}
     if classes & {("pyarrow", "Array"), ("pyarrow", "ChunkedArray")}:
         return pl.Series(values)
-    return _of_pandas(values) if ("pandas", "Series") in classes else values
+    return _series_of_pandas(values) if ("pandas", "Series") in classes else values
 
 
 def rows_in_kind_of(
@@ -241,23 +241,23 @@ def rows_in_kind_of(
 
     Returns
     -------
-    As `in_kind_of` tells.
+    As `to_kind_of` tells.
     """
     kind = kind_of(X)
     match kind:
         case Kind.PANDAS:
             rows = np.flatnonzero(judged.select(keep).collect().to_series().to_numpy())
-            return narrowed(X, list(columns)).iloc[rows]
+            return select_columns(X, list(columns)).iloc[rows]
         case Kind.ARROW_TABLE | Kind.ARROW_BATCH:
             mask = judged.select(keep).collect().to_series().to_arrow()
-            return narrowed(X, list(columns)).filter(mask)
+            return select_columns(X, list(columns)).filter(mask)
         case _:
             wanted = judged.filter(keep).select(
                 expression.alias(name) for name, expression in columns.items())
-            return in_kind_of(X, wanted, [])
+            return to_kind_of(X, wanted, [])
 
 
-def _of_pandas(column: Any) -> pl.Series:
+def _series_of_pandas(column: Any) -> pl.Series:
     name, dtype = str(column.name), column.dtype
     kind = type(dtype).__name__
     if isinstance(dtype, np.dtype) and dtype.kind in _NUMPY_KINDS:
@@ -270,7 +270,7 @@ def _of_pandas(column: Any) -> pl.Series:
     plain = isinstance(dtype, np.dtype) or kind == "CategoricalDtype" or (
         kind == "StringDtype" and dtype.storage == "python")
     if not plain:
-        return _by_arrow(column, name)
+        return _series_by_arrow(column, name)
     # PyArrow would do it too, and need not be there for a pandas of plain strings.
     objects = column.to_numpy(dtype=object, copy=True)
     objects[column.isna().to_numpy()] = None
@@ -285,7 +285,7 @@ def _of_pandas(column: Any) -> pl.Series:
     return values.cast(pl.Categorical) if strings else values
 
 
-def _by_arrow(column: Any, name: str) -> pl.Series:
+def _series_by_arrow(column: Any, name: str) -> pl.Series:
     try:
         return pl.Series(name, pl.from_pandas(column, nan_to_null=True))
     except ImportError as error:
@@ -329,7 +329,8 @@ def _from_columns(columns: Mapping[Any, Any]) -> pl.DataFrame:
             raise DataError(f"column {name!r} of the dict must be a sequence of values, one per "
                             f"row; got {values!r:.60}. For one row, pass {{{name!r}: [value]}}")
         own = series_of(values)
-        series[name] = _typed(name, own) if not isinstance(own, pl.Series) else own.alias(name)
+        series[name] = (own.alias(name) if isinstance(own, pl.Series)
+                        else _series_of_one_type(name, own))
     _check_names([str(name) for name in columns])
     lengths = {name: len(values) for name, values in series.items()}
     if len(set(lengths.values())) > 1:
@@ -362,7 +363,7 @@ def check_unicode(values: Iterable[Any], what: str) -> None:
                             "decoded, decode it with errors='replace'")
 
 
-def _typed(name: str, values: Any) -> pl.Series:
+def _series_of_one_type(name: str, values: Any) -> pl.Series:
     try:
         return pl.Series(name, values if isinstance(values, np.ndarray) else list(values))
     except UnicodeEncodeError:

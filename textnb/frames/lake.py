@@ -16,7 +16,7 @@ from urllib.parse import quote
 import polars as pl
 
 from textnb.errors import SourceError, first_line
-from textnb.frames.cloud import is_url, reason, shown
+from textnb.frames.cloud import explain_failure, hide_secrets, is_url
 
 FORMATS = ("delta", "iceberg")
 _METADATA = re.compile(r"v?(\d+)(?:-[0-9a-fA-F-]+)?(?:\.gz)?\.metadata\.json")
@@ -55,10 +55,10 @@ def scan_lake(
     SourceError
         If the library is not installed, or the table can't be read.
     """
-    return _delta(path, options) if format == "delta" else _iceberg(path, options)
+    return _scan_delta(path, options) if format == "delta" else _scan_iceberg(path, options)
 
 
-def _delta(path: str, options: Mapping[str, Any] | None) -> pl.LazyFrame:
+def _scan_delta(path: str, options: Mapping[str, Any] | None) -> pl.LazyFrame:
     try:
         from deltalake import DeltaTable
         from deltalake.exceptions import DeltaError, TableNotFoundError
@@ -78,14 +78,15 @@ def _delta(path: str, options: Mapping[str, Any] | None) -> pl.LazyFrame:
             path, version=version, storage_options=None if options is None else dict(options))
         frame.collect_schema()
     except TableNotFoundError:
-        raise SourceError.unreadable(shown(path), "it holds no Delta table: there is no log of "
-                                     "versions in _delta_log") from None
+        raise SourceError.unreadable(
+            hide_secrets(path), "it holds no Delta table: there is no log of versions in "
+                                "_delta_log") from None
     except (DeltaError, pl.exceptions.PolarsError, OSError, ValueError) as error:
         raise _unreadable(path, error) from error
     return frame
 
 
-def _iceberg(path: str, options: Mapping[str, Any] | None) -> pl.LazyFrame:
+def _scan_iceberg(path: str, options: Mapping[str, Any] | None) -> pl.LazyFrame:
     try:
         from pyiceberg.exceptions import NoSuchTableError, ValidationError
     except ImportError:
@@ -94,14 +95,15 @@ def _iceberg(path: str, options: Mapping[str, Any] | None) -> pl.LazyFrame:
     if not is_url(path) and os.path.isdir(path):
         where = _current_metadata(path)
     try:
-        frame = pl.scan_iceberg(where, storage_options=_for_iceberg(options))
+        frame = pl.scan_iceberg(where, storage_options=_iceberg_options(options))
         frame.collect_schema()
     except FileNotFoundError as error:
         if "version-hint" not in str(error):
             raise _unreadable(path, error) from error
         raise SourceError.unreadable(
-            shown(path), "it does not tell which version of the Iceberg table is its current one "
-                         "(no version-hint.text); name that .metadata.json") from None
+            hide_secrets(path), "it does not tell which version of the Iceberg table is its "
+                                "current one (no version-hint.text); name that .metadata.json"
+        ) from None
     except (NoSuchTableError, ValidationError, pl.exceptions.PolarsError, OSError,
             ValueError) as error:
         raise _unreadable(path, error) from error
@@ -128,7 +130,7 @@ def _current_metadata(path: str) -> str:
     return os.path.abspath(os.path.join(folder, latest[0]))
 
 
-def _for_iceberg(options: Mapping[str, Any] | None) -> dict[str, Any] | None:
+def _iceberg_options(options: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """The options, and again under the names by which PyIceberg knows those of S3."""
     if options is None:
         return None
@@ -142,9 +144,9 @@ def _for_iceberg(options: Mapping[str, Any] | None) -> dict[str, Any] | None:
 
 def _missing(path: str, name: str, extra: str) -> SourceError:
     return SourceError.unreadable(
-        shown(path), f"it is a table of {name}: pip install 'textnb[{extra}]'")
+        hide_secrets(path), f"it is a table of {name}: pip install 'textnb[{extra}]'")
 
 
 def _unreadable(path: str, error: BaseException) -> SourceError:
-    why = reason(path, error) if is_url(path) else first_line(error)
-    return SourceError.unreadable(shown(path), why)
+    why = explain_failure(path, error) if is_url(path) else first_line(error)
+    return SourceError.unreadable(hide_secrets(path), why)

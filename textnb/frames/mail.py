@@ -12,9 +12,16 @@ from typing import Any
 import polars as pl
 
 from textnb.errors import ParameterError, SchemaError, SourceError
-from textnb.frames.mailboxes import Item, Place, archive_label, class_folders, items, places
-from textnb.frames.sources import source_of
-from textnb.frames.stdin import spooled_stdin
+from textnb.frames.mailboxes import (
+    MailFile,
+    RawMessage,
+    archive_label,
+    class_folders,
+    list_mail_files,
+    read_messages,
+)
+from textnb.frames.sources import lazy_frame_from
+from textnb.frames.stdin import spool_stdin
 from textnb.mail.charsets import replace_surrogates
 from textnb.mail.message import check_headers, parse_message
 from textnb.runtime.forks import check_fork
@@ -93,9 +100,9 @@ def scan_mail(
         raise ParameterError.out_of_range(
             "headers", f"other than the columns that are there anyway ({', '.join(COLUMNS)})",
             taken[0])
-    roots = _roots(source, subfolders)
-    labelled = _labelled(roots) if label is None else label
-    if label and not _labelled(roots):
+    roots = _find_roots(source, subfolders)
+    labelled = _have_labels(roots) if label is None else label
+    if label and not _have_labels(roots):
         raise SourceError.unreadable(
             str(source), "it has no folder per class, from which a label could come")
     schema = pl.Schema({**({"label": pl.String()} if labelled else {}), **_SCHEMA,
@@ -105,10 +112,10 @@ def scan_mail(
         columns: list[str], predicate: pl.Expr | None, n_rows: int | None
     ) -> Iterator[pl.DataFrame]:
         wanted = pl.Schema({name: schema[name] for name in columns})
-        for found in _divided(_found(roots, subfolders), n_rows, _BATCH_ROWS):
-            yield _frame(found, wanted, names, predicate)
+        for found in _batches_of_items(_read_items(roots, subfolders), n_rows, _BATCH_ROWS):
+            yield _frame_of_items(found, wanted, names, predicate)
 
-    return source_of(read, schema)
+    return lazy_frame_from(read, schema)
 
 
 def mail_errors(frame: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame:
@@ -151,13 +158,13 @@ def mail_errors(frame: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame:
             .sort("messages", "error", descending=[True, False]))
 
 
-def _roots(source: Any, subfolders: bool) -> dict[str, str]:
+def _find_roots(source: Any, subfolders: bool) -> dict[str, str]:
     """The paths that are meant, those that are there and what matches others; and their names."""
     given = [source] if isinstance(source, (str, os.PathLike)) else list(source)
     found: dict[str, str] = {}
     for path in [os.fspath(one) for one in given]:
         if path == "-":
-            found[spooled_stdin()[0]] = "-"
+            found[spool_stdin()[0]] = "-"
         elif "://" in path:
             raise SourceError.unreadable(path, "mail is read from local files; download it first")
         elif os.path.exists(path):
@@ -168,38 +175,38 @@ def _roots(source: Any, subfolders: bool) -> dict[str, str]:
                 raise SourceError.not_found(path)
             found.update((match, match) for match in matches)
     for path in found:
-        if os.path.isdir(path) and next(places(path, None, subfolders), None) is None:
-            inside = not subfolders and next(places(path, None, subfolders=True), None)
+        if os.path.isdir(path) and next(list_mail_files(path, None, subfolders), None) is None:
+            inside = not subfolders and next(list_mail_files(path, None, subfolders=True), None)
             raise SourceError.unreadable(path, "it holds no message" + (
                 f", but a folder in it does ({inside.path}): name that, or ask for subfolders"
                 if inside else ""))
     return found
 
 
-def _labelled(roots: Iterable[str]) -> bool:
+def _have_labels(roots: Iterable[str]) -> bool:
     return all(class_folders(root) or archive_label(root) for root in roots)
 
 
-def _found(roots: Mapping[str, str], subfolders: bool) -> Iterator[Item]:
+def _read_items(roots: Mapping[str, str], subfolders: bool) -> Iterator[RawMessage]:
     for root, name in roots.items():
-        for item in (item for place in _places(root, subfolders) for item in items(place)):
+        for item in (item for place in _places(root, subfolders) for item in read_messages(place)):
             yield item if root == name else replace(
                 item, path=name + item.path.removeprefix(root))
 
 
-def _places(root: str, subfolders: bool) -> Iterator[Place]:
+def _places(root: str, subfolders: bool) -> Iterator[MailFile]:
     folders = class_folders(root)
     if not folders:
-        yield from places(root, None, subfolders)
+        yield from list_mail_files(root, None, subfolders)
     for folder in folders:
-        yield from places(folder, os.path.basename(folder), subfolders)
+        yield from list_mail_files(folder, os.path.basename(folder), subfolders)
 
 
-def _divided(
-    found: Iterable[Item], n_rows: int | None, batch_rows: int
-) -> Iterator[list[Item]]:
+def _batches_of_items(
+    found: Iterable[RawMessage], n_rows: int | None, batch_rows: int
+) -> Iterator[list[RawMessage]]:
     """Batches bounded in rows and bytes; at least one, which may be empty."""
-    batch: list[Item] = []
+    batch: list[RawMessage] = []
     size = 0
     for item in islice(found, n_rows):
         batch.append(item)
@@ -210,33 +217,33 @@ def _divided(
     yield batch
 
 
-def _frame(
-    found: list[Item], wanted: pl.Schema, headers: Sequence[str], predicate: pl.Expr | None
+def _frame_of_items(
+    found: list[RawMessage], wanted: pl.Schema, headers: Sequence[str], predicate: pl.Expr | None
 ) -> pl.DataFrame:
     if predicate is not None and set(predicate.meta.root_names()) <= _UNPARSED & set(wanted):
         # What it leaves out need not be parsed.
         known = pl.Schema({name: dtype for name, dtype in wanted.items() if name in _UNPARSED})
-        places = pl.DataFrame(map(_unparsed, found), schema=known, orient="row")
-        kept = places.with_row_index("row").filter(predicate)["row"]
+        unparsed = pl.DataFrame(map(_unparsed_row, found), schema=known, orient="row")
+        kept = unparsed.with_row_index("row").filter(predicate)["row"]
         found, predicate = [found[row] for row in kept], None
     parsed = not set(wanted) <= _UNPARSED
-    rows = [_parsed(item, headers) if parsed else _unparsed(item) for item in found]
+    rows = [_parsed_row(item, headers) if parsed else _unparsed_row(item) for item in found]
     frame = pl.DataFrame({name: pl.Series([row[name] for row in rows], dtype=dtype)
                           for name, dtype in wanted.items()}, schema=wanted)
     return frame if predicate is None else frame.filter(predicate)
 
 
-def _unparsed(item: Item) -> dict[str, Any]:
+def _unparsed_row(item: RawMessage) -> dict[str, Any]:
     # A name that is not UTF-8 has surrogates for its bytes.
     return {"label": None if item.label is None else replace_surrogates(item.label),
             "flags": item.flags, "path": replace_surrogates(item.path)}
 
 
-def _parsed(item: Item, headers: Sequence[str]) -> dict[str, Any]:
+def _parsed_row(item: RawMessage, headers: Sequence[str]) -> dict[str, Any]:
     message = parse_message(item.raw, headers)
     # Of what could not be read at all, it is not the message that is empty.
     unread = not item.raw and item.errors
-    return {**_unparsed(item), "message_id": message.message_id, "date": message.date,
+    return {**_unparsed_row(item), "message_id": message.message_id, "date": message.date,
             "from": message.from_, "to": message.to, "subject": message.subject,
             "headers": message.headers, "body": message.body,
             "links": message.column("links"), "images": message.column("images"),

@@ -55,7 +55,7 @@ _QUOTED = re.compile(rb">+From ")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class MailFile:
     """A file of messages: ``kind`` is message, mailbox, archive, or unknown until it is read."""
 
     path: str
@@ -65,7 +65,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class RawMessage:
     """One message, where it was, and what was wrong in reaching it."""
 
     raw: bytes
@@ -80,7 +80,7 @@ def is_maildir(folder: str) -> bool:
     return all(os.path.isdir(os.path.join(folder, name)) for name in ("cur", "new"))
 
 
-def named_as_mail(path: str) -> bool:
+def is_mail_name(path: str) -> bool:
     """Whether a file's name says that it holds mail, and nothing else."""
     return bool(_MESSAGE.search(path) or _MAILBOX.search(path))
 
@@ -88,61 +88,61 @@ def named_as_mail(path: str) -> bool:
 def looks_like_mail(path: str) -> bool:
     """Whether a path can be nothing but mail: by its name, as a Maildir, or by all it holds."""
     if not os.path.isdir(path):
-        return named_as_mail(path)
+        return is_mail_name(path)
     if is_maildir(path):
         return True
-    files, folders = _listing(path)
+    files, folders = _list_folder(path)
     if files:
-        return all(map(named_as_mail, files))
+        return all(map(is_mail_name, files))
     return bool(folders) and all(map(_class_of_mail, folders))
 
 
 def _class_of_mail(folder: str) -> bool:
-    files, folders = _listing(folder)
-    return is_maildir(folder) or (bool(files) and not folders and all(map(named_as_mail, files)))
+    files, folders = _list_folder(folder)
+    return is_maildir(folder) or (bool(files) and not folders and all(map(is_mail_name, files)))
 
 
 def class_folders(path: str) -> list[str]:
     """The class folders of a folder that holds no messages itself."""
     if not os.path.isdir(path) or is_maildir(path):
         return []
-    files, folders = _listing(path)
+    files, folders = _list_folder(path)
     return [] if files else folders
 
 
-def places(
+def list_mail_files(
     path: str, label: str | None = None, subfolders: bool = False
-) -> Iterator[Place]:
+) -> Iterator[MailFile]:
     """All files of messages in a folder, or the file itself, sorted by path.
 
     The folders of a Maildir (``.Spam``, ``.Sent``) hold mail of another kind than the Maildir
     itself: they are left out unless ``subfolders`` asks for them.
     """
     if not os.path.isdir(path):
-        yield Place(path, _kind(path), label)
+        yield MailFile(path, _kind(path), label)
         return
     maildir = is_maildir(path)
     try:
-        files, folders = _listing(path, hidden=maildir)
+        files, folders = _list_folder(path, hidden=maildir)
     except OSError:
         # Reading it will fail again, and be told.
-        yield Place(path, "unknown", label)
+        yield MailFile(path, "unknown", label)
         return
     for name in folders if maildir else sorted([*files, *folders]):
         if maildir and os.path.basename(name) in ("cur", "new"):
-            for place in places(name, label):
+            for place in list_mail_files(name, label):
                 flags = _FLAGS.search(place.path)
                 yield replace(place, kind="message", flags=flags[1] if flags else "")
         elif maildir and not (subfolders and is_maildir(name)):
             # Other folders, messages that are being delivered (tmp), what programs keep there.
             continue
         elif os.path.isdir(name) and not os.path.islink(name):
-            yield from places(name, label, subfolders)
+            yield from list_mail_files(name, label, subfolders)
         else:
-            yield Place(name, _kind(name), label)
+            yield MailFile(name, _kind(name), label)
 
 
-def _listing(folder: str, hidden: bool = False) -> tuple[list[str], list[str]]:
+def _list_folder(folder: str, hidden: bool = False) -> tuple[list[str], list[str]]:
     """Files and folders in a folder, sorted; a link to a folder, which may go round, is neither."""
     with os.scandir(folder) as entries:
         shown = sorted((entry for entry in entries if hidden or not entry.name.startswith(".")),
@@ -160,13 +160,13 @@ def archive_label(path: str) -> str | None:
     """The folder of an archive's first file; None if it lies in none, or is no archive."""
     if _kind(path) != "archive":
         return None
-    first = next(items(Place(path, "archive")), None)
-    return None if first is None else _top(first.path.removeprefix(f"{path}:"))
+    first = next(read_messages(MailFile(path, "archive")), None)
+    return None if first is None else _top_folder(first.path.removeprefix(f"{path}:"))
 
 
-def items(place: Place) -> Iterator[Item]:
+def read_messages(place: MailFile) -> Iterator[RawMessage]:
     """The messages of a file, in order."""
-    empty = Item(b"", place.path, place.label, place.flags)
+    empty = RawMessage(b"", place.path, place.label, place.flags)
     try:
         # A pipe or device would be waited for, without end.
         mode = os.stat(place.path).st_mode
@@ -176,36 +176,36 @@ def items(place: Place) -> Iterator[Item]:
             raise OSError("not a file")
         with open(place.path, "rb") as file:
             if place.kind == "archive":
-                yield from _of_archive(_unpacked(file), place)
+                yield from _read_archive(_decompress(file), place)
             else:
-                yield from _of_file(file, place)
+                yield from _read_stream(file, place)
     except Exception as error:
         # Whatever a hostile or broken file makes the libraries raise is told where it was.
-        yield replace(empty, errors=(_unreadable(error),))
+        yield replace(empty, errors=(_reason(error),))
 
 
-def _of_file(file: IO[bytes], place: Place) -> Iterator[Item]:
+def _read_stream(file: IO[bytes], place: MailFile) -> Iterator[RawMessage]:
     """The message, or the messages of the mailbox, that a stream holds."""
-    content = _unpacked(file)
+    content = _decompress(file)
     mailbox = place.kind == "mailbox" or (
         place.kind == "unknown"
         and content.peek(8)[:8].removeprefix(_MARK).startswith(b"From "))
     if mailbox:
-        yield from _of_mailbox(content, place)
+        yield from _read_mailbox(content, place)
         return
     notes = Notes()
-    raw = _read(content, notes)
-    yield Item(raw, place.path, place.label, place.flags, tuple(notes))
+    raw = _read_content(content, notes)
+    yield RawMessage(raw, place.path, place.label, place.flags, tuple(notes))
 
 
-def _unreadable(error: BaseException) -> str:
+def _reason(error: BaseException) -> str:
     notes = Notes()
     reason = error.strerror if isinstance(error, OSError) else None
     note(notes, "unreadable", reason or str(error) or type(error).__name__)
     return notes[0]
 
 
-def _unpacked(file: Any) -> Any:
+def _decompress(file: Any) -> Any:
     """The content of a file that may be compressed, by its first bytes.
 
     It is not buffered again: of a file that breaks off, a buffer loses what it had of it.
@@ -215,7 +215,7 @@ def _unpacked(file: Any) -> Any:
                  if head.startswith(magic)), file)
 
 
-def _read(file: Any, notes: Notes) -> bytes:
+def _read_content(file: Any, notes: Notes) -> bytes:
     """Content up to the limit; what could be read of it, where reading fails."""
     pieces, size = [], 0
     try:
@@ -227,7 +227,7 @@ def _read(file: Any, notes: Notes) -> bytes:
                 note(notes, BEYOND)
                 break
     except Exception as error:
-        notes.append(_unreadable(error))
+        notes.append(_reason(error))
     return b"".join(pieces)
 
 
@@ -239,11 +239,11 @@ class _Lines:
 
     def __init__(self, file: Any) -> None:
         self._file = file
-        self._lines = self._read()
+        self._lines = self._read_lines()
         self.failure: str | None = None
         self.next = next(self._lines, b"").removeprefix(_MARK)
 
-    def _read(self) -> Iterator[bytes]:
+    def _read_lines(self) -> Iterator[bytes]:
         rest = b""
         try:
             while piece := self._file.read1(_PIECE):
@@ -254,7 +254,7 @@ class _Lines:
                     yield rest
                     rest = b""
         except Exception as error:
-            self.failure = _unreadable(error)
+            self.failure = _reason(error)
         if rest:
             yield rest
 
@@ -264,7 +264,7 @@ class _Lines:
             yield line
 
 
-def _of_mailbox(file: Any, place: Place) -> Iterator[Item]:
+def _read_mailbox(file: Any, place: MailFile) -> Iterator[RawMessage]:
     """Messages of an mbox file (RFC 4155; quoted lines as in mboxrd).
 
     The first line ``From ...`` begins a message. Another one begins the next message
@@ -290,14 +290,14 @@ def _of_mailbox(file: Any, place: Place) -> Iterator[Item]:
             if _QUOTED.match(line):
                 line = line[1:]
             elif pieces and line.startswith(b"From "):
-                if in_body and _parts_here(line, before, lines.next):
+                if in_body and _starts_message(line, before, lines.next):
                     number += 1
                     yield _mailbox_item(pieces, place, number, notes)
                     pieces, size, notes, in_body = [], 0, Notes(), False
                     if before not in _EMPTY:
                         note(notes, "no empty line before the line From")
                 else:
-                    note(notes, "line From within a message", _shown(line))
+                    note(notes, "line From within a message", _beginning(line))
         if pieces or line not in _EMPTY:
             size += len(line)
             if size <= MAX_MESSAGE:
@@ -314,25 +314,25 @@ def _of_mailbox(file: Any, place: Place) -> Iterator[Item]:
         yield _mailbox_item(pieces, place, number + 1, notes)
 
 
-def _mailbox_item(pieces: list[bytes], place: Place, number: int, notes: Notes) -> Item:
+def _mailbox_item(pieces: list[bytes], place: MailFile, number: int, notes: Notes) -> RawMessage:
     raw = b"".join(pieces)
     # The empty line before the next message is the file's, not the message's.
     for ending in (b"\r\n\r\n", b"\n\n"):
         if raw.endswith(ending):
             raw = raw[:-len(ending) // 2]
             break
-    return Item(raw, f"{place.path}#{number}", place.label, place.flags, tuple(notes))
+    return RawMessage(raw, f"{place.path}#{number}", place.label, place.flags, tuple(notes))
 
 
 def _has_date(line: bytes) -> bool:
     return all(part.search(line) for part in _DATE)
 
 
-def _shown(line: bytes) -> str:
+def _beginning(line: bytes) -> str:
     return line[:60].decode("ascii", "replace")
 
 
-def _parts_here(line: bytes, before: bytes, after: bytes) -> bool:
+def _starts_message(line: bytes, before: bytes, after: bytes) -> bool:
     envelope = _ENVELOPE.match(line[:1000])
     if before not in _EMPTY:
         return bool(envelope and _HEADER.match(after))
@@ -376,7 +376,7 @@ class _Member(tarfile.TarInfo):
             raise
 
 
-def _of_archive(file: Any, place: Place) -> Iterator[Item]:
+def _read_archive(file: Any, place: MailFile) -> Iterator[RawMessage]:
     """Regular files of an archive, streamed; other members are items that say so."""
     budget: Any = _Budget(file)
     budget.left = _MAX_DESCRIPTION
@@ -390,30 +390,30 @@ def _of_archive(file: Any, place: Place) -> Iterator[Item]:
                 return
             budget.left = None
             if not member.isdir():
-                yield from _member(archive, member, place)
+                yield from _read_member(archive, member, place)
 
 
-def _member(
-    archive: tarfile.TarFile, member: tarfile.TarInfo, place: Place
-) -> Iterator[Item]:
-    label = place.label if place.label is not None else _top(member.name)
+def _read_member(
+    archive: tarfile.TarFile, member: tarfile.TarInfo, place: MailFile
+) -> Iterator[RawMessage]:
+    label = place.label if place.label is not None else _top_folder(member.name)
     path = f"{place.path}:{member.name}"
     content = archive.extractfile(member) if member.isreg() and not member.issparse() else None
     if content is None:
         kind = ("link" if member.issym() or member.islnk() else
                 "sparse file" if member.issparse() else "device or pipe")
-        yield Item(b"", path, label, None, (f"refused: a {kind} in an archive",))
+        yield RawMessage(b"", path, label, None, (f"refused: a {kind} in an archive",))
         return
     kind = "unknown" if _kind(path) == "archive" else _kind(path)
     try:
-        yield from _of_file(content, Place(path, kind, label))
+        yield from _read_stream(content, MailFile(path, kind, label))
     except Exception as error:
-        yield Item(b"", path, label, None, (_unreadable(error),))
+        yield RawMessage(b"", path, label, None, (_reason(error),))
     # What was not read of a large one is passed over here, where it costs no more than time.
     while content.read(_PIECE):
         pass
 
 
-def _top(name: str) -> str | None:
+def _top_folder(name: str) -> str | None:
     parts = [part for part in name.split("/") if part not in ("", ".")]
     return parts[0] if len(parts) > 1 else None

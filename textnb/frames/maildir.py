@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from textnb.errors import ParameterError, SourceError
 
 
-class Gone(Exception):
+class MessageMoved(Exception):
     """A message is no longer where it was: another program has filed it, or shown it."""
 
 
@@ -77,13 +77,13 @@ def subfolder(maildir: str, name: str) -> str:
     return folder
 
 
-def content(path: str, limit: int) -> bytes:
-    """The first bytes of a message; `Gone` where it is no longer there."""
-    with _still_there(path), open(path, "rb", opener=_open_file) as file:
+def read_content(path: str, limit: int) -> bytes:
+    """The first bytes of a message; `MessageMoved` where it is no longer there."""
+    with _report_moved(path), open(path, "rb", opener=_open_regular_file) as file:
         return file.read(limit)
 
 
-def _open_file(path: str, flags: int) -> int:
+def _open_regular_file(path: str, flags: int) -> int:
     """Open what is a file itself: since it was listed, it may have become a link or a pipe."""
     descriptor = os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -93,13 +93,13 @@ def _open_file(path: str, flags: int) -> int:
 
 
 @contextmanager
-def _still_there(path: str) -> Iterator[None]:
+def _report_moved(path: str) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError:
         if os.path.lexists(path):
             raise
-        raise Gone(path) from None
+        raise MessageMoved(path) from None
 
 
 def file_message(path: str, folder: str) -> str:
@@ -121,7 +121,7 @@ def file_message(path: str, folder: str) -> str:
     target = os.path.join(folder, "new", os.path.basename(path))
     if os.path.islink(path):
         raise OSError(errno.EINVAL, "it is a symbolic link")
-    with _still_there(path):
+    with _report_moved(path):
         try:
             # A link refuses to replace what is there, as a rename would not.
             os.link(path, target)

@@ -13,15 +13,21 @@ from typing import Any
 import polars as pl
 
 from textnb.errors import ParameterError, SchemaError, SourceError, first_line
-from textnb.frames.cloud import is_database, is_url, reason, shown, storage
+from textnb.frames.cloud import (
+    check_storage_options,
+    explain_failure,
+    hide_secrets,
+    is_database,
+    is_url,
+)
 from textnb.frames.features import feature_columns
 from textnb.frames.folder import scan_folder
 from textnb.frames.formats import (
     Numbers,
+    escape_glob,
     format_of,
-    literal,
-    ndjson_alike,
-    none_of_them,
+    ndjson_reader,
+    no_numbers,
     one_format,
     reader_of,
 )
@@ -33,7 +39,7 @@ from textnb.frames.mail import scan_mail
 from textnb.frames.mailboxes import looks_like_mail
 from textnb.frames.paths import TEXT_FORMATS, check_file, check_text
 from textnb.frames.slices import OnSkip, scan_in_turn
-from textnb.frames.stdin import spooled_stdin
+from textnb.frames.stdin import spool_stdin
 from textnb.runtime.caller import warn_caller
 from textnb.runtime.forks import check_fork
 
@@ -115,20 +121,20 @@ def scan(
     textnb.errors.SchemaError: no column 'txt' (the text column) - did you mean 'text'?; the \
 columns are 'text', 'label'. Say which with text=...
     """
-    numbers = None if text is None else none_of_them
+    numbers = None if text is None else no_numbers
     on_skip = _on_skip(on_error, source)
     if _is_mail(source, format):
         if on_skip is not None:
             raise ParameterError("on_error is not for mail: a file that can't be read is a row "
                                  "whose errors say so")
-        frame = _mail(source, text, encoding, subfolders)
+        frame = _scan_mail(source, text, encoding, subfolders)
     elif subfolders:
         raise ParameterError("subfolders is for mail, as a Maildir has folders; the source is "
                              "none, or needs format='mail'")
     else:
         frame = _frame_of(source, format, encoding, numbers, storage_options, on_skip)
     with reading(source):
-        return checked(frame, text=text, label=label)
+        return check_columns(frame, text=text, label=label)
 
 
 def _is_mail(source: Any, format: str | None) -> bool:
@@ -138,7 +144,7 @@ def _is_mail(source: Any, format: str | None) -> bool:
         return format == "mail" or looks_like_mail(os.fspath(source))
 
 
-def _mail(
+def _scan_mail(
     source: Any, text: str | Sequence[str] | None, encoding: str, subfolders: bool
 ) -> pl.LazyFrame:
     """Mail with the headers that are read as texts, and its subject and body as one text."""
@@ -175,7 +181,7 @@ def scan_table(
     frame = _frame_of(source, format, encoding, numbers, storage_options,
                       _on_skip(on_error, source))
     with reading(source):
-        return checked(frame, label=label)
+        return check_columns(frame, label=label)
 
 
 def _frame_of(
@@ -204,7 +210,7 @@ def _warn(skipped: list[SourceError], files: int) -> None:
                 + "; ".join(map(str, skipped)))
 
 
-def checked(
+def check_columns(
     frame: pl.LazyFrame, *, text: str | Sequence[str] | None = None, label: str | None = None
 ) -> pl.LazyFrame:
     """The frame, once its text and label columns are seen to be there and of a fit type."""
@@ -281,32 +287,32 @@ def _open(
                              "other formats are UTF-8: convert the file, e.g. "
                              "iconv -f latin1 -t utf-8")
     if path == "-":
-        path, sniffed = spooled_stdin()
+        path, sniffed = spool_stdin()
         if (format or sniffed) in TEXT_FORMATS:
             check_text(path, "standard input")
-        return _local([path], format or sniffed, numbers, on_skip)
-    options = storage(path, storage_options)
+        return _scan_local([path], format or sniffed, numbers, on_skip)
+    options = check_storage_options(path, storage_options)
     lake = format if format in LAKES else table_format(path) if format is None else None
     if on_skip is not None and (is_url(path) or lake):
-        raise ParameterError(f"on_error is for local files of rows; {shown(path)} is none")
+        raise ParameterError(f"on_error is for local files of rows; {hide_secrets(path)} is none")
     if lake is not None:
         return scan_lake(path, lake, options)
     if is_url(path):
         if is_database(path):
-            raise ParameterError(f"{shown(path)} is a database: say which rows with "
+            raise ParameterError(f"{hide_secrets(path)} is a database: say which rows with "
                                  "textnb.scan_database(query, connection)")
         return reader_of(format or format_of(path), numbers, storage_options=options)(path)
     if os.path.isdir(path):
         return _open_folder(path, format, encoding, numbers, on_skip)
     if os.path.exists(path):
-        return _local([path], format or format_of(path), numbers, on_skip)
-    matches = _matching(path)
+        return _scan_local([path], format or format_of(path), numbers, on_skip)
+    matches = _match_glob(path)
     if not matches:
         raise SourceError.not_found(path)
-    return _local(matches, format or one_format(matches), numbers, on_skip)
+    return _scan_local(matches, format or one_format(matches), numbers, on_skip)
 
 
-def _matching(pattern: str) -> list[str]:
+def _match_glob(pattern: str) -> list[str]:
     """Files that match, and folders of files that do not match themselves, sorted."""
     matches = sorted(globbing.glob(pattern, recursive=True))
     # What is no file either is told where it is read.
@@ -317,7 +323,7 @@ def _matching(pattern: str) -> list[str]:
     return sorted(files + apart)
 
 
-def _local(
+def _scan_local(
     files: list[str], format: str, numbers: Numbers | None, on_skip: OnSkip | None
 ) -> pl.LazyFrame:
     """Files that are there: the columnar ones in slices, all in turn where some may be left out."""
@@ -327,12 +333,12 @@ def _local(
     reader = reader_of(format, numbers)
     columnar = format in ("parquet", "ipc")
     if format == "ndjson" and len(files) > 1:
-        reader = ndjson_alike(files, on_skip is not None)
+        reader = ndjson_reader(files, on_skip is not None)
     if columnar or on_skip is not None:
         return scan_in_turn(
-            files, lambda path: reader(literal([path])), sliced=columnar, on_skip=on_skip,
+            files, lambda path: reader(escape_glob([path])), sliced=columnar, on_skip=on_skip,
             check=lambda path: check_path(path, format))
-    return reader(literal(files))
+    return reader(escape_glob(files))
 
 
 def check_path(path: str, format: str) -> None:
@@ -360,7 +366,7 @@ def _open_folder(
         for where in shown_files:
             check_file(where)
     if regular:
-        return _local(shown_files, format or one_format(regular), numbers, on_skip)
+        return _scan_local(shown_files, format or one_format(regular), numbers, on_skip)
     if any("=" in name for name, _, is_folder in inside if is_folder):
         partitioned = sorted(globbing.glob(os.path.join(globbing.escape(path), "**", "*.parquet"),
                                            recursive=True))
@@ -375,7 +381,7 @@ def _open_folder(
 def _culprit(path: str, error: BaseException) -> tuple[str, str]:
     """Which of the files failed, and why, read again one by one."""
     if is_url(path):
-        return shown(path), reason(path, error)
+        return hide_secrets(path), explain_failure(path, error)
     if path == "-":
         return path, first_line(error)
     files = [path] if os.path.isfile(path) else sorted(
@@ -387,7 +393,7 @@ def _culprit(path: str, error: BaseException) -> tuple[str, str]:
         try:
             if format_of(name) == "mail":
                 continue
-            alone = reader_of(format_of(name), none_of_them)(literal([name]))
+            alone = reader_of(format_of(name), no_numbers)(escape_glob([name]))
             alone.select(pl.all().null_count()).collect()
         except SourceError:
             continue

@@ -14,7 +14,7 @@ import polars.selectors as cs
 
 from textnb.errors import ParameterError, SchemaError, SourceError
 from textnb.files.replace import check_target, replace_file
-from textnb.frames.cloud import is_url, shown
+from textnb.frames.cloud import hide_secrets, is_url
 from textnb.runtime.stopping import STOPPED
 
 ENDINGS = {".parquet": "parquet", ".pq": "parquet", ".ipc": "ipc", ".arrow": "ipc",
@@ -47,10 +47,10 @@ def write(frame: pl.LazyFrame, path: str, format: str | None) -> None:
         # Names of attachments, say: CSV has no lists.
         frame = frame.with_columns(cs.by_dtype(pl.List(pl.String)).list.join("; "))
     if path == "-":
-        with _writing("standard output"):
+        with _report_full_disk("standard output"):
             _to_stdout(frame, chosen)
         return
-    with replace_file(path) as file, _writing(path, file):
+    with replace_file(path) as file, _report_full_disk(path, file):
         if chosen == "parquet":
             frame.sink_parquet(file)
         elif chosen == "ipc":
@@ -64,7 +64,7 @@ def write(frame: pl.LazyFrame, path: str, format: str | None) -> None:
 
 
 @contextmanager
-def _writing(path: str, file: IO[bytes] | None = None) -> Iterator[None]:
+def _report_full_disk(path: str, file: IO[bytes] | None = None) -> Iterator[None]:
     """A full disk is the output's fault, not the input's: the engine reports both alike."""
     try:
         yield
@@ -94,8 +94,9 @@ def output_format(path: str, format: str | None) -> str:
     if is_url(path):
         # Where its input fails, the engine completes the upload with the rows that it has: half a
         # table would take the place of what was there, and look whole.
-        raise ParameterError(f"can't write {shown(path)}: an upload that fails amid the rows would "
-                             "leave part of them there. Write a file, and copy it when it is whole")
+        raise ParameterError(f"can't write {hide_secrets(path)}: an upload that fails amid the "
+                             "rows would leave part of them there. Write a file, and copy it when "
+                             "it is whole")
     if format is not None:
         if format not in FORMATS:
             raise ParameterError.unknown_choice("--output-format", format, FORMATS)

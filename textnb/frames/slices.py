@@ -15,7 +15,7 @@ import polars as pl
 
 from textnb.errors import SchemaError, SourceError, first_line
 from textnb.frames.batches import ROWS
-from textnb.frames.sources import source_of
+from textnb.frames.sources import lazy_frame_from
 
 Opened = Callable[[str], pl.LazyFrame]
 # Told, after files were read, why some were left out, and of how many.
@@ -52,7 +52,7 @@ def scan_in_turn(
         If a file has other columns than the first one.
     """
     if check is not None:
-        opened = _after(check, opened)
+        opened = _check_before(check, opened)
     first, schema = _common_schema(files, opened, on_skip)
 
     def read(
@@ -64,7 +64,7 @@ def scan_in_turn(
             if left == 0:
                 break
             try:
-                frame = _sound(path, opened, first, schema, on_skip is not None)
+                frame = _check_frame(path, opened, first, schema, on_skip is not None)
             except (SourceError, SchemaError) as error:
                 if on_skip is None:
                     raise
@@ -78,10 +78,10 @@ def scan_in_turn(
         if on_skip is not None and skipped:
             on_skip(skipped, len(files))
 
-    return source_of(read, schema)
+    return lazy_frame_from(read, schema)
 
 
-def _after(check: Callable[[str], object], opened: Opened) -> Opened:
+def _check_before(check: Callable[[str], object], opened: Opened) -> Opened:
     def open_checked(path: str) -> pl.LazyFrame:
         check(path)
         return opened(path)
@@ -113,7 +113,7 @@ def _common_schema(
     return max(found.values(), key=len)[0]
 
 
-def _sound(
+def _check_frame(
     path: str, opened: Opened, first: str, schema: pl.Schema, whole: bool
 ) -> pl.LazyFrame:
     """The file's frame, once its columns (and if ``whole``, all its rows) are seen to be sound."""

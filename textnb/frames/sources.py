@@ -44,7 +44,7 @@ class _Reading:
 _READING = _Reading()
 
 
-def source_of(read: Read, schema: pl.Schema) -> pl.LazyFrame:
+def lazy_frame_from(read: Read, schema: pl.Schema) -> pl.LazyFrame:
     """A LazyFrame whose rows are read when it is collected, by a generator.
 
     Parameters
@@ -58,7 +58,8 @@ def source_of(read: Read, schema: pl.Schema) -> pl.LazyFrame:
     >>> def numbers(columns, predicate, rows):
     ...     frame = pl.DataFrame({"n": [1, 2, 3]}).head(3 if rows is None else rows)
     ...     yield frame if predicate is None else frame.filter(predicate)
-    >>> source_of(numbers, pl.Schema({"n": pl.Int64})).filter(pl.col("n") > 1).collect().height
+    >>> frame = lazy_frame_from(numbers, pl.Schema({"n": pl.Int64}))
+    >>> frame.filter(pl.col("n") > 1).collect().height
     2
     """
     def frames(

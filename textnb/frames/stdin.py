@@ -14,7 +14,7 @@ from uuid import uuid4
 from textnb.errors import SourceError
 
 
-def spooled_stdin() -> tuple[str, str]:
+def spool_stdin() -> tuple[str, str]:
     """Path of a temporary copy of standard input, and the format that its first bytes show."""
     if sys.stdin is None:
         raise SourceError.unreadable("standard input", "it is closed")
@@ -30,10 +30,10 @@ def spooled_stdin() -> tuple[str, str]:
         head = copy.read(1 << 16)
     if not head:
         raise SourceError.unreadable("standard input", "it is empty")
-    return path, _sniffed(head)
+    return path, _sniff_format(head)
 
 
-def _sniffed(head: bytes) -> str:
+def _sniff_format(head: bytes) -> str:
     if head.startswith(b"PAR1"):
         return "parquet"
     if head.startswith(b"ARROW1"):

@@ -27,7 +27,7 @@ from textnb.evaluation.leave_one_out import leave_one_out
 from textnb.evaluation.metrics import evaluate, evaluate_roc
 from textnb.export.verify import verify_export
 from textnb.export.write import export_model
-from textnb.frames.cloud import shown
+from textnb.frames.cloud import hide_secrets
 from textnb.frames.conditions import rows_where
 from textnb.frames.scan import reading
 from textnb.frames.sinks import write
@@ -130,7 +130,7 @@ def _record_of_job(job: Job) -> Any:
     for section, key in (("input", "train"), ("input", "test"), ("predictions", "input")):
         place = settings.get(section, {}).get(key)
         if place is not None:
-            settings[section][key] = shown(place)
+            settings[section][key] = hide_secrets(place)
     options = settings["input"].get("storage_options")
     if options:
         settings["input"]["storage_options"] = dict.fromkeys(options, "***")

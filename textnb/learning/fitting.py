@@ -21,7 +21,7 @@ from textnb.bayes.pruning import Pruned
 from textnb.bayes.statistics import is_auto
 from textnb.errors import DataError, ParameterError
 from textnb.frames.batches import Progress, batches
-from textnb.frames.kinds import converted, narrowed
+from textnb.frames.kinds import convert_table, select_columns
 from textnb.frames.scan import reading, scan
 from textnb.frames.texts import (
     is_table,
@@ -65,7 +65,7 @@ def fit(
     """Learn from labelled texts: see `TextClassifier.fit`."""
     started = time.perf_counter()
     read = [*settings.columns, *([] if y is not None else [settings.label])]
-    X = converted(X, [*read, *([sample_weight] if isinstance(sample_weight, str) else [])])
+    X = convert_table(X, [*read, *([sample_weight] if isinstance(sample_weight, str) else [])])
     how = _fit_by_counting if settings.model.from_counts else _fit_from_rows
     fitted, tokens, documents = how(settings, X, y, sample_weight, progress)
     _warn_of_lone_terms(fitted, tokens, documents)
@@ -267,8 +267,8 @@ def _labelled(
             raise ParameterError("y is needed where X is a sequence of texts")
         return with_labels(table_of_texts(X, text), y, label)
     if y is None:
-        return scan(narrowed(X, [*text, label, *more]), text=text, label=label)
-    frame = rows_in_memory(narrowed(X, [*text, *more]), label)
+        return scan(select_columns(X, [*text, label, *more]), text=text, label=label)
+    frame = rows_in_memory(select_columns(X, [*text, *more]), label)
     scan(frame, text=text)
     return with_labels(frame, y, label)
 

@@ -18,7 +18,7 @@ from textnb.bayes.decision import UNSURE, Decision, log_odds
 from textnb.bayes.forms import Floats, log_posterior
 from textnb.errors import ParameterError, SchemaError
 from textnb.frames.batches import batches
-from textnb.frames.sources import source_of
+from textnb.frames.sources import lazy_frame_from
 from textnb.runtime.threads import map_in_threads
 
 EXPLANATION = pl.List(pl.Struct({"term": pl.String, "count": pl.Int64, "contribution": pl.Float64}))
@@ -111,7 +111,7 @@ def answered(
         if done is not None:
             done()
 
-    return source_of(read, pl.Schema({**present, **schema}))
+    return lazy_frame_from(read, pl.Schema({**present, **schema}))
 
 
 def schema_of(

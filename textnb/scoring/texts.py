@@ -13,7 +13,7 @@ from textnb.bayes.forms import Floats
 from textnb.bayes.statistics import check_int64
 from textnb.errors import DataError, ImpossibleRowError, ParameterError
 from textnb.frames.batches import Progress, batches
-from textnb.frames.kinds import in_kind_of, in_memory, narrowed
+from textnb.frames.kinds import in_memory, select_columns, to_kind_of
 from textnb.frames.scan import Source, reading, scan
 from textnb.frames.texts import is_table, labels_as, table_of_texts
 from textnb.learning.fitted import Fitted
@@ -82,7 +82,7 @@ def answered_frame(
         Called each time that all rows were answered.
     """
     columns = fitted.columns
-    frame = scan(narrowed(X, columns), text=columns)
+    frame = scan(select_columns(X, columns), text=columns)
     return scorer_of(fitted).frame(frame, answers or Answers(), progress, watch, done)
 
 
@@ -101,7 +101,7 @@ def matrices(
         if rows is not None:
             yield rows
             return
-    frame = (scan(narrowed(X, columns), text=columns) if is_table(X)
+    frame = (scan(select_columns(X, columns), text=columns) if is_table(X)
              else table_of_texts(X, columns))
 
     def counted(batch: pl.DataFrame) -> CountMatrix:
@@ -185,7 +185,7 @@ def predict(
     coverage, eager = coverage_of(fitted), in_memory(X)
     frame = answered_frame(
         fitted, X, answers, progress, coverage.add, None if eager else coverage.log)
-    answered = in_kind_of(X, frame, fitted.columns)
+    answered = to_kind_of(X, frame, fitted.columns)
     if eager:
         coverage.warn()
     return answered
@@ -203,7 +203,7 @@ def accuracy(fitted: Fitted, X: Rows, y: ArrayLike | None = None) -> float:
     if not is_table(X):
         raise ParameterError("y is needed where X is a sequence of texts")
     label, columns, scorer = fitted.label, fitted.columns, scorer_of(fitted)
-    rows = scan(narrowed(X, [*columns, label]), text=columns, label=label)
+    rows = scan(select_columns(X, [*columns, label]), text=columns, label=label)
     with reading(X):
         answered = scorer.frame(rows, Answers()).select(
             (pl.col("predicted") == labels_as(label, rows, scorer.labels.dtype))
