@@ -25,7 +25,7 @@ from tests.oracles import mail as oracle
 from tests.tiers import examples
 from textnb import TextClassifier
 from textnb.errors import ParameterError, SchemaError, SourceError
-from textnb.frames import mail, mailboxes
+from textnb.frames import mail, mailboxes, mbox
 from textnb.frames.mail import mail_errors, scan_mail
 from textnb.frames.scan import scan
 
@@ -188,7 +188,8 @@ class TestFiles:
             body.replace(">From", "From") + "\n" for body in bodies]
 
     def test_lines_longer_than_a_piece(self, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(mailboxes, "_PIECE", 64)
+        monkeypatch.setattr(mbox, "PIECE", 64)
+        monkeypatch.setattr(mailboxes, "PIECE", 64)
         # A piece that happens to look like a separating line is none.
         body = "x" * 999 + "\n" + "x" * 999 + "From a@b.org Sat Jan  3 01:05:34 1996"
         content = FROM + message("one", body) + b"\n" + FROM + message("two")
@@ -436,6 +437,7 @@ class TestTrouble:
         assert found[3][1][0].startswith("unreadable: Compressed file ended")
 
     def test_large_messages(self, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(mbox, "MAX_MESSAGE", 1000)
         monkeypatch.setattr(mailboxes, "MAX_MESSAGE", 1000)
         large = message("large", "x" * 5000)
         write("a.eml", large)

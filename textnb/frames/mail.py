@@ -1,4 +1,4 @@
-"""Mail as a lazy table: one row per message, whatever holds the messages."""
+"""Mail as a lazy table: one row per message, from files, Maildirs, archives or standard input."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _SCHEMA = {
     "flags": pl.String(), "path": pl.String(), "errors": pl.List(pl.String()),
 }
 COLUMNS = ("label", *_SCHEMA)
-# What is known of a message before it is parsed.
+# Columns that are known before a message is parsed.
 _UNPARSED = {"label", "path", "flags"}
 _BATCH_ROWS, _BATCH_BYTES = 512, 8 << 20
 
@@ -159,7 +159,7 @@ def mail_errors(frame: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame:
 
 
 def _find_roots(source: Any, subfolders: bool) -> dict[str, str]:
-    """The paths that are meant, those that are there and what matches others; and their names."""
+    """Paths of a source, with their names: existing paths, and what matches a glob."""
     given = [source] if isinstance(source, (str, os.PathLike)) else list(source)
     found: dict[str, str] = {}
     for path in [os.fspath(one) for one in given]:
@@ -205,7 +205,7 @@ def _places(root: str, subfolders: bool) -> Iterator[MailFile]:
 def _batches_of_items(
     found: Iterable[RawMessage], n_rows: int | None, batch_rows: int
 ) -> Iterator[list[RawMessage]]:
-    """Batches bounded in rows and bytes; at least one, which may be empty."""
+    """Group messages into batches bounded in rows and bytes; at least one, which may be empty."""
     batch: list[RawMessage] = []
     size = 0
     for item in islice(found, n_rows):
@@ -221,7 +221,7 @@ def _frame_of_items(
     found: list[RawMessage], wanted: pl.Schema, headers: Sequence[str], predicate: pl.Expr | None
 ) -> pl.DataFrame:
     if predicate is not None and set(predicate.meta.root_names()) <= _UNPARSED & set(wanted):
-        # What it leaves out need not be parsed.
+        # Filter before messages are parsed.
         known = pl.Schema({name: dtype for name, dtype in wanted.items() if name in _UNPARSED})
         unparsed = pl.DataFrame(map(_unparsed_row, found), schema=known, orient="row")
         kept = unparsed.with_row_index("row").filter(predicate)["row"]
@@ -234,14 +234,14 @@ def _frame_of_items(
 
 
 def _unparsed_row(item: RawMessage) -> dict[str, Any]:
-    # A name that is not UTF-8 has surrogates for its bytes.
+    # Python puts surrogates for the bytes of a name that is not UTF-8.
     return {"label": None if item.label is None else replace_surrogates(item.label),
             "flags": item.flags, "path": replace_surrogates(item.path)}
 
 
 def _parsed_row(item: RawMessage, headers: Sequence[str]) -> dict[str, Any]:
     message = parse_message(item.raw, headers)
-    # Of what could not be read at all, it is not the message that is empty.
+    # A message that could not be read is not empty.
     unread = not item.raw and item.errors
     return {**_unparsed_row(item), "message_id": message.message_id, "date": message.date,
             "from": message.from_, "to": message.to, "subject": message.subject,

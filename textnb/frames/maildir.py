@@ -1,4 +1,4 @@
-"""Filing in a Maildir: a message moves from folder to folder by one rename, whole at any moment."""
+"""Filing in a Maildir: a message is whole at every moment of its move to another folder."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from textnb.errors import ParameterError, SourceError
 
 
 class MessageMoved(Exception):
-    """A message is no longer where it was: another program has filed it, or shown it."""
+    """A message is no longer at its path: another program has filed it, or shown it."""
 
 
 def new_messages(maildir: str) -> tuple[list[str], dict[str, int]]:
-    """Paths of the messages that came and were not seen yet, sorted; some may be gone meanwhile.
+    """Paths of the messages in ``new``, sorted; other programs may move them at any time.
 
     Returns
     -------
@@ -42,7 +42,7 @@ def new_messages(maildir: str) -> tuple[list[str], dict[str, int]]:
         try:
             mode = os.lstat(path).st_mode
         except FileNotFoundError:
-            # Gone since it was listed; counted when it is to be read.
+            # It has gone since it was listed; the reader counts it.
             mode = stat.S_IFREG
         if stat.S_ISREG(mode):
             paths.append(path)
@@ -52,7 +52,7 @@ def new_messages(maildir: str) -> tuple[list[str], dict[str, int]]:
 
 
 def check_inside(maildir: str, folder: str) -> None:
-    """SourceError for a folder of a Maildir that leads outside it by a symbolic link."""
+    """Raise SourceError for a folder that leads outside its Maildir by a symbolic link."""
     root = os.path.realpath(maildir)
     if os.path.commonpath([root, os.path.realpath(folder)]) != root:
         raise SourceError(f"{folder} leads outside the Maildir by a symbolic link, and mail is "
@@ -78,13 +78,13 @@ def subfolder(maildir: str, name: str) -> str:
 
 
 def read_content(path: str, limit: int) -> bytes:
-    """The first bytes of a message; `MessageMoved` where it is no longer there."""
+    """Read the first bytes of a message; `MessageMoved` where it is no longer there."""
     with _report_moved(path), open(path, "rb", opener=_open_regular_file) as file:
         return file.read(limit)
 
 
 def _open_regular_file(path: str, flags: int) -> int:
-    """Open what is a file itself: since it was listed, it may have become a link or a pipe."""
+    """Open a regular file: since it was listed, it may have become a link or a pipe."""
     descriptor = os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
@@ -103,13 +103,13 @@ def _report_moved(path: str) -> Iterator[None]:
 
 
 def file_message(path: str, folder: str) -> str:
-    """Move a message into a folder of the same Maildir, which is made if it is not there.
+    """Move a message into a folder of the same Maildir; the folder is made if it is missing.
 
     Raises
     ------
     OSError
-        If it can't be moved, or a message of its name is there; it is then where it was.
-    Gone
+        If it can't be moved, or the folder has a message of its name; it then stays in place.
+    MessageMoved
         If another program has moved it.
     SourceError
         If the folder leads outside the Maildir.
@@ -123,13 +123,12 @@ def file_message(path: str, folder: str) -> str:
         raise OSError(errno.EINVAL, "it is a symbolic link")
     with _report_moved(path):
         try:
-            # A link refuses to replace what is there, as a rename would not.
+            # Unlike a rename, a link never replaces a file.
             os.link(path, target)
         except FileExistsError:
-            # Of a run that was ended between the two, or is there now: the same message is in both
-            # folders.
+            # A run that ended between link and unlink leaves the same message in both folders.
             if not os.path.samefile(path, target):
                 raise
-        # Of two that file it at once, one removes it.
+        # Where two processes file it at once, one of them removes it.
         os.unlink(path)
     return target

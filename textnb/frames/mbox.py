@@ -1,0 +1,151 @@
+"""Messages out of an mbox file, one in memory at a time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from textnb.mail.charsets import Notes, note
+from textnb.mail.message import BEYOND, MAX_MESSAGE
+
+# Bytes that are read at a time.
+PIECE = 1 << 20
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+# "From anyone@example.org Sat Jan  3 01:05:34 1996", and what has its parts in another order.
+_DATE = [re.compile(part) for part in (
+    rb"\b(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)\b", rb"\b\d{1,2}:\d\d\b",
+    rb"\b(?:19|20)\d\d\b")]
+# A whole line: no text that people write has this form.
+_ENVELOPE = re.compile(
+    rb"From +\S+ +(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? +"
+    rb"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +\d{1,2} +\d{1,2}:\d\d(?::\d\d)?"
+    rb"(?: +[-+A-Z][\w+-]{0,5}){0,2} +(?:19|20)\d\d(?: +[-+A-Z][\w+-]{0,5})?"
+    rb"\s*(?:remote from .*)?$")
+_HEADER = re.compile(rb"[!-9;-~]+:|>?From ")
+# Names that begin a message. Texts have other words before a colon: "Note:", "http:".
+_MAIL_HEADER = re.compile(
+    rb"(?:(?:x|list|resent|content|arc|dkim|domainkey|delivered|delivery|received|authentication|"
+    rb"envelope|errors|apparently|reply|return|in-reply|message|mime|user|old)-[!-9;-~]+|"
+    rb"received|subject|from|to|cc|bcc|date|sender|references|status|path|newsgroups|xref|lines|"
+    rb"organi[sz]ation|approved|article|comments?|keywords|precedence|priority|importance)"
+    rb"[ \t]*:", re.I)
+_EMPTY = (b"\n", b"\r\n", b"")
+_QUOTED = re.compile(rb">+From ")
+
+
+def failure_note(error: BaseException) -> str:
+    """The note of a message for an error that a reader raised."""
+    notes = Notes()
+    reason = error.strerror if isinstance(error, OSError) else None
+    note(notes, "unreadable", reason or str(error) or type(error).__name__)
+    return notes[0]
+
+
+class _Lines:
+    """The lines of a file, long ones in pieces; ``next`` is the line after the current one."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+        self._lines = self._read_lines()
+        self.failure: str | None = None
+        self.next = next(self._lines, b"").removeprefix(BYTE_ORDER_MARK)
+
+    def _read_lines(self) -> Iterator[bytes]:
+        rest = b""
+        try:
+            while piece := self._file.read1(PIECE):
+                *lines, rest = (rest + piece).split(b"\n")
+                for line in lines:
+                    yield line + b"\n"
+                if len(rest) > PIECE:
+                    yield rest
+                    rest = b""
+        except Exception as error:
+            self.failure = failure_note(error)
+        if rest:
+            yield rest
+
+    def __iter__(self) -> Iterator[bytes]:
+        while line := self.next:
+            self.next = next(self._lines, b"")
+            yield line
+
+
+def split_mailbox(file: Any) -> Iterator[tuple[bytes, Notes]]:
+    """Split an mbox file into raw messages, each with its notes (RFC 4155; quoted as in mboxrd).
+
+    The first line ``From ...`` begins a message. Another one begins the next message
+
+    - where it is an envelope as a whole (sender and date, nothing else): after an empty line
+      without a condition, and after a line of text where a header comes next;
+    - else after an empty line, where it has a date and a header or an empty line comes next, or
+      where one of the usual headers of mail comes next.
+
+    Not all mailers quote such lines of a text, so all others are text. They leave a note, since
+    other readers would begin a message there. A byte-order mark at the start is skipped.
+    """
+    lines = _Lines(file)
+    notes = Notes()
+    if lines.next and not lines.next.startswith(b"From "):
+        note(notes, "mbox without a line From at its start")
+    pieces: list[bytes] = []
+    number = size = 0
+    before, whole, in_body = b"\n", True, False
+    for line in lines:
+        # The first byte shows for nearly all lines that they are text.
+        if whole and line[0] in b"F>":
+            if _QUOTED.match(line):
+                line = line[1:]
+            elif pieces and line.startswith(b"From "):
+                if in_body and _starts_message(line, before, lines.next):
+                    number += 1
+                    yield _message_of(pieces), notes
+                    pieces, size, notes, in_body = [], 0, Notes(), False
+                    if before not in _EMPTY:
+                        note(notes, "no empty line before the line From")
+                else:
+                    note(notes, "line From within a message", _beginning(line))
+        if pieces or line not in _EMPTY:
+            size += len(line)
+            if size <= MAX_MESSAGE:
+                pieces.append(line)
+            else:
+                note(notes, BEYOND)
+                if size - len(line) < MAX_MESSAGE:
+                    pieces.append(line[:MAX_MESSAGE - size])
+        in_body = in_body or (bool(pieces) and line in _EMPTY)
+        before, whole = (line if whole else b"x"), line.endswith(b"\n")
+    if lines.failure is not None:
+        notes.append(lines.failure)
+    if pieces or notes or not number:
+        yield _message_of(pieces), notes
+
+
+def _message_of(pieces: list[bytes]) -> bytes:
+    raw = b"".join(pieces)
+    # The empty line before the next message is no part of this one.
+    for ending in (b"\r\n\r\n", b"\n\n"):
+        if raw.endswith(ending):
+            raw = raw[:-len(ending) // 2]
+            break
+    return raw
+
+
+def _has_date(line: bytes) -> bool:
+    return all(part.search(line) for part in _DATE)
+
+
+def _beginning(line: bytes) -> str:
+    return line[:60].decode("ascii", "replace")
+
+
+def _starts_message(line: bytes, before: bytes, after: bytes) -> bool:
+    envelope = _ENVELOPE.match(line[:1000])
+    if before not in _EMPTY:
+        return bool(envelope and _HEADER.match(after))
+    if envelope:
+        return True
+    if _has_date(line):
+        return bool(_HEADER.match(after)) or not after.strip(b"\r\n")
+    return bool(_MAIL_HEADER.match(after))
