@@ -1,4 +1,4 @@
-"""Rows at a URL: its storage options checked, its secrets hidden, its failures in plain words."""
+"""Rows at a URL: checks of storage options, hidden secrets, and failures in plain words."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from urllib.parse import unquote, urlsplit
 
 from textnb.errors import ParameterError, first_line, suggestion
 
-# Databases that SQLAlchemy knows by their own; others are told by the driver, as in `x+driver`.
+# Databases that SQLAlchemy knows by name; a URL of another one names a driver: `x+driver`.
 _DATABASES = frozenset({"postgresql", "postgres", "sqlite", "mysql", "mariadb", "oracle", "mssql",
                         "duckdb", "snowflake", "redshift", "cockroachdb"})
 _S3 = ("s3", "s3a")
 _SECRET = re.compile("pass|sign|token|secret|key|credential", re.I)
-# As the AWS tools do. Polars' own eight take a quarter of a minute where no server is.
+# The AWS tools' number. The eight of Polars take 15 seconds where there is no server.
 _RETRIES = 3
-# Polars' own options, which are numbers: io/cloud/_utils.py there.
+# Polars' own options, all numbers: see its io/cloud/_utils.py.
 _INTEGERS = frozenset({
     "max_retries", "retry_timeout_ms", "retry_init_backoff_ms", "retry_max_backoff_ms",
     "file_cache_ttl", "rate_read_init", "rate_read_floor", "rate_read_ceiling", "rate_write_init",
     "rate_write_floor", "rate_write_ceiling"})
 _NUMBERS = frozenset({"retry_base_multiplier"})
-# What the engine's S3 client knows (object_store, AmazonS3ConfigKey and ClientConfigKey), with or
-# without the prefix aws_. It ignores others: a key that is typed wrongly would be as if not given.
+# Keys of the engine's S3 client (object_store, AmazonS3ConfigKey and ClientConfigKey), with or
+# without the prefix aws_. The client silently ignores all others, such as a misspelt key.
 _S3_KEYS = frozenset({
     "access_key_id", "secret_access_key", "session_token", "token", "region", "default_region",
     "bucket", "bucket_name", "endpoint", "endpoint_url", "endpoint_url_s3", "endpoint_url_sts",
@@ -59,12 +59,12 @@ def is_database(path: str) -> bool:
 
 
 def is_s3(path: str) -> bool:
-    """Whether a path is the URL of an object in S3, or in a store that speaks its language."""
+    """Whether a path is the URL of an object in S3, or in a store with the same interface."""
     return path.partition("://")[0].lower() in _S3 and is_url(path)
 
 
 def hide_secrets(path: str) -> str:
-    """A path as it may be told: a URL without its password and without what follows ``?``.
+    """A path that may be shown: a URL without its password and without what follows ``?``.
 
     Examples
     --------
@@ -83,7 +83,7 @@ def hide_secrets(path: str) -> str:
 
 
 def remove_secrets(message: str, path: str) -> str:
-    """What somebody else's error says, without the URL's password and query.
+    """The message of another library's error, without the URL's password and query.
 
     Examples
     --------
@@ -95,24 +95,24 @@ def remove_secrets(message: str, path: str) -> str:
     message = message.replace(path, hide_secrets(path))
     rest = path.partition("://")[2]
     password = rest.rpartition("@")[0].partition(":")[2]
-    # Where a reader takes another @ for the last, it tells what follows as the host.
+    # A reader that splits at another @ shows the rest of the password as the host.
     secrets = {password, *re.split(r"[@/?#]", password)}
     secrets |= {part.partition("=")[2] for part in re.split(r"[?&]", rest)[1:]
                 if _SECRET.search(part.partition("=")[0])}
     forms = {form for secret in secrets for form in (secret, unquote(secret)) if form}
-    # The longest first, so that none leaves an end of another.
+    # Replace the longest first, as a shorter one may be part of it.
     for form in sorted(forms, key=len, reverse=True):
         message = message.replace(form, "***")
     return message
 
 
 def parse_options(pairs: Iterable[str] | None, name: str) -> dict[str, str] | None:
-    """``KEY=VALUE`` pairs as storage options; None where there are none.
+    """Parse ``KEY=VALUE`` pairs as storage options; None where there are no pairs.
 
     Raises
     ------
     ParameterError
-        If one is no pair. It is not repeated, as it may be a secret.
+        If an item is no pair. The error does not repeat it, as it may be a secret.
 
     Examples
     --------
@@ -132,17 +132,18 @@ def parse_options(pairs: Iterable[str] | None, name: str) -> dict[str, str] | No
 
 
 def check_storage_options(path: str, options: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """Storage options for Polars: checked, and for S3 with fewer retries than its own.
+    """Check storage options for Polars; for S3, set fewer retries than Polars would use.
 
     Raises
     ------
     ParameterError
-        If the path is no URL, a key is not known for S3, or a number is none. No value is told.
+        If the path is no URL, a key is not known for S3, or a value must be a number. The error
+        repeats no value.
     """
     if options and (not is_url(path) or path.startswith("file://")):
         raise ParameterError(f"storage options are for URLs such as s3://bucket/key; {path!r} is "
                              "a path on this machine")
-    given: dict[str, Any] = {"max_retries": _RETRIES} if is_s3(path) else {}
+    checked: dict[str, Any] = {"max_retries": _RETRIES} if is_s3(path) else {}
     for key, value in (options or {}).items():
         own = key.lower()
         if own in _INTEGERS or own in _NUMBERS:
@@ -154,12 +155,12 @@ def check_storage_options(path: str, options: Mapping[str, Any] | None) -> dict[
             known = [*_S3_KEYS, *(f"aws_{name}" for name in _S3_KEYS), *_INTEGERS]
             raise ParameterError(f"storage option {key!r} is none that S3 knows"
                                  f"{suggestion(own, sorted(known))}")
-        given[own if own in _INTEGERS | _NUMBERS else key] = value
-    return given or None
+        checked[own if own in _INTEGERS | _NUMBERS else key] = value
+    return checked or None
 
 
 def explain_failure(path: str, error: BaseException) -> str:
-    """Why a URL can't be read or written, in one line without secrets."""
+    """Say why a URL can't be read or written, in one line without secrets."""
     message = remove_secrets(str(error), path)
     code = re.search(r"<Code>([A-Za-z0-9]+)</Code>", message)
     status = re.search(r"status code:?\s*(?:\S*↳\S*\s*)?(\d{3})", message)

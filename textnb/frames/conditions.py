@@ -1,4 +1,4 @@
-"""Rows chosen by a condition in SQL."""
+"""Rows that a condition in SQL selects."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def rows_where(frame: pl.LazyFrame, condition: str | None, name: str) -> pl.Lazy
     condition : str or None
         SQL, such as ``split = 'train'``.
     name : str
-        What the condition was given as, for errors.
+        Name of the parameter or option, for errors.
 
     Raises
     ------

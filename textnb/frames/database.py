@@ -1,10 +1,10 @@
-"""Rows of a database's query, lazily and in batches: nothing but their types is asked before.
+"""Rows of a database's query, lazily and in batches; only their types are read in advance.
 
     query, URL or Engine  ->  LazyFrame
 
 PostgreSQL by ADBC (its own binary copy), or any database that SQLAlchemy reaches. In PostgreSQL the
 query runs inside ``SELECT columns FROM (query)``, so that only the columns that are used are sent,
-and what has no type of Polars' own (enumerations, JSON, UUIDs) comes as text from both drivers.
+and values without a type of Polars (enumerations, JSON, UUIDs) come as text from both drivers.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from textnb.frames.sources import lazy_frame_from
 Types = dict[str, tuple[pl.DataType, str | None]]
 
 _ROWS, _BYTES = 1024, 4 << 20
-# Of a database whose driver does not tell types, they are those of so many rows.
+# Where a driver does not tell types, they are inferred from this number of rows.
 _SAMPLE = 1000
-# PostgreSQL's own types by name and number (pg_type.dat), the type here, and the cast that it takes
-# to get there. All others are cast to text.
+# PostgreSQL's types by name and number (pg_type.dat): the type of Polars, and the cast that it
+# needs. All other types are cast to text.
 _POSTGRES: dict[str, tuple[int, pl.DataType, str | None]] = {
     "bool": (16, pl.Boolean(), None), "int2": (21, pl.Int16(), None),
     "int4": (23, pl.Int32(), None), "int8": (20, pl.Int64(), None),
@@ -136,7 +136,7 @@ def _reader(query: str, connection: Any) -> _Reader:
 
 
 class _NamedFailures:
-    """Context in which a driver's failure becomes an error that names query and database."""
+    """Context in which a driver's failure becomes a SourceError that names query and database."""
 
     def __init__(self, reader: _Reader):
         self._reader = reader
@@ -148,15 +148,15 @@ class _NamedFailures:
         reader = self._reader
         if not isinstance(error, reader.failures) or isinstance(error, TextnbError):
             return
-        # The driver's next lines repeat the query, with what was put around it here.
-        told = remove_secrets(first_line(error), reader.url)
+        # The driver's other lines repeat the query, with the SELECT around it.
+        reason = remove_secrets(first_line(error), reader.url)
         raise SourceError.unreadable(
-            f"the query {first_line(Exception(reader.query))!r} at {hide_secrets(reader.url)}", told
-        ) from None
+            f"the query {first_line(Exception(reader.query))!r} at {hide_secrets(reader.url)}",
+            reason) from None
 
 
 class _Reader(ABC):
-    """What a driver must do; ``failures`` are its exceptions."""
+    """A driver that reads rows; ``failures`` are its exceptions."""
 
     failures: tuple[type[BaseException], ...]
 
@@ -193,7 +193,7 @@ class _Adbc(_Reader):
         except ImportError:
             raise _missing("reading PostgreSQL takes its ADBC driver and PyArrow") from None
         self._connect: Any = dbapi.connect
-        # What fails amid the rows is an OSError.
+        # A failure amid the rows is an OSError.
         self.failures = (dbapi.Error, OSError)
 
     def types(self) -> Types:
@@ -255,13 +255,13 @@ class _SqlAlchemy(_Reader):
 
     def rows(self, types: Types) -> Generator[pl.DataFrame, None, None]:
         steps = self._steps(types)
-        # The engine asks from several threads, and some drivers know but the one that connected.
+        # The engine reads from several threads, and some drivers allow only the connecting one.
         with ThreadPoolExecutor(1) as thread:
             try:
                 while (batch := thread.submit(next, steps, None).result()) is not None:
                     yield batch
             finally:
-                # Refused at the interpreter's end, with which the connection ends too.
+                # Refused at the interpreter's end, when the connection ends too.
                 with suppress(RuntimeError):
                     thread.submit(steps.close).result()
 
@@ -269,7 +269,6 @@ class _SqlAlchemy(_Reader):
         engine = self._engine()
         postgres = engine.dialect.name == "postgresql"
         schema = {name: dtype for name, (dtype, _) in types.items()}
-        # A cursor on the server, where the driver has one.
         query = self.select(types) if postgres else self.query
         # A cursor on the server, where the driver has one.
         with (engine.connect().execution_options(
@@ -284,14 +283,14 @@ class _SqlAlchemy(_Reader):
 
         if self._given is not None:
             return self._given
-        # No pool: a connection that is given back is closed.
+        # Without a pool, a connection is closed when it is released.
         return sqlalchemy.create_engine(self.url, poolclass=sqlalchemy.pool.NullPool)
 
 
 def _frame(
     names: Sequence[str], rows: Sequence[Any], schema: Mapping[str, Any] | None
 ) -> pl.DataFrame:
-    """Rows of Python's objects as a frame, of types that are theirs, or that were found before."""
+    """A frame of rows of Python objects; without a schema, of the types of the values."""
     columns = list(zip(*rows, strict=True)) or [()] * len(names)
     series = []
     for name, values in zip(names, columns, strict=True):
@@ -299,10 +298,10 @@ def _frame(
         if schema is not None and name not in schema:
             continue
         try:
-            # Whatever stands in a column of text is text, as SQLite's numbers there.
+            # In a text column, all values become text: SQLite may hold numbers there.
             column = pl.Series(name, values, dtype=dtype, strict=dtype != pl.String)
             if column.null_count() > sum(value is None for value in values):
-                # The engine makes null of what does not fit, in a column that was null before.
+                # In a column of type Null, the engine makes null of all values.
                 raise TypeError("the first rows are null, others are not")
             series.append(column)
         except (TypeError, pl.exceptions.PolarsError, OverflowError) as error:

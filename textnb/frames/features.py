@@ -151,12 +151,12 @@ def _check(series: pl.Series, column: str, first_row: int | None) -> None:
 
 
 def check_values(rows: NDArray[Any], names: Sequence[str]) -> NDArray[Any]:
-    """The rows, once they are seen to be finite numbers, one per feature.
+    """Check that rows are finite numbers, one per feature, and return them as numbers.
 
     Raises
     ------
     DataError
-        If they are not; the column and row of a value are named.
+        If they are not; the error names the column and row.
     """
     if rows.ndim != 2 or rows.shape[1] != len(names):
         raise DataError(f"expected rows of {len(names)} features; got an array of shape "

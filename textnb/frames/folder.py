@@ -25,7 +25,7 @@ def scan_folder(
 
     Files and folders whose names begin with a dot are left out. Projection, row limits and
     filters are honoured: where ``text`` is not asked for, no file is opened. With ``on_skip``,
-    files that can't be read are left out, and it is told of them.
+    files that can't be read are left out, and it is called with their errors.
 
     Raises
     ------
@@ -82,7 +82,7 @@ def _frames(
 
 
 def _files(root: str) -> Iterator[tuple[str, str]]:
-    """Labels and paths; also of what is no file, so that nothing is left out unsaid."""
+    """Labels and paths, also of entries that are no files, so that none is left out in silence."""
     for label in sorted(os.listdir(root)):
         folder = os.path.join(root, label)
         if label.startswith(".") or os.path.isfile(folder):
@@ -93,7 +93,7 @@ def _files(root: str) -> Iterator[tuple[str, str]]:
         closed: list[OSError] = []
         for here, folders, names in os.walk(folder, onerror=closed.append):
             folders[:] = sorted(name for name in folders if not name.startswith("."))
-            # Links to folders may go round; they are not walked.
+            # Links to folders may form a loop; they are not followed.
             links = [name for name in folders if os.path.islink(os.path.join(here, name))]
             for name in sorted([*names, *links]):
                 if not name.startswith("."):

@@ -28,12 +28,12 @@ _ENDINGS = {
 }
 # As glob.escape writes them.
 _ESCAPED = re.compile(r"\[([*?[])\]")
-# Of more columns than this, the engine does not keep NDJSON's order.
+# The engine does not keep the order of NDJSON's columns where there are more than this.
 _IN_ORDER = 32
 
 
 def escape_glob(paths: Sequence[str]) -> list[str]:
-    """Paths of files that are there: brackets and stars in their names are no glob."""
+    """Escape brackets and stars in the paths of existing files, which are no globs."""
     return [globbing.escape(path) for path in paths]
 
 
@@ -65,7 +65,7 @@ def _lines(where: Any, **options: Any) -> pl.LazyFrame:
 
 
 def _without_mark(where: Any) -> Any:
-    """Without the byte-order mark, which the engine knows in CSV and not in NDJSON."""
+    """Replace files by copies without a byte-order mark, which the engine reads only in CSV."""
     marked = [path for path in _local(where) if is_marked(path)]
     if not marked:
         return where
@@ -73,7 +73,7 @@ def _without_mark(where: Any) -> Any:
 
 
 def _local(where: Any) -> list[str]:
-    """Paths that `escape_glob` was given; none of a URL."""
+    """The paths that `escape_glob` has escaped; none for a URL."""
     return [] if isinstance(where, str) else [_ESCAPED.sub(r"\1", path) for path in where]
 
 
@@ -91,9 +91,9 @@ def _ndjson(where: Any, **options: Any) -> pl.LazyFrame:
 
 
 def ndjson_reader(files: Sequence[str], lenient: bool) -> Callable[[Any], pl.LazyFrame]:
-    """A reader of NDJSON files with all keys of all of them, each in the type that holds them all.
+    """Make a reader of NDJSON files with the keys of all files, each in a type for all values.
 
-    The engine would take those of the first file.
+    The engine would take keys and types from the first file.
     """
     schemas = []
     for path in escape_glob(files):
@@ -116,7 +116,7 @@ def no_numbers(inferred: Callable[[], pl.Schema]) -> list[str]:
 def _scan_typed(
     where: Any, separator: str, numbers: Numbers | None, **options: Any
 ) -> pl.LazyFrame:
-    """A CSV file: types inferred from all rows, or as strings but for the columns of numbers."""
+    """Scan a CSV file: with types inferred from all rows, or as strings except for ``numbers``."""
     if numbers is None:
         return pl.scan_csv(where, separator=separator, infer_schema_length=None, **options)
     strings = pl.scan_csv(where, separator=separator, infer_schema=False, **options)

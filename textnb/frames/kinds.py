@@ -24,8 +24,7 @@ _NUMPY_KINDS = "biufMm"
 
 
 class ArrowStream(Protocol):
-    """A table that hands its rows out by the Arrow PyCapsule interface, as pandas' and others do.
-    """
+    """A table with the Arrow PyCapsule interface, such as a pandas DataFrame."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
@@ -81,7 +80,7 @@ def kind_of(X: Any) -> Kind | None:
 
 
 def in_memory(X: Any) -> bool:
-    """Whether X is a table whose rows are there: not a LazyFrame, and not a path."""
+    """Whether X is a table whose rows are in memory: not a LazyFrame, and not a path."""
     return kind_of(X) not in (None, Kind.LAZY)
 
 
@@ -134,9 +133,9 @@ def as_polars(X: Any) -> pl.DataFrame | pl.LazyFrame:
 
 
 def select_columns(X: Any, columns: Sequence[str]) -> Any:
-    """A table in memory without the columns that are not read, so that they are not converted.
+    """Select the columns of a table in memory that are read, so that no others are converted.
 
-    Where a column is missing, the whole table: a message can then name all columns.
+    Where a column is missing, return the whole table, so that a message can name all columns.
     """
     match kind_of(X):
         case Kind.PANDAS:
@@ -152,9 +151,9 @@ def select_columns(X: Any, columns: Sequence[str]) -> Any:
 
 
 def convert_table(X: Any, columns: Sequence[str]) -> Any:
-    """A table of another library as a Polars frame, so that it is converted, or read, only once.
+    """Convert a table of another library to a Polars frame, so that it is read only once.
 
-    All else is as it is.
+    Polars frames and paths are returned as they are.
     """
     if kind_of(X) in (None, Kind.POLARS, Kind.LAZY):
         return X
@@ -271,7 +270,7 @@ def _series_of_pandas(column: Any) -> pl.Series:
         kind == "StringDtype" and dtype.storage == "python")
     if not plain:
         return _series_by_arrow(column, name)
-    # PyArrow would do it too, and need not be there for a pandas of plain strings.
+    # Without PyArrow, which pandas does not need for plain strings.
     objects = column.to_numpy(dtype=object, copy=True)
     objects[column.isna().to_numpy()] = None
     try:
@@ -340,7 +339,7 @@ def _from_columns(columns: Mapping[Any, Any]) -> pl.DataFrame:
 
 
 def is_unicode(text: str) -> bool:
-    """Whether a string can be encoded: it holds no lone surrogate, half of a character."""
+    """Whether a string can be encoded: it has no lone surrogate, which is half a character."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -349,12 +348,12 @@ def is_unicode(text: str) -> bool:
 
 
 def check_unicode(values: Iterable[Any], what: str) -> None:
-    """See that all strings among values can be encoded.
+    """Check that all strings among values can be encoded.
 
     Raises
     ------
     DataError
-        If one can't; it and its place are named.
+        If a string can't; the error names it and its row.
     """
     for place, value in enumerate(values):
         if isinstance(value, str) and not is_unicode(value):
@@ -379,18 +378,18 @@ def _from_rows(rows: Sequence[Any]) -> pl.DataFrame:
         if not isinstance(row, Mapping):
             raise DataError(f"row {place} (counted from 0) is of type {type(row).__name__}, and "
                             "row 0 is a dict: all rows must be dicts, or all texts")
-    # By columns, so that a value of another type is named by its column.
+    # Convert by columns, so that an error can name the column of a value.
     names = dict.fromkeys(key for row in rows for key in row)
     return _from_columns({name: [row.get(name) for row in rows] for name in names})
 
 
 def _pandas_values(values: pl.Series) -> Any:
-    """What pandas makes a column of, in the order of the rows, whatever the frame's index.
+    """Values for a new pandas column, in the order of the rows, independent of the index.
 
-    Integers and truth values with nulls are objects: pandas would make floats of them.
+    Integers and Booleans with nulls are objects: pandas would turn them into floats.
     """
     if values.is_empty() and not values.dtype.is_numeric() and values.dtype != pl.Boolean:
-        # Of an empty list pandas makes floats.
+        # pandas would turn an empty list into floats.
         return np.empty(0, dtype=object)
     whole = values.dtype.is_integer() or values.dtype == pl.Boolean
     if values.dtype.is_float() or (whole and not values.null_count()):

@@ -2,7 +2,7 @@
 
     folder with _delta_log | folder with metadata/*.metadata.json | URL  ->  LazyFrame
 
-A table's files also hold rows that were deleted or replaced since: only its log tells which count.
+A table's files also hold rows that were deleted or replaced: only its log says which are valid.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ def table_format(path: str) -> str | None:
 def scan_lake(
     path: str, format: str, options: Mapping[str, Any] | None = None
 ) -> pl.LazyFrame:
-    """The current version of a table, as it is now: later changes are not seen.
+    """Scan the current version of a table; later changes are not seen.
 
     Parameters
     ----------
     path : str
-        A folder or URL; of an Iceberg table also that of its ``metadata.json``.
+        A folder or URL; for an Iceberg table, also the path of its ``metadata.json``.
     format : {"delta", "iceberg"}
     options : mapping, optional
         Storage options, for URLs.
@@ -66,13 +66,13 @@ def _scan_delta(path: str, options: Mapping[str, Any] | None) -> pl.LazyFrame:
         raise _missing(path, "Delta", "delta") from None
     whole = path if is_url(path) else os.path.abspath(path)
     if not is_url(path) and quote(whole) != whole:
-        # They take it for a URL, one of them encodes it, and the other does not decode it.
+        # Both treat a path as a URL: one of them encodes it, and the other does not decode it.
         raise SourceError.unreadable(
             path, "Polars and deltalake read Delta tables where the path has only ASCII letters, "
                   f"digits and ._-~/; it is {whole!r}. Rename it")
     try:
         texts = None if options is None else {name: str(value) for name, value in options.items()}
-        # Of this version alone: two passes over the rows must see the same.
+        # Fix the version, so that two passes over the rows see the same rows.
         version = DeltaTable(path, storage_options=texts).version()
         frame = pl.scan_delta(
             path, version=version, storage_options=None if options is None else dict(options))
@@ -111,8 +111,8 @@ def _scan_iceberg(path: str, options: Mapping[str, Any] | None) -> pl.LazyFrame:
 
 
 def _current_metadata(path: str) -> str:
-    """The metadata of the highest version in a table's folder, as writers without catalog number
-    them; SourceError where two claim it."""
+    """Path of the highest version's metadata in a table's folder, as numbered by writers without
+    a catalog; raise SourceError where two writers claim that version."""
     folder = os.path.join(path, "metadata")
     versions: dict[int, list[str]] = {}
     for name in sorted(os.listdir(folder) if os.path.isdir(folder) else ()):
@@ -131,7 +131,7 @@ def _current_metadata(path: str) -> str:
 
 
 def _iceberg_options(options: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """The options, and again under the names by which PyIceberg knows those of S3."""
+    """The options, with those of S3 also under PyIceberg's names."""
     if options is None:
         return None
     names = {"access_key_id": "s3.access-key-id", "secret_access_key": "s3.secret-access-key",

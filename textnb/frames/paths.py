@@ -1,4 +1,4 @@
-"""What is at a path: whether rows can be read from it, and what its first bytes are."""
+"""Whether rows can be read from a path, and what its first bytes are."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ TEXT_FORMATS = ("csv", "tsv", "ndjson", "lines")
 
 
 def check_file(path: str) -> None:
-    """See that a path is that of a file, which can be read again and again.
+    """Check that a path is that of a file, which can be read several times.
 
     Raises
     ------
     SourceError
-        If it is not; a pipe would be waited for without end.
+        If it is not. A pipe, for example, could be waited for without end.
     """
     reason = _why_no_file(path)
     if reason is not None:
@@ -61,12 +61,12 @@ def _why_no_file(path: str) -> str | None:
 
 
 def check_text(path: str, name: str | None = None) -> None:
-    """See that a file of text is not marked as one of UTF-16 or UTF-32.
+    """Check that a file of text has no mark of UTF-16 or UTF-32 at its start.
 
     Raises
     ------
     SourceError
-        If it is: its bytes would be read as other text. It has the name there, or the path.
+        If it has one. The error names ``name``, or the path without one.
     """
     head = first_bytes(path)
     for mark, encoding in _MARKS:
@@ -82,7 +82,7 @@ def is_marked(path: str) -> bool:
 
 
 def first_bytes(path: str) -> bytes:
-    """The first bytes of a file's text; nothing of one that can't be read, which is told later."""
+    """The first bytes of a file's text; empty where it can't be read, which its reader reports."""
     try:
         with open(path, "rb") as file:
             head = file.read(4)

@@ -1,4 +1,4 @@
-"""Rows in: whatever holds a table of documents becomes a checked LazyFrame.
+"""Rows in: a source of documents becomes a LazyFrame whose columns are checked.
 
     path | glob | folder | - | URL | DataFrame | LazyFrame  ->  LazyFrame, nothing read yet
 """
@@ -97,7 +97,7 @@ def scan(
         read twice: to their end, before a row is used, and for their rows. Mail needs none: a
         file that can't be read is a row whose ``errors`` say so.
     subfolders : bool
-        Of mail alone: also the folders of each Maildir, such as ``.Spam``; see `scan_mail`.
+        For mail only: also read the folders of each Maildir, such as ``.Spam``; see `scan_mail`.
 
     Returns
     -------
@@ -147,7 +147,7 @@ def _is_mail(source: Any, format: str | None) -> bool:
 def _scan_mail(
     source: Any, text: str | Sequence[str] | None, encoding: str, subfolders: bool
 ) -> pl.LazyFrame:
-    """Mail with the headers that are read as texts, and its subject and body as one text."""
+    """Scan mail with the headers that are read as texts, and with subject and body as ``text``."""
     if encoding.lower().replace("-", "") != "utf8":
         raise ParameterError(f"encoding={encoding!r} is not for mail: each message tells its own")
     columns = [text] if isinstance(text, str) else list(text or [])
@@ -213,7 +213,7 @@ def _warn(skipped: list[SourceError], files: int) -> None:
 def check_columns(
     frame: pl.LazyFrame, *, text: str | Sequence[str] | None = None, label: str | None = None
 ) -> pl.LazyFrame:
-    """The frame, once its text and label columns are seen to be there and of a fit type."""
+    """Check that a frame has its text and label columns, of suitable types; return the frame."""
     check_fork()
     columns = [text] if isinstance(text, str) else list(text or [])
     if not columns and label is None:
@@ -313,11 +313,11 @@ def _open(
 
 
 def _match_glob(pattern: str) -> list[str]:
-    """Files that match, and folders of files that do not match themselves, sorted."""
+    """Files that match a glob, and matching folders whose files do not match, sorted."""
     matches = sorted(globbing.glob(pattern, recursive=True))
-    # What is no file either is told where it is read.
+    # A match that is neither file nor folder fails where it is read.
     files = [path for path in matches if not os.path.isdir(path)]
-    # A folder that is named as a file holds parts, which a ** has found already.
+    # A folder named as a file holds parts, which a ** has already matched.
     apart = [path for path in matches if os.path.isdir(path)
              and not any(file.startswith(os.path.join(path, "")) for file in files)]
     return sorted(files + apart)
@@ -326,7 +326,7 @@ def _match_glob(pattern: str) -> list[str]:
 def _scan_local(
     files: list[str], format: str, numbers: Numbers | None, on_skip: OnSkip | None
 ) -> pl.LazyFrame:
-    """Files that are there: the columnar ones in slices, all in turn where some may be left out."""
+    """Scan existing files: columnar files in slices, and one by one where some may be left out."""
     if on_skip is None:
         for path in files:
             check_path(path, format)
@@ -342,9 +342,9 @@ def _scan_local(
 
 
 def check_path(path: str, format: str) -> None:
-    """See that a path is that of a file, and of UTF-8 if it holds text; else SourceError."""
+    """Raise SourceError unless a path is that of a file, without a mark of UTF-16 if it is text."""
     if os.path.isdir(path):
-        # Named as a file: the engine reads the parts in it.
+        # A folder that is named as a file: the engine reads the parts in it.
         return
     check_file(path)
     if format in TEXT_FORMATS:
@@ -357,7 +357,7 @@ def _open_folder(
     if format == "folder":
         return scan_folder(path, encoding, on_skip)
     with os.scandir(path) as entries:
-        # os.path's: an entry's own is_dir raises for a link that leads to itself.
+        # os.path.isdir, as an entry's is_dir raises for a link that leads to itself.
         inside = sorted((entry.name, entry.path, os.path.isdir(entry.path)) for entry in entries)
     shown_files = [where for name, where, is_folder in inside
                    if not is_folder and not name.startswith((".", "_"))]
@@ -379,7 +379,7 @@ def _open_folder(
 
 
 def _culprit(path: str, error: BaseException) -> tuple[str, str]:
-    """Which of the files failed, and why, read again one by one."""
+    """Read the files again one by one to find which one failed, and why."""
     if is_url(path):
         return hide_secrets(path), explain_failure(path, error)
     if path == "-":
@@ -403,7 +403,7 @@ def _culprit(path: str, error: BaseException) -> tuple[str, str]:
 
 
 def _bad_line(path: str) -> str | None:
-    """The first line of a plain text file that is not UTF-8."""
+    """Describe the first line of a plain text file that is not UTF-8."""
     if format_of(path) in ("parquet", "ipc") or path.endswith((".gz", ".zst")):
         return None
     with open(path, "rb") as file:

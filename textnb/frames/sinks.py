@@ -44,7 +44,7 @@ def write(frame: pl.LazyFrame, path: str, format: str | None) -> None:
             if dtype.is_nested() and dtype != pl.List(pl.String):
                 raise SchemaError(f"column {name!r} is {dtype}, which CSV can't hold: write "
                                   "Parquet or NDJSON, or drop it")
-        # Names of attachments, say: CSV has no lists.
+        # CSV has no lists, such as the names of attachments.
         frame = frame.with_columns(cs.by_dtype(pl.List(pl.String)).list.join("; "))
     if path == "-":
         with _report_full_disk("standard output"):
@@ -65,7 +65,7 @@ def write(frame: pl.LazyFrame, path: str, format: str | None) -> None:
 
 @contextmanager
 def _report_full_disk(path: str, file: IO[bytes] | None = None) -> Iterator[None]:
-    """A full disk is the output's fault, not the input's: the engine reports both alike."""
+    """Report a full disk as a failure of the output; the engine reports input and output alike."""
     try:
         yield
     except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
@@ -78,7 +78,7 @@ def _report_full_disk(path: str, file: IO[bytes] | None = None) -> Iterator[None
 
 
 def _no_room(file: IO[bytes] | None) -> int | None:
-    """Why some bytes more can't be written: of a footer that found no room, the engine hides it."""
+    """Try to write more bytes, and return the error: the engine hides that a footer had no room."""
     try:
         if file is not None:
             end = file.seek(0, os.SEEK_END)
@@ -90,7 +90,7 @@ def _no_room(file: IO[bytes] | None) -> int | None:
 
 
 def output_format(path: str, format: str | None) -> str:
-    """The format asked for, or that of the path's ending; NDJSON for standard output."""
+    """The requested format, or that of the path's ending; NDJSON for standard output."""
     if is_url(path):
         # Where its input fails, the engine completes the upload with the rows that it has: half a
         # table would take the place of what was there, and look whole.
@@ -127,7 +127,7 @@ def _to_stdout(frame: pl.LazyFrame, format: str) -> None:
         header = False
         sys.stdout.buffer.write(text.encode("utf-8"))
     if header and format != "ndjson":
-        # No row at all: the columns are told all the same.
+        # Write the header even where there are no rows.
         empty = pl.DataFrame(schema=frame.collect_schema())
         sys.stdout.buffer.write(
             empty.write_csv(separator="\t" if format == "tsv" else ",").encode("utf-8"))

@@ -17,16 +17,16 @@ from textnb.errors import SchemaError, SourceError, first_line
 from textnb.frames.batches import ROWS
 from textnb.frames.sources import lazy_frame_from
 
-Opened = Callable[[str], pl.LazyFrame]
-# Told, after files were read, why some were left out, and of how many.
+OpenLazily = Callable[[str], pl.LazyFrame]
+# Called after files were read, with the errors of those left out and the number of files.
 OnSkip = Callable[[list[SourceError], int], object]
 ENGINE = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
-# Decoded at a time; the first slice of a file tells how large its rows are.
+# Bytes and rows of a slice; the first slice of a file shows how large its rows are.
 _BYTES, _FIRST, _MOST = 64 << 20, 1024, 1 << 20
 
 
 def scan_in_turn(
-    files: Sequence[str], opened: Opened, *, sliced: bool, on_skip: OnSkip | None = None,
+    files: Sequence[str], open_lazily: OpenLazily, *, sliced: bool, on_skip: OnSkip | None = None,
     check: Callable[[str], object] | None = None,
 ) -> pl.LazyFrame:
     """The rows of several files of one schema, in the order of the files.
@@ -34,8 +34,8 @@ def scan_in_turn(
     Parameters
     ----------
     files : sequence of str
-    opened : callable
-        From a path to its LazyFrame.
+    open_lazily : callable
+        Opens a path as a LazyFrame.
     sliced : bool
         Whether rows can be read from the middle of a file without those before them.
     on_skip : callable, optional
@@ -52,8 +52,8 @@ def scan_in_turn(
         If a file has other columns than the first one.
     """
     if check is not None:
-        opened = _check_before(check, opened)
-    first, schema = _common_schema(files, opened, on_skip)
+        open_lazily = _check_before(check, open_lazily)
+    first, schema = _common_schema(files, open_lazily, on_skip)
 
     def read(
         columns: list[str], predicate: pl.Expr | None, rows: int | None
@@ -64,7 +64,7 @@ def scan_in_turn(
             if left == 0:
                 break
             try:
-                frame = _check_frame(path, opened, first, schema, on_skip is not None)
+                frame = _check_frame(path, open_lazily, first, schema, on_skip is not None)
             except (SourceError, SchemaError) as error:
                 if on_skip is None:
                     raise
@@ -81,22 +81,22 @@ def scan_in_turn(
     return lazy_frame_from(read, schema)
 
 
-def _check_before(check: Callable[[str], object], opened: Opened) -> Opened:
+def _check_before(check: Callable[[str], object], open_lazily: OpenLazily) -> OpenLazily:
     def open_checked(path: str) -> pl.LazyFrame:
         check(path)
-        return opened(path)
+        return open_lazily(path)
 
     return open_checked
 
 
 def _common_schema(
-    files: Sequence[str], opened: Opened, on_skip: OnSkip | None
+    files: Sequence[str], open_lazily: OpenLazily, on_skip: OnSkip | None
 ) -> tuple[str, pl.Schema]:
-    """Of the first file; where files may be left out, that of most of those that can be opened."""
+    """The first file and its schema; where files may be left out, the most frequent schema."""
     found: dict[frozenset[tuple[str, pl.DataType]], list[tuple[str, pl.Schema]]] = {}
     for path in files:
         try:
-            schema = opened(path).collect_schema()
+            schema = open_lazily(path).collect_schema()
         except SourceError:
             if on_skip is None:
                 raise
@@ -114,11 +114,11 @@ def _common_schema(
 
 
 def _check_frame(
-    path: str, opened: Opened, first: str, schema: pl.Schema, whole: bool
+    path: str, open_lazily: OpenLazily, first: str, schema: pl.Schema, whole: bool
 ) -> pl.LazyFrame:
-    """The file's frame, once its columns (and if ``whole``, all its rows) are seen to be sound."""
+    """Open a file, and check its columns and, if ``whole``, that all its rows can be read."""
     try:
-        frame = opened(path)
+        frame = open_lazily(path)
         _check_schema(path, frame.collect_schema(), first, schema)
         if whole:
             frame.select(pl.all().null_count()).collect()
@@ -145,7 +145,7 @@ def _slices(frame: pl.LazyFrame) -> Iterator[pl.DataFrame]:
         if not part.height:
             raise OSError("it has fewer rows than when it was opened: it was changed meanwhile")
         at += part.height
-        # No more than eight times as many: the rows to come may be longer.
+        # Grow at most eightfold, as later rows may be longer.
         step = max(1, min(step * _BYTES // max(1, int(part.estimated_size())), 8 * step, _MOST))
         yield part
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 import polars as pl
 from polars.io.plugins import register_io_source
 
-# From the columns that are asked for, a filter and a number of rows (either may be None), to the
-# frames that are left of them: rows are counted before they are filtered.
+# Takes the columns, a filter and a number of rows (either may be None), and yields frames. The
+# number of rows limits the rows before the filter.
 Read = Callable[[list[str], pl.Expr | None, int | None], Iterator[pl.DataFrame]]
 _SECONDS_TO_END = 2.0
 
@@ -18,8 +18,8 @@ _SECONDS_TO_END = 2.0
 class _Reading:
     """How many batches are being read, in the engine's threads.
 
-    Where a query ends early (head), one more is. The interpreter's end would break it off inside
-    the engine, and abort the process: so it waits a little.
+    Where a query ends early (head), the engine still reads one more batch. The interpreter's end
+    would break that off inside the engine, and abort the process: so the end waits a little.
     """
 
     def __init__(self) -> None:
@@ -45,7 +45,7 @@ _READING = _Reading()
 
 
 def lazy_frame_from(read: Read, schema: pl.Schema) -> pl.LazyFrame:
-    """A LazyFrame whose rows are read when it is collected, by a generator.
+    """Make a LazyFrame whose rows a generator reads when it is collected.
 
     Parameters
     ----------

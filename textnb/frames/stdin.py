@@ -15,13 +15,13 @@ from textnb.errors import SourceError
 
 
 def spool_stdin() -> tuple[str, str]:
-    """Path of a temporary copy of standard input, and the format that its first bytes show."""
+    """Copy standard input to a temporary file; return its path, and the format by its content."""
     if sys.stdin is None:
         raise SourceError.unreadable("standard input", "it is closed")
-    # The engine's signal handler lets a blocked read go on: an interrupt must end it.
+    # The engine's signal handler would let a blocked read continue after an interrupt.
     signal.siginterrupt(signal.SIGINT, True)
     path = os.path.join(tempfile.gettempdir(), f"textnb-stdin-{uuid4().hex}")
-    # Registered before it is made: an interrupt may come between any two lines.
+    # Registered before the file is made, as an interrupt may come between any two lines.
     atexit.register(_remove, path)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "wb") as copy:

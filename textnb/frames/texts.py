@@ -1,4 +1,4 @@
-"""Texts and labels that came as sequences, as scikit-learn passes them, put into a table."""
+"""Tables of texts and labels that come as sequences, as scikit-learn passes them."""
 
 from __future__ import annotations
 
@@ -61,12 +61,12 @@ def table_of_texts(texts: Any, columns: Sequence[str]) -> pl.DataFrame:
 
 
 def rows_in_memory(X: Any, label: str) -> pl.DataFrame:
-    """A table that labels can be put beside, as a Polars frame.
+    """A table to which labels can be added, as a Polars frame.
 
     Raises
     ------
     ParameterError
-        If X is a LazyFrame or a path: which row comes first is then told by reading alone.
+        If X is a LazyFrame or a path: the order of its rows is known only once they are read.
     """
     if not in_memory(X):
         raise ParameterError(
@@ -103,7 +103,7 @@ def with_labels(frame: pl.DataFrame, y: Any, label: str) -> pl.DataFrame:
         array = y if isinstance(y, np.ndarray) else np.empty(0)
         if array.ndim != 1:
             raise DataError(f"labels must be one-dimensional; got shape {array.shape}")
-        # Of a list, the items themselves: NumPy would make the integer 1 the string "1".
+        # Take a list's own items: NumPy would turn the integer 1 into the string "1".
         items = [item.item() if isinstance(item, np.generic) else item
                  for item in (y.tolist() if hasattr(y, "tolist") else y)]
         # A missing label, as pandas has it.

@@ -12,7 +12,7 @@ from textnb.errors import DataError, ParameterError, SchemaError
 from textnb.frames.kinds import in_memory
 from textnb.frames.texts import is_table
 
-# No column of a table is called so.
+# No column of a table has this name.
 BESIDE = "\0weight"
 
 
@@ -29,8 +29,8 @@ def weight_column(X: Any, sample_weight: Any, taken: list[str]) -> str | None:
     Raises
     ------
     ParameterError
-        If a column is named where there is no table, or an array goes with a table whose order of
-        rows only reading tells.
+        If a column is named where there is no table, or an array comes with a table whose order
+        of rows is known only once they are read.
     """
     if sample_weight is None:
         return None
