@@ -27,7 +27,7 @@ from textnb import (
 )
 from textnb.bayes.moments import MomentStatistics
 from textnb.bayes.statistics import CountStatistics, check_int64
-from textnb.learning.terms import TermStatistics
+from textnb.text.term_counts import TermCounts
 
 TOO_LARGE = 2**63
 TEXTS = ["aa bb", "aa", "cc dd", "dd"]
@@ -123,7 +123,7 @@ def test_a_statistic_has_no_such_label() -> None:
 
 def test_a_file_holds_labels_of_one_of_its_types(tmp_path: Path) -> None:
     counts = CountStatistics(np.array([1.0, 2.0]), np.array([2, 2]), np.array([[1, 2], [3, 1]]))
-    terms = TermStatistics(pl.Series(["aa", "bb"]), counts)
+    terms = TermCounts(pl.Series(["aa", "bb"]), counts)
     with pytest.raises(DataError, match=r"labels of one type, .*; got 1\.0, 2\.0\. Cast them"):
         TextClassifier().fit_statistics(terms).save(tmp_path / "model.textnb")
     assert list(tmp_path.iterdir()) == []

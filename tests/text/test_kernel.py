@@ -41,6 +41,7 @@ from textnb.text.matrix import Vocabulary, count_matrix
 from textnb.text.native.kernel import Build, build
 from textnb.text.native.source import MODULES
 from textnb.text.plan import WHITE
+from textnb.text.term_counts import CountSpec
 from textnb.text.termtable import CharacterClass, TermTable
 from textnb.text.vocabulary import Limits
 
@@ -111,11 +112,12 @@ class TestEquality:
         frame = frame_of([*texts, None, ""],
                          label=[f"class {draw.randrange(5)}" for _ in range(402)])
         one, other = both(lambda: count_by_label(
-            batches(frame, ["text"], rows=37), SERVED[name], "text", "label",
-            presence_above=above, document_frequency=frequency))
+            batches(frame, ["text"], rows=37), CountSpec(
+                SERVED[name], "text", "label", Limits(min_df=1 + frequency), above)))
         assert one.terms.equals(other.terms)
-        assert one.labels.equals(other.labels)
-        for part in ("class_count", "feature_count", "document_frequency", "occurrences"):
+        assert one.counts.equals(other.counts)
+        assert one.counts.class_count.dtype == one.counts.feature_count.dtype == np.int64
+        for part in ("document_frequency", "occurrences"):
             left, right = getattr(one, part), getattr(other, part)
             assert (left is None) == (right is None)
             if left is not None:
@@ -250,8 +252,8 @@ class TestSums:
         frame = frame_of(["a b b", "b", None, "a a c"] * 50, label=[0, 1, 1, 2] * 50)
 
         def counted() -> Any:
-            return count_by_label(batches(frame, ["text"], rows=7), Tokenizer(r"\w+"), "text",
-                                  "label", presence_above=above).feature_count
+            return count_by_label(batches(frame, ["text"], rows=7), CountSpec(
+                Tokenizer(r"\w+"), "text", "label", presence_above=above)).counts.feature_count
 
         whole = counted()
         monkeypatch.setattr(counting, "_MOST_32", 20)

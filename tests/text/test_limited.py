@@ -15,8 +15,9 @@ from textnb import Tokenizer
 from textnb.errors import DataError, SourceError, VocabularyError
 from textnb.frames.batches import batches
 from textnb.text import limited as module
-from textnb.text.counts import LabelledCounts, count_by_label
-from textnb.text.limited import count_within, selected_within
+from textnb.text.counts import count_by_label
+from textnb.text.limited import count_within, select_within
+from textnb.text.term_counts import CountSpec, TermCounts
 from textnb.text.vocabulary import Limits
 
 WORDS = [f"w{i:04d}" for i in range(3000)]
@@ -32,55 +33,37 @@ def documents(seed: int = 0, rows: int = 2000) -> pl.DataFrame:
 
 
 MODES: list[dict[str, Any]] = [
-    {}, {"document_frequency": True}, {"presence_above": 0.0},
-    {"presence_above": 1.0, "document_frequency": True},
-    {"presence_above": 0.0, "occurrences": False}]
+    {}, {"limits": Limits(min_df=2)}, {"presence_above": 0.0},
+    {"presence_above": 1.0, "limits": Limits(min_df=2)},
+    {"presence_above": 0.0, "binary": True}]
 
 
-def within(
-    frame: pl.DataFrame, memory: int, limits: Limits = Limits(), rows: int = 50,
-    **mode: Any,
-) -> Any:
-    return count_within(
-        batches(frame, ["text"], rows=rows), Tokenizer(), "text", "label", memory, limits, **mode)
+def within(frame: pl.DataFrame, memory: int, rows: int = 50, **mode: Any) -> Any:
+    return count_within(batches(frame, ["text"], rows=rows),
+                        CountSpec(Tokenizer(), "text", "label", **mode), memory)
 
 
-def in_memory(frame: pl.DataFrame, occurrences: bool = True, **mode: Any) -> LabelledCounts:
-    counts = count_by_label([frame], Tokenizer(), "text", "label", **mode)
-    return counts if occurrences else LabelledCounts(
-        counts.terms, counts.labels, counts.class_count, counts.feature_count,
-        counts.document_frequency, None)
+def in_memory(frame: pl.DataFrame, **mode: Any) -> TermCounts:
+    return count_by_label([frame], CountSpec(Tokenizer(), "text", "label", **mode))
 
 
-def assert_same(left: LabelledCounts, right: LabelledCounts) -> None:
+def assert_same(left: TermCounts, right: TermCounts) -> None:
     assert left.terms.equals(right.terms)
-    assert left.labels.equals(right.labels)
-    for name in ("class_count", "feature_count", "document_frequency", "occurrences"):
+    assert left.counts.equals(right.counts)
+    for name in ("document_frequency", "occurrences"):
         one, two = getattr(left, name), getattr(right, name)
         assert (one is None) == (two is None), name
         assert one is None or (np.array_equal(one, two) and one.dtype == two.dtype), name
-
-
-def kept_of(counts: LabelledCounts, keep: Any) -> LabelledCounts:
-    return LabelledCounts(
-        counts.terms.filter(pl.Series(keep)), counts.labels, counts.class_count,
-        counts.feature_count[:, keep],
-        None if counts.document_frequency is None else counts.document_frequency[keep],
-        None if counts.occurrences is None else counts.occurrences[keep])
 
 
 @pytest.mark.parametrize("mode", MODES, ids=str)
 @pytest.mark.parametrize("memory", [20_000, 100_000, 200_000])
 def test_files_and_memory_choose_the_same_terms(mode: dict[str, Any], memory: int) -> None:
     frame = documents()
-    limits = Limits(min_df=2) if mode.get("document_frequency") else Limits()
-    counts, dropped = within(frame, memory, limits, **mode)
+    counts, dropped = within(frame, memory, **mode)
     whole = in_memory(frame, **mode)
-    total = whole.feature_count.sum(axis=0) if whole.occurrences is None else whole.occurrences
-    keep, expected = selected_within(
-        memory, limits, whole.terms, total, whole.class_count, whole.feature_count,
-        whole.document_frequency)
-    assert_same(counts, kept_of(whole, keep))
+    keep, expected = select_within(whole, memory, mode.get("limits", Limits()))
+    assert_same(counts, whole.select(keep))
     assert dropped is not None
     assert expected is not None
     assert (dropped.terms, dropped.occurrences, dropped.at_most) == (
@@ -100,7 +83,7 @@ def test_what_is_left_out_is_what_plain_counting_says() -> None:
     gone = {word: n for word, n in plain.items() if n <= dropped.at_most}
     assert counts.terms.to_list() == sorted(set(plain) - set(gone))
     assert [[classes[label][term] for term in counts.terms] for label in sorted(classes)] == (
-        counts.feature_count.tolist())
+        counts.counts.feature_count.tolist())
     assert (dropped.terms, dropped.occurrences) == (len(gone), sum(gone.values()))
     for k, label in enumerate(sorted(classes)):
         seen = Counter(classes[label][word] for word in gone)
@@ -140,16 +123,16 @@ def test_what_fits_is_whole() -> None:
 def test_labels_of_any_type_keep_it(label: pl.Series) -> None:
     frame = documents(rows=400).with_columns(label=label)
     counts, _ = within(frame, 60_000)
-    assert counts.labels.equals(in_memory(frame).labels)
-    assert counts.labels.dtype == in_memory(frame).labels.dtype
+    assert counts.counts.classes.tolist() == in_memory(frame).counts.classes.tolist()
+    assert counts.counts.classes.dtype == in_memory(frame).counts.classes.dtype
 
 
 def test_a_class_that_comes_late_and_a_null_label() -> None:
     frame = pl.concat([documents(rows=400), documents(1, rows=30).with_columns(
         label=pl.lit("a late one"))])
     counts, _ = within(frame, 60_000)
-    assert counts.labels.to_list() == ["a late one", "class 0", "class 1", "class 2"]
-    assert counts.class_count.tolist() == [30, 134, 133, 133]
+    assert counts.counts.classes.tolist() == ["a late one", "class 0", "class 1", "class 2"]
+    assert counts.counts.class_count.tolist() == [30, 134, 133, 133]
     missing = frame.with_columns(label=pl.when(pl.int_range(430) != 417).then("label"))
     with pytest.raises(DataError, match="null in row 417"):
         within(missing, 60_000)
@@ -175,7 +158,7 @@ def test_no_file_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        count_within(broken(), Tokenizer(), "text", "label", 20_000, Limits())
+        count_within(broken(), CountSpec(Tokenizer(), "text", "label"), 20_000)
     assert os.listdir(tmp_path) == []
 
 

@@ -6,7 +6,6 @@ import random
 import subprocess
 import sys
 from collections import Counter
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -29,6 +28,8 @@ from textnb.text.matrix import (
     merge_tokens,
     stacked,
 )
+from textnb.text.term_counts import CountSpec
+from textnb.text.vocabulary import Limits
 
 TOKENIZERS = {
     "cheap split": Tokenizer(),
@@ -250,26 +251,27 @@ class TestCountsByLabel:
         "label": ["y", "x", "x", "y", "x", "z"]})
 
     def test_occurrences(self) -> None:
-        counted = count_by_label([self.FRAME], Tokenizer(), "text", "label",
-                                 document_frequency=True)
+        counted = count_by_label([self.FRAME], CountSpec(
+            Tokenizer(), "text", "label", Limits(min_df=2)))
         assert counted.terms.to_list() == ["aa", "bb", "cc"]
-        assert counted.labels.to_list() == ["x", "y", "z"]
-        assert counted.class_count.tolist() == [3, 2, 1]
-        assert counted.feature_count.tolist() == [[2, 0, 1], [1, 2, 0], [0, 1, 0]]
+        assert counted.counts.classes.tolist() == ["x", "y", "z"]
+        assert counted.counts.class_count.tolist() == [3, 2, 1]
+        assert counted.counts.feature_count.tolist() == [[2, 0, 1], [1, 2, 0], [0, 1, 0]]
         assert counted.document_frequency is not None
         assert counted.document_frequency.tolist() == [3, 2, 1]
         assert counted.occurrences is None
-        assert {counted.class_count.dtype, counted.feature_count.dtype,
+        assert {counted.counts.class_count.dtype, counted.counts.feature_count.dtype,
                 counted.document_frequency.dtype} == {np.dtype(np.int64)}
 
     def test_presence(self) -> None:
-        counted = count_by_label([self.FRAME], Tokenizer(), "text", "label", presence_above=0.0)
-        assert counted.feature_count.tolist() == [[2, 0, 1], [1, 1, 0], [0, 1, 0]]
+        counted = count_by_label([self.FRAME], CountSpec(
+            Tokenizer(), "text", "label", presence_above=0.0))
+        assert counted.counts.feature_count.tolist() == [[2, 0, 1], [1, 1, 0], [0, 1, 0]]
         assert counted.occurrences is not None
         assert counted.occurrences.tolist() == [3, 3, 1]
-        more_than_once = count_by_label(
-            [self.FRAME], Tokenizer(), "text", "label", presence_above=1.0)
-        assert more_than_once.feature_count.tolist() == [[0, 0, 0], [0, 1, 0], [0, 0, 0]]
+        more_than_once = count_by_label([self.FRAME], CountSpec(
+            Tokenizer(), "text", "label", presence_above=1.0))
+        assert more_than_once.counts.feature_count.tolist() == [[0, 0, 0], [0, 1, 0], [0, 0, 0]]
 
     @pytest.mark.parametrize("presence_above", [None, 0.0, 1.0])
     @pytest.mark.parametrize("document_frequency", [False, True])
@@ -280,37 +282,38 @@ class TestCountsByLabel:
     ) -> None:
         frame = frame_of(documents).with_columns(
             label=pl.int_range(pl.len()) * 7 % 5).sample(fraction=1, shuffle=True, seed=1)
-        settings: dict[str, Any] = {
-            "presence_above": presence_above, "document_frequency": document_frequency}
-        whole = count_by_label([frame], Tokenizer(), "text", "label", **settings)
-        parts = count_by_label(
-            batches(frame, ["text"], rows=rows), Tokenizer(), "text", "label", **settings)
+        spec = CountSpec(Tokenizer(), "text", "label", Limits(min_df=1 + document_frequency),
+                         presence_above)
+        whole = count_by_label([frame], spec)
+        parts = count_by_label(batches(frame, ["text"], rows=rows), spec)
         assert parts.terms.equals(whole.terms)
-        assert parts.labels.equals(whole.labels)
-        for name in ("class_count", "feature_count", "document_frequency", "occurrences"):
+        assert parts.counts.equals(whole.counts)
+        for name in ("document_frequency", "occurrences"):
             assert np.array_equal(getattr(parts, name), getattr(whole, name)), name
 
     def test_they_are_the_matrix_summed(self, documents: list[str | None]) -> None:
         frame = frame_of(documents).with_columns(label=pl.int_range(pl.len()) % 3)
         counts, terms = count_matrix([frame], Tokenizer(), "text")
-        counted = count_by_label([frame], Tokenizer(), "text", "label", document_frequency=True)
+        counted = count_by_label(
+            [frame], CountSpec(Tokenizer(), "text", "label", Limits(min_df=2)))
         dense, label = counts.toarray(), frame["label"].to_numpy()
         assert counted.terms.equals(terms)
         assert np.array_equal(
-            counted.feature_count, [dense[label == k].sum(axis=0) for k in range(3)])
+            counted.counts.feature_count, [dense[label == k].sum(axis=0) for k in range(3)])
         assert np.array_equal(counted.document_frequency, (dense > 0).sum(axis=0))
 
     def test_more_classes_and_terms_than_the_table_starts_with(self) -> None:
         n = 3000
         frame = pl.DataFrame({"text": [f"w{k} common" for k in range(n)],
                               "label": [k % 40 for k in range(n)]})
-        counted = count_by_label(batches(frame, ["text"], rows=100), Tokenizer(), "text", "label")
-        assert counted.feature_count.shape == (40, n + 1)
-        assert counted.feature_count.sum() == 2 * n
+        counted = count_by_label(
+            batches(frame, ["text"], rows=100), CountSpec(Tokenizer(), "text", "label"))
+        assert counted.counts.feature_count.shape == (40, n + 1)
+        assert counted.counts.feature_count.sum() == 2 * n
         common = counted.terms.to_list().index("common")
-        assert counted.feature_count[:, common].tolist() == [n // 40] * 40
+        assert counted.counts.feature_count[:, common].tolist() == [n // 40] * 40
         w81 = counted.terms.to_list().index("w81")
-        assert counted.feature_count[:, w81].tolist() == [int(k == 1) for k in range(40)]
+        assert counted.counts.feature_count[:, w81].tolist() == [int(k == 1) for k in range(40)]
 
     @pytest.mark.parametrize("row", [0, 3, 99])
     def test_a_null_label_is_named_by_its_row_in_the_whole(self, row: int) -> None:
@@ -318,12 +321,13 @@ class TestCountsByLabel:
         labels[row] = None
         frame = pl.DataFrame({"text": ["some words"] * 100, "label": labels})
         with pytest.raises(DataError, match=rf"'label' is null in row {row} \(counted from 0\)"):
-            count_by_label(batches(frame, ["text"], rows=10), Tokenizer(), "text", "label")
+            count_by_label(
+                batches(frame, ["text"], rows=10), CountSpec(Tokenizer(), "text", "label"))
 
     def test_no_rows(self) -> None:
         for frames in ([], [self.FRAME.clear()]):
             with pytest.raises(DataError, match="has no rows: nothing can be learned"):
-                count_by_label(frames, Tokenizer(), "text", "label")
+                count_by_label(frames, CountSpec(Tokenizer(), "text", "label"))
 
 
 # The child's parent is a small process of its own: a process starts with its parent's peak.

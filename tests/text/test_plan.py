@@ -48,6 +48,7 @@ from textnb.text.plan import (
     plan_of,
 )
 from textnb.text.spans import pieces_of
+from textnb.text.term_counts import CountSpec
 
 FIELDS = [field.name for field in dataclasses.fields(Tokenizer)]
 # Of each setting, values that are not the default, and what else must be set to see what they do.
@@ -340,7 +341,7 @@ class TestUnknownSteps:
                     lambda: split_of(_split_at_spaces(plan), ["text"]),
                     lambda: pieces_of(tokenizer, ["text"], {"text": "a"}, {"a": 1.0}),
                     lambda: TextClassifier(tokenizer=tokenizer).fit(FRAME),
-                    lambda: count_by_label([FRAME], tokenizer, "text", "label"),
+                    lambda: count_by_label([FRAME], CountSpec(tokenizer, "text", "label")),
                     lambda: count_matrix([FRAME], tokenizer, "text"),
                     lambda: textnb.find_duplicates(FRAME, tokenizer=tokenizer)):
             with pytest.raises(Refusal, match=said):
@@ -453,7 +454,7 @@ class TestPlan:
 
 def _check_counts(tokenizer: Tokenizer) -> None:
     """Batches, a fit, a limited fit, leave-one-out and a vocabulary: all by `expr`."""
-    counted = count_by_label([FRAME[:10], FRAME[10:]], tokenizer, "text", "label")
+    counted = count_by_label([FRAME[:10], FRAME[10:]], CountSpec(tokenizer, "text", "label"))
     assert counted.terms.to_list() == SHORT
     model = TextClassifier(tokenizer=tokenizer).fit(FRAME)
     assert list(model.vocabulary_) == SHORT

@@ -40,7 +40,6 @@ from textnb.learning.fitting import Weight, counts_that_add
 from textnb.learning.memory_limit import memory_size
 from textnb.learning.merging import merge
 from textnb.learning.parameters import DEFAULTS
-from textnb.learning.terms import TermStatistics
 from textnb.learning.text_settings import TextSettings, columns_of
 from textnb.scoring import texts
 from textnb.scoring.columns import Answers
@@ -48,6 +47,7 @@ from textnb.scoring.explain import Explanation
 from textnb.scoring.texts import Rows
 from textnb.storage.textmodel import save_fitted
 from textnb.text.matrix import CountMatrix
+from textnb.text.term_counts import TermCounts
 from textnb.text.tokens import Tokenizer
 
 
@@ -97,7 +97,7 @@ class TextClassifier(SmoothingName, ClassifierMixin, BaseEstimator):
     labels_beside_ : bool
         Whether labels came beside a table and not in it: `predict` then answers tables in memory by
         arrays. It is no part of a model file.
-    statistics_ : TermStatistics
+    statistics_ : TermCounts
         Counts of all terms, those outside the limits too (but for `memory_limit`): it is what adds
         and subtracts.
         `NBLogisticRegression` has none.
@@ -249,7 +249,7 @@ class TextClassifier(SmoothingName, ClassifierMixin, BaseEstimator):
 
     def count(
         self, X: Rows, y: ArrayLike | None = None, *, progress: Progress | None = None
-    ) -> TermStatistics:
+    ) -> TermCounts:
         """What `fit` would learn from the documents, as counts that add and subtract.
 
         The model is left as it was; `fit_statistics` learns from counts, or sums of them. All
@@ -259,12 +259,12 @@ class TextClassifier(SmoothingName, ClassifierMixin, BaseEstimator):
         settings = self._settings() if fitted is None else fitted.settings
         return fitting.count(settings, X, y, progress=progress)
 
-    def fit_statistics(self, statistics: TermStatistics) -> Self:
+    def fit_statistics(self, statistics: TermCounts) -> Self:
         """Learn from counts: the model is that of one `fit` on the documents, to the bit.
 
         Parameters
         ----------
-        statistics : TermStatistics
+        statistics : TermCounts
             As `count` gives them, of a classifier of the same settings.
         """
         l = self._fitted.chosen_l if hasattr(self, "_fitted") else None
@@ -534,7 +534,7 @@ class TextClassifier(SmoothingName, ClassifierMixin, BaseEstimator):
         return terms
 
     @property
-    def statistics_(self) -> TermStatistics:
+    def statistics_(self) -> TermCounts:
         fitted = self.fitted_
         if fitted.statistics is None:
             raise AttributeError(f"{fitted.model.name} keeps no counts that add")

@@ -27,9 +27,9 @@ from textnb.evaluation.metrics import Evaluation, evaluation
 from textnb.evaluation.splits import LEARNED_ONLY, Split, split, text_columns
 from textnb.frames.batches import Progress, batches
 from textnb.frames.scan import reading, scan
-from textnb.learning.terms import TermStatistics
 from textnb.runtime.threads import map_in_threads
 from textnb.scoring.texts import scored_batch
+from textnb.text.term_counts import TermCounts
 
 # Text of all folds together that waits to be counted.
 _BUFFER = 128 << 20
@@ -235,11 +235,11 @@ def _by_subtraction(
 
 def _counts(
     model: TextClassifier, read: Iterator[tuple[Part, ...]], made: Split
-) -> dict[int, TermStatistics]:
+) -> dict[int, TermCounts]:
     """Counts per fold, in one pass. Few and large additions, as each costs a whole vocabulary."""
     waiting: dict[int, list[pl.DataFrame]] = {}
     sizes: dict[int, float] = {}
-    counts: dict[int, TermStatistics] = {}
+    counts: dict[int, TermCounts] = {}
     # Of the parameters as they are, whatever the model itself was fitted with.
     settings = clone(model)
 

@@ -103,4 +103,4 @@ def left_out_documents(
         lazy = scan(frame, text=names, label=label)
         rows = lazy.select(*names, labels_as(label, lazy, leaving.classes.dtype))
     return leaving, LabelledBatches(
-        batches(rows, names, progress=progress), settings.tokenizer, names, label)
+        batches(rows, names, progress=progress), settings.count_spec)

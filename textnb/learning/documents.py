@@ -17,23 +17,26 @@ from textnb.errors import DataError, ParameterError
 from textnb.frames.kinds import check_unicode
 from textnb.frames.texts import as_int64
 from textnb.frames.weights import checked_weights
-from textnb.learning.terms import TermStatistics
 from textnb.text.counts import count_by_label
-from textnb.text.limited import Dropped, count_within
 from textnb.text.matrix import CountMatrix, Vocabulary, count_matrix, stacked
-from textnb.text.tokens import Tokenizer
+from textnb.text.term_counts import CountSpec, TermCounts
 from textnb.text.vocabulary import Limits
 
 
 @dataclass(frozen=True)
 class LabelledBatches:
-    """Batches of labelled documents, and how they are read."""
+    """Batches of labelled documents, and how they are counted.
+
+    Attributes
+    ----------
+    frames : iterable of DataFrame
+    spec : CountSpec
+    weight : str or None
+        The column of sample weights.
+    """
 
     frames: Iterable[pl.DataFrame]
-    tokenizer: Tokenizer
-    text: list[str]
-    label: str
-    # A column of sample weights.
+    spec: CountSpec
     weight: str | None = None
 
 
@@ -47,78 +50,61 @@ class DocumentTermMatrix:
     weights: NDArray[np.float64] | None = None
 
 
-def counted_within(
-    corpus: LabelledBatches, limits: Limits, above: float | None, binary: bool, memory: int
-) -> tuple[TermStatistics, Dropped | None]:
-    """Counts per class within so many bytes, and what was left out for that."""
-    counts, dropped = count_within(
-        corpus.frames, corpus.tokenizer, corpus.text, corpus.label, memory, limits,
-        presence_above=above, document_frequency=limits.need_document_frequency,
-        occurrences=not binary)
-    return TermStatistics.of(counts), dropped
-
-
-def counted(
-    corpus: LabelledBatches, limits: Limits, above: float | None, binary: bool
-) -> TermStatistics:
+def count_documents(documents: LabelledBatches) -> TermCounts:
     """Counts per class of all terms, in bounded memory; with sample weights, from the matrix."""
-    if corpus.weight is not None:
-        return _counted_with_weights(corpus, limits, above, binary)
-    statistics = TermStatistics.of(count_by_label(
-        corpus.frames, corpus.tokenizer, corpus.text, corpus.label, presence_above=above,
-        document_frequency=limits.need_document_frequency))
-    # Where a term counts once per document, that is its total too.
-    return replace(statistics, occurrences=None) if binary else statistics
+    if documents.weight is not None:
+        return _count_with_weights(documents)
+    return count_by_label(documents.frames, documents.spec)
 
 
-def _counted_with_weights(
-    corpus: LabelledBatches, limits: Limits, above: float | None, binary: bool
-) -> TermStatistics:
+def _count_with_weights(documents: LabelledBatches) -> TermCounts:
     """Weighted counts of the classes; documents and occurrences, which limit terms, are counted."""
-    rows = document_term_matrix(corpus, Limits(), None, False)
-    used = rows.counts if above is None else presence(rows.counts, above)
+    spec = documents.spec
+    rows = document_term_matrix(
+        replace(documents, spec=replace(spec, limits=Limits(), binary=False)))
+    above = spec.presence_above
+    present = rows.counts if above is None else presence(rows.counts, above)
     frequency = np.bincount(rows.counts.indices, minlength=len(rows.terms)).astype(np.int64)
-    return TermStatistics(
+    return TermCounts(
         rows.terms,
-        CountStatistics.from_matrix(used, rows.labels, sample_weight=rows.weights),
-        frequency if limits.need_document_frequency else None,
-        frequency if binary else np.asarray(rows.counts.sum(axis=0), dtype=np.int64),
+        CountStatistics.from_matrix(present, rows.labels, sample_weight=rows.weights),
+        frequency if spec.keeps_documents else None,
+        frequency if spec.binary else np.asarray(rows.counts.sum(axis=0), dtype=np.int64),
         len(rows.labels))
 
 
-def check_complete(
-    statistics: TermStatistics, limits: Limits, above: float | None, binary: bool
-) -> None:
+def check_complete(statistics: TermCounts, spec: CountSpec) -> None:
     """Raises DataError if counts that the settings need are not there, or contradict each other."""
     counts = statistics.counts
-    if limits.need_document_frequency and statistics.document_frequency is None:
+    if spec.keeps_documents and statistics.document_frequency is None:
         raise DataError("document frequencies are missing")
-    if above is not None and not binary and statistics.occurrences is None:
+    if spec.keeps_occurrences and statistics.occurrences is None:
         raise DataError("occurrences are missing")
     # Sums of weights that were added in other orders differ in their last bits.
     most = counts.class_count * (1.0 + 1e-9) if statistics.has_weights else counts.class_count
-    if above is not None and (counts.feature_count > most[:, None]).any():
+    if spec.presence_above is not None and (counts.feature_count > most[:, None]).any():
         raise DataError("a term is in more documents than its class has")
 
 
 def document_term_matrix(
-    corpus: LabelledBatches, limits: Limits, given: pl.Series | None, binary: bool
+    documents: LabelledBatches, given: pl.Series | None = None
 ) -> DocumentTermMatrix:
     """The matrix of all documents over the terms that are within the limits, or given."""
+    spec = documents.spec
     labels: list[pl.Series] = []
     weights: list[NDArray[np.float64]] = []
-    frames = _noting_labels(corpus, labels, weights)
+    frames = _collect_labels(documents, labels, weights)
     if given is not None:
-        vocabulary = Vocabulary(corpus.tokenizer, given)
-        counts = stacked([vocabulary.counts(frame, corpus.text) for frame in frames], len(given))
+        vocabulary = Vocabulary(spec.tokenizer, given)
+        counts = stacked([vocabulary.counts(frame, spec.text) for frame in frames], len(given))
         terms = given
     else:
-        counts, terms = count_matrix(frames, corpus.tokenizer, corpus.text, limits)
+        counts, terms = count_matrix(frames, spec.tokenizer, spec.text, spec.limits)
     if not labels:
         raise DataError.no_rows("the input")
-    if binary:
+    if spec.binary:
         counts.data[:] = 1
-    if corpus.weight is None:
+    if documents.weight is None:
         return DocumentTermMatrix(counts, terms, pl.concat(labels).to_numpy())
     weight = np.concatenate(weights)
     if not weight.any():
@@ -126,16 +112,17 @@ def document_term_matrix(
     return DocumentTermMatrix(counts, terms, pl.concat(labels).to_numpy(), weight)
 
 
-def _noting_labels(
-    corpus: LabelledBatches, labels: list[pl.Series], weights: list[NDArray[np.float64]]
+def _collect_labels(
+    documents: LabelledBatches, labels: list[pl.Series], weights: list[NDArray[np.float64]]
 ) -> Iterator[pl.DataFrame]:
-    row = 0
-    for frame in corpus.frames:
-        own = frame[corpus.label]
+    """Batches as they come; their labels and weights are checked and appended to the lists."""
+    row, label = 0, documents.spec.label
+    for frame in documents.frames:
+        own = frame[label]
         if own.null_count():
-            raise DataError.null_label(corpus.label, row + int(own.is_null().arg_true()[0]))
-        if corpus.weight is not None:
-            weights.append(checked_weights(frame[corpus.weight], row))
+            raise DataError.null_label(label, row + int(own.is_null().arg_true()[0]))
+        if documents.weight is not None:
+            weights.append(checked_weights(frame[documents.weight], row))
         row += frame.height
         if isinstance(own.dtype, (pl.Categorical, pl.Enum)):
             own = own.cast(pl.String)
@@ -183,6 +170,6 @@ def check_known(labels: list[Any], known: list[Any]) -> None:
                           for some in (labels, known))
         raise DataError(f"labels are of type {came}, and the known or announced classes of type "
                         f"{is_known}: cast the labels, so that all are of one type")
-    strangers = sorted(set(labels) - set(known))
-    if strangers:
-        raise DataError.unseen_labels(strangers, known)
+    unknown = sorted(set(labels) - set(known))
+    if unknown:
+        raise DataError.unseen_labels(unknown, known)

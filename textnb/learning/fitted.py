@@ -15,9 +15,9 @@ from textnb.bayes.forms import LinearForm
 from textnb.bayes.pruning import Pruned
 from textnb.bayes.statistics import CountStatistics
 from textnb.errors import ParameterError
-from textnb.learning.terms import TermStatistics
 from textnb.learning.text_settings import TextSettings
 from textnb.text.matrix import Vocabulary
+from textnb.text.term_counts import TermCounts
 
 RECALIBRATED = "the model's calibration has changed since"
 
@@ -33,7 +33,7 @@ class Fitted:
         The tokenizer, and the terms that have weights.
     learned : Learned
         Counts of those terms, and the form.
-    statistics : TermStatistics or None
+    statistics : TermCounts or None
         Counts of all terms that were seen; None for a model that learns from all rows at once.
     chosen_l : float or None
         What ``l="auto"`` stands for; None where l was a number.
@@ -51,7 +51,7 @@ class Fitted:
     settings: TextSettings
     vocabulary: Vocabulary
     learned: Learned
-    statistics: TermStatistics | None = None
+    statistics: TermCounts | None = None
     chosen_l: float | None = None
     calibration: Calibration | None = None
     decision: Decision | None = None

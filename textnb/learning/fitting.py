@@ -1,6 +1,6 @@
 """From labelled texts to a fitted model: learn, learn more, forget.
 
-    texts and labels -> batches -> TermStatistics -> terms within limits -> event model -> Fitted
+    texts and labels -> batches -> TermCounts -> terms within limits -> event model -> Fitted
 
 Each function gives another `Fitted` and leaves the one that it was given as it was.
 """
@@ -36,21 +36,20 @@ from textnb.learning.documents import (
     announced_labels,
     check_complete,
     check_known,
-    counted,
-    counted_within,
+    count_documents,
     document_term_matrix,
 )
 from textnb.learning.fitted import Fitted
 from textnb.learning.journal import log_learned
 from textnb.learning.leave_one_out import LeavingOut
-from textnb.learning.memory_limit import check_unpruned, limited, pruned_of
-from textnb.learning.terms import TermStatistics
+from textnb.learning.memory_limit import check_unpruned, drop_rare_terms, pruned_of
 from textnb.learning.text_settings import TextSettings
 from textnb.runtime.caller import warn_caller
 from textnb.runtime.memory import clear_memory_errors
 from textnb.text.coverage import warn_of_lone_terms
-from textnb.text.limited import Dropped
+from textnb.text.limited import Dropped, count_within
 from textnb.text.matrix import Vocabulary
+from textnb.text.term_counts import TermCounts
 
 Weight = str | ArrayLike | None
 LEARNED_SINCE = "the model has learned or forgotten documents since"
@@ -129,17 +128,16 @@ def forget(
 def count(
     settings: TextSettings, X: Any, y: ArrayLike | None = None, *, sample_weight: Weight = None,
     progress: Progress | None = None,
-) -> TermStatistics:
+) -> TermCounts:
     """What `fit` would learn from texts, as counts that add and subtract."""
     if not settings.model.from_counts:
         raise ParameterError(f"{settings.model.name} learns from all documents "
                              "at once: fit (textnb train) it on all of them")
     with reading(X):
-        return counted(labelled_batches(settings, X, y, sample_weight, progress),
-                       settings.limits, settings.presence_above, settings.binary)
+        return count_documents(labelled_batches(settings, X, y, sample_weight, progress))
 
 
-def counts_that_add(fitted: Fitted) -> TermStatistics:
+def counts_that_add(fitted: Fitted) -> TermCounts:
     """The counts of all terms; ParameterError for a model that learns from all rows at once."""
     if fitted.statistics is None:
         raise ParameterError(f"{fitted.model.name} learns from all documents at "
@@ -148,7 +146,7 @@ def counts_that_add(fitted: Fitted) -> TermStatistics:
 
 
 def fit_from_counts(
-    settings: TextSettings, statistics: TermStatistics, *, l: float | None = None,
+    settings: TextSettings, statistics: TermCounts, *, l: float | None = None,
     dropped: Dropped | None = None, before: Fitted | None = None, labels_beside: bool = False,
 ) -> Fitted:
     """The model of counts: the vocabulary is chosen from them, and the form derived.
@@ -156,7 +154,7 @@ def fit_from_counts(
     Parameters
     ----------
     settings : TextSettings
-    statistics : TermStatistics
+    statistics : TermCounts
     l : float, optional
         What was chosen, where the event model's ``l`` is "auto".
     dropped : Dropped, optional
@@ -172,11 +170,11 @@ def fit_from_counts(
 
 
 def _fit_from_counts(
-    settings: TextSettings, statistics: TermStatistics, l: float | None, dropped: Dropped | None,
+    settings: TextSettings, statistics: TermCounts, l: float | None, dropped: Dropped | None,
     before: Fitted | None, labels_beside: bool,
 ) -> Fitted:
     if settings.memory_limit is not None and dropped is None:
-        statistics, dropped = limited(statistics, settings.memory_limit, settings.limits)
+        statistics, dropped = drop_rare_terms(statistics, settings.memory_limit, settings.limits)
     chosen, model = settings.with_column(statistics), settings.model
     model.presence_above(settings.binary)
     model.check(len(chosen.terms), len(chosen.counts.classes))
@@ -193,10 +191,10 @@ def _fit_from_counts(
         None if l is None else float(l),
         pruned=pruned_of(dropped, model, learned.form, chosen, settings.limits),
         labels_beside=labels_beside if before is None else before.labels_beside)
-    return fitted if before is None else with_choices_of(before, fitted, LEARNED_SINCE)
+    return fitted if before is None else keep_choices(before, fitted, LEARNED_SINCE)
 
 
-def with_choices_of(chosen: Fitted, fitted: Fitted, since: str) -> Fitted:
+def keep_choices(chosen: Fitted, fitted: Fitted, since: str) -> Fitted:
     """A model with the calibration and decision of another one, marked stale.
 
     Parameters
@@ -223,8 +221,8 @@ def with_choices_of(chosen: Fitted, fitted: Fitted, since: str) -> Fitted:
     return replace(fitted, calibration=calibration, decision=decision)
 
 
-def restored(
-    settings: TextSettings, learned: TermStatistics, l: float | None, pruned: Pruned | None
+def fit_from_file(
+    settings: TextSettings, learned: TermCounts, l: float | None, pruned: Pruned | None
 ) -> Fitted:
     """The model of counts that a file holds.
 
@@ -233,11 +231,11 @@ def restored(
     DataError
         If counts that the settings need are not there, or contradict each other.
     """
-    check_complete(learned, settings.limits, settings.presence_above, settings.binary)
+    check_complete(learned, settings.count_spec)
     return replace(fit_from_counts(settings, learned, l=l), pruned=pruned)
 
 
-def fitted_by_rows(settings: TextSettings, terms: pl.Series, learned: Learned) -> Fitted:
+def fit_from_weights(settings: TextSettings, terms: pl.Series, learned: Learned) -> Fitted:
     """The model of weights that rows have taught."""
     return Fitted(settings, Vocabulary(settings.tokenizer, terms), learned,
                   calibration=learned.calibration)
@@ -253,8 +251,8 @@ def labelled_batches(
     more = [sample_weight] if isinstance(sample_weight, str) else []
     frame = with_weights(_labelled(settings, X, y, more), sample_weight, weight)
     frame = frame.select([*columns, label, *([] if weight is None else [weight])])
-    return LabelledBatches(batches(frame, columns, progress=progress), settings.tokenizer, columns,
-                           label, weight)
+    return LabelledBatches(
+        batches(frame, columns, progress=progress), settings.count_spec, weight)
 
 
 def _labelled(
@@ -279,8 +277,8 @@ def _fit_by_counting(
 ) -> tuple[Fitted, int, int]:
     """The model, and the tokens and documents that were counted."""
     beside = labels_beside_table(X, y)
-    learned, dropped = _counted_within(settings, X, y, sample_weight, progress)
-    l = _chosen(settings, learned, X, y) if is_auto(settings.model.l) else None
+    learned, dropped = _count(settings, X, y, sample_weight, progress)
+    l = _choose_l(settings, learned, X, y) if is_auto(settings.model.l) else None
     fitted = fit_from_counts(settings, learned, l=l, dropped=dropped, labels_beside=beside)
     return fitted, int(learned.counts.feature_count.sum()), learned.documents
 
@@ -292,19 +290,18 @@ def _fit_from_rows(
     beside = labels_beside_table(X, y)
     with clear_memory_errors(), reading(X):
         rows = document_term_matrix(
-            labelled_batches(settings, X, y, sample_weight, progress),
-            settings.limits, settings.vocabulary, settings.binary)
+            labelled_batches(settings, X, y, sample_weight, progress), settings.vocabulary)
     with clear_memory_errors(lambda: (len(set(rows.labels.tolist())), len(rows.terms))):
         learned = settings.model.learn_rows(
             rows.counts, rows.labels, rows.weights, binary=settings.binary)
-    fitted = replace(fitted_by_rows(settings, rows.terms, learned), labels_beside=beside)
+    fitted = replace(fit_from_weights(settings, rows.terms, learned), labels_beside=beside)
     return fitted, int(learned.counts.feature_count.sum()), len(rows.labels)
 
 
-def _counted_within(
+def _count(
     settings: TextSettings, X: Any, y: ArrayLike | None, sample_weight: Weight,
     progress: Progress | None,
-) -> tuple[TermStatistics, Dropped | None]:
+) -> tuple[TermCounts, Dropped | None]:
     if sample_weight is not None and is_auto(settings.model.l):
         raise ParameterError("l='auto' leaves out one document at a time, and knows no "
                              "weights: give l as a number, or no sample_weight")
@@ -314,13 +311,12 @@ def _counted_within(
     if settings.memory_limit is None:
         return count(settings, X, y, sample_weight=sample_weight, progress=progress), None
     with reading(X):
-        return counted_within(labelled_batches(settings, X, y, progress=progress),
-                              settings.limits, settings.presence_above, settings.binary,
-                              settings.memory_limit)
+        labelled = labelled_batches(settings, X, y, progress=progress)
+        return count_within(labelled.frames, labelled.spec, settings.memory_limit)
 
 
-def _chosen(
-    settings: TextSettings, statistics: TermStatistics, X: Any, y: ArrayLike | None
+def _choose_l(
+    settings: TextSettings, statistics: TermCounts, X: Any, y: ArrayLike | None
 ) -> float:
     """The ``l`` that ``l="auto"`` stands for, from the documents that were counted."""
     terms, limits = settings.with_column(statistics).terms, settings.limits

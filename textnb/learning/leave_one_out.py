@@ -15,9 +15,9 @@ from textnb.bayes.known import check_event_model
 from textnb.bayes.leave_one_out import LeaveOneOut, LeaveOneOutRows, Within
 from textnb.errors import DataError, ParameterError
 from textnb.learning.documents import LabelledBatches
-from textnb.learning.terms import TermStatistics
 from textnb.runtime.threads import map_in_threads
 from textnb.text.matrix import CountMatrix, Vocabulary, choose_columns
+from textnb.text.term_counts import TermCounts
 from textnb.text.vocabulary import Limits
 
 Ints = NDArray[np.int64]
@@ -30,7 +30,7 @@ class LeavingOut:
     Attributes
     ----------
     whole : LeaveOneOut
-    statistics : TermStatistics
+    statistics : TermCounts
         Of all terms that were ever counted.
     columns : int64 (n_terms,) or None
         Of each of those terms, its column among given terms, -1 for none.
@@ -40,14 +40,14 @@ class LeavingOut:
     """
 
     whole: LeaveOneOut
-    statistics: TermStatistics
+    statistics: TermCounts
     columns: Ints | None
     above: float | None
     binary: bool
 
     @classmethod
     def of(
-        cls, model: EventModel, statistics: TermStatistics, limits: Limits,
+        cls, model: EventModel, statistics: TermCounts, limits: Limits,
         given: pl.Series | None, binary: bool,
     ) -> LeavingOut:
         """For an event model and what it learned; ``given`` terms stay the columns.
@@ -85,7 +85,7 @@ class LeavingOut:
         """In the type that labels are read in."""
         return pl.Series(self.statistics.counts.classes.tolist())
 
-    def rows(self, corpus: LabelledBatches) -> Iterator[LeaveOneOutRows]:
+    def rows(self, documents: LabelledBatches) -> Iterator[LeaveOneOutRows]:
         """The documents in batches, checked to be those that were learned.
 
         Raises
@@ -94,20 +94,20 @@ class LeavingOut:
             If they are not: at once where one can't have been learned, else at the end.
         """
         rest = _Rest(self.statistics)
-        vocabulary = Vocabulary(corpus.tokenizer, self.statistics.terms)
+        vocabulary = Vocabulary(documents.spec.tokenizer, self.statistics.terms)
         classes = self.classes
 
         def read(frame: pl.DataFrame) -> tuple[CountMatrix, pl.Series]:
             try:
-                counts = vocabulary.counts_of_known(frame, corpus.text)
+                counts = vocabulary.counts_of_known(frame, documents.spec.text)
             except DataError as error:
                 raise _others(str(error)) from None
             if self.binary:
                 counts.data[:] = 1
-            return counts, frame[corpus.label]
+            return counts, frame[documents.spec.label]
 
-        for counts, labels in map_in_threads(read, corpus.frames):
-            codes = rest.codes(labels, classes, corpus.label)
+        for counts, labels in map_in_threads(read, documents.frames):
+            codes = rest.codes(labels, classes, documents.spec.label)
             rest.take(counts, codes, self.above)
             yield self.whole.rows(self._over_columns(counts), codes)
         rest.check_empty()
@@ -121,7 +121,7 @@ class LeavingOut:
 class _Rest:
     """What a model has counted, less the documents that were read."""
 
-    def __init__(self, statistics: TermStatistics):
+    def __init__(self, statistics: TermCounts):
         self._terms = statistics.terms
         self._classes: list[Any] = statistics.counts.classes.tolist()
         self._documents = statistics.counts.class_count.copy()

@@ -14,8 +14,8 @@ from textnb.bayes.known import check_event_model
 from textnb.bayes.pruning import Pruned
 from textnb.bayes.statistics import is_auto
 from textnb.errors import ParameterError
-from textnb.learning.terms import TermStatistics
-from textnb.text.limited import Dropped, selected_within
+from textnb.text.limited import Dropped, select_within
+from textnb.text.term_counts import TermCounts
 from textnb.text.vocabulary import Limits
 
 _LEAST = 1 << 20
@@ -110,18 +110,16 @@ def check_unpruned(pruned: Pruned | None, what: str) -> None:
             "can't be exact; fit all documents at once, or without the limit")
 
 
-def limited(
-    statistics: TermStatistics, memory: int, limits: Limits
-) -> tuple[TermStatistics, Dropped | None]:
+def drop_rare_terms(
+    statistics: TermCounts, memory: int, limits: Limits
+) -> tuple[TermCounts, Dropped | None]:
     """The statistic of the terms that fit, and what was left out."""
-    keep, dropped = selected_within(
-        memory, limits, statistics.terms, statistics.total, statistics.counts.class_count,
-        statistics.counts.feature_count, statistics.document_frequency)
+    keep, dropped = select_within(statistics, memory, limits)
     return statistics.select(keep), dropped
 
 
 def pruned_of(
-    dropped: Dropped | None, model: EventModel, form: LinearForm, kept: TermStatistics,
+    dropped: Dropped | None, model: EventModel, form: LinearForm, kept: TermCounts,
     limits: Limits,
 ) -> Pruned | None:
     """What was left out, and what that can change in a fitted model."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from textnb.errors import ParameterError
 from textnb.learning.fitted import Fitted
-from textnb.learning.fitting import counts_that_add, fit_from_counts, with_choices_of
+from textnb.learning.fitting import counts_that_add, fit_from_counts, keep_choices
 from textnb.learning.memory_limit import check_unpruned
 from textnb.learning.parameters import plain
 
@@ -28,7 +28,7 @@ def merge(one: Fitted, other: Fitted) -> Fitted:
     merged = fit_from_counts(one.settings, counts[0] + counts[1], l=chosen)
     choosing = next((model for model in (one, other)
                      if model.calibration is not None or model.decision is not None), None)
-    return merged if choosing is None else with_choices_of(choosing, merged, MERGED_SINCE)
+    return merged if choosing is None else keep_choices(choosing, merged, MERGED_SINCE)
 
 
 def _check_alike(one: Fitted, other: Fitted) -> float | None:

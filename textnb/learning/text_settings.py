@@ -12,7 +12,7 @@ from textnb.bayes.event_model import EventModel
 from textnb.errors import ParameterError
 from textnb.learning.memory_limit import check_memory_limit, memory_size
 from textnb.learning.parameters import DEFAULTS, copied
-from textnb.learning.terms import TermStatistics
+from textnb.text.term_counts import CountSpec, TermCounts
 from textnb.text.tokens import Tokenizer
 from textnb.text.vocabulary import Limits, given_vocabulary
 
@@ -99,7 +99,13 @@ class TextSettings:
         """The count above which a term counts as present; None where occurrences count."""
         return self.model.presence_above(self.binary)
 
-    def with_column(self, statistics: TermStatistics) -> TermStatistics:
+    @property
+    def count_spec(self) -> CountSpec:
+        """How documents are counted."""
+        return CountSpec(self.tokenizer, self.columns, self.label, self.limits,
+                         self.presence_above, self.binary)
+
+    def with_column(self, statistics: TermCounts) -> TermCounts:
         """The counts of the terms that get a column."""
         if self.vocabulary is not None:
             return statistics.over(self.vocabulary)

@@ -24,8 +24,8 @@ from textnb.bayes.statistics import CountStatistics, check_int64
 from textnb.errors import ModelFileError
 from textnb.files.archive import LABEL_TYPES, check_size, read_labels, require, write_labels
 from textnb.learning.parameters import DEFAULTS, plain
-from textnb.learning.terms import TermStatistics
 from textnb.runtime.memory import free_memory
+from textnb.text.term_counts import TermCounts
 from textnb.text.tokens import Tokenizer
 
 # Of an estimator, but kept beside the classifier's settings, of which no reader ignores one: a
@@ -77,7 +77,7 @@ class TextParts:
         Of the classifier, the tokenizer made.
     model : EventModel
         With ``l`` as it was chosen, where it was.
-    learned : TermStatistics
+    learned : TermCounts
     weights : Weights or None
         Of a discriminative model.
     choices : Choices
@@ -85,7 +85,7 @@ class TextParts:
 
     settings: dict[str, Any]
     model: EventModel
-    learned: TermStatistics
+    learned: TermCounts
     weights: Weights | None
     choices: Choices
 
@@ -145,7 +145,7 @@ def text_parts(
     model = event_model(described["name"], parameters)
     require(model.from_counts != weighed, f"its tables are not those of a {model.name}")
     return TextParts(settings, model,
-                     TermStatistics(terms, counts, frequency, occurrences, documents), weights,
+                     TermCounts(terms, counts, frequency, occurrences, documents), weights,
                      choices)
 
 

@@ -27,7 +27,7 @@ from textnb.bayes.known import check_event_model
 from textnb.errors import ParameterError
 from textnb.files.archive import MAX_BYTES, reading_errors
 from textnb.learning.fitted import Fitted
-from textnb.learning.fitting import fitted_by_rows, restored
+from textnb.learning.fitting import fit_from_file, fit_from_weights
 from textnb.learning.parameters import plain
 from textnb.learning.text_settings import TextSettings
 from textnb.storage.archive import read_archive, write_archive
@@ -152,9 +152,9 @@ def unpack_text(
         model = parts.model if choices.l is None else replace(parts.model, l="auto")
         settings = TextSettings.of(model, **parts.settings)
         if parts.weights is None:
-            fitted = restored(settings, learned, choices.l, choices.pruned)
+            fitted = fit_from_file(settings, learned, choices.l, choices.pruned)
         else:
-            fitted = fitted_by_rows(settings, learned.terms, model.restore(
+            fitted = fit_from_weights(settings, learned.terms, model.restore(
                 learned.counts, parts.weights.weights, parts.weights.intercept,
                 binary=settings.binary))
             fitted = replace(fitted, pruned=choices.pruned)

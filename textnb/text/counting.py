@@ -5,7 +5,6 @@ Either way gives the same sums. Labels come as codes that count up from 0.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
@@ -13,37 +12,19 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from textnb.bayes.statistics import CountStatistics
 from textnb.runtime.memory import check_room, has_room
 from textnb.runtime.threads import run_in_threads
 from textnb.text.compiled import Tables
 from textnb.text.interner import Interner, flat_codes, interning, sorted_terms
 from textnb.text.matrix import columns_of, merge_tokens
 from textnb.text.native.kernel import Kernel
-from textnb.text.tokens import TextColumns, Tokenizer
+from textnb.text.term_counts import CountSpec, TermCounts
 
 Ints = NDArray[np.int64]
 # The least width of a table with few labels: this many at most.
 _WIDE, _FEW_LABELS = 1 << 17, 32
 _MOST_32 = 2**31 - 1
-
-
-@dataclass(frozen=True)
-class TermSums:
-    """What was counted, in the order of the sorted terms.
-
-    Attributes
-    ----------
-    terms : polars.Series of String
-    counts : int64 (n_labels, n_terms)
-        Occurrences; or documents, where presence is counted. Labels in the order asked for.
-    documents, occurrences : int64 (n_terms,) or None
-        Where they were counted besides.
-    """
-
-    terms: pl.Series
-    counts: Ints
-    documents: Ints | None
-    occurrences: Ints | None
 
 
 class Counting(Protocol):
@@ -60,8 +41,18 @@ class Counting(Protocol):
 
     def add(self, found: Any) -> None: ...
 
-    def sums(self, labels: Ints) -> TermSums:
-        """The sums, of these labels in this order; nothing can be read after that."""
+    def counts(self, classes: NDArray[Any], labels: Ints, class_count: Ints) -> TermCounts:
+        """The counts; nothing can be read after that.
+
+        Parameters
+        ----------
+        classes : (n_classes,)
+            Sorted.
+        labels : int64 (n_classes,)
+            The code of each class.
+        class_count : int64 (n_classes,)
+            Documents.
+        """
 
 
 class ExpressedCounting:
@@ -70,12 +61,10 @@ class ExpressedCounting:
     # A second one, so that they need not wait for the one that adds up.
     threads = 2
 
-    def __init__(
-        self, tokenizer: Tokenizer, text: TextColumns, above: float | None, documents: bool
-    ) -> None:
-        self._tokenizer, self._above, self._counts_documents = tokenizer, above, documents
+    def __init__(self, spec: CountSpec) -> None:
+        self._spec = spec
         self._words = Interner()
-        self._codes = interning(tokenizer, text, self._words)
+        self._codes = interning(spec.tokenizer, spec.text, self._words)
         self._table = _GrowingTable()
         self._frequency, self._occurrences = np.zeros((2, 0), dtype=np.int64)
 
@@ -90,43 +79,44 @@ class ExpressedCounting:
         lengths, flat = flat_codes(found[0])
         label = found[1]
         self._words.saw(flat)
-        if self._above is None and not self._counts_documents:
+        above = self._spec.presence_above
+        if above is None and not self._spec.keeps_documents:
             self._table.add(label, np.cumsum(lengths), flat)
             return
         counts = merge_tokens(lengths, flat, len(self._words))
-        if self._counts_documents:
+        if self._spec.keeps_documents:
             self._frequency = add_at(self._frequency, counts.indices)
-        if self._above is None:
+        if above is None:
             self._table.add(label, np.cumsum(lengths), flat)
         else:
-            self._occurrences = add_at(self._occurrences, flat)
-            present = counts.data > self._above
+            if self._spec.keeps_occurrences:
+                self._occurrences = add_at(self._occurrences, flat)
+            present = counts.data > above
             before = np.append(0, np.cumsum(present))
             self._table.add(label, before[counts.indptr[1:]], counts.indices[present])
 
-    def sums(self, labels: Ints) -> TermSums:
-        kept, terms = sorted_terms(self._words, self._tokenizer)
+    def counts(self, classes: NDArray[Any], labels: Ints, class_count: Ints) -> TermCounts:
+        kept, terms = sorted_terms(self._words, self._spec.tokenizer)
         counts = self._table.values(labels, kept)
         del self._table
-        per_term = [np.pad(sums, (0, len(self._words) - len(sums)))[kept] if wanted else None
-                    for sums, wanted in ((self._frequency, self._counts_documents),
-                                         (self._occurrences, self._above is not None))]
-        return TermSums(terms, counts, *per_term)
+        documents, occurrences = [
+            np.pad(sums, (0, len(self._words) - len(sums)))[kept] if wanted else None
+            for sums, wanted in ((self._frequency, self._spec.keeps_documents),
+                                 (self._occurrences, self._spec.keeps_occurrences))]
+        return TermCounts(terms, CountStatistics(classes, class_count, counts),
+                          documents, occurrences)
 
 
 class CompiledCounting:
     """Counts by the kernel: each thread has a table of its own, and they are added up."""
 
-    def __init__(
-        self, kernel: Kernel, tokenizer: Tokenizer, text: TextColumns, above: float | None,
-        documents: bool,
-    ) -> None:
-        self._rows, self._text = kernel.rows, text
+    def __init__(self, kernel: Kernel, spec: CountSpec) -> None:
+        self._rows, self._spec = kernel.rows, spec
+        above = spec.presence_above
         # How often a term is in a document that counts; 0 where its occurrences count.
         self._least = 0 if above is None else _count_above(above)
-        self._counts_documents = documents
-        self._both = above is not None or documents
-        self._tables = Tables(kernel, tokenizer)
+        self._both = above is not None or spec.keeps_documents
+        self._tables = Tables(kernel, spec.tokenizer)
         self._sums: dict[int, _Sums] = {}
         # Each has the counts of all classes and terms: with many of them they would take much
         # memory. To ask starts Polars' threads, so an import must not.
@@ -137,7 +127,7 @@ class CompiledCounting:
 
     def read(self, frame: pl.DataFrame, labels: pl.Series) -> None:
         with self._tables.one() as (number, table):
-            codes, ends = table.added(frame, self._text)
+            codes, ends = table.added(frame, self._spec.text)
             label = labels.to_numpy()
             sums = self._sums.setdefault(number, _Sums(self._both)).widened(
                 int(label.max(initial=-1)) + 1, len(table))
@@ -152,7 +142,7 @@ class CompiledCounting:
     def add(self, found: None) -> None:
         """Everything is added where it is read."""
 
-    def sums(self, labels: Ints) -> TermSums:
+    def counts(self, classes: NDArray[Any], labels: Ints, class_count: Ints) -> TermCounts:
         whole, codes_of = self._tables.merged()
         order = whole.in_order(whole.terms())
         columns = columns_of(order, len(whole))
@@ -176,9 +166,9 @@ class CompiledCounting:
             for own, column in tables:
                 self._rows.add_columns(of_terms, own.of_terms, column)
         documents, occurrences = of_terms
-        return TermSums(strings[0], counts,
-                        documents if self._counts_documents else None,
-                        occurrences if self._least else None)
+        return TermCounts(strings[0], CountStatistics(classes, class_count, counts),
+                          documents if self._spec.keeps_documents else None,
+                          occurrences if self._spec.keeps_occurrences else None)
 
 
 class _Sums:

@@ -9,7 +9,6 @@ order, which depends on threads, never shows.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,66 +21,26 @@ from textnb.runtime.threads import map_in_threads
 from textnb.text.compiled import kernel_for
 from textnb.text.counting import CompiledCounting, Counting, ExpressedCounting, add_at
 from textnb.text.interner import Interner
-from textnb.text.tokens import TextColumns, Tokenizer
+from textnb.text.term_counts import CountSpec, TermCounts
 
 Ints = NDArray[np.int64]
 
 
-@dataclass(frozen=True)
-class LabelledCounts:
-    """Counts per class of all the terms that were seen.
-
-    Attributes
-    ----------
-    terms : polars.Series of String, sorted
-    labels : polars.Series, sorted: String, Int64 or Boolean
-    class_count : int64 (n_classes,)
-        Documents.
-    feature_count : int64 (n_classes, n_terms)
-        Occurrences, or documents that hold the term where presence was counted.
-    document_frequency : int64 (n_terms,) or None
-        Documents that hold the term, where it was asked for.
-    occurrences : int64 (n_terms,) or None
-        Occurrences over all classes, where presence was counted.
-    """
-
-    terms: pl.Series
-    labels: pl.Series
-    class_count: Ints
-    feature_count: Ints
-    document_frequency: Ints | None
-    occurrences: Ints | None
-
-
-def count_by_label(
-    frames: Iterable[pl.DataFrame],
-    tokenizer: Tokenizer,
-    text: TextColumns,
-    label: str,
-    *,
-    presence_above: float | None = None,
-    document_frequency: bool = False,
-) -> LabelledCounts:
+def count_by_label(frames: Iterable[pl.DataFrame], spec: CountSpec) -> TermCounts:
     """Term counts per class, batch by batch: memory is set by the vocabulary and one batch.
 
     Parameters
     ----------
     frames : iterable of DataFrame
         Batches with the text and label columns.
-    tokenizer : Tokenizer
-    text : str or sequence of str
-    label : str
-    presence_above : float, optional
-        Count the documents in which a term occurs more often than this, instead of occurrences.
-    document_frequency : bool
-        Also count the documents that hold each term.
+    spec : CountSpec
 
     Raises
     ------
     DataError
         If a label is null (the row is named) or there are no rows.
     """
-    counter = LabelCounter(tokenizer, text, label, presence_above, document_frequency)
+    counter = LabelCounter(spec)
     counter.read(frames)
     return counter.counts()
 
@@ -89,12 +48,8 @@ def count_by_label(
 class LabelCounter:
     """Counts of the batches that were read so far; see `count_by_label`."""
 
-    def __init__(
-        self, tokenizer: Tokenizer, text: TextColumns, label: str,
-        presence_above: float | None, document_frequency: bool, first_row: int = 0,
-    ) -> None:
-        self._tokenizer, self._text, self._label = tokenizer, text, label
-        self._above, self._counts_documents = presence_above, document_frequency
+    def __init__(self, spec: CountSpec, first_row: int = 0) -> None:
+        self._spec = spec
         self._labels = Interner()
         self._class_count = np.zeros(0, dtype=np.int64)
         self._label_type: pl.DataType | None = None
@@ -103,10 +58,10 @@ class LabelCounter:
 
     def read(self, frames: Iterable[pl.DataFrame]) -> None:
         """Count batches, by the kernel where it runs the tokenizer."""
-        settings = self._tokenizer, self._text, self._above, self._counts_documents
-        kernel = kernel_for(self._tokenizer)
+        kernel = kernel_for(self._spec.tokenizer)
         counting: Counting = self._counting or (
-            ExpressedCounting(*settings) if kernel is None else CompiledCounting(kernel, *settings))
+            ExpressedCounting(self._spec) if kernel is None
+            else CompiledCounting(kernel, self._spec))
         self._counting = counting
         with clear_memory_errors(lambda: self.size):
             self._read(counting, frames)
@@ -123,7 +78,7 @@ class LabelCounter:
             return labels, counting.read(frame[order], labels.gather(order))
 
         for labels, found in map_in_threads(counted, frames, threads=counting.threads):
-            _check_labels(labels, self._label, self.rows)
+            _check_labels(labels, self._spec.label, self.rows)
             self.rows += len(labels)
             codes = labels.to_numpy()
             self._labels.saw(codes)
@@ -135,21 +90,21 @@ class LabelCounter:
         """How many labels, and how many terms at most."""
         return len(self._class_count), 0 if self._counting is None else len(self._counting)
 
-    def counts(self) -> LabelledCounts:
+    def counts(self) -> TermCounts:
         """The counts, in order; nothing can be read after that."""
         if self._label_type is None or self._counting is None or not len(self._class_count):
             raise DataError.no_rows("the input")
         names = _typed(self._labels.strings(), self._label_type)
         order = names.arg_sort().cast(pl.Int64).to_numpy()
         with clear_memory_errors(lambda: self.size):
-            sums = self._counting.sums(order)
+            counts = self._counting.counts(
+                names.sort().to_numpy(), order, self._class_count[order])
         del self._counting
-        return LabelledCounts(sums.terms, names.sort(), self._class_count[order], sums.counts,
-                              sums.documents, sums.occurrences)
+        return counts
 
     def _coded_labels(self, frame: pl.DataFrame) -> pl.Series:
-        self._label_type = frame.schema[self._label]
-        name = pl.col(self._label).cast(pl.String).cast(self._labels.dtype)
+        self._label_type = frame.schema[self._spec.label]
+        name = pl.col(self._spec.label).cast(pl.String).cast(self._labels.dtype)
         return frame.select(name.to_physical().cast(pl.Int64)).to_series()
 
 

@@ -15,7 +15,7 @@ import errno
 import os
 import tempfile
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -24,9 +24,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from textnb.bayes.statistics import CountStatistics
 from textnb.errors import SourceError, VocabularyError, first_line
-from textnb.text.counts import Ints, LabelCounter, LabelledCounts
-from textnb.text.tokens import TextColumns, Tokenizer
+from textnb.text.counts import Ints, LabelCounter
+from textnb.text.term_counts import CountSpec, TermCounts
 from textnb.text.vocabulary import Limits
 
 # What a term takes besides its letters: entries in pools and vectors, and per class its count, its
@@ -68,28 +69,20 @@ class Dropped:
 
 
 def count_within(
-    frames: Iterable[pl.DataFrame],
-    tokenizer: Tokenizer,
-    text: TextColumns,
-    label: str,
-    memory: int,
-    limits: Limits,
-    *,
-    presence_above: float | None = None,
-    document_frequency: bool = False,
-    occurrences: bool = True,
-) -> tuple[LabelledCounts, Dropped | None]:
-    """As `count_by_label`, within so many bytes for the terms and their counts.
+    frames: Iterable[pl.DataFrame], spec: CountSpec, memory: int
+) -> tuple[TermCounts, Dropped | None]:
+    """As `count_by_label`, within a limit of memory for the terms and their counts.
+
+    Where presence is counted, a term is as rare as its occurrences if they are kept, else as the
+    documents that hold it.
 
     Parameters
     ----------
+    frames : iterable of DataFrame
+    spec : CountSpec
+        Its limits tell which of the terms that are left out would have been kept without this one.
     memory : int
         Bytes.
-    limits : Limits
-        The other limits, to tell which of the terms that are left out they would have kept.
-    occurrences : bool
-        Where presence is counted: whether a term is as rare as its occurrences are (and they are
-        kept), or the documents that hold it.
 
     Raises
     ------
@@ -100,28 +93,24 @@ def count_within(
     """
     first_row = 0
     with tempfile.TemporaryDirectory(prefix="textnb-counts-") as folder:
-        runs = _Runs(Path(folder), document_frequency,
-                     occurrences and presence_above is not None)
-        rest = _Peekable(_with_few_labels(frames, label, memory))
+        runs = _Runs(Path(folder), spec)
+        rest = _Peekable(_with_few_labels(frames, spec.label, memory))
         while True:
-            counter = LabelCounter(
-                tokenizer, text, label, presence_above, document_frequency, first_row)
+            counter = LabelCounter(spec, first_row)
             counter.read(_until_full(rest, counter, memory // 2))
             first_row = counter.rows
             ended = rest.has_ended()
             counts = counter.counts()
-            if not occurrences:
-                counts = replace(counts, occurrences=None)
             if ended and not runs.written and _cost_of_all(counts) <= memory:
                 return counts, None
             with _on_disk(folder):
                 runs.write(counts)
-            # What is added needs the room.
+            # The next counts need the memory.
             del counter, counts
             if ended:
                 break
         with _on_disk(folder):
-            return runs.added(memory, limits)
+            return runs.add_up(memory)
 
 
 def _with_few_labels(
@@ -179,9 +168,9 @@ def _cost(terms: Any, letters: Any, labels: int) -> Any:
     return terms * (_PER_TERM + _PER_CLASS * labels) + _PER_BYTE * letters
 
 
-def _cost_of_all(counts: LabelledCounts) -> int:
+def _cost_of_all(counts: TermCounts) -> int:
     letters = int(counts.terms.str.len_bytes().cast(pl.Int64).sum())
-    cost: int = _cost(len(counts.terms), letters, len(counts.labels))
+    cost: int = _cost(len(counts.terms), letters, len(counts.counts.classes))
     return cost
 
 
@@ -208,9 +197,8 @@ class _on_disk:
 class _Runs:
     """Counts on disk, in several files that hold the same terms."""
 
-    def __init__(self, folder: Path, frequencies: bool, presence: bool) -> None:
-        self._folder = folder
-        self._frequencies, self._presence = frequencies, presence
+    def __init__(self, folder: Path, spec: CountSpec) -> None:
+        self._folder, self._spec = folder, spec
         self._label_type: pl.DataType = pl.String()
         self._labels: dict[str, int] = {}
         self._documents: dict[str, int] = {}
@@ -221,22 +209,24 @@ class _Runs:
     def written(self) -> int:
         return len(self._starts)
 
-    def write(self, counts: LabelledCounts) -> None:
-        self._label_type = counts.labels.dtype
-        names = counts.labels.cast(pl.String).to_list()
-        for name, documents in zip(names, counts.class_count.tolist(), strict=True):
+    def write(self, counts: TermCounts) -> None:
+        labels = pl.Series(counts.counts.classes.tolist())
+        self._label_type = labels.dtype
+        names = labels.cast(pl.String).to_list()
+        for name, documents in zip(names, counts.counts.class_count.tolist(), strict=True):
             self._labels.setdefault(name, len(self._labels))
             self._documents[name] = self._documents.get(name, 0) + documents
-        listed = _listed(counts, [self._labels[name] for name in names])
+        cells = _cells_of(counts, [self._labels[name] for name in names])
         # Which share a term is in has a meaning in this process alone.
         share = (pl.col("term").hash(seed=0) % _SHARES).cast(pl.UInt8).alias("share")
-        listed = listed.with_columns(share).sort("share")
-        sizes = np.bincount(listed["share"].to_numpy(), minlength=_SHARES)
-        listed.drop("share").write_parquet(
+        cells = cells.with_columns(share).sort("share")
+        sizes = np.bincount(cells["share"].to_numpy(), minlength=_SHARES)
+        cells.drop("share").write_parquet(
             self._run(self.written), compression="lz4", row_group_size=1 << 16)
         self._starts.append(np.concatenate([[0], np.cumsum(sizes)]))
 
-    def added(self, memory: int, limits: Limits) -> tuple[LabelledCounts, Dropped | None]:
+    def add_up(self, memory: int) -> tuple[TermCounts, Dropped | None]:
+        """The sums of the terms that fit, and what was left out."""
         frequencies = []
         for share in range(_SHARES):
             sums = self._sum(share)
@@ -252,12 +242,13 @@ class _Runs:
             sums = pl.read_parquet(self._share(share), memory_map=False)
             rare = self._rarity(sums).filter(pl.col("total") <= at_most)
             kept.append(sums.join(rare, on="term", how="anti"))
-            dropped.append(self._missing(sums, rare, limits, documents))
-        counts = self._assembled(pl.concat(kept), memory)
+            dropped.append(self._missing(sums, rare, documents))
+        counts = self._assemble(pl.concat(kept), memory)
         if not at_most:
             return counts, None
         gone = frequency.filter(pl.col("total") <= at_most)
-        order = [self._labels[name] for name in counts.labels.cast(pl.String)]
+        labels = pl.Series(counts.counts.classes.tolist()).cast(pl.String)
+        order = [self._labels[name] for name in labels]
         return counts, Dropped(
             int(gone["terms"].sum()), int((gone["total"] * gone["terms"]).sum()), at_most,
             _histogram(pl.concat(dropped), order))
@@ -270,11 +261,11 @@ class _Runs:
         return pl.concat(parts).group_by("term", "label").agg(pl.col("count").sum())
 
     def _missing(
-        self, sums: pl.DataFrame, rare: pl.DataFrame, limits: Limits, documents: int
+        self, sums: pl.DataFrame, rare: pl.DataFrame, documents: int
     ) -> pl.DataFrame:
         """Of the rare terms that the other limits would have kept: how many of each count."""
-        if limits.need_document_frequency:
-            least, most = limits.bounds(documents)
+        if self._spec.keeps_documents:
+            least, most = self._spec.limits.bounds(documents)
             rare = rare.join(
                 sums.filter((pl.col("label") == _DOCUMENTS)
                             & pl.col("count").is_between(least, most)), on="term", how="semi")
@@ -287,17 +278,19 @@ class _Runs:
 
     def _rarity(self, sums: pl.DataFrame) -> pl.DataFrame:
         """Terms and how often each occurs over all classes."""
-        of_all = pl.col("label") == _OCCURRENCES if self._presence else pl.col("label") >= 0
+        label = pl.col("label")
+        of_all = label == _OCCURRENCES if self._spec.keeps_occurrences else label >= 0
         return sums.filter(of_all).group_by("term").agg(total=pl.col("count").sum())
 
-    def _assembled(self, cells: pl.DataFrame, memory: int) -> LabelledCounts:
+    def _assemble(self, cells: pl.DataFrame, memory: int) -> TermCounts:
         if cells.is_empty():
             raise _none_fits(memory, len(self._labels))
         terms = cells["term"].unique().sort()
         column = terms.search_sorted(cells["term"]).to_numpy()
         label, count = cells["label"].to_numpy(), cells["count"].to_numpy()
         per_term = []
-        for number, wanted in ((_DOCUMENTS, self._frequencies), (_OCCURRENCES, self._presence)):
+        for number, wanted in ((_DOCUMENTS, self._spec.keeps_documents),
+                               (_OCCURRENCES, self._spec.keeps_occurrences)):
             values = np.zeros(len(terms), dtype=np.int64)
             values[column[label == number]] = count[label == number]
             per_term.append(values if wanted else None)
@@ -310,8 +303,9 @@ class _Runs:
         of_class = label >= 0
         table[place[label[of_class]], column[of_class]] = count[of_class]
         documents = np.array(list(self._documents.values()), dtype=np.int64)
-        return LabelledCounts(terms.alias("term"), typed.sort(), documents[order], table,
-                              *per_term)
+        counts = CountStatistics(typed.sort().to_numpy(), documents[order], table)
+        documents_of, occurrences_of = per_term
+        return TermCounts(terms.alias("term"), counts, documents_of, occurrences_of)
 
     def _run(self, number: int) -> Path:
         return self._folder / f"run-{number}.parquet"
@@ -320,13 +314,14 @@ class _Runs:
         return self._folder / f"share-{number}.parquet"
 
 
-def _listed(counts: LabelledCounts, labels: list[int]) -> pl.DataFrame:
+def _cells_of(counts: TermCounts, labels: list[int]) -> pl.DataFrame:
     """A row for each count that is not 0, and for what is known of a term over all classes."""
-    rows, columns = np.nonzero(counts.feature_count)
+    table = counts.counts.feature_count
+    rows, columns = np.nonzero(table)
     parts = [pl.DataFrame({
         "term": counts.terms.gather(pl.Series(columns)),
         "label": np.array(labels, dtype=np.int32)[rows],
-        "count": counts.feature_count[rows, columns]}, schema=_SCHEMA)]
+        "count": table[rows, columns]}, schema=_SCHEMA)]
     for number, values in ((_DOCUMENTS, counts.document_frequency),
                            (_OCCURRENCES, counts.occurrences)):
         if values is not None:
@@ -355,11 +350,12 @@ def _histogram(missing: pl.DataFrame, order: list[int]) -> Ints:
     return table[order]
 
 
-def selected_within(
-    memory: int, limits: Limits, terms: pl.Series, total: Ints, class_count: Ints,
-    feature_count: Ints, document_frequency: Ints | None,
+def select_within(
+    counts: TermCounts, memory: int, limits: Limits
 ) -> tuple[NDArray[np.bool_], Dropped | None]:
     """The same choice for counts that are in memory: a mask of the terms that are kept."""
+    terms, total, class_count = counts.terms, counts.total, counts.counts.class_count
+    frequency_of_term = counts.document_frequency
     letters = terms.str.len_bytes().cast(pl.Int64)
     frequency = pl.DataFrame({"total": total, "letters": letters}).group_by("total").agg(
         pl.len().cast(pl.Int64).alias("terms"), pl.col("letters").sum())
@@ -370,10 +366,10 @@ def selected_within(
     if not keep.any():
         raise _none_fits(memory, len(class_count))
     within = ~keep
-    if document_frequency is not None:
+    if frequency_of_term is not None:
         least, most = limits.bounds(int(class_count.sum()))
-        within &= (document_frequency >= least) & (document_frequency <= most)
-    missing = feature_count[:, within]
+        within &= (frequency_of_term >= least) & (frequency_of_term <= most)
+    missing = counts.counts.feature_count[:, within]
     largest = int(missing.max(initial=0))
     table = np.stack([np.bincount(row, minlength=largest + 1) for row in missing])
     return keep, Dropped(int((~keep).sum()), int(total[~keep].sum()), at_most, table)

@@ -5,7 +5,7 @@
                    label, (null), count                     documents of the class
                    (null), (null), count                    rows without a label
     shuffle    ->  the same, once for each (label, term)
-    driver     ->  TermStatistics
+    driver     ->  TermCounts
 
 No task needs more than the terms of its partition, and the driver no more than those that are kept.
 """
@@ -33,8 +33,8 @@ from textnb.errors import DataError, VocabularyError
 from textnb.estimators.base import DiscreteNB
 from textnb.estimators.text import TextClassifier
 from textnb.frames.batches import batches as bounded
-from textnb.learning.documents import LabelledBatches, counted
-from textnb.learning.terms import TermStatistics
+from textnb.learning.documents import LabelledBatches, count_documents
+from textnb.text.term_counts import CountSpec, TermCounts
 from textnb.text.vocabulary import Limits, given_vocabulary
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ _KEYS = ["label", "term", "error"]
 
 def term_statistics(
     model: TextClassifier, frame: DataFrame, estimator: DiscreteNB, text: list[str], prune: bool
-) -> TermStatistics:
+) -> TermCounts:
     """What `TextClassifier.count` gives for the rows of a Spark frame.
 
     Parameters
@@ -117,9 +117,10 @@ def counted_rows(
     # One pass, as a local `fit` makes it: sums of parts would sort all terms for every part.
     rows = labelled()
     first = next(rows, None)
-    total = None if first is None else counted(
-        LabelledBatches(chain([first], rows), model.tokenizer, columns[:-1], columns[-1]),
-        _limits(model), estimator.presence_above(model.binary), model.binary)
+    total = None if first is None else count_documents(LabelledBatches(
+        chain([first], rows), CountSpec(
+            model.tokenizer, columns[:-1], columns[-1], _limits(model),
+            estimator.presence_above(model.binary), model.binary)))
     schema = _arrow_schema(pa)
     if unlabelled:
         yield from arrow_rows(_rows(count=[unlabelled]), schema, _ROWS)
@@ -146,7 +147,7 @@ def _rows(**columns: Any) -> pl.DataFrame:
                         for name, dtype in _COLUMNS.items())
 
 
-def _listed(statistics: TermStatistics) -> pl.DataFrame:
+def _listed(statistics: TermCounts) -> pl.DataFrame:
     counts = statistics.counts
     labels = pl.Series(counts.classes.tolist()).cast(pl.String)
     rows, columns = np.nonzero(counts.feature_count)
@@ -212,7 +213,7 @@ def _collected(sums: DataFrame) -> pl.DataFrame:
 def _assembled(
     collected: pl.DataFrame, model: TextClassifier, frame: DataFrame, estimator: DiscreteNB,
     given: pl.Series | None,
-) -> TermStatistics:
+) -> TermCounts:
     label, term = pl.col("label"), pl.col("term")
     errors = collected["error"].drop_nulls().sort()
     if len(errors):
@@ -233,7 +234,7 @@ def _assembled(
     per_term = collected.filter(label.is_null() & term.is_not_null()).sort("term")
     limits = _limits(model)
     counts_presence = estimator.presence_above(model.binary) is not None
-    statistics = TermStatistics(
+    statistics = TermCounts(
         terms, CountStatistics(names.gather(order).to_numpy(),
                                documents["count"].gather(order).to_numpy(), counts),
         per_term["count"].to_numpy() if limits.need_document_frequency else None,

@@ -1,4 +1,4 @@
-"""The statistic of labelled documents: counts per class, with the terms that name their columns.
+"""Counts of terms per class, which add: what every way of counting gives, and models are made of.
 
 All terms that were ever counted are kept, and the vocabulary is chosen from them at the end: so
 batches, merges and forgetting give what one `fit` on the same documents gives, whatever the limits.
@@ -7,7 +7,6 @@ batches, merges and forgetting give what one `fit` on the same documents gives, 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -16,27 +15,66 @@ from numpy.typing import NDArray
 from textnb.bayes.read_only import ReadOnly
 from textnb.bayes.statistics import CountStatistics
 from textnb.errors import DataError, ParameterError, VocabularyError
+from textnb.text.tokens import TextColumns, Tokenizer
 from textnb.text.vocabulary import Limits
-
-if TYPE_CHECKING:
-    from textnb.text.counts import LabelledCounts
 
 Ints = NDArray[np.int64]
 
 
+@dataclass(frozen=True)
+class CountSpec:
+    """How documents are counted: which columns, which tokens, and what is kept of each term.
+
+    Attributes
+    ----------
+    tokenizer : Tokenizer
+    text : str or sequence of str
+        The text columns.
+    label : str
+        The label column.
+    limits : Limits
+        Limits on terms. All terms are counted, and what the limits need to know of them.
+    presence_above : float or None
+        Count the documents in which a term occurs more often than this, instead of occurrences.
+    binary : bool
+        Whether a term counts once per document, also where limits rank terms by their counts.
+    """
+
+    tokenizer: Tokenizer
+    text: TextColumns
+    label: str
+    limits: Limits = Limits()
+    presence_above: float | None = None
+    binary: bool = False
+
+    @property
+    def keeps_documents(self) -> bool:
+        """Whether the documents that hold each term are counted, because limits need them."""
+        return self.limits.need_document_frequency
+
+    @property
+    def keeps_occurrences(self) -> bool:
+        """Whether occurrences of each term are counted although the counts are of presence."""
+        return self.presence_above is not None and not self.binary
+
+
 @dataclass(frozen=True, eq=False)
-class TermStatistics(ReadOnly):
-    """Counts per class and term that add and subtract.
+class TermCounts(ReadOnly):
+    """Counts per class and term, which add and subtract.
 
     Attributes
     ----------
     terms : polars.Series of String
         Sorted, one per feature of ``counts``.
     counts : CountStatistics
-    document_frequency, occurrences : int64 (n_terms,) or None
-        Documents that hold the term, and its occurrences in all, where they are kept.
+        Classes and their documents; occurrences per class and term, or documents that hold the
+        term where presence was counted.
+    document_frequency : int64 (n_terms,) or None
+        Documents that hold the term, where limits need them.
+    occurrences : int64 (n_terms,) or None
+        Occurrences over all classes, where presence was counted.
     rows : int or None
-        Under sample weights, how many documents there are: limits on terms do not weigh them.
+        Number of documents, where counts have sample weights: limits on terms ignore weights.
     """
 
     terms: pl.Series
@@ -46,14 +84,8 @@ class TermStatistics(ReadOnly):
     rows: int | None = None
 
     def __repr__(self) -> str:
-        return (f"TermStatistics({self.documents:,} documents, {len(self.terms):,} terms, "
+        return (f"TermCounts({self.documents:,} documents, {len(self.terms):,} terms, "
                 f"{len(self.counts.classes):,} classes)")
-
-    @classmethod
-    def of(cls, counted: LabelledCounts) -> TermStatistics:
-        counts = CountStatistics(counted.labels.to_numpy(), counted.class_count,
-                                 counted.feature_count)
-        return cls(counted.terms, counts, counted.document_frequency, counted.occurrences)
 
     @property
     def documents(self) -> int:
@@ -72,37 +104,38 @@ class TermStatistics(ReadOnly):
         total: Ints = self.counts.feature_count.sum(axis=0)
         return total
 
-    def __add__(self, other: TermStatistics) -> TermStatistics:
-        left, right = _aligned(self, other)
+    def __add__(self, other: TermCounts) -> TermCounts:
+        left, right = _align(self, other)
         weights = self.has_weights or other.has_weights
-        return TermStatistics(
+        occurrences = (left.total + right.total if weights
+                       else _combine(left.occurrences, right.occurrences, 1))
+        return TermCounts(
             left.terms, left.counts + right.counts,
-            _both(left.document_frequency, right.document_frequency, 1),
-            left.total + right.total if weights else _both(left.occurrences, right.occurrences, 1),
+            _combine(left.document_frequency, right.document_frequency, 1), occurrences,
             self.documents + other.documents if weights else None)
 
-    def __sub__(self, other: TermStatistics) -> TermStatistics:
-        """Terms that are left in no document leave too, and so do classes that are left empty."""
+    def __sub__(self, other: TermCounts) -> TermCounts:
+        """Subtract; terms without documents are removed, and so are classes without documents."""
         if self.has_weights or other.has_weights:
             raise ParameterError("counts with sample weights are sums of real numbers, from which "
                                  "documents can't be subtracted exactly: fit again without them")
-        strangers = other.terms.filter(~other.terms.is_in(self.terms.implode()))
-        if len(strangers):
-            raise DataError.never_learned(f"term {strangers[0]!r} was never learned")
-        left, right = _aligned(self, other)
-        rest = TermStatistics(
+        unknown = other.terms.filter(~other.terms.is_in(self.terms.implode()))
+        if len(unknown):
+            raise DataError.never_learned(f"term {unknown[0]!r} was never learned")
+        left, right = _align(self, other)
+        rest = TermCounts(
             left.terms, left.counts - right.counts,
-            _both(left.document_frequency, right.document_frequency, -1),
-            _both(left.occurrences, right.occurrences, -1))
+            _combine(left.document_frequency, right.document_frequency, -1),
+            _combine(left.occurrences, right.occurrences, -1))
         emptied = (self.counts.class_count > 0) & (rest.counts.class_count == 0)
         rest = replace(rest, counts=rest.counts.without(self.counts.classes[emptied]))
         return rest.select(rest.total > 0)
 
-    def select(self, keep: NDArray[np.bool_]) -> TermStatistics:
-        """The statistic of some terms."""
+    def select(self, keep: NDArray[np.bool_]) -> TermCounts:
+        """The counts of some terms."""
         if keep.all():
             return self
-        return TermStatistics(
+        return TermCounts(
             self.terms.filter(pl.Series(keep)), self.counts.select(keep),
             None if self.document_frequency is None else self.document_frequency[keep],
             None if self.occurrences is None else self.occurrences[keep], self.rows)
@@ -112,16 +145,17 @@ class TermStatistics(ReadOnly):
         if not len(self.terms):
             raise VocabularyError.no_tokens(pattern, self.documents)
 
-    def over(self, terms: pl.Series) -> TermStatistics:
-        """The statistic of a given vocabulary: terms that were not seen count 0."""
-        return self.select(self.terms.is_in(terms.implode()).to_numpy())._widened(terms)
+    def over(self, terms: pl.Series) -> TermCounts:
+        """The counts of a given vocabulary; terms that were not seen have count 0."""
+        return self.select(self.terms.is_in(terms.implode()).to_numpy())._among(terms)
 
-    def within(self, limits: Limits) -> TermStatistics:
-        """The statistic of the terms that get a column."""
+    def within(self, limits: Limits) -> TermCounts:
+        """The counts of the terms that are within limits."""
         return self.select(limits.select(
             len(self.terms), self.document_frequency, self.total, self.documents))
 
-    def _widened(self, terms: pl.Series) -> TermStatistics:
+    def _among(self, terms: pl.Series) -> TermCounts:
+        """The same counts among more terms."""
         columns = terms.search_sorted(self.terms).to_numpy().astype(np.int64)
         return replace(
             self, terms=terms, counts=self.counts.widened(columns, len(terms)),
@@ -129,16 +163,16 @@ class TermStatistics(ReadOnly):
             occurrences=_spread(self.occurrences, columns, len(terms)))
 
 
-def _aligned(
-    left: TermStatistics, right: TermStatistics
-) -> tuple[TermStatistics, TermStatistics]:
+def _align(
+    left: TermCounts, right: TermCounts
+) -> tuple[TermCounts, TermCounts]:
     if left.terms.equals(right.terms):
         return left, right
     terms = pl.concat([left.terms, right.terms]).unique().sort()
-    return left._widened(terms), right._widened(terms)
+    return left._among(terms), right._among(terms)
 
 
-def _both(left: Ints | None, right: Ints | None, sign: int) -> Ints | None:
+def _combine(left: Ints | None, right: Ints | None, sign: int) -> Ints | None:
     return None if left is None or right is None else left + sign * right
 
 
