@@ -162,8 +162,8 @@ class TestMemoryErrors:
         def fails(*args: object, **kwargs: object) -> None:
             raise MemoryError("Unable to allocate 1.15 GiB")
 
-        monkeypatch.setattr("textnb.text.counting.CompiledCounting.sums", fails)
-        monkeypatch.setattr("textnb.text.counting.ExpressedCounting.sums", fails)
+        monkeypatch.setattr("textnb.text.counting.CompiledCounting.counts", fails)
+        monkeypatch.setattr("textnb.text.counting.ExpressedCounting.counts", fails)
         with pytest.raises(DataError, match=(
                 r"memory ran out with 50 classes and \d+ terms, whose counts and weights take .* "
                 r"MiB \(Unable to allocate 1.15 GiB\). Set memory_limit")) as caught:
