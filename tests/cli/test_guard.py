@@ -299,6 +299,8 @@ def test_a_signal_ends_what_hangs(number: int) -> None:
     signal.SIGQUIT, signal.SIGABRT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM,
     signal.SIGVTALRM, signal.SIGXCPU, max(signal.valid_signals())])
 def test_no_signal_loses_the_message(number: int) -> None:
+    if signal.getsignal(number) is signal.SIG_IGN:
+        pytest.skip("a shell that starts it in the background lets it ignore this signal")
     process = started(SLEEPING, "m", "-p")
     assert process.stdin is not None
     assert process.stderr is not None
@@ -369,7 +371,7 @@ def test_an_interrupt_while_it_starts_is_one_line(model: Path, verb: str, import
         [sys.executable, "-c", STARTING, verb, *arguments, str(imports)], stdin=subprocess.PIPE,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     code, out, err = ended(process)
-    if imports > (100 if verb == "filter" else 400) and code != 130:
+    if imports > (50 if verb == "filter" else 400) and code != 130:
         # It had no more to import.
         assert (code, bool(out)) == (1 if verb == "filter" else 0, True)
         return
