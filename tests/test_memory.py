@@ -19,7 +19,7 @@ from textnb.bayes.statistics import CountStatistics
 from textnb.errors import DataError, ModelFileError, VocabularyError
 from textnb.runtime import memory as memory_module
 from textnb.runtime.memory import check_room, free_memory
-from textnb.text.counting import _GrowingTable, widened
+from textnb.text.counting import _GrowingTable, widen
 from textnb.text.native.kernel import build
 
 MIB = 1 << 20
@@ -149,10 +149,10 @@ except DataError as error:
         table = np.zeros((1000, 20_000), dtype=np.int64)
         # By half in both directions it takes 344 MiB; as it is, and once more in order, 306.
         monkeypatch.setattr(memory_module, "free_memory", lambda: 320 * MIB)
-        assert widened(table, 1001, 20_001).shape == (1001, 20_001)
+        assert widen(table, 1001, 20_001).shape == (1001, 20_001)
         monkeypatch.setattr(memory_module, "free_memory", lambda: 300 * MIB)
         with pytest.raises(DataError, match="1,001 classes and 20,001 terms: their counts"):
-            widened(table, 1001, 20_001)
+            widen(table, 1001, 20_001)
 
 
 class TestMemoryErrors:
@@ -252,7 +252,7 @@ class TestTables:
         """Where each batch brings some labels, it is not copied with each batch."""
         table, copies = np.zeros((2, 4), dtype=np.int64), 0
         for rows in range(2, 2000):
-            larger = widened(table, rows, 4)
+            larger = widen(table, rows, 4)
             copies += larger is not table
             table = larger
         assert copies < 30

@@ -26,7 +26,7 @@ from textnb.text.matrix import (
     Vocabulary,
     count_matrix,
     merge_tokens,
-    stacked,
+    stack_blocks,
 )
 from textnb.text.term_counts import CountSpec
 from textnb.text.vocabulary import Limits
@@ -189,7 +189,7 @@ class TestFixedVocabulary:
         whole, terms = count_matrix([frame], TOKENIZERS[name], "text")
         vocabulary = Vocabulary(TOKENIZERS[name], terms)
         blocks = [vocabulary.counts(batch, "text") for batch in batches(frame, ["text"], rows=31)]
-        assert_equal(stacked(blocks, len(terms)), whole)
+        assert_equal(stack_blocks(blocks, len(terms)), whole)
 
     def test_words_that_are_no_terms_may_come_in_any_number(
         self, monkeypatch: pytest.MonkeyPatch
@@ -241,8 +241,8 @@ class TestMergeTokens:
         assert counts.toarray().tolist() == dense
 
     def test_stacking_nothing(self) -> None:
-        assert stacked([], 3).shape == (0, 3)
-        assert stacked([merge_tokens(np.zeros(2, dtype=np.int64), np.zeros(0), 3)], 3).nnz == 0
+        assert stack_blocks([], 3).shape == (0, 3)
+        assert stack_blocks([merge_tokens(np.zeros(2, dtype=np.int64), np.zeros(0), 3)], 3).nnz == 0
 
 
 class TestCountsByLabel:

@@ -27,7 +27,7 @@ from textnb.export.targets.polars_code import source_of
 from textnb.export.targets.python import Python
 from textnb.filter.mailfilter import MailFilter
 from textnb.text.compiled import kernel_for, why_expressions
-from textnb.text.compiled_plan import cleaned_ascii, compiled_plan
+from textnb.text.compiled_plan import clean_ascii, compiled_plan
 from textnb.text.counts import count_by_label
 from textnb.text.expressions import separators, split_expr
 from textnb.text.matrix import count_matrix
@@ -354,7 +354,7 @@ class TestUnknownSteps:
         assert (compiled_plan(plan) is None) != known_after_cleaning
         assert (separators(plan) is None) != known_after_cleaning
         if known_after_cleaning:
-            assert cleaned_ascii(plan, "a") is None
+            assert clean_ascii(plan, "a") is None
             with pytest.raises(ParameterError, match=UNKNOWN[case][1]):
                 split_expr(plan, "text")
         else:

@@ -16,7 +16,7 @@ from textnb.frames.batches import Progress, batches
 from textnb.frames.scan import reading, scan
 from textnb.frames.texts import labels_as
 from textnb.learning.documents import LabelledBatches
-from textnb.learning.leave_one_out import LeavingOut
+from textnb.learning.leave_one_out import LeaveOneOutReader
 from textnb.learning.memory_limit import check_unpruned
 
 
@@ -91,12 +91,12 @@ def model_of_counts(model: TextClassifier) -> EventModel:
 
 def left_out_documents(
     model: TextClassifier, frame: Any, event_model: EventModel, progress: Progress | None
-) -> tuple[LeavingOut, LabelledBatches]:
+) -> tuple[LeaveOneOutReader, LabelledBatches]:
     """What leaves documents out of a model, and the documents as it reads them."""
     model.check_unchanged("leaving documents out")
     check_unpruned(model.pruned_, "leaving documents out")
     settings = model.fitted_.settings
-    leaving = LeavingOut.of(
+    leaving = LeaveOneOutReader.of(
         event_model, model.statistics_, settings.limits, settings.vocabulary, settings.binary)
     names, label = settings.columns, settings.label
     with reading(frame):

@@ -18,7 +18,7 @@ from textnb.frames.kinds import check_unicode
 from textnb.frames.texts import as_int64
 from textnb.frames.weights import checked_weights
 from textnb.text.counts import count_by_label
-from textnb.text.matrix import CountMatrix, Vocabulary, count_matrix, stacked
+from textnb.text.matrix import CountMatrix, Vocabulary, count_matrix, stack_blocks
 from textnb.text.term_counts import CountSpec, TermCounts
 from textnb.text.vocabulary import Limits
 
@@ -96,7 +96,7 @@ def document_term_matrix(
     frames = _collect_labels(documents, labels, weights)
     if given is not None:
         vocabulary = Vocabulary(spec.tokenizer, given)
-        counts = stacked([vocabulary.counts(frame, spec.text) for frame in frames], len(given))
+        counts = stack_blocks([vocabulary.counts(frame, spec.text) for frame in frames], len(given))
         terms = given
     else:
         counts, terms = count_matrix(frames, spec.tokenizer, spec.text, spec.limits)

@@ -36,12 +36,12 @@ class Fitted:
     statistics : TermCounts or None
         Counts of all terms that were seen; None for a model that learns from all rows at once.
     chosen_l : float or None
-        What ``l="auto"`` stands for; None where l was a number.
+        The value that ``l="auto"`` chose; None where l was a number.
     calibration : Calibration or None
-        What probabilities, and the decision, are made with.
+        It makes probabilities of scores, for answers and for the decision.
     decision : Decision or None
     pruned : Pruned or None
-        What a limit of memory left out.
+        The terms that a limit of memory left out.
     labels_beside : bool
         Whether labels came beside a table and not in it. It is no part of a file.
     labels : polars.Series
@@ -100,7 +100,7 @@ class Fitted:
 
     @property
     def solved_model(self) -> EventModel:
-        """The event model, with the ``l`` that was chosen where it was."""
+        """The event model, with the ``l`` that was chosen in place of "auto"."""
         return self.model if self.chosen_l is None else replace(self.model, l=self.chosen_l)
 
     def linear_form(self) -> LinearForm:

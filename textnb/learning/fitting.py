@@ -2,7 +2,7 @@
 
     texts and labels -> batches -> TermCounts -> terms within limits -> event model -> Fitted
 
-Each function gives another `Fitted` and leaves the one that it was given as it was.
+Each function returns a new `Fitted` and does not change its arguments.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ from textnb.learning.documents import (
 )
 from textnb.learning.fitted import Fitted
 from textnb.learning.journal import log_learned
-from textnb.learning.leave_one_out import LeavingOut
-from textnb.learning.memory_limit import check_unpruned, drop_rare_terms, pruned_of
+from textnb.learning.leave_one_out import LeaveOneOutReader
+from textnb.learning.memory_limit import check_unpruned, describe_pruning, drop_rare_terms
 from textnb.learning.text_settings import TextSettings
 from textnb.runtime.caller import warn_caller
 from textnb.runtime.memory import clear_memory_errors
@@ -129,7 +129,7 @@ def count(
     settings: TextSettings, X: Any, y: ArrayLike | None = None, *, sample_weight: Weight = None,
     progress: Progress | None = None,
 ) -> TermCounts:
-    """What `fit` would learn from texts, as counts that add and subtract."""
+    """Count texts as `fit` does: the counts add and subtract."""
     if not settings.model.from_counts:
         raise ParameterError(f"{settings.model.name} learns from all documents "
                              "at once: fit (textnb train) it on all of them")
@@ -158,9 +158,9 @@ def fit_from_counts(
     l : float, optional
         What was chosen, where the event model's ``l`` is "auto".
     dropped : Dropped, optional
-        What a memory limit has left out already.
+        What a memory limit has already left out.
     before : Fitted, optional
-        The model that learned more, or forgot: its choices are kept, and marked stale.
+        The model before it learned more, or forgot: its choices are kept, and marked stale.
     labels_beside : bool
         Whether the labels of a first fit came beside a table.
     """
@@ -189,7 +189,7 @@ def _fit_from_counts(
     fitted = Fitted(
         settings, Vocabulary(settings.tokenizer, chosen.terms), learned, statistics,
         None if l is None else float(l),
-        pruned=pruned_of(dropped, model, learned.form, chosen, settings.limits),
+        pruned=describe_pruning(dropped, model, learned.form, chosen, settings.limits),
         labels_beside=labels_beside if before is None else before.labels_beside)
     return fitted if before is None else keep_choices(before, fitted, LEARNED_SINCE)
 
@@ -200,7 +200,7 @@ def keep_choices(chosen: Fitted, fitted: Fitted, since: str) -> Fitted:
     Parameters
     ----------
     chosen : Fitted
-        Whose they are.
+        The model whose choices are kept.
     fitted : Fitted
     since : str
         Why they may no longer hold.
@@ -224,7 +224,7 @@ def keep_choices(chosen: Fitted, fitted: Fitted, since: str) -> Fitted:
 def fit_from_file(
     settings: TextSettings, learned: TermCounts, l: float | None, pruned: Pruned | None
 ) -> Fitted:
-    """The model of counts that a file holds.
+    """The model of counts from a file.
 
     Raises
     ------
@@ -236,7 +236,7 @@ def fit_from_file(
 
 
 def fit_from_weights(settings: TextSettings, terms: pl.Series, learned: Learned) -> Fitted:
-    """The model of weights that rows have taught."""
+    """The model of weights that were learned from rows."""
     return Fitted(settings, Vocabulary(settings.tokenizer, terms), learned,
                   calibration=learned.calibration)
 
@@ -321,7 +321,7 @@ def _choose_l(
     """The ``l`` that ``l="auto"`` stands for, from the documents that were counted."""
     terms, limits = settings.with_column(statistics).terms, settings.limits
     fixed = settings.vocabulary is not None or limits.max_features is not None
-    leaving = LeavingOut.of(
+    leaving = LeaveOneOutReader.of(
         settings.model, statistics, limits, terms if fixed else None, settings.binary)
     with reading(X):
         return choose_l(leaving.whole, list(leaving.rows(labelled_batches(settings, X, y))),

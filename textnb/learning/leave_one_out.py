@@ -1,4 +1,4 @@
-"""The documents that a model has learned, read once more, so that each can be left out in turn."""
+"""Leave-one-out for texts: the documents that a model has learned are read once more."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class LeavingOut:
-    """A text model's documents, each to be scored by the model without it.
+class LeaveOneOutReader:
+    """Reads the documents of a text model, so that each can be scored by the model without it.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class LeavingOut:
     def of(
         cls, model: EventModel, statistics: TermCounts, limits: Limits,
         given: pl.Series | None, binary: bool,
-    ) -> LeavingOut:
+    ) -> LeaveOneOutReader:
         """For an event model and what it learned; ``given`` terms stay the columns.
 
         Raises
@@ -101,7 +101,7 @@ class LeavingOut:
             try:
                 counts = vocabulary.counts_of_known(frame, documents.spec.text)
             except DataError as error:
-                raise _others(str(error)) from None
+                raise _other_documents(str(error)) from None
             if self.binary:
                 counts.data[:] = 1
             return counts, frame[documents.spec.label]
@@ -139,7 +139,7 @@ class _Rest:
             classes, pl.Series(range(len(classes)), dtype=pl.Int64), default=-1,
             return_dtype=pl.Int64).to_numpy()
         if (codes < 0).any():
-            raise _others(f"class {labels[int((codes < 0).argmax())]!r} was never learned")
+            raise _other_documents(f"class {labels[int((codes < 0).argmax())]!r} was never learned")
         return codes
 
     def take(self, counts: CountMatrix, codes: Ints, above: float | None) -> None:
@@ -148,7 +148,7 @@ class _Rest:
         self._documents -= np.bincount(codes, minlength=len(self._classes))
         if (self._documents < 0).any():
             label = self._classes[int(self._documents.argmin())]
-            raise _others(f"class {label!r} has learned fewer documents than are given")
+            raise _other_documents(f"class {label!r} has learned fewer documents than are given")
         row = np.repeat(codes, np.diff(counts.indptr))
         column, amount = counts.indices, counts.data.astype(np.int64)
         for values, each in zip(self._others, [1, amount][not self._has_frequency:], strict=False):
@@ -161,19 +161,19 @@ class _Rest:
         short = flat[cells] < 0
         if short.any():
             at = int(short.argmax())
-            raise _others(f"class {self._classes[row[at]]!r} has counted the term "
+            raise _other_documents(f"class {self._classes[row[at]]!r} has counted the term "
                           f"{self._terms[int(column[at])]!r} less often than is given")
 
     def check_empty(self) -> None:
         """DataError if documents, or counts of terms, are left."""
         if self._documents.any():
             k = int(self._documents.argmax())
-            raise _others(f"class {self._classes[k]!r} has learned {self._documents[k]} documents "
-                          "more than are given")
+            raise _other_documents(f"class {self._classes[k]!r} has learned "
+                                   f"{self._documents[k]} documents more than are given")
         for left in (self._counts, *self._others):
             if left.any():
                 term = self._terms[int(np.flatnonzero(left)[0]) % left.shape[-1]]
-                raise _others(f"the term {term!r} was learned more often than is given")
+                raise _other_documents(f"the term {term!r} was learned more often than is given")
 
 
 def _columns(terms: pl.Series, given: pl.Series) -> Ints:
@@ -183,7 +183,7 @@ def _columns(terms: pl.Series, given: pl.Series) -> Ints:
     return columns
 
 
-def _others(what: str) -> DataError:
+def _other_documents(what: str) -> DataError:
     return DataError(f"these are not the documents that the model has learned: {what}. Leave-one-"
                      "out needs exactly those, with the same labels; to score others, use held_out")
 

@@ -118,7 +118,7 @@ def drop_rare_terms(
     return statistics.select(keep), dropped
 
 
-def pruned_of(
+def describe_pruning(
     dropped: Dropped | None, model: EventModel, form: LinearForm, kept: TermCounts,
     limits: Limits,
 ) -> Pruned | None:

@@ -22,7 +22,7 @@ from textnb.scoring.columns import Answers
 from textnb.scoring.explain import Explanation, explanation_table, top_terms
 from textnb.scoring.scorer import Scorer, Watch
 from textnb.text.coverage import TermCoverage
-from textnb.text.matrix import CountMatrix, stacked
+from textnb.text.matrix import CountMatrix, stack_blocks
 from textnb.text.spans import pieces_of
 
 Texts = Sequence[str | None] | NDArray[Any] | pl.Series
@@ -213,7 +213,7 @@ def accuracy(fitted: Fitted, X: Rows, y: ArrayLike | None = None) -> float:
 
 def term_counts(fitted: Fitted, X: Rows) -> CountMatrix:
     """Counts of the vocabulary's terms: csr_array of int64 (n_documents, n_terms)."""
-    counts = stacked(list(matrices(fitted, X)), len(fitted.terms))
+    counts = stack_blocks(list(matrices(fitted, X)), len(fitted.terms))
     if fitted.settings.binary:
         counts.data[:] = 1
     return counts

@@ -106,12 +106,12 @@ def why_unknown(plan: Plan) -> str:
     return f"the kernel does not know {asked}"
 
 
-def cleaned_ascii(plan: Plan, text: str) -> str | None:
+def clean_ascii(plan: Plan, text: str) -> str | None:
     """Cleaned text of ASCII characters; None if a step changes them in a way not known here.
 
     Examples
     --------
-    >>> cleaned_ascii(Plan((Normalize("NFC"), Lowercase(), Runs("[a-z]+", "a-z", 1))), "A B")
+    >>> clean_ascii(Plan((Normalize("NFC"), Lowercase(), Runs("[a-z]+", "a-z", 1))), "A B")
     'a b'
     """
     for step in plan.cleaning:

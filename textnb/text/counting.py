@@ -1,6 +1,6 @@
-"""Sums of term counts per class, over the terms as they come: by expressions, or by the kernel.
+"""Term counts per class, added batch by batch: by expressions, or by the kernel.
 
-Either way gives the same sums. Labels come as codes that count up from 0.
+Both ways give the same counts. Labels are codes from 0 on, in the order in which they first come.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Counting(Protocol):
 class ExpressedCounting:
     """Counts by Polars' expressions, which use all threads by themselves."""
 
-    # A second one, so that they need not wait for the one that adds up.
+    # Two: one batch is read while another one is added.
     threads = 2
 
     def __init__(self, spec: CountSpec) -> None:
@@ -113,7 +113,7 @@ class CompiledCounting:
     def __init__(self, kernel: Kernel, spec: CountSpec) -> None:
         self._rows, self._spec = kernel.rows, spec
         above = spec.presence_above
-        # How often a term is in a document that counts; 0 where its occurrences count.
+        # The least count of a term for a document to count; 0 where occurrences count.
         self._least = 0 if above is None else _count_above(above)
         self._both = above is not None or spec.keeps_documents
         self._tables = Tables(kernel, spec.tokenizer)
@@ -129,7 +129,7 @@ class CompiledCounting:
         with self._tables.one() as (number, table):
             codes, ends = table.added(frame, self._spec.text)
             label = labels.to_numpy()
-            sums = self._sums.setdefault(number, _Sums(self._both)).widened(
+            sums = self._sums.setdefault(number, _Sums(self._both)).widen(
                 int(label.max(initial=-1)) + 1, len(table))
             sums.make_room(len(codes))
             if self._both:
@@ -149,7 +149,7 @@ class CompiledCounting:
         check_room(len(labels), len(order), 8, "their counts")
         counts = np.zeros((len(labels), len(order)), dtype=np.int64)
         of_terms = np.zeros((2, len(order)), dtype=np.int64)
-        tables = [(self._sums.pop(number).widened(0, len(codes)), columns[codes])
+        tables = [(self._sums.pop(number).widen(0, len(codes)), columns[codes])
                   for number, codes in enumerate(codes_of)]
         strings: list[pl.Series] = []
 
@@ -175,46 +175,46 @@ class _Sums:
     """Counts per label and code, and what is kept per code: see `native.rows.add_presence`."""
 
     def __init__(self, per_code: bool) -> None:
-        # Half as much memory, and half as much of it missing in the cache, as of int64.
+        # Half the memory of int64, and half the cache misses.
         self.counts: NDArray[Any] = np.zeros((2, 1024), dtype=np.int32)
         self._most = 0
         width = 1024 if per_code else 0
         self.of_terms, self.seen = np.zeros((2, 2, width), dtype=np.int64)
         self.documents = 0
 
-    def widened(self, labels: int, codes: int) -> _Sums:
-        """These, with room for so many labels and codes."""
+    def widen(self, labels: int, codes: int) -> _Sums:
+        """Make room for this many labels and codes."""
         # To copy a table that has grown takes longer than to ask for a wide one at once. Where
         # more labels come than were expected, the part of it that nobody used is given back.
         least = _WIDE if max(labels, len(self.counts)) <= _FEW_LABELS else 0
         used = self.counts if labels <= len(self.counts) else self.counts[:, :max(codes, least)]
-        self.counts = widened(used, labels, codes, least)
+        self.counts = widen(used, labels, codes, least)
         if self.seen.size:
-            self.of_terms = widened(self.of_terms, 2, codes)
-            self.seen = widened(self.seen, 2, codes)
+            self.of_terms = widen(self.of_terms, 2, codes)
+            self.seen = widen(self.seen, 2, codes)
         return self
 
     def make_room(self, more: int) -> None:
-        """Room in each count for so many more."""
+        """Make sure that no count can overflow when this many more are added."""
         self._most += more
         if self._most > _MOST_32 and self.counts.dtype == np.int32:
             self.counts = self.counts.astype(np.int64)
 
 
 def _count_above(limit: float) -> int:
-    """The least count of a term that is there and above the limit."""
+    """The least count above 0 that is above the limit."""
     most = 2**62
     return max(1, int(limit) + 1) if -1 <= limit < most else (1 if limit < 0 else most)
 
 
 def add_at(counts: Ints, codes: NDArray[Any]) -> Ints:
-    """The counts of codes so far, with these codes counted too."""
+    """Add 1 to the count of each of these codes; the result has room for new codes."""
     more = np.bincount(codes, minlength=len(counts))
     more[:len(counts)] += counts
     return more
 
 
-def widened(counts: NDArray[Any], rows: int, columns: int, least: int = 0) -> NDArray[Any]:
+def widen(counts: NDArray[Any], rows: int, columns: int, least: int = 0) -> NDArray[Any]:
     """A table with room for so many rows and columns, and for half as many of either again.
 
     Where each batch brings new labels, a table that grew by these alone would be copied with each
@@ -242,10 +242,10 @@ class _GrowingTable:
         self._counts = np.zeros((2, 1024), dtype=np.int64)
 
     def add(self, rows: Ints, ends: Ints, columns: NDArray[Any]) -> None:
-        """Counts the columns of each row, which end where it is told; equal rows are together."""
+        """Count the columns of each row, up to its end; equal rows stand together."""
         if not len(columns):
             return
-        self._counts = widened(self._counts, int(rows.max()) + 1, int(columns.max()) + 1)
+        self._counts = widen(self._counts, int(rows.max()) + 1, int(columns.max()) + 1)
         last = np.flatnonzero(np.append(rows[1:] != rows[:-1], True))
         begin = 0
         for row, end in zip(rows[last].tolist(), ends[last].tolist(), strict=True):

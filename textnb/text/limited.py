@@ -1,12 +1,12 @@
-"""Counts per class within a limit of memory: exact, and without the rarest terms if need be.
+"""Counts per class within a limit of memory: exact, without the rarest terms where necessary.
 
     frames -> counts of some batches -> a run on disk -> ... -> sums, a share of the terms at a time
-           -> the terms that occur more than so often
+           -> the terms that occur often enough
 
 When the terms that were counted take half of the limit, their counts go to a temporary file and
-counting begins anew. In the end the files are added, so every count is exact; then the rarest terms
-are left out, all that occur equally often together, until the rest fits. What is kept depends on
-the documents alone: not on their order, on batches or on threads.
+counting starts again. At the end the files are added, so every count is exact. Then the rarest
+terms are left out until the rest fits; terms that occur equally often stay or go together. What is
+kept depends on the documents alone: not on their order, on batches or on threads.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from textnb.text.counts import Ints, LabelCounter
 from textnb.text.term_counts import CountSpec, TermCounts
 from textnb.text.vocabulary import Limits
 
-# What a term takes besides its letters: entries in pools and vectors, and per class its count, its
-# weight and their copies while they are made. Measured; letters are in two pools.
+# Bytes of a term without its letters: entries in pools and vectors, and per class its count, its
+# weight and temporary copies of both. Measured; letters are in two pools.
 _PER_TERM, _PER_CLASS, _PER_BYTE = 96, 32, 2
 # Batches of more labels than this are cut, so that one takes about this part of the limit.
 _FEW_LABELS, _SLICES, _LEAST_ROWS = 64, 64, 16
-# Of text, for each term that is new in it: a guess, low where texts are short.
+# Bytes of text per new term: a guess, low where texts are short.
 _BYTES_PER_TERM = 6
-# So many shares of the terms are added one after the other.
+# Terms are divided into this many shares, which are added one after the other.
 _SHARES = 64
-# Instead of a label's number: of all classes together.
+# They stand in place of a label's number, for sums over all classes.
 _DOCUMENTS, _OCCURRENCES = -1, -2
 _SCHEMA = {"term": pl.String, "label": pl.Int32, "count": pl.Int64}
 _FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -47,19 +47,19 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 @dataclass(frozen=True, eq=False)
 class Dropped:
-    """What was left out.
+    """The terms that were left out.
 
     Attributes
     ----------
     terms : int
         How many terms.
     occurrences : int
-        Of all of them together (documents that hold one, where a term counts once in each).
+        Sum of their occurrences (of their documents, where a term counts once in each).
     at_most : int
         None of them occurs more often than this, and every term that was kept does.
     missing : int64 (n_classes, ...)
-        Of those that other limits would have kept: how many have a count of 0, 1, 2 ... in each
-        class, classes in the order of their sorted labels.
+        Terms among them that other limits would have kept: how many have a count of 0, 1, 2 ...
+        in each class, in the order of the sorted labels.
     """
 
     terms: int
@@ -175,7 +175,7 @@ def _cost_of_all(counts: TermCounts) -> int:
 
 
 class _on_disk:
-    """Context in which a full disk is named as what it is."""
+    """Context that names a full disk, or another failure to write, with what to do."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
@@ -332,7 +332,7 @@ def _cells_of(counts: TermCounts, labels: list[int]) -> pl.DataFrame:
 
 
 def _cutoff(frequency: pl.DataFrame, memory: int, labels: int) -> int:
-    """The terms that occur more often than this fit, together; the most frequent come first."""
+    """The count above which all terms fit together; 0 if all terms do."""
     taken = _cost(pl.col("terms").cum_sum(), pl.col("letters").cum_sum(), labels)
     beyond = frequency.filter(taken > memory)
     return int(beyond["total"][0]) if beyond.height else 0

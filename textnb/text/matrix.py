@@ -72,8 +72,8 @@ class Vocabulary:
         held = self._held()
         if held is not None:
             return held.rows(*held.table.found(documents, text))
-        lengths, flat, _ = self._coded(documents, text)
-        return merge_tokens(*_kept(lengths, flat, flat < len(self.terms)), len(self))
+        lengths, flat, _ = self._encode(documents, text)
+        return merge_tokens(*_keep_entries(lengths, flat, flat < len(self.terms)), len(self))
 
     def counts_of_few(self, texts: Sequence[str]) -> sp.csr_array | None:
         """As `counts`, of a few texts; None where it is no quicker than by a frame."""
@@ -94,7 +94,7 @@ class Vocabulary:
             codes, ends = held.table.found(documents, text)
             if (codes >= 0).all() and (held.columns[codes] >= 0).all():
                 return held.rows(codes, ends)
-        lengths, flat, words = self._coded(documents, text)
+        lengths, flat, words = self._encode(documents, text)
         known = flat < len(self.terms)
         others = pl.Series(np.unique(flat[~known])).cast(pl.UInt32).cat.to(words.dtype)
         unknown = others.cast(pl.String)
@@ -104,7 +104,7 @@ class Vocabulary:
         if len(unknown):
             # The first one as they are sorted: which one was found first depends on threads.
             raise DataError(f"term {unknown.min()!r} was never learned")
-        return merge_tokens(*_kept(lengths, flat, known), len(self))
+        return merge_tokens(*_keep_entries(lengths, flat, known), len(self))
 
     def _held(self) -> _Held | None:
         """The terms in the kernel's table, if it runs the tokenizer."""
@@ -115,7 +115,7 @@ class Vocabulary:
                     self._table = _Held(kernel, self._tokenizer, self.terms)
         return None if kernel is None else self._table
 
-    def _coded(
+    def _encode(
         self, documents: pl.DataFrame, text: TextColumns
     ) -> tuple[Ints, NDArray[Any], Interner]:
         """Words per document, the codes of all words, and the pool that gives them."""
@@ -248,9 +248,9 @@ def _expressed_matrix(
 
     def merged(batch: tuple[Ints, NDArray[Any]]) -> sp.csr_array:
         lengths, columns = batch[0], column[batch[1]]
-        return merge_tokens(*_kept(lengths, columns, columns >= 0), len(terms))
+        return merge_tokens(*_keep_entries(lengths, columns, columns >= 0), len(terms))
 
-    return stacked(list(map_in_threads(merged, batches)), len(terms)), terms
+    return stack_blocks(list(map_in_threads(merged, batches)), len(terms)), terms
 
 
 def _compiled_matrix(
@@ -281,12 +281,12 @@ def _compiled_matrix(
     columns = columns_of(order, len(whole))
     own_columns = [columns[codes] for codes in codes_of]
     strings: list[pl.Series] = []
-    counts = _filled(RowMaker(kernel, len(order)), batches, own_columns, len(order),
+    counts = _fill_rows(RowMaker(kernel, len(order)), batches, own_columns, len(order),
                      meanwhile=lambda: strings.append(whole.strings(order)))
     return counts, strings[0]
 
 
-def _filled(
+def _fill_rows(
     maker: RowMaker, batches: list[tuple[int, Codes, Ints]], columns: list[Codes], width: int,
     meanwhile: Callable[[], None],
 ) -> sp.csr_array:
@@ -372,7 +372,7 @@ def merge_tokens(lengths: Ints, codes: NDArray[Any], width: int) -> sp.csr_array
     return counts
 
 
-def _kept(
+def _keep_entries(
     lengths: Ints, codes: NDArray[Any], keep: NDArray[np.bool_]
 ) -> tuple[Ints, NDArray[Any]]:
     """Lengths and codes of the tokens that are kept."""
@@ -384,7 +384,7 @@ def _kept(
     return before[ends] - before[ends - lengths], codes[keep]
 
 
-def stacked(blocks: list[sp.csr_array], width: int) -> sp.csr_array:
+def stack_blocks(blocks: list[sp.csr_array], width: int) -> sp.csr_array:
     """One int64 matrix of all blocks, which are taken from the list and freed one by one."""
     import scipy.sparse as sp
 

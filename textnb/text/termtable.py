@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from textnb.errors import DataError, ParameterError
 from textnb.runtime.forks import check_fork
-from textnb.text.compiled_plan import cleaned_ascii, compiled_plan
+from textnb.text.compiled_plan import clean_ascii, compiled_plan
 from textnb.text.expressions import cleaned_exprs, stop_tokens
 from textnb.text.native.kernel import Kernel
 from textnb.text.prefixes import PrefixedTerms
@@ -80,11 +80,11 @@ class TermTable:
         if len(self) > _MOST_CODES:
             raise DataError(f"more than {_MOST_CODES:,} terms: raise min_df and learn from parts, "
                             "or choose shorter n-grams")
-        return self._coded(frame, text, True)
+        return self._encode(frame, text, True)
 
     def found(self, frame: pl.DataFrame, text: TextColumns) -> tuple[Codes, Ints]:
         """As `added`, but unknown terms have code -1; safe in many threads."""
-        return self._coded(frame, text, False)
+        return self._encode(frame, text, False)
 
     def hold(self, terms: pl.Series) -> Codes:
         """The codes of terms, which are added."""
@@ -195,7 +195,7 @@ class TermTable:
         """As `found`, of texts of ASCII characters, without a frame; None for others."""
         check_fork()
         joined = "".join(texts)
-        cleaned = (cleaned_ascii(self._plan, joined)
+        cleaned = (clean_ascii(self._plan, joined)
                    if joined.isascii() and not self._compiled.prefixed else None)
         if cleaned is None:
             return None
@@ -203,7 +203,7 @@ class TermTable:
         source = np.frombuffer(cleaned.encode(), dtype=np.uint8)
         return self._terms_of(source, ends, False)
 
-    def _coded(self, frame: pl.DataFrame, text: TextColumns, add: bool) -> tuple[Codes, Ints]:
+    def _encode(self, frame: pl.DataFrame, text: TextColumns, add: bool) -> tuple[Codes, Ints]:
         columns = cleaned_exprs(self._plan, text)
         stretches = frame.select(columns[0] if len(columns) == 1
                                  else pl.concat_list(columns).explode()).to_series()
