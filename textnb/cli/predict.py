@@ -181,25 +181,25 @@ def explain(asked: Explained, shown: ExplainOutput) -> None:
             raise SourceError.unreadable("standard input", f"it is not UTF-8: {error}") from None
     elif not text.isprintable():
         given = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-    told = texts.highlighted(
+    found = texts.highlight(
         fitted, given if column is None else {column: given}, shown.k)
-    parts = told.table.drop("predicted", "runner_up")
+    parts = found.table.drop("predicted", "runner_up")
     if shown.format == "json":
         mail = {} if errors is None else {"errors": errors, "filter": verdict}
-        out(as_json({"predicted": told.predicted, "runner_up": told.runner_up,
-                     "score": told.score, "measure": told.measure, "terms": told.terms,
-                     "known": told.known, "parts": parts.to_dicts(), **mail}))
+        out(as_json({"predicted": found.predicted, "runner_up": found.runner_up,
+                     "score": found.score, "measure": found.measure, "terms": found.terms,
+                     "known": found.known, "parts": parts.to_dicts(), **mail}))
         return
     show(frame_table(parts))
-    against = ("" if told.runner_up is None else
-               f", against {plain(str(told.runner_up))} by {told.score:.3f} ({told.measure})")
-    out(f"{plain(str(told.predicted))}{against}")
+    against = ("" if found.runner_up is None else
+               f", against {plain(str(found.runner_up))} by {found.score:.3f} ({found.measure})")
+    out(f"{plain(str(found.predicted))}{against}")
     if verdict is not None:
         scaled = "" if not verdict["calibrated"] else (
             ", calibrated; the terms above add up to the score before it")
         out(f"filter: {verdict['status']}, log-odds of {plain(str(verdict['spam']))} "
             f"{verdict['log_odds']:.3f}{scaled}")
-    if told.note:
-        note(f"note: {told.note}")
+    if found.note:
+        note(f"note: {found.note}")
     if errors:
         note(f"note: the message is malformed: {plain('; '.join(errors))}")

@@ -451,7 +451,7 @@ class TextClassifier(SmoothingName, ClassifierMixin, BaseEstimator):
         ImpossibleRowError
             If no class can have produced the text (``l = 0``).
         """
-        return texts.highlighted(self.fitted_, text, k)
+        return texts.highlight(self.fitted_, text, k)
 
     def set_calibration(self, calibration: Calibration | None) -> Self:
         """Divide scores by a temperature wherever probabilities are given; None takes it away.

@@ -55,7 +55,7 @@ def check_memory_limit(memory: Any, model: EventModel, given: bool) -> None:
 
 
 def byte_size(name: str, value: Any, least: int = 1) -> Any:
-    """Bytes from words: a number, with K, M or G for so many times 1024, 1024² or 1024³.
+    """Bytes from text: a number, with K, M or G for 1024, 1024² or 1024³ bytes.
 
     Parameters
     ----------

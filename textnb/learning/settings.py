@@ -26,7 +26,7 @@ Prefixes = bool | tuple[str, ...]
 
 @dataclass(frozen=True)
 class Setting:
-    """What a person needs to know of a setting, beside its name, type and default.
+    """What a person needs to know about a setting, apart from its name, type and default.
 
     Attributes
     ----------

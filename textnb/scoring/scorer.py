@@ -112,11 +112,11 @@ class Scorer:
         columns, possible = answer_columns(
             scores, self.labels, answers, calibrated, self.decision)
         if answers.explain:
-            columns |= self._explained(
+            columns |= self._explain(
                 rows, scores, best_class(scores), possible, answers.explain)
         return pl.DataFrame(columns)
 
-    def _explained(
+    def _explain(
         self, rows: CountMatrix, scores: Floats, best: NDArray[np.int64], possible: pl.Series,
         k: int,
     ) -> dict[str, pl.Series]:

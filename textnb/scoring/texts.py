@@ -1,4 +1,4 @@
-"""What a fitted model of texts answers: labels, scores, columns, terms, explanations."""
+"""Answers of a fitted model of texts: labels, scores, columns, terms, explanations."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from textnb.text.spans import pieces_of
 
 Texts = Sequence[str | None] | NDArray[Any] | pl.Series
 Rows = Source | Texts
-# So few texts are scored without a frame, which would take longer than they do.
+# At most this many texts are scored without a frame: making one would take longer.
 _FEW = 16
 
 
 def scorer_of(fitted: Fitted) -> Scorer:
-    """What scores frames by a fitted model."""
+    """The scorer of frames for a fitted model."""
     return Scorer(fitted.vocabulary, fitted.form, fitted.labels, fitted.columns,
                   fitted.calibration, fitted.decision)
 
@@ -52,7 +52,7 @@ def row_of(fitted: Fitted, text: str | Mapping[str, str]) -> pl.DataFrame:
                         schema=dict.fromkeys(names, pl.String))
 
 
-def explained(fitted: Fitted, frame: pl.DataFrame, k: int) -> dict[str, Any]:
+def explain_row(fitted: Fitted, frame: pl.DataFrame, k: int) -> dict[str, Any]:
     if type(k) is not int or k < 1:
         raise ParameterError.out_of_range("k", "an int >= 1", k)
     answered = scorer_of(fitted).frame(frame.lazy(), Answers(explain=k)).collect()
@@ -67,7 +67,7 @@ def answered_frame(
     progress: Progress | None = None, watch: Watch | None = None,
     done: Callable[[], None] | None = None,
 ) -> pl.LazyFrame:
-    """A table with its answers, always lazy, and without a word on terms that are not known.
+    """A table with its answers, always lazy, and without a warning about unknown terms.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def answered_frame(
 
 
 def coverage_of(fitted: Fitted) -> TermCoverage:
-    """A count of the texts of which a model knows no term, to be added to."""
+    """A counter of texts without a term that the model knows; it is empty."""
     return TermCoverage(fitted.columns, fitted.settings.tokenizer.analyzer == "word")
 
 
@@ -104,14 +104,14 @@ def matrices(
     frame = (scan(select_columns(X, columns), text=columns) if is_table(X)
              else table_of_texts(X, columns))
 
-    def counted(batch: pl.DataFrame) -> CountMatrix:
+    def count(batch: pl.DataFrame) -> CountMatrix:
         counts = vocabulary.counts(batch, columns)
         if watch is not None:
             watch(batch, counts)
         return counts
 
     with reading(X):
-        yield from map_in_threads(counted, batches(frame.select(columns), columns))
+        yield from map_in_threads(count, batches(frame.select(columns), columns))
 
 
 def scored_batch(
@@ -227,16 +227,16 @@ def top(fitted: Fitted, k: int, label: Any = None) -> pl.DataFrame:
 
 def explanation(fitted: Fitted, text: str | Mapping[str, str], k: int) -> pl.DataFrame:
     """What decides one text, one row per entry: see `TextClassifier.explain`."""
-    return explanation_table(explained(fitted, row_of(fitted, text), k), fitted.labels.dtype)
+    return explanation_table(explain_row(fitted, row_of(fitted, text), k), fitted.labels.dtype)
 
 
-def highlighted(fitted: Fitted, text: str | Mapping[str, str], k: int) -> Explanation:
+def highlight(fitted: Fitted, text: str | Mapping[str, str], k: int) -> Explanation:
     """What decides one text, to look at: see `TextClassifier.highlight`."""
     columns, tokenizer, model = fitted.columns, fitted.settings.tokenizer, fitted.model
     frame = row_of(fitted, text)
-    row = explained(fitted, frame, k)
+    row = explain_row(fitted, frame, k)
     tokens = frame.select(tokenizer.expr(columns).list.len()).item()
-    whole = explained(fitted, frame, max(k, int(tokens)))["explanation"] if tokens else []
+    whole = explain_row(fitted, frame, max(k, int(tokens)))["explanation"] if tokens else []
     pieces, _ = pieces_of(tokenizer, columns, frame.row(0, named=True),
                           {entry["term"]: entry["contribution"] for entry in whole})
     known = sum(entry["count"] for entry in whole)

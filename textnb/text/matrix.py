@@ -172,7 +172,7 @@ def _canonical(
 
 
 def columns_of(codes: Codes | Ints, size: int) -> Codes:
-    """The column of each of so many codes: its place among those given, or -1."""
+    """The column of each code: its place among the given codes, or -1."""
     columns = np.full(size, -1, dtype=np.int32)
     columns[codes] = np.arange(len(codes), dtype=np.int32)
     return columns

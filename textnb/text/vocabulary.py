@@ -25,8 +25,8 @@ class Limits:
     Parameters
     ----------
     min_df, max_df : int or float
-        A term is kept if it occurs in at least / at most so many documents (int), or such a share
-        of the documents (float in [0, 1]).
+        A term is kept if it occurs in at least / at most this number of documents (int), or this
+        share of the documents (float in [0, 1]).
     max_features : int or None
         Keep the terms of the highest total count; ties go to the smaller term.
 
@@ -63,7 +63,7 @@ class Limits:
         return not (any_term and any_share)
 
     def bounds(self, documents: int) -> tuple[float, float]:
-        """Least and most of so many documents that may hold a term.
+        """The least and the most documents that may hold a term, out of a number of documents.
 
         Raises
         ------
@@ -84,7 +84,7 @@ class Limits:
         total: NDArray[Any],
         documents: int,
     ) -> NDArray[np.bool_]:
-        """Mask of the terms kept.
+        """A mask of the terms that are within the limits.
 
         Raises
         ------
