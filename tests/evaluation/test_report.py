@@ -566,6 +566,7 @@ def test_the_command_writes_a_page_beside_its_figures(
     (["--report", "r.html", "--train-where", "x = 1"], 2, "--train-where goes with --train"),
     (["--report", "no/r.html"], 1, "there is no folder"),
     (["--report", "mail.parquet"], 2, "also what is read"),
+    (["--report", "r.html", "--train", "mail.parquet"], 2, "is also what is tested"),
     (["--report", "r.html", "--train", "no.parquet"], 1, "no such file or folder: 'no.parquet'"),
     (["--report", "r.html", "--positive", "x"], 2, "positive: unknown value 'x'"),
 ])

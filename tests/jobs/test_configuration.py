@@ -81,6 +81,7 @@ def test_keys_are_set_from_outside(tmp_path: Path, setting: str, found: Any) -> 
     ("model.alpha=1.0", "model: MultinomialNB has no parameter alpha: the smoothing param"),
     ("model.l=-1", "model: l must be"),
     ("model.lamda=1", "model: lamda: no such key; the settings of the kind multinomial are "),
+    ("model.ngrams=2", r"model: ngrams: no such key; .* tokenizer = \{ ngram_range = \[1, 2\] \}"),
     ("model.tokenizer.analyzer=words", r"model\.tokenizer\.analyzer: input should be 'word'"),
     ("model.features=['x']", r"model: features belongs to the kinds gaussian, lda"),
     ("model.tokenizer.patern=x",

@@ -23,6 +23,12 @@ def check(report: str | None, train: str | None, train_where: str | None, *read:
         raise ParameterError("--train goes with --report, which tells what was found")
     if train_where is not None and train is None:
         raise ParameterError("--train-where goes with --train, whose rows it chooses")
+    if train is not None and train_where is None and any(
+            os.path.exists(path) and os.path.exists(train) and os.path.samefile(path, train)
+            for path in read):
+        raise ParameterError(f"--train {train} is also what is tested, so every row would count as "
+                             "learned: choose the rows that were, e.g. --train-where \"split = "
+                             "'train'\"")
     if report is None:
         return
     from textnb.files.replace import check_target

@@ -39,7 +39,7 @@ class TestOutput(Quiet, Results):
     train: str | None = option(
         "What the model learned: the report tells which texts are in both.", metavar="FILE")
     train_where: str | None = option(
-        "Of that, the rows for which this SQL condition holds.", is_common=False)
+        "Of that, the rows for which this SQL condition holds.")
 
 
 @verb

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
 from textnb.bayes.parameters import check_smoothing_name
@@ -21,6 +22,9 @@ TABLES: dict[str, type[Any]] = {
     "qda": QuadraticDiscriminantAnalysis, "rda": RegularizedDiscriminantAnalysis,
     "centroid": NearestCentroid}
 
+# Settings of the tokenizer, and its options of the command line.
+_OF_TOKENIZER = {field.name for field in fields(Tokenizer)} | {"ngrams", "ngram", "sklearn"}
+
 
 def estimators() -> dict[str, type[Any]]:
     """The estimators by kind: of texts, then of tables."""
@@ -38,11 +42,15 @@ def estimator_of(kind: str, parameters: Mapping[str, Any]) -> Any:
     own = estimators()[kind]
     known = own().get_params()
     check_smoothing_name(own.__name__, parameters, known)
-    for name in parameters:
-        if name not in known:
-            keys = sorted(known)
-            raise ParameterError(f"{name}: no such key{suggestion(name, keys)}; the settings of "
-                                 f"the kind {kind} are {', '.join(keys)}")
+    unknown = [name for name in parameters if name not in known]
+    if unknown:
+        keys = sorted(known)
+        of_tokenizer = [name for name in unknown if name in _OF_TOKENIZER]
+        raise ParameterError("; ".join([
+            *(f"{name}: no such key{suggestion(name, [*keys, 'kind'])}" for name in unknown),
+            *(["n-grams, patterns and the like are keys of its tokenizer: tokenizer = "
+               "{ ngram_range = [1, 2] }"] if of_tokenizer else []),
+            f"the settings of the kind {kind} are {', '.join(keys)}"]))
     estimator = own(**parameters)
     estimator.check_settings(1, 2)
     return estimator
