@@ -42,7 +42,7 @@ class Calibration:
 
     With the link "sigmoid", for more than two classes whose scores are margins of one against the
     rest, ``P(class | text)`` is ``σ(score / T + shift)``, divided by the sum of these over the
-    classes [2]_, and T does not grow.
+    classes (Zadrozny, Elkan 2002), and T does not grow.
 
     Attributes
     ----------
