@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -290,6 +291,33 @@ def test_a_stopped_filing_remembers_what_was_judged(model: Path, maildir: Path) 
     stayed = [line for line in ran.out.splitlines() if not line.startswith("spam")]
     # The signal may come between the two.
     assert len(ledger["messages"]) - len(stayed) in (0, 1)
+
+
+# A signal that comes while an object is deleted: an exception that is raised there is lost.
+SIGNALLED_IN_A_CALLBACK = """
+import os, signal
+from textnb.filter.mailfilter import MailFilter
+class Deleted:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGTERM)
+        for _ in range(100):
+            pass
+judge = MailFilter.judge
+def judge_signalled(self, message):
+    Deleted()
+    return judge(self, message)
+MailFilter.judge = judge_signalled
+from textnb.cli.entry import main
+main()
+"""
+
+
+def test_an_interrupt_in_a_callback_is_not_lost(model: Path, maildir: Path) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", SIGNALLED_IN_A_CALLBACK, "filter", model, "--maildir", maildir],
+        capture_output=True, text=True, timeout=60, check=False)
+    assert (ran.stdout.count("\n"), "gnored" in ran.stderr) == (1, False)
+    assert "judged or filed" not in ran.stderr
 
 
 def test_a_message_is_never_replaced(run: Run, model: Path, maildir: Path) -> None:

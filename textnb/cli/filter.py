@@ -222,6 +222,8 @@ def _file(
     try:
         paths, skipped = new_messages(maildir)
         for path in paths:
+            if guard.stop_asked:
+                raise KeyboardInterrupt
             if path in judged:
                 before += 1
                 continue

@@ -79,6 +79,8 @@ class Report:
 
 # Of the process that judges; None where a command runs without a guard, as in another program.
 report: Report | None = None
+# Of the process that files many messages: a signal asks it to end after the message at hand.
+stop_asked = False
 
 
 def run(command: Callable[[], object], arguments: Sequence[str], passthrough: bool) -> NoReturn:
@@ -303,7 +305,8 @@ class _Guard:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGALRM])
             limit(TIMEOUT_SECONDS)
         else:
-            _handle(_interrupt_once)
+            # Raised, an interrupt would be lost where a callback swallows exceptions.
+            _handle(_ask_to_stop)
         code: object = 0
         try:
             self.command()
@@ -334,9 +337,9 @@ def _named(number: int) -> str:
         return f"signal {number}"
 
 
-def _interrupt_once(number: int, frame: object) -> None:
-    _handle(signal.SIG_IGN)
-    raise KeyboardInterrupt
+def _ask_to_stop(number: int, frame: object) -> None:
+    global stop_asked
+    stop_asked = True
 
 
 def _fill_closed() -> list[int]:
