@@ -25,6 +25,7 @@ ORDER = (
     ("learning",),
     ("scoring",),
     ("storage",),
+    ("selection",),
     ("estimators",),
     ("evaluation",),
     ("report",),
@@ -38,7 +39,7 @@ RANK = {place: rank for rank, places in enumerate(ORDER) for place in places}
 
 # scikit-learn is for the estimators, for what judges them, and for a cluster that fits copies. All
 # other rooms run without it; what a function of theirs imports is loaded when it is called.
-SKLEARN = ("estimators", "evaluation", "report", "engines")
+SKLEARN = ("selection", "estimators", "evaluation", "report", "engines")
 # Polars and scipy.sparse meet here alone; others name the type of its matrices, `CountMatrix`.
 MATRICES = "text.matrix"
 LONGEST_MODULE = 500

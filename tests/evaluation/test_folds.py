@@ -38,8 +38,8 @@ from textnb import (
 )
 from textnb.evaluation import folds as folds_module
 from textnb.evaluation.held_out import HeldOut
-from textnb.evaluation.splits import split
 from textnb.scoring.texts import scored_batch
+from textnb.selection.splits import split
 
 WORDS = [f"word{n}" for n in range(30)]
 

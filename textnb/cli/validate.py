@@ -117,7 +117,7 @@ def _validated(
     from textnb.evaluation.duplicates import copies_learned, same_texts
     from textnb.evaluation.folds import score_folds
     from textnb.evaluation.leave_one_out import leave_one_out as each_left_out
-    from textnb.evaluation.splits import split
+    from textnb.selection.splits import split
 
     if leave_one_out:
         held = each_left_out(classifier, frame, progress=advance)

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from textnb.bayes.parameters import is_number, is_whole
 from textnb.errors import DataError, ParameterError
 from textnb.evaluation.similarity import shingles, similar_before
-from textnb.evaluation.splits import LEARNED_ONLY, text_columns
 from textnb.frames.batches import batches
 from textnb.frames.scan import reading, scan
 from textnb.runtime import notebook
+from textnb.selection.splits import LEARNED_ONLY, text_columns
 from textnb.text.interner import Interner
 from textnb.text.tokens import Tokenizer
 

@@ -24,11 +24,11 @@ from textnb.errors import DataError, ParameterError
 from textnb.estimators.text import TextClassifier
 from textnb.evaluation.held_out import UNKNOWN, HeldOut, codes_of
 from textnb.evaluation.metrics import Evaluation, evaluation
-from textnb.evaluation.splits import LEARNED_ONLY, Split, split, text_columns
 from textnb.frames.batches import Progress, batches
 from textnb.frames.scan import reading, scan
 from textnb.runtime.threads import map_in_threads
 from textnb.scoring.texts import scored_batch
+from textnb.selection.splits import LEARNED_ONLY, Split, split, text_columns
 from textnb.text.term_counts import TermCounts
 
 # Text of all folds together that waits to be counted.
@@ -70,7 +70,7 @@ def cross_validate(
     -------
     HeldOut
         Rows in the frame's order; with ``time``, without those of the first part (they are where
-        `textnb.evaluation.splits.split` gives -1). ``classes`` are those of the whole frame: the
+        `textnb.selection.splits.split` gives -1). ``classes`` are those of the whole frame: the
         score of a class that a fold's model has not learned is -inf. Not calibrated.
 
     Raises

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
 from tests.tiers import examples
-from textnb.evaluation.stratified import stratified_folds, stratified_group_folds
+from textnb.selection.stratified import stratified_folds, stratified_group_folds
 
 Ints = NDArray[np.int64]
 

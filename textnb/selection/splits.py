@@ -16,9 +16,9 @@ from sklearn.model_selection import TimeSeriesSplit
 
 from textnb.bayes.parameters import is_whole
 from textnb.errors import DataError, ParameterError, SchemaError
-from textnb.evaluation.stratified import stratified_folds, stratified_group_folds
 from textnb.frames.texts import as_int64
 from textnb.runtime.caller import warn_caller
+from textnb.selection.stratified import stratified_folds, stratified_group_folds
 
 Ints = NDArray[np.int64]
 # The fold of documents that are learned by all models and scored by none.
