@@ -126,8 +126,8 @@ class DataError(TextnbError, ValueError):
         cls, classes: int, terms: int, what: str, needed: int, free: int
     ) -> DataError:
         return cls.with_advice(
-            f"{classes:,} classes and {terms:,} terms: {what} would take {needed / 2**20:,.0f} MiB "
-            f"at least, and {free / 2**20:,.0f} MiB of memory are free. ",
+            f"{quantity(classes, 'class')} and {quantity(terms, 'term')}: {what} would take "
+            f"{needed / 2**20:,.0f} MiB at least, and {free / 2**20:,.0f} MiB of memory are free. ",
             f"Set memory_limit, or a lower one, {_LESS_MEMORY}",
             f"Set --memory-limit, or a lower one, {_LESS_MEMORY}"
         )
@@ -136,8 +136,8 @@ class DataError(TextnbError, ValueError):
     def out_of_memory(cls, what: str, size: tuple[int, int] | None = None) -> DataError:
         """Memory ran out; ``size`` is the number of classes and of terms, where they are known."""
         where = "" if size is None else (
-            f" with {size[0]:,} classes and {size[1]:,} terms, whose counts and weights take "
-            f"{16 * size[0] * size[1] / 2**20:,.0f} MiB")
+            f" with {quantity(size[0], 'class')} and {quantity(size[1], 'term')}, whose counts and "
+            f"weights take {16 * size[0] * size[1] / 2**20:,.0f} MiB")
         return cls.with_advice(
             f"memory ran out{where} ({what}). ",
             f"Set memory_limit, or a lower one, {_LESS_MEMORY}",
@@ -257,14 +257,16 @@ class VocabularyError(DataError):
         one_letter = r"[\p{L}\p{M}\p{N}_]+'"
         shorten = "; if stop words removed everything, shorten the list"
         return cls.with_advice(
-            f"empty vocabulary: pattern {pattern!r} finds no token in {documents} documents. "
+            f"empty vocabulary: pattern {pattern!r} finds no token in "
+            f"{quantity(documents, 'document')}. "
             "The default pattern keeps words of two characters or more; for one-letter words use ",
             f"Tokenizer(pattern=r'{one_letter}){shorten}", f"--pattern '{one_letter}{shorten}")
 
     @classmethod
     def all_pruned(cls, terms: int, limits: str) -> VocabularyError:
         return cls.with_advice(
-            f"empty vocabulary: {terms} terms were found and none is within {limits}; ",
+            f"empty vocabulary: {quantity(terms, 'term', 'was', 'were')} found and none is within "
+            f"{limits}; ",
             "lower min_df or raise max_df", "lower --min-df or raise --max-df")
 
 
@@ -311,8 +313,9 @@ class ModelFileError(TextnbError, ValueError):
 
     @classmethod
     def no_room(cls, path: str, classes: int, terms: int, needed: int, free: int) -> ModelFileError:
-        return cls(f"{path}: counts and weights of {classes:,} classes and {terms:,} terms take "
-                   f"{needed / 2**20:,.0f} MiB, and {free / 2**20:,.0f} MiB of memory are free. "
+        return cls(f"{path}: counts and weights of {quantity(classes, 'class')} and "
+                   f"{quantity(terms, 'term')} take {needed / 2**20:,.0f} MiB, and "
+                   f"{free / 2**20:,.0f} MiB of memory are free. "
                    "Load it where there is more, or train it with fewer terms (memory_limit)")
 
     @classmethod
@@ -337,6 +340,27 @@ class ForkError(TextnbError, RuntimeError):
 def first_line(error: BaseException) -> str:
     """The first line of another library's error; the name of its type where it has no message."""
     return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
+def quantity(number: float, noun: str, one: str = "", several: str = "") -> str:
+    """A number with its noun, and a verb, in the singular or the plural.
+
+    Parameters
+    ----------
+    number : int or float
+    noun : str
+        In the singular; its plural ends in "s", or in "es" after "s".
+    one, several : str
+        The verb for one, and for any other number.
+
+    Examples
+    --------
+    >>> quantity(1, "document"), quantity(1200, "class"), quantity(2, "row", "is", "are")
+    ('1 document', '1,200 classes', '2 rows are')
+    """
+    plural = noun + ("es" if noun.endswith("s") else "s")
+    return " ".join(filter(None, (f"{number:,}", noun if number == 1 else plural,
+                                  one if number == 1 else several)))
 
 
 def suggestion(got: str, known: Sequence[str]) -> str:

@@ -107,7 +107,7 @@ def test_only_what_was_misjudged(run: Run, model: Path, folder: Path) -> None:
                       pl.DataFrame({"text": ["free money now"], "label": ["ham"]})])
     rows.write_csv(folder / "rows.csv")
     ran = run("update", model, folder / "rows.csv", "--on-error", "-o", folder / "n.textnb")
-    assert "learned from 1 documents" in ran.checked().err
+    assert "learned from 1 document in" in ran.checked().err
     MAIL.write_csv(folder / "right.csv")
     ran = run("update", model, folder / "right.csv", "--on-error").checked()
     assert "no row was misjudged" in ran.err

@@ -31,7 +31,7 @@ def box(folder: Path) -> Path:
 def test_a_table(run: Run, box: Path) -> None:
     ran = run("mail", box, "-o", "mail.parquet", "--header", "x-mailer").checked()
     assert ran.err.startswith("read 4 messages in ")
-    assert ran.err.endswith("note: 1 messages are malformed; --errors lists them\n")
+    assert ran.err.endswith("note: 1 message is malformed; --errors lists them\n")
     table = pl.read_parquet("mail.parquet")
     assert table.select("label", "subject", "x-mailer").rows() == [
         ("ham", "Minutes", "m"), ("ham", "Lunch", None), ("spam", "Free", None),

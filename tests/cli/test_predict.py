@@ -204,7 +204,7 @@ def test_impossible_rows_have_no_prediction(run: Run, folder: Path) -> None:
     rows = [json.loads(line) for line in ran.out.splitlines()]
     assert [row["predicted"] for row in rows] == ["a", None, None]
     assert [row["probability"] for row in rows] == [1.0, None, None]
-    assert ("note: 2 rows are impossible under every class (l = 0) and have no prediction"
+    assert ("note: 2 rows are impossible under every class (l = 0): without a prediction"
             in ran.err.splitlines())
 
 

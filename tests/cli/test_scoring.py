@@ -74,7 +74,8 @@ def test_impossible_rows_are_noted(run: Run, folder: Path) -> None:
     TextClassifier(MultinomialNB(l=0)).fit(["aa", "bb"], ["a", "b"]).save("m.textnb")
     pl.DataFrame({"text": ["aa", "aa bb"], "label": ["a", "b"]}).write_csv("rows.csv")
     ran = run("test", "m.textnb", "rows.csv").checked()
-    assert "note: 1 rows are impossible under every class (l = 0) and count as errors" in ran.err
+    assert ("note: 1 row is impossible under every class (l = 0), which counts as an error"
+            in ran.err)
     assert ["", "a", "b", "(impossible)"] in cells(ran.out)
     assert ["b", "0", "0", "1"] in cells(ran.out)
     told = strict(run("test", "m.textnb", "rows.csv", "--format", "json").checked().out)

@@ -680,3 +680,9 @@ def test_a_chosen_pair_is_told(run: Run, folder: Path) -> None:
               "-o", "t.textnb").checked()
     assert re.search(r"^chosen: alpha 0(\.5)?, gamma (0\.5|1), cross-validated accuracy 0\.\d{4}$",
                      ran.err, flags=re.M)
+
+
+def test_a_count_agrees_with_its_noun(run: Run, folder: Path) -> None:
+    Path("one.csv").write_text("text,label\nhello,a\nhello,b\n")
+    ran = run("train", "one.csv", "-o", "m.textnb").checked()
+    assert ran.err.splitlines()[-1] == "2 classes, 1 term -> m.textnb"

@@ -98,15 +98,15 @@ def test_text_for_people(run: Run, table: Path, model: Path) -> None:
 def test_copies_in_what_is_learned_are_noted(run: Run, folder: Path, model: Path) -> None:
     twice = pl.concat([MAIL, MAIL.head(2)]).with_columns(day=pl.int_range(pl.len()))
     twice.write_parquet("twice.parquet")
-    note = "have the very words of one that their model has learned"
+    note = "have the very words of one that its model has learned"
     # The first two come again at the end; each text with its copy is a group of its own.
     ran = run("validate", model, "twice.parquet", "--folds", 2, "--time", "day", "-q").checked()
-    assert f"note: 2 of the 4 documents {note}" in ran.err
+    assert f"note: 2 of 4 documents {note}" in ran.err
     ran = run("validate", model, "twice.parquet", "--folds", 2, "--groups", "text", "-q").checked()
     assert ran.err == ""
     TextClassifier().fit(twice).save("twice.textnb")
     ran = run("validate", "twice.textnb", "twice.parquet", "--leave-one-out").checked()
-    assert f"note: 4 of the 8 documents {note}" in ran.err
+    assert f"note: 4 of 8 documents {note}" in ran.err
 
 
 def test_a_condition_chooses_rows(run: Run, table: Path, model: Path) -> None:
@@ -167,9 +167,9 @@ def test_duplicates_between_two_files(run: Run, two: tuple[str, str]) -> None:
     assert ran.out.splitlines()[-2:] == [
         "2 of 4 rows (50.00 %) have a duplicate among the 6 of TRAIN: 1 exact, 1 near (0.6 or more "
         "in common)",
-        "1 of them are labelled otherwise than their duplicate"]
+        "1 of them is labelled otherwise than their duplicate"]
     assert "free money now" in ran.out
-    assert ran.err == "note: 1 rows have no words and were not compared\n"
+    assert ran.err == "note: 1 row without words: not compared\n"
     found = textnb.find_duplicates(*two, label="label", near=0.6)
     answer = told(run, "duplicates", *two, "--label", "label", "--near", "0.6")
     assert answer == {**found.to_dict(), "pairs": found.pairs.to_dicts()}
@@ -178,7 +178,7 @@ def test_duplicates_between_two_files(run: Run, two: tuple[str, str]) -> None:
 def test_duplicates_in_one_file(run: Run, folder: Path) -> None:
     pl.concat([MAIL, MAIL.head(1)]).write_csv("mail.csv")
     ran = run("duplicates", "mail.csv", "--exact", "--show", 0).checked()
-    assert ran.out == ("1 of 7 rows (14.29 %) have a duplicate before it: 1 exact\n")
+    assert ran.out == ("1 of 7 rows (14.29 %) has a duplicate before it: 1 exact\n")
     assert told(run, "duplicates", "mail.csv")["exact"] == 1
 
 

@@ -362,7 +362,7 @@ def test_a_class_of_one_row() -> None:
     assert GaussianNB().fit(X, y).predict(X[-1:]).tolist() == [7]
     assert NearestCentroid().fit(X, y).classes_.tolist() == [0, 1, 2, 7]
     RDA(alpha=0.5, gamma=0.5).fit(X, y)
-    with pytest.raises(DataError, match=r"class .*7.* has 1 rows, fewer than cv=5 folds"):
+    with pytest.raises(DataError, match=r"class .*7.* has 1 row, fewer than cv=5 folds"):
         RDA(alpha=[0.1, 0.5]).fit(X, y)
     RDA(alpha=0.1).fit(X, y)
 

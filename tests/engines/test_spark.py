@@ -229,7 +229,7 @@ class TestPruning:
 
     def test_no_token(self, spark: Any) -> None:
         frame = spark.createDataFrame([("a", "x")], "text string, label string")
-        with pytest.raises(VocabularyError, match="finds no token in 1 documents"):
+        with pytest.raises(VocabularyError, match="finds no token in 1 document"):
             fit(TextClassifier(max_features=3), frame, prune=True)
 
 

@@ -335,7 +335,7 @@ def test_impossible_rows_and_unknown_labels() -> None:
         "unknown_labels": [], "classes": [], "confusion": [[1, 1]]}
     strange = held_out(TextClassifier().fit(["aa", "bb"], ["x", "y"]),
                        pl.DataFrame({"text": ["aa", "bb"], "label": ["x", "z"]}))
-    with pytest.raises(DataError, match="1 documents have labels that are none"):
+    with pytest.raises(DataError, match="1 document has a label that is none"):
         evaluation_of(strange)
     with pytest.raises(DataError, match="no documents were scored"):
         evaluation_of(held.take(np.zeros(0, dtype=int)))

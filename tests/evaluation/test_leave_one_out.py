@@ -181,7 +181,7 @@ def test_one_class_and_two_documents(kind: Any) -> None:
 
 
 @pytest.mark.parametrize(("frame", "told"), [
-    (TRAIN[:-1], "class 'x' has learned 1 documents more than are given"),
+    (TRAIN[:-1], "class 'x' has learned 1 document more than are given"),
     (pl.concat([TRAIN, TRAIN[:1]]), "class 'x' has learned fewer documents than are given"),
     (TRAIN.with_columns(text=pl.col("text").str.replace("cc", "bb")), "counted the term 'bb' less"),
     (TRAIN.with_columns(text=pl.col("text").str.replace("cc", "")),

@@ -297,7 +297,7 @@ def test_what_postgres_can_not_hold(postgres: str, tmp_path: Path) -> None:
     frame = pl.DataFrame({"text": ["a\0b,cat", "dog"], "label": ["x", "y"]})
     bundle = bundle_of(TextClassifier(tokenizer=tokenizer).fit(frame), reads="terms")
     Postgres().write(bundle, path)
-    assert "-- 1 terms hold the character NUL" in path.read_text("utf-8")
+    assert "-- 1 term holds the character NUL" in path.read_text("utf-8")
     agrees(Postgres(), bundle, frame_of(["dog,cat", "c\0", ""]))
     with pytest.raises(ExportError, match="no text of PostgreSQL holds the character NUL"):
         agrees(Postgres(), bundle, frame)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from textnb.bayes.calibration import check_reason
 from textnb.bayes.forms import Floats
-from textnb.errors import ParameterError
+from textnb.errors import ParameterError, quantity
 
 UNSURE = -1
 _MOST_EVIDENCE = 1 << 22
@@ -131,7 +131,8 @@ class Decision:
             had, has = ([*map(repr, labels)][:10] for labels in (self.thresholds, classes))
             raise ParameterError(
                 f"the decision has {len(self.thresholds):,} thresholds, for {', '.join(had)}, and "
-                f"the model has {len(classes):,} classes, {', '.join(has)}: give one for each")
+                f"the model has {quantity(len(classes), 'class')}, {', '.join(has)}: give one for "
+                "each")
 
     def decide(self, odds: Floats, classes: Sequence[Any]) -> NDArray[np.int64]:
         """Index of the answer among the classes, `UNSURE` (-1) where there is none.

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from textnb.bayes.features import IDENTITY, FeatureMap
 from textnb.bayes.read_only import ReadOnly
-from textnb.errors import ParameterError
+from textnb.errors import ParameterError, quantity
 
 # SciPy is imported where rows are sparse: a filter that scores one message starts without it.
 
@@ -55,7 +55,7 @@ class LinearForm(ReadOnly):
     def __repr__(self) -> str:
         terms, classes = self.weights.shape
         return f"LinearForm({terms:,} {'features' if self.terms is None else 'terms'}, " \
-               f"{classes:,} classes)"
+               f"{quantity(classes, 'class')})"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -230,7 +230,7 @@ class LinearForm(ReadOnly):
 
     def _check_width(self, X: Any) -> None:
         if X.shape[1] != len(self.weights):
-            raise ParameterError(f"X has {X.shape[1]} features, but this form has "
+            raise ParameterError(f"X has {quantity(X.shape[1], 'feature')}, but this form has "
                                  f"{len(self.weights)}")
 
 
@@ -263,7 +263,7 @@ class QuadraticForm(ReadOnly):
 
     def __repr__(self) -> str:
         classes, features = self.mean.shape
-        return f"QuadraticForm({features:,} features, {classes:,} classes)"
+        return f"QuadraticForm({quantity(features, 'feature')}, {quantity(classes, 'class')})"
 
     def scores(self, X: Any) -> Floats:
         """Log joint density of each row and class, base e: float64 (n_rows, n_classes)."""
@@ -295,7 +295,8 @@ class QuadraticForm(ReadOnly):
 
 def _center(X: Any, center: Floats) -> Floats:
     if X.shape[1] != len(center):
-        raise ParameterError(f"X has {X.shape[1]} features, but this form has {len(center)}")
+        raise ParameterError(f"X has {quantity(X.shape[1], 'feature')}, but this form has "
+                             f"{len(center)}")
     centered: Floats = X - center
     return centered
 

@@ -30,7 +30,7 @@ from numpy.typing import ArrayLike, NDArray
 from textnb.bayes.forms import Floats
 from textnb.bayes.read_only import ReadOnly
 from textnb.bayes.statistics import check_int64, class_codes, unite_labels
-from textnb.errors import DataError
+from textnb.errors import DataError, quantity
 
 # Squares, and their sums, must stay below the square of this: float64 ends at about 1e308.
 _LARGEST = 1e150
@@ -63,8 +63,9 @@ class MomentStatistics(ReadOnly):
     scatter: Floats
 
     def __repr__(self) -> str:
-        return (f"MomentStatistics({self.class_count.sum():,} rows, {self.mean.shape[1]:,} "
-                f"features, {len(self.classes):,} classes)")
+        return (f"MomentStatistics({quantity(self.class_count.sum(), 'row')}, "
+                f"{quantity(self.mean.shape[1], 'feature')}, "
+                f"{quantity(len(self.classes), 'class')})")
 
     def __post_init__(self) -> None:
         check_int64(self.classes)

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from textnb.bayes.forms import Floats
+from textnb.errors import quantity
 
 Ints = NDArray[np.int64]
 
@@ -51,8 +52,9 @@ class Pruned:
     def describe(self) -> str:
         """One line of text for people."""
         often = "once" if self.at_most == 1 else f"{self.at_most:,} times or less"
-        said = (f"left out for the memory limit: {self.terms:,} terms that occur {often} "
-                f"({self.occurrences:,} occurrences in all)")
+        said = (f"left out for the memory limit: "
+                f"{quantity(self.terms, 'term', 'that occurs', 'that occur')} "
+                f"{often} ({quantity(self.occurrences, 'occurrence')} in all)")
         if self.per_kept_term is None:
             return said + "; no bound is known on what that changes (norm)"
         if not (self.per_kept_term or self.per_pruned_term or self.intercept):

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from textnb.bayes.read_only import ReadOnly
-from textnb.errors import DataError, ParameterError
+from textnb.errors import DataError, ParameterError, quantity
 from textnb.runtime.memory import check_room
 
 # SciPy is imported where rows are counted: a filter that scores one message starts without it.
@@ -54,8 +54,9 @@ class CountStatistics(ReadOnly):
     feature_count: NDArray[Any]
 
     def __repr__(self) -> str:
-        return (f"CountStatistics({self.class_count.sum():,} rows, {self.n_features:,} features, "
-                f"{len(self.classes):,} classes)")
+        return (f"CountStatistics({quantity(self.class_count.sum(), 'row')}, "
+                f"{quantity(self.n_features, 'feature')}, "
+                f"{quantity(len(self.classes), 'class')})")
 
     def __post_init__(self) -> None:
         check_int64(self.classes)
@@ -135,7 +136,8 @@ class CountStatistics(ReadOnly):
         if (rows < -slack).any():
             k = int(rows.argmin())
             raise DataError.never_learned(
-                f"class {left.classes.tolist()[k]!r} has learned {left.class_count[k]} documents, "
+                f"class {left.classes.tolist()[k]!r} has learned "
+                f"{quantity(left.class_count[k], 'document')}, "
                 f"fewer than the {right.class_count[k]} given")
         if (counts < -slack).any():
             k, term = divmod(int(counts.argmin()), counts.shape[1])

@@ -25,6 +25,7 @@ from textnb.errors import (
     TextnbError,
     TextnbWarning,
     first_line,
+    quantity,
 )
 
 if TYPE_CHECKING:
@@ -171,7 +172,7 @@ def _finite(value: Any) -> Any:
 
 @contextmanager
 def progress(
-    what: str, done: str, quiet: bool, unit: str = "documents"
+    what: str, done: str, quiet: bool, unit: str = "document"
 ) -> Iterator[Callable[[int], None]]:
     """Rows seen and their rate while work runs; one line of the sum when it is done."""
     if quiet:
@@ -205,7 +206,7 @@ def progress(
             log.removeHandler(handler)
             log.setLevel(level)
     seconds = time.monotonic() - started
-    note(f"{done} {seen:,} {unit} in {seconds:.2f} s ({seen / max(seconds, 1e-9):,.0f}/s)")
+    note(f"{done} {quantity(seen, unit)} in {seconds:.2f} s ({seen / max(seconds, 1e-9):,.0f}/s)")
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from textnb.cli.inputs import (
     rows,
 )
 from textnb.cli.options import Given, argument, option, verb
+from textnb.errors import quantity
 
 if TYPE_CHECKING:
     import polars as pl
@@ -116,9 +117,10 @@ def _show_counts(found: Duplicates, alone: bool) -> None:
     told: list[Any] = [f"{found.exact:,} exact"]
     if found.near is not None:
         told.append(f"{found.similar:,} near ({found.near:g} or more in common)")
-    out(f"{found.pairs.height:,} of {found.rows:,} rows ({100 * found.share:.2f} %) have a "
-        f"duplicate {where}: {', '.join(told)}")
+    out(f"{found.pairs.height:,} of {quantity(found.rows, 'row')} ({100 * found.share:.2f} %) "
+        f"{'has' if found.pairs.height == 1 else 'have'} a duplicate {where}: {', '.join(told)}")
     if found.conflicts:
-        out(f"{found.conflicts:,} of them are labelled otherwise than their duplicate")
+        out(f"{found.conflicts:,} of them {'is' if found.conflicts == 1 else 'are'} labelled "
+            "otherwise than their duplicate")
     if found.without_tokens:
-        note(f"note: {found.without_tokens:,} rows have no words and were not compared")
+        note(f"note: {quantity(found.without_tokens, 'row')} without words: not compared")

@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from textnb.errors import quantity
+
 if TYPE_CHECKING:
     from textnb.bayes.calibration import Calibration
     from textnb.bayes.decision import Decision
@@ -66,7 +68,7 @@ def calibration_words(calibration: Calibration) -> str:
                 "n the terms counted in a document")
     if calibration.link == "sigmoid":
         told += f", shift {calibration.shift:.4g}, normalised sigmoids"
-    return f"{told} ({calibration.method}, {calibration.documents:,} documents)"
+    return f"{told} ({calibration.method}, {quantity(calibration.documents, 'document')})"
 
 
 def reliability_table(held: HeldOut, calibration: Calibration) -> dict[str, dict[str, float]]:
@@ -81,8 +83,8 @@ def reliability_table(held: HeldOut, calibration: Calibration) -> dict[str, dict
 def not_judged_words(held: HeldOut) -> Iterator[str]:
     """A line on the documents that are in no figure of probabilities, if there are any."""
     if held.not_judged:
-        yield (f"{held.not_judged:,} of {len(held):,} documents can't be judged by probabilities: "
-               "the model that scored them has not learned their class")
+        yield (f"{held.not_judged:,} of {quantity(len(held), 'document')} can't be judged by "
+               "probabilities: the model that scored them has not learned their class")
 
 
 def decision_words(decision: Decision, unit: str = "log-odds") -> Iterator[str]:
@@ -108,9 +110,10 @@ def _words(decision: Decision, least: str) -> Iterator[str]:
     if decision.positive is None or "share_caught" not in evidence:
         return
     yield from _asked(decision.positive, evidence)
-    yield (f"seen on {evidence['documents']:,} documents ({evidence['scored']}"
+    yield (f"seen on {quantity(evidence['documents'], 'document')} ({evidence['scored']}"
            f"{', calibrated' if evidence['calibrated'] else ''}): "
-           f"{evidence['false_positives']:,} of {evidence['negatives']:,} others answered "
+           f"{evidence['false_positives']:,} of {quantity(evidence['negatives'], 'other')} "
+           "answered "
            f"{decision.positive!r}, {_caught(evidence)}")
     if evidence["unsure"]:
         yield f"{_percent(1 - evidence['coverage'])} of the documents are answered \"unsure\""
@@ -174,7 +177,7 @@ def _every_class(evidence: Mapping[str, Any], least: str) -> Iterator[str]:
     if evidence.get("novelty", {}).get("verdict") == "unknown":
         yield ONLY_IF_NEW
     right = evidence["precision"]
-    yield (f"{evidence['answered']:,} of {evidence['documents']:,} documents are given a class "
+    yield (f"{evidence['answered']:,} of {quantity(evidence['documents'], 'document')} get a class "
            f"({_percent(evidence['coverage'])}"
            f"{'' if right is None else f'; {_percent(right)} of them right'}; "
            f"{evidence['scored']}{', calibrated' if evidence['calibrated'] else ''})")

@@ -22,6 +22,7 @@ from textnb.cli.inputs import (
     text_columns,
 )
 from textnb.cli.options import argument, option, verb
+from textnb.errors import quantity
 from textnb.learning.settings import setting
 
 # The systems that `textnb.export` writes for; a test holds them to it.
@@ -90,12 +91,13 @@ def export(file: ModelFile, how: ExportOptions, done: ExportOutput) -> None:
         return
     pruned = exported.pruned
     if pruned is not None and not pruned["dropped"]:
-        note(f"all {pruned['kept']:,} terms are kept")
+        note(f"{quantity(pruned['kept'], 'term')} kept, none left out")
     elif pruned is not None:
-        note(f"{pruned['kept']:,} terms kept, {pruned['dropped']:,} left out: each token of those "
-             f"moves the difference of two scores by at most {pruned['worst_per_token']:.4g}")
+        note(f"{quantity(pruned['kept'], 'term')} kept, {pruned['dropped']:,} left out: each "
+             "token of those moves the difference of two scores by at most "
+             f"{pruned['worst_per_token']:.4g}")
         if "rows" in pruned:
-            note(f"{pruned['flipped']:,} of {pruned['rows']:,} rows of "
+            note(f"{pruned['flipped']:,} of {quantity(pruned['rows'], 'row')} of "
                  f"{hide_secrets(check or '')} are "
                  "decided otherwise (largest change of a difference of scores: "
                  f"{pruned['largest_difference']:.4g})")
@@ -151,8 +153,9 @@ def verify(source: VerifyInput, done: VerifyOutput) -> None:
             out(f"row {row}: a score differs by more than {found.tolerance:g}")
         for row, want, got in found.wrong_labels:
             out(f"row {row}: label {got!r}, expected {want!r}")
-        out(f"{found.target}: {found.rows:,} rows, largest difference of a score "
-            f"{found.largest_difference:.3g}, {len(found.wrong_labels)} labels differ")
+        out(f"{found.target}: {quantity(found.rows, 'row')}, largest difference of a score "
+            f"{found.largest_difference:.3g}, "
+            f"{quantity(len(found.wrong_labels), 'label', 'differs', 'differ')}")
     if not found.passed:
         raise click.exceptions.Exit(1)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from textnb.cli.options import argument, option
+from textnb.errors import quantity
 
 if TYPE_CHECKING:
     import polars as pl
@@ -154,7 +155,7 @@ def _on_error(chosen: str) -> Any:
         new = [str(error) for error in skipped if str(error) not in told]
         told.update(new)
         if new:
-            note(f"left out {len(new):,} of {files:,} files:")
+            note(f"left out {len(new):,} of {quantity(files, 'file')}:")
         for reason in new:
             note(f"  {reason}")
 
@@ -271,8 +272,8 @@ def check_apart(given: str, output: str) -> None:
 
 
 def unit_of(classifier: AnyModel) -> str:
-    """What the rows of a model are called."""
-    return "documents" if text_columns(classifier) is not None else "rows"
+    """What a row of a model is called."""
+    return "document" if text_columns(classifier) is not None else "row"
 
 
 def watched(frame: pl.LazyFrame, text: Any) -> tuple[pl.LazyFrame, Callable[[str], None]]:
@@ -295,8 +296,8 @@ def watched(frame: pl.LazyFrame, text: Any) -> tuple[pl.LazyFrame, Callable[[str
 
     def tell(input: str) -> None:
         if malformed:
-            many = "1 message is" if len(malformed) == 1 else f"{len(malformed):,} messages are"
-            note(f"note: {many} malformed; textnb mail {input} --errors tells how")
+            note(f"note: {quantity(len(malformed), 'message', 'is', 'are')} malformed; textnb "
+                 f"mail {input} --errors tells how")
 
     seen = pl.struct(column, "errors", "path").map_batches(
         look, return_dtype=schema[column], is_elementwise=True)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from textnb.cli.console import as_json, note, out, progress
 from textnb.cli.inputs import MailOptions, Quiet, Results, Tables, check_format, reading
 from textnb.cli.options import argument, option, verb
+from textnb.errors import quantity
 
 if TYPE_CHECKING:
     import polars as pl
@@ -59,7 +60,7 @@ def mail(what: MailInput, done: MailOutput) -> None:
     with reading(source):
         frame = scan_mail(source, headers=what.header or [], subfolders=what.subfolders)
     malformed: list[pl.DataFrame] = []
-    with reading(source), progress("reading", "read", done.quiet, "messages") as advance:
+    with reading(source), progress("reading", "read", done.quiet, "message") as advance:
 
         def seen(batch: pl.DataFrame) -> pl.DataFrame:
             malformed.append(batch.select("path", "errors").filter(
@@ -80,7 +81,8 @@ def mail(what: MailInput, done: MailOutput) -> None:
     if errors:
         _list(found, done.format)
     elif not done.quiet and found.height:
-        note(f"note: {found.height:,} messages are malformed; --errors lists them")
+        note(f"note: {quantity(found.height, 'message', 'is', 'are')} malformed; --errors lists "
+             "them")
 
 
 def _list(malformed: pl.DataFrame, format: str) -> None:

@@ -42,7 +42,7 @@ def message_bytes(text: str) -> bytes:
     SourceError
         If there is no such file, it can't be read, or holds other than one message.
     """
-    from textnb.errors import SourceError
+    from textnb.errors import SourceError, quantity
     from textnb.frames.mailboxes import list_mail_files, read_messages
     from textnb.mail.message import MAX_MESSAGE
 
@@ -59,7 +59,7 @@ def message_bytes(text: str) -> bytes:
     found = [item for place in list_mail_files(text) for item in read_messages(place)]
     if len(found) != 1:
         raise SourceError.unreadable(
-            text, f"it holds {len(found):,} messages, and one is explained")
+            text, f"it holds {quantity(len(found), 'message')}, and one is explained")
     if found[0].errors and not found[0].raw:
         raise SourceError.unreadable(text, found[0].errors[0])
     return found[0].raw

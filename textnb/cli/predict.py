@@ -24,6 +24,7 @@ from textnb.cli.inputs import (
     watched,
 )
 from textnb.cli.options import argument, option, verb
+from textnb.errors import quantity
 
 if TYPE_CHECKING:
     import polars as pl
@@ -103,8 +104,8 @@ def predict(file: ModelFile, source: InputOptions, add: Answers, done: PredictOu
     if coverage is not None:
         coverage.warn()
     if impossible:
-        note(f"note: {impossible} rows are impossible under every class (l = 0) and have no "
-             "prediction")
+        note(f"note: {quantity(impossible, 'row', 'is', 'are')} impossible under every class "
+             "(l = 0): without a prediction")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.table import Table
 
+from textnb.errors import quantity
+
 if TYPE_CHECKING:
     import polars as pl
 
@@ -66,7 +68,8 @@ def _show_confusions(result: Evaluation, names: list[str]) -> None:
     wrong = [(n, i, j) for i, row in enumerate(counts) for j, n in enumerate(row) if n and i != j]
     if not wrong:
         return
-    table = Table(title=f"most frequent confusions of {len(names)} classes (--format json has all)",
+    table = Table(title=f"most frequent confusions of {quantity(len(names), 'class')} "
+                  "(--format json has all)",
                   title_justify="left")
     for name in ("label", "predicted", "documents", "of the label"):
         table.add_column(name, justify="right" if name in ("documents", "of the label") else "left")
@@ -122,7 +125,7 @@ def show_description(card: dict[str, Any]) -> None:
         elif name != "classes":
             lines.add_row(_text(name), _text(_plainly(value)))
     show(lines)
-    table = Table(title=f"{len(classes)} classes", title_justify="left")
+    table = Table(title=quantity(len(classes), "class"), title_justify="left")
     for name in ("label", "rows", "prior"):
         table.add_column(name, justify="left" if name == "label" else "right")
     for row in classes:

@@ -24,6 +24,7 @@ from textnb.cli.inputs import (
     watched,
 )
 from textnb.cli.options import option, verb
+from textnb.errors import quantity
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,8 +76,9 @@ def run_test(file: ModelFile, source: InputOptions, done: TestOutput) -> None:
         note("note: the model does not know the labels "
              f"{', '.join(map(repr, result.unknown_labels))}; their rows count as errors")
     if result.impossible:
-        note(f"note: {result.impossible} rows are impossible under every class (l = 0) and count "
-             "as errors")
+        note(f"note: {quantity(result.impossible, 'row', 'is', 'are')} impossible under every "
+             "class "
+             "(l = 0), which counts as an error")
     answer = result.to_dict()
     if positive is not None:
         with reading(input):

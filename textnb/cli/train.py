@@ -15,6 +15,7 @@ from textnb.cli.inputs import (
     watched,
 )
 from textnb.cli.options import Given, every_model, option, verb
+from textnb.errors import quantity
 from textnb.learning.settings import (
     TABLE_MODELS,
     TEXT_MODELS,
@@ -111,24 +112,24 @@ def _train_texts(
     frame = rows(source.input, source, text, source.label)
     seen, tell = watched(frame, text)
     with (reading(source.input),
-          progress("training", "learned from", done.quiet, "documents") as advance):
+          progress("training", "learned from", done.quiet) as advance):
         fitted = fit(TextSettings.of(model, **parameters), seen, sample_weight=source.weight,
                      progress=advance)
     save_fitted(fitted, done.output)
     if done.quiet:
         return
     tell(source.input)
-    learned = f"{len(fitted.terms):,} terms"
+    learned = quantity(len(fitted.terms), "term")
     if fitted.chosen_l is not None:
         learned += f", l = {fitted.chosen_l:g} (chosen by leave-one-out)"
     if fitted.learned.n_iter is not None:
         learned += f", {_passes(fitted.model.iterations, fitted.learned)}"
     if fitted.calibration is not None:
         learned += (f", temperature {fitted.calibration.temperature:.3g} (chosen on "
-                    f"{fitted.calibration.documents:,} held-out documents)")
+                    f"{quantity(fitted.calibration.documents, 'held-out document')})")
     if fitted.pruned is not None:
         note(fitted.pruned.describe())
-    note(f"{len(fitted.classes)} classes, {learned} -> {done.output}")
+    note(f"{quantity(len(fitted.classes), 'class')}, {learned} -> {done.output}")
 
 
 def _train_table(given: Given, source: TrainInput, model: str, done: TrainOutput) -> None:
@@ -143,13 +144,13 @@ def _train_table(given: Given, source: TrainInput, model: str, done: TrainOutput
     frame = rows(source.input, source, None, source.label, names)
     seen, tell = watched(frame, None)
     with (reading(source.input),
-          progress("training", "learned from", done.quiet, "rows") as advance):
+          progress("training", "learned from", done.quiet, "row") as advance):
         classifier.fit(seen, progress=advance)
     classifier.save(done.output)
     if done.quiet:
         return
     tell(source.input)
-    learned = (f"{len(classifier.feature_names_):,} features "
+    learned = (f"{quantity(len(classifier.feature_names_), 'feature')} "
                f"({_some(classifier.features_)})")
     left_out = [name for name in frame.collect_schema().names()
                 if name not in classifier.features_ and name != source.label]
@@ -161,7 +162,7 @@ def _train_table(given: Given, source: TrainInput, model: str, done: TrainOutput
         note(f"chosen: alpha {chosen[0]:g}, gamma {chosen[1]:g}"
              + ("" if accuracy is None else
                 f", cross-validated accuracy {float(np.nanmax(accuracy)):.4f}"))
-    note(f"{len(classifier.classes_)} classes, {learned} -> {done.output}")
+    note(f"{quantity(len(classifier.classes_), 'class')}, {learned} -> {done.output}")
 
 
 def _passes(what: str, learned: Learned) -> str:

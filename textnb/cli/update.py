@@ -29,6 +29,7 @@ from textnb.cli.inputs import (
     unit_of,
 )
 from textnb.cli.options import argument, option, verb
+from textnb.errors import quantity
 from textnb.learning.settings import setting
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ def update(file: ModelFile, source: LabelledRows, how: Learn, done: Changed) -> 
                      model.partial_fit(frame, classes=classes, progress=advance))
         _save(model, target)
     if not done.quiet:
-        note(f"{len(classes_of(model))} classes, {_size(model)} -> {target}")
+        note(f"{quantity(len(classes_of(model)), 'class')}, {_size(model)} -> {target}")
     note_stale(model)
 
 
@@ -115,11 +116,11 @@ def forget(file: ModelFile, source: LabelledRows, done: Changed) -> None:
         fitted = fitted_model(file.model)
         frame = _labelled(fitted, source)
         with (reading(input),
-              progress("forgetting", "forgot", done.quiet, "documents") as advance):
+              progress("forgetting", "forgot", done.quiet) as advance):
             rest = fitting.forget(fitted, frame, progress=advance)
         save_fitted(rest, target)
     if not done.quiet:
-        note(f"{len(rest.classes)} classes, {_size(rest)} -> {target}")
+        note(f"{quantity(len(rest.classes), 'class')}, {_size(rest)} -> {target}")
     note_stale(rest)
 
 
@@ -161,7 +162,8 @@ def merge(files: ModelFiles, done: NewModel) -> None:
     note_stale(total)
     if not done.quiet:
         documents = counts_that_add(total).documents
-        note(f"{documents:,} documents, {len(total.classes)} classes, {_size(total)} -> {output}")
+        note(f"{quantity(documents, 'document')}, {quantity(len(total.classes), 'class')}, "
+             f"{_size(total)} -> {output}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -205,7 +207,7 @@ def diff(source: TwoModels, shown: DiffOutput) -> None:
     show(frame_table(result.classes, title="documents and shares of the classes"))
     for (name,), group in result.terms.group_by("class", maintain_order=True):
         show(frame_table(group.drop("class"), title=f"terms that moved most: {name}"))
-    out(f"{result.terms_gained:,} terms gained, {result.terms_lost:,} lost")
+    out(f"{quantity(result.terms_gained, 'term')} gained, {result.terms_lost:,} lost")
     if input is None:
         return
     flips = int(result.flipped["documents"].sum())
@@ -263,8 +265,8 @@ def _typed(name: str, known: list[Any]) -> Any:
 
 def _size(model: AnyModel) -> str:
     if text_columns(model) is not None:
-        return f"{len(model.terms):,} terms"
-    return f"{len(model.feature_names_):,} features"
+        return quantity(len(model.terms), "term")
+    return quantity(len(model.feature_names_), "feature")
 
 
 def _save(model: AnyModel, path: str) -> None:

@@ -17,6 +17,7 @@ from textnb.cli.inputs import (
     text_model,
 )
 from textnb.cli.options import Given, option, verb
+from textnb.errors import quantity
 
 if TYPE_CHECKING:
     import polars as pl
@@ -79,8 +80,9 @@ def validate(
         _show_path(path, done.format)
         return
     if copies:
-        note(f"note: {copies:,} of the {len(held):,} documents have the very words of one that "
-             "their model has learned, which flatters the result; see textnb duplicates")
+        note(f"note: {copies:,} of {quantity(len(held), 'document')} "
+             f"{'has' if copies == 1 else 'have'} the very words of one that its "
+             "model has learned, which flatters the result; see textnb duplicates")
     _show(held, copies, done.positive, done.format)
 
 
@@ -174,4 +176,4 @@ def _show_path(path: Any, format: str) -> None:
     show(frame_table(path.table.with_columns(names)))
     left_out = f", {path.excluded:,} of them in no loss" if path.excluded else ""
     out(f"l = {path.best:g} is what --l auto would choose of these ({path.method}, "
-        f"{path.documents:,} documents{left_out})")
+        f"{quantity(path.documents, 'document')}{left_out})")

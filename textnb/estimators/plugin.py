@@ -24,7 +24,7 @@ from textnb.bayes.parameters import SmoothingName, is_number, is_whole
 from textnb.bayes.read_only import FittedArrays
 from textnb.bayes.smoothing import log_prior, log_ratio
 from textnb.bayes.statistics import as_class_prior, check_int64
-from textnb.errors import DataError, ParameterError, TextnbError
+from textnb.errors import DataError, ParameterError, TextnbError, quantity
 from textnb.estimators.base import DenseClassifier
 from textnb.estimators.gaussian import check_priors
 
@@ -346,7 +346,8 @@ class PlugInBayes(DenseClassifier):
             chosen.append(self.choices[len(chosen)])
             return density.set_params(**chosen[-1]).fit(rows)
         if len(rows) < self.cv:
-            raise DataError(f"class {label!r} has {len(rows)} rows, fewer than cv={self.cv} folds; "
+            raise DataError(f"class {label!r} has {quantity(len(rows), 'row')}, fewer than "
+                            f"cv={self.cv} folds; "
                             "lower cv, or give the density's settings instead of search")
         best = GridSearchCV(density, dict(self.search), cv=self.cv).fit(rows)
         chosen.append(best.best_params_)

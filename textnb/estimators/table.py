@@ -21,7 +21,7 @@ from textnb.bayes.forms import Floats, LinearForm, log_posterior
 from textnb.bayes.known import check_model, is_known
 from textnb.bayes.parameters import SmoothingName
 from textnb.bayes.statistics import check_int64
-from textnb.errors import DataError, ImpossibleRowError, ParameterError
+from textnb.errors import DataError, ImpossibleRowError, ParameterError, quantity
 from textnb.estimators.base import DenseClassifier, FormClassifier, margins
 from textnb.estimators.changes import check_unchanged
 from textnb.estimators.gaussian import GaussianNB, MomentClassifier
@@ -287,7 +287,8 @@ class TableClassifier(SmoothingName, ClassifierMixin, BaseEstimator):
             if isinstance(predicted, pl.LazyFrame):
                 predicted = predicted.select("predicted").collect().to_series().to_numpy()
             if np.shape(y) != predicted.shape:
-                raise DataError(f"{len(predicted)} rows and labels of shape {np.shape(y)}: there "
+                raise DataError(f"{quantity(len(predicted), 'row')} and labels of shape "
+                                f"{np.shape(y)}: there "
                                 "must be one label per row")
             check_int64(y)
             return float(np.mean(predicted == np.asarray(y)))
@@ -408,8 +409,9 @@ class TableClassifier(SmoothingName, ClassifierMixin, BaseEstimator):
         counts = getattr(estimator, "class_count_", None)
         rows = int(np.sum(estimator.statistics_.class_count if counts is None else counts))
         log_learned(verb, started, lambda: (
-            f"{type(estimator).__name__}, {rows:,} rows, {len(names):,} features, "
-            f"{len(estimator.classes_):,} classes"))
+            f"{type(estimator).__name__}, {quantity(rows, 'row')}, "
+            f"{quantity(len(names), 'feature')}, "
+            f"{quantity(len(estimator.classes_), 'class')}"))
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_fitted")

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
-from textnb.errors import DataError, ParameterError, SchemaError
+from textnb.errors import DataError, ParameterError, SchemaError, quantity
 from textnb.frames.batches import Progress, batches
 from textnb.frames.features import feature_columns, feature_names, matrix
 from textnb.frames.kinds import select_columns
@@ -56,7 +56,8 @@ class FittedTable:
         columns = feature_columns(frame, self.columns, None)
         if feature_names(frame, columns) != self.names:
             raise SchemaError("Array columns have other widths than those that were learned: "
-                              f"expected {len(self.names)} features, {self.names[:8]!r} ...")
+                              f"expected {quantity(len(self.names), 'feature')}, "
+                              f"{self.names[:8]!r} ...")
         return frame
 
 

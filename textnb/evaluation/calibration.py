@@ -26,7 +26,7 @@ from sklearn.metrics import brier_score_loss
 
 from textnb.bayes.calibration import Calibration
 from textnb.bayes.forms import Floats, log_posterior
-from textnb.errors import DataError, ParameterError
+from textnb.errors import DataError, ParameterError, quantity
 from textnb.estimators.text import TextClassifier
 from textnb.evaluation.held_out import UNKNOWN, HeldOut
 from textnb.evaluation.leave_one_out import leave_one_out
@@ -72,7 +72,8 @@ class Reliability:
     excluded: int
 
     def __repr__(self) -> str:
-        return (f"Reliability({self.documents:,} documents, log loss {self.log_loss:.4g}, Brier "
+        return (f"Reliability({quantity(self.documents, 'document')}, log loss "
+                f"{self.log_loss:.4g}, Brier "
                 f"score {self.brier:.4g}, expected calibration error "
                 f"{self.expected_calibration_error:.4g})")
 
@@ -196,10 +197,12 @@ def fit_calibration(held: HeldOut, *, length_aware: bool = True) -> Calibration:
     used = held.take(_telling(held))
     left_out = len(held) - len(used)
     if not len(used):
-        raise DataError(f"none of {len(held)} documents can tell a temperature: the model that "
+        raise DataError(f"none of {quantity(len(held), 'document')} can tell a temperature: the "
+                        "model that "
                         "scored them has not learned their labels, or gives them probability 0")
     if left_out:
-        warn_caller(f"{left_out} of {len(held)} documents are left out: the model that scored "
+        warn_caller(f"{left_out} of {quantity(len(held), 'document')} are left out: the model "
+                    "that scored "
                     "them has not learned their labels, or gives them probability 0")
     loss = _Loss(used)
     log_temperature, bounded = _one_temperature(loss)

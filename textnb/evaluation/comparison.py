@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from textnb.bayes.forms import Floats
-from textnb.errors import ParameterError
+from textnb.errors import ParameterError, quantity
 from textnb.estimators.text import TextClassifier
 from textnb.frames.batches import Progress
 from textnb.frames.scan import reading, scan
@@ -56,7 +56,8 @@ class Comparison:
     def __repr__(self) -> str:
         flips = int(self.flipped["documents"].sum())
         flipped = f", {flips:,} of {self.documents:,} answers differ" if self.documents else ""
-        return (f"Comparison({self.classes.height:,} classes, {self.terms_gained:,} terms gained, "
+        return (f"Comparison({quantity(self.classes.height, 'class')}, "
+                f"{quantity(self.terms_gained, 'term')} gained, "
                 f"{self.terms_lost:,} lost{flipped})")
 
     def _repr_html_(self) -> str:

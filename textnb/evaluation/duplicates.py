@@ -15,7 +15,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from textnb.bayes.parameters import is_number, is_whole
-from textnb.errors import DataError, ParameterError
+from textnb.errors import DataError, ParameterError, quantity
 from textnb.evaluation.similarity import shingles, similar_before
 from textnb.frames.batches import batches
 from textnb.frames.scan import reading, scan
@@ -57,7 +57,8 @@ class Duplicates:
 
     def __repr__(self) -> str:
         conflicts = "" if self.conflicts is None else f", {self.conflicts:,} labelled otherwise"
-        return (f"Duplicates({self.exact:,} exact and {self.similar:,} near of {self.rows:,} rows, "
+        return (f"Duplicates({self.exact:,} exact and {self.similar:,} near of "
+                f"{quantity(self.rows, 'row')}, "
                 f"looked for in {self.against:,}{conflicts})")
 
     def _repr_html_(self) -> str:

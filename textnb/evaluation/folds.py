@@ -20,7 +20,7 @@ from sklearn.base import clone
 from textnb.bayes.forms import Floats
 from textnb.bayes.known import known_event_model
 from textnb.bayes.statistics import is_auto
-from textnb.errors import DataError, ParameterError
+from textnb.errors import DataError, ParameterError, quantity
 from textnb.estimators.text import TextClassifier
 from textnb.evaluation.held_out import UNKNOWN, HeldOut, codes_of
 from textnb.evaluation.metrics import Evaluation, evaluation
@@ -148,8 +148,9 @@ def evaluation_of(held: HeldOut) -> Evaluation:
     """
     strangers = int((held.actual == UNKNOWN).sum())
     if strangers:
-        raise DataError(f"{strangers} documents have labels that are none of the model's classes; "
-                        "evaluate(model, frame) counts them and names their labels")
+        raise DataError(f"{quantity(strangers, 'document', 'has', 'have')} a label that is none "
+                        "of the model's classes; evaluate(model, frame) counts them and names "
+                        "their labels")
     if not len(held):
         raise DataError("no documents were scored: there is nothing to measure")
     classes = pl.Series(held.classes.tolist())
@@ -212,8 +213,9 @@ def _in_folds(
             yield tuple((place + seen, batch[place]) for place in places)
         seen += batch.height
     if seen != expected:
-        raise DataError(f"the frame gave {expected} rows at first and {seen} when it was read "
-                        "again; collect it before it is validated")
+        raise DataError(f"the frame gave {quantity(expected, 'row')} at first and {seen} when it "
+                        "was "
+                        "read again; collect it before it is validated")
 
 
 def _by_subtraction(

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from textnb.bayes.calibration import Calibration
 from textnb.bayes.decision import log_odds
 from textnb.bayes.forms import Floats, log_posterior
-from textnb.errors import DataError, ParameterError
+from textnb.errors import DataError, ParameterError, quantity
 from textnb.evaluation.novelty import UNKNOWN, Novelty, NoveltyCount, codes_of
 from textnb.frames.batches import Progress, batches
 from textnb.frames.scan import reading, scan
@@ -81,7 +81,8 @@ class HeldOut:
     def __repr__(self) -> str:
         accuracy = f"accuracy {self.accuracy:.4f}, " if len(self) else ""
         calibrated = "" if self.calibration is None else ", calibrated"
-        return (f"HeldOut({len(self):,} documents, {len(self.classes):,} classes, {accuracy}"
+        return (f"HeldOut({quantity(len(self), 'document')}, "
+                f"{quantity(len(self.classes), 'class')}, {accuracy}"
                 f"{self.method}{calibrated})")
 
     def _repr_html_(self) -> str:

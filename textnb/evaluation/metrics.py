@@ -13,7 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from textnb.bayes.decision import Decision
-from textnb.errors import DataError, ParameterError
+from textnb.errors import DataError, ParameterError, quantity
 from textnb.evaluation.held_out import held_out
 from textnb.evaluation.novelty import Novelty, NoveltyCount, codes_of
 from textnb.evaluation.roc import Rates, Roc, roc
@@ -72,7 +72,8 @@ class Evaluation:
     novelty: Novelty | None = None
 
     def __repr__(self) -> str:
-        return (f"Evaluation({self.documents:,} documents, {self.per_class.height:,} classes, "
+        return (f"Evaluation({quantity(self.documents, 'document')}, "
+                f"{quantity(self.per_class.height, 'class')}, "
                 f"accuracy {self.accuracy:.4f}, macro F1 {self.macro_f1:.4f})")
 
     def _repr_html_(self) -> str:

@@ -19,7 +19,7 @@ from textnb.bayes.choice import (
 )
 from textnb.bayes.forms import Floats
 from textnb.bayes.parameters import is_number
-from textnb.errors import DataError, ParameterError
+from textnb.errors import DataError, ParameterError, quantity
 from textnb.estimators.text import TextClassifier
 from textnb.evaluation.held_out import UNKNOWN, codes_of
 from textnb.evaluation.leave_one_out import left_out_documents, model_of_counts
@@ -63,7 +63,7 @@ class SmoothingPath:
 
     def __repr__(self) -> str:
         return (f"SmoothingPath(best l = {self.best:.4g} of {self.table.height:,}, "
-                f"{self.documents:,} documents, {self.method})")
+                f"{quantity(self.documents, 'document')}, {self.method})")
 
     def _repr_html_(self) -> str:
         return notebook.box(repr(self), notebook.table(

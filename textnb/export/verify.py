@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from textnb.bayes.forms import Floats
-from textnb.errors import ExportError, ModelFileError, TextnbError, first_line
+from textnb.errors import ExportError, ModelFileError, TextnbError, first_line, quantity
 from textnb.export import archive, golden
 from textnb.export.bundle import Bundle
 from textnb.export.targets.base import EngineMissing, Target, TargetRows, check_steps
@@ -52,7 +52,8 @@ class Verified:
     def __repr__(self) -> str:
         wrong = len(self.wrong_scores) + len(self.wrong_labels)
         passed = "passed" if self.passed else "failed"
-        return (f"Verified({self.target}, {self.rows:,} rows, {passed}, {wrong:,} differ, largest "
+        return (f"Verified({self.target}, {quantity(self.rows, 'row')}, {passed}, {wrong:,} "
+                "differ, largest "
                 f"difference {self.largest_difference:.3g})")
 
     @property
@@ -115,7 +116,7 @@ def verify_export(
             with reading_errors(str(path), "bundle", archive.GOLDEN):
                 given, scores, expected = _golden(bundle, folder, str(path), max_bytes)
         check_steps(target, bundle)
-        tell(f"scoring {len(given):,} rows by {target.name}")
+        tell(f"scoring {quantity(len(given), 'row')} by {target.name}")
         return _compared(target, bundle, file, given, scores, expected)
 
 
@@ -189,7 +190,8 @@ def _compared(
         reason = first_line(error)[:300]
         raise ExportError(f"{target.name}: the engine failed: {reason}") from error
     if answered.scores.shape != scores.shape:
-        raise ExportError(f"{target.name}: the engine answered {answered.scores.shape[0]} rows of "
+        raise ExportError(f"{target.name}: the engine answered "
+                          f"{quantity(answered.scores.shape[0], 'row')} of "
                           f"{answered.scores.shape[1]} scores; expected {scores.shape[0]} of "
                           f"{scores.shape[1]}")
     difference = np.abs(answered.scores - scores)

@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 
-from textnb.errors import ExportError, ParameterError, SourceError
+from textnb.errors import ExportError, ParameterError, SourceError, quantity
 from textnb.export import archive, prune
 from textnb.export.bundle import Bundle, Reads, bundle_of
 from textnb.export.targets.base import Target, check_steps
@@ -131,7 +131,7 @@ def export_model(
         with archive.unfinished(bundle_beside(path) if single else path) as folder:
             tell("writing weights and golden rows")
             archive.write_tables(bundle, folder, target.name, report)
-            tell(f"writing {len(bundle.weights):,} weights for {target.name}")
+            tell(f"writing {quantity(len(bundle.weights), 'weight')} for {target.name}")
             _write(target, bundle, folder)
             tell("sealing the bundle")
             archive.seal(folder)
@@ -187,7 +187,7 @@ def _pruned(
         return bundle, None
 
     def size(smaller: Bundle) -> int:
-        tell(f"trying {len(smaller.weights):,} terms")
+        tell(f"trying {quantity(len(smaller.weights), 'term')}")
         with tempfile.TemporaryDirectory(prefix="textnb-") as folder:
             if not target.suffix:
                 path = Path(folder) / archive.WEIGHTS
@@ -209,7 +209,7 @@ def _flipped(
     columns = list(whole.columns)
     for batch in check_columns(rows.lazy(), text=columns).select(columns).collect_batches(
             chunk_size=4096, maintain_order=True, lazy=True):
-        tell(f"comparing decisions, {seen:,} rows")
+        tell(f"comparing decisions, {quantity(seen, 'row')}")
         full, less = whole.scores(whole.counts(batch)), pruned.scores(pruned.counts(batch))
         before, after = whole.decided(full), pruned.decided(less)
         seen += batch.height

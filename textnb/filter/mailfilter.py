@@ -19,7 +19,7 @@ import polars as pl
 from textnb.bayes.calibration import Calibration
 from textnb.bayes.decision import UNSURE, Decision, log_odds
 from textnb.bayes.forms import Floats, LinearForm
-from textnb.errors import ParameterError
+from textnb.errors import ParameterError, quantity
 from textnb.files.archive import MAX_BYTES, reading_errors
 from textnb.filter.verdict import DOUBT, HAM, LEAST_LEARNED, SPAM, Verdict, doubt_of
 from textnb.mail.message import BEYOND, MAX_MESSAGE, parse_message
@@ -81,7 +81,8 @@ class MailFilter:
 
     def __repr__(self) -> str:
         learned = ", ".join(f"{count:,} of {label!r}" for label, count in self.learned.items())
-        return f"MailFilter(spam={self.spam!r}, {len(self.terms):,} terms, learned {learned})"
+        return (f"MailFilter(spam={self.spam!r}, {quantity(len(self.terms), 'term')}, learned "
+                f"{learned})")
 
     @classmethod
     def load(

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from textnb.errors import DataError, ParameterError, SchemaError
+from textnb.errors import DataError, ParameterError, SchemaError, quantity
 
 
 def feature_columns(frame: pl.LazyFrame, features: Any, label: str | None) -> list[str]:
@@ -159,7 +159,8 @@ def check_values(rows: NDArray[Any], names: Sequence[str]) -> NDArray[Any]:
         If they are not; the error names the column and row.
     """
     if rows.ndim != 2 or rows.shape[1] != len(names):
-        raise DataError(f"expected rows of {len(names)} features; got an array of shape "
+        raise DataError(f"expected rows of {quantity(len(names), 'feature')}; got an array of "
+                        "shape "
                         f"{rows.shape}")
     if rows.dtype.kind not in "buif":
         try:

@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 
-from textnb.errors import ParameterError, SchemaError, SourceError, first_line
+from textnb.errors import ParameterError, SchemaError, SourceError, first_line, quantity
 from textnb.frames.cloud import (
     check_storage_options,
     explain_failure,
@@ -206,7 +206,7 @@ def _on_skip(on_error: Any, source: Any) -> OnSkip | None:
 
 
 def _warn(skipped: list[SourceError], files: int) -> None:
-    warn_caller(f"{len(skipped)} of {files} files could not be read and were left out: "
+    warn_caller(f"{len(skipped)} of {quantity(files, 'file')} could not be read and were left out: "
                 + "; ".join(map(str, skipped)))
 
 

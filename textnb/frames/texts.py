@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from textnb.errors import DataError, ParameterError, SchemaError
+from textnb.errors import DataError, ParameterError, SchemaError, quantity
 from textnb.frames.kinds import as_polars, check_unicode, in_memory, kind_of, series_of
 from textnb.runtime.forks import check_fork
 
@@ -117,7 +117,8 @@ def with_labels(frame: pl.DataFrame, y: Any, label: str) -> pl.DataFrame:
                 "y", expected, sorted(kind.__name__ for kind in kinds))
         values = _series(_int64(items) if kinds == {int} else items)
     if len(values) != frame.height:
-        raise DataError(f"{frame.height} documents and {len(values)} labels: "
+        raise DataError(f"{quantity(frame.height, 'document')} and "
+                        f"{quantity(len(values), 'label')}: "
                         "there must be one label per document")
     return frame.with_columns(values.alias(label))
 

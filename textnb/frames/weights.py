@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from textnb.errors import DataError, ParameterError, SchemaError
+from textnb.errors import DataError, ParameterError, SchemaError, quantity
 from textnb.frames.kinds import in_memory
 from textnb.frames.texts import is_table
 
@@ -69,7 +69,7 @@ def with_weights(
     rows = frame.lazy().collect()
     weights = pl.Series(BESIDE, np.asarray(sample_weight))
     if weights.dtype.is_nested() or len(weights) != rows.height:
-        raise DataError(f"{rows.height} documents and weights of shape "
+        raise DataError(f"{quantity(rows.height, 'document')} and weights of shape "
                         f"{np.shape(sample_weight)}: there must be one weight per document")
     return rows.with_columns(weights)
 

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 import polars as pl
 
-from textnb.errors import ExportError
+from textnb.errors import ExportError, quantity
 from textnb.estimators.table import TableClassifier
 from textnb.estimators.text import TextClassifier
 from textnb.evaluation.calibration import fit_calibration, reliability
@@ -106,9 +106,11 @@ def run_job(job: Job, observer: Observer | None = None) -> Path:
         observer.step("reading rows")
         rows = read_rows(job, cache)
         how = " (held out of the same input)" if rows.held_out else ""
-        observer.result(f"{rows.learned:,} rows to learn from, {rows.tested:,} to test on{how}")
+        observer.result(f"{quantity(rows.learned, 'row')} to learn from, {rows.tested:,} to test "
+                        f"on{how}")
         if rows.malformed:
-            observer.result(f"{rows.malformed:,} messages are malformed: see their column errors")
+            observer.result(f"{quantity(rows.malformed, 'message', 'is', 'are')} malformed: see "
+                            "their column errors")
         check_labels(job, rows)
         work = _Work(job, folder, observer, rows)
         for step in (_train, _validate, _calibrate, _decide, _test, _terms, _predict, _export):
@@ -154,9 +156,10 @@ def _train(work: _Work) -> None:
     with reading(work.job.input.train):
         model.fit(scan_stored(work.rows.train), progress=advance)
     work.model = model
-    size = (f"{len(model.vocabulary_):,} terms" if isinstance(model, TextClassifier)
-            else f"{len(model.feature_names_):,} features")
-    work.observer.result(f"{len(model.classes_)} classes, {size}{_describe_smoothing(model)}")
+    size = (quantity(len(model.vocabulary_), "term") if isinstance(model, TextClassifier)
+            else quantity(len(model.feature_names_), "feature"))
+    work.observer.result(f"{quantity(len(model.classes_), 'class')}, {size}"
+                         f"{_describe_smoothing(model)}")
     pruned = getattr(model, "pruned_", None)
     if pruned is not None:
         work.observer.result(pruned.describe())
@@ -197,7 +200,7 @@ def _validate(work: _Work) -> None:
         values["folds"] = each.to_list()
         spread = f" ± {float(np.std(each.to_numpy(), ddof=1)):.4f}" if len(each) > 1 else ""
     work.write("validation.json", values)
-    left_out = f"; {held.not_judged:,} documents can't be judged by probabilities" if (
+    left_out = f"; {quantity(held.not_judged, 'document')} can't be judged by probabilities" if (
         held.not_judged) else ""
     work.observer.result(f"accuracy {held.accuracy:.4f}{spread} by {held.method}{left_out}")
 
@@ -270,7 +273,7 @@ def _test(work: _Work) -> None:
         work.observer.result(", ".join(f"{value:,} {name.replace('_', ' ')}"
                                      for name, value in result.decided.items()))
     work.observer.result(f"accuracy {result.accuracy:.4f}, macro F1 {result.macro_f1:.4f} on "
-                       f"{result.documents:,} rows")
+                       f"{quantity(result.documents, 'row')}")
     # Rows that the job itself held out are new.
     if result.novelty is not None and result.novelty.verdict == "unknown" and (
             not work.rows.held_out):

@@ -14,7 +14,7 @@ from textnb.bayes.event_model import EventModel, Learned
 from textnb.bayes.forms import LinearForm
 from textnb.bayes.pruning import Pruned
 from textnb.bayes.statistics import CountStatistics
-from textnb.errors import ParameterError
+from textnb.errors import ParameterError, quantity
 from textnb.learning.text_settings import TextSettings
 from textnb.text.matrix import Vocabulary
 from textnb.text.term_counts import TermCounts
@@ -63,8 +63,8 @@ class Fitted:
         object.__setattr__(self, "labels", pl.Series("label", self.form.classes.tolist()))
 
     def __repr__(self) -> str:
-        return (f"Fitted({self.model.name}, {len(self.terms):,} terms, "
-                f"{len(self.classes):,} classes)")
+        return (f"Fitted({self.model.name}, {quantity(len(self.terms), 'term')}, "
+                f"{quantity(len(self.classes), 'class')})")
 
     @property
     def model(self) -> EventModel:

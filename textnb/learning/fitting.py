@@ -19,7 +19,7 @@ from textnb.bayes.choice import choose_l
 from textnb.bayes.event_model import Learned
 from textnb.bayes.pruning import Pruned
 from textnb.bayes.statistics import is_auto
-from textnb.errors import DataError, ParameterError
+from textnb.errors import DataError, ParameterError, quantity
 from textnb.frames.batches import Progress, batches
 from textnb.frames.kinds import convert_table, select_columns
 from textnb.frames.scan import reading, scan
@@ -339,5 +339,5 @@ def _warn_of_lone_terms(fitted: Fitted, tokens: int, documents: int) -> None:
 
 def _log(verb: str, started: float, fitted: Fitted) -> None:
     log_learned(verb, started, lambda: (
-        f"{fitted.model.name}, {int(fitted.counts.class_count.sum()):,} documents, "
-        f"{len(fitted.terms):,} terms, {len(fitted.classes):,} classes"))
+        f"{fitted.model.name}, {quantity(int(fitted.counts.class_count.sum()), 'document')}, "
+        f"{quantity(len(fitted.terms), 'term')}, {quantity(len(fitted.classes), 'class')}"))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from textnb.bayes.event_model import EventModel
 from textnb.bayes.known import check_event_model
 from textnb.bayes.leave_one_out import LeaveOneOut, LeaveOneOutRows, Within
-from textnb.errors import DataError, ParameterError
+from textnb.errors import DataError, ParameterError, quantity
 from textnb.learning.documents import LabelledBatches
 from textnb.runtime.threads import map_in_threads
 from textnb.text.matrix import CountMatrix, Vocabulary, choose_columns
@@ -169,7 +169,8 @@ class _Rest:
         if self._documents.any():
             k = int(self._documents.argmax())
             raise _other_documents(f"class {self._classes[k]!r} has learned "
-                                   f"{self._documents[k]} documents more than are given")
+                                   f"{quantity(self._documents[k], 'document')} more than are "
+                                   "given")
         for left in (self._counts, *self._others):
             if left.any():
                 term = self._terms[int(np.flatnonzero(left)[0]) % left.shape[-1]]

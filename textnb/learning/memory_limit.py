@@ -13,7 +13,7 @@ from textnb.bayes.forms import LinearForm
 from textnb.bayes.known import check_event_model
 from textnb.bayes.pruning import Pruned
 from textnb.bayes.statistics import is_auto
-from textnb.errors import ParameterError
+from textnb.errors import ParameterError, quantity
 from textnb.text.limited import Dropped, select_within
 from textnb.text.term_counts import TermCounts
 from textnb.text.vocabulary import Limits
@@ -106,7 +106,8 @@ def check_unpruned(pruned: Pruned | None, what: str) -> None:
     """Raises ParameterError where counts were left out that ``what`` would need."""
     if pruned is not None:
         raise ParameterError(
-            f"{pruned.terms:,} terms were left out of this model for its memory_limit, so {what} "
+            f"{quantity(pruned.terms, 'term', 'was', 'were')} left out of this model for its "
+            f"memory_limit, so {what} "
             "can't be exact; fit all documents at once, or without the limit")
 
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
-from textnb.errors import ParameterError
+from textnb.errors import ParameterError, quantity
 from textnb.mail.charset_guess import Guess
 from textnb.mail.charsets import Notes, header_text, note
 from textnb.mail.parts import PartReader, split_headers, structure_headers
@@ -47,7 +47,7 @@ class MailMessage(Value):
 
     def __repr__(self) -> str:
         subject = self.subject if self.subject is None else self.subject[:60]
-        return (f"MailMessage(subject={subject!r}, {len(self.body):,} characters, "
+        return (f"MailMessage(subject={subject!r}, {quantity(len(self.body), 'character')}, "
                 f"{len(self.attachments)} attachments, {len(self.errors)} errors)")
 
     def column(self, name: str) -> str | None:

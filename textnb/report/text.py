@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from textnb.errors import quantity
+
 # Of a text that is shown; the rest is left out, and counted.
 SHOWN = 600
 _NAME = 28
@@ -106,5 +108,4 @@ def count(value: int, what: str = "") -> str:
     """
     if not what:
         return f"{value:,}"
-    plural = what + ("es" if what.endswith("s") else "s")
-    return f"{value:,} {what if value == 1 else plural}"
+    return quantity(value, what)

@@ -14,7 +14,7 @@ from textnb.bayes.event_model import EventModel
 from textnb.bayes.forms import Floats
 from textnb.bayes.known import check_event_model
 from textnb.bayes.statistics import CountStatistics
-from textnb.errors import ParameterError
+from textnb.errors import ParameterError, quantity
 from textnb.runtime import notebook
 from textnb.runtime.forks import check_fork
 
@@ -140,7 +140,8 @@ class Explanation:
     def __repr__(self) -> str:
         against = "" if self.runner_up is None else (
             f", against {self.runner_up!r} by {self.score:.3f} ({self.measure})")
-        return f"Explanation({self.predicted!r}{against}; {self.known} of {self.terms} terms known)"
+        return (f"Explanation({self.predicted!r}{against}; {self.known} of "
+                f"{quantity(self.terms, 'term')} known)")
 
     def _repr_html_(self) -> str:
         title = str(self.predicted) if self.runner_up is None else (
@@ -151,7 +152,8 @@ class Explanation:
                 parts.append(notebook.note(f"{column}:"))
             parts.append(notebook.words(pieces, self.measure))
         parts.append(notebook.note(
-            self.note or f"{self.known:,} of {self.terms:,} terms are known. Blue speaks for "
+            self.note or f"{self.known:,} of {quantity(self.terms, 'term')} are known. Blue "
+                         "speaks for "
             f"{self.predicted}, underlined orange against."))
         rows = self.table.select("part", "term", "count", "contribution").rows()
         parts.append("<details><summary>What each term adds</summary>" + notebook.table(

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from textnb.bayes.forms import Floats
 from textnb.bayes.statistics import check_int64
-from textnb.errors import DataError, ImpossibleRowError, ParameterError
+from textnb.errors import DataError, ImpossibleRowError, ParameterError, quantity
 from textnb.frames.batches import Progress, batches
 from textnb.frames.kinds import in_memory, select_columns, to_kind_of
 from textnb.frames.scan import Source, reading, scan
@@ -197,7 +197,8 @@ def accuracy(fitted: Fitted, X: Rows, y: ArrayLike | None = None) -> float:
         check_int64(y)
         predicted, actual = labels_of(fitted, X), np.asarray(y)
         if actual.shape != predicted.shape:
-            raise DataError(f"{len(predicted)} documents and labels of shape {actual.shape}: "
+            raise DataError(f"{quantity(len(predicted), 'document')} and labels of shape "
+                            f"{actual.shape}: "
                             "there must be one label per document")
         return float(np.mean(predicted == actual))
     if not is_table(X):

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from textnb.errors import UnknownTermsWarning
+from textnb.errors import UnknownTermsWarning, quantity
 from textnb.runtime.caller import warn_caller
 
 # Scripts that are written without spaces between words: a token there is a phrase, or a sentence.
@@ -82,7 +82,8 @@ class TermCoverage:
         """What a user must know of it; empty where most texts hold a known term."""
         if self.texts < LEAST_TEXTS or self.without <= MANY * self.texts:
             return ""
-        return (f"{self.without:,} of {self.texts:,} texts ({self.without / self.texts:.0%}) hold "
+        return (f"{self.without:,} of {quantity(self.texts, 'text')} "
+                f"({self.without / self.texts:.0%}) hold "
                 "no term that the model knows, and the classes' priors alone answer. "
                 f"{_CAUSE[self._words and 2 * self.spaceless > self.without]}")
 

@@ -25,7 +25,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from textnb.bayes.statistics import CountStatistics
-from textnb.errors import SourceError, VocabularyError, first_line
+from textnb.errors import SourceError, VocabularyError, first_line, quantity
 from textnb.text.counts import Ints, LabelCounter
 from textnb.text.term_counts import CountSpec, TermCounts
 from textnb.text.vocabulary import Limits
@@ -376,7 +376,8 @@ def select_within(
 
 
 def _none_fits(memory: int, labels: int) -> VocabularyError:
-    what = (f"empty vocabulary: memory_limit is {memory:,} bytes, and with {labels:,} classes one "
+    what = (f"empty vocabulary: memory_limit is {memory:,} bytes, and with "
+            f"{quantity(labels, 'class')} one "
             f"term takes {_cost(1, 0, labels):,}; the most frequent ones, which stay or go "
             "together, do not fit. ")
     return VocabularyError.with_advice(

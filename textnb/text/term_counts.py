@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from textnb.bayes.read_only import ReadOnly
 from textnb.bayes.statistics import CountStatistics
-from textnb.errors import DataError, ParameterError, VocabularyError
+from textnb.errors import DataError, ParameterError, VocabularyError, quantity
 from textnb.text.tokens import TextColumns, Tokenizer
 from textnb.text.vocabulary import Limits
 
@@ -84,8 +84,9 @@ class TermCounts(ReadOnly):
     rows: int | None = None
 
     def __repr__(self) -> str:
-        return (f"TermCounts({self.documents:,} documents, {len(self.terms):,} terms, "
-                f"{len(self.counts.classes):,} classes)")
+        return (f"TermCounts({quantity(self.documents, 'document')}, "
+                f"{quantity(len(self.terms), 'term')}, "
+                f"{quantity(len(self.counts.classes), 'class')})")
 
     @property
     def documents(self) -> int:

@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from textnb.errors import ParameterError, VocabularyError
+from textnb.errors import ParameterError, VocabularyError, quantity
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Limits:
         least, most = _documents(self.min_df, documents), _documents(self.max_df, documents)
         if most < least:
             raise ParameterError(
-                f"max_df={self.max_df!r} of {documents} documents is fewer than "
+                f"max_df={self.max_df!r} of {quantity(documents, 'document')} is fewer than "
                 f"min_df={self.min_df!r}: no term can be within both")
         return least, most
 

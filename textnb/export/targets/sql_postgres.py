@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import polars as pl
 
-from textnb.errors import ExportError
+from textnb.errors import ExportError, quantity
 from textnb.export.bundle import Bundle
 from textnb.export.characters import SIGMA, Ranges, regex_class
 from textnb.export.portable import Words
@@ -85,8 +85,8 @@ class Postgres(Sql):
         yield f'CREATE TABLE textnb_weights (term TEXT COLLATE "C" NOT NULL{columns});'
         left_out = sum("\0" in term for term in bundle.terms)
         if left_out:
-            yield (f"-- {left_out} terms hold the character NUL, which no text of PostgreSQL can: "
-                   "left out.")
+            yield (f"-- {quantity(left_out, 'term', 'holds', 'hold')} the character NUL, which no "
+                   "text of PostgreSQL can: left out.")
         yield from self.load("textnb_weights", ["term", *names],
                              ([term, *weights] for term, weights in weight_rows(bundle)
                               if "\0" not in term))
