@@ -73,6 +73,14 @@ def test_learning_imports_neither_scipy_nor_rich(model: str, folder: Path) -> No
     assert not NEEDLESS & loaded
 
 
+@pytest.mark.skipif(build().kernel is None, reason="without the kernel SciPy multiplies")
+@pytest.mark.parametrize("verb", ["predict", "test", "top", "explain", "describe"])
+def test_answers_do_not_import_scipy(verb: str, folder: Path) -> None:
+    # Tables on the terminal are drawn by Rich.
+    allowed = set() if verb == "predict" else {"rich"}
+    assert not (NEEDLESS - allowed) & imported(folder, *VERBS[verb])
+
+
 def test_the_check_sees_what_is_heavy(folder: Path) -> None:
     # LIBLINEAR comes with scikit-learn.
     assert "sklearn" in imported(

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from textnb.bayes.read_only import ReadOnly
+from textnb.bayes.sparse_rows import SparseRows
 from textnb.errors import ParameterError
 from textnb.runtime.values import Value
 
@@ -211,6 +212,17 @@ class FeatureMap(Value):
         self.check((Center,), "dense features")
         mapped: Floats = X if self.center is None else X - self.center
         return mapped
+
+    def rows(self, rows: SparseRows) -> SparseRows:
+        """As `sparse`, without SciPy: the same bits."""
+        for step in self.steps:
+            if isinstance(step, Presence):
+                rows = rows.select(rows.data > step.above)
+                rows = rows.with_values(np.ones(rows.nnz, dtype=np.int64))
+                continue
+            rows = rows.select(rows.data != 0)
+            rows = rows.with_values(_values(step, rows.indices, rows.data, rows.indptr))
+        return rows.select(rows.data != 0)
 
     def sparse(self, rows: sp.csr_array) -> sp.csr_array:
         """Apply the map to counts; the result stores no zeros.

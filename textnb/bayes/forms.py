@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from textnb.bayes.features import IDENTITY, FeatureMap
 from textnb.bayes.read_only import ReadOnly
+from textnb.bayes.sparse_rows import SparseRows
 from textnb.errors import ParameterError, quantity
 
 # SciPy is imported where rows are sparse: a filter that scores one message starts without it.
@@ -84,7 +85,7 @@ class LinearForm(ReadOnly):
 
         Parameters
         ----------
-        X : array or sparse array (n_rows, n_terms)
+        X : array, sparse array or SparseRows (n_rows, n_terms)
             Counts, or dense features.
 
         Returns
@@ -216,11 +217,15 @@ class LinearForm(ReadOnly):
 
         Returns
         -------
-        csr_array (n_rows, n_terms), or float64 (n_rows, n_features) for centered features
+        SparseRows (n_rows, n_terms) of such, csr_array (n_rows, n_terms) of other rows; for
+        centered features float64 (n_rows, n_features)
         """
         if self.features.center is not None:
             self._check_width(X)
             return self.features.dense(X)
+        if isinstance(X, SparseRows):
+            self._check_width(X)
+            return self.features.rows(X)
         import scipy.sparse as sp
 
         # Sparse even when X is dense: 0 * -inf must stay 0, as l = 0 has weights of -inf.

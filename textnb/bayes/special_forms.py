@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from textnb.bayes.forms import Floats, LinearForm
 from textnb.bayes.read_only import read_only
+from textnb.bayes.sparse_rows import SparseRows
 from textnb.errors import ParameterError
 
 # SciPy is imported where rows are sparse: a filter that scores one message starts without it.
@@ -38,6 +39,7 @@ class RequiredTermsForm(LinearForm):
     def _scores(self, rows: Any) -> Floats:
         import scipy.sparse as sp
 
+        rows = rows.to_csr() if isinstance(rows, SparseRows) else rows
         scores = super()._scores(rows)
         missing = self.required.sum(axis=0) - rows @ self.required.astype(np.float64)
         scores[np.asarray(missing.todense() if sp.issparse(missing) else missing) > 0] = -np.inf

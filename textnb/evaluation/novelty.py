@@ -35,7 +35,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from scipy.special import pdtr
 
 from textnb.bayes.forms import Floats
 from textnb.errors import LearnedRowsWarning
@@ -92,8 +91,12 @@ class Novelty:
         """"learned" (most of the rows, probably), "new" (no sign of it), or "unknown"."""
         if self.expected < LEAST_EXPECTED:
             return "unknown"
-        few = self.found <= _MOST_FOUND * self.expected and float(
-            pdtr(self.found, _FEWEST_OF_NEW * self.expected)) < _CHANCE
+        if self.found > _MOST_FOUND * self.expected:
+            return "new"
+        # Imported here: most rows are new, and to test them starts without it.
+        from scipy.special import pdtr
+
+        few = float(pdtr(self.found, _FEWEST_OF_NEW * self.expected)) < _CHANCE
         return "learned" if few else "new"
 
     @property
@@ -155,7 +158,7 @@ class NoveltyCount:
 
         Parameters
         ----------
-        counts : csr_array (n_rows, n_terms)
+        counts : SparseRows (n_rows, n_terms)
             Of the model's terms.
         codes : int64 (n_rows,)
             Index of each row's class, -1 for one that the model does not know.

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from textnb.bayes.calibration import Calibration
 from textnb.bayes.decision import Decision
 from textnb.bayes.forms import Floats, LinearForm
+from textnb.bayes.sparse_rows import SparseRows
 from textnb.frames.batches import Progress, batches
 from textnb.scoring.columns import (
     EXPLANATION,
@@ -22,9 +23,9 @@ from textnb.scoring.columns import (
     schema_of,
     where_possible,
 )
-from textnb.text.matrix import CountMatrix, Vocabulary
+from textnb.text.matrix import Vocabulary
 
-Watch = Callable[[pl.DataFrame, CountMatrix], None]
+Watch = Callable[[pl.DataFrame, SparseRows], None]
 # Of rows that are scored at a time, times classes: with many classes, few rows.
 _MOST_SCORES = 1 << 21
 
@@ -53,11 +54,11 @@ class Scorer:
     calibration: Calibration | None = None
     decision: Decision | None = None
 
-    def lengths(self, rows: CountMatrix) -> Floats:
+    def lengths(self, rows: SparseRows) -> Floats:
         """The sum of what is scored in each row: of counts, or of terms that are present."""
         return np.asarray(self.form.used(rows).sum(axis=1), dtype=np.float64)
 
-    def posterior_scores(self, rows: CountMatrix, scores: Floats) -> Floats:
+    def posterior_scores(self, rows: SparseRows, scores: Floats) -> Floats:
         """Scores whose softmax is the probability of each class: calibrated if the model is."""
         if self.calibration is None:
             return scores
@@ -91,7 +92,7 @@ class Scorer:
         step = max(1, _MOST_SCORES // len(self.form.classes))
 
         def answer(batch: pl.DataFrame) -> pl.DataFrame:
-            counts = self.vocabulary.counts(batch, self.text)
+            counts = self.vocabulary.rows(batch, self.text)
             if watch is not None:
                 watch(batch, counts)
             parts = pl.concat([self._answer(counts[at:at + step], answers)
@@ -106,7 +107,7 @@ class Scorer:
     def _schema(self, answers: Answers) -> dict[str, pl.DataType]:
         return schema_of(self.labels, answers, self.decision, self.calibration is not None)
 
-    def _answer(self, rows: CountMatrix, answers: Answers) -> pl.DataFrame:
+    def _answer(self, rows: SparseRows, answers: Answers) -> pl.DataFrame:
         scores = self.form.scores(rows)
         calibrated = None if self.calibration is None else self.posterior_scores(rows, scores)
         columns, possible = answer_columns(
@@ -117,7 +118,7 @@ class Scorer:
         return pl.DataFrame(columns)
 
     def _explain(
-        self, rows: CountMatrix, scores: Floats, best: NDArray[np.int64], possible: pl.Series,
+        self, rows: SparseRows, scores: Floats, best: NDArray[np.int64], possible: pl.Series,
         k: int,
     ) -> dict[str, pl.Series]:
         every = np.arange(len(best))
@@ -151,7 +152,7 @@ class Scorer:
         return {name: where_possible(column, possible) for name, column in columns.items()}
 
 
-def _keys(rows: CountMatrix) -> NDArray[np.int64]:
+def _keys(rows: SparseRows) -> NDArray[np.int64]:
     row = np.repeat(np.arange(rows.shape[0], dtype=np.int64), np.diff(rows.indptr))
     keys: NDArray[np.int64] = row * rows.shape[1] + rows.indices
     return keys

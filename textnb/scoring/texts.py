@@ -10,6 +10,7 @@ import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
 from textnb.bayes.forms import Floats
+from textnb.bayes.sparse_rows import SparseRows
 from textnb.bayes.statistics import check_int64
 from textnb.errors import DataError, ImpossibleRowError, ParameterError, quantity
 from textnb.frames.batches import Progress, batches
@@ -77,7 +78,7 @@ def answered_frame(
     progress : callable, optional
         Called with the number of rows of each batch that was scored.
     watch : callable, optional
-        Called with each batch of rows and the csr_array of its known terms, from several threads.
+        Called with each batch of rows and the SparseRows of its known terms, from several threads.
     done : callable, optional
         Called each time that all rows were answered.
     """
@@ -93,19 +94,19 @@ def coverage_of(fitted: Fitted) -> TermCoverage:
 
 def matrices(
     fitted: Fitted, X: Rows, watch: Watch | None = None
-) -> Iterator[CountMatrix]:
+) -> Iterator[SparseRows]:
     vocabulary, columns = fitted.vocabulary, fitted.columns
     if isinstance(X, list) and len(X) <= _FEW and all(type(text) is str for text in X) and (
             len(columns) == 1):
-        rows = vocabulary.counts_of_few(X)
+        rows = vocabulary.rows_of_few(X)
         if rows is not None:
             yield rows
             return
     frame = (scan(select_columns(X, columns), text=columns) if is_table(X)
              else table_of_texts(X, columns))
 
-    def count(batch: pl.DataFrame) -> CountMatrix:
-        counts = vocabulary.counts(batch, columns)
+    def count(batch: pl.DataFrame) -> SparseRows:
+        counts = vocabulary.rows(batch, columns)
         if watch is not None:
             watch(batch, counts)
         return counts
@@ -124,7 +125,7 @@ def scored_batch(
     fitted : Fitted
     rows : DataFrame
     watch : callable, optional
-        Called with the rows and the csr_array of their known terms.
+        Called with the rows and the SparseRows of their known terms.
 
     Returns
     -------
@@ -132,7 +133,7 @@ def scored_batch(
         Joint log-probabilities, base e, not calibrated.
     lengths : float64 (n_rows,)
     """
-    counts = fitted.vocabulary.counts(rows, fitted.columns)
+    counts = fitted.vocabulary.rows(rows, fitted.columns)
     if watch is not None:
         watch(rows, counts)
     return fitted.form.scores(counts), scorer_of(fitted).lengths(counts)

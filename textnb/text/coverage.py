@@ -62,7 +62,7 @@ class TermCoverage:
         self.texts = self.without = self.spaceless = 0
 
     def add(self, documents: pl.DataFrame, counts: Any) -> None:
-        """Count a batch: its text columns, and the csr_array of its known terms."""
+        """Count a batch: its text columns, and the SparseRows of its known terms."""
         silent = np.flatnonzero(np.diff(counts.indptr) == 0)
         blank = without = spaceless = 0
         if len(silent):

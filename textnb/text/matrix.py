@@ -18,6 +18,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from textnb.bayes.sparse_rows import SparseRows
 from textnb.errors import DataError, VocabularyError
 from textnb.runtime.threads import map_in_threads, run_in_threads
 from textnb.text.compiled import RowMaker, Tables, kernel_for
@@ -69,14 +70,19 @@ class Vocabulary:
 
     def counts(self, documents: pl.DataFrame, text: TextColumns) -> sp.csr_array:
         """Counts (int32) of each document's known terms: one row per document, sorted columns."""
+        return self.rows(documents, text).to_csr()
+
+    def rows(self, documents: pl.DataFrame, text: TextColumns) -> SparseRows:
+        """As `counts`, to be scored: the kernel makes them without SciPy."""
         held = self._held()
         if held is not None:
             return held.rows(*held.table.found(documents, text))
         lengths, flat, _ = self._encode(documents, text)
-        return merge_tokens(*_keep_entries(lengths, flat, flat < len(self.terms)), len(self))
+        counts = merge_tokens(*_keep_entries(lengths, flat, flat < len(self.terms)), len(self))
+        return SparseRows(counts.data, counts.indices, counts.indptr, len(self))
 
-    def counts_of_few(self, texts: Sequence[str]) -> sp.csr_array | None:
-        """As `counts`, of a few texts; None where it is no quicker than by a frame."""
+    def rows_of_few(self, texts: Sequence[str]) -> SparseRows | None:
+        """As `rows`, of a few texts; None where it is no quicker than by a frame."""
         held = self._held()
         found = None if held is None else held.table.found_in(texts)
         return None if held is None or found is None else held.rows(*found)
@@ -93,7 +99,7 @@ class Vocabulary:
         if held is not None:
             codes, ends = held.table.found(documents, text)
             if (codes >= 0).all() and (held.columns[codes] >= 0).all():
-                return held.rows(codes, ends)
+                return held.rows(codes, ends).to_csr()
         lengths, flat, words = self._encode(documents, text)
         known = flat < len(self.terms)
         others = pl.Series(np.unique(flat[~known])).cast(pl.UInt32).cat.to(words.dtype)
@@ -151,12 +157,17 @@ class _Held:
         codes = self.table.hold(terms)
         self.columns = columns_of(codes, len(self.table))
         self._maker, self._width = RowMaker(kernel, len(terms)), len(terms)
+        self._add_weights = kernel.rows.add_weights
 
-    def rows(self, codes: Codes, ends: Ints) -> sp.csr_array:
+    def rows(self, codes: Codes, ends: Ints) -> SparseRows:
         indptr = np.concatenate([[0], np.cumsum(self._maker.entries(codes, ends, self.columns))])
         indices, data = np.empty((2, indptr[-1]), dtype=np.int32)
         self._maker.fill(codes, ends, indptr, indices, data)
-        return _canonical(data, indices, indptr, self._width)
+        if max(len(data), self._width) < 2**31:
+            indptr = indptr.astype(np.int32)
+        else:
+            indices = indices.astype(np.int64)
+        return SparseRows(data, indices, indptr, self._width, self._add_weights)
 
 
 def _canonical(
@@ -384,7 +395,7 @@ def _keep_entries(
     return before[ends] - before[ends - lengths], codes[keep]
 
 
-def stack_blocks(blocks: list[sp.csr_array], width: int) -> sp.csr_array:
+def stack_blocks(blocks: list[CountMatrix | SparseRows], width: int) -> sp.csr_array:
     """One int64 matrix of all blocks, which are taken from the list and freed one by one."""
     import scipy.sparse as sp
 

@@ -14,6 +14,7 @@ Place = cython.typedef(cython.Py_ssize_t)
 # Counts and indices of either width.
 Whole = cython.fused_type(cython.int, cython.longlong)
 Index = cython.fused_type(cython.int, cython.longlong)
+Value = cython.fused_type(cython.int, cython.longlong, cython.double)
 
 # Rows are sorted so many bits at a time, or, of so few columns, by insertion.
 _DIGIT = cython.declare(cython.Py_ssize_t, 9)
@@ -305,3 +306,36 @@ def add_columns(
             for place in range(columns.shape[0]):
                 if columns[place] >= 0:
                     totals[row, columns[place]] += counts[row, place]
+
+
+def add_weights(
+    data: cython.const[Value][::1], indices: cython.const[Index][::1],
+    indptr: cython.const[Index][::1], weights: cython.const[cython.double][:, ::1],
+    sums: cython.double[:, ::1],
+) -> None:
+    """Adds to each row's sums the weights (columns x classes) of its columns, times its values.
+
+    One after the other, in the order of the columns: a sum of floats depends on it.
+    """
+    row: Place
+    at: Place
+    column: Place
+    k: Place
+    classes: Place = weights.shape[1]
+    value: cython.double
+    first: cython.double
+    second: cython.double
+    with cython.nogil:
+        for row in range(sums.shape[0]):
+            if classes == 2:
+                first, second = sums[row, 0], sums[row, 1]
+                for at in range(indptr[row], indptr[row + 1]):
+                    column, value = indices[at], data[at]
+                    first = first + value * weights[column, 0]
+                    second = second + value * weights[column, 1]
+                sums[row, 0], sums[row, 1] = first, second
+            else:
+                for at in range(indptr[row], indptr[row + 1]):
+                    column, value = indices[at], data[at]
+                    for k in range(classes):
+                        sums[row, k] += value * weights[column, k]

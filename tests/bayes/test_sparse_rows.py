@@ -1,0 +1,96 @@
+"""Rows that are scored without SciPy give the bits that SciPy gives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+
+from textnb.bayes.features import FeatureMap, Idf, Length, Presence, Sublinear
+from textnb.bayes.forms import LinearForm
+from textnb.bayes.sparse_rows import SparseRows
+from textnb.text.native.kernel import build
+
+KERNEL = build().kernel
+LOOPS = [None, *([] if KERNEL is None else [KERNEL.rows.add_weights])]
+WIDTH = 12
+MAPS = [(), (Presence(),), (Presence(1.0),), (Sublinear(), Length()),
+        (Idf(np.linspace(0.0, 2.0, WIDTH)), Length()), (Length(),)]
+
+
+def random_rows(seed: int, kind: Any = np.int32, index: Any = np.int32) -> sp.csr_array:
+    """Rows of small counts, some of them empty; sorted, one entry per cell."""
+    draw = np.random.default_rng(seed)
+    dense = draw.poisson(0.4, (draw.integers(0, 9), WIDTH)) * draw.integers(0, 2, (1, WIDTH))
+    rows = sp.csr_array(dense.astype(kind))
+    rows.indices, rows.indptr = rows.indices.astype(index), rows.indptr.astype(index)
+    return rows
+
+
+def without_scipy(rows: sp.csr_array, loop: Any) -> SparseRows:
+    return SparseRows(rows.data, rows.indices, rows.indptr, rows.shape[1], loop)
+
+
+def same(left: Any, right: Any) -> bool:
+    left, right = np.asarray(left), np.asarray(right)
+    return left.shape == right.shape and left.dtype == right.dtype and (
+        left.tobytes() == right.tobytes())
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.parametrize("classes", [1, 2, 3, 20])
+@pytest.mark.parametrize("kind", [np.int32, np.int64, np.float64])
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+def test_products(loop: Any, classes: int, kind: Any, index: Any) -> None:
+    for seed in range(20):
+        rows = random_rows(seed, kind, index)
+        weights = np.random.default_rng(seed).normal(scale=30, size=(WIDTH, classes))
+        weights[seed % WIDTH, 0] = -np.inf
+        for layout in ("C", "F"):
+            found = without_scipy(rows, loop) @ np.array(weights, order=layout)
+            assert same(found, rows @ weights)
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.parametrize("steps", MAPS)
+@given(seed=st.integers(0, 1 << 30))
+def test_scores_of_every_feature_map(loop: Any, steps: Any, seed: int) -> None:
+    rows = random_rows(seed)
+    weights = np.random.default_rng(seed).normal(size=(WIDTH, 3))
+    form = LinearForm(np.arange(3), weights, np.array([0.1, -np.inf, 0.3]),
+                      features=FeatureMap(steps))
+    own = without_scipy(rows, loop)
+    assert same(form.scores(own), form.scores(rows))
+    used, expected = form.used(own), form.used(rows)
+    assert same(used.data, expected.data)
+    assert used.indices.tolist() == expected.indices.tolist()
+    assert used.indptr.tolist() == expected.indptr.tolist()
+    assert same(used.sum(axis=1), expected.sum(axis=1))
+
+
+@given(seed=st.integers(0, 1 << 30))
+def test_choosing_rows(seed: int) -> None:
+    rows = random_rows(seed)
+    own, draw = without_scipy(rows, None), np.random.default_rng(seed)
+    mask = draw.integers(0, 2, rows.shape[0]) == 1
+    begin, end = sorted(draw.integers(0, rows.shape[0] + 2, 2).tolist())
+    for chosen in (mask, np.flatnonzero(mask), slice(begin, end), slice(end, begin)):
+        found, expected = own[chosen].to_csr(), rows[chosen]
+        found.check_format()
+        assert found.shape == expected.shape
+        assert (found.toarray() == expected.toarray()).all()
+
+
+def test_what_it_refuses() -> None:
+    rows = without_scipy(random_rows(1), None)
+    with pytest.raises(ValueError, match="axis 1, not 0"):
+        rows.sum(axis=0)
+    with pytest.raises(ValueError, match="without a step"):
+        rows[::2]
+    for loop in LOOPS[1:]:
+        with pytest.raises(ValueError, match="12 columns, and weights of 11"):
+            without_scipy(random_rows(1), loop) @ np.zeros((11, 2))
