@@ -319,13 +319,13 @@ def test_thinning_keeps_the_shape() -> None:
     rng = np.random.default_rng(2)
     x = np.sort(rng.random(20_000))
     y = x ** 0.1
-    kept = report_data.thinned(x, y)
+    kept = report_data.thin(x, y)
     assert kept.height <= report_data.POINTS
     assert kept.rows()[0] == (x[0], y[0])
     assert kept.rows()[-1] == (x[-1], y[-1])
     between = np.interp(x, kept["x"], kept["y"])
     assert np.abs(between - y).max() < 2 / report_data.POINTS
-    assert report_data.thinned(np.array([1.0]), np.array([0.5])).rows() == [(1.0, 0.5)]
+    assert report_data.thin(np.array([1.0]), np.array([0.5])).rows() == [(1.0, 0.5)]
 
 
 @pytest.mark.parametrize("classes", [2, 3, 7])
@@ -421,7 +421,7 @@ def test_only_so_many_mistakes_are_kept() -> None:
                          "label": ["neg"] * 9000})
     found = report_data.score_rows(model, test)
     expected = np.argsort(-counts, kind="stable")[:report_data.MISTAKES]
-    assert found.mistaken["row"].to_list() == expected.tolist()
+    assert found.mistake_answers["row"].to_list() == expected.tolist()
     assert found.mistakes["text"].str.count_matches("good").to_list() == counts[expected].tolist()
 
 

@@ -19,7 +19,22 @@ from textnb.evaluation.roc import roc
 
 @dataclass(frozen=True, eq=False)
 class AgainstRest:
-    """One class against the rest: log-odds of all classes, -inf in rows that are impossible."""
+    """One class against the rest of them.
+
+    Attributes
+    ----------
+    labels : list
+        The classes.
+    k : int
+        Index of the positive class.
+    odds : float64 (n_documents, n_classes)
+        Log-odds, base e; -inf in rows that are impossible under every class.
+    positive : bool (n_documents,)
+        Documents labelled with the positive class.
+    unknown : int
+        How many documents have a label that is none of the classes.
+    impossible : bool (n_documents,)
+    """
 
     labels: list[Any]
     k: int
@@ -29,12 +44,14 @@ class AgainstRest:
     impossible: NDArray[np.bool_]
 
     @property
-    def called(self) -> Floats:
-        """What must reach the threshold: of several classes, -inf where another is more probable.
+    def scores(self) -> Floats:
+        """What is compared with the threshold of the positive class: (n_documents,).
+
+        Its log-odds; with more than two classes, -inf where another class is more probable.
 
         >>> sides = AgainstRest(["a", "b", "c"], 0, np.array([[0.1, -2, -3], [-1, 0, -3.]]),
-        ...                np.array([True, False]), 0, np.zeros(2, dtype=bool))
-        >>> sides.called.tolist(), sides.against.tolist()
+        ...                     np.array([True, False]), 0, np.zeros(2, dtype=bool))
+        >>> sides.scores.tolist(), sides.highest_other.tolist()
         ([0.1, -inf], [-2.0, 0.0])
         """
         own = self.odds[:, self.k]
@@ -43,8 +60,8 @@ class AgainstRest:
         return np.where(self.odds.argmax(axis=1) == self.k, own, -np.inf)
 
     @property
-    def against(self) -> Floats:
-        """The highest log-odds of another class."""
+    def highest_other(self) -> Floats:
+        """The highest log-odds of another class: (n_documents,)."""
         highest: Floats = np.delete(self.odds, self.k, axis=1).max(axis=1)
         return highest
 
@@ -55,8 +72,8 @@ class AgainstRest:
                             f"{'of it' if self.positive.any() else 'others'}")
 
 
-
-def against_rest(held: HeldOut, positive: Any) -> AgainstRest:
+def set_against_rest(held: HeldOut, positive: Any) -> AgainstRest:
+    """Compute the log-odds of all classes, and which documents belong to the positive one."""
     labels = held.classes.tolist()
     if len(labels) < 2:
         raise ParameterError("the model has one class: there is nothing to decide")
@@ -73,7 +90,7 @@ def against_rest(held: HeldOut, positive: Any) -> AgainstRest:
 
 
 def operating_points(held: HeldOut, positive: Any, *, confidence: float = 0.95) -> pl.DataFrame:
-    """What each threshold on the log-odds of one class would do.
+    """The errors and rates of every threshold on the log-odds of one class.
 
     Parameters
     ----------
@@ -85,11 +102,11 @@ def operating_points(held: HeldOut, positive: Any, *, confidence: float = 0.95) 
     Returns
     -------
     DataFrame
-        ``threshold`` (``positive`` where the log-odds, base e, are at least this),
-        ``false_positives``, ``true_positives``, ``false_positive_rate``, ``true_positive_rate``,
-        and ``false_positive_rate_bound`` (Clopper and Pearson's upper one, for a threshold that
-        was fixed beforehand: to choose one by it, `choose_threshold`); highest threshold first,
-        one row per log-odds that occur.
+        One row per log-odds that occur, the highest first: ``threshold`` (a document is called
+        positive where its log-odds, base e, are at least this), ``false_positives``,
+        ``true_positives``, ``false_positive_rate``, ``true_positive_rate`` and
+        ``false_positive_rate_bound``, the upper bound of Clopper and Pearson. The bound holds for
+        a threshold that was fixed beforehand; `choose_threshold` chooses one with a guarantee.
 
     Raises
     ------
@@ -108,11 +125,11 @@ def operating_points(held: HeldOut, positive: Any, *, confidence: float = 0.95) 
     ([0.693, -0.693], [0, 1])
     """
     check_share("confidence", confidence)
-    sides = against_rest(held, positive)
+    sides = set_against_rest(held, positive)
     sides.check_both()
     odds = sides.odds[:, sides.k]
-    thresholds, first = np.unique(-odds, return_inverse=True)
-    counts = [np.bincount(first[rows], minlength=len(thresholds)).cumsum()
+    thresholds, places = np.unique(-odds, return_inverse=True)
+    counts = [np.bincount(places[rows], minlength=len(thresholds)).cumsum()
               for rows in (~sides.positive, sides.positive)]
     negatives, positives = int((~sides.positive).sum()), int(sides.positive.sum())
     return pl.DataFrame({
@@ -135,10 +152,8 @@ def roca(held: HeldOut, positive: Any) -> float:
 
     Raises
     ------
-    ParameterError
-        If ``positive`` is no class of several.
-    DataError
-        If all documents are positive, or none is.
+    ParameterError, DataError
+        As `operating_points`.
 
     Examples
     --------
@@ -147,6 +162,6 @@ def roca(held: HeldOut, positive: Any) -> float:
     >>> roca(textnb.held_out(textnb.TextClassifier().fit(train), train), "x")
     0.0
     """
-    sides = against_rest(held, positive)
+    sides = set_against_rest(held, positive)
     sides.check_both()
     return (1.0 - roc(sides.positive, sides.odds[:, sides.k]).auc) * 100.0

@@ -1,4 +1,4 @@
-"""Exact bounds on a share, from counts of it: Clopper and Pearson's, and what follows from them.
+"""Exact bounds of Clopper and Pearson on a share, and the numbers of trials that follow from them.
 
 References
 ----------
@@ -17,7 +17,7 @@ from textnb.errors import ParameterError
 
 
 def upper_bound(events: int, trials: int, confidence: float) -> float:
-    """The one-sided upper bound on a share [1]_: the p at which P(so few events) = 1 - confidence.
+    """The one-sided upper bound on a share [1]_: the p with P(X <= events) = 1 - confidence.
 
     Examples
     --------
@@ -30,7 +30,7 @@ def upper_bound(events: int, trials: int, confidence: float) -> float:
 
 
 def lower_bound(events: int, trials: int, confidence: float) -> float:
-    """The one-sided lower bound on a share [1]_: the p at which P(so many events) = 1 - confidence.
+    """The one-sided lower bound on a share [1]_: the p with P(X >= events) = 1 - confidence.
 
     Examples
     --------
@@ -43,7 +43,7 @@ def lower_bound(events: int, trials: int, confidence: float) -> float:
 
 
 def errors_allowed(trials: int, rate: float, confidence: float) -> int:
-    """The most events whose `upper_bound` is at most ``rate``; -1 where even none is too many.
+    """The largest number of events whose `upper_bound` is at most ``rate``; -1 if there is none.
 
     Examples
     --------
@@ -61,9 +61,9 @@ def errors_allowed(trials: int, rate: float, confidence: float) -> int:
 
 
 def trials_needed(rate: float, confidence: float) -> int:
-    """The fewest trials that can show a rate of events to be at most ``rate``, if none occurs.
+    """The fewest trials without an event that show a rate to be at most ``rate``.
 
-    (1 - rate) ** trials <= 1 - confidence.
+    It is the least number with (1 - rate) ** trials <= 1 - confidence.
 
     Examples
     --------
@@ -73,8 +73,7 @@ def trials_needed(rate: float, confidence: float) -> int:
     return math.ceil(math.log1p(-confidence) / math.log1p(-rate))
 
 
-def check_share(name: str, value: Any) -> float:
-    """A number above 0 and below 1; ParameterError for any other."""
+def check_share(name: str, value: Any) -> None:
+    """Raises ParameterError for what is no number above 0 and below 1."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1:
         raise ParameterError.out_of_range(name, "a number above 0 and below 1", value)
-    return float(value)

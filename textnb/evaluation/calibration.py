@@ -1,8 +1,8 @@
-"""Probabilities that mean what they say: a temperature fitted on documents that were left out.
+"""Calibration of probabilities: a temperature that is fitted on documents outside the training set.
 
-Naive Bayes is surer than it is right. The temperature is the one number (or two, where it grows
-with the length of a document) under which the labels of documents that the model had not learned
-are most likely. The most probable class of a document stays the same.
+Naive Bayes is overconfident. The temperature is the number (or two numbers, if it grows with the
+length of a document) under which the labels of documents that the model had not learned are most
+likely. The most probable class of a document stays the same.
 
 References
 ----------
@@ -34,14 +34,14 @@ from textnb.frames.batches import Progress
 from textnb.runtime import notebook
 from textnb.runtime.caller import warn_caller
 
-# Of log T, base e.
+# Bounds of log T, base e.
 _LOWEST, _HIGHEST = -20.0, 20.0
-_EXPONENT = 3.0
+_MOST_EXPONENT = 3.0
 
 
 @dataclass(frozen=True, eq=False)
 class Reliability:
-    """How far the probability of the predicted class is from the share of right answers.
+    """How well the probability of the predicted class agrees with the share of right answers.
 
     Attributes
     ----------
@@ -56,12 +56,11 @@ class Reliability:
         Mean over documents of the sum over classes of (probability - truth)²: Brier (1950), eq. 2.
         Between 0 and 2; for two classes, twice the score that counts one class alone.
     log_loss : float
-        Mean of -log P(own label | document), base e, without a bound: infinite where a label was
-        given probability 0.
+        Mean of -log P(own label | document), base e; infinite where a label has probability 0.
     documents : int
     excluded : int
-        Documents that are in no figure: the model that scored them has not learned their label, or
-        no class can have produced them.
+        Documents that are left out: the model that scored them has not learned their label, or
+        they are impossible under every class.
     """
 
     table: pl.DataFrame
@@ -95,7 +94,7 @@ class Reliability:
 
 
 def reliability(held: HeldOut, bins: int = 15) -> Reliability:
-    """Compare probabilities with what came true.
+    """Compare probabilities with the share of answers that are right.
 
     Parameters
     ----------
@@ -139,7 +138,7 @@ def reliability(held: HeldOut, bins: int = 15) -> Reliability:
 
 
 def fit_calibration(held: HeldOut, *, length_aware: bool = True) -> Calibration:
-    """The temperature under which the labels of held-out documents are most likely.
+    """Fit the temperature under which the labels of held-out documents are most likely.
 
     Minimises the mean log loss of ``softmax(scores / T)`` [1]_, where T is one temperature, or
     ``1 + (temperature - 1) · n ** length_exponent``. With one temperature the loss is convex in
@@ -151,8 +150,8 @@ def fit_calibration(held: HeldOut, *, length_aware: bool = True) -> Calibration:
     held : HeldOut
         Not calibrated.
     length_aware : bool
-        Whether T may grow with the length n of a document. An exponent of which no minimum is found
-        between 0 and 3 is 0.
+        Whether T may grow with the length n of a document. If the loss has no minimum at an
+        exponent between 0 and 3, the exponent is 0.
 
     Returns
     -------
@@ -164,16 +163,17 @@ def fit_calibration(held: HeldOut, *, length_aware: bool = True) -> Calibration:
     ParameterError
         If there is only one class.
     DataError
-        If no document can tell a temperature.
+        If no document says anything about the temperature: the model has not learned its label, or
+        gives it probability 0.
 
     Notes
     -----
-    Documents whose label is none of the classes, or is impossible (``l = 0``), are left out, as no
-    temperature can mend them; a warning says how many.
+    Documents whose label is none of the classes, or is impossible (``l = 0``), are left out, as
+    their loss is infinite at every temperature; a warning says how many.
 
-    Documents that are all right ask for T = 0. T is therefore at least the one under which the
-    mean probability of the N labels that are the one most probable class is (N + 1) / (N + 2),
-    Laplace's rule of succession; and log T is between -20 and 20.
+    If all answers are right, the loss is least at T = 0. T therefore has a lower bound: let N
+    labels be the single most probable class of their documents; at the bound their mean probability
+    is (N + 1) / (N + 2), Laplace's rule of succession. And log T is between -20 and 20.
 
     References
     ----------
@@ -194,7 +194,7 @@ def fit_calibration(held: HeldOut, *, length_aware: bool = True) -> Calibration:
     if held.calibration is not None:
         raise ParameterError("these scores are calibrated already: pass them as they were")
     _check_classes(held)
-    used = held.take(_telling(held))
+    used = held.take(_has_finite_loss(held))
     left_out = len(held) - len(used)
     if not len(used):
         raise DataError(f"none of {quantity(len(held), 'document')} can tell a temperature: the "
@@ -205,10 +205,10 @@ def fit_calibration(held: HeldOut, *, length_aware: bool = True) -> Calibration:
                     "that scored "
                     "them has not learned their labels, or gives them probability 0")
     loss = _Loss(used)
-    log_temperature, bounded = _one_temperature(loss)
+    log_temperature, bounded = _fit_temperature(loss)
     temperature, exponent = float(np.exp(log_temperature)), 0.0
     if length_aware and not bounded and temperature > 1:
-        temperature, exponent = _with_exponent(loss, temperature)
+        temperature, exponent = _fit_exponent(loss, temperature)
     return Calibration(temperature, exponent, len(used), held.method)
 
 
@@ -216,15 +216,15 @@ def calibrate(
     model: TextClassifier, frame: Any, *, length_aware: bool = True,
     progress: Progress | None = None,
 ) -> Calibration:
-    """The temperature of a model, from the very rows that it learned: each left out in turn.
+    """Fit a model's temperature on the rows that it learned, by leave-one-out.
 
     Parameters
     ----------
     model : TextClassifier
-        Fitted. It stays as it is: pass the answer to `TextClassifier.set_calibration`.
+        Fitted. It is not changed: pass the result to `TextClassifier.set_calibration`.
     frame : DataFrame, LazyFrame or path
-        What the model learned. For rows that it has not learned, ``fit_calibration(held_out(model,
-        frame))``.
+        The rows that the model learned. For other rows, use
+        ``fit_calibration(held_out(model, frame))``.
     length_aware : bool
         As in `fit_calibration`.
     progress : callable, optional
@@ -261,7 +261,7 @@ def _check_classes(held: HeldOut) -> None:
 
 def _bins(confidence: Floats, right: NDArray[np.bool_], bins: int) -> pl.DataFrame:
     edges = np.linspace(0.0, 1.0, bins + 1)
-    # (low, high]: a bin's own upper edge is in it.
+    # A bin is (low, high]: it holds its upper edge.
     which = np.clip(np.searchsorted(edges, confidence, side="left") - 1, 0, bins - 1)
     documents = np.bincount(which, minlength=bins)
     sums = (np.bincount(which, weights=values, minlength=bins) for values in (confidence, right))
@@ -273,27 +273,28 @@ def _bins(confidence: Floats, right: NDArray[np.bool_], bins: int) -> pl.DataFra
     }).with_columns(pl.col("confidence", "accuracy").fill_nan(None))
 
 
-def _telling(held: HeldOut) -> NDArray[np.bool_]:
-    """Documents whose loss a temperature can change to something finite."""
+def _has_finite_loss(held: HeldOut) -> NDArray[np.bool_]:
+    """Mask of the documents whose loss is finite at some temperature: (n_documents,)."""
     own = held.scores[np.arange(len(held)), np.maximum(held.actual, 0)]
-    telling: NDArray[np.bool_] = (
+    finite: NDArray[np.bool_] = (
         (held.actual != UNKNOWN) & np.isfinite(own) & (held.scores < np.inf).all(axis=1))
-    return telling
+    return finite
 
 
 class _Loss:
     """Mean log loss of documents as a function of log T, and its slopes."""
 
     def __init__(self, held: HeldOut) -> None:
-        # Less the best of each row: what they share cancels, and the best stays exactly 0.
+        # Only differences between the classes of a document count. As the best score is 0, no power
+        # overflows, and "the best class" is an exact comparison with 0.
         self.scores = held.scores - held.scores.max(axis=1, keepdims=True)
         self.impossible = np.isneginf(self.scores)
         self.finite = np.where(self.impossible, 0.0, self.scores)
         self.own = self.scores[np.arange(len(held)), held.actual]
         self.lengths = held.lengths
-        # Of documents without a term it is of no matter: 0 to any power is 0.
+        # The value for a document without terms has no effect: the length 0 to any power is 0.
         self.log_length = np.log(np.maximum(held.lengths, 1.0))
-        # Documents whose label alone is the most probable class.
+        # Documents whose label is the single most probable class.
         self.right = (self.own == 0) & ((self.scores == 0).sum(axis=1) == 1)
 
     def slopes(self, log_temperatures: Floats | float) -> tuple[Floats, Floats]:
@@ -309,7 +310,7 @@ class _Loss:
     def mean_slope(self, log_temperature: float) -> float:
         return float(self.slopes(log_temperature)[1].mean())
 
-    def of_both(self, parameters: Floats) -> tuple[float, Floats]:
+    def mean_and_gradient(self, parameters: Floats) -> tuple[float, Floats]:
         """Mean loss and its gradient in log(temperature - 1) and in the exponent of the length."""
         beyond = np.exp(parameters[0]) * self.lengths ** parameters[1]
         losses, slopes = self.slopes(np.log1p(beyond))
@@ -318,21 +319,21 @@ class _Loss:
             [change.mean(), float(change @ self.log_length) / len(change)])
 
 
-def _one_temperature(loss: _Loss) -> tuple[float, bool]:
-    """log T, and whether a bound decided it."""
+def _fit_temperature(loss: _Loss) -> tuple[float, bool]:
+    """Find log T of least loss, and say whether it lies at a bound."""
     if loss.mean_slope(_LOWEST) <= 0:
         best = _LOWEST
     elif loss.mean_slope(_HIGHEST) >= 0:
         best = _HIGHEST
     else:
         best = float(brentq(loss.mean_slope, _LOWEST, _HIGHEST, xtol=1e-12))
-    floor = _floor(loss)
+    bound = _lower_bound(loss)
     if not (loss.finite < 0).any():
         return 0.0, True  # no score tells one class from another
-    return max(best, floor), best <= floor or best in (_LOWEST, _HIGHEST)
+    return max(best, bound), best <= bound or best in (_LOWEST, _HIGHEST)
 
 
-def _floor(loss: _Loss) -> float:
+def _lower_bound(loss: _Loss) -> float:
     """log T at which the mean probability of the labels that are right is (N + 1) / (N + 2)."""
     n = int(loss.right.sum())
 
@@ -347,18 +348,18 @@ def _floor(loss: _Loss) -> float:
     return float(brentq(surplus, _LOWEST, _HIGHEST, xtol=1e-12))
 
 
-def _with_exponent(loss: _Loss, temperature: float) -> tuple[float, float]:
-    """Temperature and exponent; the exponent is 0 where it does not earn its place."""
+def _fit_exponent(loss: _Loss, temperature: float) -> tuple[float, float]:
+    """Find temperature and exponent of least loss; exponent 0 if it lowers the loss too little."""
     longest = float(loss.log_length.max())
-    # From the one temperature at the mean length, were the excess proportional to the length.
+    # Start where T - 1 is proportional to the length, with the fitted T at the mean log length.
     start = np.array([np.log(temperature - 1.0) - float(loss.log_length.mean()), 1.0])
-    # T at the lengths seen stays within its bounds whatever the exponent.
-    found = minimize(loss.of_both, start, jac=True, method="L-BFGS-B",
-                     bounds=[(_LOWEST - _EXPONENT * longest, _HIGHEST), (0.0, _EXPONENT)],
+    # Even at the largest exponent, T - 1 of the longest document may be as small as exp(_LOWEST).
+    found = minimize(loss.mean_and_gradient, start, jac=True, method="L-BFGS-B",
+                     bounds=[(_LOWEST - _MOST_EXPONENT * longest, _HIGHEST), (0.0, _MOST_EXPONENT)],
                      options={"ftol": 1e-14, "gtol": 1e-9, "maxiter": 500})
     n = len(loss.own)
     gain = float(loss.slopes(np.log(temperature))[0].mean()) - float(found.fun)
-    # At a bound the exponent was not found: a few documents of one length are all wrong.
-    if gain <= np.log(n) / (2 * n) or not 0 < found.x[1] < _EXPONENT:
+    # At a bound there is no minimum: for instance, a few documents of one length are all wrong.
+    if gain <= np.log(n) / (2 * n) or not 0 < found.x[1] < _MOST_EXPONENT:
         return temperature, 0.0
     return 1.0 + float(np.exp(found.x[0])), float(found.x[1])

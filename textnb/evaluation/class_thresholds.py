@@ -1,4 +1,4 @@
-"""A threshold for every class, by the precision of its answers; "none of these" is one too."""
+"""A threshold for every class, by the precision of its answers; a document may get no class."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from textnb.bayes.decision import UNSURE, Decision, log_odds
 from textnb.bayes.forms import Floats
 from textnb.errors import ParameterError
 from textnb.evaluation.binomial import check_share, lower_bound, trials_needed
-from textnb.evaluation.decisions import above
+from textnb.evaluation.decisions import threshold_above
 from textnb.evaluation.held_out import UNKNOWN, HeldOut, check_held_out
 from textnb.evaluation.novelty import evidence_of
 from textnb.runtime.caller import warn_caller
 
-# Each prefix against the one before.
-_LONGER = 1.1
+# Each prefix is this many times as long as the one before.
+_GROWTH = 1.1
 
 
 def choose_class_thresholds(
@@ -30,25 +30,24 @@ def choose_class_thresholds(
     confidence: float = 0.95,
     calibration: Calibration | None = None,
 ) -> Decision:
-    """When to answer each class, and when none: thresholds by the precision of the answers.
+    """Choose a threshold for each class, so that its answers have a precision with confidence.
 
     Parameters
     ----------
     held : HeldOut
-        Not calibrated. A document whose label is none of the model's classes is one for which
-        every answer is wrong.
+        Not calibrated. For a document whose label is none of the model's classes, every answer is
+        wrong.
     min_precision : float
-        Of the documents that are given a class, at least so large a share must have it as their
-        label, class by class.
+        For each class: the least share of the documents with this answer that have it as label.
     confidence : float
-        Of each class's precision.
+        With which the precision of each class holds.
     calibration : Calibration, optional
         The model's, if it has one: ``model.calibration_``.
 
     Returns
     -------
     Decision
-        A class of which that can't be shown has the threshold inf and is never given.
+        A class whose precision can't be shown has the threshold inf and is never the answer.
 
     Raises
     ------
@@ -57,17 +56,18 @@ def choose_class_thresholds(
 
     Notes
     -----
-    Where classes are never given, a warning names them.
+    A warning names the classes that are never the answer.
 
-    A class is given only where it is more probable than all others together, so its answers depend
-    on its own threshold alone. Its n such documents are ordered by log-odds, and prefixes of them
-    are tested, each for whether Clopper and Pearson's lower bound on its precision [1]_ is enough:
-    from a short prefix to ever longer ones, until one fails. Tests in an order that is fixed
-    beforehand, up to the first failure, need no correction [2]_; the order here follows from the
-    log-odds, in which the labels of these documents have no part. As one error among few documents
-    would end it, there are several starts, each twice as long as the one before, that share
-    1 - confidence evenly [3]_. The longest prefix that passed sets the threshold. The first start
-    is as long as it takes to show the precision without an error.
+    A class is the answer only where it is more probable than all others together, so its answers
+    depend on its own threshold alone. The documents for which it is are ordered by log-odds, and
+    prefixes of this list are tested from short to long, until one fails: a prefix passes if Clopper
+    and Pearson's lower bound on its precision [1]_ is at least ``min_precision``. Tests in an order
+    that is fixed beforehand, up to the first failure, need no correction [2]_; the order here
+    follows from the log-odds, which do not depend on the labels of these documents. One error in a
+    short prefix would end the search, so there are several searches, each beginning with a prefix
+    twice as long as the one before; they share 1 - confidence evenly [3]_. The first prefix is just
+    long enough to show the precision if it holds no error. The longest prefix that passes sets the
+    threshold.
 
     References
     ----------
@@ -101,14 +101,14 @@ def choose_class_thresholds(
     labels = held.classes.tolist()
     held = held.calibrated(calibration)
     odds = log_odds(held.scores)
-    found = [_precise(label, odds[:, k], held.actual == k, min_precision, confidence)
-             for k, label in enumerate(labels)]
-    never = [entry["label"] for entry in found if entry["threshold"] is None]
+    entries = [_find_threshold(label, odds[:, k], held.actual == k, min_precision, confidence)
+               for k, label in enumerate(labels)]
+    never = [entry["label"] for entry in entries if entry["threshold"] is None]
     if never:
         warn_caller(f"these classes are never given, as a precision of {min_precision:g} can't "
                     f"be shown: {', '.join(map(repr, never))}")
     decision = Decision({entry["label"]: math.inf if entry["threshold"] is None
-                         else entry["threshold"] for entry in found})
+                         else entry["threshold"] for entry in entries})
     answers = decision.decide(odds, labels)
     given = answers != UNSURE
     right = int((answers[given] == held.actual[given]).sum())
@@ -118,43 +118,43 @@ def choose_class_thresholds(
         "coverage": float(given.mean()) if len(held) else None,
         "precision": right / int(given.sum()) if given.any() else None,
         "unknown_labels": int((held.actual == UNKNOWN).sum()),
-        "classes": found, "scored": held.method, "calibrated": held.calibration is not None,
+        "classes": entries, "scored": held.method, "calibrated": held.calibration is not None,
         **evidence_of(held.novelty)}
     return replace(decision, evidence=evidence)
 
 
-def _precise(
+def _find_threshold(
     label: Any, odds: Floats, right: NDArray[np.bool_], least: float, confidence: float
 ) -> dict[str, Any]:
-    """One class: the lowest of some thresholds at which its precision can be shown."""
+    """Find the lowest threshold at which the precision of a class can be shown."""
     own = odds >= 0
     order = np.argsort(-odds[own], kind="stable")
     scores, hits = odds[own][order], right[own][order].cumsum()
-    starts, level = _starts(len(scores), least, confidence)
+    starts, level = _start_lengths(len(scores), least, confidence)
     entry = {"label": label, "threshold": None, "answered": 0, "correct": 0,
              "precision_bound": None, "candidates": len(scores), "starts": starts}
     for start in starts:
         length = start
         while True:
-            # Equal scores stand or fall together.
+            # No threshold separates equal scores, so a prefix holds all or none of them.
             n = int(np.searchsorted(-scores, -scores[length - 1], side="right"))
             bound = lower_bound(int(hits[n - 1]), n, level)
             if bound < least:
                 break
             if n > int(entry["answered"]):
                 left_out = float(scores[n]) if n < len(scores) else -np.inf
-                entry |= {"threshold": max(0.0, above(left_out, scores)), "answered": n,
+                entry |= {"threshold": max(0.0, threshold_above(left_out, scores)), "answered": n,
                           "correct": int(hits[n - 1]), "precision_bound": bound}
             if n == len(scores):
                 break
-            length = min(len(scores), max(n + 1, math.ceil(length * _LONGER)))
+            length = min(len(scores), max(n + 1, math.ceil(length * _GROWTH)))
     return entry
 
 
-def _starts(n: int, least: float, confidence: float) -> tuple[list[int], float]:
-    """Lengths of the prefixes to begin with, and the confidence of each of their tests.
+def _start_lengths(n: int, least: float, confidence: float) -> tuple[list[int], float]:
+    """The lengths of the first prefixes, and the confidence of each of their tests.
 
-    >>> _starts(300, 0.95, 0.95)
+    >>> _start_lengths(300, 0.95, 0.95)
     ([80, 160], 0.9833333333333333)
     """
     fewest = trials_needed(1.0 - least, confidence)

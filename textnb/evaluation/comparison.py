@@ -1,4 +1,4 @@
-"""Two models side by side: what has moved between them, and which decisions it flips."""
+"""A comparison of two models: classes, weights, and the rows that they answer differently."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from textnb.frames.scan import reading, scan
 from textnb.runtime import notebook
 
 _EXAMPLES = 20
-_SHOWN = 200
-_HOLDERS = ("__textnb_a", "__textnb_b")
+_CHARACTERS = 200
+_ANSWER_A, _ANSWER_B = "__textnb_a", "__textnb_b"
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,10 +37,10 @@ class Comparison:
     terms_gained, terms_lost : int
         Columns of b alone, and of a alone.
     documents : int
-        Rows that both have judged; 0 where none were given.
+        Rows that both models have scored; 0 without a frame.
     flipped : DataFrame
-        ``a``, ``b``, ``documents``: answers that differ, with how many: the most probable class, or
-        what a model's decision makes of it (null for "unsure").
+        ``a``, ``b``, ``documents``: pairs of answers that differ, and the number of rows. An answer
+        is the most probable class, or the model's decision if it has one (null for "unsure").
     examples : DataFrame
         Some of these rows: ``row`` (counted from 0), ``a``, ``b``, ``text``.
     """
@@ -84,12 +84,12 @@ def compare_models(
     a: TextClassifier, b: TextClassifier, frame: Any = None, *, k: int = 20,
     progress: Progress | None = None,
 ) -> Comparison:
-    """Compare two models of texts, and what they say of the same rows.
+    """Compare two models of texts, and their answers for the same rows.
 
     Parameters
     ----------
     a, b : TextClassifier
-        Fitted; say, before and after an update. Their labels must be of one type.
+        Fitted, for example before and after an update. Their labels must be of one type.
     frame : DataFrame, LazyFrame or path, optional
         Rows with the text columns of both; they need no labels.
     k : int
@@ -115,18 +115,18 @@ def compare_models(
         raise ParameterError("the models' labels are of different types: "
                              f"{a.classes_.tolist()[0]!r} and {b.classes_.tolist()[0]!r}")
     terms_a, terms_b = (pl.Series("term", model.vocabulary_) for model in (a, b))
-    documents, flipped, examples = _flips(a, b, frame, progress)
+    documents, flipped, examples = _compare_answers(a, b, frame, progress)
     return Comparison(
-        _drift(a, b), _moved(a, b, terms_a, terms_b, k),
+        _compare_classes(a, b), _compare_weights(a, b, terms_a, terms_b, k),
         len(terms_b) - int(terms_b.is_in(terms_a.implode()).sum()),
         len(terms_a) - int(terms_a.is_in(terms_b.implode()).sum()),
         documents, flipped, examples)
 
 
-def _drift(a: TextClassifier, b: TextClassifier) -> pl.DataFrame:
+def _compare_classes(a: TextClassifier, b: TextClassifier) -> pl.DataFrame:
     frames = []
     for side, model in (("a", a), ("b", b)):
-        documents = np.asarray(_statistics(model).class_count)
+        documents = np.asarray(model.estimator_.statistics_.class_count)
         frames.append(pl.DataFrame({
             "class": model.classes_.tolist(), f"documents_{side}": documents,
             f"share_{side}": documents / documents.sum()}))
@@ -136,7 +136,7 @@ def _drift(a: TextClassifier, b: TextClassifier) -> pl.DataFrame:
         (pl.col("share_b") - pl.col("share_a")).alias("drift"))
 
 
-def _moved(
+def _compare_weights(
     a: TextClassifier, b: TextClassifier, terms_a: pl.Series, terms_b: pl.Series, k: int
 ) -> pl.DataFrame:
     tables = []
@@ -145,7 +145,7 @@ def _moved(
         both = left.join(right, on="term", how="full", coalesce=True)
         change = pl.col("weight_b").fill_null(0.0) - pl.col("weight_a").fill_null(0.0)
         share = pl.max_horizontal("part_a", "part_b")
-        # Infinite weights (l = 0) that did not move have no difference.
+        # The difference of two equal infinite weights (l = 0) is NaN, and counts as no change.
         moved = both.with_columns(change.fill_nan(0.0).alias("change")).with_columns(
             (pl.col("change").abs() * share).fill_nan(0.0).alias("moved"))
         best = moved.filter(pl.col("moved") > 0).sort(
@@ -173,11 +173,7 @@ def _weights(
                          f"part_{side}": counts / max(counts.sum(), 1.0)})
 
 
-def _statistics(model: TextClassifier) -> Any:
-    return model.estimator_.statistics_
-
-
-def _flips(
+def _compare_answers(
     a: TextClassifier, b: TextClassifier, frame: Any, progress: Progress | None
 ) -> tuple[int, pl.DataFrame, pl.DataFrame]:
     dtype = pl.Series(a.classes_.tolist()).dtype
@@ -188,14 +184,15 @@ def _flips(
     columns = [*dict.fromkeys([*a.text_columns, *b.text_columns])]
     with reading(frame):
         rows = scan(frame, text=columns).select(columns)
-        told = a.predict(rows, progress=progress).select(
-            *columns, pl.col(_answer(a)).alias(_HOLDERS[0]))
-        told = b.predict(told).select(*columns, _HOLDERS[0], pl.col(_answer(b)).alias(_HOLDERS[1]))
-        text = pl.concat_str([pl.col(name).cast(pl.String).fill_null("").str.slice(0, _SHOWN)
+        answers = a.predict(rows, progress=progress).select(
+            *columns, pl.col(_answer_column(a)).alias(_ANSWER_A))
+        answers = b.predict(answers).select(
+            *columns, _ANSWER_A, pl.col(_answer_column(b)).alias(_ANSWER_B))
+        text = pl.concat_str([pl.col(name).cast(pl.String).fill_null("").str.slice(0, _CHARACTERS)
                               for name in columns], separator=" | ")
-        numbered = told.select(
-            pl.int_range(pl.len(), dtype=pl.Int64).alias("row"), pl.col(_HOLDERS[0]).alias("a"),
-            pl.col(_HOLDERS[1]).alias("b"), text.alias("text"))
+        numbered = answers.select(
+            pl.int_range(pl.len(), dtype=pl.Int64).alias("row"), pl.col(_ANSWER_A).alias("a"),
+            pl.col(_ANSWER_B).alias("b"), text.alias("text"))
         differ = pl.col("a").ne_missing(pl.col("b"))
         documents, flipped, examples = pl.collect_all([
             numbered.select(pl.len()),
@@ -206,5 +203,5 @@ def _flips(
             flipped.sort(["documents", "a", "b"], descending=[True, False, False]), examples)
 
 
-def _answer(model: TextClassifier) -> str:
+def _answer_column(model: TextClassifier) -> str:
     return "predicted" if model.decision_ is None else "decision"

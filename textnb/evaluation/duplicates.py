@@ -1,4 +1,4 @@
-"""Documents that are in a test set and in what was learned too, or twice in one table.
+"""Documents of a test set that are in the training set too, or documents that repeat in one table.
 
 Exact duplicates have the same tokens in the same order. Near-duplicates share most of their
 shingles, the runs of a few tokens: all of them are found, and each is compared in full.
@@ -29,24 +29,24 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Duplicates:
-    """Rows whose text is elsewhere too.
+    """Rows whose text is in another row too.
 
     Attributes
     ----------
     rows : int
-        Of the test set; of the one table, if there is no other.
+        Rows of the test set; without a test set, of the one table.
     against : int
-        Rows of the training set; of the one table.
+        Rows of the training set; without a test set, of the one table.
     near : float or None
         Least similarity of a near-duplicate; None if only exact ones were looked for.
     without_tokens : int
-        Rows of the test set (or of the one table) without a token: they are not compared.
+        Rows of the test set (or of the one table) that are not compared, as they hold no token.
     pairs : DataFrame
         One row for each row of the test set with a duplicate in the training set; of one table,
         for each row with a duplicate before it: ``row`` and ``of`` (row numbers from 0),
         ``similarity`` (Jaccard, of shingles; 1.0 for an exact duplicate) and ``exact``. With
-        labels, ``label`` and ``label_of``, and ``conflict``: whether a row with the very tokens of
-        ``of`` is labelled otherwise than ``row``.
+        labels, ``label`` and ``label_of``, and ``conflict``: whether a row with the same tokens as
+        ``of`` has another label than ``row``.
     """
 
     rows: int
@@ -101,10 +101,10 @@ def find_duplicates(
     train: Any, test: Any = None, *, text: str | Sequence[str] = "text", label: str | None = None,
     near: float | None = 0.8, tokenizer: Tokenizer = Tokenizer(), shingle: int = 3,
 ) -> Duplicates:
-    """Rows of a test set whose text is in the training set; or rows of one table, in the table.
+    """Find rows of a test set whose text is in the training set, or rows that repeat in one table.
 
-    Time and memory grow with the number of tokens, also where all rows are alike: one duplicate is
-    told for each row, and not all pairs.
+    One duplicate is reported for each row, and not all pairs. Time and memory therefore grow with
+    the number of tokens, also where all rows are alike.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ def find_duplicates(
     text : str or sequence of str
         Text column, or columns.
     label : str, optional
-        Label column: tells duplicates that are labelled otherwise.
+        Label column: duplicates with different labels are then reported as conflicts.
     near : float or None
         Least Jaccard similarity of a near-duplicate, in (0, 1]: shared shingles / shingles of
         either text. Low values take longer. None for exact duplicates alone, which is quick.
@@ -122,7 +122,7 @@ def find_duplicates(
         Words in lower case by default. For scripts without spaces, take
         ``Tokenizer(analyzer="char", ngram_range=(5, 5))`` and ``shingle=1``.
     shingle : int
-        Tokens in a run. A text with fewer is one shingle.
+        Number of tokens of a shingle. A text with fewer tokens is one shingle.
 
     Returns
     -------
@@ -147,25 +147,24 @@ def find_duplicates(
     if not is_whole(shingle) or shingle < 1:
         raise ParameterError.out_of_range("shingle", "an int >= 1", shingle)
     sides = [train] if test is None else [train, test]
-    read = _Texts(tokenizer, text_columns(text, label), label)
-    heights = [read.add(side, name) for side, name in
+    texts = _Texts(tokenizer, text_columns(text, label), label)
+    heights = [texts.add(side, name) for side, name in
                zip(sides, ("the training set", "the test set"), strict=False)]
-    lengths, codes = read.tokens()
-    first = _first_rows(read.documents())
-    # Rows from here on are asked for; those before "known" may be the answer.
+    lengths, codes = texts.tokens()
+    first = _first_rows(texts.documents())
+    # Duplicates are looked for among the rows before `known`, for each row from `begin` on.
     begin, known = (0, heights[0]) if test is None else (heights[0], heights[0])
     of, similarity = first.copy(), np.ones(len(first))
     exact = (first < np.arange(len(first))) if test is None else (first < known)
     of[~exact], similarity[~exact] = -1, 0.0
     if near is not None:
-        _add_near(of, similarity, first, lengths, codes, None if test is None else known,
+        _find_near(of, similarity, first, lengths, codes, None if test is None else known,
                   float(near), int(shingle))
-    asked = np.arange(len(first)) >= begin
-    rows = np.flatnonzero(asked & (of >= 0) & (lengths > 0))
+    rows = np.flatnonzero((np.arange(len(first)) >= begin) & (of >= 0) & (lengths > 0))
     pairs = pl.DataFrame({"row": rows - begin, "of": of[rows], "similarity": similarity[rows],
                           "exact": exact[rows]})
     if label is not None:
-        pairs = _with_labels(pairs, read.labels, rows, of[rows], first, known)
+        pairs = _add_labels(pairs, texts.labels, rows, of[rows], first, known)
     return Duplicates(heights[-1], heights[0], None if near is None else float(near),
                       int((lengths[begin:] == 0).sum()), pairs)
 
@@ -173,30 +172,30 @@ def find_duplicates(
 def same_texts(
     frame: Any, *, text: str | Sequence[str] = "text", tokenizer: Tokenizer = Tokenizer()
 ) -> Ints:
-    """The first row with the same tokens, for each row: its own number where it is the first.
+    """Find for each row the first row with the same tokens, which may be the row itself.
 
-    Rows without a token are like no other.
+    A row without a token is equal to no other.
 
     Examples
     --------
     >>> same_texts(pl.DataFrame({"text": ["aa bb", "", "AA bb!", ""]})).tolist()
     [0, 1, 0, 3]
     """
-    read = _Texts(tokenizer, text_columns(text, None), None)
-    read.add(frame, "the input")
-    return _first_rows(read.documents())
+    texts = _Texts(tokenizer, text_columns(text, None), None)
+    texts.add(frame, "the input")
+    return _first_rows(texts.documents())
 
 
 def copies_learned(first: Ints, folds: Ints) -> int:
-    """Documents that are scored by a model which has learned their very tokens.
+    """Count the documents whose model has learned another document with the same tokens.
 
     Parameters
     ----------
     first : int64 (n_documents,)
         As `same_texts` gives it.
     folds : int64 (n_documents,)
-        As in a `Split`: a model learns the other folds; if there is a fold -1, those before its
-        own.
+        As in a `Split`: a model learns the other folds; if there is a fold -1, only those before
+        its own.
 
     Examples
     --------
@@ -223,7 +222,7 @@ class _Texts:
         self._labels: list[pl.Series] = []
 
     def add(self, frame: Any, name: str) -> int:
-        """Read one side; how many rows it has."""
+        """Read the rows of one side, and return their number."""
         rows = 0
         keys = [] if self._label is None else [self._label]
         with reading(frame):
@@ -250,9 +249,9 @@ class _Texts:
         return pl.concat(self._codes)
 
     def tokens(self) -> tuple[Ints, Ints]:
-        """Tokens per row, and all codes: numbered in the order of the sorted tokens.
+        """Number of tokens of each row, and the codes of all tokens, in the order of their strings.
 
-        Codes as they come depend on threads.
+        The interner's own codes depend on the order of threads.
         """
         rank = np.empty(len(self._words), dtype=np.int64)
         rank[self._words.strings().arg_sort().to_numpy()] = np.arange(len(self._words))
@@ -262,7 +261,7 @@ class _Texts:
 
 
 def _first_rows(documents: pl.Series) -> Ints:
-    """The first row of the same codes, for each row; an empty row is like no other."""
+    """The first row with the same codes, for each row; an empty row is equal to no other."""
     rows = pl.DataFrame({"codes": documents}).with_row_index("row").with_columns(
         pl.col("row").cast(pl.Int64))
     first: Ints = rows.select(
@@ -271,11 +270,11 @@ def _first_rows(documents: pl.Series) -> Ints:
     return first
 
 
-def _add_near(
+def _find_near(
     of: Ints, similarity: NDArray[np.float64], first: Ints, lengths: Ints, codes: Ints,
     known: int | None, near: float, shingle: int,
 ) -> None:
-    """Near-duplicates of the rows that have no exact one: each different text is compared once."""
+    """Find near-duplicates of rows without an exact one; each distinct text is compared once."""
     every = np.arange(len(first))
     kept = (first == every) & (lengths > 0)
     distinct = np.flatnonzero(kept)
@@ -290,15 +289,15 @@ def _add_near(
     partner_of, found_of = np.full(len(first), -1, dtype=np.int64), np.zeros(len(first))
     partner_of[distinct] = np.where(partners >= 0, distinct[partners], -1)
     found_of[distinct] = found
-    # Of one table, a later copy of a text is an exact duplicate of the first, whatever that is.
+    # Later copies of a text have the first one's near-duplicate, unless they are exact duplicates.
     missing = of < 0
     of[missing], similarity[missing] = partner_of[first[missing]], found_of[first[missing]]
 
 
-def _with_labels(
+def _add_labels(
     pairs: pl.DataFrame, labels: pl.Series, rows: Ints, of: Ints, first: Ints, known: int
 ) -> pl.DataFrame:
-    """Labels of both rows, and whether a row with the tokens of the other is labelled otherwise."""
+    """Add the labels of both rows, and whether a row with the tokens of ``of`` has another one."""
     copies = pl.DataFrame({"group": first[:known], "named": labels[:known]}).group_by("group").agg(
         named=pl.col("named").drop_nulls().n_unique())
     several = pl.DataFrame({"group": first[of]}).join(

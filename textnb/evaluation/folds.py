@@ -1,10 +1,10 @@
-"""Cross-validation by subtraction: what a fold's model has learned is all counts less the fold's.
+"""Cross-validation by subtraction: a fold's model is derived from all counts less the fold's own.
 
     total = count(fold 1) + ... + count(fold k)
     model of fold f = the model of total - count(fold f)
 
-Counts are integers, so that model is the one that a fit on the other folds gives, to the bit: its
-vocabulary and limits too, which are chosen anew from the difference.
+Counts are integers, so this model equals a fit on the other folds to the bit. Its vocabulary and
+limits are chosen from the difference too.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from textnb.scoring.texts import scored_batch
 from textnb.selection.splits import LEARNED_ONLY, Split, split, text_columns
 from textnb.text.term_counts import TermCounts
 
-# Text of all folds together that waits to be counted.
+# Bytes of text, of all folds together, that may wait to be counted.
 _BUFFER = 128 << 20
 
 
@@ -42,24 +42,26 @@ def cross_validate(
     """Score each labelled document by a model of the other folds.
 
     Documents are counted once, and each fold's counts are subtracted from their sum: the scores are
-    those of refitting, to the bit. Models without counts that add (`NBLogisticRegression`,
-    ``l="auto"``) are refitted for each fold, on texts that are collected. A class with fewer
-    documents than folds, or in a fold whose model has not learned it, gives a warning.
+    those of refitting, to the bit. Models that do not follow from sums of counts alone
+    (`NBLogisticRegression`, ``l="auto"``) are refitted for each fold, on texts that are collected
+    in memory. A warning names classes with fewer documents than folds, and classes that a fold's
+    model has not learned.
 
     Parameters
     ----------
     model : TextClassifier
-        Settings; it need not be fitted, and is not changed.
+        The settings. It need not be fitted, and is not changed.
     frame : DataFrame, LazyFrame or path
         With the model's text and label columns. It is read three times (labels, counts, scores) and
-        must give its rows in the same order each time. The models of all folds are held at once.
+        must give its rows in the same order each time. The models of all folds are in memory at
+        once.
     folds : int
         2 or more.
     groups : str, optional
         Column whose equal values stay in one fold, e.g. the author.
     time : str, optional
-        Column of dates, datetimes or numbers (or strings that write them). Documents are divided in
-        its order into ``folds + 1`` parts, and each is scored by a model of all parts before it.
+        Column of dates, datetimes or numbers, or of strings that hold them. Documents are divided
+        in its order into ``folds + 1`` parts, and each is scored by a model of all parts before it.
         The first part is learned and not among the results. Equal times stay together.
     seed : int
         Shuffles the documents, or the groups, before they are divided; must be 0 with ``time``.
@@ -95,40 +97,42 @@ def cross_validate(
             "tables use sklearn.model_selection.cross_val_score(model, table, labels)")
     with reading(frame):
         rows = scan(frame, text=text_columns(model.text, model.label), label=model.label)
-        made = split(rows, model.label, folds=folds, groups=groups, time=time, seed=seed)
-        return score_folds(model, rows, made, progress=progress)
+        partition = split(rows, model.label, folds=folds, groups=groups, time=time, seed=seed)
+        return score_folds(model, rows, partition, progress=progress)
 
 
 def score_folds(
-    model: TextClassifier, frame: Any, made: Split, *, progress: Progress | None = None
+    model: TextClassifier, frame: Any, partition: Split, *, progress: Progress | None = None
 ) -> HeldOut:
-    """As `cross_validate`, on folds that were made before, by `split` or otherwise."""
+    """Score each document by a model of the other folds, as `cross_validate` does."""
     names = text_columns(model.text, model.label)
     with reading(frame):
         read = scan(frame, text=names, label=model.label).select(*names, model.label)
-        if _adds(model):
-            models = _by_subtraction(model, _in_folds(read, names, made, progress), made)
-            scores, lengths = _scores(models, _in_folds(read, names, made), made)
+        if _follows_from_sums(model):
+            parts = _split_batches(read, names, partition, progress)
+            models = _fit_by_subtraction(model, _count_folds(model, parts, partition), partition)
+            scores, lengths = _score_rows(models, _split_batches(read, names, partition), partition)
         else:
             collected = read.collect()
             if progress is not None:
                 progress(collected.height)
-            models = [clone(model).fit(collected.filter(pl.Series(made.learned_by(fold))))
-                      for fold in range(made.count)]
-            scores, lengths = _scores(models, _in_folds(collected, names, made), made)
-    tested = made.folds != LEARNED_ONLY
-    actual = codes_of(made.labels, made.classes)
-    # By fold and class: whether the fold's model has learned the class.
-    learned = np.stack([np.isin(made.classes.to_numpy(), model.classes_[
+            models = [clone(model).fit(collected.filter(pl.Series(partition.training_rows(fold))))
+                      for fold in range(partition.count)]
+            scores, lengths = _score_rows(
+                models, _split_batches(collected, names, partition), partition)
+    tested = partition.folds != LEARNED_ONLY
+    actual = codes_of(partition.labels, partition.classes)
+    # For each fold and class, whether the fold's model has learned the class.
+    learned = np.stack([np.isin(partition.classes.to_numpy(), model.classes_[
         model.fitted_.counts.class_count > 0]) for model in models])
-    without = ~learned[made.folds[tested], actual[tested]]
-    return HeldOut(made.classes.to_numpy(), scores[tested], actual[tested], lengths[tested],
-                   made.method, made.folds[tested],
+    without = ~learned[partition.folds[tested], actual[tested]]
+    return HeldOut(partition.classes.to_numpy(), scores[tested], actual[tested], lengths[tested],
+                   partition.method, partition.folds[tested],
                    without_class=without if without.any() else None)
 
 
 def evaluation_of(held: HeldOut) -> Evaluation:
-    """Accuracy, measures per class and confusion of scores that were held out.
+    """Measure accuracy, precision, recall and confusions of held-out scores.
 
     Parameters
     ----------
@@ -146,9 +150,9 @@ def evaluation_of(held: HeldOut) -> Evaluation:
     >>> evaluation_of(held).confusion.tolist()
     [[1, 0, 0], [1, 0, 0]]
     """
-    strangers = int((held.actual == UNKNOWN).sum())
-    if strangers:
-        raise DataError(f"{quantity(strangers, 'document', 'has', 'have')} a label that is none "
+    unknown = int((held.actual == UNKNOWN).sum())
+    if unknown:
+        raise DataError(f"{quantity(unknown, 'document', 'has', 'have')} a label that is none "
                         "of the model's classes; evaluate(model, frame) counts them and names "
                         "their labels")
     if not len(held):
@@ -163,7 +167,7 @@ def evaluation_of(held: HeldOut) -> Evaluation:
 
 
 def accuracy_by_fold(held: HeldOut) -> pl.DataFrame:
-    """``fold``, ``documents`` and ``accuracy`` of each fold: a row per fold.
+    """Measure the accuracy of each fold: ``fold``, ``documents``, ``accuracy``, a row per fold.
 
     Parameters
     ----------
@@ -188,8 +192,8 @@ def accuracy_by_fold(held: HeldOut) -> pl.DataFrame:
         documents=pl.len().cast(pl.Int64), accuracy=pl.col("right").mean()).sort("fold")
 
 
-def _adds(model: TextClassifier) -> bool:
-    """Whether the model follows from counts alone: a parameter that is chosen needs the rows."""
+def _follows_from_sums(model: TextClassifier) -> bool:
+    """Whether sums of counts determine the model; a parameter that is chosen needs the rows."""
     estimator = model.estimator
     if estimator is None:
         return True
@@ -200,49 +204,50 @@ def _adds(model: TextClassifier) -> bool:
 Part = tuple[NDArray[np.int64], pl.DataFrame]
 
 
-def _in_folds(
-    frame: pl.LazyFrame | pl.DataFrame, names: list[str], made: Split,
+def _split_batches(
+    frame: pl.LazyFrame | pl.DataFrame, names: list[str], partition: Split,
     progress: Progress | None = None,
 ) -> Iterator[tuple[Part, ...]]:
-    """Each batch as parts of one fold: the numbers of their rows, and the rows."""
-    seen, expected = 0, len(made.folds)
+    """Divide each batch by folds: for each fold in it, the numbers of its rows, and the rows."""
+    seen, expected = 0, len(partition.folds)
     for batch in batches(frame, names, progress=progress):
         if seen + batch.height <= expected:
-            own = made.folds[seen:seen + batch.height]
+            own = partition.folds[seen:seen + batch.height]
             places = [np.flatnonzero(own == fold) for fold in np.unique(own)]
             yield tuple((place + seen, batch[place]) for place in places)
         seen += batch.height
     if seen != expected:
         raise DataError(f"the frame gave {quantity(expected, 'row')} at first and {seen} when it "
-                        "was "
-                        "read again; collect it before it is validated")
+                        "was read again; collect it before it is validated")
 
 
-def _by_subtraction(
-    model: TextClassifier, read: Iterator[tuple[Part, ...]], made: Split
+def _fit_by_subtraction(
+    model: TextClassifier, counts: dict[int, TermCounts], partition: Split
 ) -> list[TextClassifier]:
-    counts = _counts(model, read, made)
     models = []
-    if made.in_time:
+    if partition.in_time:
         learned = counts[LEARNED_ONLY]
-        for fold in range(made.count):
+        for fold in range(partition.count):
             models.append(clone(model).fit_statistics(learned))
             learned = learned + counts[fold]
         return models
     total = counts[0]
-    for fold in range(1, made.count):
+    for fold in range(1, partition.count):
         total = total + counts[fold]
-    return [clone(model).fit_statistics(total - counts[fold]) for fold in range(made.count)]
+    return [clone(model).fit_statistics(total - counts[fold]) for fold in range(partition.count)]
 
 
-def _counts(
-    model: TextClassifier, read: Iterator[tuple[Part, ...]], made: Split
+def _count_folds(
+    model: TextClassifier, read: Iterator[tuple[Part, ...]], partition: Split
 ) -> dict[int, TermCounts]:
-    """Counts per fold, in one pass. Few and large additions, as each costs a whole vocabulary."""
+    """Count the documents of each fold in one pass.
+
+    Batches of a fold are collected before they are added, as an addition costs a whole vocabulary.
+    """
     waiting: dict[int, list[pl.DataFrame]] = {}
     sizes: dict[int, float] = {}
     counts: dict[int, TermCounts] = {}
-    # Of the parameters as they are, whatever the model itself was fitted with.
+    # The clone counts with the current parameters, also if the model was fitted with others.
     settings = clone(model)
 
     def add(fold: int) -> None:
@@ -252,7 +257,7 @@ def _counts(
 
     for parts in read:
         for rows, part in parts:
-            fold = int(made.folds[rows[0]])
+            fold = int(partition.folds[rows[0]])
             waiting.setdefault(fold, []).append(part)
             sizes[fold] = sizes.get(fold, 0) + part.estimated_size()
         while sum(sizes.values()) > _BUFFER:
@@ -262,16 +267,16 @@ def _counts(
     return counts
 
 
-def _scores(
-    models: list[TextClassifier], read: Iterator[tuple[Part, ...]], made: Split
+def _score_rows(
+    models: list[TextClassifier], read: Iterator[tuple[Part, ...]], partition: Split
 ) -> tuple[Floats, Floats]:
-    scores = np.full((len(made.folds), len(made.classes)), -np.inf)
-    lengths = np.zeros(len(made.folds))
-    columns = [codes_of(pl.Series(model.classes_.tolist()), made.classes) for model in models]
+    scores = np.full((len(partition.folds), len(partition.classes)), -np.inf)
+    lengths = np.zeros(len(partition.folds))
+    columns = [codes_of(pl.Series(model.classes_.tolist()), partition.classes) for model in models]
 
     def score(parts: tuple[Part, ...]) -> None:
         for rows, part in parts:
-            fold = int(made.folds[rows[0]])
+            fold = int(partition.folds[rows[0]])
             if fold != LEARNED_ONLY:
                 own, lengths[rows] = scored_batch(models[fold].fitted_, part)
                 scores[rows[:, None], columns[fold]] = own

@@ -1,13 +1,13 @@
 """Scores of labelled documents by models that have not learned them.
 
-It is what calibration, thresholds, the smoothing path and the report start from, however the scores
-were made: on a file of their own, fold by fold, or each document left out in turn.
+Calibration, thresholds and the report start from these scores. They come from a separate file, from
+folds, or from leave-one-out.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,10 @@ from textnb.learning.fitted import fitted_texts
 from textnb.runtime import notebook
 from textnb.scoring.texts import scored_batch
 
-__all__ = ["UNKNOWN", "HeldOut", "codes_of", "held_out", "in_classes"]
+__all__ = ["LABEL", "UNKNOWN", "HeldOut", "codes_of", "held_out", "in_classes", "labelled_batches"]
+
+# The column of labels in batches: no column of a user's has this name.
+LABEL = "\0label"
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,26 +41,26 @@ class HeldOut:
     classes : (n_classes,)
     scores : float64 (n_documents, n_classes)
         Joint log-probabilities, base e, as `LinearForm.scores` gives them; divided by temperatures
-        where there is a ``calibration``.
+        if there is a ``calibration``.
     actual : int64 (n_documents,)
         Index of each document's label among the classes; -1 for a label that is none of them.
     lengths : float64 (n_documents,)
         Sum of the counts that were scored.
     method : str
-        "leave-one-out", "5 folds" ...; of rows that came as held out, what their terms tell:
-        "held-out rows" (they are new), "rows that the model has probably learned", or "rows given
+        "leave-one-out", "5 folds" and so on. For rows that a user passed as held out, the verdict
+        of ``novelty``: "held-out rows", "rows that the model has probably learned", or "rows given
         as held out (can't be verified)".
     folds : int64 (n_documents,) or None
         Which model scored each document, where there were several.
     calibration : Calibration or None
-        What `calibrated` has applied to the scores.
+        The calibration that `calibrated` has applied to the scores.
     without_class : bool (n_documents,) or None
-        Documents whose own class the model that scored them had not learned: the only document of
-        its class, left out, or all of a class in one fold. None where there is none. They count as
-        errors, and no figure of probabilities can judge them.
+        Documents whose own class the model that scored them had not learned: they were the only
+        document of the class, or all of the class was in one fold. None if there is no such
+        document. They count as errors, and are left out of all measures of probabilities.
     novelty : Novelty or None
-        Of rows that were scored as held out: whether the model has learned them, as far as counts
-        can tell.
+        For rows that a user passed as held out: whether the model has learned them, judged by
+        their terms.
 
     Examples
     --------
@@ -114,7 +117,7 @@ class HeldOut:
         return float((self.predicted == self.actual).mean())
 
     def calibrated(self, calibration: Calibration | None) -> HeldOut:
-        """The same documents with scores / T; as they are without a calibration.
+        """The same documents with scores / T; unchanged if ``calibration`` is None.
 
         Raises
         ------
@@ -146,29 +149,29 @@ class HeldOut:
 
     @property
     def judged(self) -> NDArray[np.bool_]:
-        """Mask of the documents that probabilities can be judged by: (n_documents,).
+        """Mask of the documents that measures of probabilities include: (n_documents,).
 
-        Their labels are classes that the model which scored them has learned.
+        The model that scored them has learned their labels.
         """
         known: NDArray[np.bool_] = self.actual != UNKNOWN
         return known if self.without_class is None else known & ~self.without_class
 
     @property
     def not_judged(self) -> int:
-        """How many documents are not `judged`."""
+        """The number of documents that are not `judged`."""
         return len(self) - int(self.judged.sum())
 
     @property
     def log_loss(self) -> float:
         """Mean of -log P(own label | document), base e, over the documents that are `judged`.
 
-        Infinite where one of them was given probability 0; NaN where there is none.
+        Infinite if the label of one of them has probability 0; NaN if there is none.
         """
         own = self.log_probability()[self.judged]
         return float(-own.mean()) if len(own) else float("nan")
 
     def take(self, rows: NDArray[Any]) -> HeldOut:
-        """Some of the documents (mask or indices)."""
+        """Select some of the documents, by a mask or by indices."""
         return replace(self, scores=self.scores[rows], actual=self.actual[rows],
                        lengths=self.lengths[rows],
                        folds=None if self.folds is None else self.folds[rows],
@@ -177,7 +180,7 @@ class HeldOut:
 
 
 def check_held_out(held: Any) -> None:
-    """Raises ParameterError for what is no `HeldOut`, such as the rows themselves."""
+    """Raises ParameterError unless it is a `HeldOut`: rows are passed by mistake."""
     if not isinstance(held, HeldOut):
         raise ParameterError(
             f"held must be scores of documents; got {type(held).__name__}: pass held_out(model, "
@@ -205,33 +208,22 @@ def held_out(
     Warns
     -----
     LearnedRowsWarning
-        If the model has probably learned most of them: they bring far fewer terms that are new to
-        their classes than new rows would: from a share of about 45 % learned rows on.
-        ``method`` says so too, and what is chosen from these scores keeps it. ``novelty`` has the
-        figures. Where too little can be told, there is no warning, and ``method`` is "rows given
-        as held out (can't be verified)".
+        If the model has probably learned most of the rows: they hold far fewer terms that are new
+        to their classes than new rows would. This shows if about 45 % of the rows or more were
+        learned. ``method`` says so too, and decisions and calibrations from these scores record it.
+        ``novelty`` has the figures. If there are too few rows for a verdict, there is no warning,
+        and ``method`` is "rows given as held out (can't be verified)".
     """
     fitted = fitted_texts(model)
     if fitted is None:
         raise ParameterError.out_of_range("model", "a TextClassifier", type(model).__name__)
-    names = fitted.columns
-    classes = pl.Series(fitted.classes.tolist())
-    parts: list[tuple[Floats, NDArray[np.int64], Floats]] = []
-    row, novelty = 0, NoveltyCount(fitted)
+    names, parts, novelty = fitted.columns, [], NoveltyCount(fitted)
     with reading(frame):
-        label = fitted.label
-        lazy = scan(frame, text=names, label=label)
-        rows = lazy.select(*names, labels_as(label, lazy, classes.dtype).alias("\0label"))
-        for batch in batches(rows, names, progress=progress):
-            labels = batch["\0label"]
-            if labels.null_count():
-                raise DataError.null_label(label, row + int(labels.is_null().arg_true()[0]))
-            row += batch.height
-            codes = codes_of(labels, classes)
-            scores, lengths = scored_batch(fitted, batch, partial(_count, novelty, codes))
+        rows = scan(frame, text=names, label=fitted.label)
+        for batch, codes in labelled_batches(
+                rows, names, fitted.label, pl.Series(fitted.classes.tolist()), progress):
+            scores, lengths = scored_batch(fitted, batch, novelty.watch(codes))
             parts.append((scores, codes, lengths))
-    if not parts or not row:
-        raise DataError.no_rows("the test set")
     scores, actual, lengths = (np.concatenate(column) for column in zip(*parts, strict=True))
     found = novelty.result
     found.warn()
@@ -240,13 +232,43 @@ def held_out(
                    novelty=found)
 
 
-def _count(
-    novelty: NoveltyCount, codes: NDArray[np.int64], rows: pl.DataFrame, counts: Any
-) -> None:
-    novelty.add(counts, codes)
+def labelled_batches(
+    rows: pl.LazyFrame, columns: Sequence[str], label: str, classes: pl.Series,
+    progress: Progress | None = None, text: Sequence[str] | None = None,
+) -> Iterator[tuple[pl.DataFrame, NDArray[np.int64]]]:
+    """Batches of columns of a test set, and the class of each row: its index, -1 if unknown.
+
+    Parameters
+    ----------
+    rows : LazyFrame
+    columns : sequence of str
+        The columns that a model reads.
+    label : str
+        The label column; batches hold it as `LABEL`.
+    classes : Series
+        The model's classes.
+    progress : callable, optional
+    text : sequence of str, optional
+        Columns of text, by whose size rows are divided into batches; ``columns`` if not given.
+
+    Raises
+    ------
+    DataError
+        If there are no rows, or a label is null.
+    """
+    selected = rows.select(*columns, labels_as(label, rows, classes.dtype).alias(LABEL))
+    first = 0
+    for batch in batches(selected, columns if text is None else text, progress=progress):
+        labels = batch[LABEL]
+        if labels.null_count():
+            raise DataError.null_label(label, first + int(labels.is_null().arg_true()[0]))
+        first += batch.height
+        yield batch, codes_of(labels, classes)
+    if not first:
+        raise DataError.no_rows("the test set")
 
 
 def in_classes(actual: NDArray[np.int64], some: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
-    """Mask of the documents whose label is one of some classes; None where there is none."""
+    """Mask of the documents whose label is one of some classes; None if there is no such one."""
     inside: NDArray[np.bool_] = (actual != UNKNOWN) & some[np.maximum(actual, 0)]
     return inside if inside.any() else None

@@ -1,4 +1,4 @@
-"""Leave-one-out, exactly and without fitting again: counts subtract."""
+"""Exact leave-one-out by subtraction of counts, without fitting again."""
 
 from __future__ import annotations
 
@@ -25,28 +25,27 @@ def leave_one_out(
 ) -> HeldOut:
     """Score each learned document by the model fitted to all documents but it.
 
-    The document's counts are taken from the statistic, and what follows from them is worked out
-    anew: priors, totals, and the vocabulary. Terms that no other document holds are not scored, and
-    ``min_df`` and ``max_df`` are applied to the other documents. The scores are those of fitting
-    again without the document, to rounding.
+    The document's counts are subtracted from the model's, and priors, totals and the vocabulary are
+    computed from the difference: terms that no other document holds are not scored, and ``min_df``
+    and ``max_df`` are applied to the other documents. The scores are those of fitting again without
+    the document, to rounding.
 
     Parameters
     ----------
     model : TextClassifier
         Fitted, of MultinomialNB, BernoulliNB or ComplementNB(norm=False).
     frame : DataFrame, LazyFrame or path
-        The documents that the model has learned, in any order. They are read in batches: memory is
-        set by the statistic, one batch and the result.
+        The documents that the model has learned, in any order. They are read in batches: the
+        model's counts, one batch and the result are in memory.
     progress : callable, optional
         Called with the number of rows of each batch that was scored.
 
     Returns
     -------
     HeldOut
-        With ``method`` "leave-one-out". A class whose only document is left out has score -inf,
-        and the document is ``without_class``;
-        where no term is left, priors are all there is to the scores. An ``l`` that was chosen
-        automatically is kept.
+        With ``method`` "leave-one-out". A class whose only document is left out has score -inf, and
+        the document is ``without_class``. If no term is left, the scores are the priors. An ``l``
+        that was chosen automatically is kept.
 
     Raises
     ------
@@ -54,8 +53,8 @@ def leave_one_out(
         If the documents are not those that were learned (what differs is named), or there are
         fewer than two.
     ParameterError
-        If subtraction can't tell: ``max_features``, ``norm=True``, an array ``l`` without a given
-        vocabulary, and NBLogisticRegression need k folds.
+        If subtraction can't give the scores: ``max_features``, ``norm=True``, an array ``l``
+        without a fixed vocabulary, and NBLogisticRegression need k folds.
 
     Examples
     --------
@@ -65,19 +64,19 @@ def leave_one_out(
     >>> np.exp(left_out.scores).round(4).tolist()  # P(text, class) without the text
     [[0.125, 0.0556], [0.0938, 0.1111], [0.3333, 0.0]]
     """
-    event_model = model_of_counts(model)
-    leaving, corpus = left_out_documents(model, frame, event_model, progress)
-    scorer = leaving.whole.scorer(
+    event_model = event_model_of(model)
+    reader, documents = open_leave_one_out(model, frame, event_model, progress)
+    scorer = reader.whole.scorer(
         as_smoothing(event_model.l, len(model.fitted_.terms)))
     with reading(frame):
-        parts = [(scorer(rows), rows.codes, rows.lengths) for rows in leaving.rows(corpus)]
+        parts = [(scorer(rows), rows.codes, rows.lengths) for rows in reader.rows(documents)]
     scores, actual, lengths = (np.concatenate(column) for column in zip(*parts, strict=True))
-    alone = leaving.statistics.counts.class_count <= 1
+    alone = reader.statistics.counts.class_count <= 1
     return HeldOut(model.classes_, scores, actual, lengths, "leave-one-out",
                    without_class=in_classes(actual, alone))
 
 
-def model_of_counts(model: TextClassifier) -> EventModel:
+def event_model_of(model: TextClassifier) -> EventModel:
     """The model's event model; ParameterError where it does not learn by counting."""
     if not isinstance(model, TextClassifier):
         raise ParameterError.out_of_range("model", "a TextClassifier", type(model).__name__)
@@ -89,18 +88,18 @@ def model_of_counts(model: TextClassifier) -> EventModel:
     return event_model
 
 
-def left_out_documents(
+def open_leave_one_out(
     model: TextClassifier, frame: Any, event_model: EventModel, progress: Progress | None
 ) -> tuple[LeaveOneOutReader, LabelledBatches]:
-    """What leaves documents out of a model, and the documents as it reads them."""
+    """Open the documents of a model, and the reader that leaves each of them out."""
     model.check_unchanged("leaving documents out")
     check_unpruned(model.pruned_, "leaving documents out")
     settings = model.fitted_.settings
-    leaving = LeaveOneOutReader.of(
+    reader = LeaveOneOutReader.of(
         event_model, model.statistics_, settings.limits, settings.vocabulary, settings.binary)
     names, label = settings.columns, settings.label
     with reading(frame):
         lazy = scan(frame, text=names, label=label)
-        rows = lazy.select(*names, labels_as(label, lazy, leaving.classes.dtype))
-    return leaving, LabelledBatches(
+        rows = lazy.select(*names, labels_as(label, lazy, reader.classes.dtype))
+    return reader, LabelledBatches(
         batches(rows, names, progress=progress), settings.count_spec)

@@ -1,6 +1,6 @@
-"""How well a classifier does on labelled rows, from one table of counts: (actual, predicted, n).
+"""Measures of a classifier on labelled rows: accuracy, precision, recall, confusion, ROC.
 
-The measures follow from a table of counts, and are scikit-learn's to the bit.
+They follow from one table of counts (actual, predicted, n), and equal scikit-learn's to the bit.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from textnb.runtime import notebook
 from textnb.scoring.columns import Answers
 from textnb.scoring.texts import answered_frame, coverage_of
 
-# A `TextClassifier`, a `TableClassifier`, or what the first has learned. The classes are not
-# imported, so that scikit-learn is not.
+# A `TextClassifier`, a `TableClassifier` or a `Fitted`. The type is not named, because importing
+# the classifiers would import scikit-learn.
 AnyModel = Any
 Counts = NDArray[np.int64]
 _ACTUAL = "__textnb_actual"
@@ -40,8 +40,8 @@ class Evaluation:
     ----------
     documents : int
     accuracy : float
-        Share of the documents whose predicted class is their label; a label that the model does
-        not know, and a row that is impossible under every class, count as errors.
+        Share of the documents whose predicted class is their label. A label that the model does not
+        know, and a row that is impossible under every class, count as errors.
     per_class : DataFrame
         ``class``, ``precision``, ``recall``, ``f1``, ``documents``, for every class that is a
         label or was predicted; a precision without predictions, and a recall without documents,
@@ -54,11 +54,11 @@ class Evaluation:
     unknown_labels : list
         Labels of the test set that the model does not know.
     decisions : DataFrame or None
-        Where the model has a decision: ``actual``, ``decision`` (null for "unsure"), ``n``.
+        If the model has a decision: ``actual``, ``decision`` (null for "unsure"), ``n``.
     positive : label or None
         The class that the decision was chosen for.
     novelty : Novelty or None
-        Of a model of texts: whether it has learned these rows, as far as counts can tell.
+        For a model of texts: whether it has learned these rows, judged by their terms.
     """
 
     documents: int
@@ -92,11 +92,11 @@ class Evaluation:
 
     @property
     def decided(self) -> dict[str, int] | None:
-        """What the model's decision makes of the documents; None where it has none.
+        """Counts of documents by the model's decision; None if it has none.
 
         ``answered``, ``unsure``, ``right`` (of those answered); and with a positive class
-        ``false_positives``, ``true_positives`` and ``missed`` (of its documents, those that are not
-        given it).
+        ``false_positives``, ``true_positives`` and ``missed`` (documents of the class that do not
+        get it as answer).
         """
         if self.decisions is None:
             return None
@@ -112,8 +112,8 @@ class Evaluation:
             for name, part in parts.items())
         return counts.row(0, named=True)
 
-    def deciding(self, pairs: pl.DataFrame, decision: Decision | None) -> Evaluation:
-        """The same results with those of a decision, whose answers ``pairs`` hold too."""
+    def with_decision(self, pairs: pl.DataFrame, decision: Decision | None) -> Evaluation:
+        """Add the results of a decision, from the column ``decision`` of ``pairs``."""
         if decision is None:
             return self
         counts = pairs.group_by("actual", "decision").agg(pl.col("n").sum())
@@ -157,8 +157,8 @@ class Evaluation:
         }
 
 
-def opened(model: AnyModel, rows: Any) -> pl.LazyFrame:
-    """Labelled rows, read as the model's own `fit` reads them."""
+def scan_for(model: AnyModel, rows: Any) -> pl.LazyFrame:
+    """Scan labelled rows as the model's own `fit` does."""
     fitted = fitted_texts(model)
     if fitted is not None:
         return scan(rows, text=fitted.columns, label=fitted.label)
@@ -168,7 +168,7 @@ def opened(model: AnyModel, rows: Any) -> pl.LazyFrame:
 def evaluate(
     model: AnyModel, frame: Any, *, progress: Progress | None = None
 ) -> Evaluation:
-    """Score labelled documents and compare.
+    """Score labelled documents, and compare the predictions with the labels.
 
     Parameters
     ----------
@@ -205,15 +205,15 @@ def evaluate(
     fitted = fitted_texts(model)
     label = model.label_column if fitted is None else fitted.label
     with reading(frame):
-        lazy = opened(model, frame)
+        lazy = scan_for(model, frame)
         labels = pl.Series(_classes(model).tolist())
-        read = _read(model, lazy, labels.dtype)
-        watch = None if fitted is None else _Watch(fitted, labels)
-        answered = (model.predict(read, progress=progress) if fitted is None
-                    else answered_frame(fitted, read, progress=progress, watch=watch))
+        rows = _select_rows(model, lazy, labels.dtype)
+        watch = None if fitted is None else ScoringWatch(fitted, labels, _ACTUAL)
+        scored = (model.predict(rows, progress=progress) if fitted is None
+                  else answered_frame(fitted, rows, progress=progress, watch=watch))
         decision = None if fitted is None else fitted.decision
-        told = ["predicted"] if decision is None else ["predicted", "decision"]
-        pairs = answered.group_by(_ACTUAL, *told).len("n").collect().rename({_ACTUAL: "actual"})
+        answers = ["predicted"] if decision is None else ["predicted", "decision"]
+        pairs = scored.group_by(_ACTUAL, *answers).len("n").collect().rename({_ACTUAL: "actual"})
     if not pairs.height:
         raise DataError.no_rows("the test set")
     if pairs["actual"].null_count():
@@ -221,30 +221,43 @@ def evaluate(
         raise DataError.null_label(label, row)
     result = evaluation(pairs, labels)
     if len(result.unknown_labels) == pairs["actual"].n_unique():
-        raise DataError(f"the model knows none of the labels, such as "
-                        f"{result.unknown_labels[0]!r}; its classes are "
-                        f"{', '.join(map(repr, labels.to_list()[:10]))}")
+        raise no_known_label(result.unknown_labels[0], labels)
     if watch is not None:
         result = replace(result, novelty=watch.novelty.result)
         watch.novelty.result.warn()
         watch.coverage.warn()
-    return result.deciding(pairs, decision)
+    return result.with_decision(pairs, decision)
 
 
-class _Watch:
-    """Looks at the rows as they are scored: whether they were learned, and hold known terms."""
+def no_known_label(label: Any, classes: pl.Series) -> DataError:
+    """The error for rows of which the model knows no label, with one of the labels."""
+    return DataError(f"the model knows none of the labels, such as {label!r}; its classes are "
+                     f"{', '.join(map(repr, classes.to_list()[:10]))}")
 
-    def __init__(self, fitted: Fitted, classes: pl.Series):
+
+class ScoringWatch:
+    """Counts rows while they are scored: those with new terms, and those without a known term.
+
+    Parameters
+    ----------
+    fitted : Fitted
+    classes : Series
+        Its classes.
+    label : str
+        The column of labels in the rows.
+    """
+
+    def __init__(self, fitted: Fitted, classes: pl.Series, label: str):
         self.novelty, self.coverage = NoveltyCount(fitted), coverage_of(fitted)
-        self._classes = classes
+        self._classes, self._label = classes, label
 
     def __call__(self, rows: pl.DataFrame, counts: Any) -> None:
         self.coverage.add(rows, counts)
-        self.novelty.add(counts, codes_of(rows[_ACTUAL], self._classes))
+        self.novelty.add(counts, codes_of(rows[self._label], self._classes))
 
 
 def evaluate_roc(model: AnyModel, frame: Any, positive: Any) -> Roc:
-    """ROC of one class against the rest, by the log-odds of the class: calibrated if the model is.
+    """Compute the ROC of one class against the rest, by its log-odds, calibrated if the model is.
 
     Parameters
     ----------
@@ -256,7 +269,7 @@ def evaluate_roc(model: AnyModel, frame: Any, positive: Any) -> Roc:
     Raises
     ------
     ParameterError
-        If it is no class of the model.
+        If ``positive`` is no class of the model.
     DataError
         If all rows have that label, or none has.
 
@@ -271,29 +284,25 @@ def evaluate_roc(model: AnyModel, frame: Any, positive: Any) -> Roc:
     if positive not in classes:
         raise ParameterError.unknown_choice("positive", positive, [str(n) for n in classes])
     if fitted is not None and fitted.calibration is not None:
-        # Where temperatures depend on a text's length, they change the order of texts.
-        return _calibrated_roc(fitted, frame, positive)
+        # Temperatures that depend on the length of a text change the order of texts.
+        held = held_out(fitted, frame).calibrated(fitted.calibration)
+        return roc(held.actual == classes.index(positive), held.log_odds(positive))
     with reading(frame):
-        lazy = opened(model, frame)
+        lazy = scan_for(model, frame)
         labels = pl.Series(classes)
-        read = _read(model, lazy, labels.dtype)
-        rows = ((model.predict(read, scores=True) if fitted is None
-                 else answered_frame(fitted, read, Answers(scores=True)))
+        selected = _select_rows(model, lazy, labels.dtype)
+        rows = ((model.predict(selected, scores=True) if fitted is None
+                 else answered_frame(fitted, selected, Answers(scores=True)))
                 .select(pl.col(_ACTUAL).alias("actual"), "scores").collect())
     if rows["actual"].null_count():
         label = model.label_column if fitted is None else fitted.label
         raise DataError.null_label(label, int(rows["actual"].is_null().arg_true()[0]))
     scores = rows["scores"].struct.unnest().to_numpy()
     k = classes.index(positive)
-    # A row that no class can have produced is evidence for none of them.
+    # A row that is impossible under every class is evidence for none of them.
     scores = np.where(np.isneginf(scores).all(axis=1, keepdims=True), 0.0, scores)
     others = np.logaddexp.reduce(np.delete(scores, k, axis=1), axis=1)
     return roc((rows["actual"] == positive).to_numpy(), scores[:, k] - others)
-
-
-def _calibrated_roc(fitted: Fitted, frame: Any, positive: Any) -> Roc:
-    held = held_out(fitted, frame).calibrated(fitted.calibration)
-    return roc(held.actual == held.classes.tolist().index(positive), held.log_odds(positive))
 
 
 def _classes(model: AnyModel) -> NDArray[Any]:
@@ -302,8 +311,11 @@ def _classes(model: AnyModel) -> NDArray[Any]:
     return classes
 
 
-def _read(model: AnyModel, frame: pl.LazyFrame, dtype: pl.DataType) -> pl.LazyFrame:
-    """The columns that the model reads, and the labels: others can't be in the way of answers."""
+def _select_rows(model: AnyModel, frame: pl.LazyFrame, dtype: pl.DataType) -> pl.LazyFrame:
+    """Select the columns that the model reads, and the labels.
+
+    Other columns could have the names of the columns that scoring adds.
+    """
     fitted = fitted_texts(model)
     label = model.label_column if fitted is None else fitted.label
     columns = model.input_columns(frame) if fitted is None else fitted.columns
@@ -311,7 +323,7 @@ def _read(model: AnyModel, frame: pl.LazyFrame, dtype: pl.DataType) -> pl.LazyFr
 
 
 def evaluation(pairs: pl.DataFrame, known: pl.Series) -> Evaluation:
-    """Measures of a table of counts.
+    """Compute the measures of a table of counts.
 
     Parameters
     ----------
@@ -337,10 +349,10 @@ def evaluation(pairs: pl.DataFrame, known: pl.Series) -> Evaluation:
     # The last column counts rows that no class can have produced.
     confusion = np.zeros((len(names), len(names) + 1), dtype=np.int64)
     np.add.at(confusion, (actual, predicted), n)
-    right, labelled, called = (
+    right, labelled, answered = (
         confusion.diagonal(), confusion.sum(axis=1), confusion[:, :-1].sum(axis=0))
-    precision, recall = _shares(right, called), _shares(right, labelled)
-    f1 = _shares(2 * right, labelled + called)
+    precision, recall = _divide(right, answered), _divide(right, labelled)
+    f1 = _divide(2 * right, labelled + answered)
     per_class = pl.DataFrame({
         "class": names, "precision": precision, "recall": recall, "f1": f1,
         "documents": labelled}).with_columns(
@@ -356,8 +368,8 @@ def evaluation(pairs: pl.DataFrame, known: pl.Series) -> Evaluation:
     )
 
 
-def _shares(part: Counts, whole: Counts) -> NDArray[np.float64]:
-    """Parts of wholes; NaN where the whole is 0."""
+def _divide(part: Counts, whole: Counts) -> NDArray[np.float64]:
+    """Shares of wholes; NaN where the whole is 0."""
     shares: NDArray[np.float64] = np.full(len(part), np.nan)
     np.divide(part, whole, out=shares, where=whole != 0)
     return shares

@@ -1,4 +1,4 @@
-"""The rows that a model misjudges: what "train on error" learns."""
+"""The rows that a model answers wrongly, which "train on error" learns."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ _ACTUAL = "__textnb_actual"
 def mistakes(
     model: Any, frame: Any, *, progress: Progress | None = None
 ) -> Any:
-    """The labelled rows that a model judges wrongly, or not at all.
+    """Select the labelled rows for which a model's answer is wrong or missing.
 
-    Learning these alone (train on error) keeps a filter small and quick to correct. What it has
-    then counted is no sample of the mail: the classes' shares and the words' frequencies are those
-    of the hard messages, so priors and probabilities are biased towards them, and a calibration or
-    a guarantee chosen before no longer holds. All rows are judged by the model as it is, so the
-    result depends on no order.
+    Learning these alone (train on error) keeps a filter small and quick to correct. Its counts are
+    then no sample of the mail: the shares of classes and the frequencies of words are those of the
+    hard messages, so priors and probabilities are biased towards them, and a calibration or
+    guarantee from before no longer holds. All rows are scored by the model as it is, so the result
+    does not depend on their order.
 
     Parameters
     ----------
     model : TextClassifier
-        Fitted. Where it has a decision, that is what counts: "unsure" is a mistake.
+        Fitted. If it has a decision, the decision is the answer, and "unsure" is a mistake.
     frame : table or path
         With the model's text and label columns.
     progress : callable, optional
@@ -40,8 +40,8 @@ def mistakes(
     Returns
     -------
     table of the kind that came (see `TextClassifier.predict`)
-        The model's text columns and the label, in order; a label that the model does not know
-        is a mistake. A null label stays, for what comes after to refuse it.
+        The model's text columns and the label, in order. A label that the model does not know is a
+        mistake. A row with a null label is kept, so that learning the rows refuses it by name.
 
     Examples
     --------
@@ -56,10 +56,10 @@ def mistakes(
         raise ParameterError.out_of_range("model", "a TextClassifier", type(model).__name__)
     names, label, dtype = fitted.columns, fitted.label, fitted.labels.dtype
     lazy = scan(select_columns(frame, [*names, label]), text=names, label=label)
-    # Under another name, so that a label column called "predicted" is not in the way.
+    # Renamed, because a label column named "predicted" would clash with the answer's name.
     rows = lazy.select(*names, labels_as(label, lazy, dtype).alias(_ACTUAL))
-    judged: pl.LazyFrame = predict(fitted, rows, progress=progress)
+    scored: pl.LazyFrame = predict(fitted, rows, progress=progress)
     answer = "predicted" if fitted.decision is None else "decision"
     right = pl.col(answer).eq_missing(pl.col(_ACTUAL)) & pl.col(_ACTUAL).is_not_null()
     columns = {**{name: pl.col(name) for name in names}, label: pl.col(_ACTUAL)}
-    return rows_in_kind_of(frame, judged, ~right, columns)
+    return rows_in_kind_of(frame, scored, ~right, columns)

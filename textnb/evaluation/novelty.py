@@ -1,23 +1,23 @@
-"""Whether rows were learned by the model that scores them: what they bring that it has not counted.
+"""An estimate of whether a model has learned the rows that it scores, from terms new to a class.
 
-Rows that a model has learned hold no term that their class has not counted. New rows do, about as
-many as the singletons of the class foretell [1]_: of a class with N tokens, of which n are the only
-token of their term in the class, the next token is of a term new to the class with a probability of
-about n / N. That is the share of its tokens that would be new, were each left out in turn [2]_.
-Only terms that are columns are counted here, so n leaves out the terms that would be no columns
-without that one token.
+Rows that a model has learned hold no term that their class has not counted. New rows do, and the
+singletons of the class say how many [1]_: if a class has N tokens, and n of them are the only token
+of their term in the class, the next token is of a term new to the class with a probability of about
+n / N. That is the share of its tokens that would be new if each were left out in turn [2]_. Only
+terms that are columns of the model are counted here, so n leaves out the terms that would be no
+columns without that one token.
 
-The unit is the row: one that holds m tokens brings something new with probability 1 - exp(-m n/N).
-So neither one long new row, nor one of another kind, can hide that the others were learned.
+The unit is the row: a row of m tokens holds a new term with probability 1 - exp(-m n/N). So neither
+one long new row, nor one of another kind, can hide that the others were learned.
 
-What this can't tell:
+Limits:
 
-- Training rows that were duplicated or oversampled hold no singletons, so nothing is expected of
-  new rows and the verdict is "unknown".
-- Only columns count, so a term is evidence if it is known from other classes. One that no class has
-  counted is not.
-- Rows of which a part was learned are called learned where less than 0.55 of what is expected is
-  found: from about 45 % learned rows on. With fewer, all pass for new.
+- Training rows that were duplicated or oversampled hold no singletons, so no new terms are expected
+  of new rows, and the verdict is "unknown".
+- Only columns count, so a term is evidence if another class has counted it. A term that no class
+  has counted is no evidence.
+- If only some of the rows were learned, the verdict is "learned" where fewer than 0.55 of the
+  expected rows are found, which is from about 45 % learned rows on. With fewer, it is "new".
 
 References
 ----------
@@ -40,17 +40,18 @@ from textnb.bayes.forms import Floats
 from textnb.errors import LearnedRowsWarning
 from textnb.learning.fitted import Fitted
 from textnb.runtime.caller import warn_caller
+from textnb.scoring.scorer import Watch
 
-# The class of a label that is none of the model's.
+# The index of a label that is none of the model's classes.
 UNKNOWN = -1
 HELD_OUT, LEARNED = "held-out rows", "rows that the model has probably learned"
 UNVERIFIED = "rows given as held out (can't be verified)"
 _METHODS = {"new": HELD_OUT, "learned": LEARNED, "unknown": UNVERIFIED}
-# Fewer rows that ought to bring something new tell nothing.
+# Where fewer rows than this are expected to hold a new term, there is no verdict.
 LEAST_EXPECTED = 10
-# Of what was expected, new rows of nine corpora in three scripts brought 0.68 to 1.65 (0.53 where a
-# tokenizer does not fit the language), as terms come in bursts and rows are not alike. Sets of
-# which one half was learned mostly brought 0.33 to 0.56.
+# Found / expected was 0.68 to 1.65 for new rows of nine corpora in three scripts (0.53 where a
+# tokenizer does not fit the language), as terms come in bursts and rows differ. It was mostly 0.33
+# to 0.56 for sets of rows of which half were learned.
 _MOST_FOUND, _FEWEST_OF_NEW, _CHANCE = 0.55, 0.65, 0.01
 
 
@@ -63,9 +64,9 @@ class Novelty:
     rows : int
         Rows whose label is a class that the model has learned.
     expected : float
-        How many of them would bring a term that is new to their class, if all rows were new.
+        How many of them would hold a term that is new to their class, if all rows were new.
     found : int
-        How many do.
+        How many of them hold such a term.
 
     Examples
     --------
@@ -81,7 +82,7 @@ class Novelty:
 
     @property
     def share_learned(self) -> float | None:
-        """An estimate of the share of the rows that were learned; None where it can't be told."""
+        """An estimate of the share of rows that were learned; None where there is no verdict."""
         if self.expected < LEAST_EXPECTED:
             return None
         return max(0.0, 1.0 - self.found / self.expected)
@@ -101,12 +102,12 @@ class Novelty:
 
     @property
     def method(self) -> str:
-        """What scores of these rows are called where they are taken for held-out ones."""
+        """The ``method`` of a `HeldOut` with scores of these rows."""
         return _METHODS[self.verdict]
 
     @property
     def message(self) -> str:
-        """What a user must know of it, in a sentence or two; empty where nothing was found."""
+        """The warning or note for the user; empty if the rows are new."""
         if self.verdict == "learned":
             return (f"the model has probably learned these rows: {self.found:,} of {self.rows:,} "
                     "hold a term that it has not counted in their class, and of new rows about "
@@ -132,17 +133,17 @@ class Novelty:
 
 
 def evidence_of(novelty: Novelty | None) -> dict[str, Any]:
-    """What a decision's evidence, and results in JSON, keep of it."""
+    """The entries for a decision's evidence, and for results in JSON."""
     return {} if novelty is None else {"novelty": novelty.to_dict()}
 
 
 class NoveltyCount:
-    """Counts of batches of rows, from several threads too; `result` when all were seen.
+    """Counts rows that hold new terms, batch by batch; several threads may add batches.
 
     Parameters
     ----------
     fitted : Fitted
-        A model that has counted with weights tells nothing.
+        If it has counted with weights, no new terms are expected, and the verdict is "unknown".
     """
 
     def __init__(self, fitted: Fitted):
@@ -150,18 +151,18 @@ class NoveltyCount:
         self._classes = fitted.counts.class_count
         self._used = fitted.form.used
         self._rates = _rates(self._counts)
-        # Appending is one step, whatever the thread.
+        # Threads share the list: append is atomic.
         self._parts: list[tuple[int, float, int]] = []
 
     def add(self, counts: Any, codes: NDArray[np.int64]) -> None:
-        """Count some rows.
+        """Count a batch of rows.
 
         Parameters
         ----------
         counts : SparseRows (n_rows, n_terms)
-            Of the model's terms.
+            Counts of the model's terms.
         codes : int64 (n_rows,)
-            Index of each row's class, -1 for one that the model does not know.
+            Index of each row's class, -1 for a label that the model does not know.
         """
         known = codes >= 0
         known[known] = self._classes[codes[known]] > 0
@@ -174,9 +175,13 @@ class NoveltyCount:
         expected = -np.expm1(-np.asarray(used.sum(axis=1), dtype=np.float64) * self._rates[codes])
         self._parts.append((len(codes), float(expected.sum()), len(np.unique(places))))
 
+    def watch(self, codes: NDArray[np.int64]) -> Watch:
+        """A function that scoring calls with a batch and its counts, and that adds them."""
+        return lambda rows, counts: self.add(counts, codes)
+
     @property
     def result(self) -> Novelty:
-        """Of all rows that were added."""
+        """The novelty of all rows that were added."""
         # In a fixed order, so that threads do not change the sum.
         parts = sorted(self._parts)
         return Novelty(sum(rows for rows, _, _ in parts),
@@ -185,7 +190,7 @@ class NoveltyCount:
 
 
 def _rates(counts: NDArray[Any]) -> Floats:
-    """Of each class, the probability that a token is of a column that is new to it: (n_classes,).
+    """The probability, in each class, that a token's column is new to the class: (n_classes,).
 
     >>> _rates(np.array([[3, 1, 0, 1], [2, 0, 1, 1]])).tolist()
     [0.2, 0.25]

@@ -1,4 +1,4 @@
-"""One class against the rest: rates at the decision made, and over all thresholds."""
+"""Rates of errors of one class against the rest: of its predictions, and over all thresholds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from textnb.errors import DataError
 
 @dataclass(frozen=True)
 class Rates:
-    """Counts and rates of a class that is called positive; null where a rate has no rows.
+    """Counts and rates of one class, called positive; a rate without rows is None.
 
     Examples
     --------
@@ -90,13 +90,13 @@ class Roc:
 
     points: pl.DataFrame
     auc: float
+
     def __repr__(self) -> str:
         return f"Roc(area {self.auc:.4f}, {self.points.height:,} points)"
 
 
-
 def roc(positive: ArrayLike, score: ArrayLike) -> Roc:
-    """ROC points and area.
+    """Compute the points of the ROC, and the area under it.
 
     Parameters
     ----------
@@ -120,14 +120,13 @@ def roc(positive: ArrayLike, score: ArrayLike) -> Roc:
         raise DataError("ROC needs positive and negative rows; all are "
                         f"{'positive' if truth.any() else 'negative'}")
     values: NDArray[Any] = np.asarray(score, dtype=np.float64)
-    # Ranks keep order and ties, and infinite scores too.
+    # Ranks keep order and ties, and work for infinite scores.
     distinct, ranks = np.unique(values, return_inverse=True)
     hits = np.bincount(ranks, weights=truth)[::-1].cumsum()
     misses = np.bincount(ranks, weights=~truth)[::-1].cumsum()
     true, false = np.append(0.0, hits / hits[-1]), np.append(0.0, misses / misses[-1])
-    names = np.append(np.inf, distinct[::-1])
-    points = pl.DataFrame({"threshold": names, "false_positive_rate": false,
-                           "true_positive_rate": true})
+    points = pl.DataFrame({"threshold": np.append(np.inf, distinct[::-1]),
+                           "false_positive_rate": false, "true_positive_rate": true})
     return Roc(points, float(np.trapezoid(true, false)))
 
 

@@ -1,8 +1,8 @@
-"""Sets that share most of their elements, found without comparing all pairs.
+"""A search for sets that share most of their elements, without comparing all pairs.
 
 Elements are put in one order, rarest first. Two sets of Jaccard similarity t or more then share an
-element among the first few of each: only sets that meet there are compared, and each comparison is
-exact, so that nothing is reported that is not so and no similar set is missed.
+element among the first few of each. Only sets that share one there are compared, and each
+comparison is exact: every reported pair is similar, and no similar set is missed.
 
 References
 ----------
@@ -23,26 +23,26 @@ from numpy.typing import NDArray
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-# Sets of one element that are looked at first; four times as many in each later round.
+# How many of the sets with an element a round compares: 8 at first, then four times as many.
 _FIRST = 8
 _WIDEST = 1 << 16
-# Pairs, and elements of pairs, that are held at a time.
+# How many pairs, and elements of pairs, are in memory at a time.
 _PAIRS, _ELEMENTS = 1 << 20, 1 << 22
 _SLACK = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
 class Sets:
-    """Sets of elements, without the elements that one set alone has.
+    """Sets of elements. Elements that only one set has are counted, and not stored.
 
     Attributes
     ----------
     sizes : int64 (n_sets,)
-        Of the whole sets.
+        The sizes of the whole sets.
     starts : int64 (n_sets + 1,)
         Where the elements of each set begin.
     elements : int64 (n_elements,)
-        Set by set, rarest first: the numbers are in the order of rarity.
+        The elements set by set, rarest first: their numbers are in the order of rarity.
     """
 
     sizes: Ints
@@ -59,13 +59,13 @@ class Sets:
 
     @property
     def positions(self) -> Ints:
-        """The place of each element in its set; those of one set alone are the rarest of all."""
+        """The place of each element in its set, after the elements that only this set has."""
         alone = self.sizes - np.diff(self.starts)
         return np.arange(len(self.elements)) - (self.starts[:-1] - alone)[self.owners]
 
 
 def shingles(lengths: Ints, codes: Ints, width: int) -> Sets:
-    """Each sequence as the set of its runs of ``width`` codes; a shorter one is one run.
+    """Make each sequence the set of its runs of ``width`` codes; a shorter one is one run.
 
     Parameters
     ----------
@@ -101,40 +101,41 @@ def shingles(lengths: Ints, codes: Ints, width: int) -> Sets:
 
 
 def _sets(counts: Ints, keys: Ints) -> Sets:
-    """Sets of keys, which may be repeated in a set."""
+    """Make sets of keys, in which a key may be repeated."""
     owners = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
     order = np.argsort(keys)
     new = _changes(keys[order])
     several = np.diff(np.flatnonzero(new), append=len(keys)) > 1
-    # Most runs of words are in one text, once: they are only counted.
+    # Most runs of words occur once in all texts: these are only counted.
     kept = several[np.cumsum(new) - 1]
     order, ids = order[kept], np.cumsum(new[kept]) - 1
-    held, width = owners[order].astype(np.int64), int(several.sum())
-    sizes = counts - np.bincount(held, minlength=len(counts))
-    # One number for a set and an element: sorted and each but once, they are the sets.
-    cells = np.sort(held * width + ids)
+    owner, width = owners[order].astype(np.int64), int(several.sum())
+    sizes = counts - np.bincount(owner, minlength=len(counts))
+    # Each pair of a set and an element is one number: sorted and without repeats, they are the
+    # sets.
+    cells = np.sort(owner * width + ids)
     cells = cells[_changes(cells)]
-    held, ids = np.divmod(cells, max(width, 1))
-    sizes += np.bincount(held, minlength=len(counts))
+    owner, ids = np.divmod(cells, max(width, 1))
+    sizes += np.bincount(owner, minlength=len(counts))
     holders = np.bincount(ids, minlength=width)
     shared = holders[ids] > 1
-    held, ids = held[shared], ids[shared]
+    owner, ids = owner[shared], ids[shared]
     rank = np.empty(width, dtype=np.int64)
     rank[np.argsort(holders, kind="stable")] = np.arange(width)
     starts = np.zeros(len(counts) + 1, dtype=np.int64)
-    np.cumsum(np.bincount(held, minlength=len(counts)), out=starts[1:])
-    return Sets(sizes, starts, np.sort(held * width + rank[ids]) % max(width, 1))
+    np.cumsum(np.bincount(owner, minlength=len(counts)), out=starts[1:])
+    return Sets(sizes, starts, np.sort(owner * width + rank[ids]) % max(width, 1))
 
 
 def _changes(ordered: Ints) -> NDArray[np.bool_]:
-    """Where a value of a sorted array comes first."""
+    """Mask of the first of each run of equal values in a sorted array."""
     new = np.ones(len(ordered), dtype=np.bool_)
     np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
     return new
 
 
 def similar_before(sets: Sets, limits: Ints, near: float) -> tuple[Ints, Floats]:
-    """For each set, a similar one among the first ones.
+    """Find for each set a similar one among the sets before a limit.
 
     Parameters
     ----------
@@ -147,9 +148,9 @@ def similar_before(sets: Sets, limits: Ints, near: float) -> tuple[Ints, Floats]
     Returns
     -------
     partners : int64 (n_sets,)
-        The most similar of those that were compared, the first on a tie; -1 where there is none
-        of that similarity. Where more than a few sets share an element, comparing stops with the
-        round in which a similar one is found.
+        The most similar of the sets that were compared, the first on a tie; -1 where none is
+        similar enough. Where many sets share an element, they are compared in rounds, and a set's
+        search ends with the round in which it finds a similar one.
     similarities : float64 (n_sets,)
     """
     partners, best = np.full(len(sets), -1, dtype=np.int64), np.zeros(len(sets))
@@ -166,7 +167,13 @@ def similar_before(sets: Sets, limits: Ints, near: float) -> tuple[Ints, Floats]
 
 @dataclass(frozen=True, eq=False)
 class _Search:
-    """Elements of sets that ask, and where the sets that hold them too are listed."""
+    """A search for partners of sets, by the elements of their prefixes.
+
+    ``listed`` holds the sets by element, and ``listed_at`` the place of the element in each. Each
+    of the other arrays has an entry for an element of a set that searches: the set (``owners``),
+    the place of the element in it (``positions``), and the part of ``listed`` that is still to
+    compare (``begin``, ``end``).
+    """
 
     sets: Sets
     near: float
@@ -180,43 +187,43 @@ class _Search:
 
     @classmethod
     def of(cls, sets: Sets, limits: Ints, near: float, larger: bool) -> _Search:
-        """``larger``: whether sets that are larger than the one that asks are looked for."""
+        """Prepare a search for larger partners, or for partners of at most the set's own size."""
         owners, positions = sets.owners, sets.positions
         sizes = sets.sizes[owners]
-        # The larger of two similar sets meets the smaller in its long prefix, and the smaller
-        # meets it in its short one [2]_.
+        # Two similar sets share an element of the larger one's long prefix and the smaller one's
+        # short prefix [2]_.
         long = positions <= sizes - np.ceil(near * sizes - _SLACK)
         short = positions <= sizes - np.ceil(2 * near / (1 + near) * sizes - _SLACK)
-        asks, answers = np.flatnonzero(short if larger else long), np.flatnonzero(
-            long if larger else short)
+        own = np.flatnonzero(short if larger else long)
+        partners = np.flatnonzero(long if larger else short)
         total = len(sets)
-        keys = sets.elements[answers] * total + owners[answers]
+        keys = sets.elements[partners] * total + owners[partners]
         order = np.argsort(keys)
-        keys, first = keys[order], sets.elements[asks] * total
+        keys, first = keys[order], sets.elements[own] * total
         begin = np.searchsorted(keys, first)
-        end = np.searchsorted(keys, first + limits[owners[asks]])
+        end = np.searchsorted(keys, first + limits[owners[own]])
         some = end > begin
-        return cls(sets, near, larger, owners[answers][order], positions[answers][order],
-                   owners[asks][some], positions[asks][some], begin[some], end[some])
+        return cls(sets, near, larger, owners[partners][order], positions[partners][order],
+                   owners[own][some], positions[own][some], begin[some], end[some])
 
     def candidates(self, step: int) -> Iterator[tuple[Ints, Ints]]:
-        """Different pairs of sets that may be similar, the next few of each element."""
+        """Pairs of sets that may be similar, from the next few sets of each element."""
         take = np.minimum(self.end - self.begin, step)
         for block in _blocks(take, _PAIRS):
             places = _ranges(self.begin[block], take[block])
-            asking = np.repeat(np.arange(block.start, block.stop), take[block])
-            mine, others = self.owners[asking], self.listed[places]
+            entries = np.repeat(np.arange(block.start, block.stop), take[block])
+            mine, others = self.owners[entries], self.listed[places]
             size, other = self.sets.sizes[mine], self.sets.sizes[others]
             fits = (other > size) if self.larger else (other <= size)
             least = np.ceil(self.near / (1 + self.near) * (size + other) - _SLACK)
-            # If this is the first element that they share, they share no more than follow it.
-            rest = np.minimum(size - self.positions[asking], other - self.listed_at[places])
+            # If this is the first element that both have, they share at most what follows it.
+            rest = np.minimum(size - self.positions[entries], other - self.listed_at[places])
             keep = fits & (rest >= least)
             pairs = np.sort(mine[keep] * len(self.sets) + others[keep])
             yield np.divmod(pairs[_changes(pairs)], len(self.sets))
 
     def without(self, found: NDArray[np.bool_], step: int) -> _Search:
-        """The search after a round: sets that have found one ask no more."""
+        """Continue the search after a round, without the sets that have found a partner."""
         begin = self.begin + np.minimum(self.end - self.begin, step)
         rest = (begin < self.end) & ~found[self.owners]
         return _Search(self.sets, self.near, self.larger, self.listed, self.listed_at,
@@ -238,14 +245,14 @@ def _keep_best(
 
 
 def _jaccard(sets: Sets, mine: Ints, others: Ints) -> Floats:
-    """Shared elements / elements of either, of each pair."""
-    held = np.diff(sets.starts)
+    """The Jaccard similarity of each pair: shared elements / elements of either set."""
+    stored = np.diff(sets.starts)
     common = np.zeros(len(mine), dtype=np.int64)
     width = int(sets.elements.max()) + 1 if len(sets.elements) else 1
-    for block in _blocks(held[mine] + held[others], _ELEMENTS):
+    for block in _blocks(stored[mine] + stored[others], _ELEMENTS):
         pair = np.arange(block.stop - block.start)
-        cells = [np.repeat(pair, held[side[block]]) * width
-                 + sets.elements[_ranges(sets.starts[side[block]], held[side[block]])]
+        cells = [np.repeat(pair, stored[side[block]]) * width
+                 + sets.elements[_ranges(sets.starts[side[block]], stored[side[block]])]
                  for side in (mine, others)]
         both = np.sort(np.concatenate(cells))
         common[block] = np.bincount(both[1:][both[1:] == both[:-1]] // width, minlength=len(pair))
@@ -254,13 +261,13 @@ def _jaccard(sets: Sets, mine: Ints, others: Ints) -> Floats:
 
 
 def _ranges(starts: Ints, lengths: Ints) -> Ints:
-    """start, start + 1, ... of each range, one range after the other."""
+    """The numbers start, start + 1, ... of each range, one range after the other."""
     before = np.cumsum(lengths) - lengths
     return np.repeat(starts - before, lengths) + np.arange(lengths.sum())
 
 
 def _blocks(amounts: Ints, most: int) -> Iterator[slice]:
-    """Slices whose amounts sum to at most ``most``, or that have one item."""
+    """Slices whose amounts sum to at most ``most``, or that hold a single item."""
     ends = np.cumsum(amounts)
     start = 0
     while start < len(amounts):

@@ -1,4 +1,4 @@
-"""The smoothing path: how well each ``l`` does, all from one count."""
+"""The smoothing path: losses and accuracy for each ``l``, from one count."""
 
 from __future__ import annotations
 
@@ -21,12 +21,11 @@ from textnb.bayes.forms import Floats
 from textnb.bayes.parameters import is_number
 from textnb.errors import DataError, ParameterError, quantity
 from textnb.estimators.text import TextClassifier
-from textnb.evaluation.held_out import UNKNOWN, codes_of
-from textnb.evaluation.leave_one_out import left_out_documents, model_of_counts
+from textnb.evaluation.held_out import UNKNOWN, labelled_batches
+from textnb.evaluation.leave_one_out import event_model_of, open_leave_one_out
 from textnb.evaluation.novelty import Novelty, NoveltyCount
-from textnb.frames.batches import Progress, batches
+from textnb.frames.batches import Progress
 from textnb.frames.scan import reading, scan
-from textnb.frames.texts import labels_as
 from textnb.runtime import notebook
 
 
@@ -43,16 +42,15 @@ class SmoothingPath:
         ``standard_error``. Losses are infinite where a document is impossible under its own class
         (``l`` = 0); there is then no temperature and no error.
     best : float
-        The largest ``l`` whose calibrated log loss is within one standard error of the least, or
-        below log((n + 2) / (n + 1)) over n documents, by Laplace's rule no more than n right
-        answers tell; for ComplementNB, whose scores are no log-probabilities, the largest of the
-        highest accuracy.
-        It is what ``l="auto"`` chooses, on the default grid.
+        The largest ``l`` whose calibrated log loss is within one standard error of the least, or is
+        below log((n + 2) / (n + 1)): by Laplace's rule, n documents can't show a smaller loss. For
+        ComplementNB, whose scores are no log-probabilities, the largest ``l`` of the highest
+        accuracy. ``l="auto"`` chooses the same from the default grid.
     method : str
-        "leave-one-out"; of ``test``, as in `HeldOut`.
+        "leave-one-out"; with ``test``, as in `HeldOut`.
     documents, excluded : int
-        Documents, and those of them that no loss counts: alone in their class and left out, or
-        with a label that is none of the model's classes.
+        All documents, and those that are left out of the losses: the only document of a class, and
+        documents with a label that is none of the model's classes.
     """
 
     table: pl.DataFrame
@@ -80,29 +78,29 @@ def smoothing_path(
     model: TextClassifier, frame: Any = None, grid: Iterable[float] | None = None, *,
     test: Any = None, progress: Progress | None = None,
 ) -> SmoothingPath:
-    """Losses and accuracy for a grid of ``l``, from one count and one reading of the documents.
+    """Compute losses and accuracy for a grid of ``l``, from one reading of the documents.
 
     Parameters
     ----------
     model : TextClassifier
-        Fitted, of MultinomialNB, BernoulliNB or ComplementNB; its own ``l`` does not matter.
+        Fitted, of MultinomialNB, BernoulliNB or ComplementNB; its own ``l`` has no effect.
     frame : DataFrame, LazyFrame or path
         The documents that the model has learned: each is scored without itself, as
-        `leave_one_out` does. The matrix of their counts is kept while the path is made.
+        `leave_one_out` does. The matrix of their counts is kept in memory meanwhile.
     grid : iterable of float, optional
-        Values >= 0; 17 from 0.001 to 10 if not given, four to a decade.
+        Values >= 0. The default is 17 values from 0.001 to 10, four to a decade.
     test : DataFrame, LazyFrame or path, optional
-        Instead of ``frame``: documents that the model has not learned.
+        Documents that the model has not learned, instead of ``frame``.
     progress : callable, optional
         Called with the number of rows of each batch that was read.
 
     Raises
     ------
     DataError
-        As `leave_one_out`; or if there is one class, or no document can tell.
+        As `leave_one_out`; or if there is one class, or no document with a known class.
     ParameterError
-        As `leave_one_out`; or if not one of ``frame`` and ``test`` is given, or the grid is no
-        list of numbers.
+        As `leave_one_out`; or if neither or both of ``frame`` and ``test`` are given, or the grid
+        is no list of numbers.
 
     Warns
     -----
@@ -111,12 +109,13 @@ def smoothing_path(
 
     Notes
     -----
-    Naive Bayes takes the words of a document for independent, and is sure of long documents
-    whether it is right or not. The plain log loss is then a matter of few documents: on AG News
-    and 20 Newsgroups the ``l`` of least leave-one-out log loss is 10 and 0.56, which is 0.011 and
-    0.010 in accuracy on the test set behind the best of 1, 0.1 and 0.01. A temperature of its own
-    for each ``l`` [1]_ takes that away, and the one standard error rule [2]_ what near copies
-    among the documents do. Accuracy of ``best`` on test data less that of the best of the three:
+    Naive Bayes treats the words of a document as independent, and is overconfident about long
+    documents, right or wrong. A few documents then decide the plain log loss: on AG News and 20
+    Newsgroups the ``l`` of least leave-one-out log loss is 10 and 0.56, and their accuracy on the
+    test set is 0.011 and 0.010 below that of the best of 1, 0.1 and 0.01. A separate temperature
+    for each ``l`` [1]_ removes this effect, and the one standard error rule [2]_ reduces that of
+    near copies among the documents. Accuracy of ``best`` on test data, less that of the best of the
+    three:
 
     ============= ============= =========== ============
     corpus        MultinomialNB BernoulliNB ComplementNB
@@ -146,31 +145,31 @@ def smoothing_path(
     >>> path.table.select("l", "accuracy").rows(), path.best
     ([(0.1, 0.75), (1.0, 0.75)], 1.0)
     """
-    event_model = model_of_counts(model)
-    values = _grid(GRID if grid is None else grid)
+    event_model = event_model_of(model)
+    values = _check_grid(GRID if grid is None else grid)
     if (frame is None) == (test is None):
         raise ParameterError("give the documents that were learned as frame, to leave each out, or "
                              "others as test: one of them")
     if test is None:
         free = replace(event_model, l=1.0)
-        leaving, corpus = left_out_documents(model, frame, free, progress)
+        reader, documents = open_leave_one_out(model, frame, free, progress)
         with reading(frame):
-            rows = list(leaving.rows(corpus))
-        countable = np.concatenate([leaving.whole.countable(batch.codes) for batch in rows])
-        path, method = leave_one_out_path(leaving.whole, rows, values), "leave-one-out"
+            rows = list(reader.rows(documents))
+        countable = np.concatenate([reader.whole.countable(batch.codes) for batch in rows])
+        path, method = leave_one_out_path(reader.whole, rows, values), "leave-one-out"
     else:
-        counts, codes, novelty = _read(model, test, progress)
+        counts, codes, novelty = _read_test(model, test, progress)
         novelty.warn()
         countable = codes != UNKNOWN
         _check_known(model, countable)
         path, method = measure_grid(
-            lambda l: _scores(model, counts, l), codes, countable, values
+            lambda l: _score(model, counts, l), codes, countable, values
         ), novelty.method
     best = best_smoothing(path, event_model.scores_are_log_probabilities)
     return SmoothingPath(_table(path), best, method, len(countable), int((~countable).sum()))
 
 
-def _grid(grid: Iterable[Any]) -> list[float]:
+def _check_grid(grid: Iterable[Any]) -> list[float]:
     expected = "one or more different finite numbers >= 0"
     if isinstance(grid, (str, bytes)) or not isinstance(grid, Iterable):
         raise ParameterError.out_of_range("grid", expected, grid)
@@ -181,28 +180,19 @@ def _grid(grid: Iterable[Any]) -> list[float]:
     return sorted(float(l) for l in values)
 
 
-def _read(
+def _read_test(
     model: TextClassifier, test: Any, progress: Progress | None
 ) -> tuple[list[Any], NDArray[np.int64], Novelty]:
-    """Counts of the vocabulary's terms in batches, each document's class, and what is new."""
-    names = model.text_columns
-    classes = pl.Series(model.classes_.tolist())
-    label, vocabulary = model.label_column, model.fitted_.vocabulary
-    counts, codes, row = [], [np.zeros(0, dtype=np.int64)], 0
-    novelty = NoveltyCount(model.fitted_)
+    """Count the terms of each batch; with the class of each document, and their novelty."""
+    names, label, vocabulary = model.text_columns, model.label_column, model.fitted_.vocabulary
+    counts, codes, novelty = [], [], NoveltyCount(model.fitted_)
     with reading(test):
-        lazy = scan(test, text=names, label=label)
-        rows = lazy.select(*names, labels_as(label, lazy, classes.dtype))
-        for batch in batches(rows, names, progress=progress):
-            labels = batch[label]
-            if labels.null_count():
-                raise DataError.null_label(label, row + int(labels.is_null().arg_true()[0]))
-            row += batch.height
+        rows = scan(test, text=names, label=label)
+        for batch, own in labelled_batches(
+                rows, names, label, pl.Series(model.classes_.tolist()), progress):
             counts.append(vocabulary.counts(batch, names))
-            codes.append(codes_of(labels, classes))
-            novelty.add(counts[-1], codes[-1])
-    if not row:
-        raise DataError.no_rows("the test set")
+            codes.append(own)
+            novelty.add(counts[-1], own)
     return counts, np.concatenate(codes), novelty.result
 
 
@@ -215,7 +205,7 @@ def _check_known(model: TextClassifier, countable: NDArray[np.bool_]) -> None:
                         f"{', '.join(map(repr, model.classes_.tolist()[:10]))}")
 
 
-def _scores(model: TextClassifier, counts: list[Any], l: float) -> Floats:
+def _score(model: TextClassifier, counts: list[Any], l: float) -> Floats:
     fitted = model.fitted_
     form = replace(fitted.model, l=l).learn_counts(
         fitted.counts, binary=fitted.settings.binary).form

@@ -1,6 +1,6 @@
-"""The charts of a report: Altair's specifications, drawn to SVG without a browser or a network.
+"""The charts of a report: Altair specifications, drawn as SVG without a browser or a network.
 
-A chart has a few fixed colours, which the page's style sheet turns into those of a dark screen.
+A chart has a few fixed colours; on a dark screen, the page's style sheet replaces them.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from textnb.report.data import Curve
 INSTALL = "pip install 'textnb[report]'"
 INK, MUTED, GRID = "#1f2328", "#59636e", "#d9dee3"
 RIGHT, WRONG = "#0b62c4", "#c2410c"
-# Under black text, at any strength.
+# Black text is readable on these colours at any opacity.
 CELL, MISS = "#7eb0f2", "#f29a6b"
 LINES = (RIGHT, WRONG, "#0f7b55", "#8a3ffc", "#a3195b", "#7a5900", "#0e7490", MUTED)
 DASHES = ([1, 0], [6, 2], [2, 2], [8, 2, 2, 2], [4, 4], [10, 3], [1, 3], [6, 2, 1, 2, 1, 2])
 FONT = "system-ui, 'Segoe UI', Roboto, 'Helvetica Neue', 'Noto Sans', 'DejaVu Sans', sans-serif"
 _SVG = "http://www.w3.org/2000/svg"
-# All that a chart needs: what else came with it would be a fault, and is not passed on.
+# The elements and attributes that a chart needs. Others must not get into the page.
 _ELEMENTS = {"svg", "g", "path", "rect", "line", "text", "tspan"}
 _ATTRIBUTES = {
     "viewBox", "width", "height", "x", "y", "x2", "y2", "d", "transform", "fill", "fill-opacity",
     "stroke", "stroke-width", "stroke-opacity", "stroke-dasharray", "stroke-miterlimit",
     "stroke-linecap", "stroke-linejoin", "opacity", "text-anchor", "font-size", "font-weight"}
-_DRAWN = {f"{{{_SVG}}}{name}" for name in ("path", "rect", "line")}
+_SHAPES = {f"{{{_SVG}}}{name}" for name in ("path", "rect", "line")}
 
 
 def check_installed() -> None:
@@ -48,7 +48,7 @@ def check_installed() -> None:
 
 
 def confusion_chart(names: Sequence[str], answers: Sequence[str], counts: NDArray[Any]) -> str:
-    """Heat map of labels (rows) and answers (columns): shade by the share of the row.
+    """Draw a heat map of labels (rows) and answers (columns), shaded by the share of the row.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def curve_chart(
     curves: Mapping[str, pl.DataFrame], points: Sequence[Mapping[str, Any]], x: str, y: str,
     chance: bool,
 ) -> str:
-    """Curves in the unit square, and points on them.
+    """Draw curves in the unit square, and points on them.
 
     Parameters
     ----------
@@ -116,17 +116,17 @@ def curve_chart(
     if points:
         align, away = ("left", 9) if chance else ("right", -9)
         for i in range(len(points)):
-            marked = alt.Chart(_data(f"mark {i}")).encode(x=horizontal, y=vertical)
-            # One below the other, where points are close.
-            layers += [marked.mark_point(filled=True, size=70, color=WRONG, opacity=1),
-                       marked.mark_text(color=INK, fontSize=11, align=align, dx=away,
+            mark = alt.Chart(_data(f"mark {i}")).encode(x=horizontal, y=vertical)
+            # Names are one below the other, as points may be close.
+            layers += [mark.mark_point(filled=True, size=70, color=WRONG, opacity=1),
+                       mark.mark_text(color=INK, fontSize=11, align=align, dx=away,
                                         dy=13 + 14 * i).encode(text="name:N")]
     return draw(alt.layer(*layers).properties(width=340, height=300), {
         "points": rows, **{f"mark {i}": [point] for i, point in enumerate(points)}})
 
 
 def reliability_chart(tables: Mapping[str, pl.DataFrame]) -> str:
-    """Share of right answers against the probability of the answer, over a count of documents."""
+    """Draw the share of right answers over the probability of the answer, and a histogram below."""
     alt = _altair()
     names = list(tables)
     rows = [{"kind": name, **row} for name, table in tables.items()
@@ -156,33 +156,33 @@ def _diagonal(x: Any, y: Any) -> Any:
 
 
 def _side_by_side(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[dict[str, Any]]:
-    """Bars of each bin beside each other, with a gap to the next bin."""
-    found = []
+    """Place the bars of a bin next to each other, with a gap to the next bin."""
+    bars = []
     for row in rows:
         width = (row["high"] - row["low"]) * 0.86 / len(names)
         low = row["low"] + (row["high"] - row["low"]) * 0.07 + width * names.index(row["kind"])
-        found.append({"kind": row["kind"], "low": low, "high": low + width,
-                      "documents": row["documents"]})
-    return found
+        bars.append({"kind": row["kind"], "low": low, "high": low + width,
+                     "documents": row["documents"]})
+    return bars
 
 
 def histogram_chart(
     table: pl.DataFrame, up: str, down: str, thresholds: Sequence[float], title: str, share: bool
 ) -> str:
-    """Two groups of documents by a score: one upwards, the other downwards.
+    """Draw the histograms of a score in two groups: one upwards, the other downwards.
 
     Parameters
     ----------
     table : DataFrame
         ``low``, ``high``, ``group``, ``documents``.
     up, down : str
-        Groups.
+        The groups.
     thresholds : sequence of float
-        Where decisions change.
+        Scores at which decisions change.
     title : str
-        Of the score.
+        The name of the score.
     share : bool
-        Heights are shares of the group instead of counts.
+        Whether heights are shares of the group, and not counts.
     """
     alt = _altair()
     totals = {name: max(int(table.filter(pl.col("group") == name)["documents"].sum()), 1)
@@ -208,8 +208,8 @@ def histogram_chart(
         "thresholds": [{"x": at} for at in thresholds if low <= at <= high]})
 
 
-def shown_curves(curves: Sequence[Curve]) -> list[Curve]:
-    """Those that a chart can tell apart: of many, the ones with the lowest average precision."""
+def select_curves(curves: Sequence[Curve]) -> list[Curve]:
+    """Select as many curves as a chart has colours: those with the lowest average precision."""
     if len(curves) <= len(LINES):
         return list(curves)
     return sorted(curves, key=lambda curve: curve.average_precision)[:len(LINES)]
@@ -235,13 +235,14 @@ def _legend(symbol: str) -> Any:
 
 
 def draw(chart: Any, data: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
-    """A chart as an SVG element that scales with the page, its text escaped.
+    """Draw a chart as an SVG element that scales with the page, with its text escaped.
 
     Parameters
     ----------
     chart : altair chart
-        It names its data, which are not in it: Altair copies what is in a chart at every step.
+        It refers to its data by name, as Altair would copy data inside the chart at every step.
     data : mapping of str to sequence of mappings
+        The data by their names.
     """
     import vl_convert
 
@@ -254,17 +255,17 @@ def draw(chart: Any, data: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
     specification = {**styled.to_dict(), "datasets": {
         "diagonal": [{"x": 0, "y": 0}, {"x": 1, "y": 1}],
         **{name: list(rows) for name, rows in data.items()}}}
-    # No address is allowed: the data are in the specification.
+    # The data are in the specification, so no address may be loaded.
     return clean(vl_convert.vegalite_to_svg(specification, allowed_base_urls=[]))
 
 
 def clean(svg: str) -> str:
-    """The SVG with what a chart needs and nothing else: no name, link, style or script.
+    """Reduce an SVG to the elements and attributes of charts: no name, link, style or script.
 
     Raises
     ------
     ValueError
-        If it has an element that no chart has.
+        If it has an element that charts do not have.
     """
     ElementTree.register_namespace("", _SVG)
     root = ElementTree.fromstring(svg)
@@ -274,8 +275,9 @@ def clean(svg: str) -> str:
     root.set("viewBox", f"0 0 {width:g} {height:g}")
     for name, value in (("aria-hidden", "true"), ("focusable", "false")):
         root.set(name, value)
-    drawn = ElementTree.tostring(root, encoding="unicode", short_empty_elements=True)
-    return re.sub(r"(\.\d{2})\d+(?=[^<>]*>)", r"\1", drawn)
+    text = ElementTree.tostring(root, encoding="unicode", short_empty_elements=True)
+    # Two decimals are enough for coordinates.
+    return re.sub(r"(\.\d{2})\d+(?=[^<>]*>)", r"\1", text)
 
 
 def _prune(element: ElementTree.Element) -> None:
@@ -295,4 +297,4 @@ def _prune(element: ElementTree.Element) -> None:
 def _invisible(element: ElementTree.Element) -> bool:
     hidden = element.get("display") == "none" or element.get("opacity") == "0"
     role = element.get("class", "")
-    return hidden or (element.tag in _DRAWN and role in ("background", "foreground"))
+    return hidden or (element.tag in _SHAPES and role in ("background", "foreground"))

@@ -1,4 +1,4 @@
-"""What a reader of a report should know about the rows before believing its figures."""
+"""Warnings and notes about the rows of a report, which show how far its figures can be trusted."""
 
 from __future__ import annotations
 
@@ -13,23 +13,24 @@ from textnb.evaluation.held_out import UNKNOWN
 from textnb.report.data import Model, Scored, learned_rows
 from textnb.report.text import count, names_of, percent
 
-# Of fewer rows, a share of one half has a 95 % interval of 20 points each way.
+# With fewer rows, a share of one half has a 95 % interval of more than 20 points each way.
 FEW_TESTED = 20
 FEW_LEARNED = 10
 UNBALANCED = 10.0
-# Of copies in the test set, the share beyond which one text counts too often.
+# A larger share of copies in the test set is a warning, as some texts then count too often.
 MANY = 0.01
+# Labels that a finding names.
 _NAMED = 5
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing found in the rows.
+    """A fact about the rows.
 
     Attributes
     ----------
     kind : {"warning", "note"}
-        Whether figures may mislead because of it.
+        A warning says that figures may be misleading.
     text : str
     """
 
@@ -38,7 +39,7 @@ class Finding:
 
 
 def findings(model: Model, scored: Scored, frame: Any, train: Any = None) -> list[Finding]:
-    """Warnings first; what was not checked last.
+    """Check the rows, and list what was found: warnings first, then notes.
 
     Parameters
     ----------
@@ -55,7 +56,7 @@ def findings(model: Model, scored: Scored, frame: Any, train: Any = None) -> lis
 
 
 def _learned(scored: Scored) -> list[Finding]:
-    """Whether the rows are held out at all."""
+    """Check whether the model has learned the rows."""
     novelty = scored.held.novelty
     if novelty is None or not novelty.message:
         return []
@@ -64,10 +65,10 @@ def _learned(scored: Scored) -> list[Finding]:
 
 
 def _stale(model: Model) -> list[Finding]:
-    chosen = ((name, getattr(model, f"{name}_", None)) for name in ("calibration", "decision"))
-    return [Finding("warning", f"The model's {name} is stale: {value.stale}. What it promised "
-                    "was promised for the model as it was.")
-            for name, value in chosen if value is not None and value.stale]
+    promises = ((name, getattr(model, f"{name}_", None)) for name in ("calibration", "decision"))
+    return [Finding("warning", f"The model's {name} is stale: {value.stale}. It was chosen for "
+                    "the model as it was before.")
+            for name, value in promises if value is not None and value.stale]
 
 
 def _copies(model: Model, scored: Scored, frame: Any, train: Any) -> list[Finding]:
@@ -155,8 +156,8 @@ def _sizes(model: Model, scored: Scored) -> list[Finding]:
         found.append(Finding("warning", f"{count(len(few), 'class')} with fewer than {FEW_TESTED} "
                              f"test rows ({_listed(few)}): their figures are rough."))
     if len(present) == 1:
-        found.append(Finding("warning", "All rows have one label: nothing tells how well it is "
-                             "kept apart from others."))
+        found.append(Finding("warning", "All rows have one label: the figures do not show how well "
+                             "the classes are told apart."))
     elif present.max() > UNBALANCED * present.min():
         share = present.max() / len(scored.held)
         found.append(Finding("note", f"The classes are unbalanced ({present.max():,} rows against "

@@ -1,4 +1,4 @@
-"""The report: one page that says how well a model does, opens offline, and runs no script."""
+"""The report: one HTML page about a model's results, which opens offline and runs no script."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from textnb.frames.batches import Progress
 from textnb.report.charts import check_installed
 from textnb.report.data import (
     UNCALIBRATED,
-    Decided,
+    DecisionResults,
     Model,
     Scored,
     calibration_tables,
-    decided,
+    decide,
     has_probabilities,
     learned_rows,
     score_rows,
@@ -48,10 +48,10 @@ def write_report(
     positive: Any = None, title: str | None = None, date: datetime.date | None = None,
     progress: Progress | None = None,
 ) -> Evaluation:
-    """Score labelled rows and write what was found as one HTML page.
+    """Score labelled rows and write the results as one HTML page.
 
-    The page holds its charts (SVG) and its style, loads nothing, and has no script. What it shows
-    of texts and labels is escaped, with invisible characters named. The same rows give the same
+    The page holds its charts (SVG) and its style, loads nothing, and has no script. Texts and
+    labels are escaped, and invisible characters are shown by name. The same rows give the same
     bytes.
 
     Parameters
@@ -59,25 +59,25 @@ def write_report(
     model : TextClassifier or TableClassifier
         Fitted.
     frame : DataFrame, LazyFrame or path
-        With the columns that the model reads, and its label column. Scored once; texts are read
-        again for duplicates.
+        With the columns that the model reads, and its label column. It is scored once; texts are
+        read again for duplicates.
     path : path
-        Of the page; it is written whole or not at all.
+        The page; it is written whole or not at all.
     train : DataFrame, LazyFrame or path, optional
-        The rows that a TextClassifier learned: texts that are in both are reported.
+        The rows that a TextClassifier learned: the page then reports texts that are in both.
     positive : label, optional
-        The class that rates and curves are about. If not given: of two classes that of the model's
-        decision, or the second; of several none, and each is taken against the rest.
+        The class that rates and curves are about. The default is the class of the model's decision,
+        or the second of two classes; otherwise each class is compared with the rest.
     title : str, optional
     date : datetime.date, optional
-        Written on the page; left out if not given.
+        A date to show on the page.
     progress : callable, optional
         Called with the number of rows of each batch that was scored.
 
     Returns
     -------
     Evaluation
-        As `evaluate` gives it.
+        The same as `evaluate` returns.
 
     Raises
     ------
@@ -85,7 +85,7 @@ def write_report(
         If ``positive`` is no class of the model, or the libraries of a report are missing
         (``pip install 'textnb[report]'``).
     SourceError
-        If the page can't be written there.
+        If the page can't be written to ``path``.
     DataError
         If there are no rows, a label is null, or the model knows none of the labels.
 
@@ -111,14 +111,14 @@ def write_report(
     if scored.held.novelty is not None and scored.coverage is not None:
         scored.held.novelty.warn()
         scored.coverage.warn()
-    page = _page(model, frame, scored, train, chosen_class(model, positive), title, date)
+    page = _render(model, frame, scored, train, _positive_class(model, positive), title, date)
     with replace_file(path) as file:
         file.write(page.encode("utf-8"))
     return scored.evaluation
 
 
-def chosen_class(model: Model, positive: Any) -> Any:
-    """The class that a report is about; None where it is about all of them."""
+def _positive_class(model: Model, positive: Any) -> Any:
+    """The class that a report is about; None if it is about all of them."""
     decision = getattr(model, "decision_", None)
     if positive is None and decision is not None:
         positive = decision.positive
@@ -127,7 +127,7 @@ def chosen_class(model: Model, positive: Any) -> Any:
     return positive
 
 
-def _page(
+def _render(
     model: Model, frame: Any, scored: Scored, train: Any, positive: Any, title: str | None,
     date: datetime.date | None,
 ) -> str:
@@ -136,7 +136,7 @@ def _page(
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
         loader=PackageLoader("textnb.report", "templates"))
-    answers = decided(model, scored.posterior)
+    answers = decide(model, scored.posterior)
     unit = "document" if isinstance(model, TextClassifier) else "row"
     page: str = environment.get_template("report.html.jinja").render(
         title=visible(title or f"How well {type(model.estimator_).__name__} does"),
@@ -165,7 +165,7 @@ class Tile:
     note: str
 
 
-def _tiles(model: Model, scored: Scored, answers: Decided | None, unit: str) -> list[Tile]:
+def _tiles(model: Model, scored: Scored, answers: DecisionResults | None, unit: str) -> list[Tile]:
     result = scored.evaluation
     right = round(result.accuracy * result.documents)
     low, high = binomtest(right, result.documents).proportion_ci(0.95, method="wilson")
@@ -179,19 +179,19 @@ def _tiles(model: Model, scored: Scored, answers: Decided | None, unit: str) -> 
     ]
     tables = calibration_tables(model, scored)
     if tables:
-        found = next(iter(tables.values()))
+        shown = next(iter(tables.values()))
         raw = tables.get(UNCALIBRATED) if len(tables) > 1 else None
 
         def before(value: float) -> str:
             return "" if raw is None else f"; {number(value)} before calibration"
 
         tiles += [
-            Tile("Log loss", number(found.log_loss),
+            Tile("Log loss", number(shown.log_loss),
                  "mean of −log P(label), base e; 0 is best"
                  + before(0.0 if raw is None else raw.log_loss)),
-            Tile("Brier score", number(found.brier), "squared error over all classes, 0 to 2"
+            Tile("Brier score", number(shown.brier), "squared error over all classes, 0 to 2"
                  + before(0.0 if raw is None else raw.brier)),
-            Tile("Calibration error", number(found.expected_calibration_error),
+            Tile("Calibration error", number(shown.expected_calibration_error),
                  "mean gap between probability and share of right answers (ECE)"
                  + before(0.0 if raw is None else raw.expected_calibration_error))]
     if answers is not None:
@@ -205,7 +205,7 @@ def _card(model: Model) -> Table:
     estimator = model.estimator_
     rows: list[list[Any]] = [
         ["Estimator", type(estimator).__name__],
-        *([f"{name}", _setting(value)] for name, value in sorted(estimator.get_params().items())),
+        *([name, _setting(value)] for name, value in sorted(estimator.get_params().items())),
         ["Classes", f"{len(model.classes_):,}"],
         ["Rows learned", f"{int(np.sum(learned_rows(model))):,}"]]
     if isinstance(model, TextClassifier):
@@ -216,10 +216,10 @@ def _card(model: Model) -> Table:
                  ["Tokens", visible(f"{tokenizer.analyzer}, {tokenizer.pattern}")],
                  ["n-grams", "{} to {}".format(*tokenizer.ngram_range)]]
         if model.calibration_ is not None:
-            found = model.calibration_
-            rows.append(["Calibration", f"temperature {found.temperature:.4g}, length exponent "
-                         f"{found.length_exponent:.3g}, {found.link}, from "
-                         f"{count(found.documents, 'document')} ({visible(found.method)})"])
+            fitted = model.calibration_
+            rows.append(["Calibration", f"temperature {fitted.temperature:.4g}, length exponent "
+                         f"{fitted.length_exponent:.3g}, {fitted.link}, from "
+                         f"{count(fitted.documents, 'document')} ({visible(fitted.method)})"])
         if model.decision_ is not None:
             evidence = ", ".join(f"{name} {value}" for name, value in
                                  model.decision_.evidence.items())

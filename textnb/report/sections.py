@@ -1,4 +1,4 @@
-"""The parts of a report that hold charts: each a figure with the table of its data."""
+"""The sections of a report that hold charts, each with a table of its data."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from textnb.report.charts import (
     curve_chart,
     histogram_chart,
     reliability_chart,
-    shown_curves,
+    select_curves,
 )
 from textnb.report.data import (
     Curve,
-    Decided,
+    DecisionResults,
     Model,
     Scored,
     calibration_tables,
@@ -35,7 +35,7 @@ from textnb.report.data import (
 )
 from textnb.report.text import names_of, number, percent
 
-# A heat map of more classes is no longer read cell by cell.
+# A heat map of more classes can't be read cell by cell.
 _MOST_CELLS = 30
 _CONFUSED = 12
 _MOST_ROWS = 200
@@ -45,7 +45,7 @@ _POSITIVE, _RIGHT, _WRONG = "positive", "right", "wrong"
 
 @dataclass(frozen=True)
 class Table:
-    """Cells as text; the first column names its row, and the first ``texts`` are no numbers."""
+    """Cells as text: the first column names the rows, and the first ``texts`` ones hold words."""
 
     caption: str
     header: Sequence[str]
@@ -56,7 +56,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Figure:
-    """A chart, what it shows in a sentence, and its data."""
+    """A chart with a label, a caption and its data."""
 
     svg: Any
     label: str
@@ -67,7 +67,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Section:
-    """Figures and tables under one heading; ``left_out`` says why where there are none."""
+    """Figures and tables under one heading; ``left_out`` says why there are none."""
 
     figures: Sequence[Figure] = ()
     tables: Sequence[Table] = ()
@@ -75,15 +75,15 @@ class Section:
     text: str = ""
 
 
-def _drawn(svg: str) -> Any:
+def _markup(svg: str) -> Any:
     from markupsafe import Markup
 
-    # Its text was escaped, and its elements checked, when it was drawn.
+    # Drawing the chart has escaped its text and checked its elements.
     return Markup(svg)
 
 
 def confusion_section(result: Evaluation) -> Section:
-    """Labels against answers: a heat map, and the pairs that are confused most."""
+    """A heat map of labels and answers, and the pairs that are confused most."""
     names = names_of(result.per_class["class"])
     counts = result.confusion
     answers = [*names, "(no answer)"] if result.impossible else names
@@ -94,7 +94,7 @@ def confusion_section(result: Evaluation) -> Section:
                       [[name, *(f"{n:,}" for n in row)] for name, row in
                        zip(names, counts.tolist(), strict=True)])
         figures = [Figure(
-            _drawn(confusion_chart(names, answers, counts)),
+            _markup(confusion_chart(names, answers, counts)),
             f"Confusion matrix of {len(names)} classes: {int(np.trace(counts)):,} documents on the "
             "diagonal are right",
             "Blue is right, orange is wrong; the stronger, the larger the share of the label's "
@@ -113,10 +113,10 @@ def confusion_section(result: Evaluation) -> Section:
 
 
 def class_section(model: Model, scored: Scored) -> Section:
-    """Precision, recall and F1 of every class, with what it was learned from."""
+    """Precision, recall and F1 of every class, and the number of rows that it was learned from."""
     per_class = scored.evaluation.per_class
     known = scored.held.classes.tolist()
-    found = {curve.label: curve for curve in scored.curves}
+    curves = {curve.label: curve for curve in scored.curves}
     chance, learned = priors(model), learned_rows(model)
     decision = getattr(model, "decision_", None)
     header = ["class", "tested", "learned", "prior", "precision", "recall", "F1", "AUC",
@@ -128,7 +128,7 @@ def class_section(model: Model, scored: Scored) -> Section:
             break
         label = row["class"]
         k = known.index(label) if label in known else None
-        curve = found.get(label)
+        curve = curves.get(label)
         rows.append([
             name, f"{row['documents']:,}",
             "unknown" if k is None else f"{int(learned[k]):,}",
@@ -138,25 +138,25 @@ def class_section(model: Model, scored: Scored) -> Section:
               [number(curve.auc, 4), number(curve.average_precision, 4)]),
             *([] if decision is None else [
                 "–" if k is None else number(float(decision.thresholds[label]), 2)])])
-    note = _left_out(per_class.height) + (
-        "" if decision is None else "Thresholds are least log-odds, base e, on the scores that "
-        "probabilities are made from. ")
+    note = _rows_left_out(per_class.height) + (
+        "" if decision is None else "Thresholds are log-odds, base e, that an answer must reach, "
+        "of the scores that give the probabilities. ")
     return Section(tables=[Table("Each class against the rest", header, rows, note + (
         "Precision: share of the answers that are right. Recall: share of the label's documents "
         "that are found. AUC: area under the ROC, the chance that a document of the class scores "
         "above another. Average precision: area under precision over recall."))])
 
 
-def _left_out(classes: int) -> str:
+def _rows_left_out(classes: int) -> str:
     if classes <= _MOST_ROWS:
         return ""
     return f"The first {_MOST_ROWS} of {classes:,} classes: textnb test --format json has all. "
 
 
 def decision_section(
-    model: Model, scored: Scored, answers: Decided | None, positive: Any
+    model: Model, scored: Scored, answers: DecisionResults | None, positive: Any
 ) -> Section | None:
-    """What the model's thresholds do; None where it has none."""
+    """The results of the model's decision; None if it has none."""
     if answers is None:
         return None
     names = names_of(answers.per_class["class"])
@@ -165,10 +165,10 @@ def decision_section(
             for name, row in zip(names, answers.per_class.to_dicts(), strict=True)][:_MOST_ROWS]
     tables = [Table("By label, with the model's thresholds",
                     ["class", "log-odds", "probability", "right", "wrong", "unsure",
-                     "false positives"], rows, _left_out(len(names)) +
-                    "An answer is given where its log-odds reach the threshold, and it is unsure "
-                    "where none does. False positives are documents of other labels that are "
-                    "given the class.")]
+                     "false positives"], rows, _rows_left_out(len(names)) +
+                    "A class is the answer where its log-odds reach the threshold; where none "
+                    "does, the answer is unsure. False positives are documents of other labels "
+                    "that get the class.")]
     if positive is not None:
         k = scored.held.classes.tolist().index(positive)
         rates = rates_of(scored.held.actual == k, answers.answer == k).to_dict()
@@ -179,21 +179,20 @@ def decision_section(
 
 
 def curve_section(
-    model: Model, scored: Scored, answers: Decided | None, positive: Any
+    model: Model, scored: Scored, answers: DecisionResults | None, positive: Any
 ) -> Section:
     """ROC and precision against recall, with the points at which decisions are made."""
-    found = scored.curves
+    curves = scored.curves
     if positive is not None:
-        found = [curve for curve in found if curve.label == positive]
-    if not found:
+        curves = [curve for curve in curves if curve.label == positive]
+    if not curves:
         return Section(left_out=_why_no_curves(scored))
-    every = names_of(scored.held.classes)
-    named = dict(zip(scored.held.classes.tolist(), every, strict=True))
-    shown = shown_curves(found)
-    names = [named[curve.label] for curve in shown]
+    all_names = dict(zip(scored.held.classes.tolist(), names_of(scored.held.classes), strict=True))
+    shown = select_curves(curves)
+    names = [all_names[curve.label] for curve in shown]
     marks = [] if positive is None else _marks(scored, answers, positive)
-    some = "" if len(shown) == len(found) else (
-        f" Of {len(found)} classes, the {len(shown)} with the lowest average precision.")
+    some = "" if len(shown) == len(curves) else (
+        f" Of {len(curves)} classes, the {len(shown)} with the lowest average precision.")
     about = f"“{names[0]}” against the rest" if len(shown) == 1 else "each class against the rest"
     figures = [
         _curve_figure("ROC", dict(zip(names, (c.roc for c in shown), strict=True)),
@@ -229,8 +228,8 @@ def _why_no_curves(scored: Scored) -> str:
     return "A curve needs rows of the class and rows of others."
 
 
-def _marks(scored: Scored, answers: Decided | None, positive: Any) -> list[dict[str, Any]]:
-    """Where the most probable class, and the model's decision, stand on the curves."""
+def _marks(scored: Scored, answers: DecisionResults | None, positive: Any) -> list[dict[str, Any]]:
+    """The points on the curves of the most probable class and of the model's decision."""
     k = scored.held.classes.tolist().index(positive)
     truth = scored.held.actual == k
     calls: list[tuple[str, float, Any]] = [
@@ -238,14 +237,14 @@ def _marks(scored: Scored, answers: Decided | None, positive: Any) -> list[dict[
          scored.held.predicted == k)]
     if answers is not None:
         calls.append(("decision", float(answers.per_class["threshold"][k]), answers.answer == k))
-    found = []
+    marks = []
     for name, at, called in calls:
         rates = rates_of(truth, called)
-        found.append({"name": name, "at": at, "tpr": rates.sensitivity,
+        marks.append({"name": name, "at": at, "tpr": rates.sensitivity,
                       "fpr": rates.false_positive_rate, "precision": rates.precision})
-    if len(found) > 1 and all(found[0][key] == found[1][key] for key in ("tpr", "fpr")):
-        return [{**found[1], "name": "decision"}]
-    return found
+    if len(marks) > 1 and all(marks[0][key] == marks[1][key] for key in ("tpr", "fpr")):
+        return marks[1:]
+    return marks
 
 
 def _curve_figure(
@@ -253,19 +252,19 @@ def _curve_figure(
     axes: tuple[str, str], about: str, caption: str,
 ) -> Figure:
     rows = [[label, percent(x), percent(y)] for label, table in tables.items()
-            for x, y in _some(table, max(3, _ROWS // len(tables))).rows()]
+            for x, y in _select_rows(table, max(3, _ROWS // len(tables))).rows()]
     return Figure(
-        _drawn(curve_chart(tables, points, *axes, chance=name == "ROC")),
+        _markup(curve_chart(tables, points, *axes, chance=name == "ROC")),
         f"{name} of {about}: {axes[1]} over {axes[0]}", f"{name}: {about}. {caption}",
         Table(f"Some points of the curve: {name}", ["class", *axes], rows))
 
 
-def _some(table: pl.DataFrame, rows: int) -> pl.DataFrame:
+def _select_rows(table: pl.DataFrame, rows: int) -> pl.DataFrame:
     return table[np.unique(np.linspace(0, table.height - 1, rows).astype(np.int64))]
 
 
 def probability_section(model: Model, scored: Scored, positive: Any) -> Section:
-    """Whether probabilities come true, and how scores are spread."""
+    """The reliability of probabilities, and the distribution of scores."""
     tables = calibration_tables(model, scored)
     figures = []
     if tables:
@@ -277,14 +276,14 @@ def probability_section(model: Model, scored: Scored, positive: Any) -> Section:
                            f"{number(found.expected_calibration_error)}"
                            for kind, found in tables.items())
         excluded = max(found.excluded for found in tables.values())
-        errors += f"; {excluded:,} documents can't be judged" if excluded else ""
+        errors += f"; {excluded:,} documents left out" if excluded else ""
         figures.append(Figure(
-            _drawn(reliability_chart({kind: found.table for kind, found in tables.items()})),
+            _markup(reliability_chart({kind: found.table for kind, found in tables.items()})),
             "Reliability: share of right answers over the probability of the answer",
             f"Reliability: on the dashed line, answers of 80 % are right in 80 % ({errors}).",
             Table("Answers by their probability", ["", "bin", "mean probability", "right",
                                                    "documents"], rows, texts=2)))
-    spread = _spread(model, scored, positive)
+    spread = _histogram_figure(model, scored, positive)
     if spread is not None:
         figures.append(spread)
     left_out = "" if figures else "The model has one class, whose probability is always 1."
@@ -294,7 +293,7 @@ def probability_section(model: Model, scored: Scored, positive: Any) -> Section:
     return Section(figures, left_out=left_out, text=text)
 
 
-def _spread(model: Model, scored: Scored, positive: Any) -> Figure | None:
+def _histogram_figure(model: Model, scored: Scored, positive: Any) -> Figure | None:
     held = scored.posterior
     if len(held.classes) < 2:
         return None
@@ -323,9 +322,9 @@ def _spread(model: Model, scored: Scored, positive: Any) -> Figure | None:
     table = histogram(values, {up: first & possible, down: second & possible})
     share = positive is not None
     return Figure(
-        _drawn(histogram_chart(table, up, down, cuts, title, share)),
+        _markup(histogram_chart(table, up, down, cuts, title, share)),
         f"Histogram of the {title}: {up} upwards, {down} downwards",
-        f"{caption} Outer bars hold all that is beyond.",
+        f"{caption} The outer bars also count all values beyond them.",
         Table(f"Documents by {title}", ["group", "from", "to", "documents"],
               [[row["group"], number(row["low"], 1), number(row["high"], 1),
                 f"{row['documents']:,}"] for row in table.to_dicts() if row["documents"]]))

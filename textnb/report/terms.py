@@ -1,4 +1,4 @@
-"""The parts of a report that hold terms and texts: what speaks for each class, and what misled."""
+"""The sections of a report that show terms and texts: the terms of each class, and mistakes."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from scipy.special import expit
 
 from textnb.estimators.text import TextClassifier
 from textnb.report.data import Model, Scored, has_probabilities
-from textnb.report.text import count, names_of, number, percent, shortened, visible
+from textnb.report.text import count, names_of, number, percent, shorten, visible
 
-# With few classes, terms are shown with their weights; with many, by name alone.
+# With at most six classes, terms are shown with their weights; with more, by name alone.
 _WITH_WEIGHTS, _MOST_CLASSES = 6, 100
 _TERMS, _NAMED, _EXPLAINED = 12, 10, 6
 _LONGEST_TERM = 40
@@ -23,7 +23,7 @@ _FEATURES = 12
 
 @dataclass(frozen=True)
 class Bar:
-    """A term with a number, and the number as a share of the largest."""
+    """A term with a value; ``width`` is the value in percent of the largest one."""
 
     term: str
     count: str
@@ -34,7 +34,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class Terms:
-    """Of one class, the terms that tell it best."""
+    """The most important terms of one class."""
 
     name: str
     bars: Sequence[Bar]
@@ -42,7 +42,7 @@ class Terms:
 
 @dataclass(frozen=True)
 class TermSection:
-    """Terms of the classes with what ranks them ("z" or "weight"), or why there are none."""
+    """Terms of the classes and the measure that ranks them, or why there are none."""
 
     classes: Sequence[Terms] = ()
     weights: bool = True
@@ -52,7 +52,7 @@ class TermSection:
 
 @dataclass(frozen=True)
 class Mistake:
-    """One wrong answer: the text, and what decided it."""
+    """One wrong answer: the text, and the terms that decided it."""
 
     row: str
     actual: str
@@ -75,7 +75,7 @@ class MistakeSection:
 
 
 def term_section(model: Model) -> TermSection:
-    """The terms that tell each class best."""
+    """The most important terms of each class."""
     if not isinstance(model, TextClassifier):
         return TermSection(left_out="The model reads feature tables, which have no terms.")
     classes = model.classes_.tolist()
@@ -85,11 +85,11 @@ def term_section(model: Model) -> TermSection:
     measure = str(table["measure"].first())
     groups = {label: table.filter(pl.col("class") == label) for label in shown}
     names = names_of(classes)
-    found = [Terms(names[k], _bars([
+    terms = [Terms(names[k], _bars([
         {"name": _term(row["term"]), "count": row["count"], "value": row[measure]}
         for row in groups[label].to_dicts()])) for k, label in enumerate(shown)]
     more = len(classes) - len(shown)
-    return TermSection(found, few, measure, "" if more <= 0 else
+    return TermSection(terms, few, measure, "" if more <= 0 else
                        f"{count(more, 'more class')} left out here: textnb top shows all.")
 
 
@@ -103,27 +103,27 @@ def _bars(rows: Sequence[Mapping[str, Any]]) -> list[Bar]:
 
 
 def _term(term: str) -> str:
-    text, left = shortened(term, _LONGEST_TERM)
+    text, left = shorten(term, _LONGEST_TERM)
     return visible(text) + ("…" if left else "")
 
 
 def mistake_section(model: Model, scored: Scored) -> MistakeSection:
-    """The most confident wrong answers, with their texts and what the terms added."""
-    told = scored.mistaken
+    """The most confident wrong answers, with their texts and the contributions of terms."""
+    answers = scored.mistake_answers
     wrong = scored.evaluation.documents - round(
         scored.evaluation.accuracy * scored.evaluation.documents)
-    if not told.height:
+    if not answers.height:
         return MistakeSection([], wrong, "No answer is wrong." if not wrong else
                               "Nothing is wrong but labels that the model does not know, and rows "
                               "that are impossible.")
-    explained: list[dict[str, Any]] = [{}] * told.height
+    explained: list[dict[str, Any]] = [{}] * answers.height
     if isinstance(model, TextClassifier):
         explained = model.predict(scored.mistakes, explain=_EXPLAINED).select(
             "runner_up", "intercept", "explanation").to_dicts()
     texts = scored.mistakes.to_dicts()
-    found = [_mistake(model, row, text, parts) for row, text, parts in
-             zip(told.to_dicts(), texts, explained, strict=True)]
-    return MistakeSection(found, wrong)
+    mistakes = [_mistake(model, row, text, parts) for row, text, parts in
+                zip(answers.to_dicts(), texts, explained, strict=True)]
+    return MistakeSection(mistakes, wrong)
 
 
 def _mistake(
@@ -141,29 +141,29 @@ def _mistake(
                "count": entry["count"], "value": entry["contribution"]}
               for entry in parts["explanation"]),
             {"name": "(prior, and absent terms)", "count": None, "value": parts["intercept"]}])
-        against = "" if parts["runner_up"] is None else _label(parts["runner_up"])
+        against = "" if parts["runner_up"] is None else _label_name(parts["runner_up"])
         unit = model.estimator_.difference_name
         if not parts["explanation"]:
             note = ("No term of this text is known: the answer rests on "
                     f"{model.estimator_.without_terms}.")
     shown = _texts(text) if isinstance(model, TextClassifier) else [_features(text)]
-    return Mistake(f"{row['row']:,}", _label(row["actual"]), _label(row["predicted"]), sure,
-                   against, shown, bars, unit, note)
+    return Mistake(f"{row['row']:,}", _label_name(row["actual"]), _label_name(row["predicted"]),
+                   sure, against, shown, bars, unit, note)
 
 
 def _texts(columns: Mapping[str, Any]) -> list[tuple[str, str, int]]:
     shown = []
     for name, value in columns.items():
-        text, left = shortened("" if value is None else " ".join(str(value).split()))
+        text, left = shorten("" if value is None else " ".join(str(value).split()))
         shown.append((visible(name) if len(columns) > 1 else "", visible(text), left))
     return shown
 
 
 def _features(columns: Mapping[str, Any]) -> tuple[str, str, int]:
     named = (f"{name} = {value}" for name, value in list(columns.items())[:_FEATURES])
-    text, left = shortened(", ".join(named))
+    text, left = shorten(", ".join(named))
     return "", visible(text) + (", ..." if len(columns) > _FEATURES else ""), left
 
 
-def _label(label: Any) -> str:
+def _label_name(label: Any) -> str:
     return names_of([label])[0]

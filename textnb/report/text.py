@@ -1,4 +1,4 @@
-"""Words and numbers of a report as people read them."""
+"""The formats of words and numbers in a report."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ import numpy as np
 
 from textnb.errors import quantity
 
-# Of a text that is shown; the rest is left out, and counted.
+# Characters of a text that a report shows; it says how many more there are.
 SHOWN = 600
+# Columns of a short name.
 _NAME = 28
-# They join letters in many scripts, and change no order.
+# These join letters in many scripts, and do not change the order of text.
 _JOINERS = "\u200c\u200d"
 _HIDDEN = {"Cc", "Cf", "Cs", "Cn", "Co", "Zl", "Zp"}
 
 
 def visible(value: Any) -> str:
-    """The text on one line, with its invisible characters named, those that turn text too.
+    """Format a text on one line, with invisible and direction-changing characters by name.
 
     Examples
     --------
@@ -33,13 +34,13 @@ def visible(value: Any) -> str:
                    else c for c in line)
 
 
-def shortened(text: str, length: int = SHOWN) -> tuple[str, int]:
-    """The beginning of a text, and how many characters are left out."""
+def shorten(text: str, length: int = SHOWN) -> tuple[str, int]:
+    """Return the beginning of a text, and the number of characters that are left out."""
     return (text, 0) if len(text) <= length else (text[:length].rstrip(), len(text) - length)
 
 
-def _fitted(text: str) -> str:
-    """What of a text fits into the columns of a name, no character cut in the middle."""
+def _short_name(text: str) -> str:
+    """The beginning of a text that fits into the columns of a name, in whole characters."""
     line = " ".join(text.split())
     shown, columns = "", 0
     for character in line:
@@ -64,7 +65,7 @@ def names_of(labels: Iterable[Any]) -> list[str]:
     seen: dict[str, int] = {}
     names = []
     for label in labels:
-        name = _fitted(str(label)) or "(empty)"
+        name = _short_name(str(label)) or "(empty)"
         while name in seen:
             seen[name] += 1
             name = f"{name} ({seen[name]})"
@@ -74,7 +75,7 @@ def names_of(labels: Iterable[Any]) -> list[str]:
 
 
 def percent(value: float | None) -> str:
-    """A share with as many digits as tell it from 0 and 1.
+    """Format a share in percent, with enough digits to differ from 0 and 1.
 
     Examples
     --------
@@ -90,7 +91,7 @@ def percent(value: float | None) -> str:
 
 
 def number(value: float | None, digits: int = 3) -> str:
-    """A number with some decimals; ∞ where it is infinite."""
+    """Format a number with some decimals; ∞ if it is infinite."""
     if value is None or np.isnan(value):
         return "–"
     if np.isinf(value):
@@ -99,7 +100,7 @@ def number(value: float | None, digits: int = 3) -> str:
 
 
 def count(value: int, what: str = "") -> str:
-    """A count with its noun: one document, 2 documents.
+    """Format a count with its noun: 1 document, 2 documents.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Which fold scores each labelled document: stratified, grouped, or in order of time.
+"""Folds of labelled documents for validation: stratified, by groups, or in order of time.
 
 The splits are those of scikit-learn. Of a lazy frame or a file, only the columns that a split needs
 are collected.
@@ -21,7 +21,7 @@ from textnb.runtime.caller import warn_caller
 from textnb.selection.stratified import stratified_folds, stratified_group_folds
 
 Ints = NDArray[np.int64]
-# The fold of documents that are learned by all models and scored by none.
+# The fold of documents that all models learn and none scores.
 LEARNED_ONLY = -1
 _SEEDS = 2**32
 
@@ -33,7 +33,7 @@ class Split:
     Attributes
     ----------
     labels : polars.Series
-        In the type that classes have in a model: String, Int64 or Boolean.
+        Of the type that a model's classes have: String, Int64 or Boolean.
     classes : polars.Series
         Sorted.
     folds : int64 (n_documents,)
@@ -51,11 +51,11 @@ class Split:
 
     @property
     def in_time(self) -> bool:
-        """Whether a fold is scored by what came before it, and not by all others."""
+        """Whether the model of a fold learns the folds before it only, and not all others."""
         return bool((self.folds == LEARNED_ONLY).any())
 
-    def learned_by(self, fold: int) -> NDArray[np.bool_]:
-        """Mask of the documents that the model of a fold learns."""
+    def training_rows(self, fold: int) -> NDArray[np.bool_]:
+        """Mask of the documents that the model of a fold learns: (n_documents,)."""
         mask: NDArray[np.bool_] = self.folds < fold if self.in_time else self.folds != fold
         return mask
 
@@ -83,11 +83,8 @@ def split(
 
     Raises
     ------
-    ParameterError
-        If a setting is out of range, or there are fewer documents of every class, fewer groups or
-        fewer different times than the folds need.
-    DataError
-        If there are no rows, one class alone, or a label, group or time is null.
+    ParameterError, DataError
+        As `textnb.cross_validate`.
 
     Examples
     --------
@@ -96,7 +93,7 @@ def split(
     [1, 1, 0, 0, -1, -1]
     """
     _check_settings(folds, groups, time, seed)
-    labels, key = _columns(frame, label, groups, time)
+    labels, key = _read_columns(frame, label, groups, time)
     if not len(labels):
         raise DataError.no_rows("the input")
     if labels.null_count():
@@ -109,23 +106,24 @@ def split(
     codes = classes.search_sorted(labels).to_numpy().astype(np.int64)
     method = f"{folds} folds"
     if key is not None and time is not None:
-        assigned, method = _by_time(key, time, folds), f"{method} in order of {time!r}"
+        assigned, method = _assign_by_time(key, time, folds), f"{method} in order of {time!r}"
     elif key is not None and groups is not None:
-        assigned, method = _by_group(key, groups, codes, folds, seed), f"{method} by {groups!r}"
+        assigned = _assign_by_group(key, groups, codes, folds, seed)
+        method = f"{method} by {groups!r}"
     else:
-        assigned = _stratified(codes, classes, folds, seed)
-    made = Split(labels, classes, assigned, folds, method)
-    _note_unlearned(made, codes)
-    return made
+        assigned = _assign_stratified(codes, classes, folds, seed)
+    partition = Split(labels, classes, assigned, folds, method)
+    _warn_unlearned(partition, codes)
+    return partition
 
 
 def text_columns(text: Any, label: str | None) -> list[str]:
-    """One or several text columns as a list.
+    """Check one or several names of text columns, and return them as a list.
 
     Raises
     ------
     ParameterError
-        If they are no names, or one comes twice or is the label's too.
+        If they are no names, or one is repeated or is the label column.
     """
     columns = [text] if isinstance(text, str) else (
         list(text) if isinstance(text, (list, tuple)) else [])
@@ -152,7 +150,7 @@ def _check_settings(folds: Any, groups: Any, time: Any, seed: Any) -> None:
                              "time and not shuffled; leave it out")
 
 
-def _columns(
+def _read_columns(
     frame: pl.LazyFrame, label: str, groups: str | None, time: str | None
 ) -> tuple[pl.Series, pl.Series | None]:
     schema, key = frame.collect_schema(), time if groups is None else groups
@@ -167,16 +165,16 @@ def _columns(
     return rows["label"], None if key is None else rows["key"]
 
 
-def _stratified(codes: Ints, classes: pl.Series, folds: int, seed: int) -> Ints:
-    rare = np.flatnonzero(_check_largest(codes, folds) < folds)
+def _assign_stratified(codes: Ints, classes: pl.Series, folds: int, seed: int) -> Ints:
+    rare = np.flatnonzero(_check_class_sizes(codes, folds) < folds)
     if len(rare):
-        warn_caller(f"{_named(classes, rare)} with fewer documents than the {folds} folds: some "
-                    "folds test none of it")
+        warn_caller(f"{_name_classes(classes, rare)} with fewer documents than the {folds} folds: "
+                    "some folds test none of it")
     return stratified_folds(codes, folds, seed)
 
 
-def _check_largest(codes: Ints, folds: int) -> Ints:
-    """The sizes of the classes; raises ParameterError if none has a document for each fold."""
+def _check_class_sizes(codes: Ints, folds: int) -> Ints:
+    """Count the documents of each class; ParameterError if no class has one for each fold."""
     sizes = np.bincount(codes)
     if sizes.max() < folds:
         raise ParameterError(f"folds={folds} is more than the {sizes.max()} documents of the "
@@ -184,21 +182,22 @@ def _check_largest(codes: Ints, folds: int) -> Ints:
     return sizes
 
 
-def _by_group(values: pl.Series, name: str, codes: Ints, folds: int, seed: int) -> Ints:
-    _check_whole(values, name, "group")
+def _assign_by_group(values: pl.Series, name: str, codes: Ints, folds: int, seed: int) -> Ints:
+    _check_no_null(values, name, "group")
     if values.dtype.is_nested():
         raise SchemaError(f"the column of groups {name!r} is {values.dtype}; give one of strings, "
                           "numbers or dates")
     if isinstance(values.dtype, (pl.Categorical, pl.Enum)):
         values = values.cast(pl.String)
-    # In order of appearance: a CSV file's groups are strings, which sort otherwise than numbers.
+    # Groups are numbered as they appear: sorted, the numbers of a table and the strings of a CSV
+    # file would be in different orders, and the folds would differ.
     distinct = values.unique(maintain_order=True)
     if len(distinct) < folds:
         raise ParameterError(f"folds={folds} is more than the {len(distinct)} groups of {name!r}; "
                              "ask for fewer folds")
     numbers = pl.Series(range(len(distinct)), dtype=pl.Int64)
     groups = values.replace_strict(distinct, numbers, return_dtype=pl.Int64).to_numpy()
-    _check_largest(codes, folds)
+    _check_class_sizes(codes, folds)
     assigned = stratified_group_folds(codes, groups, folds, seed)
     empty = folds - len(np.unique(assigned))
     if empty:
@@ -207,15 +206,15 @@ def _by_group(values: pl.Series, name: str, codes: Ints, folds: int, seed: int) 
     return assigned
 
 
-def _by_time(values: pl.Series, name: str, folds: int) -> Ints:
-    _check_whole(values, name, "time")
-    ranks = _moments(values, name).rank("dense").to_numpy().astype(np.int64) - 1
+def _assign_by_time(values: pl.Series, name: str, folds: int) -> Ints:
+    _check_no_null(values, name, "time")
+    ranks = _times_as_numbers(values, name).rank("dense").to_numpy().astype(np.int64) - 1
     ends = np.cumsum(np.bincount(ranks))[:-1]
     if len(ends) < folds:
         raise ParameterError(f"folds={folds} needs {folds + 1} different times; {name!r} has "
                              f"{len(ends) + 1}")
     cuts = [test[0] for _, test in TimeSeriesSplit(folds).split(np.zeros((len(ranks), 1)))]
-    # A cut among equal times moves behind them; each part keeps one time or more.
+    # A cut between equal times moves behind them; each part keeps one time or more.
     step = np.arange(folds)
     last = np.searchsorted(ends, cuts)
     last = np.maximum.accumulate(last - step) + step
@@ -224,8 +223,8 @@ def _by_time(values: pl.Series, name: str, folds: int) -> Ints:
     return parts + LEARNED_ONLY
 
 
-def _moments(values: pl.Series, name: str) -> pl.Series:
-    """Times as numbers; of strings, those that they write, so that "10" comes after "9"."""
+def _times_as_numbers(values: pl.Series, name: str) -> pl.Series:
+    """Times as numbers that sort in their order: strings are parsed, so "10" comes after "9"."""
     dtype = values.dtype
     if dtype.is_temporal():
         return values.to_physical()
@@ -249,25 +248,26 @@ def _moments(values: pl.Series, name: str) -> pl.Series:
                       f"pl.col({name!r}).str.to_datetime('%d.%m.%Y')")
 
 
-def _check_whole(values: pl.Series, name: str, role: str) -> None:
+def _check_no_null(values: pl.Series, name: str, role: str) -> None:
     if values.null_count():
         row = int(values.is_null().arg_true()[0])
         raise DataError(f"{role} column {name!r} is null in row {row} (counted from 0); fill "
                         f"it, or drop such rows: frame.filter(pl.col({name!r}).is_not_null())")
 
 
-def _note_unlearned(made: Split, codes: Ints) -> None:
-    """A class that is tested by a model that has not met it."""
-    strangers: set[int] = set()
-    for fold in range(made.count):
-        learned = np.unique(codes[made.learned_by(fold)])
-        strangers |= set(np.setdiff1d(codes[made.folds == fold], learned).tolist())
-    if strangers:
-        warn_caller(f"{_named(made.classes, np.array(sorted(strangers)))} in a fold whose model "
-                    "has learned no document of it: those documents count as errors")
+def _warn_unlearned(partition: Split, codes: Ints) -> None:
+    """Warn of classes in a fold whose model has not learned them."""
+    unlearned: set[int] = set()
+    for fold in range(partition.count):
+        learned = np.unique(codes[partition.training_rows(fold)])
+        unlearned |= set(np.setdiff1d(codes[partition.folds == fold], learned).tolist())
+    if unlearned:
+        names = _name_classes(partition.classes, np.array(sorted(unlearned)))
+        warn_caller(f"{names} in a fold whose model has learned no document of it: those documents "
+                    "count as errors")
 
 
-def _named(classes: pl.Series, which: Ints) -> str:
+def _name_classes(classes: pl.Series, which: Ints) -> str:
     names = ", ".join(repr(name) for name in classes.gather(which[:5]).to_list())
     more = f" and {len(which) - 5} more" if len(which) > 5 else ""
     return f"class{'es' if len(which) > 1 else ''} {names}{more}"

@@ -1,9 +1,9 @@
-"""Folds with about the same share of each class, of rows or of whole groups of them.
+"""Folds with about the same share of each class, of rows or of whole groups of rows.
 
-They are those of scikit-learn's ``StratifiedKFold`` and ``StratifiedGroupKFold`` with
-``shuffle=True``, to the row. Those warn where a class has fewer rows than there are folds, without
-its name; and as Python's filters of warnings belong to the whole process, no thread can keep such a
-warning to itself. Here the caller warns, and names the class.
+They are the folds of scikit-learn's ``StratifiedKFold`` and ``StratifiedGroupKFold`` with
+``shuffle=True``, to the row. They are computed here because scikit-learn warns, without a name, of
+a class with fewer rows than folds: Python's warning filters belong to the whole process, so that
+warning can't be suppressed safely in threads. Here the caller warns, and names the class.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Floats = NDArray[np.float64]
 
 
 def stratified_folds(codes: Ints, folds: int, seed: int) -> Ints:
-    """The fold of each row: classes are dealt out in turn, and shuffled within each class.
+    """Assign a fold to each row: the rows of a class take turns, and are shuffled.
 
     Parameters
     ----------
@@ -35,34 +35,33 @@ def stratified_folds(codes: Ints, folds: int, seed: int) -> Ints:
     [1, 0, 1, 0, 0]
     """
     random = np.random.RandomState(seed)
-    # scikit-learn deals out the classes in order of appearance.
+    # Classes are numbered in order of appearance, as scikit-learn does.
     _, first = np.unique(codes, return_index=True)
     ranks = np.empty(len(first), dtype=np.int64)
     ranks[np.argsort(first)] = np.arange(len(first))
     ordered = ranks[codes]
-    dealt = np.arange(len(codes)) % folds
+    turns = np.arange(len(codes)) % folds
     assigned = np.empty(len(codes), dtype=np.int64)
     ends = np.cumsum(np.bincount(ordered))
     rows = np.argsort(ordered, kind="stable")
     for start, end in zip([0, *ends[:-1]], ends, strict=True):
-        own = np.sort(dealt[start:end])
+        own = np.sort(turns[start:end])
         random.shuffle(own)
         assigned[rows[start:end]] = own
     return assigned
 
 
 def stratified_group_folds(codes: Ints, groups: Ints, folds: int, seed: int) -> Ints:
-    """The fold of each row, where rows of a group stay together.
+    """Assign a fold to each row, so that rows of a group stay together.
 
-    The groups whose classes are least even come first, each into the fold that makes the shares of
-    the classes most even, or of equally good ones into that with the fewest rows.
+    The groups whose classes are least even come first. Each goes into the fold that makes the
+    shares of the classes most even; among equally good folds, into the one with the fewest rows.
 
     Parameters
     ----------
     codes, groups : int64 (n_rows,)
         The class and the group of each row, from 0; every class and group has a row.
-    folds : int
-    seed : int
+    folds, seed : int
 
     Returns
     -------
@@ -77,25 +76,25 @@ def stratified_group_folds(codes: Ints, groups: Ints, folds: int, seed: int) -> 
     classes = np.bincount(codes)
     order = np.arange(groups.max() + 1)
     random.shuffle(order)
-    of_groups = np.zeros((len(order), len(classes)))
-    np.add.at(of_groups, (groups, codes), 1)
-    of_groups = of_groups[order]
-    of_folds = np.zeros((folds, len(classes)))
+    group_counts = np.zeros((len(order), len(classes)))
+    np.add.at(group_counts, (groups, codes), 1)
+    group_counts = group_counts[order]
+    fold_counts = np.zeros((folds, len(classes)))
     assigned = np.empty(len(order), dtype=np.int64)
-    for group in np.argsort(-np.std(of_groups, axis=1), kind="stable"):
-        fold = _best_fold(of_folds, of_groups[group], classes)
-        of_folds[fold] += of_groups[group]
+    for group in np.argsort(-np.std(group_counts, axis=1), kind="stable"):
+        fold = _best_fold(fold_counts, group_counts[group], classes)
+        fold_counts[fold] += group_counts[group]
         assigned[order[group]] = fold
     return assigned[groups]
 
 
-def _best_fold(of_folds: Floats, group: Floats, classes: Ints) -> int:
+def _best_fold(fold_counts: Floats, group: Floats, classes: Ints) -> int:
     best, least, fewest = 0, np.inf, np.inf
-    for fold in range(len(of_folds)):
-        of_folds[fold] += group
-        unevenness = float(np.mean(np.std(of_folds / classes, axis=0)))
-        of_folds[fold] -= group
-        rows = float(of_folds[fold].sum())
+    for fold in range(len(fold_counts)):
+        fold_counts[fold] += group
+        unevenness = float(np.mean(np.std(fold_counts / classes, axis=0)))
+        fold_counts[fold] -= group
+        rows = float(fold_counts[fold].sum())
         if unevenness < least or (np.isclose(unevenness, least) and rows < fewest):
             best, least, fewest = fold, unevenness, rows
     return best
