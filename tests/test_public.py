@@ -62,6 +62,7 @@ SURFACE = [
     "TextnbError",
     "TextnbWarning",
     "Tokenizer",
+    "Tuned",
     "UnknownTermsWarning",
     "VocabularyError",
     "accuracy_by_fold",
@@ -91,6 +92,7 @@ SURFACE = [
     "scan_database",
     "scan_mail",
     "smoothing_path",
+    "tune",
     "verify_export",
     "write_report",
 ]

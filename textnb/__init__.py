@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from textnb.estimators.ratio import LogCountRatio, NBLogisticRegression
     from textnb.estimators.table import TableClassifier
     from textnb.estimators.text import TextClassifier
+    from textnb.estimators.tuning import tune
     from textnb.evaluation.against_rest import operating_points, roca
     from textnb.evaluation.calibration import Reliability, calibrate, fit_calibration, reliability
     from textnb.evaluation.class_thresholds import choose_class_thresholds
@@ -71,6 +72,7 @@ if TYPE_CHECKING:
     from textnb.frames.scan import scan
     from textnb.mail.message import parse_message
     from textnb.report.page import write_report
+    from textnb.selection.search import Tuned
     from textnb.text.tokens import Tokenizer
 
 _HOME = {
@@ -112,6 +114,7 @@ _HOME = {
     "TextnbError": "errors",
     "TextnbWarning": "errors",
     "Tokenizer": "text.tokens",
+    "Tuned": "selection.search",
     "UnknownTermsWarning": "errors",
     "VocabularyError": "errors",
     "accuracy_by_fold": "evaluation.folds",
@@ -141,6 +144,7 @@ _HOME = {
     "scan_database": "frames.database",
     "scan_mail": "frames.mail",
     "smoothing_path": "evaluation.smoothing",
+    "tune": "estimators.tuning",
     "verify_export": "export.verify",
     "write_report": "report.page",
 }
@@ -184,6 +188,7 @@ __all__ = [
     "TextnbError",
     "TextnbWarning",
     "Tokenizer",
+    "Tuned",
     "UnknownTermsWarning",
     "VocabularyError",
     "accuracy_by_fold",
@@ -213,6 +218,7 @@ __all__ = [
     "scan_database",
     "scan_mail",
     "smoothing_path",
+    "tune",
     "verify_export",
     "write_report",
 ]

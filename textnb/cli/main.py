@@ -34,6 +34,8 @@ VERBS = {
                  "model.",
     "validate": "Cross-validate a model's settings: its tokenizer, limits and estimator, learned "
                 "anew.",
+    "tune": "Search for the settings that classify labelled rows best, and train a model with "
+            "them.",
     "duplicates": "Count rows of TEST whose text is in TRAIN too, word for word or nearly so.",
     "export": "Write a model for another system: weights, tokenizer, and golden rows to prove it.",
     "verify": "Run golden rows through the real engine and compare; exit code 1 on any difference.",
@@ -74,6 +76,8 @@ def command_of(verb: str) -> click.Command | None:
             from textnb.cli.threshold import threshold as command
         case "validate":
             from textnb.cli.validate import validate as command
+        case "tune":
+            from textnb.cli.tune import tune as command
         case "duplicates":
             from textnb.cli.duplicates import duplicates as command
         case "export":

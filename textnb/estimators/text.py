@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import polars as pl
@@ -45,6 +45,7 @@ from textnb.scoring import texts
 from textnb.scoring.columns import Answers
 from textnb.scoring.explain import Explanation
 from textnb.scoring.texts import Rows
+from textnb.selection.automatic import AUTO, fit_by_search
 from textnb.storage.textmodel import save_fitted
 from textnb.text.matrix import CountMatrix
 from textnb.text.term_counts import TermCounts
@@ -56,9 +57,10 @@ class TextClassifier(SmoothingName, ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    estimator : MultinomialNB, BernoulliNB, ComplementNB or NBLogisticRegression, optional
+    estimator : MultinomialNB, BernoulliNB, ComplementNB, NBLinear, NBLogisticRegression or "auto"
         The model on counts; `MultinomialNB()` if not given. It is cloned. The first three learn in
-        bounded memory; the last needs the matrix of all documents.
+        bounded memory; the others need the matrix of all documents. "auto" lets `fit` choose the
+        model, the tokenizer and ``min_df`` as `tune` does, and keep what it found as ``tuned_``.
     text : str or sequence of str
         Name of the text column, or names of several.
     label : str
@@ -120,7 +122,7 @@ class TextClassifier(SmoothingName, ClassifierMixin, BaseEstimator):
 
     def __init__(
         self,
-        estimator: DiscreteNB | NBLogisticRegression | None = None,
+        estimator: DiscreteNB | NBLogisticRegression | Literal["auto"] | None = None,
         *,
         text: str | Sequence[str] = "text",
         label: str = "label",
@@ -184,8 +186,13 @@ class TextClassifier(SmoothingName, ClassifierMixin, BaseEstimator):
             If most of what was counted will not be met again: words were taken for a language that
             has no spaces between them, or too few documents or terms are left.
         """
-        self._fitted = fitting.fit(
-            self._settings(), X, y, sample_weight=sample_weight, progress=progress)
+        if self.estimator == AUTO:
+            parameters = {name: getattr(self, name) for name in DEFAULTS}
+            self.tuned_ = fit_by_search(parameters, X, y, sample_weight, progress)
+            self._fitted = self.tuned_.fitted
+        else:
+            self._fitted = fitting.fit(
+                self._settings(), X, y, sample_weight=sample_weight, progress=progress)
         return self
 
     def partial_fit(
@@ -586,6 +593,9 @@ class TextClassifier(SmoothingName, ClassifierMixin, BaseEstimator):
         """The fitted state, once its settings are seen to be those of now."""
         fitted, shown = self.fitted_, self._shown
         parameters, estimator = fitted.settings.parameters, estimator_of(fitted.model)
+        if self.estimator == AUTO:
+            parameters = {**DEFAULTS, "text": parameters["text"], "label": parameters["label"]}
+            estimator, shown = AUTO, None
         now = {**{name: getattr(self, name) for name in parameters},
                "estimator": MultinomialNB() if self.estimator is None else self.estimator}
         # The limit that was fitted is bytes, also where it was set as a size in words.

@@ -35,6 +35,9 @@ def event_model_of_texts(given: Any) -> Any:
     if isinstance(given, type):
         raise ParameterError(
             f"estimator must be a model, and {given.__name__} is its class: {given.__name__}()")
+    if given == "auto":
+        raise ParameterError("estimator='auto' is chosen by fit, from all documents: call fit, or "
+                             "give an estimator")
     estimator = MultinomialNB() if given is None else given
     model = getattr(estimator, "event_model_type", None)
     if model is None or not model.of_terms:

@@ -195,8 +195,8 @@ def accuracy_by_fold(held: HeldOut) -> pl.DataFrame:
 def _follows_from_sums(model: TextClassifier) -> bool:
     """Whether sums of counts determine the model; a parameter that is chosen needs the rows."""
     estimator = model.estimator
-    if estimator is None:
-        return True
+    if estimator is None or isinstance(estimator, str):
+        return estimator is None
     known = known_event_model(estimator)
     return known is not None and known.from_counts and not is_auto(estimator.l)
 

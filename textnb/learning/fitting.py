@@ -8,7 +8,7 @@ Each function returns a new `Fitted` and does not change its arguments.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -249,14 +249,14 @@ def labelled_batches(
     columns, label = settings.columns, settings.label
     weight = weight_column(X, sample_weight, [*columns, label])
     more = [sample_weight] if isinstance(sample_weight, str) else []
-    frame = with_weights(_labelled(settings, X, y, more), sample_weight, weight)
+    frame = with_weights(labelled_rows(settings, X, y, more), sample_weight, weight)
     frame = frame.select([*columns, label, *([] if weight is None else [weight])])
     return LabelledBatches(
         batches(frame, columns, progress=progress), settings.count_spec, weight)
 
 
-def _labelled(
-    settings: TextSettings, X: Any, y: ArrayLike | None, more: list[str]
+def labelled_rows(
+    settings: TextSettings, X: Any, y: ArrayLike | None, more: Sequence[str] = ()
 ) -> pl.LazyFrame | pl.DataFrame:
     """The texts, their labels, and more columns of the table."""
     text, label = settings.columns, settings.label

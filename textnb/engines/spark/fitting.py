@@ -115,6 +115,10 @@ def _check_rows(frame: DataFrame) -> None:
 def _counting(model: TextClassifier) -> DiscreteNB:
     """The model's estimator, once it is seen to learn from counts alone."""
     estimator = MultinomialNB() if model.estimator is None else model.estimator
+    if isinstance(estimator, str):
+        raise ParameterError(f"estimator={estimator!r} compares models on all documents, and no "
+                             "process of a cluster has them: textnb.tune a sample, such as "
+                             "frame.sample(0.01).toArrow()")
     if not getattr(estimator, "learns_from_counts", False):
         raise ParameterError(f"{type(estimator).__name__} learns from all documents at once, and "
                              "no process of a cluster has them: use MultinomialNB, BernoulliNB or "

@@ -1,0 +1,157 @@
+"""The verb that searches for settings: tune."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from textnb.cli.console import as_json, note, out
+from textnb.cli.inputs import (
+    InputOptions,
+    Quiet,
+    Results,
+    check_apart,
+    check_format,
+    reading,
+    rows,
+    watched,
+)
+from textnb.cli.options import Given, option, verb
+from textnb.learning.settings import (
+    MODELS,
+    ColumnSettings,
+    LimitSettings,
+    TokenSettings,
+    declared,
+    setting,
+)
+
+if TYPE_CHECKING:
+    from textnb.selection.search import Tuned
+
+
+@dataclass(frozen=True, kw_only=True)
+class TuneInput(ColumnSettings, InputOptions):
+    """Input."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """Search."""
+
+    metric: str = option(
+        "accuracy, macro-f1, log-loss, precision@recall=R or recall@fpr=R.", default="accuracy")
+    positive: str | None = option("The class of the last two.", metavar="CLASS")
+    trials: int | None = option("Trials to run.  [default: 40, without --seconds]")
+    seconds: float | None = option(
+        "Begin no trial after so long; the final training comes on top.")
+    folds: int = option("Of each trial.", default=3)
+    groups: str | None = option(
+        "Column whose equal values stay in one fold, such as an author.", metavar="COLUMN")
+    time: str | None = option(
+        "Column of times: each part is scored by a model of what came before.", metavar="COLUMN")
+    seed: int = option("Divides the rows, and orders the trials.", default=0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TuneOutput(Quiet, Results):
+    """Output."""
+
+    output: str = setting(
+        help="Model file to write.", names=("--output", "-o"), metavar="FILE")
+    table: str | None = option("Parquet file of all trials to write.", metavar="FILE")
+    picture: str | None = option("Picture of the trials to write: .svg, .png or .html.",
+                                 metavar="FILE")
+
+
+@verb
+def tune(given: Given, source: TuneInput, budget: Budget, done: TuneOutput) -> None:
+    """Search for the settings that classify labelled rows best, and train a model with them."""
+    from textnb.files.replace import check_target, replace_file
+    from textnb.selection.search import search
+    from textnb.storage.textmodel import save_fitted
+
+    check_format(done.format)
+    for path in (done.output, done.table, done.picture):
+        if path is not None:
+            check_target(path)
+            check_apart(source.input, path)
+    if done.picture is not None:
+        from textnb.report.trials import check_picture, write_trials_picture
+
+        check_picture(done.picture)
+    text: Any = source.text or "text"
+    frame = rows(source.input, source, text, source.label)
+    seen, tell = watched(frame, text)
+    with reading(source.input):
+        found = search(
+            seen, text=text, label=source.label, metric=budget.metric,
+            positive=_positive(frame, source.label, budget.positive), trials=budget.trials,
+            seconds=budget.seconds, folds=budget.folds, groups=budget.groups, time=budget.time,
+            seed=budget.seed, progress=None if done.quiet else _tell_trial)
+    save_fitted(found.fitted, done.output)
+    if done.table is not None:
+        with replace_file(done.table) as file:
+            found.trials.write_parquet(file)
+    if done.picture is not None:
+        write_trials_picture(found, done.picture)
+    if not done.quiet:
+        tell(source.input)
+    _show(found, _command(found, given, source.input, done.output), budget.seconds, done.format)
+
+
+def _positive(frame: Any, label: str, typed: str | None) -> Any:
+    """The class that was typed, in the type of the labels."""
+    import polars as pl
+
+    if typed is None:
+        return None
+    kind = frame.collect_schema()[label]
+    if kind.is_integer():
+        return int(typed) if typed.lstrip("-").isdigit() else typed
+    return {"true": True, "false": False}.get(typed.lower(), typed) if kind == pl.Boolean else typed
+
+
+def _tell_trial(trial: dict[str, Any]) -> None:
+    value = "can't be learned" if trial["value"] is None else f"{trial['value']:.4f}"
+    note(f"trial {trial['trial']}: {value}{' (best)' if trial['best'] else ''} on "
+         f"{trial['documents']:,} documents in {trial['seconds']:.1f} s: {trial['settings']}")
+
+
+def _show(found: Tuned, command: str, seconds: float | None, format: str) -> None:
+    estimate, default = found.estimate, found.default
+    if format == "json":
+        out(as_json({**found.to_dict(), "command": command}))
+        return
+    out(f"best of {found.trials.height} trials: {found.settings.describe()}")
+    out(f"{found.metric} {estimate} on {estimate.documents:,} documents that no trial has seen; "
+        f"nblinear with its defaults {default}")
+    if seconds is not None:
+        out(f"--trials {found.trials.height} repeats this search")
+    out(f"\n{found.code}\n\n{command}")
+
+
+def _command(found: Tuned, given: Given, input: str, output: str) -> str:
+    """The command that trains with the settings, without a search."""
+    changes = found.settings.changes()
+    kind = found.settings.model.kind
+    own = {**changes["tokenizer"], **changes["limits"], **changes["model"]}
+    names = {field.name: facts.names or (f"--{field.name.replace('_', '-')}",)
+             for group in (TokenSettings, LimitSettings, MODELS[kind])
+             for field, facts in declared(group)}
+    words = ["textnb", "train", input]
+    for name in ("label", "where", "input_format", "encoding"):
+        if name in given:
+            words += [f"--{name.replace('_', '-')}", str(given[name])]
+    for column in given.get("text", []) if isinstance(given.get("text"), list) else (
+            [given["text"]] if "text" in given else []):
+        words += ["--text", column]
+    words += ["--model", kind]
+    for name, value in own.items():
+        on, _, off = names[name][0].partition("/")
+        if isinstance(value, bool):
+            words.append(on if value else off)
+        else:
+            words += [on, ",".join(map(str, value)) if isinstance(value, tuple) else str(value)]
+    return shlex.join([*words, "-o", output])

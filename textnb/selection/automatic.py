@@ -1,0 +1,58 @@
+"""A classifier whose settings are left to `fit`: ``TextClassifier(estimator="auto")``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from textnb.errors import ParameterError
+from textnb.frames.batches import Progress
+from textnb.frames.kinds import convert_table
+from textnb.frames.texts import labels_beside_table
+from textnb.learning.fitting import labelled_rows
+from textnb.learning.parameters import DEFAULTS, plain
+from textnb.learning.text_settings import TextSettings
+from textnb.selection.candidates import first_candidates
+from textnb.selection.search import Tuned, search
+
+AUTO = "auto"
+
+
+def fit_by_search(
+    parameters: Mapping[str, Any], X: Any, y: Any, sample_weight: Any, progress: Progress | None
+) -> Tuned:
+    """Search for settings with the default budget.
+
+    Parameters
+    ----------
+    parameters : mapping
+        The classifier's, without its estimator.
+    X, y, sample_weight, progress
+        As in `TextClassifier.fit`.
+
+    Raises
+    ------
+    ParameterError
+        If there are sample weights, or parameters that the search would choose are set.
+    """
+    if sample_weight is not None:
+        raise ParameterError("estimator='auto' compares settings on documents that count 1: leave "
+                             "sample_weight away, or give an estimator")
+    text, label = parameters["text"], parameters["label"]
+    changed = [name for name, default in DEFAULTS.items() if name not in ("text", "label")
+               and plain(parameters[name]) != plain(default)]
+    if changed:
+        raise ParameterError(f"estimator='auto' chooses the tokenizer and limits too: leave "
+                             f"{', '.join(changed)} at the default, or give an estimator")
+    settings = TextSettings.of(first_candidates(False)[0].model, text=text, label=label)
+    beside = labels_beside_table(X, y)
+    read = [*settings.columns, *([] if y is not None else [label])]
+    rows = labelled_rows(settings, convert_table(X, read), y)
+
+    def advance(trial: dict[str, Any]) -> None:
+        if progress is not None:
+            progress(trial["documents"])
+
+    found = search(rows, text=text, label=label, progress=advance)
+    return replace(found, fitted=replace(found.fitted, labels_beside=beside))

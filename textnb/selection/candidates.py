@@ -1,0 +1,195 @@
+"""Which settings a search tries: well-known ones first, then the neighbours of the best."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import polars as pl
+
+from textnb.bayes.counts.bernoulli import Bernoulli
+from textnb.bayes.counts.complement import Complement
+from textnb.bayes.counts.linear import Linear
+from textnb.bayes.counts.multinomial import Multinomial
+from textnb.bayes.event_model import EventModel
+from textnb.learning.text_settings import TextSettings
+from textnb.text.tokens import Tokenizer
+
+# Words of one letter, and marks that tell a tone, count too.
+SHORT_WORDS = r"[\p{L}\p{M}\p{N}_]+|[!?]"
+_SPACELESS = (r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]")
+# Values that stand beside each other are tried after each other.
+_C = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
+_POWER = (0.0, 0.25, 0.5, 0.75, 1.0)
+_RATIO_L = (0.03, 0.1, 0.3, 1.0)
+_COUNT_L = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
+_MIN_DF = (1, 2, 3, 5)
+_WORD_NGRAMS = ((1, 1), (1, 2), (1, 3))
+_CHARACTER_NGRAMS = ((1, 2), (1, 3), (2, 4), (2, 5))
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """Settings that a search compares with others.
+
+    Attributes
+    ----------
+    tokenizer : Tokenizer
+    min_df : int
+    model : EventModel
+    """
+
+    tokenizer: Tokenizer
+    min_df: int
+    model: EventModel
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """Equal for equal settings."""
+        return (self.tokenizer, self.min_df, self.model.kind,
+                tuple(sorted(self.model.parameters().items())))
+
+    def settings(self, text: list[str], label: str) -> TextSettings:
+        """The settings of a classifier with these text columns and label."""
+        return TextSettings.of(
+            self.model, text=text[0] if len(text) == 1 else text, label=label,
+            tokenizer=self.tokenizer, min_df=self.min_df)
+
+    def changes(self) -> dict[str, dict[str, Any]]:
+        """What differs from the defaults: of the tokenizer, of the limits, of the model."""
+        return {
+            "tokenizer": _changed(self.tokenizer, Tokenizer()),
+            "limits": {} if self.min_df == 1 else {"min_df": self.min_df},
+            "model": _changed(self.model, type(self.model)())}
+
+    def describe(self) -> str:
+        """The settings in one line, as a progress line or a table has them."""
+        found = self.changes()
+        parts = [f"{name}={value}" for group in ("tokenizer", "limits", "model")
+                 for name, value in found[group].items()]
+        return " ".join([self.model.kind, *parts])
+
+    def code(self, text: list[str], label: str) -> str:
+        """Python that makes a classifier with these settings."""
+        found = self.changes()
+        arguments = [f"{self.model.name}({_written(found['model'])})"]
+        if text != ["text"]:
+            arguments.append(f"text={text if len(text) > 1 else text[0]!r}")
+        if label != "label":
+            arguments.append(f"label={label!r}")
+        if found["tokenizer"]:
+            arguments.append(f"tokenizer=Tokenizer({_written(found['tokenizer'])})")
+        if found["limits"]:
+            arguments.append(_written(found["limits"]))
+        return f"TextClassifier({', '.join(arguments)})"
+
+
+def first_candidates(spaceless: bool) -> list[Candidate]:
+    """The settings that do well on many kinds of texts; the first has defaults alone.
+
+    Parameters
+    ----------
+    spaceless : bool
+        Whether many of the texts are in a script that is written without spaces.
+    """
+    words, pairs = Tokenizer(), Tokenizer(ngram_range=(1, 2))
+    linear = Linear()
+    within = Tokenizer(analyzer="char_wb", ngram_range=(2, 5))
+    found = [
+        Candidate(words, 1, linear), Candidate(pairs, 1, linear),
+        Candidate(pairs, 2, linear),
+        Candidate(Tokenizer(pattern=SHORT_WORDS, ngram_range=(1, 2)), 1, linear),
+        Candidate(Tokenizer(pattern=SHORT_WORDS, ngram_range=(1, 3)), 2, linear),
+        Candidate(within, 2, linear),
+        Candidate(pairs, 1, replace(linear, power=0.0)),
+        Candidate(pairs, 1, replace(linear, power=1.0)),
+        Candidate(pairs, 1, replace(linear, C=10.0)),
+        Candidate(words, 1, Multinomial(l=0.1)), Candidate(pairs, 1, Multinomial(l=0.1)),
+        Candidate(words, 1, Complement(l=0.1)), Candidate(pairs, 1, Complement(l=0.1)),
+        Candidate(pairs, 1, Bernoulli(l=0.03))]
+    if spaceless:
+        found[2:2] = [Candidate(Tokenizer(analyzer="char", ngram_range=(1, 2)), 1, linear),
+                      Candidate(Tokenizer(analyzer="char", ngram_range=(1, 3)), 2, linear)]
+    return found
+
+
+def neighbours(best: Candidate, columns: int) -> list[Candidate]:
+    """The settings that differ from the best in one step.
+
+    Parameters
+    ----------
+    best : Candidate
+    columns : int
+        Number of text columns.
+    """
+    return [
+        *(replace(best, model=model) for model in _models_beside(best.model)),
+        *(replace(best, min_df=least) for least in _beside(_MIN_DF, best.min_df)),
+        *(replace(best, tokenizer=tokenizer)
+          for tokenizer in _tokenizers_beside(best.tokenizer, columns))]
+
+
+def is_spaceless(texts: pl.Series) -> bool:
+    """Whether a fifth of the letters or more are of scripts that are written without spaces."""
+    sample = texts.head(1_000)
+    letters = int(sample.str.count_matches(r"\p{L}").sum() or 0)
+    own = int(sample.str.count_matches(_SPACELESS).sum() or 0)
+    return own > 0 and 5 * own >= letters
+
+
+def _models_beside(model: EventModel) -> Iterator[EventModel]:
+    match model:
+        case Linear():
+            yield from (replace(model, C=value) for value in _beside(_C, model.C))
+            yield from (replace(model, power=value) for value in _beside(_POWER, model.power))
+            if model.power:
+                yield from (replace(model, l=value) for value in _beside(_RATIO_L, model.l))
+            yield from (replace(model, tf=tf) for tf in ("sublinear", "presence") if tf != model.tf)
+            yield replace(model, loss="log" if model.loss == "hinge" else "hinge")
+            yield replace(model, idf=not model.idf)
+            yield Multinomial(l=0.1)
+        case Multinomial():
+            yield from (replace(model, l=value) for value in _beside(_COUNT_L, model.l))
+            yield Complement(l=model.l)
+            yield Linear()
+        case Complement():
+            yield from (replace(model, l=value) for value in _beside(_COUNT_L, model.l))
+            yield replace(model, norm=not model.norm)
+            yield Multinomial(l=model.l)
+            yield Linear()
+        case Bernoulli():
+            yield from (replace(model, l=value) for value in _beside(_COUNT_L, model.l))
+            yield Linear()
+        case _:
+            yield Linear()
+
+
+def _tokenizers_beside(tokenizer: Tokenizer, columns: int) -> Iterator[Tokenizer]:
+    words = tokenizer.analyzer == "word"
+    ranges = _WORD_NGRAMS if words else _CHARACTER_NGRAMS
+    yield from (replace(tokenizer, ngram_range=pair)
+                for pair in _beside(ranges, tokenizer.ngram_range))
+    yield replace(tokenizer, lowercase=not tokenizer.lowercase)
+    if words:
+        pattern = Tokenizer().pattern if tokenizer.pattern == SHORT_WORDS else SHORT_WORDS
+        yield replace(tokenizer, pattern=pattern)
+    if columns > 1:
+        yield replace(tokenizer, field_prefix=not tokenizer.field_prefix)
+
+
+def _beside(values: tuple[Any, ...], value: Any) -> list[Any]:
+    """The values before and after one of them; the middle one where it is none of them."""
+    if value not in values:
+        return [values[len(values) // 2]]
+    at = values.index(value)
+    return [values[place] for place in (at + 1, at - 1) if 0 <= place < len(values)]
+
+
+def _changed(value: Any, default: Any) -> dict[str, Any]:
+    return {each.name: getattr(value, each.name) for each in fields(value)
+            if getattr(value, each.name) != getattr(default, each.name)}
+
+
+def _written(settings: dict[str, Any]) -> str:
+    return ", ".join(f"{name}={value!r}" for name, value in settings.items())
