@@ -34,7 +34,7 @@ from textnb import (
 )
 from textnb.filter.mailfilter import MailFilter
 from textnb.storage.archive import read_archive
-from textnb.storage.manifest import described_settings
+from textnb.storage.manifest import read_settings
 
 RANDOM = np.random.default_rng(3)
 COUNTS = RANDOM.poisson(0.7, (60, 9))
@@ -199,12 +199,12 @@ def test_a_reader_that_knows_no_class_weights_refuses_the_file(tmp_path: Path) -
              "binary", "memory_limit")
     TextClassifier(MultinomialNB()).fit(FRAME).save(tmp_path / "plain.textnb")
     manifest, _ = read_archive(tmp_path / "plain.textnb")
-    described_settings(manifest, "TextClassifier", names)
+    read_settings(manifest, "TextClassifier", names)
     assert "class_weight" not in str(manifest)
     TextClassifier(MultinomialNB(class_weight="balanced")).fit(FRAME).save(tmp_path / "m.textnb")
     manifest, _ = read_archive(tmp_path / "m.textnb")
     with pytest.raises(ValueError, match="its settings are not those"):
-        described_settings(manifest, "TextClassifier", names)
+        read_settings(manifest, "TextClassifier", names)
 
 
 @pytest.mark.parametrize("class_weight", ["balanced", {1: 2.5}], ids=str)

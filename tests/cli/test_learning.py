@@ -232,7 +232,7 @@ def test_a_class_for_rows_that_have_labels_is_refused(
     before = model.read_bytes()
     for verb in ("update", "forget"):
         ran = run(verb, model, folder / "new.csv", "--as", "spam").checked(2)
-        assert "the input has a column 'label': leave --as away" in ran.err
+        assert "the input has a column 'label': leave out --as" in ran.err
     assert model.read_bytes() == before
     NEW.drop("label").write_csv("none.csv")
     assert "say --as CLASS" in run("update", model, "none.csv").checked(1).err

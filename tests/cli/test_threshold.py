@@ -232,7 +232,7 @@ def test_clear(run: Run, model: Path, held: Path) -> None:
     (["held.parquet", "--max-false-positives", "0.1", "-c", "spam", "--method", "empirical"],
      "--method does not go with --max-false-positives"),
     (["held.parquet", "--costs", "1,1", "-c", "smap"], "did you mean 'spam'"),
-    (["held.parquet", "--costs", "1,1", "-c", "spam", "--dry-run", "-o", "x"], "leave --output"),
+    (["held.parquet", "--costs", "1,1", "-c", "spam", "--dry-run", "-o", "x"], "out --output"),
     (["--costs", "1,1", "-c", "spam"], "name an INPUT, or --clear"),
     (["--clear", "--where", "a = 1"], "not with --where"),
     (["held.parquet", "--clear"], "not with INPUT"),
@@ -252,7 +252,7 @@ def test_models_of_feature_tables_are_refused(run: Run, tables: Path, held: Path
 def test_an_export_says_that_targets_do_not_decide(run: Run, model: Path, held: Path) -> None:
     run("threshold", model, held, "-c", "spam", "--costs", "10,1", "-q").checked()
     ran = run("export", model, "--to", "json", "-o", "out", "--positive", "spam").checked()
-    assert "its thresholds are in form.json, and not in what the target answers: spam wins" in (
+    assert "its thresholds are in form.json, but the target does not apply them: spam wins" in (
         ran.err)
     run("verify", "out").checked()
 
@@ -278,8 +278,8 @@ def test_rows_of_which_a_part_looks_learned_are_noted(
     console.stderr.cache_clear()
     novelty = Novelty(1_000, 300.0, found)
     assert novelty.verdict == "new"
-    evidence.note_untold(novelty, quiet=True)
+    evidence.note_unverified(novelty, quiet=True)
     assert capsys.readouterr().err == ""
-    evidence.note_untold(novelty, quiet=False)
+    evidence.note_unverified(novelty, quiet=False)
     assert ("about 33 % of these rows look learned" in capsys.readouterr().err) == noted
     console.stderr.cache_clear()

@@ -658,7 +658,7 @@ def test_a_table_in_csv_keeps_what_is_no_feature(run: Run, folder: Path) -> None
 def test_a_cell_that_is_no_number_is_told(run: Run, folder: Path) -> None:
     Path("t.csv").write_text("x1,x2,flag,label\n1,2,true,a\n2,NA,false,a\n3,4,true,b\n5,1,true,b\n")
     ran = run("train", "t.csv", "--model", "gaussian", "-o", "t.textnb").checked()
-    assert "left out, as they hold other than numbers: x2; see --features" in ran.err
+    assert "left out, because they do not hold numbers: x2; see --features" in ran.err
     assert "2 features (x1, flag)" in ran.err
     ran = run("train", "t.csv", "--model", "gaussian", "--features", "x1,x2", "-o", "u.textnb")
     assert "'x2' is null in row 1 (counted from 0)" in ran.checked(1).err

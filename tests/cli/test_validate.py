@@ -98,7 +98,7 @@ def test_text_for_people(run: Run, table: Path, model: Path) -> None:
 def test_copies_in_what_is_learned_are_noted(run: Run, folder: Path, model: Path) -> None:
     twice = pl.concat([MAIL, MAIL.head(2)]).with_columns(day=pl.int_range(pl.len()))
     twice.write_parquet("twice.parquet")
-    note = "have the very words of one that its model has learned"
+    note = "have exactly the words of one that its model has learned"
     # The first two come again at the end; each text with its copy is a group of its own.
     ran = run("validate", model, "twice.parquet", "--folds", 2, "--time", "day", "-q").checked()
     assert f"note: 2 of 4 documents {note}" in ran.err

@@ -246,7 +246,7 @@ def test_version_1_and_what_is_stale_are_refused_by_name(tmp_path: Path) -> None
 def test_messages_that_are_not_known_are_refused_by_name(tmp_path: Path) -> None:
     path = saved(tmp_path / "m.textnb")
     unassigned = "Subject: x\nContent-Type: text/plain; charset=utf-8\n\npills \U0001ccf0".encode()
-    for message, name in ((unassigned, "a character that Python may read otherwise"),
+    for message, name in ((unassigned, "a character that Python may read differently"),
                           (b"\n\n" + b"pills " * 200_000, "a long message")):
         with pytest.raises(Unsupported, match=name):
             judge(str(path), message)

@@ -1,4 +1,4 @@
-"""The verb that fits a temperature to probabilities: calibrate."""
+"""The verb calibrate: it fits the temperature of probabilities."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from textnb.cli.inputs import (
     Quiet,
     Results,
     check_apart,
-    check_format,
     reading,
     rows,
     text_model,
@@ -21,13 +20,13 @@ from textnb.cli.options import option, verb
 
 
 @dataclass(frozen=True, kw_only=True)
-class Calibrate:
+class CalibrationOptions:
     """Calibration."""
 
     held_out: bool = option(
-        "INPUT holds rows that MODEL has not learned. Else it is what MODEL learned, and each row "
-        "is left out in turn.", default=False)
-    no_length: bool = option("One temperature, whatever the length of a document.",
+        "INPUT holds rows that MODEL has not learned. Without this option, INPUT is what MODEL "
+        "learned, and each row is left out in turn.", default=False)
+    no_length: bool = option("The same temperature for documents of every length.",
                              default=False)
 
 
@@ -38,7 +37,7 @@ class CalibrateOutput(Quiet, Results, ModelOutput):
 
 @verb
 def calibrate(
-    file: ModelFile, source: InputRows, how: Calibrate, done: CalibrateOutput
+    file: ModelFile, source: InputRows, how: CalibrationOptions, done: CalibrateOutput
 ) -> None:
     """Fit a temperature, so that probabilities mean what they say, and keep it in the model."""
     from textnb.cli import evidence
@@ -49,7 +48,6 @@ def calibrate(
     from textnb.files.lock import lock_path
     from textnb.files.replace import check_target
 
-    check_format(done.format)
     input, output = source.input, done.output or file.model
     check_target(output)
     check_apart(input, output)
@@ -63,7 +61,7 @@ def calibrate(
         figures = evidence.reliability_table(held, calibration)
         classifier.set_calibration(calibration).save(output)
     evidence.note_stale(classifier)
-    evidence.note_untold(held.novelty, done.quiet)
+    evidence.note_unverified(held.novelty, done.quiet)
     if done.format == "json":
         out(as_json({"calibration": calibration.to_dict(), **figures,
                      "not_judged": held.not_judged, **evidence_of(held.novelty)}))

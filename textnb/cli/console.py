@@ -1,4 +1,4 @@
-"""What every verb shares: exit codes, notes and progress on standard error."""
+"""Exit codes, and notes and progress on standard error, for every verb."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 BAD_DATA, BAD_USAGE, INTERRUPTED = 1, 2, signals.INTERRUPTED
-# Of the filter alone, whose codes are bogofilter's: 0 spam, 1 ham, 2 unsure, 3 error.
+# Any failure of the filter, whose codes are bogofilter's: 0 spam, 1 ham, 2 unsure, 3 error.
 FAILED = 3
 _PLAN = "\n\nThis error occurred in the following expression:"
 P = ParamSpec("P")
@@ -41,7 +41,7 @@ R = TypeVar("R")
 
 @functools.cache
 def stderr() -> Console:
-    """Where people are told things. Made when it is first needed: a filter mostly is silent."""
+    """The console of standard error; Rich is imported only when something is written to it."""
     from rich.console import Console
 
     return Console(stderr=True, highlight=False, soft_wrap=True)
@@ -49,7 +49,7 @@ def stderr() -> Console:
 
 def guarded(
     function: Callable[P, R], bad_data: int, bad_usage: int, reader_gone: int,
-    say: Callable[[str], str],
+    words: Callable[[str], str],
 ) -> Callable[P, R]:
     """A function whose failures are one line on standard error and an exit code.
 
@@ -58,8 +58,8 @@ def guarded(
     function : callable
     bad_data, bad_usage, reader_gone : int
         The exit codes.
-    say : callable
-        A message of the library in the words of the command line.
+    words : callable
+        Turns a message of the library into the words of the command line.
     """
     @functools.wraps(function)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -73,13 +73,13 @@ def guarded(
 
     def work(*args: P.args, **kwargs: P.kwargs) -> R:
         if sys.stdout is None:
-            raise _failed(SourceError("standard output is closed"), bad_data, say)
-        # Where the terminal can't show a character, its code is better than a failure.
+            raise _report_failure(SourceError("standard output is closed"), bad_data, words)
+        # A character that the terminal can't show is written as its code.
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper):
                 stream.reconfigure(errors="backslashreplace")
         with warnings.catch_warnings():
-            warnings.showwarning = _warning_notes()
+            warnings.showwarning = _warning_printer()
             try:
                 result = function(*args, **kwargs)
                 sys.stdout.flush()
@@ -90,21 +90,22 @@ def guarded(
                     leave_interrupted()
                 return result
             except ParameterError as error:
-                raise _failed(error, bad_usage, say) from None
+                raise _report_failure(error, bad_usage, words) from None
             except TextnbError as error:
                 if _was_interrupted(error):
                     leave_interrupted()
-                raise _failed(error, bad_data, say) from None
+                raise _report_failure(error, bad_data, words) from None
             except BrokenPipeError:
-                # Whoever read the output has seen enough.
+                # The reader of the output has closed it.
                 _drop_output()
                 _leave(reader_gone)
             except KeyboardInterrupt:
                 leave_interrupted()
             except OSError as error:
-                raise _failed(error, bad_data, say) from None
+                raise _report_failure(error, bad_data, words) from None
             except MemoryError as error:
-                raise _failed(DataError.out_of_memory(first_line(error)), bad_data, say) from None
+                failure = DataError.out_of_memory(first_line(error))
+                raise _report_failure(failure, bad_data, words) from None
             except BaseException as error:
                 if _was_interrupted(error):
                     leave_interrupted()
@@ -125,7 +126,7 @@ def _was_interrupted(error: BaseException | None) -> bool:
 
 
 def note(message: str) -> None:
-    """One line for the person, on standard error: what can't be told there changes no answer."""
+    """Write one line to standard error; a failure to write it changes no result."""
     try:
         if _is_plain(message):
             # Without Rich, whose import takes longer than many a command.
@@ -134,29 +135,29 @@ def note(message: str) -> None:
         else:
             stderr().print(message, markup=False)
     except OSError:
-        # Else closing it, at exit, would fail again, and change the exit code.
+        # Otherwise closing it at exit would fail again, and change the exit code.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
 
 
 def _is_plain(message: str) -> bool:
-    """Whether Rich has nothing to do: no progress to clear, no control characters, no :emoji:."""
+    """Whether the line needs no Rich: no progress to clear, no control characters, no :emoji:."""
     return not _may_animate() and ":" not in message.replace(": ", "") and all(
         line.isprintable() for line in message.split("\n"))
 
 
 def _may_animate() -> bool:
-    """Whether standard error may be a terminal; Rich, which knows all kinds, decides."""
+    """Whether standard error may be a terminal; if so, Rich finds out which kind."""
     return sys.stderr is None or sys.stderr.isatty() or any(
         os.environ.get(name) for name in ("FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"))
 
 
 def out(text: str) -> None:
-    """Results, on standard output."""
+    """Write a result to standard output."""
     sys.stdout.write(text if text.endswith("\n") else text + "\n")
 
 
 def as_json(value: Any) -> str:
-    """Strict JSON: an infinite number, which it lacks, is the string "inf" or "-inf"."""
+    """Strict JSON, which has no infinite numbers: they become the strings "inf" and "-inf"."""
     return json.dumps(_finite(value), ensure_ascii=False, allow_nan=False)
 
 
@@ -174,23 +175,23 @@ def _finite(value: Any) -> Any:
 def progress(
     what: str, done: str, quiet: bool, unit: str = "document"
 ) -> Iterator[Callable[[int], None]]:
-    """Rows seen and their rate while work runs; one line of the sum when it is done."""
+    """Show the rows and their rate while work runs, and one line with the total at its end."""
     if quiet:
         yield lambda rows: None
         return
     import logging
 
-    class Noted(logging.Handler):
+    class NoteHandler(logging.Handler):
         def filter(self, record: logging.LogRecord) -> bool:
-            # What was learned, each verb says in its own words.
+            # Each verb reports in its own words what was learned.
             return record.name != "textnb.estimators"
 
         def emit(self, record: logging.LogRecord) -> None:
             note(record.getMessage())
 
     started, seen = time.monotonic(), 0
-    # What takes long, or is slower than it might be, is told.
-    log, handler = logging.getLogger("textnb"), Noted(logging.INFO)
+    # The library logs work that takes long, or that is slower than it could be.
+    log, handler = logging.getLogger("textnb"), NoteHandler(logging.INFO)
     level = log.level
     log.addHandler(handler)
     log.setLevel(logging.INFO)
@@ -228,7 +229,7 @@ def _bar(what: str) -> Iterator[Callable[[int], None]]:
 
 @contextmanager
 def steps(what: str, quiet: bool) -> Iterator[Callable[[str], None]]:
-    """The step at which long work is, and how long it has taken, where there is a terminal."""
+    """Show the current step of long work and the time since its start, on a terminal."""
     if quiet or not stderr().is_terminal:
         yield lambda step: None
         return
@@ -241,12 +242,12 @@ def steps(what: str, quiet: bool) -> Iterator[Callable[[str], None]]:
 
 
 def _drop_output() -> None:
-    """Nowhere for the rest of standard output: else its closing, at exit, would fail again."""
+    """Discard the rest of standard output: otherwise closing it at exit would fail again."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def leave_interrupted() -> NoReturn:
-    """The end of a command that was stopped."""
+    """End a command that was stopped."""
     note("interrupted; no output was written or replaced")
     _leave(INTERRUPTED)
 
@@ -258,26 +259,28 @@ def _leave(code: int) -> NoReturn:
     os._exit(code)
 
 
-def _failed(
-    error: BaseException, code: int, say: Callable[[str], str]
+def _report_failure(
+    error: BaseException, code: int, words: Callable[[str], str]
 ) -> click.exceptions.Exit:
+    """Write the error as one line, and return what ends the command with the code."""
     try:
         if sys.stdout is not None:
             sys.stdout.flush()
     except OSError:
         _drop_output()
-    # The engine adds where in its plan an error rose: that says nothing to a user.
-    told = str(error)
+    message = str(error)
     if isinstance(error, TextnbError):
-        told = error.command_line
-        # What speaks of options already is not said otherwise.
-        told = say(told) if told == str(error) and not told.startswith("--") else told
-    note(f"error: {told.split(_PLAN)[0]}")
+        message = error.command_line
+        # A message that names options already stays as it is.
+        if message == str(error) and not message.startswith("--"):
+            message = words(message)
+    # The engine adds the place in its plan where the error occurred, which no user knows.
+    note(f"error: {message.split(_PLAN)[0]}")
     return click.exceptions.Exit(code)
 
 
-def _warning_notes() -> Callable[..., None]:
-    """What shows warnings as lines on standard error, each once in a command."""
+def _warning_printer() -> Callable[..., None]:
+    """A function that shows each different warning of a command once, as a line."""
     shown: set[str] = set()
 
     def show(

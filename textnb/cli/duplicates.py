@@ -1,21 +1,20 @@
-"""The verb that looks for the same text on both sides of a split: duplicates."""
+"""The verb duplicates: texts that stand on both sides of a split."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from textnb.cli.console import as_json, note, out
 from textnb.cli.inputs import (
     Results,
     RowOptions,
-    check_format,
     check_storage,
     for_place,
     reading,
     rows,
 )
-from textnb.cli.options import Given, argument, option, verb
+from textnb.cli.options import TypedOptions, argument, option, verb
 from textnb.errors import quantity
 
 if TYPE_CHECKING:
@@ -23,47 +22,50 @@ if TYPE_CHECKING:
 
     from textnb.evaluation.duplicates import Duplicates
 
-# Of a text, characters that are shown.
+# Characters of a text that are shown.
 _SHOWN = 60
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sides(RowOptions):
+class TwoInputs(RowOptions):
     """Input."""
 
     train: str = argument("File, glob, folder, URL, or - for standard input.")
     test: str | None = argument(
-        "Another, whose rows are looked for in TRAIN.  [default: the rows of TRAIN itself]", None)
+        "Another input, whose rows are searched for in TRAIN.  [default: the rows of TRAIN itself]",
+        None)
     text: list[str] | None = option("Text column; repeat it for several.  [default: text]")
     label: str | None = option(
         "Label column: also count duplicates that are labelled otherwise.")
-    test_where: str | None = option("As --where, for TEST.", is_common=False)
+    test_where: str | None = option("The same as --where, for TEST.", is_common=False)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Search:
     """Search."""
 
-    near: float = option("Least share of common three-word runs of near-duplicates.", default=0.8)
-    exact: bool = option("Exact duplicates alone.", default=False)
+    near: float = option(
+        "Least share of three-word runs that near-duplicates have in common.", default=0.8)
+    exact: bool = option("Only exact duplicates.", default=False)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shown(Results):
+class DuplicatesOutput(Results):
     """Output."""
 
     show: int = option("Examples to show.", default=10, least=0)
 
 
 @verb
-def duplicates(given: Given, sides: Sides, search: Search, shown: Shown) -> None:
-    """Count rows of TEST whose text is in TRAIN too, word for word or nearly so."""
+def duplicates(
+    typed: TypedOptions, sides: TwoInputs, search: Search, shown: DuplicatesOutput
+) -> None:
+    """Count the rows of TEST whose text, or nearly the same text, is also in TRAIN."""
     from textnb.errors import ParameterError
     from textnb.evaluation.duplicates import find_duplicates
 
-    check_format(shown.format)
     train, test, label = sides.train, sides.test, sides.label
-    if search.exact and "near" in given:
+    if search.exact and "near" in typed:
         raise ParameterError("--near does not go with --exact")
     if test is None and sides.test_where is not None:
         raise ParameterError("--test-where is for TEST: name it (it may be the file of TRAIN)")
@@ -73,30 +75,30 @@ def duplicates(given: Given, sides: Sides, search: Search, shown: Shown) -> None
     check_storage(sides.storage_option, train, test)
     before = rows(train, for_place(train, sides), columns, label)
     other = replace(for_place(test, sides), where=sides.test_where, query=None)
-    asked = before if test is None else rows(test, other, columns, label)
+    sought = before if test is None else rows(test, other, columns, label)
     with reading(train if test is None else test):
-        found = find_duplicates(before, None if test is None else asked, text=columns, label=label,
+        found = find_duplicates(before, None if test is None else sought, text=columns, label=label,
                                 near=None if search.exact else search.near)
         if shown.format == "json":
             out(as_json({**found.to_dict(), "pairs": found.pairs.to_dicts()}))
             return
         if shown.show and found.pairs.height:
-            _show_examples(_telling(found.pairs, shown.show), before, asked, columns)
+            _show_examples(_interesting(found.pairs, shown.show), before, sought, columns)
     _show_counts(found, test is None)
 
 
 def _show_examples(
-    pairs: pl.DataFrame, before: pl.LazyFrame, asked: pl.LazyFrame, columns: list[str]
+    pairs: pl.DataFrame, before: pl.LazyFrame, sought: pl.LazyFrame, columns: list[str]
 ) -> None:
     from textnb.cli.tables import frame_table, show
 
     show(frame_table(pairs.drop("exact").with_columns(
-        text=_beginnings(asked, pairs["row"], columns),
+        text=_beginnings(sought, pairs["row"], columns),
         text_of=_beginnings(before, pairs["of"], columns))))
 
 
-def _telling(pairs: pl.DataFrame, most: int) -> pl.DataFrame:
-    """First those labelled otherwise, then near ones, as exact ones are all alike."""
+def _interesting(pairs: pl.DataFrame, most: int) -> pl.DataFrame:
+    """First the pairs with different labels, then near ones: exact ones are all alike."""
     order = [name for name in ("conflict", "exact") if name in pairs.columns]
     return pairs.sort(order, descending=[name == "conflict" for name in order], nulls_last=True,
                       maintain_order=True).head(most)
@@ -114,11 +116,12 @@ def _beginnings(frame: pl.LazyFrame, numbers: pl.Series, columns: list[str]) -> 
 
 def _show_counts(found: Duplicates, alone: bool) -> None:
     where = "before it" if alone else f"among the {found.against:,} of TRAIN"
-    told: list[Any] = [f"{found.exact:,} exact"]
+    counts = [f"{found.exact:,} exact"]
     if found.near is not None:
-        told.append(f"{found.similar:,} near ({found.near:g} or more in common)")
+        counts.append(f"{found.similar:,} near ({found.near:g} or more in common)")
     out(f"{found.pairs.height:,} of {quantity(found.rows, 'row')} ({100 * found.share:.2f} %) "
-        f"{'has' if found.pairs.height == 1 else 'have'} a duplicate {where}: {', '.join(told)}")
+        f"{'has' if found.pairs.height == 1 else 'have'} a duplicate {where}: "
+        f"{', '.join(counts)}")
     if found.conflicts:
         out(f"{found.conflicts:,} of them {'is' if found.conflicts == 1 else 'are'} labelled "
             "otherwise than their duplicate")

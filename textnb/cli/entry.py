@@ -1,7 +1,7 @@
 """Where the ``textnb`` command begins.
 
-A filter starts for every message: it gets its own verb alone, as reading the options of all others
-takes longer than judging.
+A filter starts once per message. It gets a command with its own verb alone, because reading the
+options of all verbs takes longer than judging.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ def main() -> None:
 
 
 def passes_through(arguments: list[str]) -> bool:
-    """Whether the message is to be written, also where the options are wrong.
+    """Whether the arguments ask for the message to be written, even if they are wrong.
 
-    Short options may stand together. No other long option of a filter begins with ``--p``, so that
-    one that is shortened, misspelt or has a value still asks for the message.
+    Short options may be combined. No other long option of a filter begins with ``--p``, so a word
+    that is shortened, misspelt or has a value still asks for the message.
     """
     return any(word.startswith("--p") or (word[:1] == "-" != word[1:2] and "p" in word)
                for word in arguments)
 
 
 def _filter(arguments: list[str]) -> None:
-    """Every failure of a filter is 3, also of the first import: 0, 1 and 2 are verdicts."""
+    """Exit with 3 after every failure, even of the first import: 0, 1 and 2 are verdicts."""
     code = 3
     try:
         from textnb.cli import guard
@@ -68,7 +68,7 @@ def _judge() -> None:
 
 
 def _tell(line: str) -> None:
-    # contextlib would be an import more that can fail.
+    # contextlib would be one more import that can fail.
     try:  # noqa: SIM105
         os.write(2, line.encode("utf-8", "backslashreplace"))
     except OSError:

@@ -17,16 +17,14 @@ if TYPE_CHECKING:
 
 ONLY_IF_NEW = ("what follows holds only if the model has not learned the rows that the thresholds "
                "stand on, which can't be verified")
-
-
-# Of rows that look learned: below, new rows of another kind look so too often.
+# Below this share of rows that look learned there is no note: new rows look learned as often.
 _NOTED_SHARE = 0.25
 
 
 def stale_words(
     calibration: Calibration | None, decision: Decision | None
 ) -> Iterator[str]:
-    """What a model keeps although it no longer holds, and how to choose it again."""
+    """A line for each of the two that no longer holds, and how to choose it again."""
     for name, chosen, verb in (("calibration", calibration, "calibrate"),
                                ("decision", decision, "threshold")):
         if chosen is not None and chosen.stale:
@@ -35,10 +33,10 @@ def stale_words(
 
 
 def note_stale(classifier: Any) -> None:
-    """Tell on standard error what of a model is stale."""
+    """Note a calibration or decision of a model that is stale."""
     from textnb.cli.console import note
 
-    # A classifier has them with an underscore, what it has learned without.
+    # A classifier has them with an underscore, a `Fitted` without.
     calibration, decision = (
         getattr(classifier, name, None) or getattr(classifier, f"{name}_", None)
         for name in ("calibration", "decision"))
@@ -46,8 +44,8 @@ def note_stale(classifier: Any) -> None:
         note(f"note: {line}")
 
 
-def note_untold(novelty: Novelty | None, quiet: bool) -> None:
-    """Say where counts can't tell whether rows were learned (where they were, a warning has)."""
+def note_unverified(novelty: Novelty | None, quiet: bool) -> None:
+    """Note doubts whether rows are new; of rows that were surely learned, a warning tells."""
     if novelty is None or quiet:
         return
     from textnb.cli.console import note
@@ -61,14 +59,14 @@ def note_untold(novelty: Novelty | None, quiet: bool) -> None:
 
 
 def calibration_words(calibration: Calibration) -> str:
-    """One line: the temperature, and on what it was fitted."""
-    told = f"T = {calibration.temperature:.4g}"
+    """One line: the temperature, and the documents on which it was fitted."""
+    formula = f"T = {calibration.temperature:.4g}"
     if calibration.length_exponent:
-        told = (f"T = 1 + {calibration.temperature - 1:.4g} · n^{calibration.length_exponent:.4g}, "
-                "n the terms counted in a document")
+        formula = (f"T = 1 + {calibration.temperature - 1:.4g} · "
+                   f"n^{calibration.length_exponent:.4g}, n the terms counted in a document")
     if calibration.link == "sigmoid":
-        told += f", shift {calibration.shift:.4g}, normalised sigmoids"
-    return f"{told} ({calibration.method}, {quantity(calibration.documents, 'document')})"
+        formula += f", shift {calibration.shift:.4g}, normalised sigmoids"
+    return f"{formula} ({calibration.method}, {quantity(calibration.documents, 'document')})"
 
 
 def reliability_table(held: HeldOut, calibration: Calibration) -> dict[str, dict[str, float]]:
@@ -88,9 +86,10 @@ def not_judged_words(held: HeldOut) -> Iterator[str]:
 
 
 def decision_words(decision: Decision, unit: str = "log-odds") -> Iterator[str]:
-    """The thresholds, and the evidence for them; of evidence that others wrote, only the former.
+    """The thresholds and the evidence for them.
 
-    ``unit`` is what thresholds are on: "log-odds" or "margin".
+    Only the thresholds, if other software wrote the evidence. ``unit`` is the unit of the
+    thresholds: "log-odds" or "margin".
     """
     least = f"its {unit} {'is' if unit == 'margin' else 'are'} at least"
     if decision.stale:
@@ -109,7 +108,7 @@ def _words(decision: Decision, least: str) -> Iterator[str]:
     yield from _thresholds(decision, least)
     if decision.positive is None or "share_caught" not in evidence:
         return
-    yield from _asked(decision.positive, evidence)
+    yield from _guarantee(decision.positive, evidence)
     yield (f"seen on {quantity(evidence['documents'], 'document')} ({evidence['scored']}"
            f"{', calibrated' if evidence['calibrated'] else ''}): "
            f"{evidence['false_positives']:,} of {quantity(evidence['negatives'], 'other')} "
@@ -122,7 +121,7 @@ def _words(decision: Decision, least: str) -> Iterator[str]:
 def _thresholds(decision: Decision, least: str) -> Iterator[str]:
     names = sorted(decision.thresholds, key=lambda label: label != decision.positive)
     others = {decision.thresholds[name] for name in names[1:]}
-    # Most often one threshold is all that the others have.
+    # Most often all others have the same threshold.
     alike = len(names) > 2 and len(others) == 1 and decision.positive is not None
     for name in names[:1] if alike else names:
         yield f"{name!r} where {_reached(least, decision.thresholds[name])}"
@@ -132,7 +131,7 @@ def _thresholds(decision: Decision, least: str) -> Iterator[str]:
             "" if math.isinf(lowest) else f", where {least} {lowest:.4g}")
 
 
-def _asked(positive: Any, evidence: Mapping[str, Any]) -> Iterator[str]:
+def _guarantee(positive: Any, evidence: Mapping[str, Any]) -> Iterator[str]:
     from textnb.evaluation.novelty import HELD_OUT, UNVERIFIED
 
     verdict = evidence.get("novelty", {}).get("verdict")
@@ -143,7 +142,7 @@ def _asked(positive: Any, evidence: Mapping[str, Any]) -> Iterator[str]:
         yield (f"least cost, where a false positive costs {wrong:g} and a false negative "
                f"{missed:g} ({evidence['rule']}): {evidence['cost']:g} on these documents")
         return
-    # Of leave-one-out and folds, other models have made the scores than the one that will answer.
+    # Leave-one-out and folds score with other models than the one that will answer.
     exact = evidence["scored"] in (HELD_OUT, UNVERIFIED)
     about = "" if exact else "about "
     level = f"at {about}{_percent(evidence['confidence'])} confidence"
@@ -184,7 +183,7 @@ def _every_class(evidence: Mapping[str, Any], least: str) -> Iterator[str]:
 
 
 def _reached(least: str, value: float) -> str:
-    # The number next to 0 is how "above 0" is written as a threshold.
+    # The smallest number above 0 stands for "above 0" in a threshold.
     if 0 < value < 1e-300:
         return least.replace("at least", "above 0")
     return f"{least} {_number(value)}"

@@ -1,4 +1,4 @@
-"""Verbs by which a model leaves for another system: export, verify, describe."""
+"""The verbs that hand a model to another system: export, verify, describe."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from textnb.cli.inputs import (
     Results,
     RowOptions,
     any_model,
-    check_format,
     classes_of,
     reading,
     rows,
@@ -39,16 +38,16 @@ class ExportOptions:
     positive: str | None = option(
         "Of two classes: one w and b, above 0 where this class wins.", metavar="CLASS")
     input: str | None = option(
-        "text (the target splits it) or terms (it is given tokens).  "
-        "[default: what the target can do]")
+        "Whether the target splits texts itself (the default, if it can) or gets their terms",
+        choices=("text", "terms"))
     top: int | None = option("Keep the N terms that can move a decision most.")
     max_bytes: str | None = option(
         "Keep as many terms as a file of this size holds, such as 500K or 5M.", metavar="SIZE")
     check: str | None = option(
-        "File of texts on which decisions that pruning flips are counted.", metavar="FILE")
+        "File of texts on which to count the decisions that pruning changes.", metavar="FILE")
     storage_option: list[str] | None = option(
-        "Of a URL in --check, as for textnb predict.", metavar="KEY=VALUE", is_common=False)
-    query: str | None = option("Of a database in --check, the rows.", metavar="SELECT",
+        "Option of a URL in --check, as for textnb predict.", metavar="KEY=VALUE", is_common=False)
+    query: str | None = option("The rows of a database in --check.", metavar="SELECT",
                                is_common=False)
 
 
@@ -72,8 +71,6 @@ def export(file: ModelFile, how: ExportOptions, done: ExportOutput) -> None:
     from textnb.learning.memory_limit import byte_size
 
     reads: Any = how.input
-    if reads not in (None, "text", "terms"):
-        raise ParameterError.unknown_choice("--input", reads, ("text", "terms"))
     positive, check, output = how.positive, how.check, done.output
     if check is None and (how.query is not None or how.storage_option):
         raise ParameterError("--query and --storage-option are for the rows of --check: name them")
@@ -99,21 +96,21 @@ def export(file: ModelFile, how: ExportOptions, done: ExportOutput) -> None:
         if "rows" in pruned:
             note(f"{pruned['flipped']:,} of {quantity(pruned['rows'], 'row')} of "
                  f"{hide_secrets(check or '')} are "
-                 "decided otherwise (largest change of a difference of scores: "
+                 "decided differently (largest change of a difference of scores: "
                  f"{pruned['largest_difference']:.4g})")
     chosen = [name for name in ("calibration", "decision")
               if getattr(classifier, name, None) is not None]
     if pruned is not None and pruned["dropped"] and chosen:
-        note(f"note: the model's {' and '.join(chosen)} held with all terms: what is exported has "
+        note(f"note: the model's {' and '.join(chosen)} held with all terms: the export has "
              "none")
     elif "decision" in chosen:
-        # A target's answer is the most probable class, by the sign of a score where there is one.
-        note("note: the model has a decision: its thresholds are in form.json, and not in what the "
-             "target answers" + ("" if positive is None else
+        # A target answers with the most probable class; with one score, by its sign.
+        note("note: the model has a decision: its thresholds are in form.json, but the target does "
+             "not apply them" + ("" if positive is None else
                                  f": {positive} wins where its score is above 0"))
-    what = {"text": "texts", "terms": "tokens", "features": "features"}[exported.reads]
-    beside = f" (and {output}.bundle.zip, which proves it)" if exported.single else ""
-    note(f"{exported.target}, scores {what} -> {output}{beside}")
+    unit = {"text": "texts", "terms": "tokens", "features": "features"}[exported.reads]
+    bundle = f" (and {output}.bundle.zip, which proves it)" if exported.single else ""
+    note(f"{exported.target}, scores {unit} -> {output}{bundle}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,7 +132,6 @@ def verify(source: VerifyInput, done: VerifyOutput) -> None:
     from textnb.errors import ParameterError
     from textnb.export.verify import verify_export
 
-    check_format(done.format)
     path, input = source.path, source.input
     if input is None and (source.query is not None or source.storage_option):
         raise ParameterError("--query and --storage-option are for the rows of INPUT: name them")
@@ -162,11 +158,10 @@ def verify(source: VerifyInput, done: VerifyOutput) -> None:
 
 @verb
 def describe(file: ModelFile, shown: Results) -> None:
-    """Show what a receiver of a model must know."""
+    """Show a model's settings, classes and guarantees."""
     from textnb.cli.tables import show_description
     from textnb.export.describe import describe_model
 
-    check_format(shown.format)
     described = describe_model(any_model(file.model))
     if shown.format == "json":
         out(as_json(described))

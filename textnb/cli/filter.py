@@ -1,4 +1,4 @@
-"""The verb that judges mail as it comes: one message, or the new ones of a Maildir.
+"""The verb filter: it judges one message, or the new messages of a Maildir.
 
 Exit codes are those of bogofilter: 0 spam, 1 ham, 2 unsure, 3 error.
 """
@@ -13,34 +13,35 @@ import click
 
 from textnb.cli import guard
 from textnb.cli.console import FAILED, as_json, note, out
-from textnb.cli.inputs import ModelFile, Results, check_format
+from textnb.cli.inputs import ModelFile, Results
 from textnb.cli.options import judging_verb, option
-from textnb.cli.verdicts import CODES, LONGEST_SECONDS, described, log_odds_of, status_line
+from textnb.cli.verdicts import CODES, LONGEST_SECONDS, log_odds_of, status_line, verdict_as_dict
 
 if TYPE_CHECKING:
     from textnb.filter.mailfilter import MailFilter
 
 
 @dataclass(frozen=True, kw_only=True)
-class Judge:
+class VerdictOptions:
     """Verdict."""
 
     spam_class: str | None = option(
-        "The class that is spam.  [default: that of the model's decision, else spam]",
+        "Class that is spam.  [default: the class of the model's decision, else spam]",
         metavar="CLASS")
     spam_cutoff: float | None = option(
-        "Spam from this probability on, instead of the model's decision.")
+        "Judge as spam from this probability on, instead of by the model's decision.")
     ham_cutoff: float | None = option(
-        "With --spam-cutoff: ham up to this probability, and unsure between the two.")
+        "With --spam-cutoff: judge as ham up to this probability, and as unsure between the two.")
     min_learned: int = option(
-        "Unsure while fewer messages of spam, or of the rest, were learned.", default=10)
+        "Answer unsure if the model has learned fewer messages of spam, or of the rest.",
+        default=10)
     timeout: float | None = option(
-        "Seconds in which one message must be judged, else it is a failure; 0 is no limit.  "
+        "Seconds after which judging one message fails; 0 is no limit.  "
         f"[default: {guard.TIMEOUT_SECONDS:.0f}]")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Maildir:
+class MaildirOptions:
     """Maildir."""
 
     maildir: str | None = option(
@@ -48,9 +49,9 @@ class Maildir:
     spam_folder: str | None = option(
         "Where --maildir files spam: a folder of the Maildir.  [default: .Spam]")
     unsure_folder: str | None = option(
-        "Where --maildir files what it is unsure of.  [default: left where it is]")
+        "Where --maildir files messages that are unsure.  [default: they stay in new/]")
     dry_run: bool = option(
-        "With --maildir: say what would be filed, and file nothing.", default=False)
+        "With --maildir: list the verdicts, and file nothing.", default=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,19 +59,20 @@ class FilterOutput(Results):
     """Output."""
 
     passthrough: bool = option(
-        "Write the message with a header X-Textnb-Status, otherwise byte for byte as it came (also "
-        "where judging fails, then without the header).", "--passthrough", "-p", default=False)
+        "Write the message with a header X-Textnb-Status, otherwise byte for byte as it came; if "
+        "judging fails, without the header.", "--passthrough", "-p", default=False)
     exit_zero: bool = option(
-        "Exit with 0 whatever the verdict, for mail systems that take another code for a failure; "
-        "3 stays an error.", "--exit-zero", "-e", default=False)
+        "Exit with 0 for every verdict, for mail systems to which another code is a failure; an "
+        "error is still 3.", "--exit-zero", "-e", default=False)
 
 
 @judging_verb
-def filter_mail(file: ModelFile, how: Judge, many: Maildir, done: FilterOutput) -> None:
+def filter_mail(
+    file: ModelFile, how: VerdictOptions, many: MaildirOptions, done: FilterOutput
+) -> None:
     """Judge one message from standard input: exit code 0 spam, 1 ham, 2 unsure, 3 error."""
     from textnb.errors import ParameterError
 
-    check_format(done.format)
     model, format, passthrough, exit_zero = (
         file.model, done.format, done.passthrough, done.exit_zero)
     min_learned, timeout, maildir = how.min_learned, how.timeout, many.maildir
@@ -80,10 +82,10 @@ def filter_mail(file: ModelFile, how: Judge, many: Maildir, done: FilterOutput) 
     settings = {"spam": how.spam_class, "least_learned": min_learned,
                 "cutoffs": log_odds_of(how.spam_cutoff, how.ham_cutoff)}
     if maildir is not None:
-        for option, present in (("--passthrough", passthrough), ("--exit-zero", exit_zero),
-                                ("--timeout", timeout is not None)):
+        for name, present in (("--passthrough", passthrough), ("--exit-zero", exit_zero),
+                              ("--timeout", timeout is not None)):
             if present:
-                raise ParameterError(f"{option} is for one message; --maildir files many")
+                raise ParameterError(f"{name} is for one message; --maildir files many")
         interrupted = False
         try:
             _file(model, settings, maildir, spam_folder or ".Spam", unsure_folder, dry_run, format)
@@ -92,17 +94,17 @@ def filter_mail(file: ModelFile, how: Judge, many: Maildir, done: FilterOutput) 
                 raise
             interrupted = True
         if interrupted:
-            # The process that waits for this one says it.
+            # The guard's parent process reports the interrupt.
             raise click.exceptions.Exit(guard.INTERRUPTED)
         if guard.report is not None:
-            # What can't be written is a failure, and is seen before it is done.
+            # Flush first: output that can't be written is a failure, and no answer.
             sys.stdout.flush()
             guard.report.answer(0, b"", None)
         return
-    for option, given in (("--dry-run", dry_run), ("--spam-folder", spam_folder),
-                          ("--unsure-folder", unsure_folder)):
-        if given:
-            raise ParameterError(f"{option} belongs to --maildir")
+    for name, value in (("--dry-run", dry_run), ("--spam-folder", spam_folder),
+                        ("--unsure-folder", unsure_folder)):
+        if value:
+            raise ParameterError(f"{name} belongs to --maildir")
     if passthrough and format != "text":
         raise ParameterError("--passthrough writes the message: it goes without --format")
     if timeout is not None:
@@ -117,7 +119,7 @@ def filter_mail(file: ModelFile, how: Judge, many: Maildir, done: FilterOutput) 
 def _judge(
     model: str, settings: dict[str, Any], passthrough: bool, exit_zero: bool, format: str
 ) -> None:
-    # Read first: whatever goes wrong afterwards, the message is not lost.
+    # Read before anything that may fail, so that the message is not lost.
     message = _message()
     try:
         judge = _loaded(model, settings)
@@ -133,13 +135,13 @@ def _judge(
     if passthrough:
         at, line = status_line(message, verdict)
         _end(code, message, line, at)
-    shown = (as_json(described(verdict)) if format == "json" else
+    shown = (as_json(verdict_as_dict(verdict)) if format == "json" else
              f"{verdict.status} {verdict.log_odds:.6f}")
     _end(code, message, f"{shown}\n".encode("utf-8", "backslashreplace"), None)
 
 
 def _end(code: int, message: bytes, text: bytes, at: int | None) -> NoReturn:
-    """Say the verdict to the process that writes it, or write it here where there is none."""
+    """Hand the verdict to the guard, which writes it; without a guard, write it here."""
     if guard.report is not None:
         guard.report.answer(code, text, at)
     else:
@@ -148,7 +150,7 @@ def _end(code: int, message: bytes, text: bytes, at: int | None) -> NoReturn:
 
 
 def _note_stale(judge: MailFilter) -> None:
-    """Tell what of the model is stale; the decision only where it gives the verdict."""
+    """Note what is stale in the model; its decision only if the verdict depends on it."""
     decision = judge.decision if judge.cutoffs is None else None
     stale = [chosen for chosen in (judge.calibration, decision)
              if chosen is not None and chosen.stale]
@@ -187,7 +189,7 @@ def _loaded(model: str, settings: dict[str, Any]) -> MailFilter:
 
 
 def _as_failure(error: BaseException) -> BaseException:
-    """Anything that is no error of ours, nor an interrupt, told in one line: it is no verdict."""
+    """The error itself if it is ours or an interrupt; any other one as ours, in one line."""
     from textnb.errors import TextnbError, first_line
 
     if isinstance(error, (TextnbError, OSError)) or not isinstance(error, Exception):
@@ -200,7 +202,7 @@ def _file(
     unsure_folder: str | None, dry_run: bool, format: str,
 ) -> None:
     from textnb.errors import SourceError, first_line
-    from textnb.filter.judged import Judged, judge_key
+    from textnb.filter.judged_messages import JudgedMessages, judge_key
     from textnb.frames.maildir import (
         MessageMoved,
         file_message,
@@ -212,11 +214,12 @@ def _file(
 
     folders = {"spam": subfolder(maildir, spam_folder),
                "unsure": None if unsure_folder is None else subfolder(maildir, unsure_folder)}
-    # Before the model is read: one that is replaced meanwhile judges all messages next time.
+    # Before the model is read: if it is replaced meanwhile, the key is that of the old one, and all
+    # messages are judged again next time.
     key = judge_key(stated_checksum(model), {**settings, "files": sorted(
         status for status, folder in folders.items() if folder is not None)})
     judge = _loaded(model, settings)
-    judged = Judged(maildir, key)
+    judged = JudgedMessages(maildir, key)
     counts, reasons = dict.fromkeys(CODES, 0), set()
     failures = before = gone = 0
     try:
@@ -242,15 +245,15 @@ def _file(
             except (KeyboardInterrupt, SystemExit):
                 raise
             except BaseException as error:
-                # One message never stops the others, and none is lost. The engine's panics are no
-                # Exception.
+                # One message never stops the others, and none is lost. BaseException, because the
+                # engine's panics are no Exception.
                 failures += 1
                 reason = getattr(error, "strerror", None) or first_line(error)
                 note(f"note: {path} stays where it is: {reason}")
                 continue
             counts[verdict.status] += 1
             reasons.add(verdict.reason)
-            shown = {"path": path, **described(verdict), "filed": None if dry_run else target}
+            shown = {"path": path, **verdict_as_dict(verdict), "filed": None if dry_run else target}
             out(as_json(shown) if format == "json"
                 else f"{verdict.status} {verdict.log_odds:.6f} {path}")
     finally:
@@ -258,7 +261,8 @@ def _file(
             judged.save()
         except (OSError, SourceError) as error:
             reason = getattr(error, "strerror", None) or first_line(error)
-            note(f"note: what was judged is not remembered, and is judged again: {reason}")
+            note("note: the messages judged now will be judged again, as they can't be noted: "
+                 f"{reason}")
     note(", ".join([f"{n:,} {name}" for name, n in counts.items()] + [
         f"{n:,} {what}" for n, what in (
             (before, "judged before"), (gone, "gone meanwhile"),
@@ -271,5 +275,5 @@ def _file(
         raise click.exceptions.Exit(FAILED)
 
 
-# As one of many verbs, so that usage is told in the same words.
+# A group, so that usage is shown as "textnb filter ..." as it is with all verbs.
 alone = click.Group(name="textnb", commands={"filter": filter_mail})

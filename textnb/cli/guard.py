@@ -5,10 +5,10 @@
     waits for the report       <──pipe──  code, text, and where the text goes
     writes, and ends with the code
 
-Python ends with 1 after any exception, and so do C libraries that can't get memory; the engine may
-abort. So the process that answers runs nothing that can fail in such ways: it imports the standard
-library alone. A child that ends without a report, however it ends, is a failure, and the message is
-written by the parent, which holds its bytes.
+Python exits with 1 after any exception, and so do C libraries that can't get memory; the engine may
+abort. So the parent, whose exit code is the answer, imports the standard library alone, and runs
+nothing that can fail in such ways. A child that ends without a report, however it ends, is a
+failure, and the parent, which has the bytes of the message, writes them.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn
 
 FAILED, INTERRUPTED = 3, 130
-# As much as is judged of a message, and what one read takes.
+# The bytes of a message that are judged, and those of one read.
 MAX_MESSAGE, _BLOCK = 64 << 20, 1 << 16
 # A message takes milliseconds, a hostile one seconds. An engine that could not start all its
 # threads may wait for them without end.
 TIMEOUT_SECONDS = 60.0
 _GRACE_SECONDS = 10.0
-# The child's own alarm comes first. A child that is stopped does not hear it.
+# The child's own alarm comes first; the parent's is for a child that is stopped.
 _LATER_SECONDS = 1.0
 
 
@@ -38,19 +38,19 @@ def _signals(*names: str) -> frozenset[int]:
 
 
 _INTERRUPTING = _signals("SIGINT", "SIGTERM", "SIGHUP")
-# Those that end a process by default, and that Python can catch: not those of its own faults, of
-# job control, or that are ignored by default.
+# Signals that end a process by default and that Python can catch: without those of its own faults,
+# those of job control, and those that are ignored by default.
 _ENDING = sorted(signal.valid_signals() - _signals(
     "SIGKILL", "SIGSTOP", "SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGTSTP", "SIGTTIN", "SIGTTOU",
     "SIGCONT", "SIGCHLD", "SIGURG", "SIGWINCH", "SIGINFO"))
-# What the system does to a process that takes too much, and what libraries do without memory.
+# How the system ends a process that takes too much memory, and how libraries end without it.
 _OF_MEMORY = _signals("SIGKILL", "SIGABRT", "SIGSEGV", "SIGBUS")
 _END, _LIMIT = b"\0", b"limit "
 _TOO_LATE = "the message was not judged in time; see --timeout"
 
 
 class Failure(Exception):
-    """Why there is no verdict, for the person."""
+    """Why there is no verdict, in words for the user."""
 
 
 class _Stopped(Exception):
@@ -58,7 +58,7 @@ class _Stopped(Exception):
 
 
 class Report:
-    """What a child says: once, and only when it has an answer."""
+    """How a child answers: once, and only when it has an answer."""
 
     def __init__(self, send: Callable[[bytes], object], message: bytearray | None) -> None:
         self._send = send
@@ -67,32 +67,32 @@ class Report:
         self.sent = False
 
     def answer(self, code: int, text: bytes, at: int | None) -> None:
-        """End with a code, and write a text: into the message at a place, or alone."""
+        """Tell the parent its exit code and a text: to write alone, or within the message."""
         place = -1 if at is None else at
         self._send(b"%d %d\n" % (code, place) + text + _END)
         self.sent = True
 
     def limit(self, seconds: float) -> None:
-        """Say within how many seconds the answer comes; 0 is no limit."""
+        """Tell the parent within how many seconds the answer comes; 0 is no limit."""
         self._send(_LIMIT + b"%f\n" % seconds)
 
 
-# Of the process that judges; None where a command runs without a guard, as in another program.
+# The report of the process that judges; None where a command runs without a guard.
 report: Report | None = None
-# Of the process that files many messages: a signal asks it to end after the message at hand.
+# In the process that files many messages: a signal asked it to end after the current message.
 stop_asked = False
 
 
 def run(command: Callable[[], object], arguments: Sequence[str], passthrough: bool) -> NoReturn:
     """Run a command that judges, and end the process with its verdict or with `FAILED`.
 
-    ``passthrough`` is whether the message is to be written, whatever happens.
+    ``passthrough`` is whether to write the message, whatever happens.
     """
     code = FAILED
     try:
         code = _Guard(command, arguments, passthrough).code()
     except KeyboardInterrupt:
-        # Before it listens to signals.
+        # The interrupt came before `_listen`.
         tell("interrupted; no verdict was given")
         code = INTERRUPTED
     except BaseException as error:
@@ -102,7 +102,7 @@ def run(command: Callable[[], object], arguments: Sequence[str], passthrough: bo
 
 
 def limit(seconds: float) -> None:
-    """End this process where it takes longer; 0 is no limit."""
+    """End this process if it takes longer; 0 is no limit."""
     if report is None or report.message is None:
         return
     report.limit(seconds)
@@ -117,13 +117,13 @@ class _Guard:
         self.command, self.passthrough = command, passthrough
         self.helps = "--help" in arguments
         many = any(word.split("=")[0] == "--maildir" for word in arguments)
-        # At a terminal, a person is told of a missing argument before a message is asked for.
-        # From elsewhere a message comes that must not be lost, also with options that exclude it.
+        # At a terminal, the command reports a missing argument before it waits for a message.
+        # Elsewhere a message comes that must not be lost, even with options that exclude it.
         terminal, other = os.isatty(0), self.helps or many
         self.one = not (terminal and other) if self.passthrough else not (terminal or other)
         self.many = many and not self.one
         self.message, self.scratch, self.pending = bytearray(), bytearray(_BLOCK), 0
-        # Whether there may be more to read.
+        # `more`: whether there may be more of the message to read.
         self.more, self.stopped, self.number = True, False, 0
         self.wake = -1
 
@@ -154,7 +154,7 @@ class _Guard:
             elif self.one and self.passthrough:
                 self._pass_on(at, text)
         finally:
-            # After the message: it does not wait for who reads the notes.
+            # After the message, which does not wait for the reader of the notes.
             if why:
                 tell(why)
         return INTERRUPTED if self.stopped and self.number in _INTERRUPTING else code
@@ -162,7 +162,7 @@ class _Guard:
     # Signals
 
     def _listen(self) -> None:
-        """A signal wakes what waits. It raises nothing: between two steps a byte would be lost."""
+        """Let a signal end a wait. It raises nothing: between two steps a byte would be lost."""
         self.wake, writer = os.pipe()
         os.set_blocking(writer, False)
         signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
@@ -172,7 +172,7 @@ class _Guard:
         self.stopped, self.number = True, self.number or number
 
     def _end_at_once(self) -> None:
-        """Whether anybody reads what is written is not known: who wants an end gets it at once.
+        """Let a signal to stop end the process at once: the reader of the output may have gone.
 
         Other signals (timers, limits) do not cut the message.
         """
@@ -200,7 +200,7 @@ class _Guard:
                 if not self._readable(0):
                     self.stopped = True
                     raise _Stopped
-                # Into memory that is there: where there is none for more, nothing is lost.
+                # Read into memory that exists already: if there is none for more, nothing is lost.
                 self.pending = os.readv(0, [self.scratch])
                 if not self.pending:
                     self.more = False
@@ -216,7 +216,7 @@ class _Guard:
             raise Failure("can't read standard input: it is empty, and a message was expected")
 
     def _pass_on(self, at: int, text: bytes) -> None:
-        """Write the message with a text in it, and what was not read of it."""
+        """Write the message with a text in it, and then the part of it that was not read."""
         with memoryview(self.message) as message, memoryview(self.scratch) as scratch:
             for part in (message[:at], text, message[at:], scratch[:self.pending]):
                 _write(1, part)
@@ -226,7 +226,7 @@ class _Guard:
     # The child
 
     def _report(self) -> tuple[int, int, bytes]:
-        """What a child answers: a code, a text, and its place in the message (-1: alone)."""
+        """The answer of a child: a code, the text's place in the message (-1: alone), the text."""
         reader, writer = os.pipe()
         child = os.fork()
         if not child:
@@ -234,13 +234,13 @@ class _Guard:
         os.close(writer)
         answer = self._answer(reader, child)
         if answer is None:
-            # Not waited for: what hangs in a file system does not end when it is killed.
+            # No wait for its end: a process that hangs in a file system does not end when killed.
             raise Failure(_TOO_LATE)
         status = os.waitpid(child, 0)[1]
-        return self._understood(answer, os.waitstatus_to_exitcode(status))
+        return self._parse_answer(answer, os.waitstatus_to_exitcode(status))
 
     def _answer(self, reader: int, child: int) -> bytes | None:
-        """What a child says until it ends; None where it neither ends nor answers in time."""
+        """The bytes that a child writes until it ends; None if it does not end in time."""
         answer, deadline = b"", self._deadline(TIMEOUT_SECONDS)
         while self._readable(reader, deadline):
             piece = os.read(reader, _BLOCK)
@@ -255,7 +255,7 @@ class _Guard:
             return None
         self.stopped = True
         if not self.one:
-            # It finishes the message that it is at; a second signal, or too long a time, ends it.
+            # The child finishes its message; a second signal, or the end of the grace, kills it.
             os.read(self.wake, _BLOCK)
             os.kill(child, signal.SIGTERM)
             while select.select([reader, self.wake], [], [], _GRACE_SECONDS)[0] == [reader]:
@@ -267,7 +267,7 @@ class _Guard:
     def _deadline(self, seconds: float) -> float | None:
         return time.monotonic() + seconds + _LATER_SECONDS if self.one and seconds else None
 
-    def _understood(self, answer: bytes, code: int) -> tuple[int, int, bytes]:
+    def _parse_answer(self, answer: bytes, code: int) -> tuple[int, int, bytes]:
         head, _, text = answer.partition(b"\n")
         if text.endswith(_END):
             number, at = head.split(b" ")
@@ -275,37 +275,37 @@ class _Guard:
         if code == -signal.SIGALRM:
             raise Failure(_TOO_LATE)
         if code == FAILED:
-            # It has said why.
+            # The child has written why.
             raise Failure("")
         ended = _named(-code) if code < 0 else f"code {code}"
         memory = "; is there enough memory?" if code >= 0 or -code in _OF_MEMORY else ""
         raise Failure(f"no verdict was given: the process that judges ended ({ended}){memory}")
 
     def _judge(self, writer: int) -> NoReturn:
-        """In the child. It ends here, and without the work that an interpreter's end is."""
+        """Run the command in the child, and end it without the interpreter's clean-up."""
         code = FAILED
         try:
-            code = self._judged(writer)
+            code = self._run_command(writer)
         except BaseException as error:
             tell(f"error: the message could not be judged: {_shown(error)}")
         finally:
             os._exit(code)
 
-    def _judged(self, writer: int) -> int:
+    def _run_command(self, writer: int) -> int:
         global report
         signal.set_wakeup_fd(-1)
         report = Report(functools.partial(_write, writer), self.message if self.one else None)
         if self.one:
-            # The parent writes what is written: help must not come into a message.
+            # Only the parent writes to standard output: no help may get into a message.
             os.dup2(2, 1)
-            # The old object holds what it knew of the old file, such as that it can be sought in.
+            # The old object keeps facts about the old file, such as whether it can seek.
             sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False)
             _handle(signal.SIG_DFL)
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGALRM])
             limit(TIMEOUT_SECONDS)
         else:
-            # Raised, an interrupt would be lost where a callback swallows exceptions.
+            # A flag, because an exception would be lost where a callback swallows it.
             _handle(_ask_to_stop)
         code: object = 0
         try:
@@ -324,7 +324,7 @@ def _handle(
     handler: Callable[[int, Any], object] | signal.Handlers, signals: Iterable[int] = _ENDING
 ) -> None:
     for number in signals:
-        # Who starts a command with a signal ignored (nohup) means it.
+        # A command that is started with a signal ignored (nohup) keeps ignoring it.
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, handler)
 
@@ -343,7 +343,7 @@ def _ask_to_stop(number: int, frame: object) -> None:
 
 
 def _fill_closed() -> list[int]:
-    """Standard streams that are closed; a pipe that is opened must not take their numbers."""
+    """The standard streams that are closed; they are opened, so that no pipe gets their numbers."""
     closed = []
     for descriptor in (0, 1, 2):
         try:
@@ -361,8 +361,8 @@ def _write(descriptor: int, content: bytes | memoryview) -> None:
 
 
 def tell(line: str) -> None:
-    """One line on standard error; what can't be written there changes no answer."""
-    # contextlib would be an import more that can fail.
+    """Write one line to standard error; a failure to write it changes no answer."""
+    # contextlib would be one more import that can fail.
     try:  # noqa: SIM105
         os.write(2, line.encode("utf-8", "backslashreplace") + b"\n")
     except OSError:
@@ -370,9 +370,9 @@ def tell(line: str) -> None:
 
 
 def _shown(error: BaseException) -> str:
-    """An error in one line, and its type where that says more."""
+    """An error in one line, with its type where the message alone says too little."""
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     name = type(error).__name__
-    said = (str(error).strip() or name).splitlines()[0]
-    return said if isinstance(error, Failure) or said == name else f"{name}: {said}"
+    line = (str(error).strip() or name).splitlines()[0]
+    return line if isinstance(error, Failure) or line == name else f"{name}: {line}"

@@ -1,4 +1,4 @@
-"""What several verbs are given: a model, rows, and how to read them."""
+"""Options that several verbs share: a model, rows and how to read them; and what reads them."""
 
 from __future__ import annotations
 
@@ -14,12 +14,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from textnb.estimators.text import TextClassifier
-    from textnb.learning.fitted import Fitted
 
 # A `Fitted` of texts or a `TableClassifier`; importing the second would import scikit-learn.
 AnyModel = Any
 
-# Formats that `textnb.frames` reads, and those that it writes; a test holds them to it.
+# Formats that `textnb.frames` reads and writes; a test compares them.
 INPUT_FORMATS = ("parquet", "ipc", "csv", "tsv", "ndjson", "lines", "folder", "mail", "delta",
                  "iceberg")
 OUTPUT_FORMATS = ("parquet", "ipc", "csv", "tsv", "ndjson")
@@ -39,14 +38,14 @@ class RowOptions:
     where: str | None = option(
         "Use the rows for which this SQL condition holds, e.g. \"split = 'test'\".")
     input_format: str | None = option(
-        "Format of the input where its name does not tell: "
+        "Format of the input, if its name does not tell: "
         f"{', '.join(INPUT_FORMATS)}.", is_common=False)
     storage_option: list[str] | None = option(
-        "Of URLs, such as aws_region=eu-west-1; repeat it for several. Others see it in the list "
-        "of processes: leave secrets to AWS_SECRET_ACCESS_KEY and the like.",
+        "Option of URLs, such as aws_region=eu-west-1; repeat it for several. Others see it in the "
+        "list of processes: put secrets into AWS_SECRET_ACCESS_KEY and the like.",
         metavar="KEY=VALUE", is_common=False)
     query: str | None = option(
-        "Of a database (postgresql://user@host/name), the rows. Leave its password to PGPASSWORD "
+        "The rows of a database (postgresql://user@host/name). Put its password into PGPASSWORD "
         "or ~/.pgpass.", metavar="SELECT", is_common=False)
     encoding: str = option("Encoding of text files in a folder per class.", default="utf-8",
                            is_common=False)
@@ -67,7 +66,7 @@ class MailOptions:
     """Mail."""
 
     subfolders: bool = option(
-        "Of a Maildir, read its folders too, such as .Spam and .Sent; else only the folder that "
+        "Read the folders of a Maildir too, such as .Spam and .Sent, and not only the folder that "
         "is named.", default=False, is_common=False)
 
 
@@ -76,8 +75,8 @@ class InputOptions(MailOptions, InputRows):
     """Input."""
 
     on_unreadable: str = option(
-        "raise, or skip: leave out local files that can't be read to their end, and list them.",
-        default="raise", is_common=False)
+        "Of local files that can't be read to their end: stop, or list them and leave them out",
+        default="raise", choices=("raise", "skip"), is_common=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,7 +99,8 @@ class Quiet:
 class Results:
     """Output."""
 
-    format: str = option("text, for people, or json.", default="text", metavar="FORMAT")
+    format: str = option("Format of the results.", default="text", choices=("text", "json"),
+                         metavar="FORMAT")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,28 +142,25 @@ def rows(
 
 
 def _on_error(chosen: str) -> Any:
-    """For `scan`: "raise", or what lists the files that were left out, once."""
+    """The argument of `scan`: "raise", or a function that lists each file left out once."""
     from textnb.cli.console import note
-    from textnb.errors import ParameterError
 
-    if chosen not in ("raise", "skip"):
-        raise ParameterError.unknown_choice("--on-unreadable", chosen, ("raise", "skip"))
-    told: set[str] = set()
+    reported: set[str] = set()
 
-    def tell(skipped: list[Any], files: int) -> None:
+    def report(skipped: list[Any], files: int) -> None:
         # Rows may be read more than once.
-        new = [str(error) for error in skipped if str(error) not in told]
-        told.update(new)
+        new = [str(error) for error in skipped if str(error) not in reported]
+        reported.update(new)
         if new:
             note(f"left out {len(new):,} of {quantity(files, 'file')}:")
         for reason in new:
             note(f"  {reason}")
 
-    return tell if chosen == "skip" else "raise"
+    return report if chosen == "skip" else "raise"
 
 
 def _reads_database(input: str, query: str | None, options: dict[str, Any]) -> bool:
-    """Whether the input is a database; ParameterError for what does not go with what it is."""
+    """Whether the input is a database; ParameterError for options that do not go with that."""
     from textnb.errors import ParameterError
     from textnb.frames.cloud import hide_secrets, is_database
 
@@ -183,7 +180,7 @@ def _reads_database(input: str, query: str | None, options: dict[str, Any]) -> b
 
 
 def for_place(place: str | None, options: RowOptions) -> RowOptions:
-    """Options of several places for one of them: storage options are for URLs."""
+    """The options for one of several places: storage options are for URLs alone."""
     return options if _is_url(place) else replace(options, storage_option=None)
 
 
@@ -218,11 +215,11 @@ def classes_of(model: AnyModel) -> NDArray[Any]:
 
 
 def any_model(path: str) -> AnyModel:
-    """A model of texts as what it has learned, or one of feature tables as its classifier."""
+    """A `Fitted` for a model of texts, a `TableClassifier` for one of feature tables."""
     import os
 
-    from textnb.storage.archive import read_archive
-    from textnb.storage.textmodel import is_table_model, unpack_text
+    from textnb.storage.archive import is_table_model, read_archive
+    from textnb.storage.textmodel import unpack_text
 
     manifest, tables = read_archive(path)
     if not is_table_model(manifest):
@@ -232,18 +229,12 @@ def any_model(path: str) -> AnyModel:
     return load(path)
 
 
-def fitted_model(path: str) -> Fitted:
-    """What a model of texts has learned; ParameterError for a file of one of feature tables."""
-    from textnb.storage.textmodel import load_fitted
-
-    return load_fitted(path)
-
-
 def text_model(path: str) -> TextClassifier:
     """A classifier of texts; ParameterError where the file holds one of feature tables."""
     from textnb.estimators.text import TextClassifier
+    from textnb.storage.textmodel import load_fitted
 
-    return TextClassifier.of(fitted_model(path))
+    return TextClassifier.of(load_fitted(path))
 
 
 def reading(input: str) -> Any:
@@ -253,31 +244,28 @@ def reading(input: str) -> Any:
     return reading_of(input)
 
 
-def check_format(value: str) -> None:
-    """ParameterError for a format of results that is not known."""
-    from textnb.errors import ParameterError
-
-    if value not in ("text", "json"):
-        raise ParameterError.unknown_choice("--format", value, ("text", "json"))
-
-
-def check_apart(given: str, output: str) -> None:
-    """An output may not take the place of what it is made from."""
+def check_apart(input: str, output: str) -> None:
+    """ParameterError for an output that would replace what it is made from."""
     import os
 
     from textnb.errors import ParameterError
 
-    if os.path.exists(output) and os.path.exists(given) and os.path.samefile(given, output):
+    if os.path.exists(output) and os.path.exists(input) and os.path.samefile(input, output):
         raise ParameterError(f"--output {output} is also what is read; give it another name")
 
 
 def unit_of(classifier: AnyModel) -> str:
-    """What a row of a model is called."""
+    """The word for a row of a model."""
     return "document" if text_columns(classifier) is not None else "row"
 
 
-def watched(frame: pl.LazyFrame, text: Any) -> tuple[pl.LazyFrame, Callable[[str], None]]:
-    """A table of mail, and what tells, once its rows were read, how many were malformed."""
+def count_malformed(
+    frame: pl.LazyFrame, text: Any
+) -> tuple[pl.LazyFrame, Callable[[str], None]]:
+    """A table of mail, and a function that notes how many messages were malformed.
+
+    It is called with the input's name after the rows were read; for other tables it does nothing.
+    """
     import polars as pl
 
     from textnb.cli.console import note
@@ -286,7 +274,7 @@ def watched(frame: pl.LazyFrame, text: Any) -> tuple[pl.LazyFrame, Callable[[str
     if text is None or schema.get("errors") != pl.List(pl.String) or "path" not in schema:
         return frame, lambda input: None
     column = text if isinstance(text, str) else text[0]
-    # By their paths, as the rows may be read more than once.
+    # Their paths, because the rows may be read more than once.
     malformed: set[str] = set()
 
     def look(rows: pl.Series) -> pl.Series:
@@ -297,8 +285,8 @@ def watched(frame: pl.LazyFrame, text: Any) -> tuple[pl.LazyFrame, Callable[[str
     def tell(input: str) -> None:
         if malformed:
             note(f"note: {quantity(len(malformed), 'message', 'is', 'are')} malformed; textnb "
-                 f"mail {input} --errors tells how")
+                 f"mail {input} --errors lists what is wrong")
 
-    seen = pl.struct(column, "errors", "path").map_batches(
+    counted = pl.struct(column, "errors", "path").map_batches(
         look, return_dtype=schema[column], is_elementwise=True)
-    return frame.with_columns(seen.alias(column)), tell
+    return frame.with_columns(counted.alias(column)), tell

@@ -1,4 +1,4 @@
-"""The verb that makes a table of mail, and tells what was malformed in it."""
+"""The verb mail: it makes a table of mail, and lists what is malformed in it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from textnb.cli.console import as_json, note, out, progress
-from textnb.cli.inputs import MailOptions, Quiet, Results, Tables, check_format, reading
+from textnb.cli.inputs import MailOptions, Quiet, Results, Tables, reading
 from textnb.cli.options import argument, option, verb
 from textnb.errors import quantity
 
@@ -22,7 +22,7 @@ class MailInput(MailOptions):
         "Message file, mbox, Maildir, folder of these, folder per class, tar archive, glob, or - "
         "for a message on standard input.")
     header: list[str] | None = option(
-        "Add a column of this header; repeat it for several.", metavar="NAME")
+        "Add a column for this header; repeat it for several.", metavar="NAME")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +37,7 @@ class MailOutput(Quiet, Results, Tables):
 
 
 @verb
-def mail(what: MailInput, done: MailOutput) -> None:
+def mail(source: MailInput, done: MailOutput) -> None:
     """Write mail as a table, a row per message; malformed messages too, with what is wrong."""
     import polars as pl
 
@@ -45,8 +45,7 @@ def mail(what: MailInput, done: MailOutput) -> None:
     from textnb.frames import sinks
     from textnb.frames.mail import scan_mail
 
-    check_format(done.format)
-    source, output = what.source, done.output
+    path, output = source.source, done.output
     errors, output_format = done.errors, done.output_format
     if not errors and done.format != "text":
         raise ParameterError("--format is for --errors; for the table, see --output-format")
@@ -57,12 +56,12 @@ def mail(what: MailInput, done: MailOutput) -> None:
                              "--output a file")
     if output is not None:
         sinks.output_format(output, output_format)
-    with reading(source):
-        frame = scan_mail(source, headers=what.header or [], subfolders=what.subfolders)
+    with reading(path):
+        frame = scan_mail(path, headers=source.header or [], subfolders=source.subfolders)
     malformed: list[pl.DataFrame] = []
-    with reading(source), progress("reading", "read", done.quiet, "message") as advance:
+    with reading(path), progress("reading", "read", done.quiet, "message") as advance:
 
-        def seen(batch: pl.DataFrame) -> pl.DataFrame:
+        def note_errors(batch: pl.DataFrame) -> pl.DataFrame:
             malformed.append(batch.select("path", "errors").filter(
                 pl.col("errors").list.len() > 0))
             advance(batch.height)
@@ -71,11 +70,11 @@ def mail(what: MailInput, done: MailOutput) -> None:
         if output is None:
             for batch in frame.select("path", "errors").collect_batches(
                     chunk_size=512, maintain_order=True, lazy=True):
-                seen(batch)
+                note_errors(batch)
         else:
-            counted = frame.map_batches(seen, schema=frame.collect_schema(), streamable=True)
+            counted = frame.map_batches(note_errors, schema=frame.collect_schema(), streamable=True)
             sinks.write(counted, output, output_format)
-    # The engine may pass batches on out of their order.
+    # The engine may deliver batches in another order.
     found = pl.concat(malformed).sort("path") if malformed else pl.DataFrame(
         schema={"path": pl.String, "errors": pl.List(pl.String)})
     if errors:

@@ -11,35 +11,33 @@ import click
 from textnb.cli.options import WIDTH
 from textnb.errors import suggestion
 
-# What `textnb --help` says of each verb, in its order: no module of a verb is imported for it.
+# The line of each verb in `textnb --help`, in its order: help imports no module of a verb.
 VERBS = {
     "train": "Learn a classifier from labelled rows and write its model file.",
     "test": "Score labelled rows: accuracy, and precision, recall and F1 per class.",
     "predict": "Write the input with a column for the predicted class, in order.",
-    "top": "Show the terms that tell each class best.",
+    "top": "Show the terms that distinguish each class best.",
     "explain": "Show what decides one text, or one mail message, term by term.",
     "mail": "Write mail as a table, a row per message; malformed messages too, with what is wrong.",
     "filter": "Judge one message from standard input: exit code 0 spam, 1 ham, 2 unsure, 3 error.",
     "run": "Run a job: train, validate, calibrate, decide, test, report, predict, export in one "
            "go.",
-    "update": "Learn more labelled rows: the model is that of one training on all of them.",
-    "forget": "Take rows out again that were learned: the model is that of a training without "
-              "them.",
+    "update": "Learn more labelled rows: the model is that of one training on all rows.",
+    "forget": "Take learned rows out again: the model is that of a training without them.",
     "merge": "Add models: the result is that of one training on the documents of all.",
-    "diff": "Show how two models differ: classes, terms that moved most, decisions that are "
-            "flipped.",
+    "diff": "Show how two models differ: classes, terms that moved most, decisions that "
+            "change.",
     "calibrate": "Fit a temperature, so that probabilities mean what they say, and keep it in the "
                  "model.",
-    "threshold": "Choose when a class is answered, by a guarantee or costs, and keep it in the "
-                 "model.",
-    "validate": "Cross-validate a model's settings: its tokenizer, limits and estimator, learned "
-                "anew.",
+    "threshold": "Choose the scores from which a class is answered, and keep them in the model.",
+    "validate": "Cross-validate a model's settings: its tokenizer, limits and estimator are fitted "
+                "again.",
     "tune": "Search for the settings that classify labelled rows best, and train a model with "
             "them.",
-    "duplicates": "Count rows of TEST whose text is in TRAIN too, word for word or nearly so.",
+    "duplicates": "Count the rows of TEST whose text, or nearly the same text, is also in TRAIN.",
     "export": "Write a model for another system: weights, tokenizer, and golden rows to prove it.",
     "verify": "Run golden rows through the real engine and compare; exit code 1 on any difference.",
-    "describe": "Show what a receiver of a model must know.",
+    "describe": "Show a model's settings, classes and guarantees.",
 }
 
 
@@ -102,7 +100,7 @@ class Verbs(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not args and not ctx.resilient_parsing:
-            # What was asked for is help: it goes where results go.
+            # The user wants help, so it goes to standard output.
             click.echo(ctx.get_help())
             ctx.exit(2)
         return super().parse_args(ctx, args)

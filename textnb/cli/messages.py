@@ -1,4 +1,4 @@
-"""A mail message in the place of a text: `explain` splits it into columns as `filter` does."""
+"""Mail messages for `explain`, which splits them into columns as `filter` does."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from textnb.learning.fitted import Fitted
 
-# Columns that tables of mail have and others hardly do: a model of them is one of mail.
+# Columns that tables of mail have and other tables hardly ever: their models are of mail.
 _OF_MAIL = frozenset(["subject", "body", "headers"])
 
 
-def is_message(text: str, columns: Sequence[str], asked: bool | None) -> bool:
-    """Whether what is to be explained is a message: by its file's name, or by the model.
+def is_message(text: str, columns: Sequence[str], option: bool | None) -> bool:
+    """Whether to explain a message: by the option, else the file's name, else the model.
 
-    A model of mail reads every file as a message. A note says so where its name is also a text.
+    A model of mail reads every file as a message. A note says so if its name may be a text, too.
     """
-    if asked is not None:
-        return asked
+    if option is not None:
+        return option
     if _is_path(text):
         return True
     of_mail = bool(_OF_MAIL & set(columns))
@@ -35,12 +35,12 @@ def is_message(text: str, columns: Sequence[str], asked: bool | None) -> bool:
 
 
 def message_bytes(text: str) -> bytes:
-    """The bytes of a message that is a file, standard input ("-"), or the text itself.
+    """The bytes of a message: of a file, of standard input ("-"), or of the text itself.
 
     Raises
     ------
     SourceError
-        If there is no such file, it can't be read, or holds other than one message.
+        If there is no such file, it can't be read, or it does not hold exactly one message.
     """
     from textnb.errors import SourceError, quantity
     from textnb.frames.mailboxes import list_mail_files, read_messages
@@ -59,7 +59,7 @@ def message_bytes(text: str) -> bytes:
     found = [item for place in list_mail_files(text) for item in read_messages(place)]
     if len(found) != 1:
         raise SourceError.unreadable(
-            text, f"it holds {quantity(len(found), 'message')}, and one is explained")
+            text, f"it holds {quantity(len(found), 'message')}, and only one can be explained")
     if found[0].errors and not found[0].raw:
         raise SourceError.unreadable(text, found[0].errors[0])
     return found[0].raw
@@ -80,15 +80,15 @@ def stdin_bytes(limit: int = -1) -> bytes:
 
 
 def columns_of(message: bytes, columns: Sequence[str]) -> tuple[dict[str, str], list[str]]:
-    """The columns that a model reads of a message, and what was malformed in it."""
+    """The columns of a message that a model reads, and what is malformed in it."""
     from textnb.mail.message import MAX_MESSAGE, parse_message
 
     parsed = parse_message(message[:MAX_MESSAGE], columns)
     return {name: parsed.column(name) or "" for name in columns}, list(parsed.errors)
 
 
-def filter_says(path: str, fitted: Fitted, message: bytes) -> dict[str, Any] | None:
-    """The verdict of `textnb filter`; None where the model has no class that is spam."""
+def filter_verdict(path: str, fitted: Fitted, message: bytes) -> dict[str, Any] | None:
+    """The verdict of `textnb filter`; None where the model has no class of spam."""
     from textnb.filter.mailfilter import MailFilter
     from textnb.filter.verdict import SPAM
 
@@ -105,5 +105,5 @@ def filter_says(path: str, fitted: Fitted, message: bytes) -> dict[str, Any] | N
 def _is_path(text: str) -> bool:
     from textnb.frames.mailboxes import is_mail_name
 
-    # A sentence may end with such a name; a file's name with spaces is one where it is there.
+    # A sentence may end with such a name: with spaces it is a path only if the file exists.
     return is_mail_name(text) and (not any(map(str.isspace, text)) or os.path.isfile(text))

@@ -1,7 +1,7 @@
 """Options as fields of frozen dataclasses, and a command of what a verb's function takes.
 
 A verb is a function whose parameters are dataclasses: each is a group of options, and its fields
-are the options. The function gets one value of each, with the defaults of what was not typed::
+are the options. The function gets one value of each; options that were not typed have defaults::
 
     @dataclass(frozen=True, kw_only=True)
     class Source:
@@ -36,8 +36,8 @@ WIDTH = {"max_content_width": 100}
 _NUMBERS = {"int": click.INT, "float": click.FLOAT}
 
 
-class Given(dict[str, Any]):
-    """The options that were typed, by the names of their fields, with their values."""
+class TypedOptions(dict[str, Any]):
+    """The values of the options that were typed, by the names of their fields."""
 
 
 def option(help: str, *names: str, default: Any = None, **facts: Any) -> Any:
@@ -46,7 +46,7 @@ def option(help: str, *names: str, default: Any = None, **facts: Any) -> Any:
 
 
 def argument(help: str, default: Any = MISSING) -> Any:
-    """A field that is given by its place; without a default it is required."""
+    """A field that is an argument of the command line; without a default it is required."""
     return setting(default, help, is_argument=True)
 
 
@@ -66,15 +66,15 @@ def _command(
 ) -> click.Command:
     hints = get_type_hints(function)
     hints.pop("return")
-    groups = [hint for hint in hints.values() if hint is not Given]
+    groups = [hint for hint in hints.values() if hint is not TypedOptions]
     options = {field.name: (name_of(field, facts), not is_flag(str(field.type)))
                for group in groups for field, facts in declared(group)
                if not facts.is_argument and facts.is_option}
 
     def run(**typed: Any) -> None:
         def work() -> None:
-            given = Given(_values(groups, typed))
-            function(*(given if hint is Given else _of_group(hint, given)
+            values = TypedOptions(_values(groups, typed))
+            function(*(values if hint is TypedOptions else _of_group(hint, values)
                        for hint in hints.values()))
 
         guarded(work, bad_data, bad_usage, reader_gone,
@@ -84,7 +84,7 @@ def _command(
 
 
 def _values(groups: list[type], typed: dict[str, Any]) -> dict[str, Any]:
-    """The values of what was typed; what was not has none."""
+    """The values of the options that were typed."""
     values = {}
     for group in groups:
         for field, facts in declared(group):
@@ -98,9 +98,9 @@ def _values(groups: list[type], typed: dict[str, Any]) -> dict[str, Any]:
     return values
 
 
-def _of_group(group: type, given: Given) -> Any:
-    return group(**{field.name: given[field.name] for field, _ in declared(group)
-                    if field.name in given})
+def _of_group(group: type, values: TypedOptions) -> Any:
+    return group(**{field.name: values[field.name] for field, _ in declared(group)
+                    if field.name in values})
 
 
 def name_of(field: Field[Any], facts: Setting) -> str:
@@ -112,13 +112,13 @@ def name_of(field: Field[Any], facts: Setting) -> str:
 
 
 class Command(click.Command):
-    """A command whose help text shows its options by group: all, or those that many need."""
+    """A command whose help text shows its options by group: all of them, or the common ones."""
 
     def __init__(
         self, name: str, groups: list[type], callback: Callable[..., None], help: str
     ) -> None:
         params: list[click.Parameter] = []
-        # What stands above each parameter, by its name.
+        # The title of the group of each parameter, by the parameter's name.
         self.titles: dict[str, str] = {}
         self.arguments: list[tuple[str, str]] = []
         self.rare: set[str] = set()
@@ -126,7 +126,7 @@ class Command(click.Command):
             for field, facts in sorted(declared(group), key=partial(_rank, group)):
                 if facts.is_argument:
                     params.append(_argument(field))
-                    self.arguments.append((params[-1].make_metavar(None), facts.help))  # type: ignore[arg-type]  # the context is not read
+                    self.arguments.append((params[-1].make_metavar(None), facts.help))  # type: ignore[arg-type]  # click does not read the context
                 elif facts.is_option:
                     params.append(_option(field, facts))
                     title = (group.__doc__ or "Options.").splitlines()[0].rstrip(".")
@@ -147,7 +147,7 @@ class Command(click.Command):
             if record is None or hidden or isinstance(param, click.Argument):
                 continue
             sections.setdefault(self.titles.get(param.name or "", "Help"), []).append(record)
-        # Every verb ends with how its help is shown.
+        # The options that show help come last.
         sections["Help"] = sections.pop("Help")
         for title, records in sections.items():
             if records:
@@ -156,7 +156,7 @@ class Command(click.Command):
 
 
 class JudgingCommand(Command):
-    """A command whose usage errors are no verdict: 2 would say "unsure"."""
+    """A command whose usage errors do not exit with 2, which would mean "unsure"."""
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
         try:
@@ -219,7 +219,7 @@ def _alternatives(choices: tuple[str, ...]) -> str:
 
 
 def _shown(default: Any, names: tuple[str, ...]) -> str:
-    """A default as it would be typed; nothing where there is none to tell."""
+    """A default as a user would type it; empty where there is none."""
     if isinstance(default, bool):
         both = next((name for name in names if "/" in name), "")
         return both.split("/")[0].removeprefix("--") if default else ""
@@ -243,10 +243,10 @@ def _show_all(ctx: click.Context, param: click.Parameter, asked: bool) -> None:
 
 
 def every_model(group: type) -> type:
-    """A group of options with the settings of all kinds of models added to its own.
+    """A group of options, and with them the settings of all kinds of models.
 
-    The help text of each says which kinds have it, and where a kind has another default than the
-    first of them.
+    The help text of each setting names the kinds that have it, and the default of a kind where it
+    differs from the first kind's.
     """
     kinds: dict[str, list[str]] = {}
     found: dict[str, tuple[Field[Any], Setting]] = {}

@@ -1,4 +1,4 @@
-"""Verbs that answer: predict a table of rows, show terms, explain a text."""
+"""The verbs predict (a table of rows), top (terms) and explain (one text)."""
 
 from __future__ import annotations
 
@@ -14,14 +14,12 @@ from textnb.cli.inputs import (
     Tables,
     any_model,
     check_apart,
-    check_format,
+    count_malformed,
     features_of,
-    fitted_model,
     reading,
     rows,
     text_columns,
     unit_of,
-    watched,
 )
 from textnb.cli.options import argument, option, verb
 from textnb.errors import quantity
@@ -43,7 +41,7 @@ class Answers:
     probability: bool = option("Add the probability of the predicted class.",
                                "--probability/--no-probability", default=False)
     scores: bool = option(
-        "Add the score of every class: log P(row, class), up to what classes share.",
+        "Add the score of every class: log P(row, class), up to a constant per row.",
         "--scores/--no-scores", default=False)
     explain: int = option("Add the N terms that decided most.", default=0)
     top_k: int = option("Add the N most probable classes with their probabilities.", default=0)
@@ -77,29 +75,29 @@ def predict(file: ModelFile, source: InputOptions, add: Answers, done: PredictOu
     if fitted is not None:
         options |= {"explain": add.explain, "top": add.top_k}
     elif add.explain or add.top_k:
-        option = "--explain" if add.explain else "--top-k"
-        raise ParameterError(f"{option} is for models of texts; this is one of feature tables")
+        name = "--explain" if add.explain else "--top-k"
+        raise ParameterError(f"{name} is for models of texts; this is one of feature tables")
     frame = rows(input, source, text_columns(classifier), features=features_of(classifier))
-    frame, tell = watched(frame, text_columns(classifier))
+    frame, note_count = count_malformed(frame, text_columns(classifier))
     impossible = 0
     coverage = None if fitted is None else texts.coverage_of(fitted)
 
-    def count_impossible(predicted: pl.Series) -> pl.Series:
+    def count_impossible(classes: pl.Series) -> pl.Series:
         nonlocal impossible
-        impossible += predicted.null_count()
-        return predicted
+        impossible += classes.null_count()
+        return classes
 
     with reading(input), progress(
             "predicting", "predicted", done.quiet, unit_of(classifier)) as advance:
-        answered = (texts.answered_frame(fitted, frame, Columns(**options), advance, coverage.add)
+        predicted = (texts.answered_frame(fitted, frame, Columns(**options), advance, coverage.add)
                     if fitted is not None and coverage is not None
                     else classifier.predict(frame, progress=advance, **options))
-        counted = answered.with_columns(pl.col("predicted").map_batches(
-            count_impossible, return_dtype=answered.collect_schema()["predicted"],
+        counted = predicted.with_columns(pl.col("predicted").map_batches(
+            count_impossible, return_dtype=predicted.collect_schema()["predicted"],
             is_elementwise=True))
         sinks.write(counted, output, done.output_format)
     if not done.quiet:
-        tell(input)
+        note_count(input)
     evidence.note_stale(classifier)
     if coverage is not None:
         coverage.warn()
@@ -118,19 +116,19 @@ class TopOptions(Results):
 
 @verb
 def top(file: ModelFile, shown: TopOptions) -> None:
-    """Show the terms that tell each class best."""
+    """Show the terms that distinguish each class best."""
     from textnb.cli.settings import as_label
     from textnb.cli.tables import frame_table, show
     from textnb.scoring import texts
+    from textnb.storage.textmodel import load_fitted
 
-    check_format(shown.format)
-    fitted, label = fitted_model(file.model), shown.label
+    fitted, label = load_fitted(file.model), shown.label
     terms = texts.top(fitted, shown.k, None if label is None else as_label(label, fitted.classes))
     if shown.format == "json":
         out(as_json(terms.to_dicts()))
         return
     for (name,), group in terms.group_by("class", maintain_order=True):
-        # Where weights rank the terms there is no z to show.
+        # Terms that are ranked by weight have no z.
         measure = group["measure"].first()
         hidden = ["class", "measure"] if measure == "z" else ["class", "measure", "z"]
         show(frame_table(group.drop(hidden), title=str(name)))
@@ -138,15 +136,15 @@ def top(file: ModelFile, shown: TopOptions) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Explained(ModelFile):
+class ExplainInput(ModelFile):
     """Text."""
 
     text: str = argument("The text, a message file (.eml), or - for standard input.")
     column: str | None = option(
-        "Of several text columns, the one that the text is of.  [default: the first]")
+        "Text column to which the text belongs, of several.  [default: the first]")
     message: bool | None = option(
-        "Explain a mail message as filter judges it, or a plain text.  [default: a message, if it "
-        "is an .eml file, or any file or - for models of mail]", "--message/--no-message")
+        "Explain a mail message as filter judges it, or a plain text.  [default: a message for an "
+        ".eml file, and for any file or - where the model is of mail]", "--message/--no-message")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,33 +155,34 @@ class ExplainOutput(Results):
 
 
 @verb
-def explain(asked: Explained, shown: ExplainOutput) -> None:
+def explain(source: ExplainInput, shown: ExplainOutput) -> None:
     """Show what decides one text, or one mail message, term by term."""
     from textnb.cli import messages
     from textnb.cli.tables import frame_table, plain, show
     from textnb.errors import ParameterError, SourceError
     from textnb.scoring import texts
+    from textnb.storage.textmodel import load_fitted
 
-    model, text, column, message = asked.model, asked.text, asked.column, asked.message
-    check_format(shown.format)
+    model, text, column, message = (
+        source.model, source.text, source.column, source.message)
     if column is not None and message:
         raise ParameterError("--column is for a plain text: a message has the columns of the model")
-    fitted = fitted_model(model)
-    given: Any = text
+    fitted = load_fitted(model)
+    words: Any = text
     errors, verdict = None, None
     if column is None and messages.is_message(text, fitted.columns, message):
         raw = messages.message_bytes(text)
-        given, errors = messages.columns_of(raw, fitted.columns)
-        verdict = messages.filter_says(model, fitted, raw)
+        words, errors = messages.columns_of(raw, fitted.columns)
+        verdict = messages.filter_verdict(model, fitted, raw)
     elif text == "-":
         try:
-            given = messages.stdin_bytes().decode("utf-8")
+            words = messages.stdin_bytes().decode("utf-8")
         except UnicodeDecodeError as error:
             raise SourceError.unreadable("standard input", f"it is not UTF-8: {error}") from None
     elif not text.isprintable():
-        given = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+        words = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     found = texts.highlight(
-        fitted, given if column is None else {column: given}, shown.k)
+        fitted, words if column is None else {column: words}, shown.k)
     parts = found.table.drop("predicted", "runner_up")
     if shown.format == "json":
         mail = {} if errors is None else {"errors": errors, "filter": verdict}

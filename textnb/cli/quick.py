@@ -1,8 +1,8 @@
 """`textnb filter` for one message, in the time that the interpreter takes to start.
 
-It reads the options that are in use without the parser of options, and judges by
-`textnb.filter.quick`. What it does not know (an option, a model, a message) it leaves to
-`textnb.cli.filter`, which knows all and says what is wrong. It never answers otherwise.
+It reads the common options without the parser of options, and judges by `textnb.filter.quick`. An
+option, a model or a message that it does not know it leaves to `textnb.cli.filter`, which knows all
+of them and reports what is wrong. Where both can answer, they give the same answer.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import re
 from collections.abc import Sequence
 
 from textnb.cli import guard
-from textnb.cli.verdicts import CODES, LONGEST_SECONDS, described, log_odds_of, status_line
+from textnb.cli.verdicts import CODES, LONGEST_SECONDS, log_odds_of, status_line, verdict_as_dict
 from textnb.errors import TextnbError
 
 _FLAGS = {"-p": "passthrough", "--passthrough": "passthrough", "-e": "exit_zero",
@@ -25,7 +25,7 @@ _COUNT = re.compile(r"[0-9]{1,9}")
 
 
 class Options:
-    """The options of one command, as far as they are known here."""
+    """The options of one command that this module knows."""
 
     def __init__(self) -> None:
         self.model = ""
@@ -36,7 +36,7 @@ class Options:
 
 
 def options_of(arguments: Sequence[str]) -> Options | None:
-    """The options of ``filter MODEL ...``; None where they are not understood here.
+    """The options of ``filter MODEL ...``; None if this module does not know one of them.
 
     Examples
     --------
@@ -49,14 +49,14 @@ def options_of(arguments: Sequence[str]) -> Options | None:
     options = Options()
     words = iter(arguments[1:])
     for word in words:
-        name, given, value = word.partition("=")
+        name, equals, value = word.partition("=")
         if word in _FLAGS:
             options.flags.add(_FLAGS[word])
         elif word in ("-pe", "-ep"):
             options.flags |= {"passthrough", "exit_zero"}
         elif name in _NUMBERS or name in _TEXTS or name == "--min-learned":
-            value = value if given else next(words, "")
-            if not _is_read(options, name, value):
+            value = value if equals else next(words, "")
+            if not _set_value(options, name, value):
                 return None
         elif word.startswith("-") or not word or options.model:
             return None
@@ -66,7 +66,7 @@ def options_of(arguments: Sequence[str]) -> Options | None:
 
 
 def answer(arguments: Sequence[str]) -> bool:
-    """Judge the message that the guard has read, if all that it takes is known here.
+    """Judge the message that the guard has read, if this module knows all that this takes.
 
     Returns
     -------
@@ -76,7 +76,7 @@ def answer(arguments: Sequence[str]) -> bool:
     report, options = guard.report, options_of(arguments)
     if report is None or report.message is None or options is None:
         return False
-    # Imported where it is used: an option that is not known costs no more than its own parser.
+    # Imported here, so that an unknown option does not pay for these imports.
     from textnb.filter.quick import judge
     from textnb.storage.terms_reader import Unsupported
 
@@ -89,7 +89,7 @@ def answer(arguments: Sequence[str]) -> bool:
         verdict = judge(options.model, message, spam=options.texts.get("spam_class"),
                         least_learned=options.min_learned, cutoffs=cutoffs)
     except (Unsupported, TextnbError):
-        # What is wrong is said by who knows all.
+        # The full command reports what is wrong.
         return False
     code = 0 if "exit_zero" in options.flags else CODES[verdict.status]
     at: int | None = None
@@ -98,7 +98,7 @@ def answer(arguments: Sequence[str]) -> bool:
     elif options.texts.get("format") == "json":
         if not math.isfinite(verdict.log_odds):
             return False
-        shown = json.dumps(described(verdict), ensure_ascii=False, allow_nan=False)
+        shown = json.dumps(verdict_as_dict(verdict), ensure_ascii=False, allow_nan=False)
         text = f"{shown}\n".encode("utf-8", "backslashreplace")
     else:
         text = f"{verdict.status} {verdict.log_odds:.6f}\n".encode()
@@ -108,8 +108,8 @@ def answer(arguments: Sequence[str]) -> bool:
     return True
 
 
-def _is_read(options: Options, name: str, value: str) -> bool:
-    """Take the value of an option; whether it is one that is understood here."""
+def _set_value(options: Options, name: str, value: str) -> bool:
+    """Set the value of an option; return whether this module understands it."""
     if name == "--min-learned":
         if not _COUNT.fullmatch(value):
             return False
@@ -126,7 +126,7 @@ def _is_read(options: Options, name: str, value: str) -> bool:
 
 
 def _is_allowed(options: Options) -> bool:
-    """Whether the options go together; if not, the other way says why."""
+    """Whether the options go together; if not, the full command says why."""
     json_wanted = options.texts.get("format", "text") == "json"
     return (options.texts.get("format", "text") in ("text", "json")
             and not (json_wanted and "passthrough" in options.flags)

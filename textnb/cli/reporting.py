@@ -1,4 +1,4 @@
-"""What `textnb test --report` adds: one page beside the figures."""
+"""The HTML page of `textnb test --report`."""
 
 from __future__ import annotations
 
@@ -16,19 +16,22 @@ if TYPE_CHECKING:
 
 
 def check(report: str | None, train: str | None, train_where: str | None, *read: str) -> None:
-    """Refuse what can't be written, or has no effect, before any row is read."""
+    """ParameterError for options without effect or a page that can't be written.
+
+    It comes before any row is read.
+    """
     from textnb.errors import ParameterError
 
     if train is not None and report is None:
-        raise ParameterError("--train goes with --report, which tells what was found")
+        raise ParameterError("--train goes with --report, which shows what was found")
     if train_where is not None and train is None:
         raise ParameterError("--train-where goes with --train, whose rows it chooses")
     if train is not None and train_where is None and any(
             os.path.exists(path) and os.path.exists(train) and os.path.samefile(path, train)
             for path in read):
         raise ParameterError(f"--train {train} is also what is tested, so every row would count as "
-                             "learned: choose the rows that were, e.g. --train-where \"split = "
-                             "'train'\"")
+                             "learned: choose the rows that it learned, e.g. --train-where "
+                             "\"split = 'train'\"")
     if report is None:
         return
     from textnb.files.replace import check_target
@@ -57,7 +60,7 @@ def learned_rows(
     own = RowOptions(where=where, encoding=options.encoding,
                      storage_option=for_place(train, options).storage_option)
     chosen = rows(train, own, text, classifier.label)
-    # Read here, so that a fault in this file is not told of the other.
+    # Read here, so that an error in this file does not name the other one.
     with reading(train):
         return chosen.select(*columns, classifier.label).collect()
 
@@ -67,7 +70,7 @@ def write(
     train: pl.DataFrame | None, positive: Any, names: tuple[str, str],
     progress: Callable[[int], object],
 ) -> Evaluation:
-    """Score the rows and write the page; what the figures on the terminal are made from."""
+    """Score the rows, write the page, and return the figures for the terminal."""
     from textnb.report.page import write_report
 
     if text_columns(classifier) is not None:

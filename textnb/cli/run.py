@@ -1,4 +1,4 @@
-"""The verb that runs a whole job from its file."""
+"""The verb run: a whole job from its file."""
 
 from __future__ import annotations
 
@@ -25,29 +25,29 @@ class JobFile:
 
 
 @verb
-def run(wanted: JobFile, done: Quiet) -> None:
+def run(job_file: JobFile, done: Quiet) -> None:
     """Run a job: train, validate, calibrate, decide, test, report, predict, export in one go."""
     from textnb.jobs.jobfile import read_job
 
-    job = read_job(wanted.file, wanted.setting or ())
-    if wanted.check:
+    job = read_job(job_file.file, job_file.setting or ())
+    if job_file.check:
         from textnb.jobs.rows import check_job
 
         check_job(job)
-        note(f"{wanted.file} is sound; it would write {job.output}")
+        note(f"{job_file.file} is sound; it would write {job.output}")
         return
     from textnb.jobs.run import Silent, run_job
 
     if done.quiet:
         run_job(job, Silent())
     else:
-        with _Shown() as shown:
-            run_job(job, shown)
+        with _StepLines() as lines:
+            run_job(job, lines)
     out(job.output)
 
 
-class _Shown:
-    """Steps and their results as lines, and the rows of the current step as they pass."""
+class _StepLines:
+    """Steps and their results as lines, and the rows of the current step as they are read."""
 
     def __init__(self) -> None:
         from rich.progress import Progress, SpinnerColumn, TextColumn
@@ -56,9 +56,9 @@ class _Shown:
                              TextColumn("{task.completed:,.0f} rows"), console=stderr(),
                              transient=True, disable=not stderr().is_terminal)
         self._task: Any = None
-        self._name, self._began, self._told = "", 0.0, True
+        self._name, self._began, self._has_line = "", 0.0, True
 
-    def __enter__(self) -> _Shown:
+    def __enter__(self) -> _StepLines:
         self._bar.start()
         return self
 
@@ -72,15 +72,15 @@ class _Shown:
         if self._task is not None:
             self._bar.remove_task(self._task)
         self._task = self._bar.add_task(name, total=None)
-        self._name, self._began, self._told = name, time.monotonic(), False
+        self._name, self._began, self._has_line = name, time.monotonic(), False
         task = self._task
         return lambda rows: self._bar.advance(task, rows)
 
     def result(self, text: str) -> None:
         note(f"{self._name}: {text}")
-        self._told = True
+        self._has_line = True
 
     def _end(self) -> None:
-        if not self._told:
+        if not self._has_line:
             note(f"{self._name}: done in {time.monotonic() - self._began:.1f} s")
-            self._told = True
+            self._has_line = True

@@ -1,4 +1,4 @@
-"""Options of the command line as a tokenizer and a model."""
+"""Makes a tokenizer and a model from the options of the command line."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from textnb.learning.settings import (
 from textnb.text.tokens import Tokenizer
 
 
-def check_options(model: str, given: Mapping[str, Any]) -> None:
-    """Refuse a model that is not known, and an option that it does not have."""
+def check_options(model: str, typed: Mapping[str, Any]) -> None:
+    """ParameterError for a model that is not known, or an option that it does not have."""
     kinds = (*text_models(), *TABLE_MODELS)
     if model not in kinds:
         raise ParameterError.unknown_choice("--model", model, kinds)
     foreign = foreign_settings(model)
-    for name in given:
+    for name in typed:
         models = _models_with(name) or kinds
         if name in foreign:
             models = tuple(text_models()) if model in TABLE_MODELS else tuple(TABLE_MODELS)
@@ -41,52 +41,52 @@ def check_options(model: str, given: Mapping[str, Any]) -> None:
                                  f"got --model {model}")
 
 
-def text_model(model: str, given: Mapping[str, Any]) -> EventModel:
+def text_model(model: str, typed: Mapping[str, Any]) -> EventModel:
     """The event model of texts, its parameters checked before documents are read."""
-    chosen = text_models()[model](**_parameters(model, given))
+    chosen = text_models()[model](**_parameters(model, typed))
     chosen.check(1, 1)
     return chosen
 
 
-def table_estimator(model: str, given: Mapping[str, Any]) -> Any:
+def table_estimator(model: str, typed: Mapping[str, Any]) -> Any:
     """The estimator of a model of feature tables, its parameters checked."""
-    # Only these need scikit-learn.
+    # Imported here: only models of feature tables need scikit-learn.
     from textnb.jobs.models import TABLES
 
-    chosen = TABLES[model](**_parameters(model, given))
+    chosen = TABLES[model](**_parameters(model, typed))
     chosen.check_settings(1, 2)
     return chosen
 
 
-def tokenizer(tokens: TokenSettings, given: Mapping[str, Any]) -> Tokenizer:
+def tokenizer(tokens: TokenSettings, typed: Mapping[str, Any]) -> Tokenizer:
     """The tokenizer of the options that were typed."""
     settings = {field.name: getattr(tokens, field.name) for field in fields(TokenSettings)
-                if field.name in given}
-    if not given.get("sklearn_tokens"):
+                if field.name in typed}
+    if not typed.get("sklearn_tokens"):
         return Tokenizer(**settings)
-    if "pattern" in given:
+    if "pattern" in typed:
         raise ParameterError("--sklearn-tokens and --pattern exclude each other")
     return Tokenizer.sklearn(**settings)
 
 
 def as_label(value: str, classes: NDArray[Any]) -> Any:
-    """The class whose name was typed."""
+    """The class with this name; the name itself where no class has it."""
     return {str(name): name for name in classes.tolist()}.get(value, value)
 
 
-def _parameters(model: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in given.items() if model in _models_with(name)}
+def _parameters(model: str, typed: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in typed.items() if model in _models_with(name)}
 
 
 def _models_with(parameter: str) -> tuple[str, ...]:
-    """The models that have a parameter. To take it for others and ignore it would mislead."""
+    """The models that have a parameter; for others it is refused, as it would have no effect."""
     groups: Mapping[str, type] = {**text_models(), **TABLE_MODELS}
     return tuple(kind for kind, group in groups.items()
                  if parameter in {field.name for field in fields(group)})
 
 
 def _option(name: str) -> str:
-    """The option by which a setting is given another value than its default."""
+    """The option that gives a setting another value than its default."""
     groups = (ColumnSettings, TokenSettings, LimitSettings, *MODELS.values())
     names = {field.name: facts.names for group in groups for field, facts in declared(group)}
     own = names.get(name, ())

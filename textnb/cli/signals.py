@@ -1,8 +1,8 @@
 """SIGINT, SIGTERM and SIGHUP end a command soon, and leave nothing unfinished behind.
 
-The engine listens to SIGINT alone while it works, and an interrupt that reaches Python in the
-middle of a callback may be swallowed there. So a thread hears of every signal at once: it passes
-the others on as SIGINT, and ends the process where that has not ended it after a while.
+While the engine works, it listens to SIGINT alone, and a callback may swallow an interrupt that
+reaches Python in the middle of it. So a thread receives every signal at once: it passes the others
+on as SIGINT, and ends the process if it still runs after a grace period.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ENDING = (signal.SIGINT, signal.SIGTERM, *(
 
 
 def begin() -> None:
-    """Until a verb runs, an interrupt ends the process where it is.
+    """Let an interrupt end the process at once, until a verb runs.
 
     Nothing is written yet, and callbacks that run during imports swallow exceptions.
     """
@@ -35,7 +35,7 @@ def begin() -> None:
 
 
 def leave_at_once(number: int = 0, frame: object = None) -> NoReturn:
-    """End an interrupted process that has nothing to tidy up."""
+    """End an interrupted process that has nothing to clean up."""
     # contextlib may not be imported yet, and the interrupt may come in its import.
     try:  # noqa: SIM105
         os.write(2, b"interrupted; no output was written or replaced\n")
@@ -45,14 +45,14 @@ def leave_at_once(number: int = 0, frame: object = None) -> NoReturn:
 
 
 def listen(leave: Callable[[], object]) -> None:
-    """Turn signals that end a process into KeyboardInterrupt, and see that it ends.
+    """Turn the signals that end a process into KeyboardInterrupt, and make sure that it ends.
 
-    Where `begin` was not called, the signals are those of another program: nothing is done.
+    Without a call of `begin` the signals belong to another program, and nothing is done.
 
     Parameters
     ----------
     leave : callable
-        Tidies up and ends the process, from any thread.
+        Cleans up and ends the process, from any thread.
     """
     global _state
     if _state != "begun":
@@ -62,9 +62,9 @@ def listen(leave: Callable[[], object]) -> None:
     if passed_on:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     for number in _ENDING[1:]:
-        # Whoever started the command with a signal ignored (nohup) meant it.
+        # A command that is started with a signal ignored (nohup) keeps ignoring it.
         if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, _heard if passed_on else _interrupted)
+            signal.signal(number, _ignore if passed_on else _raise_interrupt)
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
@@ -72,7 +72,7 @@ def listen(leave: Callable[[], object]) -> None:
 
 
 def finish() -> None:
-    """A command that is done has its exit code: an interrupt would only cut its end."""
+    """Ignore signals from now on: the command is done, and an interrupt would only cut its end."""
     if _state == "listening":
         for number in _ENDING:
             signal.signal(number, signal.SIG_IGN)
@@ -88,9 +88,9 @@ def _watch(reader: int, passed_on: bool, leave: Callable[[], object]) -> None:
     leave()
 
 
-def _heard(number: int, frame: object) -> None:
-    """Nothing: the thread passes it on, and two interrupts would break the tidying up."""
+def _ignore(number: int, frame: object) -> None:
+    """Do nothing: the thread passes the signal on, and a second interrupt would stop clean-up."""
 
 
-def _interrupted(number: int, frame: object) -> None:
+def _raise_interrupt(number: int, frame: object) -> None:
     raise KeyboardInterrupt

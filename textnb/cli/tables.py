@@ -16,19 +16,19 @@ if TYPE_CHECKING:
 
     from textnb.evaluation.metrics import Evaluation
 
-# A confusion matrix of more classes is wider than a screen: --format json has it.
+# A confusion matrix of more classes is wider than a screen; --format json has it whole.
 _WIDEST = 12
 
 
 def show(table: Table) -> None:
     console = Console(file=sys.stdout, highlight=False)
-    # COLUMNS is what the user says; without it, a file or a pipe has no width of its own.
+    # The user may set COLUMNS; without it, a file or a pipe has no width of its own.
     if not console.is_terminal and not os.environ.get("COLUMNS", "").isdigit():
         console = Console(file=sys.stdout, highlight=False, width=200)
     try:
         console.print(table)
     except SystemExit:
-        # Rich's answer to a closed pipe is to exit with a failure.
+        # Rich raises SystemExit for a closed pipe.
         raise BrokenPipeError from None
 
 
@@ -63,7 +63,7 @@ def show_evaluation(result: Evaluation) -> None:
 
 
 def _show_confusions(result: Evaluation, names: list[str]) -> None:
-    """The pairs that are confused most, where the whole matrix is wider than a screen."""
+    """Show the most frequent confusions, where the whole matrix is wider than a screen."""
     counts = result.confusion.tolist()
     wrong = [(n, i, j) for i, row in enumerate(counts) for j, n in enumerate(row) if n and i != j]
     if not wrong:
@@ -97,7 +97,7 @@ def _cell(value: Any) -> Any:
 def _text(value: str) -> Any:
     from rich.text import Text
 
-    # Not markup: a label may hold brackets.
+    # A `Text` and not a string, because Rich reads brackets in a string as markup.
     return Text(plain(value))
 
 
@@ -115,7 +115,7 @@ def show_description(card: dict[str, Any]) -> None:
     logs = card.get("calibration") is not None or card["scores"] == "log-probabilities"
     unit = "log-odds" if logs else "margin"
     lines = Table(show_header=False, box=None, pad_edge=False)
-    # What is long goes on in the next line: a setting that is cut short tells nothing.
+    # A long value continues on the next line: a setting that is cut short is useless.
     for _ in range(2):
         lines.add_column(overflow="fold")
     for name, value in card.items():
@@ -123,7 +123,7 @@ def show_description(card: dict[str, Any]) -> None:
             for line in decision_words(Decision.from_dict(value), unit):
                 lines.add_row(_text(name), _text(line))
         elif name != "classes":
-            lines.add_row(_text(name), _text(_plainly(value)))
+            lines.add_row(_text(name), _text(_as_words(value)))
     show(lines)
     table = Table(title=quantity(len(classes), "class"), title_justify="left")
     for name in ("label", "rows", "prior"):
@@ -133,7 +133,7 @@ def show_description(card: dict[str, Any]) -> None:
     show(table)
 
 
-def _plainly(value: Any) -> str:
+def _as_words(value: Any) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{name}={item!r}" for name, item in value.items())
     if isinstance(value, list):

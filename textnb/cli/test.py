@@ -1,4 +1,4 @@
-"""The verb that scores labelled rows."""
+"""The verb test: it scores labelled rows."""
 
 from __future__ import annotations
 
@@ -12,16 +12,15 @@ from textnb.cli.inputs import (
     Quiet,
     Results,
     any_model,
-    check_format,
     check_storage,
     classes_of,
+    count_malformed,
     features_of,
     for_place,
     reading,
     rows,
     text_columns,
     unit_of,
-    watched,
 )
 from textnb.cli.options import option, verb
 from textnb.errors import quantity
@@ -35,12 +34,12 @@ class TestOutput(Quiet, Results):
         "Also show the rates and the area under the ROC of this class against the rest.",
         metavar="CLASS")
     report: str | None = option(
-        "HTML page to write: charts, terms, mistakes, and what is odd about the rows.",
+        "HTML page to write: charts, terms, mistakes, and peculiarities of the rows.",
         metavar="FILE")
     train: str | None = option(
-        "What the model learned: the report tells which texts are in both.", metavar="FILE")
+        "Rows that the model learned: the report names texts that are in both.", metavar="FILE")
     train_where: str | None = option(
-        "Of that, the rows for which this SQL condition holds.")
+        "Rows of --train for which this SQL condition holds.")
 
 
 @verb
@@ -50,14 +49,13 @@ def run_test(file: ModelFile, source: InputOptions, done: TestOutput) -> None:
     from textnb.cli.tables import show_evaluation, show_rates
     from textnb.evaluation.metrics import evaluate, evaluate_roc
 
-    check_format(done.format)
     model, input, positive, report = file.model, source.input, done.positive, done.report
     check_storage(source.storage_option, input, done.train)
     reporting.check(report, done.train, done.train_where, model, input)
     classifier = any_model(model)
     frame = rows(input, for_place(input, source), text_columns(classifier), classifier.label,
                  features_of(classifier))
-    frame, tell = watched(frame, text_columns(classifier))
+    frame, note_count = count_malformed(frame, text_columns(classifier))
     label = None if positive is None else as_label(positive, classes_of(classifier))
     learned = reporting.learned_rows(classifier, done.train, done.train_where, source)
     tested = "tested" if report is None else "tested and reported on"
@@ -69,9 +67,9 @@ def run_test(file: ModelFile, source: InputOptions, done: TestOutput) -> None:
             result = reporting.write(
                 classifier, frame, report, learned, label, (model, input), advance)
     if not done.quiet:
-        tell(input)
+        note_count(input)
     evidence.note_stale(classifier)
-    evidence.note_untold(result.novelty, done.quiet)
+    evidence.note_unverified(result.novelty, done.quiet)
     if result.unknown_labels:
         note("note: the model does not know the labels "
              f"{', '.join(map(repr, result.unknown_labels))}; their rows count as errors")

@@ -1,4 +1,4 @@
-"""The verb that learns a model."""
+"""The verb train: it learns a model from labelled rows."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from textnb.cli.inputs import (
     InputOptions,
     Quiet,
     check_apart,
+    count_malformed,
     reading,
     rows,
-    watched,
 )
-from textnb.cli.options import Given, every_model, option, verb
+from textnb.cli.options import TypedOptions, every_model, option, verb
 from textnb.errors import quantity
 from textnb.learning.settings import (
     TABLE_MODELS,
@@ -76,7 +76,7 @@ class TrainOutput(Quiet):
 
 @verb
 def train(
-    given: Given, source: TrainInput, tokens: TokenOptions, kind: ModelOptions,
+    typed: TypedOptions, source: TrainInput, tokens: TokenOptions, kind: ModelOptions,
     limits: LimitSettings, done: TrainOutput,
 ) -> None:
     """Learn a classifier from labelled rows and write its model file."""
@@ -85,15 +85,15 @@ def train(
 
     check_target(done.output)
     check_apart(source.input, done.output)
-    settings.check_options(kind.model, given)
+    settings.check_options(kind.model, typed)
     if kind.model in TABLE_MODELS:
-        _train_table(given, source, kind.model, done)
+        _train_table(typed, source, kind.model, done)
     else:
-        _train_texts(given, source, tokens, kind, limits, done)
+        _train_texts(typed, source, tokens, kind, limits, done)
 
 
 def _train_texts(
-    given: Given, source: TrainInput, tokens: TokenOptions, kind: Any, limits: LimitSettings,
+    typed: TypedOptions, source: TrainInput, tokens: TokenOptions, kind: Any, limits: LimitSettings,
     done: TrainOutput,
 ) -> None:
     from textnb.cli import settings
@@ -104,21 +104,21 @@ def _train_texts(
 
     text: Any = source.text or "text"
     parameters = {
-        "text": text, "label": source.label, "tokenizer": settings.tokenizer(tokens, given),
+        "text": text, "label": source.label, "tokenizer": settings.tokenizer(tokens, typed),
         "min_df": limits.min_df, "max_df": limits.max_df, "max_features": limits.max_features,
         "binary": limits.binary,
         "memory_limit": memory_size(limits.memory_limit, "--memory-limit")}
-    model = settings.text_model(kind.model, given)
+    model = settings.text_model(kind.model, typed)
     frame = rows(source.input, source, text, source.label)
-    seen, tell = watched(frame, text)
+    counted, note_count = count_malformed(frame, text)
     with (reading(source.input),
           progress("training", "learned from", done.quiet) as advance):
-        fitted = fit(TextSettings.of(model, **parameters), seen, sample_weight=source.weight,
+        fitted = fit(TextSettings.of(model, **parameters), counted, sample_weight=source.weight,
                      progress=advance)
     save_fitted(fitted, done.output)
     if done.quiet:
         return
-    tell(source.input)
+    note_count(source.input)
     learned = quantity(len(fitted.terms), "term")
     if fitted.chosen_l is not None:
         learned += f", l = {fitted.chosen_l:g} (chosen by leave-one-out)"
@@ -132,7 +132,7 @@ def _train_texts(
     note(f"{quantity(len(fitted.classes), 'class')}, {learned} -> {done.output}")
 
 
-def _train_table(given: Given, source: TrainInput, model: str, done: TrainOutput) -> None:
+def _train_table(typed: TypedOptions, source: TrainInput, model: str, done: TrainOutput) -> None:
     import numpy as np
 
     from textnb.cli import settings
@@ -140,22 +140,22 @@ def _train_table(given: Given, source: TrainInput, model: str, done: TrainOutput
 
     names = None if source.features is None else source.features.split(",")
     classifier = TableClassifier(
-        settings.table_estimator(model, given), features=names, label=source.label)
+        settings.table_estimator(model, typed), features=names, label=source.label)
     frame = rows(source.input, source, None, source.label, names)
-    seen, tell = watched(frame, None)
+    counted, note_count = count_malformed(frame, None)
     with (reading(source.input),
           progress("training", "learned from", done.quiet, "row") as advance):
-        classifier.fit(seen, progress=advance)
+        classifier.fit(counted, progress=advance)
     classifier.save(done.output)
     if done.quiet:
         return
-    tell(source.input)
+    note_count(source.input)
     learned = (f"{quantity(len(classifier.feature_names_), 'feature')} "
                f"({_some(classifier.features_)})")
     left_out = [name for name in frame.collect_schema().names()
                 if name not in classifier.features_ and name != source.label]
     if source.features is None and left_out:
-        note(f"left out, as they hold other than numbers: {_some(left_out)}; see --features")
+        note(f"left out, because they do not hold numbers: {_some(left_out)}; see --features")
     chosen = classifier.estimator_.learned_settings().get("chosen")
     if model == "rda" and chosen:
         accuracy = classifier.estimator_.cv_accuracy_

@@ -1,4 +1,4 @@
-"""The verb that searches for settings: tune."""
+"""The verb tune: it searches for settings."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ from textnb.cli.inputs import (
     Quiet,
     Results,
     check_apart,
-    check_format,
+    count_malformed,
     reading,
     rows,
-    watched,
 )
-from textnb.cli.options import Given, option, verb
+from textnb.cli.options import TypedOptions, option, verb
 from textnb.learning.settings import (
     MODELS,
     ColumnSettings,
@@ -42,15 +41,15 @@ class Budget:
 
     metric: str = option(
         "accuracy, macro-f1, log-loss, precision@recall=R or recall@fpr=R.", default="accuracy")
-    positive: str | None = option("The class of the last two.", metavar="CLASS")
+    positive: str | None = option("Class of the last two metrics.", metavar="CLASS")
     trials: int | None = option("Trials to run.  [default: 40, without --seconds]")
     seconds: float | None = option(
-        "Begin no trial after so long; the final training comes on top.")
-    folds: int = option("Of each trial.", default=3)
+        "Begin no trial after this time; the final training comes on top.")
+    folds: int = option("Folds of each trial.", default=3)
     groups: str | None = option(
         "Column whose equal values stay in one fold, such as an author.", metavar="COLUMN")
     time: str | None = option(
-        "Column of times: each part is scored by a model of what came before.", metavar="COLUMN")
+        "Column of times: a model of the earlier parts scores each part.", metavar="COLUMN")
     seed: int = option("Divides the rows, and orders the trials.", default=0)
 
 
@@ -66,13 +65,12 @@ class TuneOutput(Quiet, Results):
 
 
 @verb
-def tune(given: Given, source: TuneInput, budget: Budget, done: TuneOutput) -> None:
+def tune(typed: TypedOptions, source: TuneInput, budget: Budget, done: TuneOutput) -> None:
     """Search for the settings that classify labelled rows best, and train a model with them."""
     from textnb.files.replace import check_target, replace_file
     from textnb.selection.search import search
     from textnb.storage.textmodel import save_fitted
 
-    check_format(done.format)
     for path in (done.output, done.table, done.picture):
         if path is not None:
             check_target(path)
@@ -83,13 +81,13 @@ def tune(given: Given, source: TuneInput, budget: Budget, done: TuneOutput) -> N
         check_picture(done.picture)
     text: Any = source.text or "text"
     frame = rows(source.input, source, text, source.label)
-    seen, tell = watched(frame, text)
+    counted, note_count = count_malformed(frame, text)
     with reading(source.input):
         found = search(
-            seen, text=text, label=source.label, metric=budget.metric,
-            positive=_positive(frame, source.label, budget.positive), trials=budget.trials,
+            counted, text=text, label=source.label, metric=budget.metric,
+            positive=_parse_class(frame, source.label, budget.positive), trials=budget.trials,
             seconds=budget.seconds, folds=budget.folds, groups=budget.groups, time=budget.time,
-            seed=budget.seed, progress=None if done.quiet else _tell_trial)
+            seed=budget.seed, progress=None if done.quiet else _note_trial)
     save_fitted(found.fitted, done.output)
     if done.table is not None:
         with replace_file(done.table) as file:
@@ -97,12 +95,12 @@ def tune(given: Given, source: TuneInput, budget: Budget, done: TuneOutput) -> N
     if done.picture is not None:
         write_trials_picture(found, done.picture)
     if not done.quiet:
-        tell(source.input)
-    _show(found, _command(found, given, source.input, done.output), budget.seconds, done.format)
+        note_count(source.input)
+    _show(found, _command(found, typed, source.input, done.output), budget.seconds, done.format)
 
 
-def _positive(frame: Any, label: str, typed: str | None) -> Any:
-    """The class that was typed, in the type of the labels."""
+def _parse_class(frame: Any, label: str, typed: str | None) -> Any:
+    """A class in the type of the labels, from its text on the command line."""
     import polars as pl
 
     if typed is None:
@@ -113,7 +111,7 @@ def _positive(frame: Any, label: str, typed: str | None) -> Any:
     return {"true": True, "false": False}.get(typed.lower(), typed) if kind == pl.Boolean else typed
 
 
-def _tell_trial(trial: dict[str, Any]) -> None:
+def _note_trial(trial: dict[str, Any]) -> None:
     value = "can't be learned" if trial["value"] is None else f"{trial['value']:.4f}"
     note(f"trial {trial['trial']}: {value}{' (best)' if trial['best'] else ''} on "
          f"{trial['documents']:,} documents in {trial['seconds']:.1f} s: {trial['settings']}")
@@ -132,7 +130,7 @@ def _show(found: Tuned, command: str, seconds: float | None, format: str) -> Non
     out(f"\n{found.code}\n\n{command}")
 
 
-def _command(found: Tuned, given: Given, input: str, output: str) -> str:
+def _command(found: Tuned, typed: TypedOptions, input: str, output: str) -> str:
     """The command that trains with the settings, without a search."""
     changes = found.settings.changes()
     kind = found.settings.model.kind
@@ -142,10 +140,10 @@ def _command(found: Tuned, given: Given, input: str, output: str) -> str:
              for field, facts in declared(group)}
     words = ["textnb", "train", input]
     for name in ("label", "where", "input_format", "encoding"):
-        if name in given:
-            words += [f"--{name.replace('_', '-')}", str(given[name])]
-    for column in given.get("text", []) if isinstance(given.get("text"), list) else (
-            [given["text"]] if "text" in given else []):
+        if name in typed:
+            words += [f"--{name.replace('_', '-')}", str(typed[name])]
+    columns = typed.get("text", [])
+    for column in [columns] if isinstance(columns, str) else columns:
         words += ["--text", column]
     words += ["--model", kind]
     for name, value in own.items():

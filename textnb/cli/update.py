@@ -1,4 +1,4 @@
-"""Verbs for a model at work: update, forget, merge, diff."""
+"""The verbs that change a model, or compare two: update, forget, merge, diff."""
 
 from __future__ import annotations
 
@@ -18,10 +18,8 @@ from textnb.cli.inputs import (
     RowOptions,
     any_model,
     check_apart,
-    check_format,
     classes_of,
     features_of,
-    fitted_model,
     reading,
     rows,
     text_columns,
@@ -40,29 +38,29 @@ if TYPE_CHECKING:
 class LabelledRows(InputOptions):
     """Input."""
 
-    given: str | None = option("The class of all rows, where the input has no label column.",
+    as_class: str | None = option("Class of all rows, for an input without a label column.",
                                "--as", metavar="CLASS")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Learn:
+class LearningOptions:
     """Learning."""
 
     new_class: list[str] | None = option(
         "A label that the model does not know yet; repeat it for several.", metavar="CLASS")
     on_error: bool = option(
-        "Learn only the rows that the model misjudges. Its counts are then no sample of the rows: "
+        "Learn only the rows that the model misjudges. Then its counts are no sample of the rows: "
         "priors and probabilities lean towards the hard ones.", default=False)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Changed(Quiet, ModelOutput):
+class ChangedModel(Quiet, ModelOutput):
     """Output."""
 
 
 @verb
-def update(file: ModelFile, source: LabelledRows, how: Learn, done: Changed) -> None:
-    """Learn more labelled rows: the model is that of one training on all of them."""
+def update(file: ModelFile, source: LabelledRows, how: LearningOptions, done: ChangedModel) -> None:
+    """Learn more labelled rows: the model is that of one training on all rows."""
     from textnb.errors import ParameterError
     from textnb.evaluation.mistakes import mistakes
     from textnb.files.lock import lock_path
@@ -75,14 +73,14 @@ def update(file: ModelFile, source: LabelledRows, how: Learn, done: Changed) -> 
     with lock_path(target):
         model = any_model(file.model)
         is_text = text_columns(model) is not None
-        frame = _labelled(model, source)
+        frame = _labelled_rows(model, source)
         known = classes_of(model).tolist()
-        classes = [_typed(name, known) for name in how.new_class or []] or None
+        classes = [_parse_label(name, known) for name in how.new_class or []] or None
         if how.on_error:
             if not is_text:
                 raise ParameterError("--on-error is for models of texts")
             with reading(input):
-                # Collected, as the rows are judged by the model that is about to change.
+                # Collected now: the model that judges the rows is about to change.
                 wrong = mistakes(model, frame).collect()
             frame = wrong.lazy()
             if not wrong.height:
@@ -102,19 +100,19 @@ def update(file: ModelFile, source: LabelledRows, how: Learn, done: Changed) -> 
 
 
 @verb
-def forget(file: ModelFile, source: LabelledRows, done: Changed) -> None:
-    """Take rows out again that were learned: the model is that of a training without them."""
+def forget(file: ModelFile, source: LabelledRows, done: ChangedModel) -> None:
+    """Take learned rows out again: the model is that of a training without them."""
     from textnb.files.lock import lock_path
     from textnb.files.replace import check_target
     from textnb.learning import fitting
-    from textnb.storage.textmodel import save_fitted
+    from textnb.storage.textmodel import load_fitted, save_fitted
 
     input, target = source.input, done.output or file.model
     check_target(target)
     check_apart(input, target)
     with lock_path(target):
-        fitted = fitted_model(file.model)
-        frame = _labelled(fitted, source)
+        fitted = load_fitted(file.model)
+        frame = _labelled_rows(fitted, source)
         with (reading(input),
               progress("forgetting", "forgot", done.quiet) as advance):
             rest = fitting.forget(fitted, frame, progress=advance)
@@ -145,15 +143,15 @@ def merge(files: ModelFiles, done: NewModel) -> None:
     from textnb.files.replace import check_target
     from textnb.learning import merging
     from textnb.learning.fitting import counts_that_add
-    from textnb.storage.textmodel import save_fitted
+    from textnb.storage.textmodel import load_fitted, save_fitted
 
     models, output = files.models, done.output
     if len(models) < 2:
         raise ParameterError("merge adds two models or more: textnb merge A B -o C")
     check_target(output)
-    total = fitted_model(models[0])
+    total = load_fitted(models[0])
     for path in models[1:]:
-        more = fitted_model(path)
+        more = load_fitted(path)
         try:
             total = merging.merge(total, more)
         except ParameterError as error:
@@ -171,8 +169,8 @@ class TwoModels(RowOptions):
     """Input."""
 
     a: str = argument("Model file.")
-    b: str = argument("Model file, say after an update.")
-    input: str | None = argument("Rows that both judge: which decisions are flipped.", None)
+    b: str = argument("Model file, for example the same model after an update.")
+    input: str | None = argument("Rows on which the decisions of both are compared.", None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,12 +182,11 @@ class DiffOutput(Results):
 
 @verb
 def diff(source: TwoModels, shown: DiffOutput) -> None:
-    """Show how two models differ: classes, terms that moved most, decisions that are flipped."""
+    """Show how two models differ: classes, terms that moved most, decisions that change."""
     from textnb.cli.tables import frame_table, show
     from textnb.errors import ParameterError
     from textnb.evaluation.comparison import compare_models
 
-    check_format(shown.format)
     input = source.input
     first, second = text_model(source.a), text_model(source.b)
     frame = None
@@ -218,37 +215,36 @@ def diff(source: TwoModels, shown: DiffOutput) -> None:
         show(frame_table(result.examples, title="some of them"))
 
 
-def _labelled(
-    model: AnyModel, source: LabelledRows
-) -> pl.LazyFrame:
-    """The input's rows with labels of the model's type: their own, or the class that was given."""
+def _labelled_rows(model: AnyModel, source: LabelledRows) -> pl.LazyFrame:
+    """The input's rows with labels of the model's type: their own, or the class of ``--as``."""
     import polars as pl
 
     from textnb.errors import ParameterError, SchemaError
     from textnb.frames.texts import labels_as
 
-    label, given = model.label, source.given
+    column, label = model.label, source.as_class
     known = classes_of(model).tolist()
     try:
         frame = rows(source.input, source, text_columns(model),
-                     label if given is None else None, features_of(model))
+                     column if label is None else None, features_of(model))
     except SchemaError as error:
         if error.missing_role != "label":
             raise
         raise SchemaError(f"{error.problem}; where all rows are of one class, say "
                           "--as CLASS") from None
     dtype = pl.Series(known).dtype
-    if given is not None and label in frame.collect_schema():
+    if label is not None and column in frame.collect_schema():
         raise ParameterError(f"--as is for rows without labels, and the input has a column "
-                             f"{label!r}: leave --as away, or choose the rows with --where and "
+                             f"{column!r}: leave out --as, or choose the rows with --where and "
                              "write them without that column")
-    if given is not None:
-        return frame.with_columns(pl.lit(_typed(given, known), dtype=dtype).alias(label))
-    return frame.with_columns(labels_as(label, frame, dtype).alias(label))
+    if label is not None:
+        return frame.with_columns(
+            pl.lit(_parse_label(label, known), dtype=dtype).alias(column))
+    return frame.with_columns(labels_as(column, frame, dtype).alias(column))
 
 
-def _typed(name: str, known: list[Any]) -> Any:
-    """A label that was typed, in the type of the labels that are known."""
+def _parse_label(name: str, known: list[Any]) -> Any:
+    """A label in the type of the known labels, from its text on the command line."""
     from textnb.errors import ParameterError
 
     if isinstance(known[0], bool):

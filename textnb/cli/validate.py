@@ -1,4 +1,4 @@
-"""The verb that says how well a model's settings do on rows that it does not learn: validate."""
+"""The verb validate: how well a model's settings do on rows that it does not learn."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ from textnb.cli.inputs import (
     ModelFile,
     Quiet,
     Results,
-    check_format,
     reading,
     rows,
     text_model,
 )
-from textnb.cli.options import Given, option, verb
+from textnb.cli.options import TypedOptions, option, verb
 from textnb.errors import quantity
 
 if TYPE_CHECKING:
@@ -25,26 +24,26 @@ if TYPE_CHECKING:
     from textnb.estimators.text import TextClassifier
     from textnb.evaluation.held_out import HeldOut
 
-# The options that divide rows into folds, or look at the scores of one model.
+# Options that divide the rows into folds; leave-one-out needs none of them.
 _OF_FOLDS = ("folds", "groups", "time", "seed")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Way:
+class Validation:
     """Validation."""
 
-    folds: int = option("Divide the rows so often; each part is scored by a model of the others.",
+    folds: int = option("Divide the rows into this many parts; a model of the others scores each.",
                         default=5)
     groups: str | None = option(
         "Column whose equal values stay in one fold, such as an author.", metavar="COLUMN")
     time: str | None = option(
-        "Column of times: each part is scored by a model of what came before.", metavar="COLUMN")
-    seed: int = option("Shuffles rows before they are divided.", default=0)
+        "Column of times: a model of the earlier parts scores each part.", metavar="COLUMN")
+    seed: int = option("Seed of the shuffle before the rows are divided.", default=0)
     leave_one_out: bool = option(
         "INPUT is what MODEL learned: each row is left out in turn.", default=False)
     smoothing: str | None = option(
-        "Compare values of l, such as 1,0.1,0.01, or auto for 17 of them, each row of what MODEL "
-        "learned left out in turn.", metavar="N,N,...")
+        "Compare values of l, such as 1,0.1,0.01, or auto for 17 of them, by leaving out each row "
+        "that MODEL learned in turn.", metavar="N,N,...")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,12 +57,12 @@ class ValidateOutput(Quiet, Results):
 
 @verb
 def validate(
-    given: Given, file: ModelFile, source: InputRows, way: Way, done: ValidateOutput
+    typed: TypedOptions, file: ModelFile, source: InputRows, method: Validation,
+    done: ValidateOutput,
 ) -> None:
-    """Cross-validate a model's settings: its tokenizer, limits and estimator, learned anew."""
-    check_format(done.format)
-    _check_one_way(given)
-    input, smoothing = source.input, way.smoothing
+    """Cross-validate a model's settings: its tokenizer, limits and estimator are fitted again."""
+    _check_one_method(typed)
+    input, smoothing = source.input, method.smoothing
     grid = None if smoothing is None else _grid(smoothing)
     classifier = text_model(file.model)
     frame = rows(input, source, classifier.text, classifier.label)
@@ -73,28 +72,28 @@ def validate(
 
             path = smoothing_path(classifier, frame, grid, progress=advance)
         else:
-            held, copies = _validated(classifier, frame, way.leave_one_out, advance,
-                                      folds=way.folds, groups=way.groups, time=way.time,
-                                      seed=way.seed)
+            held, copies = _validate(classifier, frame, method.leave_one_out, advance,
+                                      folds=method.folds, groups=method.groups,
+                                     time=method.time, seed=method.seed)
     if smoothing is not None:
         _show_path(path, done.format)
         return
     if copies:
         note(f"note: {copies:,} of {quantity(len(held), 'document')} "
-             f"{'has' if copies == 1 else 'have'} the very words of one that its "
+             f"{'has' if copies == 1 else 'have'} exactly the words of one that its "
              "model has learned, which flatters the result; see textnb duplicates")
     _show(held, copies, done.positive, done.format)
 
 
-def _check_one_way(given: dict[str, Any]) -> None:
-    """Options that would be ignored are refused."""
+def _check_one_method(typed: dict[str, Any]) -> None:
+    """ParameterError for options that would have no effect."""
     from textnb.errors import ParameterError
 
-    ways = {"smoothing": (*_OF_FOLDS, "positive"), "leave_one_out": _OF_FOLDS}
-    for way, beside in ways.items():
-        for name in beside:
-            if way in given and name in given:
-                raise ParameterError(f"--{name} does not go with --{way.replace('_', '-')}")
+    excluded = {"smoothing": (*_OF_FOLDS, "positive"), "leave_one_out": _OF_FOLDS}
+    for method, names in excluded.items():
+        for name in names:
+            if method in typed and name in typed:
+                raise ParameterError(f"--{name} does not go with --{method.replace('_', '-')}")
 
 
 def _grid(smoothing: str) -> list[float] | None:
@@ -109,11 +108,11 @@ def _grid(smoothing: str) -> list[float] | None:
             "--smoothing", "numbers, such as 1,0.1,0.01, or auto", smoothing) from None
 
 
-def _validated(
+def _validate(
     classifier: TextClassifier, frame: pl.LazyFrame, leave_one_out: bool, advance: Any,
     **how: Any,
 ) -> tuple[HeldOut, int]:
-    """Scores, and how many documents have their words in what their model has learned."""
+    """Scores, and how many documents have the words of one that their model has learned."""
     import numpy as np
 
     from textnb.evaluation.duplicates import copies_learned, same_texts
@@ -125,8 +124,8 @@ def _validated(
         held = each_left_out(classifier, frame, progress=advance)
         folds = np.arange(len(held))
     else:
-        made = split(frame, classifier.label, **how)
-        held, folds = score_folds(classifier, frame, made, progress=advance), made.folds
+        parts = split(frame, classifier.label, **how)
+        held, folds = score_folds(classifier, frame, parts, progress=advance), parts.folds
     return held, copies_learned(same_texts(frame, text=classifier.text), folds)
 
 
@@ -152,11 +151,11 @@ def _show(held: HeldOut, copies: int, positive: str | None, format: str) -> None
         out(as_json(answer))
         return
     show_evaluation(result)
-    told = f"log loss {answer['log_loss']:.4f}, {held.method}"
+    summary = f"log loss {answer['log_loss']:.4f}, {held.method}"
     if held.folds is not None:
-        told += (f": mean accuracy {answer['accuracy_mean']:.4f}, standard deviation "
-                 f"{answer['accuracy_standard_deviation']:.4f}")
-    out(told)
+        summary += (f": mean accuracy {answer['accuracy_mean']:.4f}, standard deviation "
+                    f"{answer['accuracy_standard_deviation']:.4f}")
+    out(summary)
     for line in not_judged_words(held):
         out(line)
     if positive is not None:

@@ -1,4 +1,4 @@
-"""How a verdict is written: exit code, line, header, JSON. Standard library alone."""
+"""Verdicts as exit codes, lines, headers and JSON. It imports the standard library alone."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ CODES = {"spam": 0, "ham": 1, "unsure": 2}
 
 
 def status_line(message: bytes, verdict: Verdict) -> tuple[int, bytes]:
-    """The verdict as a header, and the place in the message where it goes: before all others.
+    """The verdict as a header, and its place in the message: before all other headers.
 
-    Headers that are added on the way come first, after an mbox's "From " line: what a sender has
-    written under this name stands below it.
+    Mail systems put the headers that they add first, after an mbox's "From " line; a header of this
+    name that the sender wrote stands below them.
     """
     first, found, _ = message.partition(b"\n")
     ending = b"\r\n" if found and first.endswith(b"\r") else b"\n"
@@ -25,21 +25,21 @@ def status_line(message: bytes, verdict: Verdict) -> tuple[int, bytes]:
     line = (f"{STATUS}: {verdict.status}; {verdict.measure}={verdict.log_odds:.6f}; "
             f"probability={verdict.probability:.6f}; calibrated={calibrated}")
     at = len(first) + 1 if found and message.startswith(b"From ") else 0
-    # A continued line before any header would continue this one.
+    # A continuation line before any header would continue this one.
     while message[at:at + 1] in (b" ", b"\t") and (end := message.find(b"\n", at)) >= 0:
         at = end + 1
     return at, line.encode("ascii") + ending
 
 
-def described(verdict: Verdict) -> dict[str, Any]:
-    """A verdict as JSON has it."""
+def verdict_as_dict(verdict: Verdict) -> dict[str, Any]:
+    """A verdict as an object of JSON."""
     return {"status": verdict.status, "log_odds": verdict.log_odds, "measure": verdict.measure,
             "probability": verdict.probability, "calibrated": verdict.calibrated,
             "reason": verdict.reason, "errors": list(verdict.errors)}
 
 
 def log_odds_of(spam: float | None, ham: float | None) -> tuple[float, float] | None:
-    """Cutoffs as log-odds: ham up to the first, spam from the second on; None where none is given.
+    """Cutoffs as log-odds: ham up to the first, spam from the second on; None without cutoffs.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What is typed for an option, as a value of the option's type."""
+"""Turns the text that a user types for an option into a value of the option's type."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def is_repeated(kind: str) -> bool:
 
 
 def value_of(kind: str, option: str, typed: Any) -> Any:
-    """The value of what was typed for an option.
+    """The value of the text that was typed for an option.
 
     Parameters
     ----------

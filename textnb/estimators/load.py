@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from textnb.files.archive import MAX_BYTES, reading_errors
-from textnb.storage.archive import read_archive
+from textnb.storage.archive import is_table_model, read_archive
 
 if TYPE_CHECKING:
     from textnb.estimators.table import TableClassifier
@@ -38,9 +38,7 @@ def load(
     """
     name = os.fspath(path)
     manifest, tables = read_archive(path, max_bytes)
-    # Imported where used: a file that is refused needs none, and each kind needs its own.
-    from textnb.storage.textmodel import is_table_model, unpack_text
-
+    # Imported where they are used: each kind of model needs others.
     if is_table_model(manifest):
         from textnb.estimators.table import TableClassifier
         from textnb.estimators.table_file import unpack_table
@@ -49,5 +47,6 @@ def load(
         with reading_errors(name):
             return TableClassifier.restored(*table)
     from textnb.estimators.text import TextClassifier
+    from textnb.storage.textmodel import unpack_text
 
     return TextClassifier.of(unpack_text(name, manifest, tables, max_bytes))

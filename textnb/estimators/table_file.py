@@ -25,13 +25,13 @@ from textnb.files.archive import check_size, reading_errors, require
 from textnb.learning.parameters import plain
 from textnb.storage.manifest import (
     CLASS_WEIGHT,
-    described_settings,
-    packed_class_weight,
-    packed_classes,
-    unpacked_class_weight,
-    unpacked_classes,
+    pack_class_weight,
+    pack_classes,
+    read_settings,
+    unpack_class_weight,
+    unpack_classes,
 )
-from textnb.storage.textmodel import Packed, described
+from textnb.storage.textmodel import Packed, begin_document
 
 TABLE_SETTINGS = ("features", "label")
 _ESTIMATORS: dict[str, type[Any]] = {
@@ -53,11 +53,11 @@ def pack_table(
     if type(estimator) not in _ESTIMATORS.values():
         raise ParameterError(f"{type(estimator).__name__} on a feature table can't be saved; those "
                              f"that can: {', '.join(_ESTIMATORS)}")
-    weights = packed_class_weight(getattr(estimator, CLASS_WEIGHT, None))
-    manifest = described("TableClassifier", {**settings, CLASS_WEIGHT: weights},
-                         type(estimator).__name__, estimator.get_params(deep=False))
+    weights = pack_class_weight(getattr(estimator, CLASS_WEIGHT, None))
+    manifest = begin_document("TableClassifier", {**settings, CLASS_WEIGHT: weights},
+                              type(estimator).__name__, estimator.get_params(deep=False))
     manifest["feature_names"] = feature_names
-    manifest["classes"] = packed_classes(estimator.classes_, estimator.class_count_)
+    manifest["classes"] = pack_classes(estimator.classes_, estimator.class_count_)
     if isinstance(estimator, PlugInBayes):
         density = KernelDensity() if estimator.density is None else estimator.density
         if type(density) not in _DENSITIES.values():
@@ -93,8 +93,8 @@ def unpack_table(
         If a value is missing, of another type, or out of its range.
     """
     with reading_errors(path):
-        settings = described_settings(manifest, "TableClassifier", (*TABLE_SETTINGS, CLASS_WEIGHT))
-        weights = unpacked_class_weight(settings.pop(CLASS_WEIGHT))
+        settings = read_settings(manifest, "TableClassifier", (*TABLE_SETTINGS, CLASS_WEIGHT))
+        weights = unpack_class_weight(settings.pop(CLASS_WEIGHT))
         more = {} if weights is None else {CLASS_WEIGHT: weights}
         settings["estimator"] = _restored_estimator(manifest, more)
         names = manifest["feature_names"]
@@ -106,14 +106,14 @@ def unpack_table(
                 and all(isinstance(name, str) for name in [*columns, settings["label"]])
                 and len(set(columns)) == len(columns), "its columns have no names of their own")
         require(_are_features(names, columns), "its features are not those of its columns")
-        classes, class_count = unpacked_classes(manifest["classes"])
+        classes, class_count = unpack_classes(manifest["classes"])
         require(bool(class_count.any()), "no class has documents")
         estimator = settings["estimator"]
         needed = len(classes) * len(names) ** 2 * 8
         check_size(path, needed, max_bytes)
         if isinstance(estimator, PlugInBayes):
-            described = manifest["estimator"]["parameters"]["density"]
-            require(described["name"] in _DENSITIES, f"density {described['name']!r} is unknown")
+            entry = manifest["estimator"]["parameters"]["density"]
+            require(entry["name"] in _DENSITIES, f"density {entry['name']!r} is unknown")
             chosen: list[dict[str, Any]] = []
             if estimator.search is not None:
                 # What the search chose is taken from the file: loading does not search again.
@@ -123,7 +123,7 @@ def unpack_table(
                         "its search chose nothing that it could choose")
                 estimator.choices = chosen
             estimator.set_params(
-                density=_DENSITIES[described["name"]](**described["parameters"]))
+                density=_DENSITIES[entry["name"]](**entry["parameters"]))
             rows, codes = _rows(tables["rows"], len(classes), len(names))
             require(np.array_equal(np.bincount(codes, minlength=len(classes)), class_count),
                     "documents per class are not those of its rows")
@@ -257,7 +257,7 @@ def _rows(
 
 def _restored_estimator(manifest: Mapping[str, Any], more: Mapping[str, Any]) -> Any:
     """The classifier's estimator, with more parameters than its own description has."""
-    described = manifest["estimator"]
-    require(described["name"] in _ESTIMATORS, f"estimator {described['name']!r} is unknown")
-    require(CLASS_WEIGHT not in described["parameters"], "its class weights are in two places")
-    return _ESTIMATORS[described["name"]](**described["parameters"], **more)
+    entry = manifest["estimator"]
+    require(entry["name"] in _ESTIMATORS, f"estimator {entry['name']!r} is unknown")
+    require(CLASS_WEIGHT not in entry["parameters"], "its class weights are in two places")
+    return _ESTIMATORS[entry["name"]](**entry["parameters"], **more)

@@ -1,9 +1,9 @@
-"""One message at a time: a verdict, as soon as the process has started.
+"""A spam filter for one message at a time, which is ready soon after the process has started.
 
     message (bytes) -> columns -> tokens -> the model's weights for them -> log-odds -> verdict
 
-The same scores as `TextClassifier.predict` gives, to the bit, from the model file alone: neither
-scikit-learn nor SciPy is imported.
+The scores are those of `TextClassifier.predict`, to the bit. They come from the model file alone,
+and neither scikit-learn nor SciPy is imported.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from textnb.errors import ParameterError, quantity
 from textnb.files.archive import MAX_BYTES, reading_errors
 from textnb.filter.verdict import DOUBT, HAM, LEAST_LEARNED, SPAM, Verdict, doubt_of
 from textnb.mail.message import BEYOND, MAX_MESSAGE, parse_message
-from textnb.storage.archive import read_archive
+from textnb.storage.archive import is_table_model, read_archive
 from textnb.storage.manifest import TextParts, text_parts
 from textnb.text.tokens import Tokenizer
 from textnb.text.vocabulary import Limits, given_vocabulary
@@ -40,20 +40,20 @@ class MailFilter:
         Sorted, one per weight.
     tokenizer : Tokenizer
     columns : list of str
-        Of a mail table (see `scan_mail`); others are names of headers.
+        Columns of a mail table (see `scan_mail`); other names are names of headers.
     learned : dict
         Messages learned per class.
     spam : label
     calibration : Calibration or None
     decision : Decision or None
-        Without one, a message is spam where its log-odds are above 0.
+        Without one, a message is spam if its log-odds are above 0.
     least_learned : int
         With fewer messages of spam or of the rest, every verdict is "unsure".
     cutoffs : (float, float) or None
-        Instead of the decision: ham up to the first log-odds of spam, spam from the second on,
+        In place of the decision: ham up to the first log-odds of spam, spam from the second on,
         unsure between them.
     measure : {"log-odds", "margin"}
-        Of its verdicts.
+        The measure of its verdicts.
 
     Examples
     --------
@@ -100,14 +100,14 @@ class MailFilter:
         ----------
         path : path
         spam : label, optional
-            The class that is filtered out: the one that the model's decision was chosen for, else
-            "spam".
+            The class that is filtered out; by default the class for which the model's decision was
+            chosen, else "spam".
         least_learned : int
-            Messages of spam, and of the rest, without which it does not judge.
+            With fewer messages of spam, or of the rest, every verdict is "unsure".
         cutoffs : (float, float), optional
             Log-odds of spam, base e, in place of the model's decision.
         max_bytes : int
-            Refuse a file whose contents would take more memory than this.
+            A file whose contents would take more memory than this is refused.
 
         Raises
         ------
@@ -118,12 +118,12 @@ class MailFilter:
         """
         name = os.fspath(path)
         manifest, tables = read_archive(path, max_bytes)
-        if manifest.get("kind") == "TableClassifier":
+        if is_table_model(manifest):
             raise ParameterError(f"{name} is a model of feature tables; a filter needs one of "
                                  "texts")
         with reading_errors(name):
             parts = text_parts(name, manifest, tables, max_bytes)
-            form, terms = _scoring(parts)
+            form, terms = _form_and_terms(parts)
             logs = parts.model.scores_are_log_probabilities
             if parts.choices.decision is not None:
                 parts.choices.decision.check_classes(form.classes.tolist())
@@ -145,7 +145,7 @@ class MailFilter:
                    "log-odds" if logs or parts.choices.calibration is not None else "margin")
 
     def judge(self, message: bytes) -> Verdict:
-        """The verdict on one message, whatever its bytes.
+        """The verdict on one message; it may hold any bytes.
 
         Parameters
         ----------
@@ -198,8 +198,8 @@ class MailFilter:
         return self.form.scores_of_one(columns, values)[None, :], float(used.sum())
 
 
-def _scoring(parts: TextParts) -> tuple[LinearForm, pl.Series]:
-    """The form and its terms, from what the file holds."""
+def _form_and_terms(parts: TextParts) -> tuple[LinearForm, pl.Series]:
+    """The form and its terms, from the contents of the file."""
     settings, learned = parts.settings, parts.learned
     if parts.weights is not None:
         form = parts.model.form_of_weights(

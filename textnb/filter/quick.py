@@ -1,10 +1,10 @@
-"""A verdict on one message from the terms of its words alone, without NumPy and Polars.
+"""A verdict on one message in plain Python, without NumPy and Polars.
 
     message -> columns -> tokens in plain Python -> their weights -> log-odds -> verdict
 
-The scores are those of `textnb.filter.mailfilter.MailFilter` but for rounding. What is not done
-here is refused by name (`Unsupported`), and so is a score that rounding could carry over a
-threshold: `MailFilter` then answers. So the verdict is always the one that it gives.
+The scores are those of `textnb.filter.mailfilter.MailFilter`, except for rounding. A model, setting
+or message that this module can't judge is refused by name (`Unsupported`). So is a score so near a
+threshold that rounding could decide. `MailFilter` then judges: the verdicts are the same.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from textnb.storage.terms_reader import TermsReader, Unsupported, Weights
 from textnb.text.plain import plain_tokens
 from textnb.text.plan import Plan, plan_of
 
-# More is tokenized faster by Polars, even if that has to be imported.
+# Characters of a message. Polars tokenizes more of them faster, even with its import.
 _LONGEST = 1 << 20
 _MOST_WORDS = 32
-# Of the scores: what two ways to add them up may differ by, with much room.
+# Relative difference between scores that are added up in two ways; the bound is generous.
 _ROUNDING = 1e-10
 Cutoffs = tuple[float, float]
 
@@ -46,9 +46,9 @@ def judge(
     Raises
     ------
     Unsupported
-        If something of the model, the settings or the message is not known here; it is named.
+        If this module can't judge with the model, the settings or the message; it says why.
     ModelFileError, SourceError
-        If the file is damaged where it was read, or can't be read.
+        If the file can't be read, or the part that was read is damaged.
     """
     if len(message) > MAX_MESSAGE:
         raise Unsupported("a message beyond 64 MiB")
@@ -101,7 +101,7 @@ def _names(text: Any) -> list[str]:
 
 
 def _plan(settings: Any) -> Plan:
-    """The plan of a tokenizer's settings, which were not checked."""
+    """The plan of a tokenizer from settings that nobody has checked yet."""
     least, most = settings["ngram_range"]
     if (type(least), type(most)) != (int, int) or not 1 <= least <= most <= _MOST_WORDS:
         raise Unsupported(f"ngram_range={(least, most)!r}")
@@ -123,13 +123,13 @@ def _tokens(plan: Plan, texts: Mapping[str, str | None]) -> list[str]:
     except ParameterError as error:
         raise Unsupported(f"the tokenizer: {first_line(error)}") from None
     if tokens is None:
-        raise Unsupported("a character that Python may read otherwise than Polars")
+        raise Unsupported("a character that Python may read differently from Polars")
     return tokens
 
 
 def _scores(reader: TermsReader, tokens: Sequence[str]) -> tuple[Weights, float, float]:
-    """Scores of the classes; the sum of the counts that were scored; the largest size of a score,
-    or of a part of one."""
+    """Scores of the classes, the sum of the counts that were scored, and the largest absolute value
+    of a score or of a partial sum of one."""
     counts = Counter(tokens)
     total = [0.0] * len(reader.labels)
     length = largest = 0.0
@@ -163,7 +163,7 @@ def _log_odds(scores: Weights) -> Weights:
 
 
 def _calibration(values: Any) -> tuple[float, float] | None:
-    """Temperature and exponent of a calibration that holds."""
+    """Temperature and exponent of a calibration that is not stale."""
     if values is None:
         return None
     if set(values) != {"temperature", "length_exponent", "documents", "method"}:
@@ -187,11 +187,11 @@ class _Decision:
             return
         if set(values) != {"thresholds", "positive", "evidence"}:
             raise Unsupported("a decision that is stale")
-        named = {"always": -math.inf, "never": math.inf}
+        infinite = {"always": -math.inf, "never": math.inf}
         least: dict[tuple[type, Any], float] = {}
         for row in values["thresholds"]:
             label, value = row["label"], row["log_odds"]
-            number = named.get(value, value) if isinstance(value, str) else value
+            number = infinite.get(value, value) if isinstance(value, str) else value
             if type(number) not in (int, float) or number != number:
                 raise Unsupported("a threshold that is no number")
             least[type(label), label] = float(number)
@@ -202,7 +202,7 @@ class _Decision:
         self.positive = values["positive"]
 
     def answer(self, odds: Sequence[float], near: float) -> int | None:
-        """The place of the class that is answered; None where the answer is unsure."""
+        """The index of the class that is answered; None if the answer is unsure."""
         accepted = []
         for k, (value, least) in enumerate(zip(odds, self.thresholds, strict=True)):
             if abs(value - least) <= near:
@@ -211,7 +211,7 @@ class _Decision:
                 accepted.append((value, k))
         accepted.sort(reverse=True)
         if len(accepted) > 1 and not accepted[0][0] - accepted[1][0] > near:
-            raise Unsupported("two classes that are as probable")
+            raise Unsupported("two classes that are equally probable")
         return accepted[0][1] if accepted else None
 
 

@@ -1,4 +1,4 @@
-"""What a filter says of one message, and why it may be unsure. Standard library alone."""
+"""The verdict on one message, and why it may be unsure. It imports the standard library alone."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 from textnb.runtime.values import Value
 
 SPAM, HAM, DOUBT = "spam", "ham", "unsure"
-# Of either kind. With fewer, priors and rare words decide, and a filter that seemed to work would
-# call everything what it has seen more of.
+# Messages of either kind. With fewer, priors and rare words decide, and the filter would give every
+# message the class that it has learned more of.
 LEAST_LEARNED = 10
 
 
 class Verdict(Value):
-    """What a filter says of one message.
+    """The verdict of a filter on one message.
 
     Attributes
     ----------
@@ -24,12 +24,12 @@ class Verdict(Value):
         Of spam against all other classes, base e; calibrated where the model is.
     calibrated : bool
     measure : {"log-odds", "margin"}
-        What ``log_odds`` is: a mere margin where the model is not calibrated and its scores are
-        no log-probabilities (`ComplementNB`, ``loss="hinge"``).
+        The meaning of ``log_odds``: a margin if the model is not calibrated and its scores are
+        not log-probabilities (`ComplementNB`, ``loss="hinge"``).
     reason : str
-        Why it is unsure; empty where it is not.
+        Why it is unsure; empty if it is not.
     errors : tuple of str
-        What was malformed in the message.
+        What is malformed in the message.
     """
 
     status: str
@@ -51,7 +51,7 @@ class Verdict(Value):
 def doubt_of(
     learned: Mapping[Any, int], spam: Any, least_learned: int, length: float, odds: float
 ) -> str:
-    """Why no verdict can be given; empty where one can.
+    """The reason to answer "unsure"; empty if there is none.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def doubt_of(
         Messages learned per class.
     spam : label
     least_learned : int
-        With fewer messages of spam, or of the rest, there is no verdict.
+        With fewer messages of spam, or of the rest, the answer is "unsure".
     length : float
         Sum of the counts that were scored.
     odds : float

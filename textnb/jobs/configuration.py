@@ -7,8 +7,8 @@
     [calibration]    a temperature, by leave-one-out
     [decision]       a threshold, with a guarantee, by costs, or a reject option
     [test]           measures on the test rows, and the report
-    [terms]          the most telling terms of each class
-    [predictions]    rows with their answers
+    [terms]          the most distinctive terms of each class
+    [predictions]    rows with their predictions
     [[exports]]      weights for other systems
 """
 
@@ -43,7 +43,7 @@ from textnb.learning.settings import (
 from textnb.text.vocabulary import Limits
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
-# Files that a job writes beside those that it names.
+# Files that every job writes, in addition to those that it names.
 RESERVED = ("model.textnb", "metrics.json", "validation.json", "run.json")
 
 
@@ -113,9 +113,9 @@ class Section(BaseModel):
 
 
 class Input(Section):
-    """Where rows come from. Without ``test`` and ``test_where``, ``hold_out`` of them is the test.
+    """The rows. Without ``test`` and ``test_where``, the share ``hold_out`` of them is the test.
 
-    A row is held out by a checksum of its text, so that copies are on one side.
+    Whether a row is held out depends on a checksum of its text, so that copies are on one side.
     """
 
     train: Where
@@ -161,7 +161,7 @@ _Declared: Any = create_model(
 
 
 class Model(_Declared):
-    """What is learned. Keys that are not listed are settings of the kind, as below."""
+    """The model. Keys that are not listed are settings of its kind, as below."""
 
     kind: str = "multinomial"
     tokenizer: _Tokenizer = Field(default_factory=_Tokenizer)
@@ -200,7 +200,7 @@ class Model(_Declared):
 
     @property
     def kind_of_rows(self) -> Literal["texts", "tables"]:
-        """What the model reads."""
+        """The kind of rows that the model reads."""
         return "texts" if self.kind not in TABLES else "tables"
 
     @property
@@ -212,7 +212,7 @@ class Model(_Declared):
 
 
 class Validation(Section):
-    """Measures of the model on training rows, each scored by a model that has not learned it."""
+    """Measures on training rows, each of which a model scores that has not learned it."""
 
     method: Literal["folds", "leave-one-out"] = "folds"
     folds: Annotated[int, Field(ge=2)] = 5
@@ -237,7 +237,7 @@ class Calibration(Section):
 
 
 class Decision(Section):
-    """When a class is given: one of a guarantee, costs, a precision, or a least probability."""
+    """When a class is answered: by a guarantee, costs, a precision, or a least probability."""
 
     positive: str | int | bool | None = None
     max_false_positive_rate: Share | None = None
@@ -251,14 +251,15 @@ class Decision(Section):
     @model_validator(mode="after")
     def _check(self) -> Decision:
         ways = ("max_false_positive_rate", "costs", "min_precision", "min_probability")
-        given = [name for name in ways if getattr(self, name) is not None]
-        if len(given) != 1:
-            raise ValueError(f"give one of {', '.join(ways)}; got {' and '.join(given) or 'none'}")
-        if given[0] in ways[:2] and self.positive is None:
-            raise ValueError(f"{given[0]} is about one class: name it with positive")
-        if given[0] in ways[2:] and self.positive is not None:
-            raise ValueError(f"{given[0]} is for all classes: leave positive out")
-        if self.max_false_negative_rate is not None and given[0] != ways[0]:
+        named = [name for name in ways if getattr(self, name) is not None]
+        if len(named) != 1:
+            raise ValueError(f"give one of {', '.join(ways)}; got {' and '.join(named) or 'none'}")
+        way = named[0]
+        if way in ways[:2] and self.positive is None:
+            raise ValueError(f"{way} is about one class: name it with positive")
+        if way in ways[2:] and self.positive is not None:
+            raise ValueError(f"{way} is for all classes: leave out positive")
+        if self.max_false_negative_rate is not None and way != ways[0]:
             raise ValueError("max_false_negative_rate goes with max_false_positive_rate")
         return self
 
@@ -271,14 +272,14 @@ class Test(Section):
 
 
 class Terms(Section):
-    """The k most telling terms of each class."""
+    """The k most distinctive terms of each class."""
 
     k: Annotated[int, Field(ge=1)] = 20
     file: FileName = "terms.csv"
 
 
 class Predictions(Section):
-    """Rows with their answers: those of ``input``, or the test rows."""
+    """Rows with their predictions: the rows of ``input``, or the test rows."""
 
     input: Where | None = None
     where: str | None = None
@@ -291,9 +292,9 @@ class Predictions(Section):
 
 
 class Export(Section):
-    """Weights for another system, proved on golden rows unless ``verify`` is false.
+    """Weights for another system, verified on golden rows unless ``verify`` is false.
 
-    Without ``to``, the ending of ``file`` says which system.
+    Without ``to``, the ending of ``file`` names the system.
     """
 
     to: Annotated[str | None, BeforeValidator(_target)] = None
@@ -342,7 +343,7 @@ class Job(Section):
         names += [*RESERVED]
         names += [part.file for part in (self.terms, self.predictions) if part is not None]
         names += [self.test.report] if self.test.report else []
-        # Some file systems do not tell upper from lower case.
+        # Some file systems do not distinguish upper from lower case.
         names = [name.casefold() for name in names]
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
@@ -351,20 +352,20 @@ class Job(Section):
 
     def _check_left_out(self) -> None:
         """Check that the model allows leave-one-out, where a section asks for it."""
-        asked = [name for name, wanted in (
+        sections = [name for name, asks in (
             ("calibration", self.calibration is not None),
             ("validation", self.validation is not None
              and self.validation.method == "leave-one-out"),
             ("decision", self.decision is not None and self.decision.scored == "leave-one-out"
-             and self.decision.min_probability is None)) if wanted]
-        if not asked:
+             and self.decision.min_probability is None)) if asks]
+        if not sections:
             return
-        model = estimator_of(self.model.kind, self.model.parameters).event_model(asked[0])
+        model = estimator_of(self.model.kind, self.model.parameters).event_model(sections[0])
         obstacle = model.obstacle_to_leaving_out
         key = "model.max_features" if self.model.max_features is not None else (
             None if obstacle is None else f"model.{obstacle}")
         if obstacle == "kind":
             key = f"model.kind = {self.model.kind!r}"
         if key is not None:
-            raise ValueError(f"[{asked[0]}] leaves rows out by subtraction, which {key} does "
-                             "not allow" + ("" if asked[0] == "calibration" else ": use folds"))
+            raise ValueError(f"[{sections[0]}] leaves rows out by subtraction, which {key} does "
+                             "not allow" + ("" if sections[0] == "calibration" else ": use folds"))

@@ -22,7 +22,7 @@ TABLES: dict[str, type[Any]] = {
     "qda": QuadraticDiscriminantAnalysis, "rda": RegularizedDiscriminantAnalysis,
     "centroid": NearestCentroid}
 
-# Settings of the tokenizer, and its options of the command line.
+# Settings of the tokenizer, in Python and on the command line.
 _OF_TOKENIZER = {field.name for field in fields(Tokenizer)} | {"ngrams", "ngram", "sklearn"}
 
 
@@ -57,7 +57,7 @@ def estimator_of(kind: str, parameters: Mapping[str, Any]) -> Any:
 
 
 def tokenizer_of(settings: Mapping[str, Any]) -> Tokenizer:
-    """Make the tokenizer from settings as a file has them."""
+    """Make the tokenizer from settings that a file has."""
     plain = dict(settings)
     if plain.pop("sklearn", False):
         return Tokenizer.sklearn(**plain)

@@ -1,4 +1,4 @@
-"""The rows of a job, read once: what it learns from and what it is tested on, as two files."""
+"""Reads the rows of a job once, into one file to learn from and one to test on."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ from textnb.jobs.models import estimator_of, tokenizer_of
 from textnb.jobs.staging import check_output
 
 _PARTS = 1 << 20
-# The checksum of an empty text is its start: in the middle, so that empty texts are learned.
+# The checksum of an empty text is this start. It is in the middle of the range, so that rows with
+# empty texts are learned.
 _START = 1 << 19
 
 
@@ -157,8 +158,8 @@ def check_job(job: Job) -> None:
     Raises
     ------
     TextnbError
-        If its output can't be written, a source is missing or lacks a column, or an export can't
-        work.
+        If its output can't be written, a source is missing or lacks a column, or an export is not
+        possible.
     """
     check_output(Path(job.output).resolve())
     settings, predictions = job.input, job.predictions
@@ -181,7 +182,7 @@ def _check_exports(job: Job) -> None:
     try:
         model = _small_model(job)
     except DataError:
-        # The few words give no token with the job's tokenizer: only its own rows can tell.
+        # The job's tokenizer finds no token in these few words: only the job's rows can tell.
         return
     for number, export in enumerate(job.exports):
         with tempfile.TemporaryDirectory(prefix="textnb-") as folder:
@@ -221,7 +222,7 @@ def _held_out_mask(job: Job, rows: pl.LazyFrame, share: float) -> pl.Expr:
     least = round(share * _PARTS)
 
     def low(values: pl.Series) -> pl.Series:
-        # A checksum of Python's own: the engine's hashes change from release to release.
+        # A checksum from Python, because Polars' hashes change from release to release.
         return pl.Series([zlib.crc32(value.encode(), _START) % _PARTS < least for value in values],
                          dtype=pl.Boolean)
 

@@ -1,6 +1,6 @@
 """A whole job in one go: train, validate, calibrate, decide, test, report, predict, export.
 
-Every step writes into one folder, which takes its place when the last step is done.
+Every step writes into one folder, which becomes the output when the last step is done.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 import polars as pl
 
+from textnb.bayes.decision import Decision as Thresholds
 from textnb.errors import ExportError, quantity
 from textnb.estimators.table import TableClassifier
 from textnb.estimators.text import TextClassifier
@@ -31,13 +32,22 @@ from textnb.frames.cloud import hide_secrets
 from textnb.frames.conditions import rows_where
 from textnb.frames.scan import reading
 from textnb.frames.sinks import write
-from textnb.jobs.configuration import Job, Validation
+from textnb.jobs.configuration import (
+    Calibration,
+    Decision,
+    Job,
+    Predictions,
+    Terms,
+    Validation,
+)
 from textnb.jobs.models import estimator_of, tokenizer_of
 from textnb.jobs.rows import RowFiles, check_labels, read_rows, scan_source, scan_stored
 from textnb.jobs.staging import RECORD, record, stage_output
 from textnb.learning.parameters import plain
 
 Model = TextClassifier | TableClassifier
+# A step of a job: it takes the work, the section of the job that asks for it, and what counts rows.
+Step = Callable[["_Work", Any, Callable[[int], None]], None]
 
 
 class Observer(Protocol):
@@ -69,13 +79,19 @@ class _Work:
     model: Any = None
     left_out: HeldOut | None = None
 
+    def run(self, section: str, title: str, step: Step) -> None:
+        """Run a step if the job has the section that asks for it."""
+        settings = getattr(self.job, section)
+        if settings is not None:
+            step(self, settings, self.observer.step(title))
+
     def write(self, name: str, values: Any) -> None:
         text = json.dumps(values, ensure_ascii=False, indent=1, allow_nan=False, default=str)
         (self.folder / name).write_text(text + "\n", "utf-8")
 
 
 def run_job(job: Job, observer: Observer | None = None) -> Path:
-    """Run a job, and put what it wrote in place of its output folder.
+    """Run a job, and replace its output folder with the files that it wrote.
 
     Parameters
     ----------
@@ -87,13 +103,13 @@ def run_job(job: Job, observer: Observer | None = None) -> Path:
     Returns
     -------
     Path
-        The output folder: ``model.textnb``, ``metrics.json``, ``run.json`` and what the job names.
+        The output folder: ``model.textnb``, ``metrics.json``, ``run.json`` and files the job names.
         The same job on the same rows gives the same bytes.
 
     Raises
     ------
     TextnbError
-        As the step that fails; the output is then as it was.
+        The error of the step that fails; the output is then as it was.
     """
     observer = observer or Silent()
     if job.test.report is not None:
@@ -113,8 +129,13 @@ def run_job(job: Job, observer: Observer | None = None) -> Path:
                             "their column errors")
         check_labels(job, rows)
         work = _Work(job, folder, observer, rows)
-        for step in (_train, _validate, _calibrate, _decide, _test, _terms, _predict, _export):
-            step(work)
+        _train(work)
+        for section, title, step in _BEFORE_TEST:
+            work.run(section, title, step)
+        _test(work)
+        for section, title, step in _AFTER_TEST:
+            work.run(section, title, step)
+        _export(work)
         for path in cache.iterdir():
             path.unlink()
         cache.rmdir()
@@ -180,16 +201,12 @@ def _leave_one_out_once(work: _Work) -> HeldOut:
 
 
 def _folds(work: _Work) -> HeldOut:
-    how = work.job.validation or Validation()
-    return cross_validate(work.model, scan_stored(work.rows.train), folds=how.folds,
-                          groups=how.groups, time=how.time, seed=how.seed)
+    settings = work.job.validation or Validation()
+    return cross_validate(work.model, scan_stored(work.rows.train), folds=settings.folds,
+                          groups=settings.groups, time=settings.time, seed=settings.seed)
 
 
-def _validate(work: _Work) -> None:
-    settings = work.job.validation
-    if settings is None:
-        return
-    work.observer.step("validating")
+def _validate(work: _Work, settings: Validation, advance: Callable[[int], None]) -> None:
     held = _leave_one_out_once(work) if settings.method == "leave-one-out" else _folds(work)
     values: dict[str, Any] = {"method": held.method, "documents": len(held),
                             "accuracy": held.accuracy, "log_loss": _finite_or_none(held.log_loss),
@@ -205,11 +222,7 @@ def _validate(work: _Work) -> None:
     work.observer.result(f"accuracy {held.accuracy:.4f}{spread} by {held.method}{left_out}")
 
 
-def _calibrate(work: _Work) -> None:
-    settings = work.job.calibration
-    if settings is None:
-        return
-    work.observer.step("calibrating")
+def _calibrate(work: _Work, settings: Calibration, advance: Callable[[int], None]) -> None:
     held = _leave_one_out_once(work)
     chosen = fit_calibration(held, length_aware=settings.length_aware)
     work.model.set_calibration(chosen)
@@ -217,20 +230,14 @@ def _calibrate(work: _Work) -> None:
     work.observer.result(f"log loss {before:.3f} -> {after:.3f} by leave-one-out")
 
 
-def _decide(work: _Work) -> None:
-    settings = work.job.decision
-    if settings is None:
-        return
-    work.observer.step("choosing thresholds")
+def _decide(work: _Work, settings: Decision, advance: Callable[[int], None]) -> None:
     held = _leave_one_out_once(work) if settings.scored == "leave-one-out" else _folds(work)
     calibration = work.model.calibration_
     if settings.min_probability is not None:
-        from textnb.bayes.decision import Decision
-
         least = float(np.log(settings.min_probability / (1.0 - settings.min_probability)))
-        decision = Decision(dict.fromkeys(work.model.classes_.tolist(), least),
+        decision = Thresholds(dict.fromkeys(work.model.classes_.tolist(), least),
                             evidence={"min_probability": settings.min_probability,
-                                      "calibrated": calibration is not None})
+                                        "calibrated": calibration is not None})
     elif settings.min_precision is not None:
         decision = choose_class_thresholds(
             held, min_precision=settings.min_precision, confidence=settings.confidence,
@@ -288,19 +295,11 @@ def _test(work: _Work) -> None:
                      train=learned)
 
 
-def _terms(work: _Work) -> None:
-    settings = work.job.terms
-    if settings is None:
-        return
-    work.observer.step("listing terms")
+def _list_terms(work: _Work, settings: Terms, advance: Callable[[int], None]) -> None:
     work.model.top(settings.k).write_csv(work.folder / settings.file)
 
 
-def _predict(work: _Work) -> None:
-    settings = work.job.predictions
-    if settings is None:
-        return
-    advance = work.observer.step("predicting")
+def _predict(work: _Work, settings: Predictions, advance: Callable[[int], None]) -> None:
     if settings.input is None:
         frame: pl.LazyFrame = scan_stored(work.rows.test)
     else:
@@ -310,8 +309,8 @@ def _predict(work: _Work) -> None:
         options |= {"top": settings.top, "explain": settings.explain}
     with reading(settings.input or work.job.input.train):
         rows = rows_where(frame, settings.where, "predictions.where")
-        answered = work.model.predict(rows, progress=advance, **options)
-        write(answered, str(work.folder / settings.file), None)
+        predicted = work.model.predict(rows, progress=advance, **options)
+        write(predicted, str(work.folder / settings.file), None)
     work.observer.result(f"-> {settings.file}")
 
 
@@ -336,3 +335,10 @@ def _export(work: _Work) -> None:
 
 def _finite_or_none(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
+
+
+_BEFORE_TEST: tuple[tuple[str, str, Step], ...] = (
+    ("validation", "validating", _validate), ("calibration", "calibrating", _calibrate),
+    ("decision", "choosing thresholds", _decide))
+_AFTER_TEST: tuple[tuple[str, str, Step], ...] = (
+    ("terms", "listing terms", _list_terms), ("predictions", "predicting", _predict))

@@ -1,7 +1,7 @@
 """The output folder of a job: all of it is replaced at once, or nothing is touched.
 
 A run works in a hidden folder beside the output, named after it. A second run of the same job does
-not wait: it is refused while the first works. What a killed run left behind is removed.
+not wait: it is refused while the first works. Remains of a run that was killed are removed.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def check_output(target: Path) -> None:
                     "another output")
     if target.exists() or target.is_symlink():
         raise SourceError.unwritable(
-            target, "it is there and was not written by a job; remove it, or choose another output")
+            target, "it exists and was not written by a job; remove it, or choose another output")
 
 
 @contextmanager
@@ -90,7 +90,7 @@ def _remove_empty(folders: list[Path]) -> None:
         try:
             folder.rmdir()
         except OSError:
-            # It holds the output, or files of somebody else.
+            # It holds the output, or files of other programs.
             return
 
 

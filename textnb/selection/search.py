@@ -156,7 +156,7 @@ def search(
         table = rows.select(kept).collect()
     outer = split(table.lazy(), label, folds=_PARTS, groups=groups, time=time, seed=seed)
     wanted.check(outer.classes.to_list())
-    inside = outer.learned_by(_PARTS - 1)
+    inside = outer.training_rows(_PARTS - 1)
     learned, judged = table.filter(inside), table.filter(outer.folds == _PARTS - 1)
     inner = split(learned.lazy(), label, folds=folds, groups=groups, time=time, seed=seed)
     place = Trials(learned, names, label, inner, wanted, seed)

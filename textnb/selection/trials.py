@@ -160,7 +160,7 @@ def _held_out_scores(
         model = replace(model, held_out=0.0)
 
     def score(fold: int) -> None:
-        learned_rows, tested = made.learned_by(fold), np.flatnonzero(made.folds == fold)
+        learned_rows, tested = made.training_rows(fold), np.flatnonzero(made.folds == fold)
         learned, kept = learn(model, counts[learned_rows], codes[learned_rows],
                               candidate.min_df)
         rows = counts[tested][:, kept]

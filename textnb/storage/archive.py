@@ -3,8 +3,8 @@
     write_archive   a document and tables -> arrays in checked blocks (`textnb.storage.version2`)
     read_archive    either version -> the same document and tables
 
-Nothing in a file is code. A file is written beside its final name and renamed: it is whole or
-absent.
+Nothing in a file is code. A file is written under another name and then renamed, so that it is
+whole or absent.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from textnb.storage.textarrays import (
     text_tables,
 )
 
-__all__ = ["FORMAT", "VERSION", "read_archive", "stated_checksum", "write_archive"]
+__all__ = ["FORMAT", "VERSION", "is_table_model", "read_archive", "stated_checksum",
+           "write_archive"]
 _END = 128
 
 
@@ -44,10 +45,10 @@ def write_archive(
     tables : mapping of str to DataFrame
     """
     check_fork(works=True)
-    if _is_of_texts(manifest):
-        version2.write(path, *text_arrays(manifest, tables))
-    else:
+    if is_table_model(manifest):
         version2.write(path, manifest, table_arrays(manifest, tables))
+    else:
+        version2.write(path, *text_arrays(manifest, tables))
 
 
 def read_archive(
@@ -59,7 +60,7 @@ def read_archive(
     ----------
     path : path
     max_bytes : int
-        Refuse a file that declares more than this in memory.
+        A file that declares more than this in memory is refused.
 
     Returns
     -------
@@ -77,9 +78,9 @@ def read_archive(
     if _version(name) == 1:
         return version1.read_archive(path, max_bytes)
     check_fork(works=True)
-    document, arrays = version2.read(path, max_bytes, _names)
+    document, arrays = version2.read(path, max_bytes, _array_names)
     with reading_errors(name):
-        if not _is_of_texts(document):
+        if is_table_model(document):
             return document, table_tables(document, arrays)
         tables = text_tables(document, arrays)
         check_derived(document, arrays)
@@ -92,26 +93,27 @@ def stated_checksum(path: str | os.PathLike[str]) -> str:
     Raises
     ------
     ModelFileError
-        If it is of no version that is known.
+        If the file's version is not known.
     SourceError
         If there is no such file or it can't be read.
     """
     name = os.fspath(path)
     if _version(name) == 1:
         return version1.stated_checksum(path)
-    with reading_errors(name), version2.opened(name) as descriptor:
+    with reading_errors(name), version2.open_file(name) as descriptor:
         return Blocks(descriptor, name).checksum
 
 
+def is_table_model(document: Mapping[str, Any]) -> bool:
+    """Whether a document is that of a model of feature tables."""
+    return document.get("kind") == "TableClassifier"
+
+
 def _version(name: str) -> int:
-    with reading_errors(name), version2.opened(name) as descriptor:
+    with reading_errors(name), version2.open_file(name) as descriptor:
         os.lseek(descriptor, max(0, os.fstat(descriptor).st_size - _END), os.SEEK_SET)
         return format_version(os.read(descriptor, _END))
 
 
-def _is_of_texts(document: Mapping[str, Any]) -> bool:
-    return document.get("kind") != "TableClassifier"
-
-
-def _names(document: dict[str, Any]) -> Any:
-    return text_array_names(document) if _is_of_texts(document) else table_array_names(document)
+def _array_names(document: dict[str, Any]) -> Any:
+    return table_array_names(document) if is_table_model(document) else text_array_names(document)

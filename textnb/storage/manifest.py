@@ -1,6 +1,6 @@
-"""A model file's document and tables, checked value by value: what needs no estimator.
+"""Checks each value of a model file's document and tables. It needs no estimator.
 
-A filter that must answer at once builds its form from these alone.
+The mail filter, which must answer at once, builds its form from these parts alone.
 """
 
 from __future__ import annotations
@@ -28,23 +28,24 @@ from textnb.runtime.memory import free_memory
 from textnb.text.term_counts import TermCounts
 from textnb.text.tokens import Tokenizer
 
-# Of an estimator, but kept beside the classifier's settings, of which no reader ignores one: a
-# reader that does not know of class weights refuses the file.
+# A parameter of an estimator that is stored among the classifier's settings. No reader ignores a
+# setting, so one that does not know class weights refuses the file.
 CLASS_WEIGHT = "class_weight"
 TEXT_SETTINGS = tuple(DEFAULTS)
-# Written where they are set: a model without them is what it was before there were any.
+# Written only if they are set, so that the file of a model without them stays as it was before
+# these settings existed.
 OPTIONAL = ("memory_limit", CLASS_WEIGHT)
 COUNT_COLUMNS = {"class": pl.Int32, "column": pl.Int32, "count": pl.Int64}
 # Under sample weights.
 WEIGHTED_COLUMNS = {**COUNT_COLUMNS, "count": pl.Float64}
 _EXACT = 2**53
-# Of tables in memory: smaller ones are made without a look at what is free.
+# Bytes of tables that are made without asking how much memory is free.
 _SMALL = 64 << 20
 
 
 @dataclass(frozen=True)
 class Choices:
-    """What was chosen for a model from documents: ``l`` where its parameter is "auto"."""
+    """Values that were chosen from documents: ``l`` is one if its parameter is "auto"."""
 
     calibration: Calibration | None = None
     decision: Decision | None = None
@@ -52,7 +53,7 @@ class Choices:
     pruned: Pruned | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready values of what was chosen."""
+        """The values that were chosen, ready for JSON."""
         chosen = {name: value.to_dict() for name, value in (
             ("calibration", self.calibration), ("decision", self.decision),
             ("pruned", self.pruned)) if value is not None}
@@ -61,7 +62,7 @@ class Choices:
 
 @dataclass(frozen=True, eq=False)
 class Weights:
-    """What a model keeps that scores with weights of its own, and not with counts."""
+    """Weights of a model whose form does not follow from counts."""
 
     weights: NDArray[np.float64]
     intercept: NDArray[np.float64]
@@ -74,12 +75,12 @@ class TextParts:
     Attributes
     ----------
     settings : dict
-        Of the classifier, the tokenizer made.
+        Settings of the classifier, with a `Tokenizer`.
     model : EventModel
-        With ``l`` as it was chosen, where it was.
+        With the value of ``l`` that was chosen, if one was.
     learned : TermCounts
     weights : Weights or None
-        Of a discriminative model.
+        Only a discriminative model has them.
     choices : Choices
     """
 
@@ -93,27 +94,27 @@ class TextParts:
 def text_parts(
     path: str, manifest: Mapping[str, Any], tables: Mapping[str, pl.DataFrame], max_bytes: int
 ) -> TextParts:
-    """The parts of a text model; to be called within `textnb.files.archive.reading_errors`.
+    """The parts of a text model; call it within `textnb.files.archive.reading_errors`.
 
     Raises
     ------
     ModelFileError
         If its counts would take more than ``max_bytes``.
     ValueError, KeyError, ...
-        If a value is missing, of another type, or out of its range: see `sound`.
+        If a value is missing, of another type, or out of its range.
     """
-    settings = described_settings(manifest, "TextClassifier", (*TEXT_SETTINGS, CLASS_WEIGHT))
-    class_weight = unpacked_class_weight(settings.pop(CLASS_WEIGHT))
+    settings = read_settings(manifest, "TextClassifier", (*TEXT_SETTINGS, CLASS_WEIGHT))
+    class_weight = unpack_class_weight(settings.pop(CLASS_WEIGHT))
     settings["tokenizer"] = Tokenizer.from_dict(settings["tokenizer"])
     documents, is_weighted = manifest["classes"].get("rows"), "rows" in manifest["classes"]
-    classes, class_count = unpacked_classes(manifest["classes"], is_weighted)
-    weighed = "weights" in tables
-    expected = {"terms", "counts", "weights"} if weighed else {"terms", "counts"}
+    classes, class_count = unpack_classes(manifest["classes"], is_weighted)
+    has_weights = "weights" in tables
+    expected = {"terms", "counts", "weights"} if has_weights else {"terms", "counts"}
     require(set(tables) == expected, f"its tables are not {', '.join(sorted(expected))}")
     terms = _terms(tables["terms"])
     needed = len(classes) * len(terms) * 8
     check_size(path, needed, max_bytes)
-    # Weights take as much again.
+    # Weights take as much memory as counts.
     free = free_memory() if 2 * needed > _SMALL else None
     if free is not None and 2 * needed > free:
         raise ModelFileError.no_room(path, len(classes), len(terms), 2 * needed, free)
@@ -122,7 +123,7 @@ def text_parts(
         _counts(tables["counts"], len(classes), len(terms), is_weighted))
     frequency, occurrences = (
         _column(tables["terms"], name) for name in ("document_frequency", "occurrences"))
-    require(not is_weighted or weighed or (type(documents) is int and 0 < documents < _EXACT),
+    require(not is_weighted or has_weights or (type(documents) is int and 0 < documents < _EXACT),
             "its documents are not counted")
     most = int(class_count.sum()) if documents is None else documents
     require(frequency is None or int(frequency.max()) <= most,
@@ -130,29 +131,29 @@ def text_parts(
     require(occurrences is None or float(occurrences.sum(dtype=np.float64)) < _EXACT,
             "occurrences are too large to add")
     weights = None
-    if weighed:
+    if has_weights:
         intercept = np.array(manifest["intercept"], dtype=np.float64)
         require(intercept.shape == (len(classes),) and bool(np.isfinite(intercept).all()),
                 "intercepts are not one finite number per class")
         weights = Weights(_weights(tables["weights"], len(classes), len(terms)), intercept)
-    described, choices = manifest["estimator"], _choices(manifest)
-    require(CLASS_WEIGHT not in described["parameters"], "its class weights are in two places")
-    parameters = {**described["parameters"], CLASS_WEIGHT: class_weight}
+    estimator, choices = manifest["estimator"], _choices(manifest)
+    require(CLASS_WEIGHT not in estimator["parameters"], "its class weights are in two places")
+    parameters = {**estimator["parameters"], CLASS_WEIGHT: class_weight}
     require((parameters.get("l") == "auto") == (choices.l is not None),
             "l was chosen and is not \"auto\", or the other way round")
     if choices.l is not None:
         parameters["l"] = choices.l
-    model = event_model(described["name"], parameters)
-    require(model.from_counts != weighed, f"its tables are not those of a {model.name}")
+    model = event_model(estimator["name"], parameters)
+    require(model.from_counts != has_weights, f"its tables are not those of a {model.name}")
     return TextParts(settings, model,
                      TermCounts(terms, counts, frequency, occurrences, documents), weights,
                      choices)
 
 
-def described_settings(
+def read_settings(
     manifest: Mapping[str, Any], kind: str, names: tuple[str, ...]
 ) -> dict[str, Any]:
-    """The classifier's settings, as they were written."""
+    """The classifier's settings, as the file has them."""
     require(manifest["kind"] == kind, f"kind {manifest['kind']!r} is unknown")
     settings = {**{name: None for name in OPTIONAL if name in names}, **manifest["settings"]}
     require(set(settings) == set(names), f"its settings are not those of a {kind}")
@@ -168,43 +169,44 @@ def _choices(manifest: Mapping[str, Any]) -> Choices:
                    None if pruned is None else Pruned.from_dict(pruned))
 
 
-def packed_classes(classes: NDArray[Any], class_count: NDArray[Any]) -> dict[str, Any]:
-    """Labels, their type, and rows per class."""
+def pack_classes(classes: NDArray[Any], class_count: NDArray[Any]) -> dict[str, Any]:
+    """Labels, their type, and documents per class, ready for JSON."""
     check_int64(classes)
     return {**write_labels(classes.tolist()), "documents": class_count.tolist()}
 
 
-def unpacked_classes(
-    described: Mapping[str, Any], is_weighted: bool = False
+def unpack_classes(
+    document: Mapping[str, Any], is_weighted: bool = False
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    classes, documents = read_labels(described), described["documents"]
+    """The inverse of `pack_classes`: labels and documents per class."""
+    classes, documents = read_labels(document), document["documents"]
     require(len(classes) == len(documents), "labels and documents per class do not match")
     require(all(a < b for a, b in pairwise(classes.tolist())), "labels are not sorted")
     number = float if is_weighted else int
-    # Also False for what is no number.
+    # The comparison is False for NaN.
     require(all(type(n) is number and n >= 0 for n in documents) and sum(documents) < _EXACT,
             "documents per class are not counts")
     return classes, np.array(documents, dtype=np.float64 if is_weighted else np.int64)
 
 
-def packed_class_weight(class_weight: Any) -> Any:
-    """A class weight as JSON has it: its labels may be other than strings."""
+def pack_class_weight(class_weight: Any) -> Any:
+    """A class weight ready for JSON, whose keys can't be labels that are not strings."""
     if class_weight is None or isinstance(class_weight, str):
         return class_weight
     return {"labels": [plain(label) for label in class_weight],
             "weights": [float(weight) for weight in class_weight.values()]}
 
 
-def unpacked_class_weight(described: Any) -> Any:
-    """What `packed_class_weight` was given; ValueError where it can't have been."""
-    if isinstance(described, dict):
-        labels, weights = described["labels"], described["weights"]
+def unpack_class_weight(document: Any) -> Any:
+    """The inverse of `pack_class_weight`; ValueError for what is no class weight."""
+    if isinstance(document, dict):
+        labels, weights = document["labels"], document["weights"]
         require(all(type(label) in LABEL_TYPES for label in labels)
                 and len(labels) == len(weights) == len(set(labels)),
                 "class weights are not those of labels")
-        described = dict(zip(labels, weights, strict=True))
-    check_class_weight(described)
-    return described
+        document = dict(zip(labels, weights, strict=True))
+    check_class_weight(document)
+    return document
 
 
 def _terms(table: pl.DataFrame) -> pl.Series:
@@ -233,7 +235,7 @@ def _counts(
     row, column, count = (table[name].to_numpy() for name in COUNT_COLUMNS)
     inside = (row >= 0) & (row < n_classes) & (column >= 0) & (column < n_terms) & (count > 0)
     require(bool(inside.all()), "a count is out of range")
-    # Sums must stay exact, also as float64.
+    # Sums must be exact, even as float64.
     require(float(count.sum(dtype=np.float64)) < _EXACT, "counts are too large to add")
     cells = row.astype(np.int64) * n_terms + column
     require(bool((np.diff(cells) > 0).all()), "counts are not sorted by class and column")

@@ -1,4 +1,4 @@
-"""A model of feature tables as arrays, and back as the tables that are checked value by value.
+"""Converts a model of feature tables to arrays, and arrays back to tables.
 
     means                      (classes, features)
     scatter                    (classes, features): sums of squares; or (classes, pairs): the lower
@@ -40,7 +40,7 @@ def table_array_names(document: Mapping[str, Any]) -> Collection[str]:
 
 
 def table_tables(document: Mapping[str, Any], arrays: Arrays) -> dict[str, pl.DataFrame]:
-    """The inverse of `table_arrays`; to be called within `textnb.files.archive.reading_errors`."""
+    """The inverse of `table_arrays`; call it within `textnb.files.archive.reading_errors`."""
     p, k = len(document["feature_names"]), len(document["classes"]["labels"])
     require(set(arrays) in (_MOMENTS, _ROWS), "its arrays are neither moments nor rows")
     if "rows/values" in arrays:

@@ -1,12 +1,12 @@
-"""A reader of single terms: of a model file, what the words of one message need, and no more.
+"""Reads single terms of a model file: the weights for the words of one message, and no more.
 
-    words, sorted -> the index -> terms between two of it -> their counts -> their weights
+    sorted words -> the index -> the terms between two entries -> their counts -> their weights
 
-It imports neither Polars nor NumPy, so that a verdict on one message starts at once. Each block
-that it reads is checked by its checksum, and nothing else is read.
+It imports neither Polars nor NumPy, so that a verdict on one message starts at once. It checks the
+checksum of each block that it reads.
 
-What it does not know, it refuses by name with `Unsupported`: the caller then takes the way that
-reads the whole file. A parameter, a setting or a value that nobody has told it of is one of these.
+A parameter, a setting or a value that it does not know it refuses by name with `Unsupported`. The
+caller then reads the whole file.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from math import isfinite, log
 from typing import Any
 
 from textnb.errors import ModelFileError, SourceError, TextnbError, first_line
-from textnb.files.blocks import BLOCK, Blocks, array_header, format_version
+from textnb.files.blocks import Blocks, array_header, format_version
+from textnb.storage.array_slices import ArraySlices
 
 EVERY = 256
 _DOCUMENT = {"format", "version", "textnb", "kind", "estimator", "settings", "classes", "layers",
@@ -42,11 +43,11 @@ WeightsOf = Callable[[Mapping[int, float]], Weights]
 
 
 class Unsupported(Exception):
-    """What a model file has that this reader does not know, by name."""
+    """Something of a model file, a setting or a message is not supported; the message names it."""
 
 
 class TermsReader:
-    """A model file of texts, of which single terms are read.
+    """Reads the weights of single terms from a model file of texts.
 
     Parameters
     ----------
@@ -55,20 +56,20 @@ class TermsReader:
     Attributes
     ----------
     document : dict
-        What the file says of the model.
+        The file's document.
     labels, documents : list
-        The classes, and the documents that were learned of each.
+        The classes, and the number of documents learned of each.
     intercept : list of float
         One per class.
     above : float or None
-        A term counts as 1 where its count is above this; None where counts add.
+        A term counts as 1 if its count is above this; None if counts add up.
     are_log_probabilities : bool
-        Whether scores are log P(text, class), up to what the classes share.
+        Whether scores are log P(text, class), up to a constant per text.
 
     Raises
     ------
     Unsupported
-        If it is of version 1, or has anything that this reader does not know.
+        If the file is of version 1, or has something that this reader does not know.
     ModelFileError, SourceError
         As `textnb.load`.
     """
@@ -100,7 +101,7 @@ class TermsReader:
         self.close()
 
     def weights(self, terms: Iterable[str]) -> dict[str, Weights]:
-        """The weights (one per class) of those terms that the model has a column for, sorted."""
+        """The weights (one per class) of the terms that are columns of the model, sorted."""
         with self.sound():
             found = {}
             for term, column in self._columns(sorted({term.encode("utf-8") for term in terms})):
@@ -115,26 +116,25 @@ class TermsReader:
             raise Unsupported("version 1 of the format")
         self._blocks = Blocks(self._descriptor, self._name)
         self.document = document = self._blocks.document()
-        _known("model.json", document, _DOCUMENT)
+        _refuse_unknown("model.json", document, _DOCUMENT)
         estimator, settings = document["estimator"], document["settings"]
         name, self._parameters = estimator["name"], estimator["parameters"]
         if document["kind"] != "TextClassifier" or document["layers"] != 1:
             raise Unsupported(f"kind {document['kind']!r} of {document['layers']!r} layers")
         if name not in _PARAMETERS:
             raise Unsupported(f"estimator {name!r}")
-        _known("estimator", estimator, {"name", "parameters"})
-        _known(f"parameters of {name}", self._parameters, _PARAMETERS[name])
-        _known("settings", settings, _SETTINGS)
-        _known("classes", document["classes"], {"type", "labels", "documents"})
+        _refuse_unknown("estimator", estimator, {"name", "parameters"})
+        _refuse_unknown(f"parameters of {name}", self._parameters, _PARAMETERS[name])
+        _refuse_unknown("settings", settings, _SETTINGS)
+        _refuse_unknown("classes", document["classes"], {"type", "labels", "documents"})
         for setting in ("vocabulary", "class_weight"):
             if settings.get(setting) is not None:
                 raise Unsupported(f"the setting {setting}")
         self._describe()
-        self._arrays = {array: self._array(array, **described)
-                        for array, described in document["arrays"].items()}
+        self._arrays = {array: self._array(array, **entry)
+                        for array, entry in document["arrays"].items()}
         self._read_index()
-        of_column = self._weights_of(name)
-        self._weights: Callable[[int], Weights] = of_column
+        self._weights: Callable[[int], Weights] = self._weights_of(name)
 
     def _describe(self) -> None:
         classes, settings = self.document["classes"], self.document["settings"]
@@ -156,7 +156,7 @@ class TermsReader:
         self.above = 0.0 if settings["binary"] else None if above is None else _number(
             "binarize", above)
 
-    def _array(self, name: str, type: str, shape: list[int]) -> _Array:
+    def _array(self, name: str, type: str, shape: list[int]) -> ArraySlices:
         member = self._blocks.members[f"{name}.npy"]
         count = 1
         for n in shape:
@@ -167,7 +167,7 @@ class TermsReader:
         start = member.start + len(array_header(type, shape))
         if start + count * int(type[2:]) != member.end:
             raise self._damaged(f"the array {name!r} is not of its size")
-        return _Array(self._blocks, name, start, count, int(type[2:]), code)
+        return ArraySlices(self._blocks, name, start, count, int(type[2:]), code)
 
     def _read_index(self) -> None:
         self._ends, self._text = self._array_of("terms/ends", "iq"), self._array_of(
@@ -185,8 +185,8 @@ class TermsReader:
         if "terms/kept" in self._arrays:
             self._kept = bytes(self._array_of("terms/kept", "B").slice(0, -(-self._n_terms // 8)))
 
-    def _array_of(self, name: str, codes: str) -> _Array:
-        """An array that must be there, of one of some types."""
+    def _array_of(self, name: str, codes: str) -> ArraySlices:
+        """An array that the file must have, of one of these types."""
         array = self._arrays.get(name)
         if array is None or array.code not in codes:
             raise self._damaged(f"it has no array {name!r} of its type")
@@ -195,7 +195,7 @@ class TermsReader:
     # Terms
 
     def _columns(self, terms: list[bytes]) -> Iterator[tuple[bytes, int]]:
-        """The terms of some sorted ones that have a column, and the column."""
+        """Those of some sorted terms that have a column, and the column."""
         place, count = -1, 0
 
         def term_at(inside: int) -> bytes:
@@ -217,14 +217,13 @@ class TermsReader:
                 yield term, column
 
     def _group(self, place: int) -> tuple[int, list[int], bytes]:
-        """How many terms there are from one of the index to the next, where they end, and their
-        bytes."""
+        """The terms from one entry of the index to the next: number, ends and bytes."""
         first, last = place * EVERY, min((place + 1) * EVERY, self._n_terms)
         ends = self._bounds(self._ends, first, last, self._text.count)
         return last - first, ends, bytes(self._text.slice(ends[0], ends[-1]))
 
-    def _bounds(self, ends: _Array, first: int, last: int, most: int) -> list[int]:
-        """Where the spans from one place to another begin and end."""
+    def _bounds(self, ends: ArraySlices, first: int, last: int, most: int) -> list[int]:
+        """The bounds of the spans from one place to another: begin of the first, and all ends."""
         found = [*([0] if first == 0 else []), *ends.slice(max(0, first - 1), last)]
         if found[0] < 0 or found[-1] > most or found != sorted(found):
             raise self._damaged(f"{ends.name} does not ascend")
@@ -245,7 +244,7 @@ class TermsReader:
     # Weights
 
     def _weights_of(self, name: str) -> Callable[[int], Weights]:
-        """How the weights of a column are derived; sets the intercept."""
+        """A function that gives the weights of a column; it also sets the intercept."""
         classes = len(self.labels)
         if name == "NBLogisticRegression":
             intercept = self.document["intercept"]
@@ -267,7 +266,7 @@ class TermsReader:
         prior = self._log_prior()
         l = _number("l", self.document.get("l", self._parameters.get("l", 1.0)))
         if l <= 0.0 or "totals/counts" not in self._arrays:
-            raise Unsupported("sums that are not stored, as of l = 0")
+            raise Unsupported("sums that are not stored, as for l = 0")
         totals = self._per_class("totals/counts", "q")
         kept = self._n_kept()
         self.are_log_probabilities = name != "ComplementNB"
@@ -289,10 +288,11 @@ class TermsReader:
         def weights(counts: Mapping[int, float]) -> Weights:
             found = []
             for k, n in enumerate(rows):
-                held = counts.get(k, 0)
-                if held > n:
+                present = counts.get(k, 0)
+                if present > n:
                     raise self._damaged("a term is in more documents than there are")
-                found.append(log((held + l) / (n + 2.0 * l)) - log((n - held + l) / (n + 2.0 * l)))
+                found.append(log((present + l) / (n + 2.0 * l))
+                             - log((n - present + l) / (n + 2.0 * l)))
             return found
 
         return weights
@@ -303,16 +303,16 @@ class TermsReader:
         norm = self._parameters.get("norm", False)
         if type(norm) is not bool:
             raise Unsupported(f"norm={norm!r}")
-        by = self._per_class("totals/norms", "d") if norm else [-1.0] * len(totals)
-        if 0.0 in by:
+        norms = self._per_class("totals/norms", "d") if norm else [-1.0] * len(totals)
+        if 0.0 in norms:
             raise Unsupported("a norm of 0")
         if len(totals) > 1:
-            # The scores hold no prior, except where there is one class.
+            # With more than one class, scores of this model have no prior.
             self.intercept = [0.0] * len(totals)
 
         def weights(counts: Mapping[int, float]) -> Weights:
-            every = sum(counts.values())
-            return [log((every - counts.get(k, 0) + l) / d) / by[k] for k, d in enumerate(below)]
+            total = sum(counts.values())
+            return [log((total - counts.get(k, 0) + l) / d) / norms[k] for k, d in enumerate(below)]
 
         return weights
 
@@ -359,7 +359,7 @@ class TermsReader:
 
     @contextmanager
     def sound(self) -> Iterator[None]:
-        """What is found wrong in the block is damage of the file, whatever error it is."""
+        """Report every error of the block as damage of the file."""
         try:
             yield
         except (TextnbError, Unsupported):
@@ -374,32 +374,8 @@ class TermsReader:
                 f"no {reason}" if isinstance(error, KeyError) else reason) from error
 
 
-class _Array:
-    """An array of a file, of which slices are read. The blocks read last are kept."""
-
-    def __init__(
-        self, blocks: Blocks, name: str, start: int, count: int, size: int, code: str
-    ) -> None:
-        self.name, self.count, self.code = name, count, code
-        self._blocks, self._start, self._size = blocks, start, size
-        self._at, self._view = 0, memoryview(b"")
-
-    def slice(self, first: int, last: int) -> memoryview[Any]:
-        """The values from one place to another."""
-        if not 0 <= first <= last <= self.count:
-            raise self._blocks.damaged(f"{self.name} has no place {last}")
-        start, end = self._start + first * self._size, self._start + last * self._size
-        if not self._at <= start <= end <= self._at + len(self._view):
-            at = start - start % BLOCK
-            self._view = self._blocks.read(at, min(-(-end // BLOCK) * BLOCK, self._blocks.length))
-            self._at = at
-        values: memoryview[Any] = self._view[start - self._at:end - self._at].cast(
-            self.code)  # type: ignore[call-overload]  # it is one of _TYPES
-        return values
-
-
-def _known(what: str, values: Mapping[str, Any], names: set[str]) -> None:
-    """Raises Unsupported for a name that this reader was not told of."""
+def _refuse_unknown(what: str, values: Mapping[str, Any], names: set[str]) -> None:
+    """Raise Unsupported for a name that is not among the known ones."""
     for name in values:
         if name not in names:
             raise Unsupported(f"{name!r} among the {what}")

@@ -1,16 +1,16 @@
-"""A model of texts as arrays, term by term, and back as tables that are checked value by value.
+"""Converts a model of texts to arrays that are ordered by term, and arrays back to tables.
 
     terms/bytes, terms/ends        UTF-8 of the sorted terms in one array, and where each ends
-    index/bytes, index/ends        every 256th of them, to find a term without reading all
-    terms/documents                documents that hold a term, where limits ask for it
-    terms/occurrences              occurrences over all classes, where presence is counted
+    index/bytes, index/ends        every 256th term, to find one without reading all
+    terms/documents                documents that hold each term, if limits need them
+    terms/occurrences              occurrences over all classes, if presence is counted
     terms/kept                     a bit per term: whether it is within the limits
     counts/ends                    (layers, terms): where the counts of a term end
-    counts/classes, counts/values  the counts that are not 0: of which class, and how many
-    totals/...                     what needs all terms: see `textnb.storage.totals`
-    weights                        (terms, classes), of a model that keeps weights
+    counts/classes, counts/values  the counts that are not 0, and their classes
+    totals/...                     sums over all terms, see `textnb.storage.totals`
+    weights                        (terms, classes), for a model that keeps weights
 
-Whoever asks for a term finds all that is known of it side by side.
+The values of one term are next to each other, so that one read gets them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from textnb.files.archive import require
-from textnb.storage.manifest import COUNT_COLUMNS, WEIGHTED_COLUMNS, unpacked_classes
+from textnb.storage.manifest import COUNT_COLUMNS, WEIGHTED_COLUMNS, unpack_classes
 from textnb.storage.totals import TOTALS, kept_terms, totals
 from textnb.storage.version2 import Arrays
 from textnb.text.utf8 import begins_of, bytes_of, strings_of
@@ -38,7 +38,7 @@ Tables = Mapping[str, pl.DataFrame]
 def text_arrays(
     manifest: Mapping[str, Any], tables: Tables
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Document and arrays of a model of texts: its terms, counts and weights, and their sums."""
+    """Document and arrays of a model of texts: terms, counts, weights and sums."""
     text, ends = bytes_of(tables["terms"]["term"])
     frequency = {array: narrow(tables["terms"][name].to_numpy())
                  for name, array in _COLUMNS.items() if name in tables["terms"].columns}
@@ -46,8 +46,8 @@ def text_arrays(
     weights = {"weights": tables["weights"].to_numpy()} if "weights" in tables else {}
     document = {**manifest, "layers": 1}
     basic = {"terms/bytes": text, "terms/ends": narrow(ends), **frequency, **counts, **weights}
-    derived = _derived(document, basic)
-    # Small ones first: a reader of few terms needs all of them.
+    derived = _derived_arrays(document, basic)
+    # Small arrays first: a reader of single terms needs all of them.
     small = {name: array for name, array in derived.items() if name != "terms/kept"}
     return document, {**small, **basic, **derived}
 
@@ -58,7 +58,7 @@ def text_array_names(document: Mapping[str, Any]) -> Collection[str]:
 
 
 def text_tables(document: Mapping[str, Any], arrays: Arrays) -> dict[str, pl.DataFrame]:
-    """The inverse of `text_arrays`; to be called within `textnb.files.archive.reading_errors`."""
+    """The inverse of `text_arrays`; call it within `textnb.files.archive.reading_errors`."""
     require(document["layers"] == 1 and type(document["layers"]) is int,
             "its counts have other layers than one")
     for name in (*_TERMS, *_COUNTS):
@@ -82,15 +82,15 @@ def text_tables(document: Mapping[str, Any], arrays: Arrays) -> dict[str, pl.Dat
 
 
 def check_derived(document: Mapping[str, Any], arrays: Arrays) -> None:
-    """Check what was stored beside the counts against them; the rest has been checked before.
+    """Check the index and the sums of a file against its terms and counts.
 
     Raises
     ------
     ValueError
-        If it is not what the counts give.
+        If they differ from what the terms and counts give.
     """
-    unpacked_classes(document["classes"], "rows" in document["classes"])
-    expected = _derived(document, arrays)
+    unpack_classes(document["classes"], "rows" in document["classes"])
+    expected = _derived_arrays(document, arrays)
     derived = {name for name in arrays if name in ("terms/kept", *TOTALS) or
                name.startswith("index/")}
     require(derived == set(expected), "it has other sums than those of its kind")
@@ -102,14 +102,14 @@ def check_derived(document: Mapping[str, Any], arrays: Arrays) -> None:
 
 
 def narrow(values: NDArray[Any]) -> NDArray[Any]:
-    """Integers of 32 bits where they fit, else of 64; numbers as they are."""
+    """Integers as 32 bits if they fit, else as 64; floating-point numbers as they are."""
     if values.dtype.kind == "f":
         return values
     wide = len(values) and int(values.max()) >= 2**31
     return values.astype(np.int64 if wide else np.int32, copy=False)
 
 
-def _derived(document: Mapping[str, Any], basic: Arrays) -> dict[str, NDArray[Any]]:
+def _derived_arrays(document: Mapping[str, Any], basic: Arrays) -> dict[str, NDArray[Any]]:
     kept = kept_terms(document, basic)
     derived = dict(zip(("index/bytes", "index/ends"), _index(
         basic["terms/bytes"], basic["terms/ends"].astype(np.int64)), strict=True))
@@ -119,7 +119,7 @@ def _derived(document: Mapping[str, Any], basic: Arrays) -> dict[str, NDArray[An
 
 
 def _index(text: NDArray[np.uint8], ends: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Every 256th term, in the same two arrays as all of them."""
+    """Every 256th term, as an array of bytes and an array of ends, like all terms."""
     begins = begins_of(ends)[::EVERY]
     lengths = ends[::EVERY] - begins
     own = np.cumsum(lengths)
@@ -129,7 +129,7 @@ def _index(text: NDArray[np.uint8], ends: NDArray[np.int64]) -> tuple[NDArray[An
 
 def _by_term(cells: pl.DataFrame, n_terms: int, n_classes: int) -> dict[str, NDArray[Any]]:
     classes, columns, values = (cells[name].to_numpy() for name in COUNT_COLUMNS)
-    # Runs of sorted columns, one per class: they are merged.
+    # The columns of each class are sorted, so that this stable sort is a merge.
     order = np.argsort(columns, kind="stable")
     ends = np.cumsum(np.bincount(columns, minlength=n_terms))
     kind = np.uint8 if n_classes <= 1 << 8 else np.uint16 if n_classes <= 1 << 16 else np.int32
@@ -144,7 +144,7 @@ def _by_class(arrays: Arrays, n_terms: int, n_classes: int) -> pl.DataFrame:
             and values.dtype.kind in "if", "counts are not of their shapes and types")
     wide = ends[0].astype(np.int64)
     _check_ends(wide, len(classes), "counts")
-    # Sums must stay exact, also as float64.
+    # Sums must be exact, even as float64.
     require(bool((values > 0).all()) and float(values.sum(dtype=np.float64)) < 2**53,
             "a count is not above 0, or counts are too large to add")
     require(not len(classes) or 0 <= int(classes.min()) <= int(classes.max()) < n_classes,

@@ -1,12 +1,12 @@
-"""A fitted model as one JSON document and tables, and back, checked value by value.
+"""Converts a fitted model to one JSON document and tables, and back with a check of each value.
 
     settings   tokenizer, columns, limits, estimator and its parameters
     classes    labels, their type, and rows per class
-    calibration, decision, l    where they were chosen
+    calibration, decision, l    if they were chosen from documents
 
     of a text model      terms     term, words of an n-gram, document frequency, occurrences
                          counts    class, column, count: the non-zero counts
-                         weights   one column per class (discriminative models alone)
+                         weights   one column per class (only discriminative models)
     of a table model     means     class, feature, mean
                          scatter   class, row, column, value: the lower triangle, or the diagonal
                          rows      class and features, for models that keep their data
@@ -30,15 +30,15 @@ from textnb.learning.fitted import Fitted
 from textnb.learning.fitting import fit_from_file, fit_from_weights
 from textnb.learning.parameters import plain
 from textnb.learning.text_settings import TextSettings
-from textnb.storage.archive import read_archive, write_archive
+from textnb.storage.archive import is_table_model, read_archive, write_archive
 from textnb.storage.manifest import (
     CLASS_WEIGHT,
     COUNT_COLUMNS,
     OPTIONAL,
     WEIGHTED_COLUMNS,
     Choices,
-    packed_class_weight,
-    packed_classes,
+    pack_class_weight,
+    pack_classes,
     text_parts,
 )
 from textnb.text.tokens import Tokenizer, check_exact
@@ -52,7 +52,7 @@ def save_fitted(fitted: Fitted, path: str | os.PathLike[str]) -> None:
     Raises
     ------
     ParameterError
-        If the model's class, or the tokenizer's, is one that no file describes.
+        If no file can describe the class of the model or of the tokenizer.
     """
     write_archive(path, *pack_text(fitted))
 
@@ -76,18 +76,13 @@ def load_fitted(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> Fit
     return unpack_text(name, manifest, tables, max_bytes)
 
 
-def is_table_model(manifest: Mapping[str, Any]) -> bool:
-    """Whether a file's document is that of a model of feature tables."""
-    return manifest.get("kind") == "TableClassifier"
-
-
 def pack_text(fitted: Fitted) -> Packed:
-    """What `textnb.storage.archive` writes for a model of texts.
+    """The document and tables of a model of texts, for `write_archive`.
 
     Raises
     ------
     ParameterError
-        If the model's class, or the tokenizer's, is one that no file describes.
+        If no file can describe the class of the model or of the tokenizer.
     """
     model, settings, learned = fitted.model, fitted.settings.parameters, fitted.statistics
     check_event_model(model, "a model file")
@@ -113,23 +108,23 @@ def pack_text(fitted: Fitted) -> Packed:
     cells = pl.DataFrame(
         {"class": rows, "column": columns, "count": counts.feature_count[rows, columns]},
         schema=WEIGHTED_COLUMNS if is_weighted else COUNT_COLUMNS)
-    classes = packed_classes(counts.classes, counts.class_count)
+    classes = pack_classes(counts.classes, counts.class_count)
     if is_weighted:
         classes["rows"] = getattr(learned, "rows", None)
-    weights = {CLASS_WEIGHT: packed_class_weight(model.class_weight)}
+    weights = {CLASS_WEIGHT: pack_class_weight(model.class_weight)}
     choices = Choices(fitted.calibration, fitted.decision, fitted.chosen_l, fitted.pruned)
-    manifest = {**described("TextClassifier", {**settings, **weights}, model.name,
-                            model.parameters()),
+    manifest = {**begin_document("TextClassifier", {**settings, **weights}, model.name,
+                                  model.parameters()),
                 "classes": classes, **extra, **choices.to_dict()}
     return manifest, {"terms": terms, "counts": cells, **tables}
 
 
 def _check_features(fitted: Fitted) -> None:
-    """Raises ParameterError where a file would give the weights another feature map."""
+    """Raise ParameterError if a model that is read from the file would get another feature map."""
     form, model = fitted.form, fitted.model
-    again = model.form_of_weights(
+    from_file = model.form_of_weights(
         fitted.counts, form.weights, form.intercept, binary=fitted.settings.binary)
-    if again.features != form.features:
+    if from_file.features != form.features:
         names = ", ".join(step.name for step in form.features.steps) or "none"
         raise ParameterError(f"a model file of {model.name} does not hold the steps "
                              f"of this feature map ({names}): its parameters give another one")
@@ -161,20 +156,20 @@ def unpack_text(
         return fitted.with_calibration(choices.calibration).with_decision(choices.decision)
 
 
-def described(
+def begin_document(
     kind: str, settings: Mapping[str, Any], name: str, parameters: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """What every model's document begins with.
+    """The first part of every model's document.
 
     Parameters
     ----------
     kind : {"TextClassifier", "TableClassifier"}
     settings : mapping
-        The classifier's.
+        Settings of the classifier.
     name : str
-        The estimator's.
+        Name of the estimator.
     parameters : mapping
-        The estimator's.
+        Parameters of the estimator.
     """
     return {
         "textnb": version("textnb"),

@@ -1,11 +1,12 @@
-"""What the weight of one term needs of all terms: summed when a model is written, and stored.
+"""Sums over all terms that the weight of a single term needs. They are stored with a model.
 
     totals/counts   counts of each class, over the terms that have a column
     totals/absent   BernoulliNB: Σ log(1 - p) of each class, over these terms
     totals/norms    ComplementNB with norm: Σ log θ of the other classes, over these terms
 
-Where the weights of few terms need still more (class weights, sample weights, smoothing of 0 or per
-term, a given vocabulary), nothing is stored, and a reader of few terms reads all.
+Weights of some models need more than these sums (with class weights, sample weights, smoothing of 0
+or per term, or a given vocabulary). For them nothing is stored, and a reader of single terms leaves
+the file to the reader of whole files.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ Arrays = Mapping[str, NDArray[Any]]
 
 
 def smoothing(document: Mapping[str, Any]) -> float | None:
-    """The smoothing of a model on counts, where all terms have the same one, above 0."""
+    """The smoothing of a model on counts; None unless all terms have the same one, above 0."""
     estimator, settings = document["estimator"], document["settings"]
     chosen = document.get("l")
     l = estimator["parameters"].get("l", 1.0) if chosen is None else chosen
@@ -36,13 +37,14 @@ def smoothing(document: Mapping[str, Any]) -> float | None:
 
 
 def kept_terms(document: Mapping[str, Any], arrays: Arrays) -> NDArray[np.bool_] | None:
-    """Which terms are within the limits of a model on counts; None where it keeps weights, or has
-    a given vocabulary.
+    """A mask of the terms within the limits of a model on counts.
+
+    It is None for a model that keeps weights or has a given vocabulary.
 
     Raises
     ------
     VocabularyError, ParameterError
-        If no term is, or the limits are none.
+        If no term is within the limits, or the limits are not valid.
     """
     settings, classes = document["settings"], document["classes"]
     if "weights" in arrays or settings["vocabulary"] is not None:
@@ -66,7 +68,7 @@ def kept_terms(document: Mapping[str, Any], arrays: Arrays) -> NDArray[np.bool_]
 def totals(
     document: Mapping[str, Any], arrays: Arrays, kept: NDArray[np.bool_] | None
 ) -> dict[str, NDArray[Any]]:
-    """The sums of a model whose weights need no more than these."""
+    """The sums by name; none for a model whose weights need more than these."""
     l = smoothing(document)
     if l is None or kept is None or "weights" in arrays:
         return {}
@@ -90,9 +92,9 @@ def totals(
             n_kept * np.log((documents + l) / (documents + 2.0 * l))
             + per_class(np.log(missing / (documents[code] + l))))
     if name == "ComplementNB" and parameters.get("norm", False) is True:
-        every = np.bincount(column, weights=count, minlength=n_terms)
+        of_term = np.bincount(column, weights=count, minlength=n_terms)
         others = found["totals/counts"].sum() - found["totals/counts"]
-        summed = np.log(every[kept] + l).sum() - n_kept * np.log(others + l * n_kept)
-        found["totals/norms"] = summed + per_class(
-            np.log((every[column] - count + l) / (every[column] + l)))
+        total = np.log(of_term[kept] + l).sum() - n_kept * np.log(others + l * n_kept)
+        found["totals/norms"] = total + per_class(
+            np.log((of_term[column] - count + l) / (of_term[column] + l)))
     return found

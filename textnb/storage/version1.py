@@ -1,6 +1,6 @@
 """Model files of version 1: a ZIP of one JSON document and Parquet tables, and one checksum.
 
-textnb 0.1 wrote them. They are read, and no longer written.
+textnb 0.1 wrote them. This version reads them, and no longer writes them.
 
     PK...  model.json      what the model is; format version; rows and bytes of each table
            NAME.parquet    tables, zstd inside
@@ -40,28 +40,9 @@ _TAIL = len(_MARK) + 64
 def read_archive(
     path: str | os.PathLike[str], max_bytes: int = MAX_BYTES
 ) -> tuple[dict[str, Any], dict[str, pl.DataFrame]]:
-    """The document and tables of a file, after checking every byte.
-
-    Parameters
-    ----------
-    path : path
-    max_bytes : int
-        Refuse a file that declares more than this in memory.
-
-    Returns
-    -------
-    manifest : dict
-    tables : dict of str to DataFrame
-
-    Raises
-    ------
-    ModelFileError
-        If the file is truncated, changed, of a later version, or declares too much.
-    SourceError
-        If there is no such file or it can't be opened.
-    """
+    """`textnb.storage.archive.read_archive` for a file of version 1."""
     name = os.fspath(path)
-    with reading_errors(name), _opened(name) as file:
+    with reading_errors(name), _open(name) as file:
         _check_digest(file, name)
         with zipfile.ZipFile(file) as archive:
             manifest = _manifest(archive, name)
@@ -72,20 +53,14 @@ def read_archive(
 
 
 def stated_checksum(path: str | os.PathLike[str]) -> str:
-    """The checksum that a model file states at its end; `read_archive` checks it.
-
-    Raises
-    ------
-    SourceError
-        If there is no such file or it can't be read.
-    """
+    """The checksum that a model file states at its end; `read_archive` checks it."""
     name = os.fspath(path)
-    with reading_errors(name), _opened(name) as file:
+    with reading_errors(name), _open(name) as file:
         file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL))
         return file.read(_TAIL).decode("ascii", "replace")
 
 
-def _opened(name: str) -> IO[bytes]:
+def _open(name: str) -> IO[bytes]:
     try:
         return open(name, "rb")
     except FileNotFoundError:

@@ -1,10 +1,10 @@
 """A model file of version 2: one JSON document and named arrays, in checked blocks.
 
-    model.json    what the model is; the type and shape of each array; what a reader must know
+    model.json    the model; the type and shape of each array; features that a reader must know
     NAME.npy      an array that `numpy.load` reads
 
 See `textnb.files.blocks` for the file, and `textnb.storage.textarrays` for the arrays of a model of
-texts. What is here knows arrays and a dict alone.
+texts. This module knows nothing of models: it writes and reads a dict and arrays.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from textnb.files.blocks import (
 from textnb.files.replace import replace_file
 
 Arrays = Mapping[str, NDArray[Any]]
-# Of bytes; counts and places; numbers.
+# Types of arrays: bytes; small and larger integers; numbers.
 TYPES = ("|u1", "<u2", "<i4", "<i8", "<f8")
-# Arrays below this name may be left unread by who does not know them.
+# A reader that does not know an array with this prefix may ignore it.
 OPTIONAL = "optional/"
 _ENDING = ".npy"
 
@@ -74,9 +74,9 @@ def read(
     ----------
     path : path
     max_bytes : int
-        Refuse a file whose arrays are larger.
+        A file whose arrays are larger is refused.
     known : callable
-        Gives the names of the arrays that a document of its kind may have.
+        Takes the document, and returns the names of arrays that such a file may have.
 
     Raises
     ------
@@ -86,13 +86,13 @@ def read(
         If it can't be opened.
     """
     name = os.fspath(path)
-    with reading_errors(name), opened(name) as descriptor:
+    with reading_errors(name), open_file(name) as descriptor:
         blocks = Blocks(descriptor, name)
         # The arrays, and the document once as text and once as values.
         check_size(name, blocks.length, max_bytes)
         blocks.check_headers()
         document = blocks.document()
-        declared = _declared(document, blocks)
+        declared = _declared_arrays(document, blocks)
         names = known(document)
         for array in declared:
             require(array in names or array.startswith(OPTIONAL), f"it has no array {array!r}")
@@ -101,8 +101,8 @@ def read(
 
 
 @contextmanager
-def opened(name: str) -> Iterator[int]:
-    """A descriptor of a file to read, while the block lasts."""
+def open_file(name: str) -> Iterator[int]:
+    """Open a file to read within a block; it yields the descriptor."""
     try:
         descriptor = os.open(name, os.O_RDONLY | getattr(os, "O_BINARY", 0))
     except FileNotFoundError:
@@ -113,16 +113,16 @@ def opened(name: str) -> Iterator[int]:
         os.close(descriptor)
 
 
-def _declared(
+def _declared_arrays(
     document: Mapping[str, Any], blocks: Blocks
 ) -> dict[str, tuple[str, tuple[int, ...]]]:
-    """Type and shape of each array, which are those that its member has room for."""
+    """Type and shape of each array, after a check that its member has just this size."""
     declared = {}
     arrays = document["arrays"]
     require(isinstance(arrays, dict), "its arrays are not declared")
-    for name, described in arrays.items():
-        kind, shape = described["type"], described["shape"]
-        require(set(described) == {"type", "shape"} and kind in TYPES
+    for name, entry in arrays.items():
+        kind, shape = entry["type"], entry["shape"]
+        require(set(entry) == {"type", "shape"} and kind in TYPES
                 and isinstance(shape, list) and 1 <= len(shape) <= 2
                 and all(type(n) is int and 0 <= n < 2**62 for n in shape),
                 f"the array {name!r} has no known type and shape")

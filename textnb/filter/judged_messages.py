@@ -1,8 +1,9 @@
-"""Which messages of a Maildir were judged and stay in ``new/``: they are not judged again.
+"""Which messages in ``new/`` of a Maildir were judged, so that they are not judged again.
 
-A message stays in ``new/`` until a mail program has shown it: to move it would hide that it is new.
-So their names are in a file beside it, ``.textnb-judged``. It belongs to one model and its
-settings: with others, all are judged again, as they are where the file is missing or damaged.
+A message stays in ``new/`` until a mail program has shown it, because moving it would hide that it
+is new. So the names of judged messages are kept in a file of the Maildir, ``.textnb-judged``. The
+file belongs to one model and its settings: with others, or if it is missing or damaged, all
+messages are judged again.
 """
 
 from __future__ import annotations
@@ -25,19 +26,19 @@ _MAX_BYTES = 256 << 20
 
 
 def judge_key(checksum: str, settings: Mapping[str, Any]) -> str:
-    """What a verdict depends on, beside the message."""
-    told = json.dumps([checksum, settings], sort_keys=True, default=str)
-    return hashlib.sha256(told.encode()).hexdigest()
+    """A hash of all that a verdict depends on, apart from the message."""
+    document = json.dumps([checksum, settings], sort_keys=True, default=str)
+    return hashlib.sha256(document.encode()).hexdigest()
 
 
-class Judged:
-    """The messages of one Maildir that one judge has left in ``new/``.
+class JudgedMessages:
+    """The messages that one filter has judged and left in ``new/`` of one Maildir.
 
     Parameters
     ----------
     maildir : path
     key : str
-        Of the judge: see `judge_key`.
+        Hash of the model and its settings, see `judge_key`.
     """
 
     def __init__(self, maildir: str, key: str) -> None:
@@ -56,7 +57,7 @@ class Judged:
             self._added[os.path.basename(path)] = state
 
     def save(self) -> None:
-        """Write what was added, with what others have added meanwhile, without what has gone.
+        """Write the messages that this process or others have added and that are still there.
 
         Raises
         ------
@@ -66,7 +67,7 @@ class Judged:
         if not self._added:
             return
         with ExitStack() as stack:
-            # Without a lock, what another one adds meanwhile may be lost: it is judged again.
+            # Without a lock, messages that another process adds may be lost, and judged again.
             with suppress(SourceError):
                 stack.enter_context(lock_path(self._maildir))
             present = set(os.listdir(os.path.join(self._maildir, "new")))
@@ -74,8 +75,8 @@ class Judged:
                     if name in present}
             document = json.dumps({"format": _FORMAT, "version": _VERSION, "judge": self._key,
                                    "messages": kept})
-            # A program that reads the mail of others, as root does, must not write where their
-            # links point.
+            # A program that reads the mail of other users, as root does, must not write where
+            # their links point.
             with replace_file(self._path, private=True) as file:
                 file.write(document.encode("ascii"))
 
@@ -85,17 +86,18 @@ class Judged:
                 self._path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0)
                 | getattr(os, "O_NONBLOCK", 0))
             with os.fdopen(descriptor, "rb") as file:
-                told = json.loads(file.read(_MAX_BYTES))
-            if (told["format"], told["version"], told["judge"]) != (_FORMAT, _VERSION, self._key):
+                document = json.loads(file.read(_MAX_BYTES))
+            if (document["format"], document["version"], document["judge"]) != (
+                    _FORMAT, _VERSION, self._key):
                 return {}
             return {str(name): (int(size), int(changed))
-                    for name, (size, changed) in told["messages"].items()}
+                    for name, (size, changed) in document["messages"].items()}
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return {}
 
 
 def _state(path: str) -> tuple[int, int] | None:
-    """Size and time of a file: names of messages are not used twice, but nothing sees to that."""
+    """Size and time of a file, in case a mail system uses the name of a message twice."""
     try:
         found = os.stat(path)
     except OSError:
