@@ -85,3 +85,39 @@ def test_the_check_sees_what_is_heavy(folder: Path) -> None:
     # LIBLINEAR comes with scikit-learn.
     assert "sklearn" in imported(
         folder, "train", "mail.parquet", "-o", "new.textnb", "--model", "nblr")
+
+
+def run_main(code: str, *arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """The command after some code ran in its process."""
+    program = f"import sys\nfrom textnb.cli import entry\n{code}\nentry.main()"
+    return subprocess.run([sys.executable, "-c", program, *arguments], cwd=folder, text=True,
+                          capture_output=True, timeout=120)
+
+
+def test_cycles_are_not_looked_for_while_libraries_are_imported(folder: Path) -> None:
+    code = "import gc\ngc.callbacks.append(lambda phase, info: print(phase, file=sys.stderr))"
+    assert run_main(code, "--version", folder=folder).stderr == ""
+    done = run_main(code, "train", "mail.parquet", "-o", "new.textnb", "-q", folder=folder)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(("arguments", "code"), [
+    (["describe", "m.textnb"], 0), (["describe", "nowhere.textnb"], 1), (["describe"], 2)])
+def test_the_end_is_quick_and_whole(arguments: list[str], code: int, folder: Path) -> None:
+    kept = ("import atexit\natexit.register(lambda: open('at_exit', 'w').write('done'))\n"
+            "class Slow:\n    def __del__(self): open('taken_apart', 'w').close()\n"
+            "sys.slow = Slow()")
+    done = run_main(kept, *arguments, folder=folder)
+    expected = run_main("", *arguments, folder=folder)
+    assert (done.returncode, done.stdout, done.stderr) == (code, expected.stdout, expected.stderr)
+    assert (folder / "at_exit").read_text() == "done"
+    assert not (folder / "taken_apart").exists()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is full")
+def test_output_that_can_not_be_written_changes_the_code(folder: Path) -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([*PROGRAM, "describe", "m.textnb"], cwd=folder, stdout=full,
+                              stderr=subprocess.PIPE, text=True, timeout=120)
+    assert done.returncode == 1
+    assert "No space left" in done.stderr
