@@ -39,8 +39,8 @@ from textnb import (
     VocabularyError,
 )
 from textnb.engines.spark import columns, fit, predict
-from textnb.engines.spark.counts import counted_rows
-from textnb.engines.spark.predicting import Shipped
+from textnb.engines.spark.counts import count_rows
+from textnb.engines.spark.predicting import BroadcastModel
 
 ROWS = pl.DataFrame({
     "text": ["Chinese Beijing Chinese", "Chinese Chinese Shanghai", None, "Chinese Macao", "",
@@ -191,14 +191,14 @@ class TestTextModels:
         estimator = MultinomialNB() if model.estimator is None else model.estimator
 
         def listed(batches: list[Any]) -> pl.DataFrame:
-            frame = pl.from_arrow(list(counted_rows(iter(batches), model, estimator, read, None)))
+            frame = pl.from_arrow(list(count_rows(iter(batches), model, estimator, read, None)))
             assert isinstance(frame, pl.DataFrame)
             return frame.sort("label", "term")
 
         assert len(parts) == 2 * ROWS.height
         whole = listed(in_arrow(ROWS.select(read)).to_batches())
         assert listed(parts).equals(whole)
-        assert not list(counted_rows(iter([]), model, estimator, read, None))
+        assert not list(count_rows(iter([]), model, estimator, read, None))
         documents = whole.filter(pl.col("term").is_null())["count"].sum()
         assert documents == ROWS.height
 
@@ -477,8 +477,8 @@ class TestPrediction:
 
         first, second = (Broadcast(content(TextClassifier(MultinomialNB(l=l)).fit(ROWS), tmp_path))
                          for l in (1.0, 2.0))
-        one: Any = Shipped("one", first)  # type: ignore[arg-type]
-        two: Any = Shipped("two", second)  # type: ignore[arg-type]
+        one: Any = BroadcastModel("one", first)  # type: ignore[arg-type]
+        two: Any = BroadcastModel("two", second)  # type: ignore[arg-type]
         assert one.model() is one.model()
         assert first.read == 1
         assert two.model().estimator_.l == 2.0

@@ -1,1 +1,1 @@
-"""Where rows are on a cluster: `textnb.engines.spark` counts and scores them there."""
+"""Engines of clusters: `textnb.engines.spark` counts and scores rows inside Apache Spark."""

@@ -7,11 +7,12 @@ from typing import Any, Literal
 
 import numpy as np
 
+from textnb.errors import quantity
 from textnb.estimators.text import TextClassifier
 from textnb.evaluation.duplicates import find_duplicates
 from textnb.evaluation.held_out import UNKNOWN
 from textnb.report.data import Model, Scored, learned_rows
-from textnb.report.text import count, names_of, percent
+from textnb.report.text import names_of, percent
 
 # With fewer rows, a share of one half has a 95 % interval of more than 20 points each way.
 FEW_TESTED = 20
@@ -80,8 +81,8 @@ def _copies(model: Model, scored: Scored, frame: Any, train: Any) -> list[Findin
         conflicts = f"; labelled otherwise: {twice.conflicts:,}" if (
             twice.conflicts) else ""
         found.append(Finding("warning" if twice.share > MANY or twice.conflicts else "note", (
-            f"{count(twice.exact, 'test document')} ({percent(twice.share)}) with the very words "
-            f"of one before it{conflicts}.")))
+            f"{quantity(twice.exact, 'test document')} ({percent(twice.share)}) with the very "
+            f"words of one before it{conflicts}.")))
     if train is None:
         return [*found, Finding("note", "Not checked: whether test documents were among those that "
                                 "were learned. Give the training rows to have it checked.")]
@@ -89,7 +90,7 @@ def _copies(model: Model, scored: Scored, frame: Any, train: Any) -> list[Findin
                               near=None)
     if not learned.exact:
         return [*found, Finding("note", "No test document has the very words of one of the "
-                                f"{count(learned.against, 'training row')}.")]
+                                f"{quantity(learned.against, 'training row')}.")]
     new = np.ones(len(scored.held), dtype=np.bool_)
     new[learned.pairs["row"].to_numpy()] = False
     conflicts = f"; labelled otherwise there: {learned.conflicts:,}" if (
@@ -97,8 +98,8 @@ def _copies(model: Model, scored: Scored, frame: Any, train: Any) -> list[Findin
     rest = f" Accuracy without them: {percent(scored.held.take(new).accuracy)}." if (
         new.any()) else ""
     return [*found, Finding("warning", (
-        f"{count(learned.exact, 'test document')} ({percent(learned.share)}) with the very words "
-        f"of a training row{conflicts}: the figures tell in part what was learned by heart."
+        f"{quantity(learned.exact, 'test document')} ({percent(learned.share)}) with the very "
+        f"words of a training row{conflicts}: the figures tell in part what was learned by heart."
         f"{rest}"))]
 
 
@@ -107,23 +108,23 @@ def _labels(model: Model, scored: Scored) -> list[Finding]:
     unknown = scored.evaluation.unknown_labels
     if unknown:
         rows = int((scored.held.actual == UNKNOWN).sum())
-        found.append(Finding("warning", f"{count(rows, 'row')} with labels that the model does not "
-                             f"know ({_listed(unknown)}): counted as errors, and in no figure "
+        found.append(Finding("warning", f"{quantity(rows, 'row')} with labels that the model does "
+                             f"not know ({_listed(unknown)}): counted as errors, and in no figure "
                              "of probabilities."))
     absent = [label for k, label in enumerate(scored.held.classes.tolist())
               if not (scored.held.actual == k).any()]
     if absent:
-        found.append(Finding("note", f"{count(len(absent), 'class')} of the model without a test "
-                             f"row: {_listed(absent)}."))
+        found.append(Finding("note", f"{quantity(len(absent), 'class')} of the model without a "
+                             f"test row: {_listed(absent)}."))
     without = scored.held.without_class
     if without is not None:
-        found.append(Finding("warning", f"{count(int(without.sum()), 'row')} with labels of which "
-                             "the model has learned no row: counted as errors, and in no figure "
-                             "of probabilities."))
+        found.append(Finding("warning", f"{quantity(int(without.sum()), 'row')} with labels of "
+                             "which the model has learned no row: counted as errors, and in no "
+                             "figure of probabilities."))
     impossible = scored.evaluation.impossible
     if impossible:
-        found.append(Finding("warning", f"{count(impossible, 'row')} impossible under every class "
-                             "(l = 0): without an answer, and counted as errors."))
+        found.append(Finding("warning", f"{quantity(impossible, 'row')} impossible under every "
+                             "class (l = 0): without an answer, and counted as errors."))
     return found
 
 
@@ -133,14 +134,14 @@ def _texts(model: Model, scored: Scored) -> list[Finding]:
     found = []
     if scored.blank:
         null = f", {scored.missing:,} of them null" if scored.missing else ""
-        found.append(Finding("warning", f"{count(scored.blank, 'document')} without a text{null}: "
-                             "the prior alone answers."))
+        found.append(Finding("warning", f"{quantity(scored.blank, 'document')} without a "
+                             f"text{null}: the prior alone answers."))
     silent = int((scored.held.lengths == 0).sum()) - scored.blank
     if silent > 0:
         found.append(Finding("warning" if silent > 0.05 * len(scored.held) else "note",
-                             f"{count(silent, 'document')} ({percent(silent / len(scored.held))}) "
-                             "with a text but without any term that the model knows: the prior "
-                             "alone answers."))
+                             f"{quantity(silent, 'document')} "
+                             f"({percent(silent / len(scored.held))}) with a text but without any "
+                             "term that the model knows: the prior alone answers."))
     if scored.coverage is not None and scored.coverage.message:
         found.append(Finding("warning", f"{scored.coverage.message}."))
     return found
@@ -153,8 +154,8 @@ def _sizes(model: Model, scored: Scored) -> list[Finding]:
     present = tested[tested > 0]
     few = [label for label, n in zip(classes, tested, strict=True) if 0 < n < FEW_TESTED]
     if few:
-        found.append(Finding("warning", f"{count(len(few), 'class')} with fewer than {FEW_TESTED} "
-                             f"test rows ({_listed(few)}): their figures are rough."))
+        found.append(Finding("warning", f"{quantity(len(few), 'class')} with fewer than "
+                             f"{FEW_TESTED} test rows ({_listed(few)}): their figures are rough."))
     if len(present) == 1:
         found.append(Finding("warning", "All rows have one label: the figures do not show how well "
                              "the classes are told apart."))
@@ -166,7 +167,7 @@ def _sizes(model: Model, scored: Scored) -> list[Finding]:
     learned = learned_rows(model)
     rare = [label for label, n in zip(classes, learned, strict=True) if n < FEW_LEARNED]
     if rare:
-        found.append(Finding("warning", f"{count(len(rare), 'class')} learned from fewer than "
+        found.append(Finding("warning", f"{quantity(len(rare), 'class')} learned from fewer than "
                              f"{FEW_LEARNED} rows ({_listed(rare)})."))
     return found
 

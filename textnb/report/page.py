@@ -13,7 +13,7 @@ from scipy.stats import binomtest
 from sklearn.utils.validation import check_is_fitted
 
 from textnb.bayes.known import check_model
-from textnb.errors import ParameterError
+from textnb.errors import ParameterError, quantity
 from textnb.estimators.text import TextClassifier
 from textnb.evaluation.metrics import Evaluation
 from textnb.files.replace import check_target, replace_file
@@ -40,7 +40,7 @@ from textnb.report.sections import (
     probability_section,
 )
 from textnb.report.terms import mistake_section, term_section
-from textnb.report.text import count, number, percent, visible
+from textnb.report.text import number, percent, visible
 
 
 def write_report(
@@ -172,7 +172,7 @@ def _tiles(model: Model, scored: Scored, answers: DecisionResults | None, unit: 
     largest = int(result.per_class["documents"].to_numpy().max()) / result.documents
     tiles = [
         Tile("Accuracy", percent(result.accuracy),
-             f"{right:,} of {count(result.documents, unit)}; 95 % interval "
+             f"{right:,} of {quantity(result.documents, unit)}; 95 % interval "
              f"{percent(low)} to {percent(high)}"),
         Tile("Largest class alone", percent(largest), "right if the answer were always that class"),
         Tile("Macro F1", number(result.macro_f1), "mean over the classes; 1 is best"),
@@ -219,7 +219,7 @@ def _card(model: Model) -> Table:
             fitted = model.calibration_
             rows.append(["Calibration", f"temperature {fitted.temperature:.4g}, length exponent "
                          f"{fitted.length_exponent:.3g}, {fitted.link}, from "
-                         f"{count(fitted.documents, 'document')} ({visible(fitted.method)})"])
+                         f"{quantity(fitted.documents, 'document')} ({visible(fitted.method)})"])
         if model.decision_ is not None:
             evidence = ", ".join(f"{name} {value}" for name, value in
                                  model.decision_.evidence.items())

@@ -10,9 +10,10 @@ import numpy as np
 import polars as pl
 from scipy.special import expit
 
+from textnb.errors import quantity
 from textnb.estimators.text import TextClassifier
 from textnb.report.data import Model, Scored, has_probabilities
-from textnb.report.text import count, names_of, number, percent, shorten, visible
+from textnb.report.text import names_of, number, percent, shorten, visible
 
 # With at most six classes, terms are shown with their weights; with more, by name alone.
 _WITH_WEIGHTS, _MOST_CLASSES = 6, 100
@@ -90,7 +91,7 @@ def term_section(model: Model) -> TermSection:
         for row in groups[label].to_dicts()])) for k, label in enumerate(shown)]
     more = len(classes) - len(shown)
     return TermSection(terms, few, measure, "" if more <= 0 else
-                       f"{count(more, 'more class')} left out here: textnb top shows all.")
+                       f"{quantity(more, 'more class')} left out here: textnb top shows all.")
 
 
 def _bars(rows: Sequence[Mapping[str, Any]]) -> list[Bar]:

@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from textnb.errors import quantity
-
 # Characters of a text that a report shows; it says how many more there are.
 SHOWN = 600
 # Columns of a short name.
@@ -97,16 +95,3 @@ def number(value: float | None, digits: int = 3) -> str:
     if np.isinf(value):
         return "∞" if value > 0 else "−∞"
     return f"{value:.{digits}f}".replace("-", "−")
-
-
-def count(value: int, what: str = "") -> str:
-    """Format a count with its noun: 1 document, 2 documents.
-
-    Examples
-    --------
-    >>> count(1, "document"), count(1200, "class"), count(7)
-    ('1 document', '1,200 classes', '7')
-    """
-    if not what:
-        return f"{value:,}"
-    return quantity(value, what)

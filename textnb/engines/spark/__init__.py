@@ -1,10 +1,10 @@
-"""Apache Spark: `fit` counts rows where they lie, `predict` scores them there.
+"""Apache Spark: `fit` counts rows in the workers, and `predict` scores them there.
 
-    fit:      partitions -> counts per partition -> summed in a shuffle -> the ordinary model
-    predict:  the model's file, broadcast -> partitions with the answers' columns, lazily
+    fit:      partitions -> counts per partition -> sums in a shuffle -> the ordinary model
+    predict:  the model's file, broadcast -> partitions with the columns of answers, lazily
 
-What counts and scores is the local model's own code, in Spark's Python workers: the counts are
-integers, so any partitioning gives the bits of one local `fit`.
+Spark's Python workers run the code of the local model. Counts are integers, so every partitioning
+gives the same bits as one local `fit`.
 """
 
 from textnb.engines.spark.fitting import fit

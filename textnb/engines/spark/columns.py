@@ -1,4 +1,4 @@
-"""Spark's columns, checked in the driver and moved to Polars in the workers."""
+"""Columns of Spark frames: checks in the driver, and conversion to Polars in the workers."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 INSTALL = "pip install 'textnb[spark]'"
 Batches = Iterator["pa.RecordBatch"]
-# Of Arrow data that are counted or scored at a time.
+# Bytes of Arrow data that are counted or scored at a time.
 _BYTES = 32 << 20
 
 _TEXTS: dict[str, Any] = {"string": pl.String, "char": pl.String, "varchar": pl.String,
                           "void": pl.Null}
 _LABELS: dict[str, Any] = {**_TEXTS, "boolean": pl.Boolean, "byte": pl.Int8, "short": pl.Int16,
-           "integer": pl.Int32, "long": pl.Int64}
+                           "integer": pl.Int32, "long": pl.Int64}
 _TYPES: dict[str, Any] = {
     **_LABELS, "float": pl.Float32, "double": pl.Float64, "decimal": pl.Decimal(38, 18),
     "date": pl.Date, "timestamp": pl.Datetime("us", "UTC"), "timestamp_ntz": pl.Datetime("us"),
@@ -33,7 +33,7 @@ _TYPES: dict[str, Any] = {
 
 
 def check_frame(frame: Any) -> None:
-    """Raises ParameterError if it is no frame of a running session, or Spark is not installed."""
+    """Raises ParameterError unless it is a frame of a running session; checks the workers too."""
     missing = [name for name in ("pyspark", "pandas", "pyarrow") if find_spec(name) is None]
     if missing:
         raise ParameterError(f"Spark needs {', '.join(missing)}: {INSTALL}")
@@ -51,7 +51,7 @@ def check_frame(frame: Any) -> None:
         raise ParameterError("a frame of Spark Connect is not supported: run the job inside the "
                              "cluster, with spark-submit or SparkSession.builder.master(...)")
     context: Any = frame.sparkSession.sparkContext
-    # What is left of a context that was stopped.
+    # A context that was stopped has no JVM context.
     if getattr(context, "_jsc", context) is None:
         raise ParameterError("the frame's Spark session was stopped: make the frame in a session "
                              "that runs")
@@ -81,7 +81,7 @@ def _check_column(
 
 
 def reference(column: str) -> str:
-    """How Python code names a column of a Spark frame: a dot would ask for a struct's field.
+    """Write a column of a Spark frame as Python code; a plain dot would mean a struct's field.
 
     Examples
     --------
@@ -93,11 +93,11 @@ def reference(column: str) -> str:
     return f"frame[{quoted!r}]"
 
 
-def kept_from_python(frame: DataFrame) -> SchemaError:
-    """What is raised where Spark refuses a column's type, with the columns' names."""
+def unsupported_types(frame: DataFrame) -> SchemaError:
+    """The error for columns whose types Spark does not pass to Python, with their names."""
     from pyspark.errors import PySparkNotImplementedError
 
-    plain, refused = positional(frame), []
+    plain, refused = number_columns(frame), []
     for name, field in zip(frame.columns, plain.schema.fields, strict=True):
         alone = plain.select(field.name)
         try:
@@ -110,7 +110,7 @@ def kept_from_python(frame: DataFrame) -> SchemaError:
 
 
 def check_single(frame: DataFrame, columns: Sequence[str]) -> None:
-    """Raises SchemaError if several columns have a name that is read."""
+    """Raises SchemaError if several columns of the frame have one of these names."""
     for column in columns:
         if frame.columns.count(column) > 1:
             raise SchemaError(f"{frame.columns.count(column)} columns are called {column!r}: "
@@ -118,31 +118,31 @@ def check_single(frame: DataFrame, columns: Sequence[str]) -> None:
 
 
 def polars_schema(frame: DataFrame) -> pl.LazyFrame:
-    """A frame without rows of the same columns, in Polars' types; Object where there is none."""
+    """An empty Polars frame with the same columns; types that Polars lacks become Object."""
     return pl.LazyFrame(schema={
         field.name: _TYPES.get(_kind(field.dataType), pl.Object)
         for field in frame.schema.fields})
 
 
 def _kind(dtype: DataType) -> str:
-    """A type's name without its parameters: decimal(10,2), string collate UNICODE."""
+    """The name of a type without parameters, such as (10,2) or collate UNICODE."""
     name: str = dtype.typeName()
     return name.split("(")[0].split(" ")[0]
 
 
-def positional(frame: DataFrame) -> DataFrame:
-    """The same columns, called c0, c1 ...: a dot, a case or a copy of a name means nothing."""
+def number_columns(frame: DataFrame) -> DataFrame:
+    """Rename the columns c0, c1 ..., so that dots, cases and repeated names have no effect."""
     return frame.toDF(*(f"c{i}" for i in range(len(frame.columns))))
 
 
-def selected(frame: DataFrame, columns: Sequence[str]) -> DataFrame:
-    """The columns that are read, called by their positions."""
+def select_numbered(frame: DataFrame, columns: Sequence[str]) -> DataFrame:
+    """Select columns, with the names of `number_columns`."""
     names = frame.columns
-    return positional(frame).select(*(f"c{names.index(column)}" for column in columns))
+    return number_columns(frame).select(*(f"c{names.index(column)}" for column in columns))
 
 
 def polars_rows(batches: Batches, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
-    """Spark's batches as frames with columns of these names, some megabytes at a time.
+    """Convert Spark's batches to frames with these column names, some megabytes at a time.
 
     Raises
     ------
@@ -162,7 +162,7 @@ def polars_rows(batches: Batches, columns: Sequence[str]) -> Iterator[pl.DataFra
 
 
 def polars_frame(batch: pa.RecordBatch, columns: Sequence[str]) -> pl.DataFrame:
-    """One of Spark's batches as a frame with columns of these names."""
+    """Convert one of Spark's batches to a frame with these column names."""
     import pyarrow as pa
 
     try:
@@ -177,25 +177,26 @@ def polars_frame(batch: pa.RecordBatch, columns: Sequence[str]) -> pl.DataFrame:
 
 
 def arrow_rows(frame: pl.DataFrame, schema: pa.Schema, rows: int) -> Batches:
-    """A frame as batches of Spark's own Arrow types."""
+    """Convert a frame to batches with Spark's Arrow types."""
     for part in frame.iter_slices(rows):
         yield from part.to_arrow(compat_level=pl.CompatLevel.oldest()).cast(schema).to_batches()
 
 
-def told(run: Callable[[Batches], Batches], error_of: Callable[[str], pa.RecordBatch]
-         ) -> Callable[[Batches], Batches]:
-    """The same work, whose DataError becomes a row: an exception would have the task retried."""
+def errors_as_rows(
+    run: Callable[[Batches], Batches], error_row: Callable[[str], pa.RecordBatch]
+) -> Callable[[Batches], Batches]:
+    """Wrap a task so that its DataError becomes a row; Spark would retry after an exception."""
     def safe(batches: Batches) -> Batches:
         try:
             yield from run(batches)
         except DataError as error:
-            yield error_of(str(error))
+            yield error_row(str(error))
 
     return safe
 
 
 def typed_labels(labels: pl.Series, frame: DataFrame, column: str) -> pl.Series:
-    """Labels that were passed as strings, in the type that a local `fit` gives them."""
+    """Convert labels from strings to the type that a local `fit` gives them."""
     kind = _kind(frame.schema.fields[frame.columns.index(column)].dataType)
     if kind == "boolean":
         return labels == "true"

@@ -7,7 +7,7 @@
     shuffle    ->  the same, once for each (label, term)
     driver     ->  TermCounts
 
-No task needs more than the terms of its partition, and the driver no more than those that are kept.
+A task has the terms of its partition in memory, and the driver has the terms that are kept.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from textnb.bayes.statistics import CountStatistics
 from textnb.engines.spark.columns import (
     Batches,
     arrow_rows,
+    errors_as_rows,
     polars_rows,
     reference,
-    selected,
-    told,
+    select_numbered,
     typed_labels,
 )
 from textnb.errors import DataError, VocabularyError
@@ -50,19 +50,19 @@ _KEYS = ["label", "term", "error"]
 def term_statistics(
     model: TextClassifier, frame: DataFrame, estimator: DiscreteNB, text: list[str], prune: bool
 ) -> TermCounts:
-    """What `TextClassifier.count` gives for the rows of a Spark frame.
+    """Count the rows of a Spark frame, as `TextClassifier.count` counts local ones.
 
     Parameters
     ----------
     model : TextClassifier
     frame : pyspark.sql.DataFrame
-        Its columns are checked.
+        With columns that were checked.
     estimator : DiscreteNB
         The model's.
     text : list of str
         Its text columns.
     prune : bool
-        Collect the terms alone that are within the model's limits, or in its vocabulary.
+        Collect only the terms that are within the model's limits, or in its vocabulary.
 
     Raises
     ------
@@ -74,33 +74,33 @@ def term_statistics(
     from pyspark.sql import functions as F
 
     columns = [*text, model.label]
-    given = (given_vocabulary(model.vocabulary)
-             if prune and model.vocabulary is not None else None)
+    vocabulary = (given_vocabulary(model.vocabulary)
+                  if prune and model.vocabulary is not None else None)
 
     def count(batches: Batches) -> Batches:
-        return counted_rows(batches, model, estimator, columns, given)
+        return count_rows(batches, model, estimator, columns, vocabulary)
 
-    rows = selected(frame, columns).mapInArrow(told(count, _error), _SCHEMA)
+    rows = select_numbered(frame, columns).mapInArrow(errors_as_rows(count, _error_row), _SCHEMA)
     sums = rows.groupBy(*_KEYS).agg(F.sum("count").alias("count"),
                                     F.sum("occurrences").alias("occurrences"))
-    if prune and given is None:
-        # Read twice: for the documents and the terms that are kept, and for the counts.
+    if prune and vocabulary is None:
+        # The sums are used twice: to choose the terms that are kept, and to collect their counts.
         sums.persist()
         try:
-            collected = _collected(_within(sums, model))
+            collected = _collect(_apply_limits(sums, model))
             _check_kept(collected, sums, model)
         finally:
             sums.unpersist()
     else:
-        collected = _collected(sums)
-    return _assembled(collected, model, frame, estimator, given)
+        collected = _collect(sums)
+    return _assemble(collected, model, frame, estimator, vocabulary)
 
 
-def counted_rows(
+def count_rows(
     batches: Batches, model: TextClassifier, estimator: DiscreteNB, columns: list[str],
-    given: pl.Series | None,
+    vocabulary: pl.Series | None,
 ) -> Batches:
-    """The counts of one partition as rows for Spark; none where it is empty."""
+    """Count one partition, and yield the counts as rows for Spark; none if it is empty."""
     import pyarrow as pa
 
     unlabelled = 0
@@ -110,11 +110,11 @@ def counted_rows(
         for rows in polars_rows(batches, columns):
             known = rows.filter(pl.col(columns[-1]).is_not_null())
             unlabelled += rows.height - known.height
-            # Without a label on every row there will be no model.
+            # A missing label ends in an error, so the other rows need not be counted.
             if not unlabelled:
                 yield from bounded(known, columns[:-1])
 
-    # One pass, as a local `fit` makes it: sums of parts would sort all terms for every part.
+    # All rows are counted in one pass, as adding partial counts would sort all terms each time.
     rows = labelled()
     first = next(rows, None)
     total = None if first is None else count_documents(LabelledBatches(
@@ -125,8 +125,8 @@ def counted_rows(
     if unlabelled:
         yield from arrow_rows(_rows(count=[unlabelled]), schema, _ROWS)
     elif total is not None:
-        kept = total if given is None else total.over(given)
-        yield from arrow_rows(_listed(kept), schema, _ROWS)
+        kept = total if vocabulary is None else total.over(vocabulary)
+        yield from arrow_rows(_statistics_rows(kept), schema, _ROWS)
 
 
 def _arrow_schema(pa: Any) -> Any:
@@ -134,20 +134,20 @@ def _arrow_schema(pa: Any) -> Any:
                       for name, dtype in _COLUMNS.items()])
 
 
-def _error(message: str) -> Any:
+def _error_row(message: str) -> Any:
     import pyarrow as pa
 
     return next(arrow_rows(_rows(error=[message]), _arrow_schema(pa), 1))
 
 
 def _rows(**columns: Any) -> pl.DataFrame:
-    """Rows for Spark; columns that are not given are null."""
+    """Make rows for Spark; the other columns are null."""
     frame = pl.DataFrame(columns, schema={name: _COLUMNS[name] for name in columns})
     return frame.select(pl.col(name) if name in columns else pl.lit(None, dtype).alias(name)
                         for name, dtype in _COLUMNS.items())
 
 
-def _listed(statistics: TermCounts) -> pl.DataFrame:
+def _statistics_rows(statistics: TermCounts) -> pl.DataFrame:
     counts = statistics.counts
     labels = pl.Series(counts.classes.tolist()).cast(pl.String)
     rows, columns = np.nonzero(counts.feature_count)
@@ -164,16 +164,16 @@ def _listed(statistics: TermCounts) -> pl.DataFrame:
     return pl.concat(parts)
 
 
-def _within(sums: DataFrame, model: TextClassifier) -> DataFrame:
-    """The sums of the terms that are within the limits, and those that are of no term."""
+def _apply_limits(sums: DataFrame, model: TextClassifier) -> DataFrame:
+    """Keep the sums of the terms that are within the limits, and the rows that name no term."""
     from pyspark.sql import functions as F
 
     limits = _limits(model)
-    of_none, of_terms = sums.where("term IS NULL"), sums.where("term IS NOT NULL")
-    documents = of_none.where("label IS NOT NULL").agg(F.sum("count")).collect()[0][0]
-    if not documents or of_none.where("label IS NULL").count():
-        # There will be no model, and what is of no term says why.
-        return of_none
+    other_rows, of_terms = sums.where("term IS NULL"), sums.where("term IS NOT NULL")
+    documents = other_rows.where("label IS NOT NULL").agg(F.sum("count")).collect()[0][0]
+    if not documents or other_rows.where("label IS NULL").count():
+        # No model can be fitted, and these rows say why.
+        return other_rows
     per_class = F.sum(F.when(F.col("label").isNotNull(), F.col("count")))
     terms = of_terms.groupBy("term").agg(
         F.sum(F.when(F.col("label").isNull(), F.col("count"))).alias("documents"),
@@ -185,12 +185,12 @@ def _within(sums: DataFrame, model: TextClassifier) -> DataFrame:
     if limits.max_features is not None:
         # Spark compares strings byte by byte, which in UTF-8 is by code point, as Polars does.
         kept = kept.orderBy(F.desc("total"), F.asc("term")).limit(int(limits.max_features))
-    return of_none.unionByName(of_terms.join(kept.select("term"), "term", "left_semi"))
+    return other_rows.unionByName(of_terms.join(kept.select("term"), "term", "left_semi"))
 
 
 def _check_kept(collected: pl.DataFrame, sums: DataFrame, model: TextClassifier) -> None:
     """Raises VocabularyError if there are terms, and the limits leave none of them."""
-    # A row of no label and no term says why there will be no model.
+    # A row without a label and a term is an error or counts null labels, which `_assemble` raises.
     if collected["term"].count() or collected["label"].null_count():
         return
     found = sums.where("term IS NOT NULL").select("term").distinct().count()
@@ -204,15 +204,15 @@ def _limits(model: TextClassifier) -> Limits:
     return Limits(model.min_df, model.max_df, model.max_features)
 
 
-def _collected(sums: DataFrame) -> pl.DataFrame:
+def _collect(sums: DataFrame) -> pl.DataFrame:
     collected = pl.from_arrow(sums.select(*_COLUMNS).toArrow())
     assert isinstance(collected, pl.DataFrame)
     return collected
 
 
-def _assembled(
+def _assemble(
     collected: pl.DataFrame, model: TextClassifier, frame: DataFrame, estimator: DiscreteNB,
-    given: pl.Series | None,
+    vocabulary: pl.Series | None,
 ) -> TermCounts:
     label, term = pl.col("label"), pl.col("term")
     errors = collected["error"].drop_nulls().sort()
@@ -220,7 +220,7 @@ def _assembled(
         raise DataError(errors[0])
     unlabelled = collected.filter(label.is_null() & term.is_null())
     if unlabelled.height:
-        raise unlabelled_rows(model.label, unlabelled["count"].item())
+        raise missing_labels(model.label, unlabelled["count"].item())
     documents = collected.filter(label.is_not_null() & term.is_null())
     if not documents.height:
         raise DataError.no_rows("the Spark frame")
@@ -239,15 +239,15 @@ def _assembled(
                                documents["count"].gather(order).to_numpy(), counts),
         per_term["count"].to_numpy() if limits.need_document_frequency else None,
         per_term["occurrences"].to_numpy() if counts_presence and not model.binary else None)
-    return statistics if given is None else statistics.over(given)
+    return statistics if vocabulary is None else statistics.over(vocabulary)
 
 
-def unlabelled_rows(column: str, rows: int) -> DataError:
-    """What is raised where labels are missing."""
+def missing_labels(column: str, rows: int) -> DataError:
+    """The error for rows without a label."""
     return DataError(f"label column {column!r} is null in {rows} row{'s'[:rows != 1]}; label "
                      f"them, or drop them: frame.where({reference(column)}.isNotNull())")
 
 
 def _codes(values: pl.Series, known: pl.Series) -> Any:
-    """The place of each value among the known ones."""
+    """The index of each value among the known ones."""
     return values.cast(pl.Enum(known)).to_physical().to_numpy().astype(np.int64)

@@ -1,4 +1,4 @@
-"""`fit` on a Spark frame: what can be learned there, and which statistic it is."""
+"""`fit` on a Spark frame: checks the model, and counts texts or sums feature tables."""
 
 from __future__ import annotations
 
@@ -32,34 +32,34 @@ Model = TypeVar("Model", TextClassifier, TableClassifier)
 
 
 def fit(model: Model, frame: DataFrame, *, prune: bool = False) -> Model:
-    """Learn from the rows of a Spark frame, where they lie.
+    """Learn from the rows of a Spark frame, in Spark's workers.
 
-    Each partition is counted in a Python worker by the model's own tokenizer, and Spark adds the
-    counts: integers, so any partitioning, and tasks that were retried, give the model of one local
-    `fit`, to the byte of its file. Feature tables have sums of real numbers: these are added in the
-    order of the partitions, so the same rows in the same partitions and order give the same bits,
-    and others the same up to rounding.
+    A Python worker counts each partition with the model's own tokenizer, and Spark adds the counts.
+    Counts are integers, so any partitioning, and tasks that were retried, give the model of one
+    local `fit`, to the byte of its file. The sums of feature tables are real numbers, which are
+    added in the order of the partitions: the same rows in the same partitions and order give the
+    same bits, and other partitions the same model up to rounding.
 
     Parameters
     ----------
     model : TextClassifier or TableClassifier
-        Its settings; it is left as it is. What learns from all rows at once can't be fitted so:
-        `NBLogisticRegression`, ``l="auto"``, `PlugInBayes`, ``shrinkage="auto"``, a choice of alpha
-        and gamma.
+        The settings; the model itself is not changed. Models that need all rows at once can't be
+        fitted in Spark: `NBLogisticRegression`, ``l="auto"``, `PlugInBayes`, ``shrinkage="auto"``,
+        a choice of alpha and gamma.
     frame : pyspark.sql.DataFrame
-        Read once. What it is computed from must give the same rows if a task is retried: of a frame
-        that draws at random, or reads what changes, take ``frame.checkpoint()``.
+        It is read once, and must give the same rows if a task is retried. If it samples at random,
+        or reads data that change, pass ``frame.checkpoint()``.
     prune : bool
-        Apply ``min_df``, ``max_df``, ``max_features`` or ``vocabulary`` in Spark, and collect the
-        terms alone that get a column. The model answers the same, but its ``statistics_`` lack all
-        other terms: `partial_fit`, `forget` and ``+`` then count those from there on, and so may
-        keep other terms than one `fit` on all documents. Without, all terms that were ever counted
-        come to the driver.
+        Apply ``min_df``, ``max_df``, ``max_features`` or ``vocabulary`` in Spark, and collect only
+        the terms that get a column. The model gives the same answers, but its ``statistics_`` lack
+        all other terms: `partial_fit`, `forget` and ``+`` count these from then on only, and so may
+        keep other terms than one `fit` on all documents. If False, all terms that occur are
+        collected in the driver.
 
     Returns
     -------
     TextClassifier or TableClassifier
-        A fitted one, of this process: save it, or pass it to `predict`.
+        A fitted model in this process, for `predict` or to be saved.
 
     Raises
     ------
@@ -71,7 +71,7 @@ def fit(model: Model, frame: DataFrame, *, prune: bool = False) -> Model:
     DataError
         If there are no rows, a label is null, or a feature is null, NaN or infinite.
     VocabularyError
-        If no term is left.
+        If no term is within the limits.
 
     Examples
     --------
@@ -95,12 +95,12 @@ def fit(model: Model, frame: DataFrame, *, prune: bool = False) -> Model:
 
 
 def _fit_text(model: TextClassifier, frame: DataFrame, prune: bool) -> TextClassifier:
-    estimator = _counting(model)
+    estimator = _check_estimator(model)
     _check_rows(frame)
     fresh: TextClassifier = clone(model)
     text = fresh.input_columns(pl.LazyFrame(schema=dict.fromkeys(frame.columns, pl.String)))
     check_columns(frame, text, model.label)
-    # A setting that can't be used is refused before the cluster starts to work.
+    # Counting one row refuses wrong settings before the cluster starts to work.
     fresh.count(pl.DataFrame({name: ["a"] for name in [*text, model.label]}))
     return fresh.fit_statistics(term_statistics(fresh, frame, estimator, text, prune))
 
@@ -112,8 +112,8 @@ def _check_rows(frame: DataFrame) -> None:
                              "frame.writeStream.foreachBatch(...), and add the models with +")
 
 
-def _counting(model: TextClassifier) -> DiscreteNB:
-    """The model's estimator, once it is seen to learn from counts alone."""
+def _check_estimator(model: TextClassifier) -> DiscreteNB:
+    """The model's estimator; ParameterError if it does not learn from counts alone."""
     estimator = MultinomialNB() if model.estimator is None else model.estimator
     if isinstance(estimator, str):
         raise ParameterError(f"estimator={estimator!r} compares models on all documents, and no "

@@ -1,11 +1,11 @@
-"""Moments of feature tables per partition, put together in Spark in the order of the partitions.
+"""Moments of feature tables per partition, merged in Spark in the order of the partitions.
 
     partition  ->  part, label, rows, mean, scatter         one row per class
     twice      ->  32 neighbours become one, per class
     driver     ->  MomentStatistics
 
-Sums of real numbers depend on the order of the parts: here it is that of the partitions' numbers,
-whichever task ends first.
+Sums of real numbers depend on the order of the parts. They are added in the order of the
+partitions' numbers, so the order in which tasks end has no effect.
 """
 
 from __future__ import annotations
@@ -19,8 +19,14 @@ import polars as pl
 from numpy.typing import NDArray
 
 from textnb.bayes.moments import MomentStatistics
-from textnb.engines.spark.columns import Batches, polars_rows, selected, told, typed_labels
-from textnb.engines.spark.counts import unlabelled_rows
+from textnb.engines.spark.columns import (
+    Batches,
+    errors_as_rows,
+    polars_rows,
+    select_numbered,
+    typed_labels,
+)
+from textnb.engines.spark.counts import missing_labels
 from textnb.errors import DataError
 from textnb.frames.batches import batches as bounded
 from textnb.frames.features import matrix
@@ -33,15 +39,15 @@ if TYPE_CHECKING:
 
 _SCHEMA = ("part long, label string, rows long, mean array<double>, scatter array<double>, "
            "error string")
-# Parts that become one, and how many times: 1,024 partitions are one row per class in the end.
-_TOGETHER, _TIMES = 32, 2
+# 32 neighbouring parts are merged into one, twice: 1,024 partitions become one row per class.
+_MERGED, _TIMES = 32, 2
 _ROWS = 8192
 
 
 def moment_statistics(
     frame: DataFrame, features: list[str], label: str, diagonal: bool
 ) -> MomentStatistics:
-    """Moments per class of the rows of a Spark frame, whose columns are checked.
+    """Compute the moments of each class of a Spark frame with columns that were checked.
 
     Raises
     ------
@@ -55,16 +61,16 @@ def moment_statistics(
     def count(batches: Batches) -> Batches:
         return moment_rows(batches, columns, diagonal)
 
-    def together(table: pa.Table) -> pa.Table:
-        rows = merged(table, diagonal)
-        # Strings are large or not, as the session says, and Spark takes no others back here.
+    def merge(table: pa.Table) -> pa.Table:
+        rows = merge_parts(table, diagonal)
+        # The session decides between two Arrow types of strings, and Spark expects the same one.
         return rows.cast(table.select(rows.column_names).schema)
 
-    parts = selected(frame, columns).mapInArrow(told(count, _error), _SCHEMA)
+    parts = select_numbered(frame, columns).mapInArrow(errors_as_rows(count, _error_row), _SCHEMA)
     for _ in range(_TIMES):
-        group = F.floor(F.col("part") / _TOGETHER).cast("long")
+        group = F.floor(F.col("part") / _MERGED).cast("long")
         parts = parts.withColumn("part_group", group).groupBy("part_group", "label").applyInArrow(
-            together, _SCHEMA)
+            merge, _SCHEMA)
     rows = pl.from_arrow(parts.toArrow())
     assert isinstance(rows, pl.DataFrame)
     rows = rows.sort("part", "label")
@@ -73,20 +79,16 @@ def moment_statistics(
         raise DataError(errors["error"][0])
     unlabelled = rows.filter(pl.col("label").is_null())
     if unlabelled.height:
-        raise unlabelled_rows(label, sum(unlabelled["rows"].to_list()))
+        raise missing_labels(label, sum(unlabelled["rows"].to_list()))
     if not rows.height:
         raise DataError.no_rows("the Spark frame")
     labels = typed_labels(rows["label"], frame, label)
-    return _added(rows.with_columns(labels.alias("label")), diagonal)
+    return _add_up(rows.with_columns(labels.alias("label")), diagonal)
 
 
 def moment_rows(batches: Batches, columns: list[str], diagonal: bool) -> Batches:
-    """The moments of one partition as rows for Spark; none where it is empty."""
-    from pyspark import TaskContext
-
-    context = TaskContext.get()
-    assert context is not None
-    part, label = context.partitionId(), columns[-1]
+    """Compute the moments of one partition as rows for Spark; none if it is empty."""
+    part, label = _partition(), columns[-1]
     unlabelled = 0
 
     def read() -> Iterator[tuple[NDArray[Any], pl.Series]]:
@@ -96,7 +98,7 @@ def moment_rows(batches: Batches, columns: list[str], diagonal: bool) -> Batches
                 labelled = batch.filter(pl.col(label).is_not_null())
                 unlabelled += batch.height - labelled.height
                 if labelled.height:
-                    # Which row of the frame it is, is not known here.
+                    # Errors can't name a row: its number in the frame is not known here.
                     yield matrix(labelled, columns[:-1], None), as_int64(labelled[label])
 
     rows = read()
@@ -105,26 +107,26 @@ def moment_rows(batches: Batches, columns: list[str], diagonal: bool) -> Batches
     if unlabelled:
         yield _row(part, rows=unlabelled)
     elif statistics is not None:
-        yield from _listed(statistics, part)
+        yield from _class_rows(statistics, part)
 
 
-def merged(table: pa.Table, diagonal: bool) -> pa.Table:
-    """Neighbouring parts of one class as one row, added in their order."""
+def merge_parts(table: pa.Table, diagonal: bool) -> pa.Table:
+    """Merge neighbouring parts of one class into one row, in their order."""
     import pyarrow as pa
 
     rows = pl.from_arrow(table)
     assert isinstance(rows, pl.DataFrame)
     rows = rows.sort("part")
-    part = rows["part"][0] // _TOGETHER
+    part = rows["part"][0] // _MERGED
     errors = rows["error"].drop_nulls()
     if len(errors):
         return pa.Table.from_batches([_row(part, error=errors[0])])
     if rows["label"][0] is None:
         return pa.Table.from_batches([_row(part, rows=int(rows["rows"].sum()))])
-    return pa.Table.from_batches(list(_listed(_added(rows, diagonal), part)))
+    return pa.Table.from_batches(list(_class_rows(_add_up(rows, diagonal), part)))
 
 
-def _listed(statistics: MomentStatistics, part: int) -> Batches:
+def _class_rows(statistics: MomentStatistics, part: int) -> Batches:
     lower = _lower(statistics.n_features, statistics.diagonal)
     for label, rows, mean, scatter in zip(
             pl.Series(statistics.classes.tolist()).cast(pl.String), statistics.class_count.tolist(),
@@ -132,8 +134,8 @@ def _listed(statistics: MomentStatistics, part: int) -> Batches:
         yield _row(part, label=label, rows=rows, mean=mean, scatter=scatter[lower])
 
 
-def _added(rows: pl.DataFrame, diagonal: bool) -> MomentStatistics:
-    """The sum of the rows, in their order."""
+def _add_up(rows: pl.DataFrame, diagonal: bool) -> MomentStatistics:
+    """Add the moments of the rows, in their order."""
     width = len(rows["mean"][0])
     lower = _lower(width, diagonal)
     total: MomentStatistics | None = None
@@ -142,19 +144,15 @@ def _added(rows: pl.DataFrame, diagonal: bool) -> MomentStatistics:
         scatter[lower] = values
         if not diagonal:
             scatter.T[lower] = values
-        one = MomentStatistics(_classes([label]), np.array([count]), np.array([mean], dtype=float),
-                               scatter[None])
+        one = MomentStatistics(pl.Series([label]).to_numpy(), np.array([count]),
+                               np.array([mean], dtype=float), scatter[None])
         total = one if total is None else total + one
     assert total is not None
     return total
 
 
-def _classes(labels: list[Any]) -> NDArray[Any]:
-    return pl.Series(labels).to_numpy()
-
-
 def _lower(width: int, diagonal: bool) -> Any:
-    """The part of a scatter that tells all of it."""
+    """The index of the lower triangle, which determines a symmetric scatter."""
     return slice(None) if diagonal else np.tril_indices(width)
 
 
@@ -170,9 +168,14 @@ def _row(part: int, **values: Any) -> pa.RecordBatch:
         names=list(types))
 
 
-def _error(message: str) -> pa.RecordBatch:
+def _error_row(message: str) -> pa.RecordBatch:
+    return _row(_partition(), error=message)
+
+
+def _partition() -> int:
+    """The number of the partition that this task works on."""
     from pyspark import TaskContext
 
     context = TaskContext.get()
     assert context is not None
-    return _row(context.partitionId(), error=message)
+    return int(context.partitionId())

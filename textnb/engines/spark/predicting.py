@@ -1,4 +1,4 @@
-"""`predict` on a Spark frame: the model is broadcast, and answers where the rows lie."""
+"""`predict` on a Spark frame: the model is broadcast, and the workers score their rows."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from textnb.engines.spark.columns import (
     check_columns,
     check_frame,
     check_single,
-    kept_from_python,
+    number_columns,
     polars_frame,
     polars_schema,
-    positional,
+    unsupported_types,
 )
 from textnb.errors import ParameterError, SchemaError
 from textnb.estimators.load import load
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
-# The model that this worker scored with last, by the SHA-256 of its file: tasks follow each other
-# in one process.
+# The model that this worker used last, by the SHA-256 of its file. A worker runs many tasks, and
+# loads the model for the first one.
 _LOADED: dict[str, TextClassifier | TableClassifier] = {}
 
 
@@ -42,7 +42,7 @@ def predict(
     model: TextClassifier | TableClassifier, frame: DataFrame, *, probability: bool = False,
     scores: bool = False, explain: int = 0, top: int = 0,
 ) -> DataFrame:
-    """The most probable class of each row of a Spark frame, lazily.
+    """Predict the most probable class of each row of a Spark frame, lazily.
 
     The model is broadcast as the bytes of its file, and loaded once in each Python worker.
 
@@ -57,19 +57,19 @@ def predict(
     Returns
     -------
     pyspark.sql.DataFrame
-        Every column of the frame in its type, ``predicted``, and those asked for, as
-        `TextClassifier.predict` names them. Rows keep their partitions and their order there.
+        The columns of the frame, ``predicted``, and the columns that were asked for, as
+        `TextClassifier.predict` names them. Rows keep their partitions and their order in them.
 
     Raises
     ------
     ParameterError
-        If the model can't be saved, a class can't name a field of ``scores``, the frame's session
-        was stopped, or Spark is not installed.
+        If the model can't be saved, a class can't be the name of a field of ``scores``, the frame's
+        session was stopped, or Spark is not installed.
     SchemaError
-        If a column is missing, of another type, or of one that Spark does not pass to Python (an
-        interval of months), or a column of an answer's name is there.
+        If a column is missing, or has a wrong type or one that Spark does not pass to Python (an
+        interval of months), or the frame has a column with the name of an answer.
     pyspark.errors.PythonException
-        Where the frame is computed: with the text of a DataError, if a feature is null, NaN or
+        When the frame is computed, with the text of a DataError: a feature is null, NaN or
         infinite, or a string is not UTF-8.
 
     Examples
@@ -88,49 +88,52 @@ def predict(
     check_is_fitted(model)
     check_frame(frame)
     from pyspark.errors import PySparkNotImplementedError
+    from pyspark.sql.pandas.types import to_arrow_schema
+    from pyspark.sql.types import StructField, StructType
 
-    asked: dict[str, Any] = {"probability": probability, "scores": scores}
+    settings: dict[str, Any] = {"probability": probability, "scores": scores}
     if isinstance(model, TextClassifier):
-        asked |= {"explain": explain, "top": top}
+        settings |= {"explain": explain, "top": top}
     elif explain or top:
         raise ParameterError("explain and top are about texts: of a feature table ask for "
                              "probability and scores")
-    read = _columns(model, frame)
+    read = _input_columns(model, frame)
     _check_fields(model, scores)
-    answers = _answers(model, frame, read, asked)
+    answers = _answer_fields(model, frame, read, settings)
     names = [f"a{i}" for i in range(len(answers))]
-    content = _file_of(model)
-    shipped = Shipped(hashlib.sha256(content).hexdigest(),
-                      frame.sparkSession.sparkContext.broadcast(content))
+    content = _model_bytes(model)
+    broadcast = BroadcastModel(hashlib.sha256(content).hexdigest(),
+                               frame.sparkSession.sparkContext.broadcast(content))
     places = [frame.columns.index(column) for column in read]
-    answered = [field.name for field in answers]
-    types = _arrow_schema(answers)
+    answer_names = [field.name for field in answers]
+    types = to_arrow_schema(answers)
 
     def answer(batches: Batches) -> Batches:
-        scorer = shipped.model()
+        scorer = broadcast.model()
         for batch in batches:
             rows = polars_frame(batch.select(places), read)
-            # Lazily, so that no message gives the number of a row of this batch.
-            given = scorer.predict(rows.lazy(), **asked).select(answered).collect()
-            yield _widened(batch, given, names, types)
+            # A lazy frame, because messages for others give row numbers, here within the batch.
+            columns = scorer.predict(rows.lazy(), **settings).select(answer_names).collect()
+            yield _add_columns(batch, columns, names, types)
 
-    plain = positional(frame)
-    schema = _joined(plain.schema, names, answers)
+    plain = number_columns(frame)
+    schema = StructType([*plain.schema.fields, *(
+        StructField(name, field.dataType) for name, field in zip(names, answers, strict=True))])
     try:
-        return plain.mapInArrow(answer, schema).toDF(*frame.columns, *answered)
+        return plain.mapInArrow(answer, schema).toDF(*frame.columns, *answer_names)
     except PySparkNotImplementedError as error:
-        raise kept_from_python(frame) from error
+        raise unsupported_types(frame) from error
 
 
 @dataclass(frozen=True)
-class Shipped:
-    """A model on its way to the workers."""
+class BroadcastModel:
+    """The file of a model, broadcast to the workers, and its SHA-256."""
 
     digest: str
     content: Broadcast[bytes]
 
     def model(self) -> TextClassifier | TableClassifier:
-        """The model in this worker, loaded if it is not that of the task before."""
+        """Load the model in this worker, unless the last task has loaded it."""
         if self.digest not in _LOADED:
             _LOADED.clear()
             with tempfile.TemporaryDirectory() as folder:
@@ -140,15 +143,15 @@ class Shipped:
         return _LOADED[self.digest]
 
 
-def _file_of(model: TextClassifier | TableClassifier) -> bytes:
+def _model_bytes(model: TextClassifier | TableClassifier) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.textnb"
         model.save(path)
         return path.read_bytes()
 
 
-def _columns(model: TextClassifier | TableClassifier, frame: DataFrame) -> list[str]:
-    """The columns that are read, once they are seen to be there."""
+def _input_columns(model: TextClassifier | TableClassifier, frame: DataFrame) -> list[str]:
+    """The columns that the model reads, after a check that the frame has them."""
     if isinstance(model, TextClassifier):
         strings = pl.LazyFrame(schema=dict.fromkeys(frame.columns, pl.String))
         columns = model.input_columns(strings)
@@ -160,7 +163,7 @@ def _columns(model: TextClassifier | TableClassifier, frame: DataFrame) -> list[
 
 
 def _check_fields(model: TextClassifier | TableClassifier, scores: bool) -> None:
-    """Raises ParameterError if a class can't name a field of ``scores``."""
+    """Raises ParameterError if a class can't be the name of a field of ``scores``."""
     for label in model.classes_.tolist() if scores else []:
         if "\0" in str(label):
             raise ParameterError(f"scores=True names a field by each class, and no field of Spark "
@@ -168,39 +171,26 @@ def _check_fields(model: TextClassifier | TableClassifier, scores: bool) -> None
                                  "classes are values")
 
 
-def _answers(
+def _answer_fields(
     model: TextClassifier | TableClassifier, frame: DataFrame, read: list[str],
-    asked: dict[str, Any],
+    settings: dict[str, Any],
 ) -> StructType:
-    """Names and types of what is added."""
+    """The names and types of the columns that are added."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     schema = polars_schema(frame).select(read).collect_schema()
-    answered = model.predict(pl.LazyFrame(schema=schema), **asked).drop(read).collect()
+    answers = model.predict(pl.LazyFrame(schema=schema), **settings).drop(read).collect()
     sensitive = str(frame.sparkSession.conf.get("spark.sql.caseSensitive")).lower() == "true"
     present = set(frame.columns) if sensitive else {name.lower() for name in frame.columns}
-    for name in answered.columns:
+    for name in answers.columns:
         if name in present:
             raise SchemaError(f"the frame has a column {name!r} already, and the prediction would "
                               f"stand beside it; rename or drop it first: frame.drop({name!r})")
-    arrow = answered.to_arrow(compat_level=pl.CompatLevel.oldest()).schema
+    arrow = answers.to_arrow(compat_level=pl.CompatLevel.oldest()).schema
     return from_arrow_schema(arrow)
 
 
-def _arrow_schema(fields: StructType) -> pa.Schema:
-    from pyspark.sql.pandas.types import to_arrow_schema
-
-    return to_arrow_schema(fields)
-
-
-def _joined(schema: StructType, names: list[str], answers: StructType) -> StructType:
-    from pyspark.sql.types import StructField, StructType
-
-    return StructType([*schema.fields, *(
-        StructField(name, field.dataType) for name, field in zip(names, answers, strict=True))])
-
-
-def _widened(
+def _add_columns(
     batch: pa.RecordBatch, answers: pl.DataFrame, names: list[str], types: pa.Schema
 ) -> pa.RecordBatch:
     import pyarrow as pa
