@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import pwd
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
+import threading
 import time
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
@@ -60,6 +63,26 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     tiers.configure(config)
+    if threading.current_thread() is threading.main_thread():
+        _let_programs_hear_signals()
+
+
+def _let_programs_hear_signals() -> None:
+    """Ignore by a handler what this process was started to ignore, by nohup or in the background.
+
+    A program that a test starts inherits what is ignored, and would not hear the test's signals. A
+    handler is not inherited.
+    """
+    for name in ("SIGHUP", "SIGINT", "SIGQUIT"):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, lambda *_: None)
+
+
+def pytest_collection_finish() -> None:
+    """Spare each later collection of garbage the half a million objects of the tests themselves."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(trylast=True)
