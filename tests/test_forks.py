@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -17,50 +18,61 @@ from textnb import ForkError, MultinomialNB, TextClassifier
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
-# The parent does one thing, and its child another: what it raises, or "answered". A child that
-# hangs is ended by its alarm (14), and the parent by the test's own limit.
+# The parent does some things in turn, and after each a child of its own does another: what that
+# raises, or "answered". A child that hangs is ended by its alarm (14), and the parent by the time
+# limit of the test.
 _FORKED = """
-import os, signal, sys, warnings
+import json, os, signal, sys, warnings
 warnings.simplefilter("ignore")  # Python 3.12 warns of each fork beside threads
 import polars as pl
 import textnb
 texts, labels = ["aa bb", "cc dd", "aa", "cc"], ["x", "y", "x", "y"]
 frame = pl.DataFrame({"text": texts, "label": labels})
 model = None
-exec(sys.argv[1])
-pid = os.fork()
-if pid:
-    sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
-signal.alarm(30)
-try:
-    exec(sys.argv[2])
-    print("answered", flush=True)
-except Exception as error:
-    print(type(error).__name__, error, flush=True)
-os._exit(0)
+for before, after in json.loads(sys.argv[1]):
+    exec(before)
+    pid = os.fork()
+    if pid:
+        code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        if code:
+            sys.exit(f"{after}: {code}")
+        continue
+    signal.alarm(30)
+    try:
+        exec(after)
+        print("answered", flush=True)
+    except Exception as error:
+        print(type(error).__name__, error, flush=True)
+    os._exit(0)
 """
 FIT = "model = textnb.TextClassifier().fit(frame)"
 
 
-def forked(parent: str, child: str) -> str:
-    done = subprocess.run([sys.executable, "-c", _FORKED, parent, child], capture_output=True,
+def forked(*turns: tuple[str, str]) -> list[str]:
+    """What the children say of which each is forked after what stands beside it."""
+    done = subprocess.run([sys.executable, "-c", _FORKED, json.dumps(turns)], capture_output=True,
                           text=True, check=False, timeout=100,
                           env={**os.environ, "TEXTNB_KERNEL": "off"})
     assert done.returncode == 0, (done.returncode, done.stderr)
-    return done.stdout.strip()
+    answers = done.stdout.splitlines()
+    assert len(answers) == len(turns), done.stdout
+    return answers
 
 
-@pytest.mark.sweep(3)
-@pytest.mark.parametrize("child", [
-    FIT, "model.predict(frame)", "model.predict(texts)", "model.fit(texts, labels)",
-    "model.partial_fit(frame)", "model.top(2)", "textnb.Tokenizer().tokens('aa bb')",
-    "textnb.evaluate(model, frame)", "model.save('never-written')",
-    "textnb.scan(frame, text='text').collect()",
-    "textnb.Tokenizer(pattern='[a-z]+')"])
-def test_a_child_of_a_process_that_worked_says_so(child: str) -> None:
-    answer = forked(FIT, child)
-    assert answer.startswith("ForkError this process was forked from one in which Polars")
-    assert "multiprocessing.get_context('spawn')" in answer
+def test_a_child_of_a_process_that_worked_says_so() -> None:
+    children = [
+        FIT, "model.predict(frame)", "model.predict(texts)", "model.fit(texts, labels)",
+        "model.partial_fit(frame)", "model.top(2)", "textnb.Tokenizer().tokens('aa bb')",
+        "textnb.evaluate(model, frame)", "model.save('never-written')",
+        "textnb.scan(frame, text='text').collect()", "textnb.Tokenizer(pattern='[a-z]+')"]
+    matrices = "import numpy as np; textnb.MultinomialNB().fit(np.eye(2), [0, 1])"
+    *answers, of_matrices = forked((FIT, children[0]), *(("", child) for child in children[1:]),
+                                   ("", matrices))
+    for child, answer in zip(children, answers, strict=True):
+        assert answer.startswith(
+            "ForkError this process was forked from one in which Polars"), child
+        assert "multiprocessing.get_context('spawn')" in answer, child
+    assert of_matrices == "answered", "estimators of matrices ask nothing of Polars"
 
 
 @pytest.mark.slow
@@ -69,37 +81,32 @@ def test_files_are_not_read_either(tmp_path: Path) -> None:
     TextClassifier(text="body").fit(pl.DataFrame({
         "body": ["aa", "bb"] * 10, "label": ["spam", "ham"] * 10})).save(path)
     for child in (f"textnb.load({str(path)!r})", f"textnb.MailFilter.load({str(path)!r})"):
-        assert forked(FIT, child).startswith("ForkError")
-        assert forked("", child) == "answered"
+        before, after = forked(("", child), (FIT, child))
+        assert before == "answered"
+        assert after.startswith("ForkError")
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="needs names of threads")
 def test_a_query_of_the_caller_is_noticed() -> None:
-    assert forked("pl.LazyFrame({'a': [1]}).select(pl.col('a').sum()).collect()", FIT
-                  ).startswith("ForkError")
-
-
-@pytest.mark.sweep(2)
-@pytest.mark.parametrize("parent", [
-    "", "from textnb import *", "textnb.TextClassifier()",
-    "import textnb.report.page, textnb.export.write, textnb.jobs.run",
-    "import textnb.filter.mailfilter, textnb.cli.main"])
-def test_a_child_after_import_works(parent: str) -> None:
-    assert forked(parent, f"{FIT}; model.predict(frame); model.predict(texts)") == "answered"
-
-
-def test_estimators_of_matrices_work_in_any_child() -> None:
-    assert forked(FIT, "import numpy as np; textnb.MultinomialNB().fit(np.eye(2), [0, 1])"
-                  ) == "answered"
+    # And a child after imports alone works, whatever they were.
+    parents = ["", "from textnb import *", "textnb.TextClassifier()",
+               "import textnb.report.page, textnb.export.write, textnb.jobs.run",
+               "import textnb.filter.mailfilter, textnb.cli.main"]
+    child = f"{FIT}; model.predict(frame); model.predict(texts)"
+    *answers, last = forked(*((parent, child) for parent in parents), (
+        "pl.LazyFrame({'a': [1]}).select(pl.col('a').sum()).collect()", FIT))
+    assert dict(zip(parents, answers, strict=True)) == dict.fromkeys(parents, "answered")
+    assert last.startswith("ForkError")
 
 
 @pytest.mark.slow
 def test_a_grandchild_and_the_parent() -> None:
     child = ("pid = os.fork()\nif pid: os.waitpid(pid, 0); os._exit(0)\n" + FIT)
-    assert forked(FIT, child).startswith("ForkError")
-    assert forked("", child) == "answered"
+    before, after = forked(("", child), (FIT, child))
+    assert before == "answered"
+    assert after.startswith("ForkError")
     parent = f"{FIT}\npid = os.fork()\nif not pid: os._exit(0)\nos.waitpid(pid, 0)\n{FIT}"
-    assert forked(parent, "1") == "answered"
+    assert forked((parent, "1")) == ["answered"]
 
 
 _POOL = """

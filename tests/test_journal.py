@@ -31,8 +31,12 @@ def test_what_is_learned_is_told_at_info(caplog: pytest.LogCaptureFixture) -> No
         "fit: GaussianNB, 3 rows, 2 features, 2 classes"]
     assert all(seconds.endswith(" s") for _, seconds in said)
     assert all(record.levelno == logging.INFO for record in caplog.records)
+    names = [name for name in logging.root.manager.loggerDict if name.startswith("textnb")]
+    assert [handler for name in names for handler in logging.getLogger(name).handlers
+            if handler is not caplog.handler] == []
 
 
+@pytest.mark.slow
 def test_nothing_is_told_unless_asked_and_no_handler_is_added() -> None:
     code = ("import logging, textnb\n"
             "textnb.TextClassifier().fit(['aa', 'bb'], ['x', 'y'])\n"

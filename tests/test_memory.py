@@ -112,6 +112,7 @@ except DataError as error:
         assert 0 < len(model.vocabulary_) < 600
         assert model.pruned_ is not None
 
+    @pytest.mark.sweep(1)
     @pytest.mark.parametrize("kernel", ["on", "off"])
     def test_a_limit_bounds_the_counting_of_many_classes(
         self, kernel: str, monkeypatch: pytest.MonkeyPatch

@@ -287,7 +287,9 @@ print(json.dumps(refused))
 """
 
 
-@pytest.mark.parametrize("absent", [[], OPTIONAL], ids=["as installed", "without any extra"])
+@pytest.mark.parametrize("absent", [
+    pytest.param([], id="as installed", marks=pytest.mark.slow),
+    pytest.param(OPTIONAL, id="without any extra")])
 def test_every_module_imports(absent: list[str]) -> None:
     """And without a warning."""
     asked = json.dumps([module_names(), absent])

@@ -90,6 +90,7 @@ def test_all(folder: Path) -> None:
     assert "\nnot selected: 1 of --release\n" in output
 
 
+@pytest.mark.slow
 def test_a_release_leaves_nothing_out(folder: Path) -> None:
     output = ran(folder, "--release")
     assert len(cases(output, "release")) == len(cases(output, "slow")) == 1
@@ -104,6 +105,7 @@ def test_a_test_that_is_named_runs(folder: Path) -> None:
     assert "not selected" not in output
 
 
+@pytest.mark.slow
 def test_processes_select_the_same(folder: Path) -> None:
     output = ran(folder, "-n", "2")
     assert "not selected: 19 of --all and 1 of --release\n" in output

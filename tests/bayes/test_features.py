@@ -243,6 +243,7 @@ def test_a_step_from_outside_is_refused_by_name(name: str) -> None:
         EXECUTORS[name](form_of(UNKNOWN))
 
 
+@pytest.mark.sweep(5)
 @pytest.mark.parametrize("features", [UNKNOWN, *(
     each for name, each in MAPS.items() if name not in ("identity", "presence"))], ids=repr)
 def test_bounds_of_what_is_left_out_are_refused(
@@ -255,7 +256,7 @@ def test_bounds_of_what_is_left_out_are_refused(
         return replace(form, features=with_ones(features, len(form.weights))), log_prob
 
     monkeypatch.setattr(Multinomial, "weigh", weigh)
-    texts = ["good film " + " ".join(f"word{i}x{j}" for j in range(40)) for i in range(400)]
+    texts = ["good film " + " ".join(f"word{i}x{j}" for j in range(40)) for i in range(250)]
     with pytest.raises(ParameterError, match=re.escape("bounds of what memory_limit leaves out")):
         TextClassifier(memory_limit=1 << 20).fit(texts, ["x", "y"] * (len(texts) // 2))
 

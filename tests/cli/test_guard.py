@@ -189,14 +189,17 @@ def test_no_process_can_be_started(model: Path) -> None:
 
 
 def test_a_message_beyond_the_limit_is_passed_on_whole(model: Path) -> None:
-    large = HAM + (b"x" * 999 + b"\n") * 67_500
-    assert len(large) > guard.MAX_MESSAGE
-    code, out, _ = ended(start("filter", model, "-p"), large)
+    assert guard.MAX_MESSAGE == message.MAX_MESSAGE
+    large = HAM + (b"x" * 999 + b"\n") * 1_100
+    assert len(large) > 1 << 20
+    lower = ("from textnb.cli import guard\nfrom textnb.mail import message\n"
+             "guard.MAX_MESSAGE = message.MAX_MESSAGE = 1 << 20")
+    code, out, _ = ended(started(lower, model, "-p"), large)
     assert code == 1
     line, _, rest = out.partition(b"\n")
     assert line.startswith(VERDICT)
     assert rest == large
-    code, out, _ = ended(start("filter", "none.textnb", "-p"), large)
+    code, out, _ = ended(started(lower, "none.textnb", "-p"), large)
     assert (code, out) == (3, large)
 
 

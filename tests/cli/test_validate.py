@@ -145,9 +145,9 @@ def test_models_of_feature_tables_are_refused(run: Run, folder: Path) -> None:
     assert "is a model of feature tables" in ran.err
 
 
-def test_standard_input_is_read_again(table: Path, model: Path) -> None:
-    ran = finished(start("validate", model, "-", "--folds", 2, "--format", "json"),
-                   table.read_bytes()).checked()
+def test_standard_input_is_read_again(run: Run, table: Path, model: Path) -> None:
+    ran = run("validate", model, "-", "--folds", 2, "--format", "json", input=table.read_bytes()
+              ).checked()
     assert json.loads(ran.out)["documents"] == 12
 
 

@@ -13,21 +13,21 @@ from tests.text.test_coverage import UNKNOWN, WORDS, phrases
 from textnb import TextClassifier
 
 
+@pytest.mark.filterwarnings("always")
 def test_commands_say_so(run: Run, folder: Path) -> None:
     phrases(100, 1).write_parquet("rows.parquet")
     UNKNOWN.write_parquet("unknown.parquet")
     WORDS.save("words.textnb")
-    # In processes of their own, where a warning is a line and no error.
-    ran = finished(start("train", "rows.parquet", "-o", "m.textnb", "-q")).checked()
+    ran = run("train", "rows.parquet", "-o", "m.textnb", "-q").checked()
     assert ran.err.startswith("warning: 100% of what was counted is of terms that come once")
     assert "--analyzer char --ngrams 1,2" in ran.err
     for words in (["predict", "words.textnb", "unknown.parquet", "-o", "out.csv", "-q"],
                   ["test", "words.textnb", "unknown.parquet", "-q"]):
-        ran = finished(start(*words)).checked()
+        ran = run(*words).checked()
         assert ran.err.count("warning: 20 of 50 texts (40%) hold no term") == 1, words
     again = ["train", "rows.parquet", "-o", "m.textnb", "-q", "--analyzer", "char",
              "--ngrams", "1,2"]
-    assert finished(start(*again)).checked().err == ""
+    assert run(*again).checked().err == ""
 
 
 @pytest.mark.slow

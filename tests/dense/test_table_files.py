@@ -93,14 +93,20 @@ def test_columns_called_as_elements_of_others_are_loaded(tmp_path: Path) -> None
         assert textnb.load(path).predict(frame).equals(model.predict(frame))
 
 
+@pytest.fixture(scope="module")
+def stored_mixture(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    return stored(MIXTURE, tmp_path_factory.mktemp("mixture"))
+
+
 @pytest.mark.parametrize("work", [
     {"n_init": 10_000, "max_iter": 10_000, "tol": 0.0}, {"n_init": 101}, {"max_iter": 10_001},
     {"max_iter": 10**30}, {"n_init": 0}, {"n_init": "9"}, {"max_iter": 5.0}], ids=str)
-def test_mixtures_that_would_take_hours(tmp_path: Path, work: dict[str, Any]) -> None:
-    content = stored(MIXTURE, tmp_path)
+def test_mixtures_that_would_take_hours(
+    tmp_path: Path, stored_mixture: bytes, work: dict[str, Any]
+) -> None:
     path = ("estimator", "parameters", "density", "parameters")
     settings = {**MIXTURE.density.get_params(), **work}
-    refused(with_value(content, path, settings), tmp_path, "too long to estimate")
+    refused(with_value(stored_mixture, path, settings), tmp_path, "too long to estimate")
 
 
 def test_mixtures_that_would_take_hours_are_not_stored(tmp_path: Path) -> None:

@@ -92,7 +92,7 @@ CASES = [(to, reads, name) for to, target in TARGETS.items() for reads in target
          for name in MAPS if reads != "features"]
 
 
-@pytest.mark.sweep(60)
+@pytest.mark.sweep(36)
 @pytest.mark.usefixtures("engine")
 @pytest.mark.parametrize("labels", [("pos", "neg"), ("pos", "neg", "so")], ids=["two", "three"])
 @pytest.mark.parametrize(("to", "reads", "name"), CASES)

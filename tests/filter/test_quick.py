@@ -357,22 +357,24 @@ def sample_messages() -> Iterator[bytes]:
         yield from (b"From " + part for part in content.split(b"\nFrom ")[1:12])
 
 
+@pytest.mark.parametrize("message", [MESSAGES[0], MESSAGES[1], MESSAGES[7]])
 @pytest.mark.parametrize("arguments", [
     [], ["-p"], ["-e", "--format", "json"], ["-ep", "--timeout", "30"],
     ["--spam-cutoff", "0.99", "--ham-cutoff=0.2", "--min-learned", "1"]], ids=str)
-def test_the_command_answers_as_the_long_way_does(arguments: list[str], tmp_path: Path) -> None:
+def test_the_command_answers_as_the_long_way_does(
+    arguments: list[str], message: bytes, tmp_path: Path
+) -> None:
     path = saved(tmp_path / "m.textnb")
-    for message in (MESSAGES[0], MESSAGES[1], MESSAGES[7]):
-        quick = verdicts(path, message, *arguments, quick=True)
-        whole = verdicts(path, message, *arguments, quick=False)
-        if "json" in arguments:
-            first, second = json.loads(quick[1]), json.loads(whole[1])
-            for name in ("log_odds", "probability"):
-                assert first.pop(name) == pytest.approx(second.pop(name), rel=1e-9)
-            assert first == second
-            assert (quick[0], quick[2]) == (whole[0], whole[2])
-        else:
-            assert quick == whole
+    quick = verdicts(path, message, *arguments, quick=True)
+    whole = verdicts(path, message, *arguments, quick=False)
+    if "json" in arguments:
+        first, second = json.loads(quick[1]), json.loads(whole[1])
+        for name in ("log_odds", "probability"):
+            assert first.pop(name) == pytest.approx(second.pop(name), rel=1e-9)
+        assert first == second
+        assert (quick[0], quick[2]) == (whole[0], whole[2])
+    else:
+        assert quick == whole
 
 
 def test_samples_of_mail(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ import pytest
 
 import textnb
 from tests.storage.archives import TAIL, member_bounds, signed
+from tests.tiers import examples
 from textnb import ModelFileError, SourceError
 
 REFUSED = (ModelFileError, SourceError)
@@ -99,13 +100,14 @@ def test_no_changed_byte_under_a_right_checksum_breaks_the_reader(
     # may never come out is an error of another kind.
     rng = random.Random(seed)
     body = len(sound) - TAIL
-    for place in rng.sample(range(body), 400):
+    for place in rng.sample(range(body), examples(400)):
         changed = bytearray(sound)
         changed[place] = rng.randrange(256)
         error = outcome(load, signed(bytes(changed)))
         assert error is None or isinstance(error, REFUSED), (place, changed[place], error)
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("mask", [0x01, 0x80, 0xFF])
 def test_no_changed_header_under_a_right_checksum_breaks_the_reader(
     load: Load, sound: bytes, mask: int

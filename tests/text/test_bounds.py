@@ -83,7 +83,7 @@ def test_an_interrupt_is_seen() -> None:
     """Within one batch of some seconds, of one text and of many."""
     program = ("import sys, polars as pl; from textnb import Tokenizer; "
                "from textnb.text.matrix import count_matrix; "
-               "frame = pl.DataFrame({'text': ['some words ' * 1000] * 100_000}); "
+               "frame = pl.DataFrame({'text': ['some words ' * 1000] * 40_000}); "
                "print('ready', flush=True); "
                "[count_matrix([frame], Tokenizer(), 'text') for _ in range(9)]")
     root = Path(textnb.__file__).parents[1]
@@ -92,7 +92,7 @@ def test_an_interrupt_is_seen() -> None:
                           env={**os.environ, "PYTHONPATH": str(root)}) as ran:
         assert ran.stdout is not None
         assert ran.stdout.readline() == "ready\n"
-        time.sleep(1)
+        time.sleep(0.3)
         started = time.monotonic()
         ran.send_signal(signal.SIGINT)
         _, told = ran.communicate(timeout=60)
