@@ -21,12 +21,26 @@ A message says what was expected, what came, and what to do.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
-from typing import Self
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Self
 
 _LESS_MEMORY = (
     "which leaves out the rarest terms until the rest fits; or learn fewer classes; or see "
     "whether the label column is one: thousands of classes may be numbers of rows")
+
+
+class Mention:
+    """A setting that a message names, alone (``min_df``) or with a value (``binary=True``).
+
+    As text it is written as in Python. Another reader, such as the command line, writes it its way.
+    """
+
+    def __init__(self, name: str, value: str = "") -> None:
+        # The value as Python writes it; empty without one.
+        self.name, self.value = name, value
+
+    def __str__(self) -> str:
+        return f"{self.name}={self.value}" if self.value else self.name
 
 
 class TextnbError(Exception):
@@ -42,6 +56,46 @@ class TextnbError(Exception):
 
     _problem: str | None = None
     _command_line: str | None = None
+    _parts: tuple[str | Mention, ...] = ()
+
+    @classmethod
+    def naming(cls, template: str, **values: Any) -> Self:
+        """An error whose message names settings, which each reader writes in its own way.
+
+        Parameters
+        ----------
+        template : str
+            The message, as `str.format` takes it. A field that has no value here is a setting:
+            ``"{min_df} must be 1 or more"``, ``"give {norm=False}"``.
+        values : object
+            Values of the other fields; a `Mention` is a setting whose value is not in the template.
+        """
+        from string import Formatter
+
+        formatter, parts = Formatter(), list[str | Mention]()
+        for text, field, specification, conversion in formatter.parse(template):
+            parts.append(text)
+            if field in values and not isinstance(values[field], Mention):
+                value = formatter.convert_field(values[field], conversion)
+                parts.append(formatter.format_field(value, specification or ""))
+            elif field is not None:
+                name, _, value = field.partition("=")
+                parts.append(values.get(field, Mention(name, value)))
+        error = cls("".join(map(str, parts)))
+        error._parts = tuple(parts)
+        return error
+
+    def message(self, write: Callable[[Mention], str]) -> str:
+        """The message for a reader who has other words for settings.
+
+        Parameters
+        ----------
+        write : callable
+            Takes a setting that the message names, and returns the reader's words for it.
+        """
+        if self._command_line is not None or not self._parts:
+            return self.command_line
+        return "".join(write(part) if isinstance(part, Mention) else part for part in self._parts)
 
     @property
     def command_line(self) -> str:
@@ -85,13 +139,15 @@ class ParameterError(TextnbError, ValueError):
 
     @classmethod
     def out_of_range(cls, name: str, expected: str, got: object) -> ParameterError:
-        return cls(f"{name} must be {expected}; got {got!r}")
+        return cls.naming("{setting} must be {expected}; got {got!r}", setting=Mention(name),
+                          expected=expected, got=got)
 
     @classmethod
     def unknown_choice(cls, name: str, got: object, choices: Iterable[str]) -> ParameterError:
         known = list(choices)
-        return cls(f"{name}: unknown value {got!r}{suggestion(str(got), known)}; "
-                   f"choose one of {', '.join(known)}")
+        return cls.naming(
+            "{setting}: unknown value {got!r}{near}; choose one of {known}", setting=Mention(name),
+            got=got, near=suggestion(str(got), known), known=", ".join(known))
 
 
 class ExportError(TextnbError, ValueError):
@@ -263,11 +319,14 @@ class VocabularyError(DataError):
             f"Tokenizer(pattern=r'{one_letter}){shorten}", f"--pattern '{one_letter}{shorten}")
 
     @classmethod
-    def all_pruned(cls, terms: int, limits: str) -> VocabularyError:
-        return cls.with_advice(
-            f"empty vocabulary: {quantity(terms, 'term', 'was', 'were')} found and none is within "
-            f"{limits}; ",
-            "lower min_df or raise max_df", "lower --min-df or raise --max-df")
+    def all_pruned(
+        cls, terms: int, min_df: float, max_df: float, documents: int
+    ) -> VocabularyError:
+        return cls.naming(
+            "empty vocabulary: {terms} found and none is within {least} and {most} of {documents}; "
+            "lower {min_df} or raise {max_df}", terms=quantity(terms, "term", "was", "were"),
+            least=Mention("min_df", repr(min_df)), most=Mention("max_df", repr(max_df)),
+            documents=quantity(documents, "document"))
 
 
 class ImpossibleRowError(DataError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,9 @@ from tests.cli.conftest import Run
 from textnb.errors import (
     DataError,
     ImpossibleRowError,
+    Mention,
     ModelFileError,
+    ParameterError,
     SchemaError,
     SourceError,
     TextnbError,
@@ -62,3 +65,46 @@ def test_python_has_its_own(error: TextnbError, python: str, command: str | None
     assert command is None or command in error.command_line
     assert command is None or command not in str(error)
     assert textnb.TextnbError("plain").command_line == "plain"
+
+
+def test_a_message_names_settings_as_data() -> None:
+    error = ParameterError.naming(
+        "{l='auto'} and {limit} of {n:,} documents: give {l} as a number, not {text!r}",
+        limit=Mention("min_df", "2"), n=1200, text="binary=True")
+    assert str(error) == ("l='auto' and min_df=2 of 1,200 documents: give l as a number, not "
+                          "'binary=True'")
+    write = {"l": "--l", "min_df": "--min-df", "binary": "--binary"}
+    told = error.message(lambda setting: f"{write[setting.name]} {setting.value}".rstrip())
+    assert told == ("--l 'auto' and --min-df 2 of 1,200 documents: give --l as a number, not "
+                    "'binary=True'")
+    again = pickle.loads(pickle.dumps(error))
+    assert again.message(lambda setting: setting.name.upper()).startswith("L and MIN_DF of")
+
+
+def test_settings_are_options_on_the_command_line(run: Run, folder: Path) -> None:
+    Path("mail.csv").write_text("text,min_df must be,label\nfree money,one,spam\nnoon,two,ham\n")
+    train = ("train", "mail.csv", "-o", "m.textnb")
+    cases = {
+        (*train, "--l", "auto", "--memory-limit", "2M"):
+            "--l auto keeps the matrix of all documents, which --memory-limit can't bound",
+        (*train, "--model", "complement", "--norm", "--l", "auto"):
+            "which --norm does not allow: give --l as a number, or no --norm",
+        (*train, "--min-df", "-1"): "--min-df must be a count",
+        (*train, "--min-df", "9", "--max-df", "2"): "--max-df 2 of 2 documents is fewer than "
+                                                    "--min-df 9",
+        (*train, "--stop-words", "words.txt", "--analyzer", "char"):
+            "--stop-words are words: they need --analyzer word; got --analyzer char",
+        (*train, "--subfolders"): "--subfolders is for mail, as a Maildir has folders; the source "
+                                  "is no mail, or needs --input-format mail"}
+    Path("words.txt").write_text("free\n")
+    for arguments, message in cases.items():
+        assert message in run(*arguments).err
+    # The names of columns and the values of options are not settings.
+    ran = run(*train, "--text", "min_df must be").checked()
+    ran = run(*train, "--label", "binary=True").checked(1)
+    assert "no column 'binary=True'" in ran.err
+    run(*train).checked()
+    ran = run("test", "m.textnb", "mail.csv", "--input-format", "binary=True").checked(2)
+    assert "--input-format: unknown value 'binary=True'; choose one of" in ran.err
+    ran = run("predict", "m.textnb", "mail.csv", "--top-k", "-1").checked(2)
+    assert "error: --top-k must be a number of classes, 0 or more; got -1" in ran.err

@@ -580,7 +580,7 @@ def test_nothing_to_learn_from_is_said(run: Run, folder: Path, content: str, tol
 
 def test_limits_that_leave_no_term_are_said(run: Run, mail: Path) -> None:
     told = error_of(run, "train", mail, "-o", "m.textnb", "--min-df", "6")
-    assert "12 terms were found and none is within min_df=6" in told
+    assert "12 terms were found and none is within --min-df 6" in told
 
 
 def test_empty_stdin_is_said(run: Run, folder: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from sklearn.feature_extraction.text import CountVectorizer
 
 from textnb import Tokenizer
-from textnb.errors import ParameterError, VocabularyError
+from textnb.errors import ParameterError, VocabularyError, quantity
 from textnb.text.expressions import separators
 from textnb.text.matrix import Vocabulary, count_matrix
 from textnb.text.vocabulary import Limits, given_vocabulary
@@ -114,7 +114,7 @@ class TestNoTokens:
         with pytest.raises(VocabularyError) as caught:
             count_matrix([pl.DataFrame({"text": texts})], Tokenizer(), "text")
         message = str(caught.value)
-        assert f"finds no token in {len(texts)} documents" in message
+        assert f"finds no token in {quantity(len(texts), 'document')}" in message
         assert repr(Tokenizer().pattern) in message
         assert "for one-letter words use Tokenizer(pattern=r'[\\p{L}\\p{M}\\p{N}_]+')" in message
         assert "stop words" in message

@@ -97,7 +97,7 @@ def factorise(
                 log_det = 2.0 * float(np.log(np.diag(lower) * deviation).sum())
                 return Factor(inverse.T / deviation[:, None], log_det, True)
     if not allow_singular:
-        raise DataError(_explain_singular(covariance, names, of, remedy))
+        raise _singular(covariance, names, of, remedy)
     values, vectors = scipy.linalg.eigh(covariance)
     keep = values > _EIGENVALUE * max(float(np.abs(values).max()), np.finfo(np.float64).tiny)
     return Factor(vectors[:, keep] / np.sqrt(values[keep]), float(np.log(values[keep]).sum()),
@@ -157,9 +157,9 @@ def ledoit_wolf_shrinkage(covariance: Floats, n: float, fourth: float) -> float:
     return 0.0 if error <= 0 or distance <= 0 else float(min(error, distance) / distance)
 
 
-def _explain_singular(
+def _singular(
     covariance: Floats, names: Sequence[str] | None, of: str, remedy: str
-) -> str:
+) -> DataError:
     constant, collinear = dependent_columns(covariance)
 
     def names_of(columns: NDArray[np.int64]) -> str:
@@ -172,5 +172,6 @@ def _explain_singular(
     if len(collinear):
         causes.append(f"columns that are linear combinations of others {names_of(collinear)}")
     why = "; ".join(causes) or "its columns are nearly collinear"
-    return (f"the covariance of {of} is singular: {why}. Drop them, {remedy}, or "
-            "allow_singular=True for the pseudo-inverse")
+    return DataError.naming(
+        "the covariance of {of} is singular: {why}. Drop them, {remedy}, or {allow_singular=True} "
+        "for the pseudo-inverse", of=of, why=why, remedy=remedy)

@@ -370,8 +370,9 @@ class CountModel(EventModel):
             as_smoothing(self.l, n_features)
         check_class_weight(self.class_weight)
         if auto and self.class_weight is not None:
-            raise ParameterError("l='auto' leaves rows out by subtraction, which class_weight does "
-                                 "not allow: give l as a number, or class_weight=None")
+            raise ParameterError.naming(
+                "{l='auto'} leaves rows out by subtraction, which {class_weight} does not allow: "
+                "give {l} as a number, or {class_weight=None}")
         as_class_prior(self.class_prior, n_classes)
         if not isinstance(self.fit_prior, (bool, np.bool_)):
             raise ParameterError.out_of_range("fit_prior", "True or False", self.fit_prior)
@@ -392,8 +393,9 @@ class CountModel(EventModel):
     ) -> LeaveOneOut:
         scorer = self.leave_one_out_type()
         if self.class_weight is not None:
-            raise ParameterError("class_weight scales counts, and leave-one-out subtracts rows "
-                                 "that count 1: use k folds, or class_weight=None")
+            raise ParameterError.naming(
+                "{class_weight} scales counts, and leave-one-out subtracts rows that count 1: use "
+                "k folds, or {class_weight=None}")
         if statistics.class_count.dtype.kind != "i":
             raise ParameterError("these counts have sample weights, and leave-one-out subtracts "
                                  "rows that count 1: use k folds, or fit without weights")

@@ -206,8 +206,8 @@ def split_held_out(
 
 def _too_few(codes: NDArray[Any], fraction: float) -> DataError:
     counts = np.unique(codes, return_counts=True)[1]
-    return DataError(
-        f"early_stopping holds out {fraction:g} of the rows, and needs each class among the rest "
-        f"and as many held-out rows as classes; there are {len(codes)} rows of {len(counts)} "
-        f"classes, {counts.min()} of the rarest. Give more rows, or learn with "
-        "early_stopping=False")
+    return DataError.naming(
+        "{early_stopping} holds out {share:g} of the rows, and needs each class among the rest "
+        "and as many held-out rows as classes; there are {rows} rows of {classes} classes, "
+        "{least} of the rarest. Give more rows, or learn with {early_stopping=False}",
+        share=fraction, rows=len(codes), classes=len(counts), least=counts.min())

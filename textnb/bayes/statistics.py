@@ -277,8 +277,9 @@ def as_smoothing(l: Any, n_features: int) -> float | NDArray[np.float64]:
     """
     expected = "a finite number >= 0, or an array of one per feature"
     if is_auto(l):
-        raise ParameterError("l='auto' belongs to MultinomialNB, BernoulliNB and ComplementNB; "
-                             f"here l must be {expected}")
+        raise ParameterError.naming(
+            "{l='auto'} belongs to MultinomialNB, BernoulliNB and ComplementNB; here {l} must be "
+            "{expected}", expected=expected)
     try:
         values = np.asarray(l, dtype=np.float64)
     except (TypeError, ValueError):

@@ -62,7 +62,7 @@ def calibrate(
         classifier.set_calibration(calibration).save(output)
     evidence.note_stale(classifier)
     evidence.note_unverified(held.novelty, done.quiet)
-    if done.format == "json":
+    if done.results_format == "json":
         out(as_json({"calibration": calibration.to_dict(), **figures,
                      "not_judged": held.not_judged, **evidence_of(held.novelty)}))
         return

@@ -20,6 +20,7 @@ import click
 from textnb.cli import signals
 from textnb.errors import (
     DataError,
+    Mention,
     ParameterError,
     SourceError,
     TextnbError,
@@ -49,7 +50,7 @@ def stderr() -> Console:
 
 def guarded(
     function: Callable[P, R], bad_data: int, bad_usage: int, reader_gone: int,
-    words: Callable[[str], str],
+    write: Callable[[Mention], str],
 ) -> Callable[P, R]:
     """A function whose failures are one line on standard error and an exit code.
 
@@ -58,8 +59,8 @@ def guarded(
     function : callable
     bad_data, bad_usage, reader_gone : int
         The exit codes.
-    words : callable
-        Turns a message of the library into the words of the command line.
+    write : callable
+        The words of the command line for a setting that an error names.
     """
     @functools.wraps(function)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -73,7 +74,7 @@ def guarded(
 
     def work(*args: P.args, **kwargs: P.kwargs) -> R:
         if sys.stdout is None:
-            raise _report_failure(SourceError("standard output is closed"), bad_data, words)
+            raise _report_failure(SourceError("standard output is closed"), bad_data, write)
         # A character that the terminal can't show is written as its code.
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper):
@@ -90,11 +91,11 @@ def guarded(
                     leave_interrupted()
                 return result
             except ParameterError as error:
-                raise _report_failure(error, bad_usage, words) from None
+                raise _report_failure(error, bad_usage, write) from None
             except TextnbError as error:
                 if _was_interrupted(error):
                     leave_interrupted()
-                raise _report_failure(error, bad_data, words) from None
+                raise _report_failure(error, bad_data, write) from None
             except BrokenPipeError:
                 # The reader of the output has closed it.
                 _drop_output()
@@ -102,10 +103,10 @@ def guarded(
             except KeyboardInterrupt:
                 leave_interrupted()
             except OSError as error:
-                raise _report_failure(error, bad_data, words) from None
+                raise _report_failure(error, bad_data, write) from None
             except MemoryError as error:
                 failure = DataError.out_of_memory(first_line(error))
-                raise _report_failure(failure, bad_data, words) from None
+                raise _report_failure(failure, bad_data, write) from None
             except BaseException as error:
                 if _was_interrupted(error):
                     leave_interrupted()
@@ -260,7 +261,7 @@ def _leave(code: int) -> NoReturn:
 
 
 def _report_failure(
-    error: BaseException, code: int, words: Callable[[str], str]
+    error: BaseException, code: int, write: Callable[[Mention], str]
 ) -> click.exceptions.Exit:
     """Write the error as one line, and return what ends the command with the code."""
     try:
@@ -268,12 +269,7 @@ def _report_failure(
             sys.stdout.flush()
     except OSError:
         _drop_output()
-    message = str(error)
-    if isinstance(error, TextnbError):
-        message = error.command_line
-        # A message that names options already stays as it is.
-        if message == str(error) and not message.startswith("--"):
-            message = words(message)
+    message = error.message(write) if isinstance(error, TextnbError) else str(error)
     # The engine adds the place in its plan where the error occurred, which no user knows.
     note(f"error: {message.split(_PLAN)[0]}")
     return click.exceptions.Exit(code)

@@ -79,7 +79,7 @@ def duplicates(
     with reading(train if test is None else test):
         found = find_duplicates(before, None if test is None else sought, text=columns, label=label,
                                 near=None if search.exact else search.near)
-        if shown.format == "json":
+        if shown.results_format == "json":
             out(as_json({**found.to_dict(), "pairs": found.pairs.to_dicts()}))
             return
         if shown.show and found.pairs.height:

@@ -138,7 +138,7 @@ def verify(source: VerifyInput, done: VerifyOutput) -> None:
     frame = None if input is None else rows(input, source, None)
     with reading(input or path), steps("verifying", done.quiet) as progress:
         found = verify_export(path, frame, progress=progress)
-    if done.format == "json":
+    if done.results_format == "json":
         out(as_json({"target": found.target, "reads": found.reads, "rows": found.rows,
                      "largest_difference": found.largest_difference, "passed": found.passed,
                      "tolerance": found.tolerance, "wrong_scores": found.wrong_scores,
@@ -163,7 +163,7 @@ def describe(file: ModelFile, shown: Results) -> None:
     from textnb.export.describe import describe_model
 
     described = describe_model(any_model(file.model))
-    if shown.format == "json":
+    if shown.results_format == "json":
         out(as_json(described))
     else:
         show_description(described)

@@ -74,7 +74,7 @@ def filter_mail(
     from textnb.errors import ParameterError
 
     model, format, passthrough, exit_zero = (
-        file.model, done.format, done.passthrough, done.exit_zero)
+        file.model, done.results_format, done.passthrough, done.exit_zero)
     min_learned, timeout, maildir = how.min_learned, how.timeout, many.maildir
     spam_folder, unsure_folder, dry_run = many.spam_folder, many.unsure_folder, many.dry_run
     if min_learned < 0:

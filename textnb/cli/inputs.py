@@ -37,9 +37,9 @@ class RowOptions:
 
     where: str | None = option(
         "Use the rows for which this SQL condition holds, e.g. \"split = 'test'\".")
-    input_format: str | None = option(
+    format: str | None = option(
         "Format of the input, if its name does not tell: "
-        f"{', '.join(INPUT_FORMATS)}.", is_common=False)
+        f"{', '.join(INPUT_FORMATS)}.", "--input-format", is_common=False)
     storage_option: list[str] | None = option(
         "Option of URLs, such as aws_region=eu-west-1; repeat it for several. Others see it in the "
         "list of processes: put secrets into AWS_SECRET_ACCESS_KEY and the like.",
@@ -99,8 +99,8 @@ class Quiet:
 class Results:
     """Output."""
 
-    format: str = option("Format of the results.", default="text", choices=("text", "json"),
-                         metavar="FORMAT")
+    results_format: str = option("Format of the results.", "--format", default="text",
+                                 choices=("text", "json"), metavar="FORMAT")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,7 +125,7 @@ def rows(
     subfolders = more is not None and more.subfolders
     source: Any = input
     settings: dict[str, Any] = {
-        "format": options.input_format, "encoding": options.encoding,
+        "format": options.format, "encoding": options.encoding,
         "storage_options": parse_options(options.storage_option, "--storage-option"),
         "on_error": "raise" if more is None else _on_error(more.on_unreadable)}
     if _reads_database(input, options.query, settings):

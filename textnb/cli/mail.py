@@ -47,7 +47,7 @@ def mail(source: MailInput, done: MailOutput) -> None:
 
     path, output = source.source, done.output
     errors, output_format = done.errors, done.output_format
-    if not errors and done.format != "text":
+    if not errors and done.results_format != "text":
         raise ParameterError("--format is for --errors; for the table, see --output-format")
     if output is None and (not errors or output_format is not None):
         output = "-"
@@ -78,7 +78,7 @@ def mail(source: MailInput, done: MailOutput) -> None:
     found = pl.concat(malformed).sort("path") if malformed else pl.DataFrame(
         schema={"path": pl.String, "errors": pl.List(pl.String)})
     if errors:
-        _list(found, done.format)
+        _list(found, done.results_format)
     elif not done.quiet and found.height:
         note(f"note: {quantity(found.height, 'message', 'is', 'are')} malformed; --errors lists "
              "them")

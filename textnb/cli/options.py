@@ -28,8 +28,8 @@ import click
 from click.shell_completion import CompletionItem
 
 from textnb.cli.console import BAD_DATA, BAD_USAGE, FAILED, guarded
-from textnb.cli.words import in_options, is_flag, is_repeated, value_of
-from textnb.errors import ParameterError
+from textnb.cli.words import as_option, is_flag, is_repeated, value_of
+from textnb.errors import Mention, ParameterError
 from textnb.learning.settings import MODELS, Setting, declared, setting
 
 WIDTH = {"max_content_width": 100}
@@ -71,14 +71,18 @@ def _command(
                for group in groups for field, facts in declared(group)
                if not facts.is_argument and facts.is_option}
 
+    def write(setting: Mention) -> str:
+        if setting.name not in options:
+            return str(setting)
+        return as_option(setting, *options[setting.name])
+
     def run(**typed: Any) -> None:
         def work() -> None:
             values = TypedOptions(_values(groups, typed))
             function(*(values if hint is TypedOptions else _of_group(hint, values)
                        for hint in hints.values()))
 
-        guarded(work, bad_data, bad_usage, reader_gone,
-                lambda message: in_options(message, options))()
+        guarded(work, bad_data, bad_usage, reader_gone, write)()
 
     return kind(function.__name__, groups, run, function.__doc__ or "")
 

@@ -44,7 +44,8 @@ class Answers:
         "Add the score of every class: log P(row, class), up to a constant per row.",
         "--scores/--no-scores", default=False)
     explain: int = option("Add the N terms that decided most.", default=0)
-    top_k: int = option("Add the N most probable classes with their probabilities.", default=0)
+    top: int = option("Add the N most probable classes with their probabilities.", "--top-k",
+                      default=0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,8 +74,8 @@ def predict(file: ModelFile, source: InputOptions, add: Answers, done: PredictOu
     fitted = classifier if text_columns(classifier) is not None else None
     options: dict[str, Any] = {"probability": add.probability, "scores": add.scores}
     if fitted is not None:
-        options |= {"explain": add.explain, "top": add.top_k}
-    elif add.explain or add.top_k:
+        options |= {"explain": add.explain, "top": add.top}
+    elif add.explain or add.top:
         name = "--explain" if add.explain else "--top-k"
         raise ParameterError(f"{name} is for models of texts; this is one of feature tables")
     frame = rows(input, source, text_columns(classifier), features=features_of(classifier))
@@ -124,7 +125,7 @@ def top(file: ModelFile, shown: TopOptions) -> None:
 
     fitted, label = load_fitted(file.model), shown.label
     terms = texts.top(fitted, shown.k, None if label is None else as_label(label, fitted.classes))
-    if shown.format == "json":
+    if shown.results_format == "json":
         out(as_json(terms.to_dicts()))
         return
     for (name,), group in terms.group_by("class", maintain_order=True):
@@ -184,7 +185,7 @@ def explain(source: ExplainInput, shown: ExplainOutput) -> None:
     found = texts.highlight(
         fitted, words if column is None else {column: words}, shown.k)
     parts = found.table.drop("predicted", "runner_up")
-    if shown.format == "json":
+    if shown.results_format == "json":
         mail = {} if errors is None else {"errors": errors, "filter": verdict}
         out(as_json({"predicted": found.predicted, "runner_up": found.runner_up,
                      "score": found.score, "measure": found.measure, "terms": found.terms,

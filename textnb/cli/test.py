@@ -82,7 +82,7 @@ def run_test(file: ModelFile, source: InputOptions, done: TestOutput) -> None:
         with reading(input):
             answer["roc_auc"] = evaluate_roc(classifier, frame, label).auc
         answer["rates"] = result.rates(label).to_dict()
-    if done.format == "json":
+    if done.results_format == "json":
         out(as_json(answer))
         return
     show_evaluation(result)

@@ -106,7 +106,7 @@ def threshold(
         if not done.quiet:
             note(f"the model answers with the most probable class -> {target}")
         return
-    if done.format == "json":
+    if done.results_format == "json":
         out(as_json(decision.to_dict()))
         return
     unit = "log-odds" if classifier.calibration_ else classifier.estimator_.difference_name

@@ -96,7 +96,8 @@ def tune(typed: TypedOptions, source: TuneInput, budget: Budget, done: TuneOutpu
         write_trials_picture(found, done.picture)
     if not done.quiet:
         note_count(source.input)
-    _show(found, _command(found, typed, source.input, done.output), budget.seconds, done.format)
+    command = _command(found, typed, source.input, done.output)
+    _show(found, command, budget.seconds, done.results_format)
 
 
 def _parse_class(frame: Any, label: str, typed: str | None) -> Any:
@@ -139,9 +140,10 @@ def _command(found: Tuned, typed: TypedOptions, input: str, output: str) -> str:
              for group in (TokenSettings, LimitSettings, MODELS[kind])
              for field, facts in declared(group)}
     words = ["textnb", "train", input]
-    for name in ("label", "where", "input_format", "encoding"):
+    for name, word in (("label", "--label"), ("where", "--where"), ("format", "--input-format"),
+                       ("encoding", "--encoding")):
         if name in typed:
-            words += [f"--{name.replace('_', '-')}", str(typed[name])]
+            words += [word, str(typed[name])]
     columns = typed.get("text", [])
     for column in [columns] if isinstance(columns, str) else columns:
         words += ["--text", column]

@@ -198,7 +198,7 @@ def diff(source: TwoModels, shown: DiffOutput) -> None:
                              "name one")
     with reading(input or source.a):
         result = compare_models(first, second, frame, k=shown.k)
-    if shown.format == "json":
+    if shown.results_format == "json":
         out(as_json(result.to_dict()))
         return
     show(frame_table(result.classes, title="documents and shares of the classes"))

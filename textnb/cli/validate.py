@@ -76,13 +76,13 @@ def validate(
                                       folds=method.folds, groups=method.groups,
                                      time=method.time, seed=method.seed)
     if smoothing is not None:
-        _show_path(path, done.format)
+        _show_path(path, done.results_format)
         return
     if copies:
         note(f"note: {copies:,} of {quantity(len(held), 'document')} "
              f"{'has' if copies == 1 else 'have'} exactly the words of one that its "
              "model has learned, which flatters the result; see textnb duplicates")
-    _show(held, copies, done.positive, done.format)
+    _show(held, copies, done.positive, done.results_format)
 
 
 def _check_one_method(typed: dict[str, Any]) -> None:

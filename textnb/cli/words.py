@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
-from textnb.errors import ParameterError, SourceError
+from textnb.errors import Mention, ParameterError, SourceError
 
 
 def is_flag(kind: str) -> bool:
@@ -61,35 +60,30 @@ def value_of(kind: str, option: str, typed: Any) -> Any:
     raise TypeError(f"{option} has the type {kind}, which the command line can't read")
 
 
-def in_options(message: str, options: Mapping[str, tuple[str, bool]]) -> str:
-    """A message of the library with options where it names settings.
+def as_option(setting: Mention, option: str, takes_value: bool) -> str:
+    """The words of the command line for a setting that a message names.
 
     Parameters
     ----------
-    message : str
-    options : mapping
-        The option of each setting, and whether it takes a value.
+    setting : Mention
+    option : str
+        The setting's option.
+    takes_value : bool
+        Whether the option takes a value; if not, it is a flag.
 
     Examples
     --------
-    >>> in_options("min_df must be 1 or more; or binary=True", {
-    ...     "min_df": ("--min-df", True), "binary": ("--binary", False)})
-    '--min-df must be 1 or more; or --binary'
+    >>> as_option(Mention("l", "'auto'"), "--l", True)
+    '--l auto'
+    >>> as_option(Mention("binary", "False"), "--binary", False)
+    'no --binary'
     """
-    def as_option(found: re.Match[str]) -> str:
-        name, value = found["name"], found["value"]
-        option, takes_value = options[name]
-        if value is None:
-            # An ordinary word is a setting only where a message speaks of its value.
-            return option + found["rest"] if found["rest"] or "_" in name else name
-        if not takes_value:
-            return {"True": option, "False": f"no {option}"}.get(value, found[0])
-        return f"no {option}" if value == "None" else f"{option} {value.strip(chr(39))}"
-
-    names = "|".join(sorted(options, key=len, reverse=True))
-    return re.sub(rf"(?<![\w\-.(`'\"])(?P<name>{names})\b(?!\()"
-                  r"(?:=(?P<value>'[^']*'|[\w.\-]*\w)|(?P<rest> must be|: unknown value|))",
-                  as_option, message) if options else message
+    value = setting.value.strip("'")
+    if not value:
+        return option
+    if value == "None" or (value == "False" and not takes_value):
+        return f"no {option}"
+    return f"{option} {value}" if takes_value else option
 
 
 def _pair(option: str, typed: str) -> tuple[int, int]:

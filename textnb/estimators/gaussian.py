@@ -295,8 +295,9 @@ class GaussianNB(WeightedMixin, LinearMixin, MomentClassifier):
         constant = np.flatnonzero((variance <= 0).any(axis=0))
         if len(constant):
             shown = [self._names[i] if self._names else str(i) for i in constant[:10]]
-            raise DataError(f"columns {', '.join(map(repr, shown))} are constant within a class, "
-                            "so their variance is 0; drop them or set var_smoothing above 0")
+            raise DataError.naming(
+                "columns {names} are constant within a class, so their variance is 0; drop them or "
+                "set {var_smoothing} above 0", names=", ".join(map(repr, shown)))
 
 
 def check_priors(priors: ArrayLike | None, n_classes: int) -> None:

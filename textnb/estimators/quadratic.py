@@ -22,7 +22,7 @@ from textnb.bayes.forms import Floats, QuadraticForm
 from textnb.bayes.known import register_estimator
 from textnb.bayes.moments import MomentStatistics
 from textnb.bayes.parameters import is_whole
-from textnb.errors import DataError, ParameterError, quantity
+from textnb.errors import DataError, Mention, ParameterError, quantity
 from textnb.estimators.discriminants import Shrinkage, ShrunkClassifier, check_choice, in_unit
 from textnb.estimators.gaussian import MomentClassifier
 
@@ -276,9 +276,10 @@ class RegularizedDiscriminantAnalysis(MomentClassifier):
         for k in range(len(classes)):
             rows = np.flatnonzero(codes == k)
             if len(rows) < self.cv:
-                raise DataError(f"class {classes.tolist()[k]!r} has {quantity(len(rows), 'row')}, "
-                                "fewer than "
-                                f"cv={self.cv} folds; lower cv or give alpha and gamma")
+                raise DataError.naming(
+                    "class {label!r} has {rows}, fewer than {folds} folds; lower cv or give "
+                    "{alpha} and {gamma}", label=classes.tolist()[k],
+                    rows=quantity(len(rows), "row"), folds=Mention("cv", repr(self.cv)))
             fold[rows] = np.arange(len(rows)) % self.cv
         return fold
 

@@ -106,8 +106,7 @@ def export_model(
     target = target_of_path(path) if to is None else target_of(to)
     tell = progress or (lambda step: None)
     if top is not None and max_bytes is not None:
-        raise ParameterError.with_advice(
-            "give ", "top or max_bytes, not both", "--top or --max-bytes, not both")
+        raise ParameterError.naming("give {top} or {max_bytes}, not both")
     most = byte_size("max_bytes", max_bytes)
     tell("collecting weights and golden rows")
     whole = bundle_of(model, _reading(target, model, reads), positive)
@@ -122,8 +121,8 @@ def export_model(
     bundle, report = _pruned(whole, target, top, most, tell)
     if check is not None:
         if report is None:
-            raise ParameterError("check counts the decisions that pruning flips: give top or "
-                                 "max_bytes too")
+            raise ParameterError.naming(
+                "{check} counts the decisions that pruning flips: give {top} or {max_bytes} too")
         report |= _flipped(whole, bundle, check, tell)
     with ExitStack() as stack:
         # The file takes its place last: where the bundle fails, nothing has changed.

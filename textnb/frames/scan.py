@@ -129,8 +129,9 @@ columns are 'text', 'label'. Say which with text=...
                                  "whose errors say so")
         frame = _scan_mail(source, text, encoding, subfolders)
     elif subfolders:
-        raise ParameterError("subfolders is for mail, as a Maildir has folders; the source is "
-                             "none, or needs format='mail'")
+        raise ParameterError.naming(
+            "{subfolders} is for mail, as a Maildir has folders; the source is no mail, or needs "
+            "{format='mail'}")
     else:
         frame = _frame_of(source, format, encoding, numbers, storage_options, on_skip)
     with reading(source):

@@ -303,11 +303,13 @@ def _count(
     progress: Progress | None,
 ) -> tuple[TermCounts, Dropped | None]:
     if sample_weight is not None and is_auto(settings.model.l):
-        raise ParameterError("l='auto' leaves out one document at a time, and knows no "
-                             "weights: give l as a number, or no sample_weight")
+        raise ParameterError.naming(
+            "{l='auto'} leaves out one document at a time, and knows no weights: give {l} as a "
+            "number, or no {sample_weight}")
     if sample_weight is not None and settings.memory_limit is not None:
-        raise ParameterError("sample_weight keeps the matrix of all documents, which "
-                             "memory_limit can't bound: leave one of them out")
+        raise ParameterError.naming(
+            "{sample_weight} keeps the matrix of all documents, which {memory_limit} can't bound: "
+            "leave one of them out")
     if settings.memory_limit is None:
         return count(settings, X, y, sample_weight=sample_weight, progress=progress), None
     with reading(X):

@@ -70,8 +70,9 @@ class LeaveOneOutReader:
             whole = model.leave_out(statistics.over(given).counts, None, above)
             return cls(whole, statistics, columns, above, binary)
         if limits.max_features is not None:
-            raise ParameterError("max_features ranks terms anew without each document: leave it "
-                                 "out with k folds instead, or limit terms by min_df and max_df")
+            raise ParameterError.naming(
+                "{max_features} ranks terms again without each document: use k folds instead, or "
+                "limit terms by {min_df} and {max_df}")
         if np.ndim(model.l):
             raise ParameterError("l is an array of one per term, and terms leave with documents: "
                                  "give the terms with vocabulary=, or one number for l")
@@ -185,7 +186,8 @@ def _columns(terms: pl.Series, given: pl.Series) -> Ints:
 
 
 def _other_documents(what: str) -> DataError:
-    return DataError(f"these are not the documents that the model has learned: {what}. Leave-one-"
-                     "out needs exactly those, with the same labels; to score others, use held_out")
+    return DataError.naming(
+        "these are not the documents that the model has learned: {what}. Leave-one-out needs "
+        "exactly those, with the same labels; to score others, use {held_out}", what=what)
 
 

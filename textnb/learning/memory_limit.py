@@ -31,27 +31,32 @@ def check_memory_limit(memory: Any, model: EventModel, given: bool) -> None:
             "memory_limit", f"None, a size such as '500M', or a number of bytes from {_LEAST} "
             "(1 MiB) to 2**63 - 1", memory)
     if given:
-        raise ParameterError("a given vocabulary is not limited: leave memory_limit at None")
+        raise ParameterError.naming(
+            "a given vocabulary is not limited: leave {memory_limit} at None")
     if not model.from_counts:
-        raise ParameterError(f"{model.name} keeps the matrix of all documents, which "
-                             "memory_limit can't bound: use MultinomialNB, BernoulliNB or "
-                             "ComplementNB, or limit the terms by min_df")
+        raise ParameterError.naming(
+            "{model} keeps the matrix of all documents, which {memory_limit} can't bound: use "
+            "MultinomialNB, BernoulliNB or ComplementNB, or limit the terms by {min_df}",
+            model=model.name)
     check_event_model(model, "what memory_limit leaves out")
     if not model.bounds_pruning:
-        raise ParameterError("memory_limit bounds what the terms that it leaves out can change, "
-                             f"and {model.name} does not say: limit the terms by min_df or "
-                             "max_features")
+        raise ParameterError.naming(
+            "{memory_limit} bounds what the terms that it leaves out can change, and {model} does "
+            "not say: limit the terms by {min_df} or {max_features}", model=model.name)
     if model.class_weight is not None:
-        raise ParameterError("memory_limit bounds what the terms that it leaves out can change, "
-                             "and knows no bound under class_weight: limit the terms by min_df or "
-                             "max_features, or leave class_weight at None")
+        raise ParameterError.naming(
+            "{memory_limit} bounds what the terms that it leaves out can change, and knows no "
+            "bound under {class_weight}: limit the terms by {min_df} or {max_features}, or leave "
+            "{class_weight} at None")
     if is_auto(model.l):
-        raise ParameterError("l='auto' keeps the matrix of all documents, which memory_limit "
-                             "can't bound: give l as a number, such as the estimator_.l_ of a "
-                             "model that was fitted with l='auto' on a sample")
+        raise ParameterError.naming(
+            "{l='auto'} keeps the matrix of all documents, which {memory_limit} can't bound: give "
+            "{l} as a number, such as the estimator_.l_ of a model that was fitted with "
+            "{l='auto'} on a sample")
     if np.ndim(model.l):
-        raise ParameterError("memory_limit chooses the terms, so l can't have one value for each: "
-                             "give one number for l")
+        raise ParameterError.naming(
+            "{memory_limit} chooses the terms, so {l} can't have one value for each: give one "
+            "number for {l}")
 
 
 def byte_size(name: str, value: Any, least: int = 1) -> Any:
@@ -105,10 +110,10 @@ def memory_size(value: Any, name: str = "memory_limit") -> Any:
 def check_unpruned(pruned: Pruned | None, what: str) -> None:
     """Raises ParameterError where counts were left out that ``what`` would need."""
     if pruned is not None:
-        raise ParameterError(
-            f"{quantity(pruned.terms, 'term', 'was', 'were')} left out of this model for its "
-            f"memory_limit, so {what} "
-            "can't be exact; fit all documents at once, or without the limit")
+        raise ParameterError.naming(
+            "{terms} left out of this model for its {memory_limit}, so {what} can't be exact; fit "
+            "all documents at once, or without the limit",
+            terms=quantity(pruned.terms, "term", "was", "were"), what=what)
 
 
 def drop_rare_terms(

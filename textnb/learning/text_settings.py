@@ -68,8 +68,9 @@ class TextSettings:
         vocabulary = parameters["vocabulary"]
         check_memory_limit(parameters["memory_limit"], model, vocabulary is not None)
         if vocabulary is not None and limits != Limits():
-            raise ParameterError("a given vocabulary is not limited: leave min_df, max_df and "
-                                 "max_features at their defaults")
+            raise ParameterError.naming(
+                "a given vocabulary is not limited: leave {min_df}, {max_df} and {max_features} at "
+                "their defaults")
         columns = columns_of(parameters["text"], parameters["label"])
         # A tokenizer that does not fit the columns says so here.
         tokenizer.expr(columns)

@@ -11,7 +11,7 @@ from sklearn.metrics import f1_score, precision_recall_curve, roc_curve
 
 from textnb.bayes.decision import log_odds
 from textnb.bayes.forms import Floats, log_posterior
-from textnb.errors import ParameterError
+from textnb.errors import Mention, ParameterError
 
 NAMES = ("accuracy", "macro-f1", "log-loss", "precision@recall", "recall@fpr")
 # The least probability that a log loss counts: one impossible label must not hide all others.
@@ -59,8 +59,9 @@ class Metric:
             if given:
                 raise ParameterError(f"metric {name} takes no number; got {written!r}")
             if positive is not None:
-                raise ParameterError(f"positive is for metrics of one class, such as "
-                                     f"recall@fpr=0.001; got metric={written!r}")
+                raise ParameterError.naming(
+                    "{positive} is for metrics of one class, such as recall@fpr=0.001; got {got}",
+                    got=Mention("metric", repr(written)))
             return cls(name)
         try:
             at = float(number)

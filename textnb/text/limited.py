@@ -189,9 +189,10 @@ class _on_disk:
         full = [code for code in _FULL if getattr(error, "errno", None) == code
                 or f"os error {code})" in str(error)]
         reason = os.strerror(full[0]) if full else first_line(error)
-        raise SourceError(
-            f"can't write temporary counts to {os.path.dirname(self._folder)}: {reason}. Make "
-            "room, name another folder by TMPDIR, or raise memory_limit") from error
+        raise SourceError.naming(
+            "can't write temporary counts to {folder}: {reason}. Free some space, name another "
+            "folder by TMPDIR, or raise {memory_limit}", folder=os.path.dirname(self._folder),
+            reason=reason) from error
 
 
 class _Runs:

@@ -22,7 +22,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any, TypeVar
 
-from textnb.errors import ParameterError
+from textnb.errors import Mention, ParameterError
 from textnb.runtime.values import Value
 
 # What Python's str.isspace holds for white; the regex engine's \s lacks the four separators.
@@ -331,8 +331,9 @@ def _taken(rest: dict[str, Any]) -> Plan:
         case _:
             raise _no_step("analyzer", analyzer)
     if stops:
-        raise ParameterError("stop_words are words: they need analyzer='word'; "
-                             f"got analyzer={analyzer!r}")
+        raise ParameterError.naming(
+            "{stop_words} are words: they need {analyzer='word'}; got {got}",
+            got=Mention("analyzer", repr(analyzer)))
     return Plan((*cleaning, *splitting, *([Escape(":")] if prefix else []), *prefix))
 
 

@@ -78,8 +78,9 @@ class TermTable:
         The codes stay as they are until this thread asks again.
         """
         if len(self) > _MOST_CODES:
-            raise DataError(f"more than {_MOST_CODES:,} terms: raise min_df and learn from parts, "
-                            "or choose shorter n-grams")
+            raise DataError.naming(
+                "more than {most:,} terms: raise {min_df} and learn from parts, or choose shorter "
+                "n-grams", most=_MOST_CODES)
         return self._encode(frame, text, True)
 
     def found(self, frame: pl.DataFrame, text: TextColumns) -> tuple[Codes, Ints]:

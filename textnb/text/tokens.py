@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 import polars as pl
 
-from textnb.errors import ParameterError, suggestion
+from textnb.errors import Mention, ParameterError, suggestion
 from textnb.runtime.forks import check_fork
 from textnb.text.expressions import tokens_expr
 from textnb.text.plan import ACCENTS, NORMALIZATIONS, Escape, NGrams, OwnCode, Plan, plan_of
@@ -102,8 +102,9 @@ class Tokenizer:
         if not isinstance(self.lowercase, bool):
             raise ParameterError.out_of_range("lowercase", "True or False", self.lowercase)
         if self.stop_words and self.analyzer != "word":
-            raise ParameterError("stop_words are words: they need analyzer='word'; "
-                                 f"got analyzer={self.analyzer!r}")
+            raise ParameterError.naming(
+                "{stop_words} are words: they need {analyzer='word'}; got {got}",
+                got=Mention("analyzer", repr(self.analyzer)))
         if not isinstance(self.pattern, str):
             raise ParameterError.out_of_range("pattern", "a regular expression (str)", self.pattern)
         _check_pattern(self.pattern)

@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from textnb.errors import ParameterError, VocabularyError, quantity
+from textnb.errors import Mention, ParameterError, VocabularyError, quantity
 
 
 @dataclass(frozen=True)
@@ -72,9 +72,11 @@ class Limits:
         """
         least, most = _documents(self.min_df, documents), _documents(self.max_df, documents)
         if most < least:
-            raise ParameterError(
-                f"max_df={self.max_df!r} of {quantity(documents, 'document')} is fewer than "
-                f"min_df={self.min_df!r}: no term can be within both")
+            raise ParameterError.naming(
+                "{most} of {documents} is fewer than {least}: no term can be within both",
+                most=Mention("max_df", repr(self.max_df)),
+                documents=quantity(documents, "document"),
+                least=Mention("min_df", repr(self.min_df)))
         return least, most
 
     def select(
@@ -104,8 +106,7 @@ class Limits:
             keep[kept[order[self.max_features:]]] = False
         if not keep.any():
             raise VocabularyError.all_pruned(
-                n_terms, f"min_df={self.min_df!r} and max_df={self.max_df!r} of {documents} "
-                         "documents")
+                n_terms, self.min_df, self.max_df, documents)
         return keep
 
 

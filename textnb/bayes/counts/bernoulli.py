@@ -40,8 +40,9 @@ class Bernoulli(CountModel):
 
     def presence_above(self, binary: bool) -> float | None:
         if not binary and self.binarize is None:
-            raise ParameterError("BernoulliNB(binarize=None) needs presence, not counts: set "
-                                 "binarize=0.0, or binary=True in TextClassifier")
+            raise ParameterError.naming(
+                "BernoulliNB(binarize=None) needs presence, not counts: set {binarize=0.0}, or "
+                "{binary=True} in TextClassifier")
         return super().presence_above(binary)
 
     def check(self, n_features: int, n_classes: int) -> None:

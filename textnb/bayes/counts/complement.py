@@ -36,8 +36,9 @@ class Complement(CountModel):
     def check(self, n_features: int, n_classes: int) -> None:
         super().check(n_features, n_classes)
         if self.norm and is_auto(self.l):
-            raise ParameterError("l='auto' leaves rows out by subtraction, which norm=True does "
-                                 "not allow: give l as a number, or norm=False")
+            raise ParameterError.naming(
+                "{l='auto'} leaves rows out by subtraction, which {norm=True} does not allow: give "
+                "{l} as a number, or {norm=False}")
 
     def weigh(
         self, counted: CountStatistics, l: Smoothing, log_prior: Floats
@@ -58,8 +59,9 @@ class Complement(CountModel):
 
     def leave_one_out_type(self) -> type[LeaveOneOut]:
         if self.norm:
-            raise ParameterError("norm=True divides by the sum of all weights, which each row "
-                                 "changes: to leave rows out, use k folds, or norm=False")
+            raise ParameterError.naming(
+                "{norm=True} divides by the sum of all weights, which each row changes: to leave "
+                "rows out, use k folds, or {norm=False}")
         # SciPy is imported where rows are left out.
         from textnb.bayes.leave_one_out import ComplementLeaveOneOut
 

@@ -196,8 +196,7 @@ def _check_kept(collected: pl.DataFrame, sums: DataFrame, model: TextClassifier)
     found = sums.where("term IS NOT NULL").select("term").distinct().count()
     if found:
         raise VocabularyError.all_pruned(
-            found, f"min_df={model.min_df!r} and max_df={model.max_df!r} of "
-                   f"{collected['count'].sum()} documents")
+            found, model.min_df, model.max_df, int(collected["count"].sum()))
 
 
 def _limits(model: TextClassifier) -> Limits:

@@ -6,7 +6,7 @@ import os
 import re
 from pathlib import Path
 
-from textnb.errors import ParameterError
+from textnb.errors import Mention, ParameterError
 from textnb.export.targets.base import Target
 from textnb.export.targets.data import Csv, Json, Npz, Parquet
 from textnb.export.targets.javascript import JavaScript
@@ -84,9 +84,11 @@ def target_of_path(path: str | os.PathLike[str]) -> Target:
         return found[0]
     if found:
         names = " or ".join(target.name for target in found)
-        raise ParameterError(f"a file that ends in {ending} may be for several systems: say which, "
-                             f"to={names}")
+        raise ParameterError.naming(
+            "a file that ends in {ending} may be for several systems: say which, {to}",
+            ending=ending, to=Mention("to", names))
     endings = sorted({target.suffix for target in TARGETS.values() if target.suffix})
-    raise ParameterError(f"the name {str(path)!r} does not tell for which system the export is: "
-                         f"say it, to={', '.join(TARGETS)}; or end the name in one of "
-                         f"{', '.join(endings)}")
+    raise ParameterError.naming(
+        "the name {path!r} does not tell for which system the export is: say it, {to}; or end the "
+        "name in one of {endings}", path=str(path), to=Mention("to", ", ".join(TARGETS)),
+        endings=", ".join(endings))
