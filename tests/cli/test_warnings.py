@@ -18,9 +18,10 @@ def test_commands_say_so(run: Run, folder: Path) -> None:
     phrases(100, 1).write_parquet("rows.parquet")
     UNKNOWN.write_parquet("unknown.parquet")
     WORDS.save("words.textnb")
-    ran = run("train", "rows.parquet", "-o", "m.textnb", "-q").checked()
+    whole = ["train", "rows.parquet", "-o", "m.textnb", "-q", "--unspaced", "whole"]
+    ran = run(*whole).checked()
     assert ran.err.startswith("warning: 100% of what was counted is of terms that come once")
-    assert "--analyzer char --ngrams 1,2" in ran.err
+    assert "--unspaced pairs" in ran.err
     for words in (["predict", "words.textnb", "unknown.parquet", "-o", "out.csv", "-q"],
                   ["test", "words.textnb", "unknown.parquet", "-q"]):
         ran = run(*words).checked()

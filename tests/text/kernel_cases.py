@@ -15,6 +15,9 @@ SERVED = {
     "default": Tokenizer(),
     "scikit-learn": Tokenizer.sklearn(),
     "one letter": Tokenizer(r"\w+", lowercase=False),
+    "whole": Tokenizer(unspaced="whole"),
+    "three letters": Tokenizer(
+        r"[\p{L}\p{M}]{3,}", ngram_range=(1, 2), stop_words=("\u4e00\u4e01",)),
     "ASCII": Tokenizer("[a-z']{3,}"),
     "pairs": Tokenizer(ngram_range=(1, 2)),
     "pairs alone": Tokenizer(ngram_range=(2, 2)),
@@ -35,10 +38,13 @@ NOT_SERVED = [Tokenizer(r"[\p{L}']{2,}|[\p{N}]+"), Tokenizer("[^,]+"),
 # The last before the surrogates and the first behind, the last of all; one, two, three and four
 # bytes; marks, joiners and what folds; NUL; white space of many kinds; unassigned.
 ODD = "\x00\x1c\x85\xa0  　﻿​‍़्ँ́İıßſKſςΣͅ🙂‿_-'09٣Ⅷ一힣퟿￾𐐀𝒜𠀀󠀁􏿿\U00050000"
+UNSPACED = "\u4e00\u4e01\u4e02\u30fc\u0e48"
 DOCUMENTS: list[str | None] = [
     "The cat's 2 naïve हिन्दी cats!", None, "", "the THE cat_9 été ÉTÉ", ODD, "\x00\x00 a\x00b ab",
     "x" * 7 + " " + "x" * 8 + " " + "x" * 14 + " " + "x" * 15, "sevenab sevenabc", "a b  c\t\nd",
-    r"a:b \\: c\:text: a\\\ text:a"]
+    r"a:b \\: c\:text: a\\\ text:a",
+    "USB\u7ebfA \u623f\u95f4\u5f88\u597d\uff0c\u597d x\u597d_ \uff8a\uff9f",
+    "\u0e44\u0e17\u0e22ab\u4e00"]
 
 
 def frame_of(texts: list[str | None], **columns: Any) -> pl.DataFrame:
@@ -66,4 +72,4 @@ def assert_same_rows(rows: sp.csr_array, own: sp.csr_array) -> None:
 
 TEXTS = st.lists(
     st.none() | st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
-    | st.text(st.sampled_from(ODD + "aab  \nthe"), max_size=60), max_size=8)
+    | st.text(st.sampled_from(ODD + "aab  \nthe" + UNSPACED), max_size=60), max_size=8)

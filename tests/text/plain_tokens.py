@@ -14,9 +14,16 @@ import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
+from itertools import groupby, pairwise
 from typing import Any
 
 import polars as pl
+
+# Scripts without spaces, by names of characters; and the marks that Japanese scripts share.
+_SCRIPTS = re.compile(
+    r"(HALFWIDTH |COMBINING |VERTICAL )?(CJK (UNIFIED|COMPATIBILITY) IDEOGRAPH|HIRAGANA|KATAKANA"
+    r"|THAI|LAO|KHMER|MYANMAR|IDEOGRAPHIC(?! ANNOTATION| TALLY)|HANGZHOU|KANA REPEAT|MASU MARK"
+    r"|HENTAIGANA|OLD CHINESE|VIETNAMESE ALTERNATE)")
 
 CHARACTERS = [chr(code) for code in range(sys.maxunicode + 1) if not 0xD800 <= code <= 0xDFFF]
 
@@ -101,11 +108,40 @@ def ngrams(name: str, text: str | None, settings: Mapping[str, Any]) -> list[tup
         return [(prefix, [gram]) for gram in _characters(text, least, most)]
     if settings["analyzer"] == "char_wb":
         return [(prefix, [gram]) for gram in _characters_in_words(text, least, most)]
-    find = in_python(settings["pattern"]).findall
+    found = in_python(settings["pattern"]).findall
+
+    def find(text: str) -> list[str]:
+        return with_pairs(text, settings) if pairs else found(text)
+
+    pairs = settings["unspaced"] == "pairs" and _least(settings["pattern"]) is not None
     stops = {word for stop in settings["stop_words"] for word in find(cleaned(stop, settings))}
     words = [word for word in find(text) if word not in stops]
     return [(prefix, words[at:at + n])
             for n in range(least, most + 1) for at in range(len(words) - n + 1)]
+
+
+def _least(pattern: str) -> int | None:
+    """The shortest run of a class with properties; None for other patterns."""
+    run = re.fullmatch(r"\[[^\]]*\\p[^\]]*\](\+|\{(\d+),\})", pattern)
+    return run and int(run[2] or 1)
+
+
+def with_pairs(text: str, settings: Mapping[str, Any]) -> list[str]:
+    """Words, and the pairs of characters of scripts without spaces."""
+    least, words = _least(settings["pattern"]), []
+    for run in in_python(re.sub(r"\{\d+,\}$", "+", settings["pattern"])).findall(text):
+        for unspaced, stretch in groupby(run, key=is_unspaced):
+            piece = "".join(stretch)
+            if unspaced and len(piece) > 1:
+                words += [first + second for first, second in pairwise(piece)]
+            elif unspaced or len(piece) >= least:
+                words.append(piece)
+    return words
+
+
+@cache
+def is_unspaced(character: str) -> bool:
+    return bool(_SCRIPTS.match(unicodedata.name(character, "")))
 
 
 def joined(prefix: str, words: list[str], settings: Mapping[str, Any], *, plain: bool) -> str:

@@ -45,6 +45,7 @@ from textnb.text.plan import (
     Step,
     StopWords,
     StripAccents,
+    WordsAndPairs,
     plan_of,
 )
 from textnb.text.spans import pieces_of
@@ -68,13 +69,16 @@ VALUES: dict[str, list[dict[str, Any]]] = {
     "field_prefix": [{"field_prefix": True}, {"field_prefix": ("text",)},
                      {"field_prefix": True, "pattern": "[^,]+"},
                      {"field_prefix": True, "analyzer": "char_wb"}],
+    "unspaced": [{"unspaced": "whole"}, {"unspaced": "whole", "ngram_range": (1, 2)}],
 }
 CASES = [pytest.param(name, changed, id=f"{name}-{number}")
          for name, values in VALUES.items() for number, changed in enumerate(values)]
 TEXTS = [
     "", " ", "The the cat's CAT, caf\u00e9 cafe\u0301 ", "new  york,\t\tNew York , a:b\\c e-mail",
     "\ufb01ne \u039f\u0394\u039f\u03a3 \u0130stanbul \u01c4 \u00c5 12 \u00bd",
-    "\u0939\u093f\u0928\u094d\u0926\u0940 \uac01 x", "cat's the, the cat"]
+    "\u0939\u093f\u0928\u094d\u0926\u0940 \uac01 x", "cat's the, the cat",
+    "USB\u7ebf \u623f\u95f4\u5f88\u597d\uff0c\u597d x\u5f88, "
+    "\u30c6\u30ad\u30b9\u30c8\u3067\u3059 \u0e44\u0e17\u0e22ab \U00020000\u4e00"]
 ROWS = pl.DataFrame({"text": TEXTS})
 SPLIT = Tokenizer(pattern="[^ ]+", lowercase=False)
 
@@ -91,7 +95,8 @@ def by_separators(tokenizer: Tokenizer) -> Tokens:
     found = separators(plan)
     rows = ROWS.select(t=split_expr(plan, "text"))["t"].to_list()
     assert found is not None
-    return [[word for word in row if len(word) >= found[1]] for row in rows]
+    return [pl.Series(row, dtype=pl.String).filter(
+        found.are_words(pl.Series(row, dtype=pl.String))).to_list() for row in rows]
 
 
 def by_plain_python(tokenizer: Tokenizer) -> Tokens:
@@ -128,7 +133,7 @@ ENGINES: dict[str, Callable[..., Tokens]] = {
 
 
 def expected(tokenizer: Tokenizer) -> list[Counter[str]]:
-    plain = isinstance(tokenizer.plan().after_cleaning[0], Runs)
+    plain = isinstance(tokenizer.plan().after_cleaning[0], Runs | WordsAndPairs)
     return [Counter(oracle.terms({"text": text}, tokenizer.to_dict(), plain=plain))
             for text in TEXTS]
 

@@ -78,7 +78,7 @@ def write_tables(
         lower = words.lower
         (folder / CHARACTERS).write_text(json.dumps({
             "members": words.members, "least": words.least, "stop_words": words.stop_words,
-            "ngram_range": words.ngram_range,
+            "ngram_range": words.ngram_range, "unspaced": words.unspaced,
             "lowercase": None if lower is None else {
                 "mapping": lower.mapping, "cased": lower.cased, "ignorable": lower.ignorable},
         }, ensure_ascii=True), "utf-8")
@@ -211,7 +211,7 @@ def _bundle(form: Mapping[str, Any], table: pl.DataFrame) -> Bundle:
             and len(columns) > 0, "its columns are not names")
     return Bundle(
         LinearForm(classes, weights, intercept, tuple(terms.to_list()), features), reads,
-        None if tokenizer is None else Tokenizer.from_dict(tokenizer), tuple(columns), positive,
+        None if tokenizer is None else Tokenizer.from_file(tokenizer), tuple(columns), positive,
         form["trained"], *_choices(form))
 
 

@@ -37,6 +37,7 @@ _WRITTEN: tuple[str | None, ...] = (
     "ภาษาไทย తెలుగు தமிழ்",
     "中文文本 日本語のテキスト 한국어 텍스트",
     "עברית العربية فارسی",
+    "USB线A 房间很好，好 x好_ ﾊﾟｿｺﾝー ไทยก่ab မြန်မာ ខ្មែរ \x01中\x02国\x03 𠀀一x々 中:国|中",
     "emoji 😀 👩‍👩‍👧 👍🏽 ❤️ x😀y",
     "0 1 12 123 ١٢٣ ²³ ½ Ⅷ ①",
     "tab\tnew\nline\rreturn\x0bvertical\x0cform\u0085next\u2028line\u2029paragraph",

@@ -1,7 +1,8 @@
 """Which tokenizers other engines can reproduce exactly, and the reasons where they can't.
 
-A tokenizer is portable if its words are runs of characters of one class: such words need no
-regular expression, only a table of characters, and so mean the same everywhere.
+A tokenizer is portable if its words are runs of characters of one class, or pairs of characters
+within such runs: they need no regular expression, only tables of characters, and so mean the same
+everywhere.
 
 >>> from textnb.text.tokens import Tokenizer
 >>> words = portable(Tokenizer(ngram_range=(1, 2)).plan(), ["text"])
@@ -21,7 +22,7 @@ from functools import cached_property
 
 from textnb.errors import ExportError
 from textnb.export import characters
-from textnb.text.expressions import stop_tokens
+from textnb.text.expressions import stop_tokens, unspaced_class
 from textnb.text.plan import (
     Characters,
     CharactersInWords,
@@ -36,6 +37,7 @@ from textnb.text.plan import (
     Splitting,
     StopWords,
     StripAccents,
+    WordsAndPairs,
 )
 
 
@@ -54,6 +56,8 @@ class Words:
         In words; those of an n-gram are joined by one space.
     stop_words : tuple of str
         Words to drop before n-grams are built, sorted.
+    pairs : bool
+        Within runs, scripts without spaces give pairs of characters, and end other words.
     """
 
     member: str
@@ -61,6 +65,17 @@ class Words:
     lowercase: bool
     ngram_range: tuple[int, int]
     stop_words: tuple[str, ...]
+    pairs: bool = False
+
+    @cached_property
+    def unspaced(self) -> characters.Ranges:
+        """Those of ``members`` that make pairs; none without ``pairs``.
+
+        A stretch of them becomes its overlapping pairs, or the one character that it has; a stretch
+        of others is a word if it has ``least`` characters.
+        """
+        inside = self.member.removeprefix("[").removesuffix("]")
+        return characters.members(unspaced_class(inside)) if self.pairs else ()
 
     @cached_property
     def members(self) -> characters.Ranges:
@@ -84,7 +99,8 @@ def portable(plan: Plan, columns: Sequence[str]) -> Words:
     refusal = ExportError.for_tokenizer
     if len(columns) > 1:
         raise refusal(f"several text columns ({', '.join(columns)}) are not portable")
-    lower, runs, ngrams = False, None, NGrams(1, 1)
+    lower, ngrams = False, NGrams(1, 1)
+    runs: Runs | WordsAndPairs | None = None
     # Check how the text is split first: where that is not portable, no other setting helps.
     for step in sorted(plan.steps, key=lambda step: not isinstance(step, Splitting)):
         match step:
@@ -93,7 +109,7 @@ def portable(plan: Plan, columns: Sequence[str]) -> Words:
             case Normalize() | StripAccents():
                 raise refusal(f"{step.setting}: engines have different versions of Unicode's "
                               "decompositions, or none")
-            case Runs():
+            case Runs() | WordsAndPairs():
                 runs = step
             case Matches(pattern=pattern):
                 raise refusal(f"pattern {pattern!r} is not a run of one class of characters, "
@@ -110,4 +126,4 @@ def portable(plan: Plan, columns: Sequence[str]) -> Words:
                 raise refusal(f"{step.setting}: no engine but Polars runs it")
     assert runs is not None, "a plan splits texts"
     return Words(f"[{runs.members}]", runs.least, lower, (ngrams.least, ngrams.most),
-                 tuple(sorted(stop_tokens(plan))))
+                 tuple(sorted(stop_tokens(plan))), isinstance(runs, WordsAndPairs))

@@ -19,7 +19,7 @@ from textnb.filter.verdict import DOUBT, HAM, SPAM, Verdict, doubt_of
 from textnb.mail.message import MAX_MESSAGE, parse_message
 from textnb.storage.terms_reader import TermsReader, Unsupported, Weights
 from textnb.text.plain import plain_tokens
-from textnb.text.plan import Plan, plan_of
+from textnb.text.plan import Plan, plan_of, with_missing
 
 # Characters of a message. Polars tokenizes more of them faster, even with its import.
 _LONGEST = 1 << 20
@@ -112,7 +112,7 @@ def _plan(settings: Any) -> Plan:
             raise Unsupported(f"{name}={value!r}")
     try:
         return plan_of({name: tuple(value) if isinstance(value, list) else value
-                        for name, value in settings.items()})
+                        for name, value in with_missing(settings).items()})
     except (ParameterError, TypeError, ValueError, AttributeError) as error:
         raise Unsupported(f"the tokenizer: {first_line(error)}") from None
 

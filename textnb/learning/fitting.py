@@ -336,7 +336,7 @@ def _warn_of_lone_terms(fitted: Fitted, tokens: int, documents: int) -> None:
     if settings.vocabulary is None and counts.class_count.dtype.kind == "i":
         warn_of_lone_terms(
             fitted.terms, counts.feature_count.sum(axis=0), tokens,
-            documents, settings.tokenizer.analyzer == "word")
+            documents, not settings.tokenizer.splits_unspaced)
 
 
 def _log(verb: str, started: float, fitted: Fitted) -> None:

@@ -96,6 +96,9 @@ class TokenSettings:
     stop_words: Words = setting((), "UTF-8 file of stop words, one per line.", metavar="FILE")
     field_prefix: Prefixes = setting(False, "Write each column's name before its tokens.",
                                      is_common=False)
+    unspaced: str = setting(
+        "pairs", "Scripts without spaces between words: pairs of characters, or whole phrases.",
+        choices=("pairs", "whole"), is_common=False)
 
 
 @dataclass(frozen=True, kw_only=True)

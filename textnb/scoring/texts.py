@@ -89,7 +89,7 @@ def answered_frame(
 
 def coverage_of(fitted: Fitted) -> TermCoverage:
     """A counter of texts without a term that the model knows; it is empty."""
-    return TermCoverage(fitted.columns, fitted.settings.tokenizer.analyzer == "word")
+    return TermCoverage(fitted.columns, not fitted.settings.tokenizer.splits_unspaced)
 
 
 def matrices(

@@ -105,7 +105,7 @@ def text_parts(
     """
     settings = read_settings(manifest, "TextClassifier", (*TEXT_SETTINGS, CLASS_WEIGHT))
     class_weight = unpack_class_weight(settings.pop(CLASS_WEIGHT))
-    settings["tokenizer"] = Tokenizer.from_dict(settings["tokenizer"])
+    settings["tokenizer"] = Tokenizer.from_file(settings["tokenizer"])
     documents, is_weighted = manifest["classes"].get("rows"), "rows" in manifest["classes"]
     classes, class_count = unpack_classes(manifest["classes"], is_weighted)
     has_weights = "weights" in tables

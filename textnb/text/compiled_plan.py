@@ -19,6 +19,7 @@ from textnb.text.plan import (
     Runs,
     StopWords,
     StripAccents,
+    WordsAndPairs,
 )
 
 
@@ -42,6 +43,8 @@ class CompiledPlan(NamedTuple):
         Terms of some columns begin with the column's name; see `FieldPrefix.prefixes`.
     escaped : str
         What has a backslash before it inside a term, as the backslash itself then has.
+    pairs : bool
+        Words are cut where a script without spaces begins, which gives pairs of characters.
     """
 
     words: bool
@@ -51,6 +54,7 @@ class CompiledPlan(NamedTuple):
     within_words: bool = False
     prefixed: bool = False
     escaped: str = ""
+    pairs: bool = False
 
 
 @lru_cache(maxsize=256)
@@ -78,6 +82,8 @@ def compiled_plan(plan: Plan) -> CompiledPlan | None:
     match splitting:
         case Runs(members=members, least=least) if not escaped:
             found = CompiledPlan(True, members, least, words)
+        case WordsAndPairs(members=members, least=least) if not escaped:
+            found = CompiledPlan(True, members, least, words, pairs=True)
         case Characters(least=n, most=m) if words == (1, 1) and escaped in ("", ":"):
             found = CompiledPlan(False, WHITE, 1, (n, m))
         case CharactersInWords(least=n, most=m) if words == (1, 1) and escaped in ("", ":"):
@@ -98,7 +104,8 @@ def why_unknown(plan: Plan) -> str:
     """
     if compiled_plan(plan) is not None:
         return ""
-    known = (Runs, Characters, CharactersInWords, StopWords, Escape, FieldPrefix, NGrams)
+    known = (Runs, WordsAndPairs, Characters, CharactersInWords, StopWords, Escape, FieldPrefix,
+             NGrams)
     step = next((step for step in plan.after_cleaning if not isinstance(step, known)), None)
     if isinstance(step, Matches):
         return f"the pattern {step.pattern!r} is no run of one class of characters"

@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 
 from textnb.errors import UnknownTermsWarning, quantity
 from textnb.runtime.caller import warn_caller
+from textnb.text.unspaced import UNSPACED
 
-# Scripts that are written without spaces between words: a token there is a phrase, or a sentence.
-SPACELESS = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]"
+# Unless it is cut, a token of such a script is a phrase, or a sentence.
+SPACELESS = f"[{UNSPACED}]"
 # Of fewer texts, a share tells nothing.
 LEAST_TEXTS = 20
 # Of fewer documents nearly every term comes once, whatever the language.
@@ -31,8 +32,8 @@ _SAMPLE = 1000
 _PHRASE = 4
 _CAUSE = {
     True: "They are written without spaces between words, so that whole phrases are taken for "
-          "words: learn with Tokenizer(analyzer=\"char\", ngram_range=(1, 2)) (textnb train "
-          "--analyzer char --ngrams 1,2)",
+          "words: learn with Tokenizer(unspaced=\"pairs\"), the default, which takes pairs of "
+          "characters (textnb train --unspaced pairs)",
     False: "Likely causes: another language or another column than what was learned, limits that "
            "leave few terms, or too few documents"}
 
@@ -45,7 +46,7 @@ class TermCoverage:
     columns : sequence of str
         Text columns.
     words : bool
-        Whether the model's terms are words, and not runs of characters.
+        Whether the model takes whole phrases of scripts without spaces for words.
 
     Attributes
     ----------
@@ -121,7 +122,7 @@ def warn_of_lone_terms(
     tokens, documents : int
         Tokens that were counted, those of other terms too, and documents.
     words : bool
-        Whether terms are words, and not runs of characters.
+        As of `TermCoverage`.
     """
     if documents < _LEAST_LEARNED or not tokens:
         return

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 import polars as pl
 
@@ -30,7 +31,9 @@ from textnb.text.plan import (
     Step,
     StopWords,
     StripAccents,
+    WordsAndPairs,
 )
+from textnb.text.unspaced import UNSPACED, pairs_by_replacing
 
 
 def tokens_expr(plan: Plan, text: str | Sequence[str]) -> pl.Expr:
@@ -56,7 +59,30 @@ def cleaned_exprs(plan: Plan, text: str | Sequence[str]) -> list[pl.Expr]:
     return [_run(plan.cleaning, _text(name), "") for name in _columns(text)]
 
 
-def separators(plan: Plan) -> tuple[str, int] | None:
+class Separators(NamedTuple):
+    """How texts are split at what is in no word.
+
+    Attributes
+    ----------
+    pattern : str
+        What is replaced by a space.
+    least : int
+        Shorter strings are no words, except for those of ``alone``.
+    alone : str
+        A class of characters that are words by themselves; empty for none.
+    """
+
+    pattern: str
+    least: int
+    alone: str = ""
+
+    def are_words(self, strings: pl.Series) -> pl.Series:
+        """Whether each of the strings between spaces is a word."""
+        long_enough = strings.str.len_chars() >= self.least
+        return long_enough | strings.str.contains(self.alone) if self.alone else long_enough
+
+
+def separators(plan: Plan) -> Separators | None:
     r"""For a plan that ends in runs of characters: what separates them, and the shortest run kept.
 
     Such a plan equals "replace every stretch of other characters by one space, split on spaces,
@@ -65,11 +91,13 @@ def separators(plan: Plan) -> tuple[str, int] | None:
     Examples
     --------
     >>> separators(Plan((Lowercase(), Runs(r"\w+", r"\w", 1))))
-    ('[^\\w ]+', 1)
+    Separators(pattern='[^\\w ]+', least=1, alone='')
     """
     match plan.after_cleaning:
         case (Runs(members=members, least=least),):
-            return rf"[^{members} ]+", least
+            return Separators(rf"[^{members} ]+", least)
+        case (WordsAndPairs(members=members, least=least),):
+            return Separators(rf"[^{members} ]+", least, unspaced_class(members))
         case _:
             return None
 
@@ -85,8 +113,9 @@ def split_expr(plan: Plan, text: str | Sequence[str]) -> pl.Expr:
     found = separators(plan)
     if found is None:
         raise ParameterError(f"{plan!r} does not end in runs of characters")
-    lists = [text.str.replace_all(found[0], " ").str.split(" ")
-             for text in cleaned_exprs(plan, text)]
+    texts = ([_with_pairs(plan.cleaning, _text(name), found.alone) for name in _columns(text)]
+             if found.alone else cleaned_exprs(plan, text))
+    lists = [each.str.replace_all(found.pattern, " ").str.split(" ") for each in texts]
     return lists[0] if len(lists) == 1 else pl.concat_list(lists)
 
 
@@ -107,6 +136,7 @@ def stop_tokens(plan: Plan) -> frozenset[str]:
 
 
 def _run(steps: tuple[Step, ...], value: pl.Expr, prefix: str) -> pl.Expr:
+    given = value
     for place, step in enumerate(steps):
         match step:
             case Normalize(form=("NFC" | "NFD" | "NFKC" | "NFKD") as form):
@@ -121,6 +151,10 @@ def _run(steps: tuple[Step, ...], value: pl.Expr, prefix: str) -> pl.Expr:
                 value = value.str.replace_all(rf"[{WHITE}]{{2,}}", " ")
             case Matches(pattern=pattern) | Runs(pattern=pattern):
                 value = value.str.extract_all(pattern)
+            case WordsAndPairs(members=members, least=least):
+                alone = unspaced_class(members)
+                value = _with_pairs(steps[:place], given, alone).str.extract_all(
+                    f"[{members}]{{{least},}}|{alone}+")
             case Characters(least=least, most=most):
                 value = _characters(value, least, most)
             case CharactersInWords(least=least, most=most):
@@ -143,6 +177,25 @@ def _run(steps: tuple[Step, ...], value: pl.Expr, prefix: str) -> pl.Expr:
                 raise ParameterError(f"{step.setting}: expressions do not know this step of the "
                                      "tokenizer's plan; teach it to textnb.text.expressions")
     return value
+
+
+def unspaced_class(members: str) -> str:
+    """The class of those members that are written without spaces between words."""
+    return f"[{members}&&[{UNSPACED}]]"
+
+
+def _with_pairs(cleaning: tuple[Step, ...], text: pl.Expr, alone: str) -> pl.Expr:
+    """Cleaned text in which each stretch of these characters is its pairs, which stand apart.
+
+    Other texts pay for a search alone: what is done with nulls costs nothing.
+    """
+    cleaned = _run(cleaning, text, "")
+    # Lower-casing neither makes such characters nor changes them, and it takes longer than to ask.
+    searched = text if all(isinstance(step, Lowercase) for step in cleaning) else cleaned
+    pairs = _run(cleaning, pl.when(searched.str.contains(alone)).then(text), "")
+    for found, becomes in pairs_by_replacing(alone):
+        pairs = pairs.str.replace_all(found, becomes)
+    return pl.coalesce(pairs, cleaned)
 
 
 def _columns(text: str | Sequence[str]) -> list[str]:

@@ -61,7 +61,7 @@ def sorted_terms(words: Interner, tokenizer: Tokenizer) -> tuple[Ints, pl.Series
     split = separators(tokenizer.plan())
     kept = pl.arange(0, len(strings), eager=True)
     if split is not None:
-        kept = kept.filter(strings.str.len_chars() >= split[1])
+        kept = kept.filter(split.are_words(strings))
     found = strings.gather(kept)
     text, ends = bytes_of(found)
     order = byte_order(text, begins_of(ends), ends)

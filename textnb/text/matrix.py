@@ -56,7 +56,7 @@ class Vocabulary:
         split = separators(tokenizer.plan())
         # The cheap split leaves words in that are too short for the pattern: it serves only where
         # no term is such a word.
-        self._split = split is not None and bool((terms.str.len_chars() >= split[1]).all())
+        self._split = split is not None and bool(split.are_words(terms).all())
         self._prepare()
 
     def _prepare(self) -> None:
@@ -106,7 +106,7 @@ class Vocabulary:
         unknown = others.cast(pl.String)
         split = separators(self._tokenizer.plan())
         if self._split and split is not None:
-            unknown = unknown.filter(unknown.str.len_chars() >= split[1])
+            unknown = unknown.filter(split.are_words(unknown))
         if len(unknown):
             # The first one as they are sorted: which one was found first depends on threads.
             raise DataError(f"term {unknown.min()!r} was never learned")

@@ -34,7 +34,9 @@ from textnb.text.plan import (
     Step,
     StopWords,
     StripAccents,
+    WordsAndPairs,
 )
+from textnb.text.unspaced import stretches
 
 # Polars' tables are at least as new as this version, so that they know what such a Python knows.
 _NEWEST_UNICODE = (16, 0, 0)
@@ -93,6 +95,10 @@ def _run(steps: tuple[Step, ...], text: str, prefix: str) -> list[str] | None:
             case Runs(members=members, least=least):
                 words = text.translate(_separated(members)).split(" ")
                 tokens = [word for word in words if len(word) >= least]
+            case WordsAndPairs(members=members, least=least):
+                tokens = []
+                for run in text.translate(_separated(members)).split(" "):
+                    tokens += _words_and_pairs(run, least)
             case Characters(least=least, most=most):
                 tokens = _characters(text, least, most)
             case CharactersInWords(least=least, most=most):
@@ -139,6 +145,18 @@ def _known(text: str) -> bool:
         return False
     # Cn: unassigned. Cs: half a surrogate pair, which no text of Polars holds.
     return all(unicodedata.category(c) not in ("Cn", "Cs") for c in set(text))
+
+
+def _words_and_pairs(run: str, least: int) -> list[str]:
+    if run.isascii():
+        return [run] if len(run) >= least else []
+    tokens: list[str] = []
+    for piece, unspaced in stretches(run):
+        if unspaced:
+            tokens += [piece[at:at + 2] for at in range(len(piece) - 1)] or [piece]
+        elif len(piece) >= least:
+            tokens.append(piece)
+    return tokens
 
 
 def _characters(text: str, least: int, most: int) -> list[str]:

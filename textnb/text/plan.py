@@ -1,7 +1,7 @@
 r"""What a tokenizer does, as data: a plan is a sequence of steps, and engines execute it.
 
     cleaning:  Normalize -> Lowercase -> StripAccents -> SingleSpaces    text to text
-    splitting: Runs | Matches | Characters | CharactersInWords           text to tokens
+    splitting: Runs | WordsAndPairs | Matches | Characters | CharactersInWords    to tokens
     then:      StopWords -> Escape -> FieldPrefix -> NGrams              tokens to tokens
 
 Polars' expressions, the compiled loops, plain Python and the exports each execute plans in their
@@ -11,7 +11,8 @@ other step by name. So an engine that was not told of a step never leaves it out
 This module imports neither Polars nor NumPy.
 
 >>> plan_of({"pattern": r"\w+", "lowercase": True, "ngram_range": (1, 2), "analyzer": "word",
-...          "normalize": None, "strip_accents": None, "stop_words": (), "field_prefix": False})
+...          "normalize": None, "strip_accents": None, "stop_words": (), "field_prefix": False,
+...          "unspaced": "whole"})
 Plan(steps=(Lowercase(), Runs(pattern='\\w+', members='\\w', least=1), NGrams(least=1, most=2)))
 """
 
@@ -29,6 +30,9 @@ from textnb.runtime.values import Value
 WHITE = r"\s\x1c-\x1f"
 NORMALIZATIONS = ("NFC", "NFD", "NFKC", "NFKD")
 ACCENTS = ("unicode", "ascii")
+UNSPACED_WAYS = ("pairs", "whole")
+# What files that lack a setting were learned with: it came later.
+_BEFORE = {"unspaced": "whole"}
 
 # A run of one class of characters, at least m long: `[...]{m,}`, `[...]+`, `\w{m,}`, `\b\w\w+\b`.
 # No member of these classes is a space, a colon or a backslash.
@@ -120,6 +124,28 @@ class Runs(Splitting):
     @property
     def setting(self) -> str:
         return f"pattern={self.pattern!r}"
+
+
+class WordsAndPairs(Splitting):
+    r"""Runs as of `Runs`, each cut where a script without spaces begins or ends.
+
+    A stretch of characters of `textnb.text.unspaced` becomes its overlapping pairs of characters,
+    and a stretch of one character that character. Any other stretch is a word if it has ``least``
+    characters.
+
+    Attributes
+    ----------
+    pattern, members, least
+        As of `Runs`.
+    """
+
+    pattern: str
+    members: str
+    least: int
+
+    @property
+    def setting(self) -> str:
+        return f"pattern={self.pattern!r} with unspaced='pairs'"
 
 
 class Characters(Splitting):
@@ -306,21 +332,36 @@ def plan_of(settings: Mapping[str, Any]) -> Plan:
     return plan
 
 
+def with_missing(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings from a file, with those that came after it as it was learned with.
+
+    Examples
+    --------
+    >>> with_missing({"analyzer": "word"})
+    {'unspaced': 'whole', 'analyzer': 'word'}
+    """
+    return {**_BEFORE, **settings}
+
+
 def _taken(rest: dict[str, Any]) -> Plan:
     """The plan of settings, each of which is taken out of the dictionary."""
     cleaning = [*_normalize(rest.pop("normalize")), *_lowercase(rest.pop("lowercase")),
                 *_strip_accents(rest.pop("strip_accents"))]
     least, most = rest.pop("ngram_range")
     pattern, stop_words = rest.pop("pattern"), tuple(rest.pop("stop_words") or ())
-    prefix = _field_prefix(rest.pop("field_prefix"))
+    prefix, unspaced = _field_prefix(rest.pop("field_prefix")), rest.pop("unspaced")
+    if unspaced not in UNSPACED_WAYS:
+        raise _no_step("unspaced", unspaced)
     analyzer = rest.pop("analyzer")
     stops = [StopWords(stop_words)] if stop_words else []
     match analyzer:
         case "word":
-            words = words_of(pattern)
+            words: Splitting = words_of(pattern)
+            if unspaced == "pairs":
+                words = _with_pairs(words)
             ngrams = [NGrams(least, most)] if (least, most) != (1, 1) else []
             # What joins and precedes words is in no word of a run: it needs no escape there.
-            special = "" if isinstance(words, Runs) else (
+            special = "" if not isinstance(words, Matches) else (
                 (" " if most > 1 else "") + (":" if prefix else ""))
             escape = [Escape(special)] if special else []
             return Plan((*cleaning, words, *stops, *escape, *prefix, *ngrams))
@@ -351,6 +392,16 @@ def words_of(pattern: str) -> Runs | Matches:
     if run is None or int(run["least"] or 1) < 1:
         return Matches(pattern)
     return Runs(pattern, run["members"] or run["single"], int(run["least"] or 1))
+
+
+def _with_pairs(words: Splitting) -> Splitting:
+    """Runs of a class that may hold characters of such a script, as words and pairs of those.
+
+    A pattern that is no run of one class finds words by itself.
+    """
+    if isinstance(words, Runs) and "\\" in words.members:
+        return WordsAndPairs(words.pattern, words.members, words.least)
+    return words
 
 
 def _normalize(form: Any) -> list[Step]:

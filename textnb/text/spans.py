@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import polars as pl
 
@@ -20,8 +20,10 @@ from textnb.text.plan import (
     Plan,
     Runs,
     StopWords,
+    WordsAndPairs,
 )
 from textnb.text.tokens import Tokenizer
+from textnb.text.unspaced import stretches
 
 # (text, what its terms add): None for what lies between words.
 Pieces = list[tuple[str, float | None]]
@@ -34,9 +36,9 @@ def pieces_of(
     """Each text in pieces, with what the terms of each word add.
 
     What a term adds is shared equally by the places where it stands, and in each of them by the
-    words (for n-grams of characters, by the characters) that it covers. Where cleaning keeps the
-    length of a text, as lower-casing mostly does, the text is shown as it was; otherwise as the
-    tokenizer cleans it.
+    words (for n-grams and pairs of characters, by the characters) that it covers. Where cleaning
+    keeps the length of a text, as lower-casing mostly does, the text is shown as it was; otherwise
+    as the tokenizer cleans it.
 
     Parameters
     ----------
@@ -75,9 +77,9 @@ def pieces_of(
         shown[column] = texts[column] if len(texts[column]) == len(cleaned) else cleaned
         _check_known(plan)
         match plan.after_cleaning:
-            case (Matches(pattern=pattern) | Runs(pattern=pattern), *_):
+            case (Matches() | Runs() | WordsAndPairs(), *_):
                 tokens = row.select(tokenizer.expr(columns).alias("tokens")).item().to_list()
-                spans[column], found = _words(plan, pattern, cleaned, tokens)
+                spans[column], found = _words(plan, cleaned, tokens)
             case (CharactersInWords(), *_):
                 # They see one space on either side, whatever white space stands there.
                 single = re.sub(r"\s", " ", cleaned)
@@ -103,7 +105,7 @@ def _check_known(plan: Plan) -> None:
     """Raises ParameterError for a step after cleaning whose tokens can't be found in a text."""
     for step in plan.after_cleaning:
         match step:
-            case Matches() | Runs() | Characters() | CharactersInWords():
+            case Matches() | Runs() | WordsAndPairs() | Characters() | CharactersInWords():
                 pass
             case StopWords() | Escape() | FieldPrefix() | NGrams() | OwnCode():
                 pass
@@ -113,24 +115,55 @@ def _check_known(plan: Plan) -> None:
 
 
 def _words(
-    plan: Plan, pattern: str, cleaned: str, tokens: list[str]
+    plan: Plan, cleaned: str, tokens: list[str]
 ) -> tuple[list[tuple[int, int]], list[tuple[str, list[int]]]]:
-    """Spans of the words, and the terms with the words that each covers."""
-    matches = pl.Series([cleaned]).str.extract_all(pattern).to_list()[0]
+    """Spans of words, and of the characters of pairs; the terms, with the spans that each covers.
+    """
+    spans, words = _spans(plan, cleaned)
     stops = stop_tokens(plan)
-    spans, kept, end = [], [], 0
-    for number, word in enumerate(matches):
-        start = cleaned.index(word, end)
-        end = start + len(word)
-        spans.append((start, end))
-        if word not in stops:
-            kept.append(number)
+    kept = [covered for word, covered in words if word not in stops]
     ngrams = plan.find(NGrams) or NGrams(1, 1)
-    windows = [kept[first:first + n] for n in range(ngrams.least, ngrams.most + 1)
+    windows = [sorted({place for covered in kept[first:first + n] for place in covered})
+               for n in range(ngrams.least, ngrams.most + 1)
                for first in range(len(kept) - n + 1)]
     if len(windows) != len(tokens):
         return spans, []
     return spans, list(zip(tokens, windows, strict=True))
+
+
+def _spans(
+    plan: Plan, cleaned: str
+) -> tuple[list[tuple[int, int]], list[tuple[str, list[int]]]]:
+    """The spans, and the words with the spans that each covers."""
+    spans: list[tuple[int, int]] = []
+    words: list[tuple[str, list[int]]] = []
+    match plan.after_cleaning:
+        case (WordsAndPairs(members=members, least=least), *_):
+            for start, run in _matches(f"[{members}]+", cleaned):
+                for piece, unspaced in stretches(run):
+                    places = len(spans)
+                    if unspaced:
+                        spans += [(start + at, start + at + 1) for at in range(len(piece))]
+                        words += [(piece[at:at + 2], [places + at, places + at + 1])
+                                  for at in range(len(piece) - 1)] or [(piece, [places])]
+                    elif len(piece) >= least:
+                        spans.append((start, start + len(piece)))
+                        words.append((piece, [places]))
+                    start += len(piece)
+        case (Matches(pattern=pattern) | Runs(pattern=pattern), *_):
+            for start, word in _matches(pattern, cleaned):
+                words.append((word, [len(spans)]))
+                spans.append((start, start + len(word)))
+    return spans, words
+
+
+def _matches(pattern: str, cleaned: str) -> Iterator[tuple[int, str]]:
+    """Where each match of the engine begins, and the match."""
+    end = 0
+    for match in pl.Series([cleaned]).str.extract_all(pattern).to_list()[0]:
+        start = cleaned.index(match, end)
+        end = start + len(match)
+        yield start, match
 
 
 def _characters(

@@ -22,6 +22,7 @@ from textnb.text.expressions import cleaned_exprs, stop_tokens
 from textnb.text.native.kernel import Kernel
 from textnb.text.prefixes import PrefixedTerms
 from textnb.text.tokens import TextColumns, Tokenizer
+from textnb.text.unspaced import RANGES
 from textnb.text.utf8 import begins_of, byte_order, bytes_of, strings_of
 
 Codes = NDArray[np.int32]
@@ -261,9 +262,11 @@ class TermTable:
     ) -> tuple[Codes, Ints]:
         """Codes of terms of one word, or of characters, and where those of each text end."""
         spans = self._kernel.spans
-        members = _character_class(self._compiled.members).of(source)
+        members = _character_class(self._compiled.members, self._compiled.pairs).of(source)
         if self._words:
-            room = self._room((len(source) + len(ends)) // (self._least + 1))
+            # Nothing need stand between a word and a character of three bytes that is one too.
+            shortest = 2 if self._compiled.pairs else self._least + 1
+            room = self._room((len(source) + len(ends)) // shortest + 1)
             return self._look_up(table, partial(spans.words, source), (members, self._least),
                                  source, ends, room, add)
         within_words = self._compiled.within_words
@@ -356,11 +359,12 @@ def _depths(heads: Codes) -> Codes:
 class CharacterClass:
     """For each code point, whether the regular expression's class of these members holds it.
 
-    The engine is asked for those that texts hold, and once for each.
+    1 for a member, 0 for others; with ``pairs``, 2 for members that make pairs of characters. The
+    engine is asked for those that texts hold, and once for each.
     """
 
-    def __init__(self, members: str):
-        self._members, self._turn = members, Lock()
+    def __init__(self, members: str, pairs: bool = False):
+        self._members, self._pairs, self._turn = members, pairs, Lock()
         self._table = np.zeros(0x110000, dtype=np.uint8)
         self._known = np.zeros(0x110000 >> _BLOCK_BITS, dtype=np.bool_)
         self._read = 0
@@ -397,8 +401,11 @@ class CharacterClass:
         # One character for one: what is left as it was is a member. NUL is in no class.
         kept = pl.Series([every]).str.replace_all(rf"[^{self._members}]", "\0").item()
         self._table[points] = np.frombuffer(kept.encode("utf-32-le"), dtype="<u4") != 0
+        if self._pairs:
+            for first, last in RANGES:
+                self._table[points[(points >= first) & (points <= last)]] *= 2
 
 
 @lru_cache(maxsize=8)
-def _character_class(members: str) -> CharacterClass:
-    return CharacterClass(members)
+def _character_class(members: str, pairs: bool) -> CharacterClass:
+    return CharacterClass(members, pairs)

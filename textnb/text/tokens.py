@@ -21,7 +21,19 @@ import polars as pl
 from textnb.errors import Mention, ParameterError, suggestion
 from textnb.runtime.forks import check_fork
 from textnb.text.expressions import tokens_expr
-from textnb.text.plan import ACCENTS, NORMALIZATIONS, Escape, NGrams, OwnCode, Plan, plan_of
+from textnb.text.plan import (
+    ACCENTS,
+    NORMALIZATIONS,
+    UNSPACED_WAYS,
+    Escape,
+    Matches,
+    NGrams,
+    OwnCode,
+    Plan,
+    Runs,
+    plan_of,
+    with_missing,
+)
 
 WORD = r"[\p{L}\p{M}\p{N}_]{2,}"
 SKLEARN_WORD = r"[\p{L}\p{N}_]{2,}"
@@ -64,6 +76,13 @@ class Tokenizer:
     field_prefix : bool or sequence of str
         With several text columns: write the column's name before its tokens (``subject:free``),
         for every column or for those named.
+    unspaced : {"pairs", "whole"}
+        What becomes of scripts that are written without spaces between words: Han, Hiragana,
+        Katakana, Thai, Lao, Khmer, Myanmar. "pairs": each stretch of such characters in a word
+        becomes its overlapping pairs of characters (one character alone stays one), and what
+        stands beside it is a word of its own. "whole": such a stretch is part of one long word.
+        It is for words that are runs of one class of characters, as the default pattern finds
+        them; any other pattern finds words by itself.
 
     Raises
     ------
@@ -87,6 +106,7 @@ class Tokenizer:
     strip_accents: Literal["unicode", "ascii"] | None = None
     stop_words: tuple[str, ...] = ()
     field_prefix: bool | tuple[str, ...] = False
+    unspaced: Literal["pairs", "whole"] = "pairs"
 
     def __post_init__(self) -> None:
         # Lists are welcome where tuples are kept: a frozen setting must be hashable.
@@ -99,6 +119,7 @@ class Tokenizer:
         _choice("analyzer", self.analyzer, ("word", "char", "char_wb"))
         _choice("normalize", self.normalize, (None, *NORMALIZATIONS))
         _choice("strip_accents", self.strip_accents, (None, *ACCENTS))
+        _choice("unspaced", self.unspaced, UNSPACED_WAYS)
         if not isinstance(self.lowercase, bool):
             raise ParameterError.out_of_range("lowercase", "True or False", self.lowercase)
         if self.stop_words and self.analyzer != "word":
@@ -118,7 +139,7 @@ class Tokenizer:
         >>> Tokenizer.sklearn(ngram_range=(2, 2)).tokens("a white cat")
         ['white cat']
         """
-        return cls(**{"pattern": SKLEARN_WORD, **settings})
+        return cls(**{"pattern": SKLEARN_WORD, "unspaced": "whole", **settings})
 
     def plan(self) -> Plan:
         r"""The steps from text to tokens, as data: what every engine executes.
@@ -170,6 +191,11 @@ class Tokenizer:
         """Whether a term may be several words, which `split_terms` tells apart."""
         return self.plan().find(NGrams) is not None
 
+    @property
+    def splits_unspaced(self) -> bool:
+        """Whether scripts without spaces are cut: else whole phrases of them are words."""
+        return not isinstance(self.plan().after_cleaning[0], Runs | Matches)
+
     def split_terms(self, term: str) -> list[str]:
         r"""The words of a stored n-gram.
 
@@ -211,6 +237,21 @@ class Tokenizer:
         """
         _check_names(cls, settings)
         return cls(**settings)
+
+    @classmethod
+    def from_file(cls, settings: Mapping[str, Any]) -> Tokenizer:
+        """As `from_dict`, of settings that a file holds: those that came later are off.
+
+        Examples
+        --------
+        >>> Tokenizer.from_file({"lowercase": False})
+        Tokenizer(lowercase=False, unspaced='whole')
+        """
+        return cls.from_dict(with_missing(settings))
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        # A pickle may come from before a setting.
+        self.__dict__.update(with_missing(state))
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The settings by name, for scikit-learn: ``tokenizer__ngram_range`` of a classifier."""

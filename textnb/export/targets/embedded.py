@@ -86,7 +86,8 @@ def data(
 def _words(words: Words) -> dict[str, Any]:
     lower = words.lower
     return {
-        "members": _flat(words.members), "least": words.least, "sizes": list(words.ngram_range),
+        "members": _flat(words.members), "unspaced": _flat(words.unspaced), "least": words.least,
+        "sizes": list(words.ngram_range),
         "stop_words": list(words.stop_words),
         "lower": None if lower is None else lower.mapping,
         "cased": [] if lower is None else _flat(lower.cased),

@@ -22,7 +22,7 @@ from textnb.export.targets.base import EVERY, TargetAnswers, TargetRows
 from textnb.export.targets.embedded import data, source
 from textnb.export.targets.program import output
 from textnb.files.parquet import ENGINE_ERRORS, decode
-from textnb.text.expressions import stop_tokens
+from textnb.text.expressions import stop_tokens, unspaced_class
 from textnb.text.marks import COMBINING
 from textnb.text.plan import (
     WHITE,
@@ -39,7 +39,10 @@ from textnb.text.plan import (
     SingleSpaces,
     StopWords,
     StripAccents,
+    WordsAndPairs,
 )
+from textnb.text.plan import Step as PlanStep
+from textnb.text.unspaced import pairs_by_replacing
 
 _RUN = """
 import importlib.util, sys
@@ -155,23 +158,35 @@ def _literal(value: Any) -> str:
     return ascii(value)
 
 
+def _cleaned(step: PlanStep, name: str) -> str | None:
+    """A line that cleans a text of this name; None for a step that does not clean."""
+    match step:
+        case Normalize(form="NFC" | "NFD" | "NFKC" | "NFKD"):
+            return f"{name} = {name}.str.normalize({_literal(step.form)})"
+        case Lowercase():
+            return f"{name} = {name}.str.to_lowercase()"
+        case StripAccents(kind="ascii"):
+            return _stripped(name, r"[^\x00-\x7F]+")
+        case StripAccents(kind="unicode"):
+            return _stripped(name, COMBINING)
+        case SingleSpaces():
+            white = _literal(rf"[{WHITE}]{{2,}}")
+            return f'{name} = {name}.str.replace_all({white}, " ")'
+    return None
+
+
 def _steps(plan: Plan, prefixed: bool) -> list[str]:
     lines, tokens = [], "words"
     for step in plan.steps:
+        cleaned = _cleaned(step, "text")
+        if cleaned is not None:
+            lines.append(cleaned)
+            continue
         match step:
-            case Normalize(form="NFC" | "NFD" | "NFKC" | "NFKD"):
-                lines.append(f"text = text.str.normalize({_literal(step.form)})")
-            case Lowercase():
-                lines.append("text = text.str.to_lowercase()")
-            case StripAccents(kind="ascii"):
-                lines.append(_stripped(r"[^\x00-\x7F]+"))
-            case StripAccents(kind="unicode"):
-                lines.append(_stripped(COMBINING))
-            case SingleSpaces():
-                white = _literal(rf"[{WHITE}]{{2,}}")
-                lines.append(f'text = text.str.replace_all({white}, " ")')
             case Matches(pattern=pattern) | Runs(pattern=pattern):
                 lines.append(f"words = text.str.extract_all({_literal(pattern)})")
+            case WordsAndPairs(members=members, least=least):
+                lines = _words_and_pairs(lines, plan, members, least)
             case Characters(least=least, most=most):
                 tokens = "grams"
                 lines += _characters(least, most)
@@ -193,8 +208,29 @@ def _steps(plan: Plan, prefixed: bool) -> list[str]:
     return [*lines, f"return {tokens}"]
 
 
-def _stripped(dropped: str) -> str:
-    return f'text = text.str.normalize("NFKD").str.replace_all({_literal(dropped)}, "")'
+def _stripped(name: str, dropped: str) -> str:
+    return f'{name} = {name}.str.normalize("NFKD").str.replace_all({_literal(dropped)}, "")'
+
+
+def _words_and_pairs(lines: list[str], plan: Plan, members: str, least: int) -> list[str]:
+    """The lines that clean a text, and those that find its words and pairs."""
+    alone = unspaced_class(members)
+    replacements = [f"    ({_literal(found)}, {_literal(becomes)}),"
+                    for found, becomes in pairs_by_replacing(alone)]
+    pattern = f"[{members}]{{{least},}}|{alone}+"
+    searched = "given" if all(isinstance(step, Lowercase) for step in plan.cleaning) else "text"
+    return [
+        "given = text",
+        *lines,
+        "# Pairs of characters of scripts without spaces, put apart from each other.",
+        f"pairs = pl.when({searched}.str.contains({_literal(alone)})).then(given)",
+        *(line for step in plan.cleaning if (line := _cleaned(step, "pairs"))),
+        "for found, becomes in (",
+        *replacements,
+        "):",
+        "    pairs = pairs.str.replace_all(found, becomes)",
+        f"words = pl.coalesce(pairs, text).str.extract_all({_literal(pattern)})",
+    ]
 
 
 def _without(stops: frozenset[str]) -> list[str]:

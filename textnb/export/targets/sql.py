@@ -31,6 +31,7 @@ from textnb.export.bundle import Bundle
 from textnb.export.characters import SIGMA, SMALL_SIGMA, Ranges, regex_class
 from textnb.export.portable import Words
 from textnb.export.targets.base import EVERY, TargetAnswers, TargetRows
+from textnb.text.unspaced import pairs_by_replacing
 
 _VIEWS = ("labels", "scores", "sums", "terms", "words")
 _TABLES = ("weights", "classes", "stop_words", "characters", "casing", "ignorable")
@@ -351,6 +352,48 @@ def is_member(words: Words, character: str) -> bool:
     code = ord(character)
     place = bisect(words.members, (code, sys.maxunicode))
     return place > 0 and words.members[place - 1][1] >= code
+
+
+def alone(words: Words, code: str) -> str:
+    """The class of the characters that make pairs, and are words where they have no neighbour."""
+    return f"[{regex_class(words.unspaced, code)}]"
+
+
+def with_pairs(words: Words, text: str, code: str, found: str) -> str:
+    """The text with its pairs of characters apart from each other and from other words.
+
+    Parameters
+    ----------
+    words : Words
+    text : str
+        A column.
+    code : str
+        How a code point is written in a class.
+    found : str
+        The condition that a column ``{0}`` holds a match of ``{1}``.
+    """
+    pairs = text
+    for pattern, becomes in pairs_by_replacing(alone(words, code), r"\1"):
+        pairs = f"regexp_replace({pairs}, '{pattern}', '{becomes}', 'g')"
+    return f"CASE WHEN {found.format(text, alone(words, code))} THEN\n{pairs} ELSE {text} END"
+
+
+def without(ranges: Ranges, taken: Ranges) -> Ranges:
+    """Ranges without those that are taken, each of which lies within one of them.
+
+    Examples
+    --------
+    >>> without(((1, 9), (20, 20)), ((1, 2), (5, 6)))
+    ((3, 4), (7, 9), (20, 20))
+    """
+    rest = []
+    for start, last in ranges:
+        for first, end in taken:
+            if start <= first and end <= last:
+                rest.append((start, first - 1))
+                start = end + 1
+        rest.append((start, last))
+    return tuple(both for both in rest if both[0] <= both[1])
 
 
 def lowered(words: Words) -> dict[str, str]:

@@ -16,6 +16,7 @@ from textnb.export.targets.program import deadline
 from textnb.export.targets.sql import (
     ANSWERS,
     Sql,
+    alone,
     answered,
     chunks,
     controls,
@@ -26,6 +27,7 @@ from textnb.export.targets.sql import (
     tables,
     weight_columns,
     weight_rows,
+    with_pairs,
 )
 
 _CODE = r"\x{{{:x}}}"
@@ -65,12 +67,16 @@ class DuckDb(Sql):
         text = "text" if words.lower is None else self.lower(words.lower, lowered(words))
         stops = ("\n  AND word NOT IN (SELECT word FROM textnb_stop_words)"
                  if words.stop_words else "")
+        given, is_word = "text", f"length(word) >= {words.least}"
+        if words.unspaced:
+            given = with_pairs(words, "text", _CODE, "regexp_matches({0}, '{1}')")
+            is_word = f"({is_word} OR regexp_matches(word, '{alone(words, _CODE)}'))"
         yield ("CREATE VIEW textnb_words AS SELECT id, position, word FROM (\n"
                "  SELECT id, unnest(words) AS word, unnest(range(len(words))) AS position FROM (\n"
-               "    SELECT id, regexp_extract_all(text, "
+               f"    SELECT id, regexp_extract_all({given}, "
                f"'[{regex_class(words.members, _CODE)}]+') AS words FROM (\n"
                f"SELECT id, {text} AS text FROM documents) l) s) w\n"
-               f"WHERE length(word) >= {words.least}{stops};")
+               f"WHERE {is_word}{stops};")
 
     def lower(self, lower: Lowercase, mapping: dict[str, str]) -> str:
         """The text in lower case, without the engine's own table of Unicode."""

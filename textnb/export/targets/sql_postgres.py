@@ -20,6 +20,7 @@ from textnb.export.targets.program import deadline
 from textnb.export.targets.sql import (
     ANSWERS,
     Sql,
+    alone,
     answered,
     final_sigma,
     is_member,
@@ -29,6 +30,7 @@ from textnb.export.targets.sql import (
     tables,
     weight_columns,
     weight_rows,
+    with_pairs,
 )
 
 SERVER = "TEXTNB_POSTGRES"
@@ -107,14 +109,20 @@ class Postgres(Sql):
         stops = ("\nWHERE s.word NOT IN (SELECT word FROM textnb_stop_words)"
                  if words.stop_words else "")
         members = regex_class(_before(words, mapping), _CODE)
+        given, pairs, is_word = "p.text", "", f"char_length(w.word) >= {words.least}"
+        if words.unspaced:
+            given = "q.text"
+            text = with_pairs(words, "p.text", _CODE, "p.wide AND {0} ~ '{1}'")
+            pairs = f"CROSS JOIN LATERAL (SELECT {text} AS text OFFSET 0) q\n"
+            is_word = f"({is_word} OR w.word ~ '{alone(words, _CODE)}')"
         # OFFSET 0 keeps a step to itself: else each word would be joined with its whole text.
         yield (f"CREATE VIEW textnb_words AS SELECT d.id, s.position, s.word FROM documents d\n"
                "CROSS JOIN LATERAL (SELECT octet_length(d.text) > char_length(d.text) AS wide,\n"
-               f"  {_prepared(words, mapping)} AS text OFFSET 0) p\n"
+               f"  {_prepared(words, mapping)} AS text OFFSET 0) p\n{pairs}"
                f"CROSS JOIN LATERAL (SELECT w.position, {word} AS word\n"
-               f"  FROM unnest(regexp_split_to_array(p.text, '[^{members}]+'))\n"
+               f"  FROM unnest(regexp_split_to_array({given}, '[^{members}]+'))\n"
                "    WITH ORDINALITY AS w(word, position)\n"
-               f"  WHERE char_length(w.word) >= {words.least} OFFSET 0) s{stops};")
+               f"  WHERE {is_word} OFFSET 0) s{stops};")
 
     def run(self, bundle: Bundle, path: Path, rows: TargetRows) -> TargetAnswers:
         try:

@@ -30,6 +30,7 @@ from textnb.export.targets.sql import (
     tables,
     weight_columns,
     weight_rows,
+    without,
 )
 
 # JSON and window functions are built in.
@@ -37,6 +38,14 @@ _OLDEST = (3, 38)
 # What a character becomes: itself, another, or (if no row holds it) a space.
 _BECOMES = """coalesce((SELECT CASE WHEN last >= unicode(rest)
         THEN coalesce(becomes, substr(rest, 1, 1)) END FROM textnb_characters
+        WHERE first <= unicode(rest) ORDER BY first DESC LIMIT 1), ' ')"""
+# A character of a script without spaces becomes [c|c]: `][` is where two are neighbours, and after
+# that was left out, what stands between two bars is a pair, as in [a|ab|bc|c].
+_OPEN, _BETWEEN, _CLOSE = "char(1)", "char(2)", "char(3)"
+_BECOMES_PAIRS = f"""coalesce((SELECT CASE WHEN last >= unicode(rest)
+        THEN CASE becomes WHEN '' THEN {_OPEN} || substr(rest, 1, 1) || {_BETWEEN} ||
+          substr(rest, 1, 1) || {_CLOSE} ELSE coalesce(becomes, substr(rest, 1, 1)) END END
+        FROM textnb_characters
         WHERE first <= unicode(rest) ORDER BY first DESC LIMIT 1), ' ')"""
 _TEXT = "SELECT coalesce(CAST(documents.text AS TEXT), '') AS text"
 # JSON writes NUL as \u0000; backslashes are written as a number first, so that none stands before.
@@ -82,19 +91,26 @@ class Sqlite(Sql):
             text = f"(SELECT {_with_sigma()} AS text FROM {text})"
         fine = self.literal("".join(c for c in map(chr, range(128)) if c == " " or (
             is_member(words, c) and c not in lowered(words))))
-        stops = ("\n  AND w.value NOT IN (SELECT word FROM textnb_stop_words)"
+        word, is_word = "w.value", f"length(w.value) >= {words.least}"
+        becomes, done = _BECOMES, "done"
+        if words.unspaced:
+            becomes, done = _BECOMES_PAIRS, _pairs()
+            text = f"(SELECT {_without_marks()} AS text FROM {text})"
+            word = f"ltrim(w.value, {_BETWEEN})"
+            is_word = f"({is_word} OR substr(w.value, 1, 1) = {_BETWEEN})"
+        stops = (f"\n  AND {word} NOT IN (SELECT word FROM textnb_stop_words)"
                  if words.stop_words else "")
-        yield (f"""CREATE VIEW textnb_words AS SELECT d.id, w.key AS position, w.value AS word
+        yield (f"""CREATE VIEW textnb_words AS SELECT d.id, w.key AS position, {word} AS word
 FROM (SELECT id, (
   WITH RECURSIVE folded(done, rest) AS (
     SELECT text, ltrim(text, {fine}) FROM {text}
     UNION ALL
-    SELECT replace(done, substr(rest, 1, 1), {_BECOMES}),
+    SELECT replace(done, substr(rest, 1, 1), {becomes}),
       ltrim(replace(rest, substr(rest, 1, 1), ''), {fine})
     FROM folded WHERE rest <> '')
-  SELECT done FROM folded WHERE rest = '') AS text FROM documents) d,
+  SELECT {done} FROM folded WHERE rest = '') AS text FROM documents) d,
   json_each('[' || replace(json_quote(d.text), ' ', '","') || ']') w
-WHERE length(w.value) >= {words.least}{stops};""")
+WHERE {is_word}{stops};""")
 
     def casing(self, lower: Lowercase) -> Iterator[str]:
         """Tables by which Σ is judged: 1 is cased, 0 ignorable, and others are neither."""
@@ -134,7 +150,9 @@ def _becomes(words: Words) -> list[tuple[int, int, str | None]]:
     rows: list[tuple[int, int, str | None]] = [
         (code, code, to) for code, to in changed if to.strip(" ")]
     cuts = [code for code, _ in changed]
-    for first, last in words.members:
+    # They make pairs, and none of them changes in lower case.
+    rows += [(first, last, "") for first, last in words.unspaced]
+    for first, last in without(words.members, words.unspaced):
         start = first
         for cut in cuts[bisect_left(cuts, first):bisect_right(cuts, last)]:
             if start < cut:
@@ -143,6 +161,32 @@ def _becomes(words: Words) -> list[tuple[int, int, str | None]]:
         if start <= last:
             rows.append((start, last, None))
     return sorted(rows, key=lambda row: row[0])
+
+
+def _without_marks() -> str:
+    """The text without the characters that mark pairs, which make no words."""
+    return f"replace(replace(replace(text, {_OPEN}, ' '), {_BETWEEN}, ' '), {_CLOSE}, ' ')"
+
+
+def _pairs() -> str:
+    """The folded text with spaces between its words, and a bar before each pair of characters.
+
+    And before each character that has no neighbour: it stands as `[c |c]`, and in `[a |ab |b]` the
+    first and the last are no words.
+    """
+    joined = f"replace(done, {_CLOSE} || {_OPEN}, '')"
+    for mark, becomes in ((_OPEN, f"' ' || {_OPEN}"), (_BETWEEN, f"' ' || {_BETWEEN}"),
+                          (_CLOSE, f"{_CLOSE} || ' '")):
+        joined = f"replace({joined}, {mark}, {becomes})"
+    return f"""CASE WHEN instr(done, {_OPEN}) = 0 THEN done ELSE (
+      SELECT group_concat(piece, ' ') OVER (ORDER BY key
+        ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)
+      FROM (SELECT key, CASE WHEN substr(value, -1) = {_CLOSE} THEN ''
+          WHEN substr(value, 1, 1) <> {_OPEN} THEN value
+          WHEN substr(lead(value) OVER (ORDER BY key), -1) = {_CLOSE}
+          THEN {_BETWEEN} || substr(value, 2) ELSE '' END AS piece
+        FROM json_each('[' || replace(json_quote({joined}), ' ', '","') || ']'))
+      ORDER BY key LIMIT 1) END"""
 
 
 def _kind(character: str) -> str:

@@ -68,7 +68,10 @@ def _word_spans(
     members: cython.const[cython.uchar][::1], least: Place, edges: cython.longlong[::1],
     begins: cython.longlong[::1], stops: cython.longlong[::1], n: Place,
 ) -> Place:
-    """Puts the spans of words behind the first n, and returns how many there are then."""
+    """Puts the spans of words behind the first n, and returns how many there are then.
+
+    A stretch of characters of class 2 gives its pairs of characters, or the one that it has.
+    """
     found: Place = 0
     inside: cython.uchar = 0
     member: cython.uchar
@@ -78,6 +81,9 @@ def _word_spans(
     size: Place
     place: Place
     characters: Place
+    before: Place
+    first: cython.bint
+    kept: cython.bint
     eight: U64
     high: U64 = (cython.cast(U64, 0x80808080) << 32) | cython.cast(U64, 0x80808080)
     while at < end:
@@ -95,6 +101,23 @@ def _word_spans(
         size = _size(text[at])
         member = members[_character(text, at, size)]
         ascii = ascii and size == 1
+        if member == 2:
+            # What was open ends here; the first pair takes the place of the first character.
+            found += inside
+            inside = 0
+            edges[found], edges[found + 1] = at, at + size
+            found += 2
+            first, before = True, at
+            at += size
+            while at < end:
+                size = _size(text[at])
+                if members[_character(text, at, size)] != 2:
+                    break
+                found += 0 if first else 2
+                edges[found - 2], edges[found - 1] = before, at + size
+                first, before = False, at
+                at += size
+            continue
         at += size
         found += member ^ inside
         inside = member
@@ -107,7 +130,11 @@ def _word_spans(
             while at < after:
                 characters -= (text[at] & 0xC0) == 0x80
                 at += 1
-        n += characters >= least
+        kept = characters >= least
+        if not (ascii or kept):
+            at = begins[n]
+            kept = members[_character(text, at, _size(text[at]))] == 2
+        n += kept
     return n
 
 
@@ -119,9 +146,10 @@ def words(
 ) -> tuple:
     """Puts where words begin and stop, from a place in a stretch of text on, as many as find room.
 
-    A word is a run of members, at least ``least`` characters long. ``counts`` are how many there
-    are up to the end of each stretch, with the number of those ``before``. There must be twice as
-    much room for edges as for words.
+    A word is a run of members, at least ``least`` characters long, and of class 2 a pair of
+    neighbours, or one that has none. ``counts`` are how many there are up to the end of each
+    stretch, with the number of those ``before``. There must be twice as much room for edges as for
+    words.
 
     Returns how many there are, and the place and the stretch to go on with: the same if there was
     too little room.
