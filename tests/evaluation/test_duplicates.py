@@ -153,7 +153,8 @@ def test_several_columns_and_another_tokenizer() -> None:
     assert find_duplicates(mail, text=["subject", "body"]).pairs.height == 0
     thai = frame_of(["สวัสดีชาวโลกทั้งหลายในวันนี้", "สวัสดีชาวโลกทั้งหลายในวันนั้น"])
     characters = Tokenizer(analyzer="char", ngram_range=(3, 3))
-    assert find_duplicates(thai).pairs.height == 0
+    assert find_duplicates(thai, tokenizer=Tokenizer(unspaced="whole")).pairs.height == 0
+    assert find_duplicates(thai).similar == 1
     assert find_duplicates(thai, tokenizer=characters, shingle=1).similar == 1
 
 

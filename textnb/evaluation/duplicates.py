@@ -119,8 +119,7 @@ def find_duplicates(
         Least Jaccard similarity of a near-duplicate, in (0, 1]: shared shingles / shingles of
         either text. Low values take longer. None for exact duplicates alone, which is quick.
     tokenizer : Tokenizer
-        Words in lower case by default. For scripts without spaces, take
-        ``Tokenizer(analyzer="char", ngram_range=(5, 5))`` and ``shingle=1``.
+        Words in lower case by default, and pairs of characters in scripts without spaces.
     shingle : int
         Number of tokens of a shingle. A text with fewer tokens is one shingle.
 
