@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import textnb
-from textnb import DataError, MultinomialNB, ParameterError, TextClassifier
+from textnb import DataError, MultinomialNB, ParameterError, TextClassifier, Tokenizer
 from textnb.bayes.decision import Decision
 from textnb.cli.evidence import decision_words
 
@@ -27,7 +27,18 @@ MODEL = TextClassifier().fit(["good film", "bad film"], ["pos", "neg"])
     (lambda: textnb.choose_threshold(pl.DataFrame(), "pos", max_false_positive_rate=0.1),
      r"got DataFrame: pass held_out\(model, rows\)"),
     (lambda: textnb.choose_class_thresholds(pl.DataFrame(), min_precision=0.9),
-     r"got DataFrame: pass held_out\(model, rows\)")])
+     r"got DataFrame: pass held_out\(model, rows\)"),
+    (lambda: Tokenizer(ngrams=(1, 2)),
+     r"Tokenizer has no setting 'ngrams' - did you mean 'ngram_range'\?"),
+    (lambda: Tokenizer(min_df=2), "it is one of TextClassifier;"),
+    (lambda: TextClassifier(ngram_range=(1, 2)),
+     r"a setting of its tokenizer, TextClassifier\(tokenizer=Tokenizer\(ngram_range=\(1, 1\)\)\)"),
+    (lambda: TextClassifier(ngrams=(1, 2)), "'ngrams': ngram_range is a setting of its tokenizer"),
+    (lambda: TextClassifier(l=0.5),
+     r"l is a setting of its estimator, TextClassifier\(MultinomialNB\(l=1.0\)\)"),
+    (lambda: TextClassifier(mindf=2), "no setting 'mindf' - did you mean 'min_df'"),
+    (lambda: MultinomialNB(fitprior=False),
+     "MultinomialNB has no setting 'fitprior' - did you mean 'fit_prior'")])
 def test_it_is_named(call: Callable[[], Any], words: str) -> None:
     with pytest.raises(ParameterError, match=words):
         call()

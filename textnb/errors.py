@@ -21,12 +21,14 @@ A message says what was expected, what came, and what to do.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from typing import Any, Self
 
 _LESS_MEMORY = (
     "which leaves out the rarest terms until the rest fits; or learn fewer classes; or see "
     "whether the label column is one: thousands of classes may be numbers of rows")
+_MOST_LISTED = 100
 
 
 class Mention:
@@ -98,12 +100,41 @@ class TextnbError(Exception):
         return "".join(write(part) if isinstance(part, Mention) else part for part in self._parts)
 
     @property
+    def setting(self) -> str | None:
+        """The setting with which the message begins; None where it begins otherwise."""
+        first = next(iter(filter(None, self._parts)), None)
+        return first.name if isinstance(first, Mention) else None
+
+    @property
+    def without_setting(self) -> str:
+        """The message without the setting with which it begins."""
+        return str(self).removeprefix(self.setting or "").lstrip(": ")
+
+    @property
     def command_line(self) -> str:
         return str(self) if self._command_line is None else self._command_line
 
     @property
     def problem(self) -> str:
         return str(self) if self._problem is None else self._problem
+
+    def under(self, key: str) -> Self:
+        """The same error, its message after the key of a file that is at fault.
+
+        Examples
+        --------
+        >>> str(SourceError("no such file: 'x'").under("input.train"))
+        "input.train: no such file: 'x'"
+        """
+        error = copy(self)
+        error.args = (f"{key}: {self}",)
+        if self._problem is not None:
+            error._problem = f"{key}: {self._problem}"
+        if self._command_line is not None:
+            error._command_line = f"{key}: {self._command_line}"
+        if self._parts:
+            error._parts = (f"{key}: ", *self._parts)
+        return error
 
     @classmethod
     def with_advice(cls, problem: str, python: str, command: str) -> Self:
@@ -143,11 +174,26 @@ class ParameterError(TextnbError, ValueError):
                           expected=expected, got=got)
 
     @classmethod
-    def unknown_choice(cls, name: str, got: object, choices: Iterable[str]) -> ParameterError:
-        known = list(choices)
+    def unknown_choice(
+        cls, name: str, got: object, choices: Iterable[object],
+        synonyms: Mapping[str, str] | None = None,
+    ) -> ParameterError:
+        """An error for a value that is none of the choices; see `suggestion` for ``synonyms``."""
+        known = [str(choice) for choice in choices]
+        more = f" and {len(known) - _MOST_LISTED:,} more" if len(known) > _MOST_LISTED else ""
         return cls.naming(
             "{setting}: unknown value {got!r}{near}; choose one of {known}", setting=Mention(name),
-            got=got, near=suggestion(str(got), known), known=", ".join(known))
+            got=got, near=suggestion(str(got), known, synonyms),
+            known=", ".join(known[:_MOST_LISTED]) + more)
+
+    @classmethod
+    def unknown_setting(
+        cls, owner: str, name: str, known: Sequence[str], advice: str = ""
+    ) -> ParameterError:
+        """An error for a setting that its owner does not have; the advice says where it belongs."""
+        meant = f": {advice}" if advice else suggestion(name, known)
+        return cls(f"{owner} has no setting {name!r}{meant}; its settings are "
+                   f"{', '.join(known)}")
 
 
 class ExportError(TextnbError, ValueError):
@@ -174,8 +220,10 @@ class DataError(TextnbError, ValueError):
     """The rows are not what a classifier can learn from or score."""
 
     @classmethod
-    def no_rows(cls, source: str) -> DataError:
-        return cls(f"{source} has no rows: nothing can be learned from it")
+    def no_rows(
+        cls, source: str, consequence: str = "nothing can be learned from it"
+    ) -> DataError:
+        return cls(f"{source} has no rows: {consequence}")
 
     @classmethod
     def too_large(
@@ -404,13 +452,7 @@ def first_line(error: BaseException) -> str:
 def quantity(number: float, noun: str, one: str = "", several: str = "") -> str:
     """A number with its noun, and a verb, in the singular or the plural.
 
-    Parameters
-    ----------
-    number : int or float
-    noun : str
-        In the singular; its plural ends in "s", or in "es" after "s".
-    one, several : str
-        The verb for one, and for any other number.
+    The noun is given in the singular, and the verb for one and for any other number.
 
     Examples
     --------
@@ -422,12 +464,34 @@ def quantity(number: float, noun: str, one: str = "", several: str = "") -> str:
                                   one if number == 1 else several)))
 
 
-def suggestion(got: str, known: Sequence[str]) -> str:
-    """The most similar known name, as a question; "" where no name is similar."""
+def suggestion(
+    got: str, known: Sequence[str], synonyms: Mapping[str, str] | None = None
+) -> str:
+    """The known names that are meant most likely, as a question; "" where no name is similar.
+
+    Parameters
+    ----------
+    got : str
+    known : sequence of str
+    synonyms : mapping, optional
+        From names that others use to the known name that they mean.
+
+    Examples
+    --------
+    >>> suggestion("postgres", ["sql-duckdb", "sql-postgres"])
+    " - did you mean 'sql-postgres'?"
+    >>> suggestion("sql", ["json", "sql-duckdb", "sql-postgres"])
+    " - did you mean 'sql-duckdb' or 'sql-postgres'?"
+    """
     import difflib
 
-    near = difflib.get_close_matches(got, known, n=1, cutoff=0.5)
-    return f" - did you mean {near[0]!r}?" if near else ""
+    word = got.strip().lower()
+    near = [(synonyms or {}).get(word, "")]
+    if near == [""]:
+        # A part of a name is meant more likely than a name of similar letters.
+        near = [name for name in known if word in name.lower().split("-")]
+    near = near or difflib.get_close_matches(got, known, n=1, cutoff=0.5)
+    return f" - did you mean {' or '.join(map(repr, near[:3]))}?" if near else ""
 
 
 def _listing(items: Sequence[object], limit: int = 20) -> str:

@@ -183,7 +183,7 @@ def test_bad_data_is_named(run: Run, mail: Path, trained: Path) -> None:
     assert "no column 'text' (the text column)" in error(trained, "body.csv")
     MAIL.clear().write_csv("empty.csv")
     assert "the test set has no rows" in error(trained, "empty.csv")
-    assert "the test set has no rows" in error(trained, mail, "--where", "id = -1")
+    assert "--where 'id = -1' leaves no rows" in error(trained, mail, "--where", "id = -1")
 
 
 @pytest.mark.parametrize("rows", [6, 30_000])

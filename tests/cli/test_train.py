@@ -593,7 +593,7 @@ def test_empty_stdin_is_said(run: Run, folder: Path) -> None:
 
 @pytest.mark.parametrize("where", ["id > 1000", "1 = 0"])
 def test_a_condition_that_no_row_meets_is_said(run: Run, mail: Path, where: str) -> None:
-    assert "has no rows" in error_of(run, "train", mail, "-o", "m.textnb", "--where", where)
+    assert "leaves no rows" in error_of(run, "train", mail, "-o", "m.textnb", "--where", where)
 
 
 @pytest.mark.parametrize("where", ["id", "id + 1", "label"])

@@ -201,7 +201,7 @@ def test_those_labelled_otherwise_are_shown_first(run: Run, folder: Path) -> Non
     (("--test-where", "id > 2"), 2, "--test-where is for TEST"),
     (("--text", "body"), 1, "no column 'body'"),
     (("--label", "kind"), 1, "no column 'kind'"),
-    (("--where", "id > 99"), 1, "the training set has no rows"),
+    (("--where", "id > 99"), 1, "--where 'id > 99' leaves no rows"),
     (("nowhere.csv",), 1, "no such file or folder: 'nowhere.csv'"),
 ], ids=str)
 def test_duplicates_bad_usage_and_bad_data(

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
 import pytest
 
 from textnb import ExportError
+from textnb.errors import DataError, ParameterError, SourceError
 from textnb.jobs.jobfile import read_job
 from textnb.jobs.rows import check_job
+from textnb.jobs.run import Silent, run_job
 
 JOB = """
 output = "out"
@@ -41,3 +44,43 @@ def test_an_export_that_can_not_work_is_refused(tmp_path: Path, settings: list[s
     with pytest.raises(ExportError, match=r"exports\.0: "):
         check(tmp_path, *settings)
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(("setting", "message"), [
+    ("input.train=none.csv", r"^input\.train: no such file or folder: '.*none\.csv'"),
+    ("input.test=none.csv", r"^input\.test: no such file"),
+    ("predictions.input=none.csv", r"^predictions\.input: no such file"),
+    ("model.text=body", r"^input\.train: no column 'body' .* or say which with model\.text$")])
+def test_a_source_at_fault_is_named_by_its_key(
+    tmp_path: Path, setting: str, message: str
+) -> None:
+    with pytest.raises(DataError, match=message) as caught:
+        check(tmp_path, setting)
+    assert "--" not in caught.value.command_line
+
+
+def test_rows_to_predict_are_looked_for_before_anything_is_learned(tmp_path: Path) -> None:
+    check(tmp_path)
+    job = read_job(tmp_path / "job.toml", ["predictions.input=none.csv"])
+    seen: list[str] = []
+
+    class Steps(Silent):
+        def step(self, name: str) -> Callable[[int], None]:
+            seen.append(name)
+            return super().step(name)
+
+    with pytest.raises(SourceError, match=r"^predictions\.input: "):
+        run_job(job, Steps())
+    assert seen == ["reading rows"]
+
+
+@pytest.mark.parametrize(("setting", "told"), [
+    ("exports.0.to=postgres", "  exports.0.to: unknown value 'postgres' - did you mean 'sql-post"),
+    ("exports.0.max_bytes=x", "exports.0.max_bytes: must be bytes, "),
+    ("model.memory_limit=x", "model.memory_limit: must be bytes, "),
+    ("model.kind=multinomal", "model.kind: unknown value 'multinomal' - did you mean 'mult")])
+def test_an_error_names_a_key_once(tmp_path: Path, setting: str, told: str) -> None:
+    with pytest.raises(ParameterError) as caught:
+        check(tmp_path, setting)
+    assert told.strip() in str(caught.value)
+    assert str(caught.value).count(setting.split("=")[0].split(".")[-1] + ":") == 1

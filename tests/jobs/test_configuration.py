@@ -77,7 +77,7 @@ def test_keys_are_set_from_outside(tmp_path: Path, setting: str, found: Any) -> 
 
 
 @pytest.mark.parametrize(("setting", "message"), [
-    ("model.kind=multinomal", "model: kind: unknown value 'multinomal' - did you mean"),
+    ("model.kind=multinomal", "model.kind: unknown value 'multinomal' - did you mean"),
     ("model.alpha=1.0", "model: MultinomialNB has no parameter alpha: the smoothing param"),
     ("model.l=-1", "model: l must be"),
     ("model.lamda=1", "model: lamda: no such key; the settings of the kind multinomial are "),
@@ -104,7 +104,7 @@ def test_keys_are_set_from_outside(tmp_path: Path, setting: str, found: Any) -> 
     ("predictions.file=x.txt", r"predictions\.file: an ending of \.parquet, "),
     ("predictions.file=../x.csv", r"predictions\.file: a name in the output folder"),
     ("exports.0.to=json", r"exports\.0\.file: it is missing"),
-    ("exports.0.to=sqlite", r"exports\.0\.to: target: unknown value 'sqlite'"),
+    ("exports.0.to=sqlite", r"exports\.0\.to: unknown value 'sqlite'"),
     ("exports.3.to=json", "--set exports.3.to=json: there are 0 entries"),
     ("output.x=1", "--set output.x=1: there is no table that could hold 'x'"),
     ("exports.\u00b2=1", "exports: input should be a valid list"),
@@ -112,7 +112,7 @@ def test_keys_are_set_from_outside(tmp_path: Path, setting: str, found: Any) -> 
     ("model.l=" + "9" * 5000, "--set model.l: "),
     ("test.report=a\0.html", "test.report: a name in the output folder"),
     ("output=a\0", "output: a path without the character NUL"),
-    ("model.min_df=inf", "model: min_df must be"),
+    ("model.min_df=inf", "model.min_df: must be"),
     ("model.text=[]", "model: text must be a column"),
     ("model.label=text", "model: the label column 'text' is also one"),
     ("model.label=predicted", "'predicted' is the name of an answer"),
@@ -171,7 +171,7 @@ def test_sizes_are_written_as_people_write_them(tmp_path: Path) -> None:
     read = job(tmp_path, EXPORT + '"w.csv"\nto = "csv"\nmax_bytes = "5M"')
     assert read.exports[0].max_bytes == 5 << 20
     assert job(tmp_path, EXPORT + '"w.csv"\nmax_bytes = 700').exports[0].max_bytes == 700
-    with pytest.raises(ParameterError, match="max_bytes must be bytes, such as 500M or 2G"):
+    with pytest.raises(ParameterError, match="max_bytes: must be bytes, such as 500M or 2G"):
         job(tmp_path, EXPORT + '"w.csv"\nmax_bytes = "5X"')
 
 

@@ -130,11 +130,14 @@ def test_a_class_of_one_row_leaves_a_log_loss(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(("settings", "error", "message"), [
-    (["input.train=none.parquet"], SourceError, "no such file"),
-    (["model.text=body"], SchemaError, "no column 'body'"),
-    (["model.label=kind"], SchemaError, "no column 'kind'"),
+    (["input.train=none.parquet"], SourceError, r"^input\.train: no such file"),
+    (["input.test=none.parquet"], SourceError, r"^input\.test: no such file"),
+    (["predictions.input=none.parquet"], SourceError, r"^predictions\.input: no such file"),
+    (["model.text=body"], SchemaError, r"^input\.train: no column 'body'.* model\.text$"),
+    (["model.label=kind"], SchemaError, r"^input\.train: no column 'kind'.* model\.label$"),
     (["input.train_where=nothing = 1"], ParameterError, "input.train_where 'nothing = 1'"),
-    (["input.test_where=label = 'x'"], DataError, "no rows to test on"),
+    (["input.test_where=label = 'x'"], DataError,
+     "no rows to test on: input.test_where = \"label = 'x'\" leaves none of them"),
     (["input.train_where=label = 'x'", "input.test_where=label = 'ham'"], DataError,
      "no rows to learn"),
     (["test.positive=junk"], ParameterError, "test.positive: unknown value 'junk'"),

@@ -1,4 +1,4 @@
-"""Parameters: checks of single values, and the name that scikit-learn gives to the smoothing."""
+"""Parameters: checks of single values, and of names that a class does not have."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import functools
 import inspect
 from collections.abc import Callable, Iterable
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
 from textnb.errors import ParameterError
+
+T = TypeVar("T")
 
 
 def is_number(value: object) -> bool:
@@ -23,8 +25,16 @@ def is_whole(value: object) -> bool:
     return isinstance(value, Integral) and not isinstance(value, (bool, np.bool_))
 
 
-class SmoothingName:
-    """Base of the estimators: the error for ``alpha`` says that its name is ``l`` here."""
+class ParameterNames:
+    """Base of the estimators: the error for an unknown parameter says which name is meant.
+
+    It is ``l`` for ``alpha``, the most similar name, or the part that has the parameter.
+    """
+
+    @classmethod
+    def _place_of(cls, name: str) -> str:
+        """Where a parameter belongs that this class does not have; "" where that is not known."""
+        return ""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -63,12 +73,30 @@ def check_smoothing_name(kind: str, given: Iterable[str], known: Iterable[str]) 
                              f"estimator's l, as in {kind}(MultinomialNB(l=0.5))")
 
 
+def with_checked_names(kind: type[T]) -> type[T]:
+    """A class decorator: an unknown parameter raises the error of `ParameterNames`.
+
+    For a class that has a `_place_of` and can't have that base, as its decorator writes `__init__`.
+    """
+    name = "__init__"
+    setattr(kind, name, _check_names_first(vars(kind)[name]))
+    return kind
+
+
 def _check_names_first(init: Callable[..., None]) -> Callable[..., None]:
     known = inspect.signature(init).parameters
 
+    takes_any = any(each.kind is each.VAR_KEYWORD for each in known.values())
+    names = [name for name, each in known.items() if each.kind in (
+        each.KEYWORD_ONLY, each.POSITIONAL_OR_KEYWORD) and name != "self"]
+
     @functools.wraps(init)
     def checked_init(self: Any, *values: Any, **parameters: Any) -> None:
-        check_smoothing_name(type(self).__name__, parameters, known)
+        kind = type(self).__name__
+        check_smoothing_name(kind, parameters, known)
+        for name in () if takes_any else parameters:
+            if name not in known:
+                raise ParameterError.unknown_setting(kind, name, names, self._place_of(name))
         init(self, *values, **parameters)
 
     return checked_init

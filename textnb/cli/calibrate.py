@@ -55,7 +55,8 @@ def calibrate(
         classifier = text_model(file.model)
         frame = rows(input, source, classifier.text, classifier.label)
         score = scored_apart if how.held_out else leave_one_out
-        with reading(input), progress("scoring", "scored", done.quiet) as advance:
+        with reading(input, frame, source.where), progress(
+                "scoring", "scored", done.quiet) as advance:
             held = score(classifier, frame, progress=advance)
         calibration = fit_calibration(held, length_aware=not how.no_length)
         figures = evidence.reliability_table(held, calibration)

@@ -75,8 +75,10 @@ def duplicates(
     check_storage(sides.storage_option, train, test)
     before = rows(train, for_place(train, sides), columns, label)
     other = replace(for_place(test, sides), where=sides.test_where, query=None)
-    sought = before if test is None else rows(test, other, columns, label)
-    with reading(train if test is None else test):
+    sought = before if test is None else rows(
+        test, other, columns, label, where="--test-where")
+    with (reading(train, before, sides.where),
+          reading(train if test is None else test, sought, sides.test_where, "--test-where")):
         found = find_duplicates(before, None if test is None else sought, text=columns, label=label,
                                 near=None if search.exact else search.near)
         if shown.results_format == "json":

@@ -68,7 +68,7 @@ def export(file: ModelFile, how: ExportOptions, done: ExportOutput) -> None:
     from textnb.export.targets.known import target_of_path
     from textnb.export.write import export_model
     from textnb.frames.cloud import hide_secrets
-    from textnb.learning.memory_limit import byte_size
+    from textnb.learning.memory_limit import byte_size, byte_words
 
     reads: Any = how.input
     positive, check, output = how.positive, how.check, done.output
@@ -77,7 +77,7 @@ def export(file: ModelFile, how: ExportOptions, done: ExportOutput) -> None:
     size = byte_size("--max-bytes", how.max_bytes)
     to = target_of_path(output).name if how.to is None else how.to
     classifier = any_model(file.model)
-    label = None if positive is None else as_label(positive, classes_of(classifier))
+    label = None if positive is None else as_label(positive, classes_of(classifier), "--positive")
     options = RowOptions(storage_option=how.storage_option, query=how.query)
     frame = None if check is None else rows(check, options, text_columns(classifier))
     with reading(check or file.model), steps("exporting", done.quiet) as progress:
@@ -110,7 +110,9 @@ def export(file: ModelFile, how: ExportOptions, done: ExportOutput) -> None:
                                  f": {positive} wins where its score is above 0"))
     unit = {"text": "texts", "terms": "tokens", "features": "features"}[exported.reads]
     bundle = f" (and {output}.bundle.zip, which proves it)" if exported.single else ""
-    note(f"{exported.target}, scores {unit} -> {output}{bundle}")
+    weights = quantity(exported.weights, "feature" if exported.reads == "features" else "term")
+    note(f"{exported.target}, scores {unit}: {weights}, {byte_words(exported.size)} -> "
+         f"{output}{bundle}")
 
 
 @dataclass(frozen=True, kw_only=True)

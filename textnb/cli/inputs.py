@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -114,8 +115,12 @@ class Tables:
 
 def rows(
     input: str, options: RowOptions, text: Any, label: str | None = None, features: Any = None,
+    where: str = "--where",
 ) -> pl.LazyFrame:
-    """The input's rows, with their columns checked: of texts, or (without ``text``) a table's."""
+    """The input's rows, with their columns checked: of texts, or (without ``text``) a table's.
+
+    ``where`` is the option whose condition chooses them, for errors.
+    """
     from textnb.errors import ParameterError
     from textnb.frames.cloud import parse_options
     from textnb.frames.conditions import rows_where
@@ -138,7 +143,7 @@ def rows(
         raise ParameterError("--subfolders is for mail; this model is one of feature tables")
     else:
         frame = scan_table(source, features, label, **settings)
-    return rows_where(frame, options.where, "--where")
+    return rows_where(frame, options.where, where)
 
 
 def _on_error(chosen: str) -> Any:
@@ -237,11 +242,36 @@ def text_model(path: str) -> TextClassifier:
     return TextClassifier.of(load_fitted(path))
 
 
-def reading(input: str) -> Any:
-    """A context in which the engine's errors name the input."""
+@contextmanager
+def reading(
+    input: str, frame: pl.LazyFrame | None = None, where: str | None = None,
+    option: str = "--where",
+) -> Iterator[None]:
+    """A context in which errors name the input, and the condition that leaves no rows of it.
+
+    Parameters
+    ----------
+    input : str
+    frame : LazyFrame, optional
+        Its rows for which the condition holds.
+    where : str, optional
+        The condition.
+    option : str
+        The option that gave it.
+    """
+    from textnb.errors import DataError
+    from textnb.frames.conditions import empty_choice
     from textnb.frames.scan import reading as reading_of
 
-    return reading_of(input)
+    try:
+        with reading_of(input):
+            yield
+    except DataError:
+        # Read again only where the command fails in any case.
+        empty = None if frame is None else empty_choice(frame, where, option, input)
+        if empty is None:
+            raise
+        raise DataError(empty) from None
 
 
 def check_apart(input: str, output: str) -> None:

@@ -115,6 +115,11 @@ def name_of(field: Field[Any], facts: Setting) -> str:
     return (names or [f"--{field.name.replace('_', '-')}"])[0].split("/")[0]
 
 
+def option_of(group: type, name: str) -> str:
+    """The option of a group's field, as errors write it."""
+    return next(name_of(field, facts) for field, facts in declared(group) if field.name == name)
+
+
 class Command(click.Command):
     """A command whose help text shows its options by group: all of them, or the common ones."""
 

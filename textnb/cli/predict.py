@@ -64,6 +64,7 @@ def predict(file: ModelFile, source: InputOptions, add: Answers, done: PredictOu
     from textnb.cli import evidence
     from textnb.errors import ParameterError
     from textnb.frames import sinks
+    from textnb.frames.conditions import empty_choice
     from textnb.scoring import texts
     from textnb.scoring.columns import Answers as Columns
 
@@ -80,11 +81,12 @@ def predict(file: ModelFile, source: InputOptions, add: Answers, done: PredictOu
         raise ParameterError(f"{name} is for models of texts; this is one of feature tables")
     frame = rows(input, source, text_columns(classifier), features=features_of(classifier))
     frame, note_count = count_malformed(frame, text_columns(classifier))
-    impossible = 0
+    impossible = seen = 0
     coverage = None if fitted is None else texts.coverage_of(fitted)
 
     def count_impossible(classes: pl.Series) -> pl.Series:
-        nonlocal impossible
+        nonlocal impossible, seen
+        seen += len(classes)
         impossible += classes.null_count()
         return classes
 
@@ -102,6 +104,9 @@ def predict(file: ModelFile, source: InputOptions, add: Answers, done: PredictOu
     evidence.note_stale(classifier)
     if coverage is not None:
         coverage.warn()
+    empty = None if seen else empty_choice(frame, source.where, "--where", input)
+    if empty is not None:
+        note(f"note: {empty}")
     if impossible:
         note(f"note: {quantity(impossible, 'row', 'is', 'are')} impossible under every class "
              "(l = 0): without a prediction")
@@ -124,7 +129,8 @@ def top(file: ModelFile, shown: TopOptions) -> None:
     from textnb.storage.textmodel import load_fitted
 
     fitted, label = load_fitted(file.model), shown.label
-    terms = texts.top(fitted, shown.k, None if label is None else as_label(label, fitted.classes))
+    terms = texts.top(fitted, shown.k, None if label is None else as_label(
+        label, fitted.classes, "--class"))
     if shown.results_format == "json":
         out(as_json(terms.to_dicts()))
         return

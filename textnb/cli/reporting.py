@@ -49,7 +49,7 @@ def learned_rows(
     options: RowOptions,
 ) -> pl.DataFrame | None:
     """Texts and labels of the training rows."""
-    from textnb.errors import ParameterError
+    from textnb.errors import DataError, ParameterError
 
     if train is None:
         return None
@@ -59,10 +59,13 @@ def learned_rows(
     columns = [text] if isinstance(text, str) else list(text)
     own = RowOptions(where=where, encoding=options.encoding,
                      storage_option=for_place(train, options).storage_option)
-    chosen = rows(train, own, text, classifier.label)
+    chosen = rows(train, own, text, classifier.label, where="--train-where")
     # Read here, so that an error in this file does not name the other one.
-    with reading(train):
-        return chosen.select(*columns, classifier.label).collect()
+    with reading(train, chosen, where, "--train-where"):
+        learned = chosen.select(*columns, classifier.label).collect()
+        if not learned.height:
+            raise DataError.no_rows("the training set", "there is nothing to compare")
+        return learned
 
 
 def write(

@@ -69,9 +69,25 @@ def tokenizer(tokens: TokenSettings, typed: Mapping[str, Any]) -> Tokenizer:
     return Tokenizer.sklearn(**settings)
 
 
-def as_label(value: str, classes: NDArray[Any]) -> Any:
-    """The class with this name; the name itself where no class has it."""
-    return {str(name): name for name in classes.tolist()}.get(value, value)
+def as_label(value: str, classes: NDArray[Any], option: str) -> Any:
+    """The class whose name was typed.
+
+    Parameters
+    ----------
+    value : str
+    classes : (n_classes,)
+    option : str
+        The option, for errors.
+
+    Raises
+    ------
+    ParameterError
+        If there is no such class.
+    """
+    names = {str(name): name for name in classes.tolist()}
+    if value not in names:
+        raise ParameterError.unknown_choice(option, value, names)
+    return names[value]
 
 
 def _parameters(model: str, typed: Mapping[str, Any]) -> dict[str, Any]:

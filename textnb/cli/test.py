@@ -56,10 +56,11 @@ def run_test(file: ModelFile, source: InputOptions, done: TestOutput) -> None:
     frame = rows(input, for_place(input, source), text_columns(classifier), classifier.label,
                  features_of(classifier))
     frame, note_count = count_malformed(frame, text_columns(classifier))
-    label = None if positive is None else as_label(positive, classes_of(classifier))
+    label = None if positive is None else as_label(
+        positive, classes_of(classifier), "--positive")
     learned = reporting.learned_rows(classifier, done.train, done.train_where, source)
     tested = "tested" if report is None else "tested and reported on"
-    with reading(input), progress(
+    with reading(input, frame, source.where), progress(
             "testing", tested, done.quiet, unit_of(classifier)) as advance:
         if report is None:
             result = evaluate(classifier, frame, progress=advance)

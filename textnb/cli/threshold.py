@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from textnb.cli.console import as_json, note, out, progress
@@ -17,12 +19,16 @@ from textnb.cli.inputs import (
     rows,
     text_model,
 )
-from textnb.cli.options import TypedOptions, argument, option, verb
+from textnb.cli.options import TypedOptions, argument, option, option_of, verb
 
 if TYPE_CHECKING:
     from textnb.bayes.decision import Decision
     from textnb.estimators.text import TextClassifier
     from textnb.evaluation.held_out import HeldOut
+
+# The options that belong to one goal.
+_OF_ONE_GOAL = {"positive", "max_false_positive_rate", "max_false_negative_rate", "costs", "method",
+               "min_precision"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,13 +46,15 @@ class ThresholdInput(RowOptions):
 class Goal:
     """Decision."""
 
-    label: str | None = option("Class whose errors are counted, such as spam.",
-                               "--class", "-c", metavar="CLASS")
-    max_false_positives: float | None = option(
-        "At most this share of the other documents may be answered as --class: 0.001.")
-    max_false_negatives: float | None = option(
+    # With the names that `choose_threshold` has, so that its errors can be told as options.
+    positive: str | None = option("Class whose errors are counted, such as spam.",
+                                  "--class", "-c", metavar="CLASS")
+    max_false_positive_rate: float | None = option(
+        "At most this share of the other documents may be answered as --class: 0.001.",
+        "--max-false-positives")
+    max_false_negative_rate: float | None = option(
         "And at most this share of --class may be answered as another; the answer between is "
-        "\"unsure\".")
+        "\"unsure\".", "--max-false-negatives")
     costs: str | None = option(
         "Instead: what a false positive and a false negative cost, such as 10,1.", metavar="N,N")
     method: str | None = option(
@@ -76,14 +84,11 @@ def threshold(
     from textnb.files.lock import lock_path
     from textnb.files.replace import check_target
 
-    goals = {"--class": goal.label, "--max-false-positives": goal.max_false_positives,
-             "--max-false-negatives": goal.max_false_negatives, "--costs": goal.costs,
-             "--method": goal.method, "--min-precision": goal.min_precision}
     input = source.input
     if goal.clear:
         _check_alone(typed)
     else:
-        _check_one_goal(input, {name for name, value in goals.items() if value is not None})
+        _check_one_goal(input, {option_of(Goal, name) for name in _OF_ONE_GOAL & typed.keys()})
     if done.dry_run and done.output is not None:
         raise ParameterError("--dry-run writes nothing: leave out --output")
     target = done.output or file.model
@@ -94,10 +99,14 @@ def threshold(
         classifier = text_model(file.model)
         decision, novelty = None, None
         if input is not None:
+            # Before the rows are read, which takes long.
+            check, choose = _prepare(classifier, goal)
+            check()
             frame = rows(input, source, classifier.text, classifier.label)
-            with reading(input), progress("scoring", "scored", done.quiet) as advance:
+            with reading(input, frame, source.where), progress(
+                    "scoring", "scored", done.quiet) as advance:
                 held = _score(classifier, frame, source.leave_one_out, advance)
-            decision, novelty = _choose(classifier, held, goals, goal.confidence), held.novelty
+            decision, novelty = choose(held), held.novelty
         if not done.dry_run:
             classifier.set_decision(decision).save(target)
     evidence.note_stale(classifier)
@@ -119,9 +128,10 @@ def _check_alone(typed: dict[str, Any]) -> None:
 
     beyond = sorted(set(typed) - {"model", "clear", "output", "quiet"})
     if beyond:
-        name = "class" if beyond[0] == "label" else beyond[0].replace("_", "-")
+        groups = (ThresholdInput, Goal, ThresholdOutput)
+        group = next(group for group in groups if beyond[0] in group.__dataclass_fields__)
         raise ParameterError("--clear removes thresholds: it goes with MODEL (and --output), "
-                             f"not with {'INPUT' if name == 'input' else f'--{name}'}")
+                             f"not with {option_of(group, beyond[0])}")
 
 
 def _check_one_goal(input: str | None, typed: set[str]) -> None:
@@ -156,23 +166,28 @@ def _score(
     return held_out(classifier, frame, progress=advance)
 
 
-def _choose(
-    classifier: TextClassifier, held: HeldOut, goals: dict[str, Any], confidence: float
-) -> Decision:
+def _prepare(
+    classifier: TextClassifier, goal: Goal
+) -> tuple[Callable[[], None], Callable[[HeldOut], Decision]]:
+    """What checks the settings of a decision, and what chooses it from scores."""
     from textnb.cli.settings import as_label
-    from textnb.evaluation.class_thresholds import choose_class_thresholds
-    from textnb.evaluation.decisions import choose_threshold
+    from textnb.evaluation import class_thresholds, decisions
 
-    if goals["--min-precision"] is not None:
-        return choose_class_thresholds(held, min_precision=goals["--min-precision"],
-                                       confidence=confidence, calibration=classifier.calibration_)
-    costs = goals["--costs"]
-    return choose_threshold(
-        held, as_label(goals["--class"], classifier.classes_),
-        max_false_positive_rate=goals["--max-false-positives"],
-        max_false_negative_rate=goals["--max-false-negatives"], confidence=confidence,
-        costs=None if costs is None else _pair(costs), method=goals["--method"],
-        calibration=classifier.calibration_)
+    classes, calibration = classifier.classes_.tolist(), classifier.calibration_
+    if goal.min_precision is not None:
+        precision: dict[str, Any] = {
+            "min_precision": goal.min_precision, "confidence": goal.confidence}
+        return (partial(class_thresholds.check_precision_settings, classes, **precision),
+                partial(class_thresholds.choose_class_thresholds, calibration=calibration,
+                        **precision))
+    positive = as_label(goal.positive or "", classifier.classes_, "--class")
+    asked: dict[str, Any] = {
+        "max_false_positive_rate": goal.max_false_positive_rate,
+        "max_false_negative_rate": goal.max_false_negative_rate, "confidence": goal.confidence,
+        "costs": None if goal.costs is None else _pair(goal.costs), "method": goal.method}
+    return (partial(decisions.check_threshold_settings, classes, positive, **asked),
+            partial(decisions.choose_threshold, positive=positive, calibration=calibration,
+                    **asked))
 
 
 def _pair(costs: str) -> tuple[float, float]:

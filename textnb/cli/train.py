@@ -111,7 +111,7 @@ def _train_texts(
     model = settings.text_model(kind.model, typed)
     frame = rows(source.input, source, text, source.label)
     counted, note_count = count_malformed(frame, text)
-    with (reading(source.input),
+    with (reading(source.input, frame, source.where),
           progress("training", "learned from", done.quiet) as advance):
         fitted = fit(TextSettings.of(model, **parameters), counted, sample_weight=source.weight,
                      progress=advance)
@@ -143,7 +143,7 @@ def _train_table(typed: TypedOptions, source: TrainInput, model: str, done: Trai
         settings.table_estimator(model, typed), features=names, label=source.label)
     frame = rows(source.input, source, None, source.label, names)
     counted, note_count = count_malformed(frame, None)
-    with (reading(source.input),
+    with (reading(source.input, frame, source.where),
           progress("training", "learned from", done.quiet, "row") as advance):
         classifier.fit(counted, progress=advance)
     classifier.save(done.output)

@@ -82,7 +82,7 @@ def tune(typed: TypedOptions, source: TuneInput, budget: Budget, done: TuneOutpu
     text: Any = source.text or "text"
     frame = rows(source.input, source, text, source.label)
     counted, note_count = count_malformed(frame, text)
-    with reading(source.input):
+    with reading(source.input, frame, source.where):
         found = search(
             counted, text=text, label=source.label, metric=budget.metric,
             positive=_parse_class(frame, source.label, budget.positive), trials=budget.trials,

@@ -79,7 +79,7 @@ def update(file: ModelFile, source: LabelledRows, how: LearningOptions, done: Ch
         if how.on_error:
             if not is_text:
                 raise ParameterError("--on-error is for models of texts")
-            with reading(input):
+            with reading(input, frame, source.where):
                 # Collected now: the model that judges the rows is about to change.
                 wrong = mistakes(model, frame).collect()
             frame = wrong.lazy()
@@ -88,7 +88,7 @@ def update(file: ModelFile, source: LabelledRows, how: LearningOptions, done: Ch
                 if done.output is not None:
                     _save(model, target)
                 return
-        with (reading(input),
+        with (reading(input, frame, source.where),
               progress("learning", "learned from", done.quiet, unit_of(model)) as advance):
             model = (learn_more(model, model.settings, frame, classes=classes, progress=advance)
                      if is_text else
@@ -113,7 +113,7 @@ def forget(file: ModelFile, source: LabelledRows, done: ChangedModel) -> None:
     with lock_path(target):
         fitted = load_fitted(file.model)
         frame = _labelled_rows(fitted, source)
-        with (reading(input),
+        with (reading(input, frame, source.where),
               progress("forgetting", "forgot", done.quiet) as advance):
             rest = fitting.forget(fitted, frame, progress=advance)
         save_fitted(rest, target)

@@ -66,14 +66,15 @@ def validate(
     grid = None if smoothing is None else _grid(smoothing)
     classifier = text_model(file.model)
     frame = rows(input, source, classifier.text, classifier.label)
-    with reading(input), progress("validating", "validated", done.quiet) as advance:
+    with reading(input, frame, source.where), progress(
+            "validating", "validated", done.quiet) as advance:
         if smoothing is not None:
             from textnb.evaluation.smoothing import smoothing_path
 
             path = smoothing_path(classifier, frame, grid, progress=advance)
         else:
             held, copies = _validate(classifier, frame, method.leave_one_out, advance,
-                                      folds=method.folds, groups=method.groups,
+                                     done.positive, folds=method.folds, groups=method.groups,
                                      time=method.time, seed=method.seed)
     if smoothing is not None:
         _show_path(path, done.results_format)
@@ -110,21 +111,26 @@ def _grid(smoothing: str) -> list[float] | None:
 
 def _validate(
     classifier: TextClassifier, frame: pl.LazyFrame, leave_one_out: bool, advance: Any,
-    **how: Any,
+    positive: str | None, **how: Any,
 ) -> tuple[HeldOut, int]:
     """Scores, and how many documents have the words of one that their model has learned."""
     import numpy as np
 
+    from textnb.cli.settings import as_label
     from textnb.evaluation.duplicates import copies_learned, same_texts
     from textnb.evaluation.folds import score_folds
     from textnb.evaluation.leave_one_out import leave_one_out as each_left_out
     from textnb.selection.splits import split
 
-    if leave_one_out:
+    parts = None if leave_one_out else split(frame, classifier.label, **how)
+    if positive is not None:
+        # Before the rows are scored, which takes long.
+        as_label(positive, classifier.classes_ if parts is None else parts.classes.to_numpy(),
+                 "--positive")
+    if parts is None:
         held = each_left_out(classifier, frame, progress=advance)
         folds = np.arange(len(held))
     else:
-        parts = split(frame, classifier.label, **how)
         held, folds = score_folds(classifier, frame, parts, progress=advance), parts.folds
     return held, copies_learned(same_texts(frame, text=classifier.text), folds)
 
@@ -144,7 +150,7 @@ def _show(held: HeldOut, copies: int, positive: str | None, format: str) -> None
         answer |= {"folds": table.to_dicts(), "accuracy_mean": table["accuracy"].mean(),
                    "accuracy_standard_deviation": table["accuracy"].std()}
     if positive is not None:
-        label = as_label(positive, held.classes)
+        label = as_label(positive, held.classes, "--positive")
         answer["rates"], answer["roca"] = result.rates(label).to_dict(), roca(held, label)
         answer["roc_auc"] = 1 - answer["roca"] / 100
     if format == "json":

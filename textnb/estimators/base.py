@@ -24,7 +24,7 @@ from textnb.bayes.event_model import CountModel
 from textnb.bayes.features import presence
 from textnb.bayes.forms import Floats, LinearForm, QuadraticForm, log_posterior
 from textnb.bayes.leave_one_out import LeaveOneOut, Within
-from textnb.bayes.parameters import SmoothingName
+from textnb.bayes.parameters import ParameterNames
 from textnb.bayes.read_only import FittedArrays
 from textnb.bayes.statistics import (
     CountStatistics,
@@ -40,7 +40,7 @@ from textnb.estimators.event_estimator import EventEstimator
 from textnb.runtime.memory import check_room
 
 
-class FormClassifier(SmoothingName, FittedArrays, ClassifierMixin, BaseEstimator):
+class FormClassifier(ParameterNames, FittedArrays, ClassifierMixin, BaseEstimator):
     """Prediction for an estimator that keeps the form with which it scores in ``_form``."""
 
     _form: LinearForm | QuadraticForm

@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from textnb.bayes.forms import Floats
 from textnb.bayes.known import register_estimator
 from textnb.bayes.moments import MomentStatistics
-from textnb.bayes.parameters import SmoothingName, is_number, is_whole
+from textnb.bayes.parameters import ParameterNames, is_number, is_whole
 from textnb.bayes.read_only import FittedArrays
 from textnb.bayes.smoothing import log_prior, log_ratio
 from textnb.bayes.statistics import as_class_prior, check_int64
@@ -35,7 +35,7 @@ _RULES = ("auto", "doane", "fd", "rice", "scott", "sqrt", "stone", "sturges")
 _BINS = f"a number of bins from 1 to {MOST_BINS}, one of {', '.join(_RULES)}, or increasing edges"
 
 
-class HistogramDensity(SmoothingName, FittedArrays, DensityMixin, BaseEstimator):
+class HistogramDensity(ParameterNames, FittedArrays, DensityMixin, BaseEstimator):
     """Values quantised into bins, and the bins' probabilities estimated with smoothing.
 
     The density of a bin is ``(n_b + l) / (n + l B) / width``. Columns are taken as independent:

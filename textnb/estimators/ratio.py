@@ -29,7 +29,7 @@ from textnb.bayes.counts.ratio import CountRatio
 from textnb.bayes.event_model import Learned
 from textnb.bayes.forms import Floats
 from textnb.bayes.known import register_estimator
-from textnb.bayes.parameters import SmoothingName
+from textnb.bayes.parameters import ParameterNames
 from textnb.bayes.ratio import (
     learn_from_rows,
     ratio_of,
@@ -43,7 +43,7 @@ from textnb.estimators.base import FormClassifier, LinearMixin, sample_weights
 from textnb.estimators.event_estimator import EventEstimator
 
 
-class _RatioEstimator(SmoothingName, FittedArrays, BaseEstimator):
+class _RatioEstimator(ParameterNames, FittedArrays, BaseEstimator):
     """Rows of counts for the estimators on log-count ratios."""
 
     l: float | ArrayLike

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from textnb.bayes.forms import Floats, LinearForm, log_posterior
 from textnb.bayes.known import check_model, is_known
-from textnb.bayes.parameters import SmoothingName
+from textnb.bayes.parameters import ParameterNames
 from textnb.bayes.statistics import check_int64
 from textnb.errors import DataError, ImpossibleRowError, ParameterError, quantity
 from textnb.estimators.base import DenseClassifier, FormClassifier, margins
@@ -42,7 +42,7 @@ from textnb.scoring.columns import Answers, answer_columns, answered, schema_of
 from textnb.storage.archive import write_archive
 
 
-class TableClassifier(SmoothingName, ClassifierMixin, BaseEstimator):
+class TableClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
     """A classifier of the rows of a feature table.
 
     Parameters

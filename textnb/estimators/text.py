@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from textnb.bayes.calibration import Calibration
 from textnb.bayes.decision import Decision
 from textnb.bayes.forms import Floats, LinearForm, log_posterior
-from textnb.bayes.parameters import SmoothingName
+from textnb.bayes.parameters import ParameterNames
 from textnb.bayes.pruning import Pruned
 from textnb.errors import ParameterError
 from textnb.estimators.base import DiscreteNB, margins
@@ -31,7 +31,7 @@ from textnb.estimators.event_estimator import (
 )
 from textnb.estimators.naive_bayes import MultinomialNB
 from textnb.estimators.ratio import NBLogisticRegression
-from textnb.estimators.texts import event_model_of_texts
+from textnb.estimators.texts import event_model_of_texts, place_of_setting
 from textnb.frames.batches import Progress
 from textnb.frames.scan import scan
 from textnb.learning import fitting
@@ -52,7 +52,7 @@ from textnb.text.term_counts import TermCounts
 from textnb.text.tokens import Tokenizer
 
 
-class TextClassifier(SmoothingName, ClassifierMixin, BaseEstimator):
+class TextClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
     """A naive Bayes classifier of documents in a table.
 
     Parameters
@@ -145,6 +145,7 @@ class TextClassifier(SmoothingName, ClassifierMixin, BaseEstimator):
         self.binary = binary
         self.memory_limit = memory_limit
 
+    _place_of: Any = classmethod(place_of_setting)
     _fitted: Fitted
     # The fitted state, and the estimator that was made for whoever asked for it.
     _shown: tuple[Fitted, Any] | None = None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
+from inspect import signature
 from typing import Any
 
 from textnb.bayes.known import registered_estimators
@@ -10,6 +12,7 @@ from textnb.estimators.event_estimator import check_reading, event_model_of
 from textnb.estimators.linear import NBLinear
 from textnb.estimators.naive_bayes import BernoulliNB, ComplementNB, MultinomialNB
 from textnb.estimators.ratio import NBLogisticRegression
+from textnb.text.tokens import Tokenizer
 
 # Their modules register them.
 BUILT_IN = (MultinomialNB, BernoulliNB, ComplementNB, NBLogisticRegression, NBLinear)
@@ -23,6 +26,31 @@ def text_estimators() -> dict[str, type]:
 def text_kinds() -> dict[str, type]:
     """The estimators by kind, such as "multinomial"."""
     return {model.kind: estimator for model, estimator in registered_estimators()}
+
+def place_of_setting(owner: type, name: str) -> str:
+    """Where a setting belongs that a classifier of texts does not have; "" where nothing has it.
+
+    Parameters
+    ----------
+    owner : type
+        The classifier's class.
+    name : str
+        As it was written, or a similar name.
+    """
+    own = list(signature(owner).parameters)
+    of_tokens = Tokenizer().get_params()
+    near = get_close_matches(name, [*own, *of_tokens], n=1, cutoff=0.5)
+    meant = near[0] if near else name
+    if meant in of_tokens:
+        return (f"{meant} is a setting of its tokenizer, "
+                f"{owner.__name__}(tokenizer=Tokenizer({meant}={of_tokens[meant]!r}))")
+    for kind in () if near else text_kinds().values():
+        parameters = kind().get_params(deep=False)
+        if name in parameters:
+            return (f"{name} is a setting of its estimator, "
+                    f"{owner.__name__}({kind.__name__}({name}={parameters[name]!r}))")
+    return ""
+
 
 def event_model_of_texts(given: Any) -> Any:
     """The event model of the estimator of a classifier of texts.

@@ -80,7 +80,7 @@ def set_against_rest(held: HeldOut, positive: Any) -> AgainstRest:
     if positive not in labels:
         raise ParameterError.unknown_choice("positive", positive, [str(name) for name in labels])
     if not len(held):
-        raise DataError.no_rows("the held-out set")
+        raise DataError.no_rows("the held-out set", "there is nothing to measure")
     odds = log_odds(held.scores)
     impossible = np.asarray(np.isnan(odds).any(axis=1))
     odds[np.isnan(odds)] = -np.inf

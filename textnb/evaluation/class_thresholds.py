@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -94,10 +95,7 @@ def choose_class_thresholds(
     (inf, 0.75)
     """
     check_held_out(held)
-    check_share("min_precision", min_precision)
-    check_share("confidence", confidence)
-    if len(held.classes) < 2:
-        raise ParameterError("the model has one class: there is nothing to decide")
+    check_precision_settings(held.classes.tolist(), min_precision, confidence)
     labels = held.classes.tolist()
     held = held.calibrated(calibration)
     odds = log_odds(held.scores)
@@ -121,6 +119,22 @@ def choose_class_thresholds(
         "classes": entries, "scored": held.method, "calibrated": held.calibration is not None,
         **evidence_of(held.novelty)}
     return replace(decision, evidence=evidence)
+
+
+def check_precision_settings(
+    classes: Sequence[Any], min_precision: Any, confidence: Any = 0.95
+) -> None:
+    """Check the settings of `choose_class_thresholds`, which needs no scored documents.
+
+    Raises
+    ------
+    ParameterError
+        As `choose_class_thresholds`.
+    """
+    check_share("min_precision", min_precision)
+    check_share("confidence", confidence)
+    if len(classes) < 2:
+        raise ParameterError("the model has one class: there is nothing to decide")
 
 
 def _find_threshold(

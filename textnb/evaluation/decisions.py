@@ -7,6 +7,7 @@ the cost of errors least. The result is a `Decision`, with the evidence for it.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -126,24 +127,21 @@ def choose_threshold(
     [('ham', 59), ('spam', 1)]
     """
     check_held_out(held)
-    check_share("confidence", confidence)
+    check_threshold_settings(
+        held.classes.tolist(), positive, max_false_positive_rate=max_false_positive_rate,
+        max_false_negative_rate=max_false_negative_rate, confidence=confidence, costs=costs,
+        method=method)
     held = held.calibrated(calibration)
     sides = set_against_rest(held, positive)
     request: dict[str, Any]
     if costs is not None:
-        if max_false_positive_rate is not None or max_false_negative_rate is not None:
-            raise ParameterError("costs and a rate of errors exclude each other: give one")
-        costs, rule = _check_costs(costs), _check_method(method)
+        costs, rule = (float(costs[0]), float(costs[1])), method or "empirical"
         least = (math.log(costs[0] / costs[1]) if rule == "theoretical"
                  else _find_cheapest(sides, *costs))
         thresholds = _class_thresholds(sides, least, -np.inf)
         request = {"costs": list(costs), "rule": rule}
     else:
-        if method is not None:
-            raise ParameterError(f"method={method!r} goes with costs, and none are given")
-        if max_false_positive_rate is None:
-            raise ParameterError("nothing is asked for: give max_false_positive_rate (and "
-                                 "max_false_negative_rate for an unsure band), or costs")
+        assert max_false_positive_rate is not None
         request, thresholds = _choose_by_rates(
             sides, max_false_positive_rate, max_false_negative_rate, confidence)
     decision = Decision(thresholds, positive)
@@ -153,10 +151,44 @@ def choose_threshold(
                                        **evidence_of(held.novelty)})
 
 
+def check_threshold_settings(
+    classes: Sequence[Any], positive: Any, *, max_false_positive_rate: Any = None,
+    max_false_negative_rate: Any = None, confidence: Any = 0.95, costs: Any = None,
+    method: str | None = None,
+) -> None:
+    """Check the settings of `choose_threshold`, which needs no scored documents.
+
+    Raises
+    ------
+    ParameterError
+        As `choose_threshold`.
+    """
+    check_share("confidence", confidence)
+    if len(classes) < 2:
+        raise ParameterError("the model has one class: there is nothing to decide")
+    if positive not in classes:
+        raise ParameterError.unknown_choice("positive", positive, classes)
+    for name, rate in (("max_false_positive_rate", max_false_positive_rate),
+                       ("max_false_negative_rate", max_false_negative_rate)):
+        if rate is not None:
+            if costs is not None:
+                raise ParameterError("costs and a rate of errors exclude each other: give one")
+            check_share(name, rate)
+    if costs is not None:
+        _check_costs(costs)
+        if method not in (None, "empirical", "theoretical"):
+            raise ParameterError.unknown_choice("method", method, ("empirical", "theoretical"))
+        return
+    if method is not None:
+        raise ParameterError(f"method={method!r} goes with costs, and none are given")
+    if max_false_positive_rate is None:
+        raise ParameterError("nothing is asked for: give max_false_positive_rate (and "
+                             "max_false_negative_rate for an unsure band), or costs")
+
+
 def _choose_by_rates(
     sides: AgainstRest, false_positives: float, false_negatives: float | None, confidence: float
 ) -> tuple[dict[str, Any], dict[Any, float]]:
-    check_share("max_false_positive_rate", false_positives)
     name = sides.labels[sides.k]
     # Where others have thresholds too, ``positive`` may be the answer without being most probable.
     scores = sides.scores if false_negatives is None else sides.odds[:, sides.k]
@@ -170,7 +202,6 @@ def _choose_by_rates(
             # which documents get the less probable class.
             least = max(least, 0.0)
     else:
-        check_share("max_false_negative_rate", false_negatives)
         least_other, more = _lowest_threshold(
             sides.highest_other, sides.positive, false_negatives, confidence,
             f"documents of {name!r}", "false_negative")
@@ -226,20 +257,13 @@ def _class_thresholds(sides: AgainstRest, least: float, least_other: float) -> d
             for j, label in enumerate(sides.labels)}
 
 
-def _check_costs(costs: Any) -> tuple[float, float]:
+def _check_costs(costs: Any) -> None:
     pair = list(costs) if isinstance(costs, (tuple, list)) else []
     if len(pair) != 2 or not all(
             isinstance(cost, (int, float)) and not isinstance(cost, bool) and 0 < cost < math.inf
             for cost in pair):
         raise ParameterError.out_of_range(
             "costs", "two numbers above 0, of a false positive and of a false negative", costs)
-    return float(pair[0]), float(pair[1])
-
-
-def _check_method(method: str | None) -> str:
-    if method not in (None, "empirical", "theoretical"):
-        raise ParameterError.unknown_choice("method", method, ("empirical", "theoretical"))
-    return method or "empirical"
 
 
 def _find_cheapest(sides: AgainstRest, false_positive: float, false_negative: float) -> float:

@@ -265,7 +265,7 @@ def labelled_batches(
         first += batch.height
         yield batch, codes_of(labels, classes)
     if not first:
-        raise DataError.no_rows("the test set")
+        raise DataError.no_rows("the test set", "there is nothing to measure")
 
 
 def in_classes(actual: NDArray[np.int64], some: NDArray[np.bool_]) -> NDArray[np.bool_] | None:

@@ -215,7 +215,7 @@ def evaluate(
         answers = ["predicted"] if decision is None else ["predicted", "decision"]
         pairs = scored.group_by(_ACTUAL, *answers).len("n").collect().rename({_ACTUAL: "actual"})
     if not pairs.height:
-        raise DataError.no_rows("the test set")
+        raise DataError.no_rows("the test set", "there is nothing to measure")
     if pairs["actual"].null_count():
         row = lazy.select(pl.col(label).is_null()).collect().to_series().arg_true()[0]
         raise DataError.null_label(label, row)

@@ -41,6 +41,10 @@ class Exported:
         Whether it is the target's file alone, with its bundle beside it.
     pruned : dict or None
         ``kept``, ``dropped``, ``worst_per_token``; with ``check``, also ``rows`` and ``flipped``.
+    weights : int
+        Terms, or features, that have weights.
+    size : int
+        Bytes of the file, or of all files of the bundle.
     """
 
     path: Path
@@ -48,6 +52,8 @@ class Exported:
     reads: str
     single: bool = False
     pruned: dict[str, Any] | None = None
+    weights: int = 0
+    size: int = 0
 
 
 def export_model(
@@ -137,7 +143,13 @@ def export_model(
             if file is not None:
                 with (folder / model_file(target)).open("rb") as made:
                     shutil.copyfileobj(made, file)
-    return Exported(path, target.name, bundle.reads, single, report)
+    return Exported(
+        path, target.name, bundle.reads, single, report, len(bundle.weights), _size_of(path))
+
+
+def _size_of(path: Path) -> int:
+    files = path.iterdir() if path.is_dir() else [path]
+    return sum(file.stat().st_size for file in files)
 
 
 def bundle_beside(path: Path) -> Path:

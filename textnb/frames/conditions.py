@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from textnb.errors import ParameterError, first_line
+from textnb.frames.cloud import hide_secrets
 
 
 def rows_where(frame: pl.LazyFrame, condition: str | None, name: str) -> pl.LazyFrame:
@@ -38,3 +39,36 @@ def rows_where(frame: pl.LazyFrame, condition: str | None, name: str) -> pl.Lazy
         raise ParameterError(f"{name} {condition!r}: {first_line(error)}; the columns are "
                              f"{', '.join(frame.collect_schema().names())}") from None
     return chosen
+
+
+def empty_choice(
+    frame: pl.LazyFrame, condition: str | None, name: str, source: str
+) -> str | None:
+    """What to tell where a condition leaves no rows; None where it leaves some, or is None.
+
+    Parameters
+    ----------
+    frame : LazyFrame
+        As `rows_where` gives it.
+    condition : str or None
+    name : str
+        Name of the parameter or option.
+    source : str
+        What the rows are read from.
+
+    Examples
+    --------
+    >>> frame = pl.LazyFrame({"n": [1, 2]})
+    >>> empty_choice(rows_where(frame, "n > 2", "--where"), "n > 2", "--where", "n.csv")
+    "--where 'n > 2' leaves no rows of n.csv; its columns are n"
+    """
+    if condition is None:
+        return None
+    try:
+        if frame.head(1).collect().height:
+            return None
+    except (pl.exceptions.PolarsError, OSError):
+        # The rows can't be read, which another error says.
+        return None
+    return (f"{name} {condition!r} leaves no rows of {hide_secrets(source)}; its columns are "
+            f"{', '.join(frame.collect_schema().names())}")

@@ -170,7 +170,7 @@ class Model(_Declared):
     @model_validator(mode="after")
     def _check(self) -> Model:
         if self.kind not in estimators():
-            raise ValueError(str(ParameterError.unknown_choice("kind", self.kind, estimators())))
+            raise ParameterError.unknown_choice("kind", self.kind, estimators())
         for name in sorted(self.model_fields_set & foreign_settings(self.kind)):
             kinds = text_kinds() if self.kind in TABLES else TABLES
             raise ValueError(f"{name} belongs to the kinds {', '.join(kinds)}; kind is "

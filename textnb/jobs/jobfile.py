@@ -102,11 +102,21 @@ def _describe_errors(error: ValidationError) -> str:
         elif problem["type"] == "missing":
             lines.append(f"{key}: it is missing")
         elif problem["type"] == "value_error":
-            lines.append(f"{key}: {problem['msg'].removeprefix('Value error, ')}")
+            lines.append(_describe_fault(keys, problem["ctx"]["error"]))
         else:
             reason = problem["msg"]
             lines.append(f"{key}: {reason[0].lower()}{reason[1:]}; got {problem['input']!r:.200}")
     return "\n  ".join(dict.fromkeys(lines))
+
+
+def _describe_fault(keys: list[str], fault: ValueError) -> str:
+    """A validator's message after the key; it does not repeat the name of a key."""
+    setting = fault.setting if isinstance(fault, ParameterError) else None
+    if isinstance(fault, ParameterError) and setting is not None and (
+            setting in keys[-1:] or setting in _keys_of(keys)):
+        whole = keys if setting in keys[-1:] else [*keys, setting]
+        return f"{'.'.join(whole)}: {fault.without_setting}"
+    return f"{'.'.join(keys) or 'the job'}: {fault}"
 
 
 _TYPES = {"str", "int", "float", "bool", "list[str]", "constrained-int", "constrained-float"}

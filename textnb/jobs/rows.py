@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import tempfile
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
 
-from textnb.errors import DataError, ExportError, ParameterError, SchemaError
+from textnb.errors import DataError, ExportError, ParameterError, SchemaError, SourceError
 from textnb.estimators.table import TableClassifier
 from textnb.estimators.text import TextClassifier
 from textnb.evaluation.binomial import trials_needed
@@ -62,7 +64,7 @@ def read_rows(job: Job, folder: Path) -> RowFiles:
     """
     settings = job.input
     learn, test = folder / "train.parquet", folder / "test.parquet"
-    with reading(settings.train):
+    with _at_key("input.train"), reading(settings.train):
         whole = scan_source(job, settings.train, settings.format, labels=True)
         rows = rows_where(whole, settings.train_where, "input.train_where")
         held_out = settings.test is None and settings.test_where is None
@@ -72,17 +74,61 @@ def read_rows(job: Job, folder: Path) -> RowFiles:
             write(tests, str(test), None)
         write(rows, str(learn), None)
     if not held_out:
-        source = settings.test or settings.train
-        with reading(source):
+        source, key = _test_source(job)
+        with _at_key(key), reading(source):
             tests = scan_source(job, source, settings.format, labels=True)
             write(rows_where(tests, settings.test_where, "input.test_where"), str(test), None)
     learned, tested = (int(scan_stored(path).select(pl.len()).collect().item())
                        for path in (learn, test))
-    for name, count in (("learn from", learned), ("test on", tested)):
+    chosen = settings.train_where if held_out else settings.test_where
+    for name, count, where in (("train", learned, settings.train_where),
+                               ("test", tested, chosen)):
         if not count:
-            raise DataError(f"no rows to {name}: see [input] in the job's file")
+            what = "learn from" if name == "train" else "test on"
+            key = f"input.{'train' if held_out else name}_where"
+            raise DataError(f"no rows to {what}: " + (
+                "see [input] in the job's file" if where is None else
+                f"{key} = {where!r} leaves none of them"))
     malformed = _count_malformed(learn) + _count_malformed(test)
     return RowFiles(learn, test, learned, tested, held_out, malformed)
+
+
+@contextmanager
+def _at_key(key: str) -> Iterator[None]:
+    """A context in which errors of a source name the job's key that says where it is."""
+    try:
+        yield
+    except SchemaError as error:
+        if error.missing_role not in ("text", "label"):
+            raise error.under(key) from None
+        raise SchemaError(f"{key}: {error.problem}. Rename it, or say which with "
+                          f"model.{error.missing_role}") from None
+    except SourceError as error:
+        raise error.under(key) from None
+
+
+def _test_source(job: Job) -> tuple[str, str]:
+    """Where the test rows are, and the key that says so."""
+    test = job.input.test
+    return (job.input.train, "input.train") if test is None else (test, "input.test")
+
+
+def check_predictions(job: Job) -> None:
+    """Check that the rows to predict can be read: not after hours of learning.
+
+    Raises
+    ------
+    SourceError, SchemaError
+        If their source is missing, or lacks a column.
+    ParameterError
+        If their condition is none on their columns.
+    """
+    settings = job.predictions
+    if settings is None or settings.input is None:
+        return
+    with _at_key("predictions.input"), reading(settings.input):
+        rows_where(scan_source(job, settings.input, settings.format, labels=False),
+                   settings.where, "predictions.where")
 
 
 def scan_stored(path: Path) -> pl.LazyFrame:
@@ -162,16 +208,13 @@ def check_job(job: Job) -> None:
         possible.
     """
     check_output(Path(job.output).resolve())
-    settings, predictions = job.input, job.predictions
-    sources = [(settings.train, settings.format, True, settings.train_where, "input.train_where"),
-               (settings.test or settings.train, settings.format, True, settings.test_where,
-                "input.test_where")]
-    if predictions is not None and predictions.input is not None:
-        sources.append((predictions.input, predictions.format, False, predictions.where,
-                        "predictions.where"))
-    for source, format, labels, condition, key in sources:
-        with reading(source):
-            rows_where(scan_source(job, source, format, labels=labels), condition, key)
+    settings = job.input
+    for (source, key), condition, name in (
+            ((settings.train, "input.train"), settings.train_where, "input.train_where"),
+            (_test_source(job), settings.test_where, "input.test_where")):
+        with _at_key(key), reading(source):
+            rows_where(scan_source(job, source, settings.format, labels=True), condition, name)
+    check_predictions(job)
     _check_exports(job)
 
 

@@ -27,7 +27,7 @@ from textnb.evaluation.held_out import HeldOut, held_out
 from textnb.evaluation.leave_one_out import leave_one_out
 from textnb.evaluation.metrics import evaluate, evaluate_roc
 from textnb.export.verify import verify_export
-from textnb.export.write import export_model
+from textnb.export.write import Exported, export_model
 from textnb.frames.cloud import hide_secrets
 from textnb.frames.conditions import rows_where
 from textnb.frames.scan import reading
@@ -41,8 +41,16 @@ from textnb.jobs.configuration import (
     Validation,
 )
 from textnb.jobs.models import estimator_of, tokenizer_of
-from textnb.jobs.rows import RowFiles, check_labels, read_rows, scan_source, scan_stored
+from textnb.jobs.rows import (
+    RowFiles,
+    check_labels,
+    check_predictions,
+    read_rows,
+    scan_source,
+    scan_stored,
+)
 from textnb.jobs.staging import RECORD, record, stage_output
+from textnb.learning.memory_limit import byte_words
 from textnb.learning.parameters import plain
 
 Model = TextClassifier | TableClassifier
@@ -120,6 +128,7 @@ def run_job(job: Job, observer: Observer | None = None) -> Path:
         cache = folder / ".rows"
         cache.mkdir()
         observer.step("reading rows")
+        check_predictions(job)
         rows = read_rows(job, cache)
         how = " (held out of the same input)" if rows.held_out else ""
         observer.result(f"{quantity(rows.learned, 'row')} to learn from, {rows.tested:,} to test "
@@ -321,7 +330,7 @@ def _export(work: _Work) -> None:
             work.model, work.folder / export.file, export.to, positive=export.positive,
             reads=export.reads, top=export.top, max_bytes=export.max_bytes)
         if not export.verify:
-            work.observer.result(f"-> {export.file}, not verified")
+            work.observer.result(f"{_describe_export(exported)}, not verified")
             continue
         try:
             passed = verify_export(exported.path).passed
@@ -330,7 +339,12 @@ def _export(work: _Work) -> None:
                               "engine is") from None
         if not passed:
             raise ExportError(f"exports: {export.file} does not score as the model does")
-        work.observer.result(f"-> {export.file}, verified")
+        work.observer.result(f"{_describe_export(exported)}, verified")
+
+
+def _describe_export(exported: Exported) -> str:
+    weights = quantity(exported.weights, "feature" if exported.reads == "features" else "term")
+    return f"{weights}, {byte_words(exported.size)} -> {exported.path.name}"
 
 
 def _finite_or_none(value: float) -> float | None:

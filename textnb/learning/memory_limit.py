@@ -59,6 +59,20 @@ def check_memory_limit(memory: Any, model: EventModel, given: bool) -> None:
             "number for {l}")
 
 
+def byte_words(size: int) -> str:
+    """A number of bytes for people, in the units of `byte_size`.
+
+    Examples
+    --------
+    >>> byte_words(1), byte_words(5242880), byte_words(1600)
+    ('1 byte', '5.0 MiB', '1.6 KiB')
+    """
+    for power, unit in ((3, "GiB"), (2, "MiB"), (1, "KiB")):
+        if size >= 1024**power:
+            return f"{size / 1024**power:.1f} {unit}"
+    return quantity(size, "byte")
+
+
 def byte_size(name: str, value: Any, least: int = 1) -> Any:
     """Bytes from text: a number, with K, M or G for 1024, 1024² or 1024³ bytes.
 

@@ -18,7 +18,8 @@ from typing import Any, Literal
 
 import polars as pl
 
-from textnb.errors import Mention, ParameterError, suggestion
+from textnb.bayes.parameters import with_checked_names
+from textnb.errors import Mention, ParameterError
 from textnb.runtime.forks import check_fork
 from textnb.text.expressions import tokens_expr
 from textnb.text.plan import (
@@ -39,6 +40,8 @@ WORD = r"[\p{L}\p{M}\p{N}_]{2,}"
 SKLEARN_WORD = r"[\p{L}\p{N}_]{2,}"
 LONGEST_NGRAM = 32
 LONGEST_PATTERN = 10_000
+# Settings that scikit-learn's `CountVectorizer` has beside those of tokens.
+_OF_CLASSIFIERS = ("min_df", "max_df", "max_features", "vocabulary", "binary")
 # Texts in which a pattern that can match nothing does so.
 _SAMPLES = ("", "a", " ", "A b-1_é. \n")
 
@@ -47,6 +50,7 @@ Normalization = Literal["NFC", "NFD", "NFKC", "NFKD"]
 TextColumns = str | Sequence[str]
 
 
+@with_checked_names
 @dataclass(frozen=True)
 class Tokenizer:
     r"""How text becomes tokens; hashable, comparable, serialisable, and lazily run by Polars.
@@ -129,6 +133,11 @@ class Tokenizer:
         if not isinstance(self.pattern, str):
             raise ParameterError.out_of_range("pattern", "a regular expression (str)", self.pattern)
         _check_pattern(self.pattern)
+
+    @classmethod
+    def _place_of(cls, name: str) -> str:
+        """Where a setting belongs that a tokenizer does not have; "" where that is not known."""
+        return "it is one of TextClassifier" if name in _OF_CLASSIFIERS else ""
 
     @classmethod
     def sklearn(cls, **settings: Any) -> Tokenizer:
@@ -306,8 +315,8 @@ def check_exact(tokenizer: Any, purpose: str) -> None:
 def _check_names(kind: type[Tokenizer], settings: Iterable[str]) -> None:
     known = [field.name for field in fields(kind)]
     for name in sorted(set(settings) - set(known)):
-        raise ParameterError(f"Tokenizer has no setting {name!r}{suggestion(name, known)}; its "
-                             f"settings are {', '.join(known)}")
+        raise ParameterError.unknown_setting(
+            "Tokenizer", name, known, kind._place_of(name))
 
 
 @lru_cache(maxsize=64)

@@ -24,6 +24,13 @@ _ALL: list[Target] = [
     PolarsCode(), Onnx(), Liblinear(),
 ]
 TARGETS: dict[str, Target] = {target.name: target for target in _ALL}
+# Names that people use for a target's system.
+_SYNONYMS = {
+    "js": "javascript", "node": "javascript", "mjs": "javascript", "py": "python",
+    "pg": "sql-postgres", "psql": "sql-postgres", "postgresql": "sql-postgres",
+    "sqlite3": "sql-sqlite", "numpy": "npz", "svmlight": "liblinear", "libsvm": "liblinear",
+    "onnxruntime": "onnx",
+}
 _READS = ("text", "terms", "features")
 
 
@@ -61,7 +68,7 @@ def register_target(target: Target) -> None:
 def target_of(name: str) -> Target:
     """The target of a name; ParameterError names the ones there are."""
     if name not in TARGETS:
-        raise ParameterError.unknown_choice("target", name, TARGETS)
+        raise ParameterError.unknown_choice("to", name, TARGETS, _SYNONYMS)
     return TARGETS[name]
 
 

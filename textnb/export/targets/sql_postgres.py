@@ -34,6 +34,10 @@ from textnb.export.targets.sql import (
 )
 
 SERVER = "TEXTNB_POSTGRES"
+_SET_SERVER = (
+    f"Set the environment variable {SERVER} to a server, as libpq names it, such as "
+    "'host=localhost dbname=test'. The tables are made in a schema of their own, which is dropped "
+    "in the end")
 _CODE = r"\U{:08x}"
 _LONGEST_NAME = 63
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -131,13 +135,16 @@ class Postgres(Sql):
             raise EngineMissing(f"psycopg is not installed: {self.needs}") from None
         server = os.environ.get(SERVER)
         if not server:
-            raise EngineMissing(f"no PostgreSQL server is named: {self.needs}")
+            raise EngineMissing(
+                f"no PostgreSQL server is named to run it on. {_SET_SERVER}")
         frames = {table: _without_nul(bundle, frame)
                   for table, frame in tables(bundle, rows).items()}
         try:
             connection = psycopg.connect(server, autocommit=True)
         except psycopg.OperationalError as error:
-            raise EngineMissing(f"no PostgreSQL server answers ({error}): {self.needs}") from None
+            reason = " ".join(str(error).split())
+            raise EngineMissing(f"the PostgreSQL server that {SERVER} names does not answer "
+                                f"({reason}). Start it, or name another. {_SET_SERVER}") from None
         schema = f"textnb_{uuid4().hex}"
         with connection, deadline(connection.cancel):
             connection.execute(f"CREATE SCHEMA {schema}")
