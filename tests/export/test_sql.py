@@ -360,7 +360,7 @@ def test_a_server_that_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     with pytest.raises(EngineMissing, match=r"no PostgreSQL server is named.*TEXTNB_POSTGRES"):
         Postgres().run(bundle, tmp_path / "model.sql", rows)
     monkeypatch.setenv("TEXTNB_POSTGRES", f"host={tmp_path}")
-    with pytest.raises(EngineMissing, match="no PostgreSQL server answers"):
+    with pytest.raises(EngineMissing, match="TEXTNB_POSTGRES names does not answer"):
         Postgres().run(bundle, tmp_path / "model.sql", rows)
 
 
