@@ -13,7 +13,7 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 from setuptools.errors import CompileError
 
-SOURCE = runpy.run_path("textnb/text/native/source.py")
+SOURCE = runpy.run_path("textnb/runtime/native.py")
 REQUIRED = os.environ.get("TEXTNB_REQUIRE_KERNEL") == "1"
 CHECKED = os.environ.get("TEXTNB_KERNEL_CHECKS") == "1"
 
@@ -23,11 +23,11 @@ def extensions() -> list[Extension]:
 
     modules: list[Extension] = cythonize(
         [Extension(
-            f"textnb.text.native.{name}", [f"textnb/text/native/{name}.py"],
-            define_macros=[("TEXTNB_SOURCE", f'"{SOURCE["digest"](name)}"')],
+            f"{package}.{name}", [f"{package.replace('.', '/')}/{name}.py"],
+            define_macros=[("TEXTNB_SOURCE", f'"{SOURCE["digest"](package, name)}"')],
             # A product and a sum that are made one operation would give other bits than two.
             extra_compile_args=[] if sys.platform == "win32" else ["-O3", "-ffp-contract=off"])
-            for name in SOURCE["MODULES"]],
+            for package, names in SOURCE["PACKAGES"].items() for name in names],
         build_dir="build/checked" if CHECKED else "build/kernel",
         compiler_directives={
             "language_level": 3, "boundscheck": CHECKED, "initializedcheck": CHECKED,

@@ -18,7 +18,7 @@ import pytest
 
 import textnb
 from textnb import errors
-from textnb.text.native.source import MODULES
+from textnb.runtime.native import PACKAGES
 
 ROOT = Path(__file__).parents[1]
 CHANGELOG = ROOT / "CHANGELOG.md"
@@ -101,7 +101,7 @@ DOCUMENTED = [name for name in SURFACE if name not in ERRORS]
 
 
 # Sources that Cython compiles need it where it did not; all other modules import without any extra.
-KERNEL = tuple(f"textnb.text.native.{name}" for name in MODULES)
+KERNEL = tuple(f"{package}.{name}" for package, names in PACKAGES.items() for name in names)
 # Examples that need an extra to run: its packages.
 EXAMPLES = {"textnb.report.page.write_report": ("altair", "jinja2", "vl_convert")}
 # What the extras install, without what the dependencies install too.

@@ -11,9 +11,16 @@ import scipy.sparse as sp
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
+from textnb.bayes import linear_solver
 from textnb.bayes.linear_solver import LinearSolver, SolverRows
 
 LOSSES = ("hinge", "log")
+
+
+@pytest.fixture(params=["as the size decides", "descent first"], autouse=True)
+def _solvers(request, monkeypatch):
+    if request.param == "descent first":
+        monkeypatch.setattr(linear_solver, "_FEW", 0)
 
 
 def some_rows(seed: int, n_rows: int = 120, n_features: int = 300):

@@ -23,7 +23,7 @@ def news(folder: Path) -> Path:
 def test_the_model_is_that_of_the_library(run: Run, news: Path) -> None:
     told = run("train", news, "--model", "nblinear", "--C", 2, "--no-idf", "--tf", "presence",
                "-o", "shell.textnb").checked().err
-    assert "Newton steps: " in told
+    assert "passes and Newton steps: " in told
     assert "temperature " in told
     assert "held-out documents" in told
     own = textnb.NBLinear(C=2.0, idf=False, tf="presence")

@@ -38,8 +38,7 @@ from textnb.text import compiled, counting
 from textnb.text.compiled import kernel_for, why_expressions
 from textnb.text.counts import count_by_label
 from textnb.text.matrix import Vocabulary, count_matrix
-from textnb.text.native.kernel import Build, build
-from textnb.text.native.source import MODULES
+from textnb.text.native.kernel import MODULES, Build, build
 from textnb.text.plan import WHITE
 from textnb.text.term_counts import CountSpec
 from textnb.text.termtable import CharacterClass, TermTable
@@ -358,9 +357,10 @@ class TestBuild:
 
     @pytest.fixture
     def package(self, tmp_path: Path) -> Path:
-        for name in ("textnb", "textnb/text"):
+        for name in ("textnb", "textnb/text", "textnb/runtime"):
             (tmp_path / name).mkdir()
             (tmp_path / name / "__init__.py").touch()
+        shutil.copy(Path(textnb.__file__).parent / "runtime/native.py", tmp_path / "textnb/runtime")
         source = Path(textnb.__file__).parent / "text/native"
         shutil.copytree(source, tmp_path / "textnb/text/native")
         assert self.answer(tmp_path) == ""

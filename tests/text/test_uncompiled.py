@@ -24,11 +24,11 @@ from tests.text.kernel_cases import (
 from tests.tiers import examples
 from textnb import BernoulliNB, MultinomialNB, TextClassifier, Tokenizer
 from textnb.errors import VocabularyError
+from textnb.runtime import native
 from textnb.text import compiled, termtable
 from textnb.text.matrix import Vocabulary, count_matrix
 from textnb.text.native import kernel
-from textnb.text.native.kernel import Build, Kernel, build
-from textnb.text.native.source import MODULES
+from textnb.text.native.kernel import MODULES, Build, Kernel, build
 
 pytest.importorskip("cython", reason="the uncompiled kernel needs Cython")
 
@@ -132,6 +132,6 @@ def test_models(estimator: Any) -> None:
 def test_an_uncompiled_source_is_not_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in MODULES:
         assert source(name).SOURCE == ""
-    monkeypatch.setattr(kernel, "find_spec", lambda name: importlib.util.spec_from_file_location(
+    monkeypatch.setattr(native, "find_spec", lambda name: importlib.util.spec_from_file_location(
         name, Path(textnb.__file__).parent / f"text/native/{name.split('.')[-1]}.py"))
     assert kernel.build.__wrapped__().kernel is None

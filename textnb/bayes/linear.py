@@ -14,7 +14,8 @@ References
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,9 +23,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from textnb.bayes.calibration import Calibration
-from textnb.bayes.class_weight import class_weights, with_class_weight
+from textnb.bayes.class_weight import class_weights
 from textnb.bayes.event_model import Learned
-from textnb.bayes.features import canonical, presence
+from textnb.bayes.features import FeatureMap, canonical, presence, without_zeros
 from textnb.bayes.forms import Floats
 from textnb.bayes.linear_solver import LinearSolution, LinearSolver, SolverRows
 from textnb.bayes.ratio import presence_statistics
@@ -65,39 +66,31 @@ def learn_from_rows(
     DataError
         If there is one class, or a value is too large.
     """
+    return _fit(model, counts, labels, weight, binary)[0]
+
+
+def _fit(
+    model: Any, counts: sp.csr_array, labels: NDArray[Any], weight: Floats | None, binary: bool
+) -> tuple[Learned, list[Pulls]]:
+    """What is learned, and how much each row pulls in the solution of each class."""
     statistics = _statistics(counts, labels, weight)
     classes = statistics.classes
     check_room(len(classes), statistics.n_features, 16, "counts and weights", log=True)
-    rows = model.feature_map(statistics, binary).sparse(canonical(counts))
-    _check_values(rows)
-    of_class = class_weights(model.class_weight, classes, statistics.class_count)
-    codes = np.searchsorted(classes, labels)
-    cost = np.full(len(labels), float(model.C)) if weight is None else model.C * weight
-    if of_class is not None:
-        cost = cost * of_class[codes]
-    prepared = SolverRows.of(rows, model.loss)
-    del rows
-    solver = LinearSolver(model.loss, float(model.tol), int(model.max_iter))
-    scales = _Scales(model, statistics)
-
-    def solve(k: int) -> LinearSolution:
-        return solver.solve(prepared, codes == k, cost, scales.of(k))
-
-    # Of two classes the first scores 0, so that the margin is the second's.
-    positives = [1] if len(classes) == 2 else range(len(classes))
+    features = model.feature_map(statistics, binary)
+    problems = _Problems.of(model, counts, labels, weight, features,
+                            statistics.feature_count.__getitem__)
     weights = np.zeros((statistics.n_features, len(classes)))
     intercept = np.zeros(len(classes))
-    taken, converged = 0, True
-    for k, found in zip(positives, map_in_threads(solve, positives), strict=True):
-        if not (np.isfinite(found.weights).all() and np.isfinite(found.intercept)):
-            raise ParameterError(f"C={model.C!r} is too large for these rows: the solver found "
-                                 "weights that are no finite numbers. Take a smaller C")
-        weights[:, k], intercept[k] = found.weights, found.intercept
+    pulls, taken, converged = [], 0, True
+    for k, found in problems.solve():
+        found.put(weights[:, k])
+        intercept[k] = found.intercept
+        pulls.append(Pulls.of(found.duals))
         taken, converged = max(taken, found.n_iter), converged and found.converged
     if not converged:
         _warn_of_tolerance(model)
-    return Learned(statistics,
-                   model.form_of_weights(statistics, weights, intercept, binary=binary), taken)
+    form = model.form_of_weights(statistics, weights, intercept, binary=binary)
+    return Learned(statistics, form, taken), pulls
 
 
 def learn_and_calibrate(
@@ -109,15 +102,15 @@ def learn_and_calibrate(
     There is none where ``held_out`` is 0, where fewer than 20 rows would be held out, or none of a
     class.
     """
-    learned = learn_from_rows(model, counts, labels, weight, binary)
+    counts = without_zeros(canonical(counts))
+    learned, pulls = _fit(model, counts, labels, weight, binary)
     judge = _choose_held_out(labels, model.held_out)
     if judge is None:
         return learned
     own = None if weight is None else weight[~judge]
     if own is not None and not own.any():
         return learned
-    first = learn_from_rows(model, counts[~judge], labels[~judge], own, binary)
-    scores = first.form.scores(counts[judge])
+    scores = _scores_of_others(model, counts, labels, own, judge, binary, pulls)
     codes = np.searchsorted(learned.counts.classes, labels[judge])
     judged = np.ones(len(codes)) if weight is None else weight[judge]
     temperature = best_temperature(scores, codes, judged)
@@ -126,6 +119,117 @@ def learn_and_calibrate(
         temperature, shift = best_sigmoids(scores, codes, judged, temperature)
         calibration = replace(calibration, temperature=temperature, link="sigmoid", shift=shift)
     return replace(learned, calibration=calibration)
+
+
+def _scores_of_others(
+    model: Any, counts: sp.csr_array, labels: NDArray[Any], weight: Floats | None,
+    judge: NDArray[np.bool_], binary: bool, pulls: list[Pulls],
+) -> Floats:
+    """Scores of the rows to judge by a model of the others, which begins at the solution of all."""
+    learn, others = counts[~judge], counts[judge]
+    holders = np.bincount(learn.indices, minlength=counts.shape[1])
+    # As a new text's, the terms of a row that no other row holds are not known.
+    others.data[holders[others.indices] == 0] = 0
+    others.eliminate_zeros()
+    classes, codes = np.unique(labels[~judge], return_inverse=True)
+    totals = _statistics_of_columns(learn, codes, weight, holders)
+    features = model.feature_map(totals, binary)
+    judged = features.sparse(canonical(others))
+    problems = _Problems.of(model, learn, labels[~judge], weight, features)
+    scores = np.zeros((judged.shape[0], len(classes)))
+    starts = [pull.of_rows(~judge) for pull in pulls]
+    for k, found in problems.solve(starts):
+        scores[:, k] = judged @ found.weights + found.intercept
+    return scores
+
+
+@dataclass(frozen=True, eq=False)
+class Pulls:
+    """How much rows pull in a solution; most don't.
+
+    Attributes
+    ----------
+    rows : int64 (n_pulling,)
+    values : float64 (n_pulling,)
+    n_rows : int
+    """
+
+    rows: NDArray[np.int64]
+    values: Floats
+    n_rows: int
+
+    @classmethod
+    def of(cls, duals: Floats) -> Pulls:
+        rows = np.flatnonzero(duals)
+        return cls(rows, duals[rows], len(duals))
+
+    def of_rows(self, chosen: NDArray[np.bool_]) -> Floats:
+        """float64 (n_chosen,)."""
+        duals = np.zeros(self.n_rows)
+        duals[self.rows] = self.values
+        return duals[chosen]
+
+
+@dataclass(frozen=True, eq=False)
+class _Problems:
+    """The classes against their rests, one problem each.
+
+    Attributes
+    ----------
+    solver : LinearSolver
+    rows : SolverRows
+    codes : int64 (n_rows,)
+    cost : float64 (n_rows,)
+    scales : _Scales
+    positives : sequence of int
+        Of two classes the first scores 0, so that the margin is the second's.
+    C : float
+    """
+
+    solver: LinearSolver
+    rows: SolverRows
+    codes: NDArray[np.int64]
+    cost: Floats
+    scales: _Scales
+    positives: Sequence[int]
+    C: float
+
+    @classmethod
+    def of(
+        cls, model: Any, counts: sp.csr_array, labels: NDArray[Any], weight: Floats | None,
+        features: FeatureMap, counts_of: Callable[[int], NDArray[Any]] | None = None,
+    ) -> _Problems:
+        rows = features.sparse(canonical(counts))
+        _check_values(rows)
+        classes, codes = np.unique(labels, return_inverse=True)
+        sizes = np.bincount(codes, weights=weight)
+        of_class = class_weights(model.class_weight, classes, sizes)
+        cost = np.full(len(labels), float(model.C)) if weight is None else model.C * weight
+        if of_class is not None:
+            cost = cost * of_class[codes]
+        prepared = SolverRows.of(rows, model.loss)
+        scales = _Scales(model, prepared, rows, codes, weight, of_class, counts_of)
+        return cls(LinearSolver(model.loss, float(model.tol), int(model.max_iter)), prepared,
+                   codes, cost, scales, [1] if len(classes) == 2 else range(len(classes)),
+                   float(model.C))
+
+    def solve(
+        self, starts: Sequence[Floats] | None = None
+    ) -> Iterator[tuple[int, LinearSolution]]:
+        """The solutions, and of which class each is."""
+        def of(place: int) -> LinearSolution:
+            k = self.positives[place]
+            return self.solver.solve_scaled(
+                self.rows, self.codes == k, self.cost, self.scales.of(k),
+                None if starts is None else starts[place])
+
+        for k, found in zip(self.positives, map_in_threads(of, range(len(self.positives))),
+                            strict=True):
+            if not (np.isfinite(found.shared).all() and np.isfinite(found.alone).all()
+                    and np.isfinite(found.intercept)):
+                raise ParameterError(f"C={self.C!r} is too large for these rows: the solver found "
+                                     "weights that are no finite numbers. Take a smaller C")
+            yield k, found
 
 
 def best_temperature(
@@ -218,28 +322,88 @@ def best_sigmoids(
 
 
 class _Scales:
-    """|r| ** power of each class, r its log-count ratio to all others [1]_, one at a time."""
+    """|r| ** power of each class, r its log-count ratio to all others [1]_, one at a time.
 
-    def __init__(self, model: Any, statistics: CountStatistics) -> None:
+    Only for the columns that the solver has; those that one row holds have the counts of that row.
+    """
+
+    def __init__(
+        self, model: Any, prepared: SolverRows, rows: sp.csr_array, codes: NDArray[np.int64],
+        weight: Floats | None, of_class: Floats | None,
+        counts_of: Callable[[int], NDArray[Any]] | None,
+    ) -> None:
         self._power = float(model.power)
-        self._l = as_smoothing(model.l, statistics.n_features)
-        self._counts = with_class_weight(statistics, model.class_weight).feature_count
-        self._total = self._counts.sum(axis=0)
-
-    def of(self, k: int) -> Floats:
-        """float64 (n_terms,)."""
         if not self._power:
-            return np.ones(len(self._total))
+            self._ones = np.ones(len(prepared.columns)), np.ones(len(prepared.column))
+            return
+        self._l = as_smoothing(model.l, rows.shape[1])
+        self._prepared, self._codes, self._weight, self._of_class = (
+            prepared, codes, weight, of_class)
+        self._counts_of = counts_of or self._counter(rows)
+        # What each row counts for.
+        of_row = np.ones(len(codes)) if weight is None else weight
+        self._of_row = of_row if of_class is None else of_row * of_class[codes]
+        stored = np.diff(rows.indptr)
+        every = np.repeat(self._of_row, stored)
+        self._total: NDArray[Any] = np.bincount(
+            rows.indices, weights=every, minlength=rows.shape[1])
+        self._of_classes = np.bincount(codes, weights=self._of_row * stored)
+        smoothing = np.broadcast_to(self._l, (rows.shape[1],)).sum()
+        self._smoothing = float(smoothing)
+
+    def of(self, k: int) -> tuple[Floats, Floats]:
+        """float64 (n_shared,) and (n_own,)."""
+        if not self._power:
+            return self._ones
+        columns, prepared = self._prepared.columns, self._prepared
+        own: Floats = self._counts_of(k)[columns].astype(np.float64)
+        if self._of_class is not None:
+            own *= self._of_class[k]
+        shared = self._scale(k, own, self._total[columns], self._smooth(columns))
+        of_row = np.where(self._codes == k, self._of_row, 0.0)
+        if not isinstance(self._l, float):
+            alone = self._scale(k, of_row[prepared.row], self._of_row[prepared.row],
+                                self._smooth(prepared.column))
+        else:
+            alone = self._scale(k, of_row, self._of_row, self._l)[prepared.row]
+        return shared, alone
+
+    def _scale(self, k: int, own: Floats, total: NDArray[Any], l: Any) -> Floats:
         # As `log_count_ratio`, in one logarithm per term. Sums of weights may leave rounding.
-        own = self._counts[k]
-        others = np.maximum(self._total - own, 0)
-        ratio = (own + self._l) / (others + self._l)
+        ratio = (own + l) / (np.maximum(total - own, 0.0) + l)
         np.log(ratio, out=ratio)
-        smoothing = float(np.broadcast_to(self._l, own.shape).sum())
-        ratio += np.log((others.sum() + smoothing) / (own.sum() + smoothing))
+        mass = self._of_classes[k]
+        ratio += np.log((self._of_classes.sum() - mass + self._smoothing)
+                        / (mass + self._smoothing))
         scale: Floats = np.abs(ratio, out=ratio)
         # A square root is several times as quick as a power.
         return np.sqrt(scale) if self._power == 0.5 else scale**self._power
+
+    def _smooth(self, columns: NDArray[np.int64]) -> Any:
+        return self._l if isinstance(self._l, float) else self._l[columns]
+
+    def _counter(self, rows: sp.csr_array) -> Callable[[int], NDArray[Any]]:
+        """Rows of a class that hold each term, counted when they are asked for."""
+        def count(k: int) -> NDArray[Any]:
+            own = np.flatnonzero(self._codes == k)
+            of_class = rows[own]
+            weights = (None if self._weight is None
+                       else np.repeat(self._weight[own], np.diff(of_class.indptr)))
+            return np.bincount(of_class.indices, weights=weights, minlength=rows.shape[1])
+
+        return count
+
+
+def _statistics_of_columns(
+    counts: sp.csr_array, codes: NDArray[np.int64], weight: Floats | None,
+    holders: NDArray[np.int64],
+) -> CountStatistics:
+    """Rows that hold each term, whatever their class, which is all that a feature map needs."""
+    if weight is None:
+        return CountStatistics(np.zeros(1, np.int64), np.array([len(codes)]), holders[None, :])
+    held = np.bincount(counts.indices, weights=np.repeat(weight, np.diff(counts.indptr)),
+                       minlength=counts.shape[1])
+    return CountStatistics(np.zeros(1, np.int64), weight.sum(keepdims=True), held[None, :])
 
 
 def _statistics(
@@ -286,4 +450,4 @@ def _warn_of_tolerance(model: Any) -> None:
     from sklearn.exceptions import ConvergenceWarning
 
     warn_caller(f"the solver failed to converge to tol={model.tol:g} in max_iter={model.max_iter} "
-                "Newton steps: give more of them, or a larger tol", ConvergenceWarning)
+                "passes and Newton steps: give more of them, or a larger tol", ConvergenceWarning)

@@ -60,9 +60,9 @@ def presence_statistics(rows: sp.csr_array, y: NDArray[Any]) -> CountStatistics:
     [[1, 0], [1, 1]]
     """
     classes, codes = np.unique(y, return_inverse=True)
-    feature_count = np.stack([
-        np.bincount(rows[codes == k].indices, minlength=rows.shape[1])
-        for k in range(len(classes))])
+    feature_count = np.empty((len(classes), rows.shape[1]), dtype=np.int64)
+    for k in range(len(classes)):
+        feature_count[k] = np.bincount(rows[codes == k].indices, minlength=rows.shape[1])
     return CountStatistics(classes, np.bincount(codes), feature_count)
 
 

@@ -33,9 +33,11 @@ class NBLinear(EventEstimator, LinearMixin, FormClassifier):
     hinge loss. ``power=0`` is the plain support vector machine, ``power=1`` that of Wang and
     Manning.
 
-    The weights are those of LIBLINEAR's optimum, whose objective it minimises, intercept and all,
-    by Newton's method; classes are solved in threads. At the default tolerance accuracy is that of
-    the optimum; ``tol=1e-6`` gives its weights.
+    The weights are those of LIBLINEAR's optimum, whose objective it minimises, intercept and all;
+    classes are solved in threads. The squared hinge is solved by dual coordinate descent where the
+    package was compiled, and by Newton's method where it was not, the tolerance is tight, or rows
+    are few. At the
+    default tolerance accuracy is that of the optimum; ``tol=1e-6`` gives its weights.
 
     Parameters
     ----------
@@ -54,10 +56,13 @@ class NBLinear(EventEstimator, LinearMixin, FormClassifier):
     unit_length : bool
         Divide each row by its Euclidean length.
     tol : float
-        Where the solver ends: at this share of the gradient's length at zero, times the share of
-        the rarer side, as in LIBLINEAR.
+        Where the solver ends. Newton's method: at this share of the gradient's length at zero,
+        times the share of the rarer side. Descent: where the projected gradients of the rows'
+        duals are at most 50 · tol apart; below ``tol=0.01``, or after 50 passes, Newton's method
+        goes on from there.
     max_iter : int
-        Most Newton steps; a ConvergenceWarning says where they ended before the tolerance.
+        Most passes over the rows and Newton steps; a ConvergenceWarning says where they ended
+        before the tolerance.
     held_out : float in [0, 0.5]
         Share of the documents, of each class, on which `TextClassifier.fit` chooses the temperature
         of its probabilities, with a model of the others; 0 for none, and then the model is learned
@@ -74,7 +79,7 @@ class NBLinear(EventEstimator, LinearMixin, FormClassifier):
     feature_map_ : FeatureMap
         What stands between counts and weights.
     n_iter_ : int
-        Most Newton steps of a class.
+        Most passes and Newton steps of a class.
 
     References
     ----------

@@ -41,7 +41,7 @@ class Linear(EventModel):
     name = "NBLinear"
     kind = "nblinear"
     from_counts = False
-    iterations = "Newton steps"
+    iterations = "passes and Newton steps"
     without_terms = "the classes' intercepts alone"
     # Its weights are learned, not counted: they rank its terms.
     term_z = None

@@ -1,0 +1,160 @@
+"""Dual coordinate descent: compiled and uncompiled, against Newton's method, and its starts.
+
+`scripts/kernel --check` runs this with the bounds of all arrays checked.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import textnb
+from textnb.bayes import linear_solver
+from textnb.bayes.dual_descent import descend
+from textnb.bayes.linear_solver import LinearSolver, SolverRows
+from textnb.bayes.native import kernel
+from textnb.bayes.native.kernel import build, compiled_descent
+from textnb.errors import ParameterError
+from textnb.runtime import native
+from textnb.runtime.native import Loaded
+
+needs_compiler = pytest.mark.skipif(
+    build().modules is None, reason=f"the solver is not compiled: {build().reason}")
+
+
+def problem(seed: int, n_rows: int = 60, n_features: int = 40):
+    rng = np.random.default_rng(seed)
+    rows = sp.csr_array(sp.random_array((n_rows, n_features), density=0.15, rng=rng, format="csr"))
+    y = np.where(rows @ rng.normal(size=n_features) + 0.3 * rng.normal(size=n_rows) > 0, 1.0, -1.0)
+    return rows, rng.uniform(-2.0, 2.0, n_features), y, rng.uniform(0.5, 2.0, n_rows)
+
+
+def uncompiled() -> SimpleNamespace:
+    """The loops as Python runs them: arrays are memoryviews, whose bounds are checked."""
+    pytest.importorskip("cython", reason="the uncompiled source needs Cython")
+    path = Path(textnb.__file__).parent / "bayes/native/descent.py"
+    spec = importlib.util.spec_from_file_location("uncompiled_descent", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module: ModuleType = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert module.SOURCE == ""
+
+    def with_views(function):
+        return lambda *arguments: function(*(
+            memoryview(value) if isinstance(value, np.ndarray) else value for value in arguments))
+
+    return SimpleNamespace(begin=with_views(module.begin), descend=with_views(module.descend))
+
+
+def objective(rows, scale, y, cost, weights, bias) -> float:
+    v = weights / scale
+    short = np.maximum(1.0 - y * (rows @ weights + bias), 0.0)
+    return float(0.5 * (v @ v + bias**2) + cost @ short**2)
+
+
+@pytest.mark.parametrize("wide", [False, True], ids=["32 bits", "64 bits"])
+def test_uncompiled_it_has_the_bits_that_it_has_compiled(wide):
+    loops, starts = uncompiled(), (None, np.random.default_rng(0).uniform(0.0, 1.0, 60))
+    for seed, start in enumerate(starts):
+        rows, scale, y, cost = problem(seed)
+        if wide:
+            rows = sp.csr_array((rows.data, rows.indices.astype(np.int64),
+                                 rows.indptr.astype(np.int64)), shape=rows.shape)
+        python = descend(loops, rows, scale, y, cost, 1e-3, 100, start)
+        assert python.converged
+        if build().modules is not None:
+            compiled = descend(build().modules[0], rows, scale, y, cost, 1e-3, 100, start)
+            assert np.array_equal(python.weights, compiled.weights)
+            assert np.array_equal(python.duals, compiled.duals)
+            assert (python.bias, python.passes) == (compiled.bias, compiled.passes)
+
+
+def test_it_finds_the_optimum_and_its_weights_are_those_of_the_duals():
+    loops = compiled_descent() or uncompiled()
+    for seed in range(3):
+        rows, scale, y, cost = problem(seed)
+        found = descend(loops, rows, scale, y, cost, 1e-9, 5000)
+        assert found.converged
+        pull = found.duals * y
+        np.testing.assert_allclose(found.weights, scale**2 * (rows.T @ pull), atol=1e-12)
+        np.testing.assert_allclose(found.bias, pull.sum(), atol=1e-12)
+        best = objective(rows, scale, y, cost, found.weights, found.bias)
+        # At the optimum the primal's objective is that of the dual.
+        dual = found.duals.sum() - 0.5 * ((found.weights / scale) @ (found.weights / scale)
+                                          + found.bias**2) - (found.duals**2 / (4 * cost)).sum()
+        assert best == pytest.approx(dual, rel=1e-8)
+        rng = np.random.default_rng(seed)
+        for _ in range(5):
+            other = found.weights + 1e-3 * rng.normal(size=len(scale)) * scale
+            assert objective(rows, scale, y, cost, other, found.bias) > best
+
+
+def test_duals_of_nearly_the_same_rows_are_a_start():
+    loops = compiled_descent() or uncompiled()
+    rows, scale, y, cost = problem(4)
+    found = descend(loops, rows, scale, y, cost, 1e-6, 5000)
+    again = descend(loops, rows, scale, y, cost, 1e-6, 5000, found.duals)
+    assert again.passes <= 2 < found.passes
+    np.testing.assert_allclose(again.weights, found.weights, atol=1e-6)
+    few = descend(loops, rows[:55], scale, y[:55], cost[:55], 1e-6, 5000, found.duals[:55])
+    cold = descend(loops, rows[:55], scale, y[:55], cost[:55], 1e-6, 5000)
+    np.testing.assert_allclose(few.weights, cold.weights, atol=1e-5)
+    assert few.passes < cold.passes
+
+
+def test_rows_that_cost_nothing_and_too_few_passes():
+    loops = compiled_descent() or uncompiled()
+    rows, scale, y, cost = problem(5)
+    cost[50:] = 0.0
+    found = descend(loops, rows, scale, y, cost, 1e-6, 5000)
+    assert not found.duals[50:].any()
+    alone = descend(loops, rows[:50], scale, y[:50], cost[:50], 1e-6, 5000)
+    assert np.array_equal(found.weights, alone.weights)
+    assert not descend(loops, rows, scale, y, cost, 1e-9, 1).converged
+    nothing = descend(loops, rows, scale, y, np.zeros(60), 1e-6, 10)
+    assert nothing.converged
+    assert not nothing.weights.any()
+
+
+@needs_compiler
+@pytest.mark.parametrize("tol", [1e-2, 1e-10])
+def test_without_the_compiled_loops_the_optimum_is_the_same(tol, monkeypatch):
+    monkeypatch.setattr(linear_solver, "_FEW", 0)
+    rows, scale, y, cost = problem(6, n_rows=300, n_features=200)
+    found = []
+    for asked in ("on", "off"):
+        monkeypatch.setenv("TEXTNB_KERNEL", asked)
+        found.append(LinearSolver("hinge", tol).solve(
+            SolverRows.of(rows, "hinge"), y > 0, cost, scale))
+    one, other = (objective(rows, scale, y, cost, each.weights, each.intercept) for each in found)
+    assert one == pytest.approx(other, rel=0.03 if tol == 1e-2 else 1e-10)
+    if tol < 1e-2:
+        np.testing.assert_allclose(found[0].weights, found[1].weights, atol=1e-6)
+
+
+def test_the_environment_decides(monkeypatch):
+    monkeypatch.setenv("TEXTNB_KERNEL", "off")
+    assert compiled_descent() is None
+    monkeypatch.setenv("TEXTNB_KERNEL", "maybe")
+    with pytest.raises(ParameterError, match="TEXTNB_KERNEL"):
+        compiled_descent()
+    monkeypatch.setattr(kernel, "build", lambda: Loaded(None, "no compiler"))
+    monkeypatch.setenv("TEXTNB_KERNEL", "on")
+    with pytest.raises(ParameterError, match="the solver is not compiled: no compiler"):
+        compiled_descent()
+    monkeypatch.delenv("TEXTNB_KERNEL")
+    assert compiled_descent() is None
+
+
+@needs_compiler
+def test_what_was_compiled_from_another_source_is_not_used(monkeypatch):
+    monkeypatch.setattr(native, "digest", lambda package, module: "another")
+    modules, reason = build.__wrapped__()
+    assert modules is None
+    assert reason.startswith("it was compiled from another descent.py: install textnb again")

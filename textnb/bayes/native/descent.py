@@ -1,0 +1,153 @@
+"""Dual coordinate descent for the squared hinge loss, row by row [1]_.
+
+It minimises over weights v and a bias b, of rows x that are scaled feature by feature,
+
+    |v|² / 2 + b² / 2 + Σ cost_i · max(0, 1 - y_i ((x_i∘scale)·v + b))²
+
+by its dual, which has one number >= 0 for each row: ``v = Σ dual_i y_i (x_i∘scale)``. The rows are
+never multiplied by the scale: ``state`` holds, for each feature, the weight of the row itself,
+``scale · v``, and beside it ``scale²``, by which the weight moves.
+
+This file is Python that Cython compiles when the package is built; see `textnb.runtime.native`.
+
+References
+----------
+.. [1] C.-J. Hsieh, K.-W. Chang, C.-J. Lin, S. S. Keerthi, S. Sundararajan (2008). A dual coordinate
+   descent method for large-scale linear SVM. ICML: algorithm 3 (shrinking).
+"""
+
+from __future__ import annotations
+
+import cython
+
+# The digest of the source that was compiled: see `textnb.runtime.native`.
+SOURCE = TEXTNB_SOURCE.decode() if cython.compiled else ""  # noqa: F821 (declared in the .pxd)
+
+Place = cython.typedef(cython.Py_ssize_t)
+U64 = cython.typedef(cython.ulonglong)
+Index = cython.fused_type(cython.int, cython.longlong)
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _score(
+    indices: cython.const[Index][::1], values: cython.const[cython.double][::1],
+    state: cython.double[::1], begin: Place, end: Place,
+) -> cython.double:
+    """The product of a row with the weights; two sums, so that one need not wait for the other."""
+    first: cython.double = 0.0
+    second: cython.double = 0.0
+    at: Place = begin
+    while at + 1 < end:
+        first += values[at] * state[2 * indices[at]]
+        second += values[at + 1] * state[2 * indices[at + 1]]
+        at += 2
+    if at < end:
+        first += values[at] * state[2 * indices[at]]
+    return first + second
+
+
+def begin(
+    indptr: cython.const[Index][::1], indices: cython.const[Index][::1],
+    values: cython.const[cython.double][::1], y: cython.const[cython.double][::1],
+    duals: cython.const[cython.double][::1], state: cython.double[::1], bias: cython.double[::1],
+) -> None:
+    """Adds the weights of duals to ``state`` and ``bias``."""
+    row: Place
+    at: Place
+    move: cython.double
+    with cython.nogil:
+        for row in range(y.shape[0]):
+            if duals[row] != 0.0:
+                move = duals[row] * y[row]
+                bias[0] += move
+                for at in range(indptr[row], indptr[row + 1]):
+                    state[2 * indices[at]] += move * values[at] * state[2 * indices[at] + 1]
+
+
+def descend(
+    indptr: cython.const[Index][::1], indices: cython.const[Index][::1],
+    values: cython.const[cython.double][::1], y: cython.const[cython.double][::1],
+    ridge: cython.const[cython.double][::1], squares: cython.double[::1],
+    order: cython.int[::1], active: Place, seed: cython.ulonglong[::1],
+    duals: cython.double[::1], state: cython.double[::1], bias: cython.double[::1],
+    bounds: cython.double[::1],
+) -> int:
+    """One pass over the active rows, in an order that is drawn anew. Returns how many remain.
+
+    Parameters
+    ----------
+    ridge : float64 (n_rows,)
+        1 / (2 · cost).
+    squares : float64 (n_rows,)
+        Of the scaled rows, that of the bias among them; 0 where it was not needed yet.
+    order : int32 (n_rows,)
+        Rows; the active ones come first.
+    seed : uint64 (1,)
+        State of the random numbers, not 0.
+    bounds : float64 (3,)
+        First, above what gradient a row with a dual of 0 is put aside; the pass leaves the largest
+        and the smallest projected gradient in the other two.
+    """
+    at: Place
+    other: Place
+    place: Place
+    row: cython.int
+    number: U64 = seed[0]
+    gradient: cython.double
+    projected: cython.double
+    before: cython.double
+    move: cython.double
+    largest: cython.double = -1e300
+    smallest: cython.double = 1e300
+    with cython.nogil:
+        for at in range(active):
+            # xorshift64 of Marsaglia (2003).
+            number ^= number << 13
+            if not cython.compiled:
+                number &= 0xFFFFFFFFFFFFFFFF
+            number ^= number >> 7
+            number ^= number << 17
+            if not cython.compiled:
+                number &= 0xFFFFFFFFFFFFFFFF
+            other = at + cython.cast(Place, (number >> 33) % cython.cast(U64, active - at))
+            row = order[at]
+            order[at] = order[other]
+            order[other] = row
+        at = 0
+        while at < active:
+            row = order[at]
+            gradient = (y[row] * (_score(indices, values, state, indptr[row], indptr[row + 1])
+                                  + bias[0]) - 1.0 + duals[row] * ridge[row])
+            projected = gradient
+            if duals[row] == 0.0:
+                if gradient > bounds[0]:
+                    active -= 1
+                    order[at] = order[active]
+                    order[active] = row
+                    continue
+                if gradient > 0.0:
+                    projected = 0.0
+            at += 1
+            if projected > largest:
+                largest = projected
+            if projected < smallest:
+                smallest = projected
+            if projected > 1e-12 or projected < -1e-12:
+                if squares[row] == 0.0:
+                    squares[row] = 1.0
+                    for place in range(indptr[row], indptr[row + 1]):
+                        squares[row] += (values[place] * values[place]
+                                         * state[2 * indices[place] + 1])
+                before = duals[row]
+                duals[row] = max(before - gradient / (squares[row] + ridge[row]), 0.0)
+                move = (duals[row] - before) * y[row]
+                bias[0] += move
+                for place in range(indptr[row], indptr[row + 1]):
+                    state[2 * indices[place]] += (
+                        move * values[place] * state[2 * indices[place] + 1])
+    seed[0] = number
+    bounds[1], bounds[2] = largest, smallest
+    return active
