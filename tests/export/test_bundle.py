@@ -349,8 +349,8 @@ def test_pruning_keeps_what_moves_decisions_most(tmp_path: Path) -> None:
     smaller = prune.keep_top(bundle, 2)[0]
     moved = bundle.scores(bundle.counts(NEWS)) - smaller.scores(smaller.counts(NEWS))
     across = moved.max(axis=1) - moved.min(axis=1)
-    before = bundle.decided(bundle.scores(bundle.counts(NEWS)))
-    after = smaller.decided(smaller.scores(smaller.counts(NEWS)))
+    before = bundle.decide(bundle.scores(bundle.counts(NEWS)))
+    after = smaller.decide(smaller.scores(smaller.counts(NEWS)))
     flipped = sum(a != b for a, b in zip(before, after, strict=True))
     assert flipped > 0
     assert (exported.pruned["rows"], exported.pruned["flipped"]) == (6, flipped)

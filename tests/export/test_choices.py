@@ -43,7 +43,7 @@ def reread(folder: Path, changed: dict[str, Any]) -> Bundle:
     """The bundle with another form.json, under new checksums."""
     (folder / "form.json").write_text(json.dumps(changed), "utf-8")
     archive.seal(folder)
-    with archive.opened(folder) as whole:
+    with archive.open_bundle(folder) as whole:
         return archive.read(whole, str(folder))[0]
 
 

@@ -118,8 +118,8 @@ def compare(
     expected = bundle.scores(used)
     np.testing.assert_allclose(found.scores, expected, rtol=tolerance, atol=tolerance)
     assert found.labels is not None
-    tied = bundle.tied(expected, used, tolerance)
-    for got, want, either in zip(found.labels, bundle.decided(expected), tied, strict=True):
+    tied = bundle.find_ties(expected, used, tolerance)
+    for got, want, either in zip(found.labels, bundle.decide(expected), tied, strict=True):
         assert either or (got == want and type(got) is type(want))
     return found
 
@@ -402,4 +402,4 @@ def test_real_texts(target: Target, real: tuple[Bundle, TargetRows], tmp_path: P
     bundle, rows = real
     assert rows.counts is not None
     found = check(target, bundle, rows, tmp_path)
-    assert found.labels == bundle.decided(bundle.scores(rows.counts))
+    assert found.labels == bundle.decide(bundle.scores(rows.counts))

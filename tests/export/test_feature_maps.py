@@ -118,7 +118,7 @@ def test_a_target_scores_as_the_form_does_or_refuses(
         pytest.skip(first_line(error))
     assert (golden.passed, unseen.passed) == (True, True)
     expected = model.linear_form().scores(model.transform(UNSEEN))
-    with archive.opened(path) as folder:
+    with archive.open_bundle(path) as folder:
         bundle, document = archive.read(folder, "out")
         assert document["version"] == (1 if name == "presence" else 2)
         assert bundle.form.features == model.linear_form().features
@@ -173,12 +173,12 @@ def test_fewer_terms_change_a_score_by_no_more_than_is_said(
     assert report is not None
     tokens = max(len((text or "").split()) for text in FRAME["text"])
     assert 0 < report["largest_difference"] <= report["worst_per_token"] * tokens
-    with archive.opened(path) as folder:
+    with archive.open_bundle(path) as folder:
         bundle, _ = archive.read(folder, "out")
     assert len(bundle.terms) == 4
     whole = bundle_of(model)
-    one = whole.counted(pl.Series([[term] for term in whole.terms]))
-    change = whole.scores(one) - bundle.scores(bundle.counted(
+    one = whole.count_tokens(pl.Series([[term] for term in whole.terms]))
+    change = whole.scores(one) - bundle.scores(bundle.count_tokens(
         pl.Series([[term] for term in whole.terms])))
     assert prune.spread(change).max() <= report["worst_per_token"] * (1 + 1e-12)
 

@@ -34,7 +34,7 @@ from textnb import (
 from textnb.bayes.features import presence_map
 from textnb.export import golden
 from textnb.export.bundle import Bundle, Reads, bundle_of
-from textnb.export.targets import onnx_graph
+from textnb.export.targets import onnx_graph, onnx_split
 from textnb.export.targets.base import EngineMissing, TargetAnswers, TargetRows
 from textnb.export.targets.liblinear import Liblinear
 from textnb.export.targets.onnx_graph import Onnx
@@ -91,9 +91,9 @@ def check(kind: Kind, bundle: Bundle, rows: TargetRows, path: Path) -> TargetAns
     assert found.scores.shape == expected.shape
     np.testing.assert_allclose(found.scores, expected, rtol=kind.tolerance, atol=kind.tolerance)
     assert found.labels is not None
-    assert found.labels == bundle.decided(found.scores)
-    tied = bundle.tied(expected, used, kind.tolerance)
-    for got, want, either in zip(found.labels, bundle.decided(expected), tied, strict=True):
+    assert found.labels == bundle.decide(found.scores)
+    tied = bundle.find_ties(expected, used, kind.tolerance)
+    for got, want, either in zip(found.labels, bundle.decide(expected), tied, strict=True):
         assert either or (got == want and type(got) is type(want))
     return found
 
@@ -110,7 +110,7 @@ def plain(terms: list[str], weights: Any, labels: list[Any], above: float | None
 
 def given_tokens(bundle: Bundle, tokens: list[list[str]]) -> TargetRows:
     series = pl.Series(tokens, dtype=pl.List(pl.String))
-    return TargetRows(tokens=series, counts=bundle.counted(series))
+    return TargetRows(tokens=series, counts=bundle.count_tokens(series))
 
 
 # Models
@@ -198,7 +198,7 @@ def test_features_far_from_zero(kind: Kind, positive: Any, tmp_path: Path) -> No
             bound = 1e-9 if kind is Onnx else 1e-7
             expected = bundle.scores(features)
             np.testing.assert_allclose(found.scores, expected, rtol=bound, atol=bound)
-            assert found.labels == bundle.decided(expected)
+            assert found.labels == bundle.decide(expected)
 
 
 @both
@@ -348,12 +348,12 @@ def test_what_onnx_cannot_split(
 
 def test_the_separator_is_in_no_term() -> None:
     used = tuple(map(chr, range(0x20)))
-    assert onnx_graph.unused(()) == "\x1f"
-    assert onnx_graph.unused((*used[::2], "\x1f")) == "\x1d"
-    assert onnx_graph.unused(used) == "\ue000"
+    assert onnx_split.unused_character(()) == "\x1f"
+    assert onnx_split.unused_character((*used[::2], "\x1f")) == "\x1d"
+    assert onnx_split.unused_character(used) == "\ue000"
     private = tuple(map(chr, [*range(0xE000, 0xF900), *range(0xF0000, 0x110000)]))
     with pytest.raises(ExportError, match="none is left to separate"):
-        onnx_graph.unused((*used, "".join(private)))
+        onnx_split.unused_character((*used, "".join(private)))
 
 
 def test_too_large_a_model_is_refused(
@@ -428,7 +428,7 @@ def test_newsgroups_given_tokens(
     bundle, rows = newsgroups
     assert rows.counts is not None
     found = check(kind, bundle, rows, tmp_path)
-    assert found.labels == bundle.decided(bundle.scores(rows.counts))
+    assert found.labels == bundle.decide(bundle.scores(rows.counts))
 
 
 @with_onnx
@@ -440,7 +440,7 @@ def test_newsgroups_split_by_onnx(corpus: Corpus, tmp_path: Path) -> None:
     rows = golden.rows_of(
         bundle, news.filter(pl.col("split") == "test").select("text").collect())
     found = check(Onnx, bundle, rows, tmp_path)
-    assert found.labels == bundle.decided(bundle.scores(rows.counts))
+    assert found.labels == bundle.decide(bundle.scores(rows.counts))
 
 
 @both
@@ -452,4 +452,4 @@ def test_messages_by_word_pairs(kind: Kind, corpus: Corpus, tmp_path: Path) -> N
                        positive=model.classes_.tolist()[1])
     rows = golden.rows_of(bundle, messages.select("text"))
     found = check(kind, bundle, rows, tmp_path)
-    assert found.labels == bundle.decided(bundle.scores(rows.counts))
+    assert found.labels == bundle.decide(bundle.scores(rows.counts))

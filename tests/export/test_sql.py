@@ -113,7 +113,7 @@ def agrees(target: Sql, bundle: Bundle, frame: pl.DataFrame) -> None:
 def same(answered: TargetAnswers, bundle: Bundle, expected: np.ndarray) -> None:
     np.testing.assert_allclose(answered.scores, expected, rtol=1e-9, atol=1e-9)
     assert answered.labels is not None
-    decided = bundle.decided(expected)
+    decided = bundle.decide(expected)
     # Sums in another order may part those that are equal but for their last bits.
     ordered = np.sort(expected, axis=1)
     margin = np.abs(expected[:, 0]) if expected.shape[1] == 1 else ordered[:, -1] - ordered[:, -2]

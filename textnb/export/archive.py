@@ -1,4 +1,4 @@
-"""A bundle on disk: a folder, or the same folder as one ZIP archive, whole or not at all."""
+"""A bundle on disk: a folder or a ZIP archive of it, which is written whole or not at all."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ from textnb.files.archive import (
 from textnb.files.replace import replace_file, replace_folder, report_write_errors
 from textnb.text.tokens import Tokenizer
 
-# Feature maps other than presence came with version 2: what needs none stays readable by all.
+# Version 2 added feature maps other than presence. Bundles without them are written as version 1,
+# which older readers can read.
 FORMAT, VERSION = "textnb-bundle", 2
 FORM, WEIGHTS, GOLDEN, CHARACTERS, SUMS = (
     "form.json", "weights.parquet", "golden.parquet", "characters.json", "SHA256SUMS")
@@ -49,10 +50,9 @@ _MOST_MEMBERS = 16
 def write_tables(
     bundle: Bundle, folder: Path, target: str, pruned: Mapping[str, Any] | None = None
 ) -> None:
-    """The bundle's own files, all but the target's and the checksums."""
+    """Write the bundle's own files; the target's file and the checksums come later."""
     features = bundle.form.features
-    version_of = 1 if features.is_simple else VERSION
-    text = write_document(FORMAT, version_of, {
+    text = write_document(FORMAT, 1 if features.is_simple else VERSION, {
         "textnb": version("textnb"),
         "target": target, "reads": bundle.reads,
         "classes": write_labels(bundle.labels),
@@ -63,8 +63,8 @@ def write_tables(
         "tokenizer": None if bundle.tokenizer is None else bundle.tokenizer.to_dict(),
         "columns": list(bundle.columns),
         "calibration": None if bundle.calibration is None else bundle.calibration.to_dict(),
-        "decision": None if bundle.decision is None else plain(bundle.decision.to_dict()),
-        "trained": plain(bundle.about or {}),
+        "decision": None if bundle.decision is None else to_json(bundle.decision.to_dict()),
+        "trained": to_json(bundle.about or {}),
         "pruned": None if pruned is None else dict(pruned),
     })
     (folder / FORM).write_text(text, "utf-8")
@@ -74,7 +74,7 @@ def write_tables(
         try:
             words = bundle.words
         except ExportError:
-            return  # a target that runs any tokenizer needs no table of characters
+            return  # the target runs the tokenizer itself, and needs no table of characters
         lower = words.lower
         (folder / CHARACTERS).write_text(json.dumps({
             "members": words.members, "least": words.least, "stop_words": words.stop_words,
@@ -85,7 +85,7 @@ def write_tables(
 
 
 def weights_table(bundle: Bundle) -> pl.DataFrame:
-    """``weights.parquet``: ``term`` (or ``feature``), ``words`` of n-grams, and the weights."""
+    """Make ``weights.parquet``: ``term`` or ``feature``, ``words`` of n-grams, and the weights."""
     first = "feature" if bundle.reads == "features" else "term"
     table = pl.DataFrame({first: pl.Series(bundle.terms, dtype=pl.String)})
     tokenizer = bundle.tokenizer
@@ -106,13 +106,13 @@ def seal(folder: Path) -> None:
 
 
 @contextmanager
-def unfinished(path: Path) -> Iterator[Path]:
-    """A folder that takes the place of ``path`` once it is whole: a folder, or a ``.zip`` of it.
+def replace_bundle(path: Path) -> Iterator[Path]:
+    """Open a temporary folder that replaces ``path`` at the end, as a folder or a ``.zip``.
 
     Raises
     ------
     SourceError
-        If something is there that is no bundle, or can't be written.
+        If ``path`` holds something that is no bundle, or can't be written.
     """
     target = path.resolve()
     if not target.parent.is_dir():
@@ -120,7 +120,8 @@ def unfinished(path: Path) -> Iterator[Path]:
     archived = path.suffix == ".zip"
     if target == Path.cwd():
         raise SourceError("can't write a bundle in place of the current folder; name a folder")
-    if target.exists() and not (_is_archive(target) if archived else _is_folder(target)):
+    is_bundle = _is_bundle_archive if archived else _is_bundle_folder
+    if target.exists() and not is_bundle(target):
         raise SourceError.unwritable(
             path, "it is there and is no bundle; remove it or choose another path")
     if not archived:
@@ -134,15 +135,15 @@ def unfinished(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def opened(path: Path, max_bytes: int = MAX_BYTES) -> Iterator[Path]:
-    """The folder of a bundle, checked byte by byte; an archive's is unpacked for the while.
+def open_bundle(path: Path, max_bytes: int = MAX_BYTES) -> Iterator[Path]:
+    """Open the folder of a bundle after a check of its checksums; an archive is unpacked.
 
     Raises
     ------
     ModelFileError
         If the bundle is truncated, changed, of a later version, or larger than ``max_bytes``.
     SourceError
-        If there is none.
+        If there is no bundle.
     """
     if not path.exists():
         raise SourceError(f"no such bundle: {str(path)!r}")
@@ -158,7 +159,7 @@ def opened(path: Path, max_bytes: int = MAX_BYTES) -> Iterator[Path]:
 
 
 def read(folder: Path, name: str, max_bytes: int = MAX_BYTES) -> tuple[Bundle, dict[str, Any]]:
-    """The bundle of an opened folder, and its ``form.json``.
+    """Read the bundle of an open folder, and its ``form.json``.
 
     Raises
     ------
@@ -169,10 +170,10 @@ def read(folder: Path, name: str, max_bytes: int = MAX_BYTES) -> tuple[Bundle, d
         form = read_document(
             (folder / FORM).read_bytes(), name, FORM, FORMAT, VERSION, "bundle")
         weights = read_table((folder / WEIGHTS).read_bytes(), name, max_bytes)
-        return _bundle(form, weights), form
+        return _read_bundle(form, weights), form
 
 
-def _bundle(form: Mapping[str, Any], table: pl.DataFrame) -> Bundle:
+def _read_bundle(form: Mapping[str, Any], table: pl.DataFrame) -> Bundle:
     classes = read_labels(form["classes"])
     labels = classes.tolist()
     require(len(set(labels)) == len(labels), "its labels are not each once")
@@ -202,7 +203,7 @@ def _bundle(form: Mapping[str, Any], table: pl.DataFrame) -> Bundle:
     require(reads == "features" or tokenizer is not None, "it has no tokenizer")
     if positive is not None:
         require(len(labels) == 2 and positive in labels, "its positive class is not one of two")
-        # The other class scores 0: the difference is w·x + b.
+        # The other class gets weights of 0, so the difference of the two scores is w·x + b.
         k = labels.index(positive)
         weights = np.column_stack([weights[:, 0] * (k == j) for j in range(2)])
         intercept = np.array([intercept[0] * (k == j) for j in range(2)])
@@ -212,29 +213,29 @@ def _bundle(form: Mapping[str, Any], table: pl.DataFrame) -> Bundle:
     return Bundle(
         LinearForm(classes, weights, intercept, tuple(terms.to_list()), features), reads,
         None if tokenizer is None else Tokenizer.from_file(tokenizer), tuple(columns), positive,
-        form["trained"], *_choices(form))
+        form["trained"], *_read_choices(form))
 
 
-def _choices(form: Mapping[str, Any]) -> tuple[Calibration | None, Decision | None]:
-    """Where they were chosen: a bundle may lack them, or hold null."""
+def _read_choices(form: Mapping[str, Any]) -> tuple[Calibration | None, Decision | None]:
+    """Read the calibration and the decision, which a bundle may lack or hold as null."""
     calibration, decision = form.get("calibration"), form.get("decision")
     return (None if calibration is None else Calibration.from_dict(calibration),
             None if decision is None else Decision.from_dict(decision))
 
 
-def plain(value: Any) -> Any:
-    """A value as JSON has it; what JSON has no word for, such as infinity, as text."""
-    return files.to_lists(value, _shown)
+def to_json(value: Any) -> Any:
+    """Convert to values that JSON can hold; others, such as infinity, become text."""
+    return files.to_lists(value, _json_scalar)
 
 
-def _shown(value: Any) -> Any:
+def _json_scalar(value: Any) -> Any:
     if isinstance(value, float):
         return value if np.isfinite(value) else str(value)
     return value if isinstance(value, (str, int, type(None))) else str(value)
 
 
-def _is_folder(target: Path) -> bool:
-    """Whether a folder is empty, or a bundle and nothing else."""
+def _is_bundle_folder(target: Path) -> bool:
+    """Whether it is an empty folder, or one that holds a bundle and nothing else."""
     if not target.is_dir():
         return False
     names = {path.name for path in target.iterdir()}
@@ -247,7 +248,7 @@ def _is_folder(target: Path) -> bool:
     return _is_form((target / FORM).read_bytes())
 
 
-def _is_archive(target: Path) -> bool:
+def _is_bundle_archive(target: Path) -> bool:
     if not target.is_file():
         return False
     try:
@@ -278,12 +279,12 @@ def _unpack(path: Path, folder: Path, max_bytes: int) -> None:
         require(len(entries) <= _MOST_MEMBERS,
                 f"it has {len(entries)} members, more than {_MOST_MEMBERS}")
         for entry in entries:
-            # A name with a path in it could write elsewhere.
+            # A name with a path in it could write outside the folder.
             require(os.path.basename(entry.filename) == entry.filename
                     and entry.filename not in ("", ".", ".."),
                     f"it holds a member named {entry.filename!r}")
             with archive.open(entry) as packed, (folder / entry.filename).open("wb") as file:
-                # Not more than was declared, whatever the data unpack to.
+                # Read at most the declared size: a hostile archive may unpack to more.
                 file.write(packed.read(entry.file_size))
 
 

@@ -1,11 +1,11 @@
-"""A bundle: a linear form, how its input is made from a text, and golden rows to prove it.
+"""A bundle: a linear form, the tokenizer of its input, and golden rows that verify it.
 
-    form.json         classes, intercepts, tokenizer, calibration and decision, what was trained
+    form.json         classes, intercepts, tokenizer, calibration, decision, provenance
     weights.parquet   one row per term or feature, one column per class, or one ``w``
     golden.parquet    documents, their tokens, and the scores and labels that they must get
-    characters.json   the characters of words and their lower case, where a target splits texts
-    model.*           what the target runs, where it is more than these tables
-    SHA256SUMS        a checksum of each of them
+    characters.json   the characters of words and their lower case, if the target splits texts
+    model.*           the target's own file, if it needs more than these tables
+    SHA256SUMS        a checksum of each file
 
 Nothing in a bundle is executed when it is read.
 """
@@ -42,27 +42,28 @@ STEPS: Mapping[Reads, tuple[type[Step], ...]] = {
 
 @dataclass(frozen=True, eq=False)
 class Bundle:
-    """What leaves for another system.
+    """An exported model.
 
     Attributes
     ----------
     form : LinearForm
-        With finite weights, and terms (of texts) or features as names of its rows.
+        With finite weights; ``terms`` holds the terms of texts, or the names of features.
     reads : {"text", "terms", "features"}
-        Whether the target splits texts itself, is given their tokens, or numbers.
+        The input of the target: texts, which it splits itself, lists of tokens, or numbers.
     tokenizer : Tokenizer or None
         None for features.
     columns : tuple of str
         Text columns; for features, their names.
     positive : label or None
-        If given, the form has two classes and leaves as one ``w`` and ``b``: this class wins where
-        ``w·x + b > 0``.
+        If given, the form has two classes and is exported as one ``w`` and ``b``: this class is the
+        answer where ``w·x + b > 0``.
     about : mapping
         Provenance: estimator, parameters, documents per class, log priors (base e).
     calibration : Calibration or None
-        How a receiver makes probabilities of scores. Targets give scores as they are.
+        For receivers that compute probabilities. Targets answer with scores that are not
+        calibrated.
     decision : Decision or None
-        How a receiver answers "unsure". The labels that targets give are the most probable ones.
+        For receivers that answer "unsure". Targets answer with the most probable class.
     """
 
     form: LinearForm
@@ -79,7 +80,7 @@ class Bundle:
         if form.terms is None or len(form.terms) != len(form.weights):
             raise ExportError("the form has no names for its weights")
         if isinstance(form, RequiredTermsForm) or not np.isfinite(form.weights).all():
-            raise ExportError(_infinite(form))
+            raise ExportError(_infinite_weights(form))
         if type(form) is not LinearForm:
             raise ExportError(f"a {type(form).__name__} is more than weights and intercepts: no "
                               "bundle holds it")
@@ -108,38 +109,40 @@ class Bundle:
 
     @property
     def above(self) -> float | None:
-        """Counts are counts (None), or 1 where above this and else 0."""
+        """The number that counts are compared with: 1 above it, else 0; None for plain counts."""
         return self.form.features.presence_above
 
     @property
     def idf(self) -> Floats | None:
-        """The inverse document frequency of each term, (n_terms,); None where there is none."""
+        """The inverse document frequency of each term, (n_terms,); None if the form has none."""
         return next((s.weights for s in self.form.features.steps if isinstance(s, Idf)), None)
 
     @cached_property
     def words(self) -> Words:
-        """How a target splits a text; ExportError where the tokenizer is not portable."""
+        """The words of texts for targets that split them; ExportError if they are not portable."""
         if self.tokenizer is None:
             raise ExportError("this form reads numbers, not texts")
         return portable(self.tokenizer.plan(), self.columns)
 
     @cached_property
     def weights(self) -> Floats:
-        """float64 (n_terms, n_outputs): a column per class, or ``w`` alone."""
+        """The weights: a column per class, or ``w`` alone: float64 (n_terms, n_outputs)."""
         if self.positive is None:
             return self.form.weights
         return self.form.binary(self.positive)[0][:, None]
 
     @cached_property
     def intercept(self) -> Floats:
-        """float64 (n_outputs,), over features as they stand."""
+        """The intercepts for features that are not centered: float64 (n_outputs,)."""
         if self.positive is None:
             return self.form.uncentered().intercept
         return np.array([self.form.binary(self.positive)[1]])
 
-    def centered(self) -> tuple[Floats | None, Floats]:
-        """What is subtracted from features before the weights, and the intercepts then: features
-        far from zero keep their digits this way. None where nothing is subtracted."""
+    def center_and_intercept(self) -> tuple[Floats | None, Floats]:
+        """The center that is subtracted from features (or None), and the intercepts after that.
+
+        Subtraction keeps the digits of features far from zero.
+        """
         center, intercept = self.form.features.center, self.form.intercept
         if center is None:
             return None, self.intercept
@@ -155,24 +158,25 @@ class Bundle:
         return next(label for label in self.labels if label != self.positive)
 
     def scores(self, rows: CountMatrix | Floats) -> Floats:
-        """What a target must answer: float64 (n_rows, n_outputs)."""
+        """Compute the scores that a target must give: float64 (n_rows, n_outputs)."""
         scores = self.form.scores(rows)
         if self.positive is None:
             return scores
         k = self.labels.index(self.positive)
         return (scores[:, k] - scores[:, 1 - k])[:, None]
 
-    def decided(self, scores: Floats) -> list[Any]:
-        """The labels of scores: the first of the highest, or the sign of a binary score."""
+    def decide(self, scores: Floats) -> list[Any]:
+        """Choose labels: the first class with the highest score, or by the sign of one score."""
         if self.positive is not None:
             return [self.positive if score > 0 else self.negative for score in scores[:, 0]]
         return [self.labels[k] for k in scores.argmax(axis=1)]
 
-    def tied(self, scores: Floats, rows: CountMatrix | Floats, tolerance: float
-             ) -> NDArray[np.bool_]:
-        """Rows whose label hangs on rounding: the best two scores are equal within a tolerance.
+    def find_ties(self, scores: Floats, rows: CountMatrix | Floats, tolerance: float
+                  ) -> NDArray[np.bool_]:
+        """Mask of the rows whose two best scores are equal within a tolerance: (n_rows,).
 
-        A text without any known term is none of them: its scores are the intercepts themselves.
+        Rounding decides their labels. A text without known terms is not among them, as its scores
+        are the intercepts exactly.
         """
         if scores.shape[1] == 1:
             margin = np.abs(scores[:, 0])
@@ -182,27 +186,27 @@ class Bundle:
         near = margin <= 4 * tolerance * np.maximum(1.0, np.abs(scores).max(axis=1))
         if not isinstance(rows, np.ndarray):
             near &= np.diff(rows.indptr) > 0
-        tied: NDArray[np.bool_] = near
-        return tied
+        ties: NDArray[np.bool_] = near
+        return ties
 
-    def expected(self, scores: Floats, rows: CountMatrix | Floats, tolerance: float
-                 ) -> list[Any]:
-        """The labels that a target must answer; None where rounding decides (see `tied`)."""
-        return [None if even else label for label, even in zip(
-            self.decided(scores), self.tied(scores, rows, tolerance), strict=True)]
+    def expected_labels(self, scores: Floats, rows: CountMatrix | Floats, tolerance: float
+                        ) -> list[Any]:
+        """The labels that a target must give; None where rounding decides (see `find_ties`)."""
+        return [None if tie else label for label, tie in zip(
+            self.decide(scores), self.find_ties(scores, rows, tolerance), strict=True)]
 
     def tokens(self, documents: pl.DataFrame) -> pl.Series:
-        """The tokens of documents, as List(String), by the tokenizer."""
+        """Split documents by the tokenizer: a Series of List(String)."""
         assert self.tokenizer is not None
         return documents.select(self.tokenizer.expr(list(self.columns)).alias("tokens"))["tokens"]
 
     def counts(self, documents: pl.DataFrame) -> CountMatrix:
-        """Counts of the terms in documents."""
+        """Count the terms in documents: (n_rows, n_terms)."""
         assert self.tokenizer is not None
         return self._vocabulary.counts(documents, list(self.columns))
 
-    def counted(self, tokens: pl.Series) -> CountMatrix:
-        """Counts of the terms among tokens, List(String): what a pre-tokenised target is given."""
+    def count_tokens(self, tokens: pl.Series) -> CountMatrix:
+        """Count the terms in lists of tokens, List(String): (n_rows, n_terms)."""
         columns = pl.Series(range(len(self.terms)), dtype=pl.Int64)
         flat = tokens.explode(empty_as_null=False, keep_nulls=False)
         known = flat.replace_strict(
@@ -214,12 +218,12 @@ class Bundle:
         return merge_tokens(lengths, codes[kept], len(self.terms))
 
     def select(self, keep: NDArray[np.bool_]) -> Bundle:
-        """The bundle with some of its terms."""
-        chosen = np.flatnonzero(keep)
-        form = replace(self.form, weights=self.form.weights[chosen],
-                       terms=tuple(self.terms[t] for t in chosen),
-                       features=self.form.features.select(chosen))
-        # Both were chosen with all terms: what they promise does not hold for some of them.
+        """Keep some of the terms, given by a mask."""
+        kept = np.flatnonzero(keep)
+        form = replace(self.form, weights=self.form.weights[kept],
+                       terms=tuple(self.terms[t] for t in kept),
+                       features=self.form.features.select(kept))
+        # Calibration and decision were chosen with all terms, and do not hold for fewer.
         return replace(self, form=form, calibration=None, decision=None)
 
     @cached_property
@@ -231,15 +235,15 @@ class Bundle:
 def bundle_of(
     model: Any, reads: Reads | None = None, positive: Any = None
 ) -> Bundle:
-    """The bundle of a fitted classifier.
+    """Make the bundle of a fitted classifier.
 
     Parameters
     ----------
     model : TextClassifier or TableClassifier
     reads : {"text", "terms"}, optional
-        Of a model of texts: whether the target splits texts itself.
+        For a model of texts: whether the target splits texts itself.
     positive : label, optional
-        Of two classes: the one that wins where the score is above 0.
+        One of two classes: the answer where the score is above 0.
 
     Raises
     ------
@@ -250,7 +254,7 @@ def bundle_of(
     if model is not fitted:
         model.check_unchanged("exporting")
     try:
-        # The form is all that is exported: a subclass may score otherwise.
+        # Only the form is exported, so a subclass with its own way of scoring must be refused.
         if fitted is None:
             check_model(model.estimator_, "an export")
         else:
@@ -264,8 +268,8 @@ def bundle_of(
                           "LinearDiscriminantAnalysis, NearestCentroid, "
                           "GaussianNB(shared_variance=True)") from None
     if positive is not None:
-        positive = _label(form, positive)
-    # What all classes of a row share decides nothing, and its weights are large.
+        positive = _own_label(form, positive)
+    # The part of the scores that all classes share has large weights and decides nothing.
     form = form.discriminant
     if fitted is None:
         if reads not in (None, "features"):
@@ -282,26 +286,21 @@ def bundle_of(
                   fitted.calibration, fitted.decision)
 
 
-def reads_texts(model: Any) -> bool:
-    """Whether it is a model of texts, and not of feature tables."""
-    return fitted_texts(model) is not None
-
-
-def _label(form: LinearForm, positive: Any) -> Any:
-    """The class itself, for one that is given: of its own type, so that JSON can hold it."""
-    given = positive.item() if isinstance(positive, np.generic) else positive
+def _own_label(form: LinearForm, positive: Any) -> Any:
+    """The form's class that equals a label, as a Python value that JSON can hold."""
+    value = positive.item() if isinstance(positive, np.generic) else positive
     for label in form.classes.tolist():
-        if type(label) is type(given) and label == given:
+        if type(label) is type(value) and label == value:
             return label
     raise ParameterError.unknown_choice(
         "positive", positive, [str(label) for label in form.classes.tolist()])
 
 
 def provenance(model: Any) -> dict[str, Any]:
-    """What was trained, and on how much: no text of the training rows."""
+    """The estimator, its parameters, and the number of documents; no text of the training rows."""
     fitted = fitted_texts(model)
     if fitted is None:
-        return _of_table(model.estimator_)
+        return _table_provenance(model.estimator_)
     log_prior = fitted.solved_model.class_log_prior(fitted.counts)
     chosen = {} if fitted.chosen_l is None else {"chosen": {"l": fitted.chosen_l}}
     return {"estimator": {"name": fitted.model.name, "parameters": fitted.model.parameters(),
@@ -310,7 +309,7 @@ def provenance(model: Any) -> dict[str, Any]:
             "log_prior": None if log_prior is None else log_prior.tolist()}
 
 
-def _of_table(estimator: Any) -> dict[str, Any]:
+def _table_provenance(estimator: Any) -> dict[str, Any]:
     learned = getattr(estimator, "statistics_", None)
     counts = getattr(estimator, "class_count_", getattr(learned, "class_count", []))
     log_prior = getattr(estimator, "class_log_prior_", None)
@@ -322,8 +321,8 @@ def _of_table(estimator: Any) -> dict[str, Any]:
             "log_prior": None if log_prior is None else np.asarray(log_prior).tolist()}
 
 
-def _infinite(form: LinearForm) -> str:
+def _infinite_weights(form: LinearForm) -> str:
     where = np.argwhere(~np.isfinite(form.weights))
-    named = f" (the first is {form.terms[where[0][0]]!r})" if len(where) and form.terms else ""
-    return (f"{len(where)} weights are infinite{named}: with l = 0 a term that was never seen in "
+    example = f" (the first is {form.terms[where[0][0]]!r})" if len(where) and form.terms else ""
+    return (f"{len(where)} weights are infinite{example}: with l = 0 a term that was never seen in "
             "a class rules it out, which other systems can't hold; train with l > 0")

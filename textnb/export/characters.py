@@ -1,16 +1,17 @@
-"""What the engine's characters are, as plain tables that any other engine can carry.
+"""Tables of characters, for engines with another version of Unicode.
 
-Unicode versions differ between engines, so a letter here may be none there. What leaves for
-another system therefore names its characters one by one: which of them make words, and what each
-becomes in lower case. The tables are asked from Polars itself, character by character.
+A letter of one Unicode version may be none in another. Exports therefore list the characters of
+words and the lower case of each character. The tables are made by running Polars on every character
+of Unicode.
 
-Lower-casing has one rule that looks around: a capital sigma (Σ) becomes ς where a word ends, else
-σ. It ends one if, leaving out *ignorable* characters, a *cased* one comes before it and none comes
-after it (the Unicode Standard, table 3-17, Final_Sigma).
+One rule of lower-casing depends on the neighbours: a capital sigma (Σ) becomes ς at the end of a
+word, and σ elsewhere. It is at the end if, leaving out *ignorable* characters, the character before
+it is *cased* and the one after it is not (the Unicode Standard, table 3-17, Final_Sigma).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -25,14 +26,14 @@ SIGMA, FINAL_SIGMA, SMALL_SIGMA = "Σ", "ς", "σ"
 
 @dataclass(frozen=True)
 class Lowercase:
-    """How text is put in lower case.
+    """The rules of lower-casing.
 
     Attributes
     ----------
     mapping : dict of str to str
-        Characters that change, but Σ; one of them (İ) becomes two characters.
+        The characters that change, without Σ; one of them (İ) becomes two characters.
     cased, ignorable : tuple of (int, int)
-        First and last code points of the characters by which Σ is judged.
+        First and last code points of the characters that decide the form of Σ.
 
     Examples
     --------
@@ -47,7 +48,7 @@ class Lowercase:
 
 
 def members(pattern: str) -> Ranges:
-    """First and last code points of the characters that a pattern of one character matches.
+    """Find the characters that a pattern of one character matches: first and last code points.
 
     Examples
     --------
@@ -60,19 +61,19 @@ def members(pattern: str) -> Ranges:
 
 @lru_cache(maxsize=1)
 def lowercase() -> Lowercase:
-    """The engine's lower-casing."""
+    """Find Polars' rules of lower-casing."""
     codes, characters = _characters()
-    lowered = characters.str.to_lowercase()
-    changed = (characters != lowered) & (characters != SIGMA)
-    mapping = dict(zip(characters.filter(changed), lowered.filter(changed), strict=True))
-    # After a cased character alone is Σ final; after "a" and an ignorable one it is so as well.
-    cased = _final(characters + SIGMA)
-    ignorable = _final("a" + characters + SIGMA) & ~cased
+    lower = characters.str.to_lowercase()
+    changed = (characters != lower) & (characters != SIGMA)
+    mapping = dict(zip(characters.filter(changed), lower.filter(changed), strict=True))
+    # Σ is final after a cased character, and after "a" with an ignorable character behind it.
+    cased = _ends_in_final_sigma(characters + SIGMA)
+    ignorable = _ends_in_final_sigma("a" + characters + SIGMA) & ~cased
     return Lowercase(mapping, _ranges(codes[cased]), _ranges(codes[ignorable]))
 
 
 def regex_class(ranges: Ranges, code: str = r"\x{{{:x}}}") -> str:
-    r"""The inside of a character class, each code point written by ``code``.
+    r"""Write the inside of a character class of regular expressions, each code point as ``code``.
 
     Examples
     --------
@@ -83,8 +84,41 @@ def regex_class(ranges: Ranges, code: str = r"\x{{{:x}}}") -> str:
                    else f"{code.format(first)}-{code.format(last)}" for first, last in ranges)
 
 
-def _final(texts: pl.Series) -> NDArray[np.bool_]:
+def _ends_in_final_sigma(texts: pl.Series) -> NDArray[np.bool_]:
     return texts.str.to_lowercase().str.ends_with(FINAL_SIGMA).to_numpy()
+
+
+def final_sigma(lower: Lowercase, code: str, end: str) -> str:
+    """Write a pattern of a final Σ between two groups, whose matches do not overlap.
+
+    The first group is a cased character and ignorable ones; the second, ignorable ones and then one
+    that is neither, or the end. The next final Σ needs another cased character, after these.
+    """
+    c, i = regex_class(lower.cased, code), regex_class(lower.ignorable, code)
+    return f"([{c}][{i}]*){SIGMA}([{i}]*(?:[^{c}{i}]|{end}))"
+
+
+def ranges_of(characters: Iterable[str]) -> Ranges:
+    """First and last code points of the runs of different characters."""
+    return _ranges(np.array(sorted(map(ord, characters)), dtype=np.int64))
+
+
+def subtract_ranges(ranges: Ranges, inner: Ranges) -> Ranges:
+    """Remove ranges from sorted ranges; each of them lies within one of the others.
+
+    Examples
+    --------
+    >>> subtract_ranges(((1, 9), (20, 20)), ((1, 2), (5, 6)))
+    ((3, 4), (7, 9), (20, 20))
+    """
+    rest = []
+    for start, last in ranges:
+        for first, end in inner:
+            if start <= first and end <= last:
+                rest.append((start, first - 1))
+                start = end + 1
+        rest.append((start, last))
+    return tuple(both for both in rest if both[0] <= both[1])
 
 
 @lru_cache(maxsize=1)

@@ -1,4 +1,4 @@
-"""A model's card: what whoever receives it must know."""
+"""The description of a model for people who receive it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from textnb.export.archive import plain
+from textnb.export.archive import to_json
 from textnb.export.bundle import provenance
 from textnb.learning.fitted import fitted_texts
 from textnb.storage.archive import VERSION
@@ -15,7 +15,7 @@ from textnb.text.compiled import reading
 
 
 def describe_model(model: Any) -> dict[str, Any]:
-    """What a fitted classifier is: JSON-ready.
+    """Describe a fitted classifier in values that JSON can hold.
 
     Parameters
     ----------
@@ -24,13 +24,13 @@ def describe_model(model: Any) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``kind``, ``estimator`` and its ``parameters``, with ``chosen`` what "auto" among them
-        stands for, what its ``scores`` are, ``classes`` (label, rows, prior), ``training_rows``,
-        ``reads`` (columns), and of texts ``vocabulary`` (number of terms),
-        ``tokens`` counted in training, ``limits``, ``pruned``, ``tokenizer``, ``read_by`` (the
-        compiled kernel of this installation, or expressions and why), ``calibration`` and
-        ``decision`` (None where there is none); of tables ``features``;
-        ``format`` (of the model file) and ``textnb`` (versions).
+        ``kind``, ``estimator``, ``parameters``, ``chosen`` (the value that ``l="auto"`` chose),
+        ``scores`` (whether they are log-probabilities), ``classes`` (label, rows, prior),
+        ``training_rows``, ``reads`` (columns). For models of texts: ``vocabulary`` (number of
+        terms), ``tokens`` counted in training, ``limits``, ``pruned``, ``tokenizer``, ``read_by``
+        (the compiled kernel of this installation, or expressions and why), ``calibration`` and
+        ``decision`` (None if there is none). For models of tables: ``features``. Versions:
+        ``format`` (of the model file) and ``textnb``.
 
     Examples
     --------
@@ -39,7 +39,7 @@ def describe_model(model: Any) -> dict[str, Any]:
     >>> card["estimator"], card["vocabulary"], card["training_rows"]
     ('MultinomialNB', 3, 2)
     """
-    about = plain(provenance(model))
+    about = to_json(provenance(model))
     fitted = fitted_texts(model)
     rows, log_prior = about["documents"], about["log_prior"]
     labels = (model.classes_ if fitted is None else fitted.classes).tolist()
@@ -74,6 +74,6 @@ def describe_model(model: Any) -> dict[str, Any]:
             "read_by": reading(settings.tokenizer),
             "calibration": (None if fitted.calibration is None
                             else fitted.calibration.to_dict()),
-            "decision": None if fitted.decision is None else plain(fitted.decision.to_dict()),
+            "decision": None if fitted.decision is None else to_json(fitted.decision.to_dict()),
         }
     return {**card, "format": VERSION, "textnb": version("textnb")}

@@ -1,8 +1,8 @@
-"""Golden rows: documents that stress a tokenizer, and what every target must answer to them.
+"""Golden rows: documents that stress a tokenizer, and the answers that every target must give.
 
-The documents are written here, and from the terms of the vocabulary, which the weights hold
-anyway: no training text is in them. Where the best two scores are equal but for rounding, the
-order of a sum decides the label, and no label is expected (null).
+The documents are written here or made of the terms of the vocabulary, which the weights hold too:
+no training text is in them. Where the two best scores differ by rounding only, the order of a sum
+decides the label, and no label is expected (null).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from textnb.export.targets.base import TargetRows
 
 SEED = 13
 TOLERANCE = 1e-9
-# Documents made of the vocabulary's own terms.
+# How many documents are made of the vocabulary's terms.
 _FROM_TERMS = 40
 
 _WRITTEN: tuple[str | None, ...] = (
@@ -56,16 +56,16 @@ _WRITTEN: tuple[str | None, ...] = (
 
 
 def documents(bundle: Bundle) -> pl.DataFrame:
-    """The golden documents: String columns named as the model's text columns."""
-    texts = [*_WRITTEN, *_of_terms(bundle)]
-    # Several columns: each row pairs a document with others, so that every field meets every text.
+    """Make the golden documents: String columns with the names of the model's text columns."""
+    texts = [*_WRITTEN, *_documents_of_terms(bundle)]
+    # With several columns, each is shifted by one row, so that every field holds every text.
     return pl.DataFrame(
         {name: texts[shift:] + texts[:shift] for shift, name in enumerate(bundle.columns)},
         schema=dict.fromkeys(bundle.columns, pl.String))
 
 
 def vectors(bundle: Bundle) -> Floats:
-    """Golden rows of features: zeros, ones, each sign, large and small, and around the center."""
+    """Make golden rows of features: zeros, ones, large and small numbers, and around the center."""
     p = len(bundle.terms)
     rng = np.random.default_rng(SEED)
     center = bundle.form.features.center
@@ -76,49 +76,48 @@ def vectors(bundle: Bundle) -> Floats:
 
 
 def rows_of(bundle: Bundle, frame: pl.DataFrame) -> TargetRows:
-    """Documents in every form that a target may read."""
+    """Prepare documents in every form that a target may read."""
     texts = frame[bundle.columns[0]] if len(bundle.columns) == 1 else None
     return TargetRows(documents=frame, texts=texts, tokens=bundle.tokens(frame),
-                counts=bundle.counts(frame))
+                      counts=bundle.counts(frame))
 
 
 def table(bundle: Bundle) -> pl.DataFrame:
-    """``golden.parquet``: documents (or features), tokens, scores, and the label as a string."""
+    """Make ``golden.parquet``: documents (or features), tokens, scores, and labels as strings."""
     if bundle.reads == "features":
         features = vectors(bundle)
         scores = bundle.scores(features)
-        expected = bundle.expected(scores, features, TOLERANCE)
-        given = pl.DataFrame({"features": features.tolist()},
-                             schema={"features": pl.List(pl.Float64)})
+        expected = bundle.expected_labels(scores, features, TOLERANCE)
+        inputs = pl.DataFrame({"features": features.tolist()},
+                              schema={"features": pl.List(pl.Float64)})
     else:
         frame = documents(bundle)
         rows = rows_of(bundle, frame)
         assert rows.tokens is not None
         assert rows.counts is not None
         scores = bundle.scores(rows.counts)
-        expected = bundle.expected(scores, rows.counts, TOLERANCE)
-        named = {name: name if len(bundle.columns) > 1 else "text" for name in bundle.columns}
-        given = frame.rename(
-            {name: "text" if len(named) == 1 else f"text:{name}" for name in named}
-        ).with_columns(rows.tokens.alias("tokens"))
-    return given.with_columns(
+        expected = bundle.expected_labels(scores, rows.counts, TOLERANCE)
+        inputs = frame.rename({name: "text" if len(bundle.columns) == 1 else f"text:{name}"
+                               for name in bundle.columns}
+                              ).with_columns(rows.tokens.alias("tokens"))
+    return inputs.with_columns(
         pl.Series("scores", scores.tolist(), dtype=pl.List(pl.Float64)),
         pl.Series("label", [None if label is None else str(label) for label in expected],
                   dtype=pl.String),
     ).with_row_index("id").with_columns(pl.col("id").cast(pl.Int64))
 
 
-def _of_terms(bundle: Bundle) -> list[str]:
-    """Documents of terms drawn by a hash: the same for the same vocabulary on every machine."""
+def _documents_of_terms(bundle: Bundle) -> list[str]:
+    """Make documents of terms that a hash chooses, so that they are the same on every machine."""
     terms = bundle.terms
     texts = []
     for number in range(_FROM_TERMS):
         digest = hashlib.shake_256(f"{SEED} {number}".encode()).digest(8 * 24)
-        draws = [int.from_bytes(digest[at:at + 8], "big") for at in range(0, len(digest), 8)]
-        words = [terms[draw % len(terms)] for draw in draws[:2 + number % 22]]
+        numbers = [int.from_bytes(digest[at:at + 8], "big") for at in range(0, len(digest), 8)]
+        words = [terms[n % len(terms)] for n in numbers[:2 + number % 22]]
         if number % 3 == 1:
-            words = [word.upper() if draw % 2 else word.title()
-                     for word, draw in zip(words, draws, strict=False)]
+            words = [word.upper() if n % 2 else word.title()
+                     for word, n in zip(words, numbers, strict=False)]
         if number % 4 == 2:
             words += words[:3] * 2
         texts.append((" ", ", ", "\n", " - ")[number % 4].join(words))

@@ -1,8 +1,8 @@
-"""Which tokenizers other engines can reproduce exactly, and the reasons where they can't.
+"""The tokenizers that other engines can reproduce exactly, and the reasons why others are refused.
 
 A tokenizer is portable if its words are runs of characters of one class, or pairs of characters
-within such runs: they need no regular expression, only tables of characters, and so mean the same
-everywhere.
+within such runs. Such words need no regular expression, only tables of characters, and are the same
+in every engine.
 
 >>> from textnb.text.tokens import Tokenizer
 >>> words = portable(Tokenizer(ngram_range=(1, 2)).plan(), ["text"])
@@ -16,6 +16,8 @@ textnb.errors.ExportError: analyzer='char': n-grams of characters are not portab
 
 from __future__ import annotations
 
+import sys
+from bisect import bisect
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -43,21 +45,21 @@ from textnb.text.plan import (
 
 @dataclass(frozen=True)
 class Words:
-    """Words as runs of characters: all that another engine needs to know of a tokenizer.
+    """A portable tokenizer: words are runs of characters.
 
     Attributes
     ----------
     member : str
         The class of characters, as a pattern of one character.
     least : int
-        Shorter runs are no words.
+        The length of the shortest word.
     lowercase : bool
     ngram_range : (int, int)
-        In words; those of an n-gram are joined by one space.
+        Numbers of words in an n-gram, which one space joins.
     stop_words : tuple of str
         Words to drop before n-grams are built, sorted.
     pairs : bool
-        Within runs, scripts without spaces give pairs of characters, and end other words.
+        Whether characters of scripts without spaces make pairs, and separate other words.
     """
 
     member: str
@@ -69,10 +71,10 @@ class Words:
 
     @cached_property
     def unspaced(self) -> characters.Ranges:
-        """Those of ``members`` that make pairs; none without ``pairs``.
+        """The ``members`` that make pairs; empty without ``pairs``.
 
-        A stretch of them becomes its overlapping pairs, or the one character that it has; a stretch
-        of others is a word if it has ``least`` characters.
+        A run of them is replaced by its overlapping pairs; a single one is a word. A run of other
+        members is a word if it has ``least`` characters.
         """
         inside = self.member.removeprefix("[").removesuffix("]")
         return characters.members(unspaced_class(inside)) if self.pairs else ()
@@ -82,26 +84,39 @@ class Words:
         """First and last code points of the characters of words."""
         return characters.members(self.member)
 
+    def is_member(self, character: str) -> bool:
+        """Whether a character belongs to words."""
+        code = ord(character)
+        place = bisect(self.members, (code, sys.maxunicode))
+        return place > 0 and self.members[place - 1][1] >= code
+
     @cached_property
     def lower(self) -> characters.Lowercase | None:
-        """How text is put in lower case first; None where it is not."""
+        """The rules of lower-casing; None if case is kept."""
         return characters.lowercase() if self.lowercase else None
+
+    @cached_property
+    def lower_mapping(self) -> dict[str, str]:
+        """The characters that change in lower case, with Σ where it is not final."""
+        if self.lower is None:
+            return {}
+        return {**self.lower.mapping, characters.SIGMA: characters.SMALL_SIGMA}
 
 
 def portable(plan: Plan, columns: Sequence[str]) -> Words:
-    """The plan as runs of characters.
+    """Convert a plan to runs of characters.
 
     Raises
     ------
     ExportError
-        If the plan makes no runs of characters; the message holds the reason, without advice.
+        If the plan's words are no runs of characters; the message holds the reason, without advice.
     """
     refusal = ExportError.for_tokenizer
     if len(columns) > 1:
         raise refusal(f"several text columns ({', '.join(columns)}) are not portable")
     lower, ngrams = False, NGrams(1, 1)
     runs: Runs | WordsAndPairs | None = None
-    # Check how the text is split first: where that is not portable, no other setting helps.
+    # The splitting is checked first: if it is not portable, changing other settings does not help.
     for step in sorted(plan.steps, key=lambda step: not isinstance(step, Splitting)):
         match step:
             case Lowercase():

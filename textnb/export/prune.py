@@ -1,8 +1,8 @@
-"""Fewer terms: which to leave out, and what that can do to a score.
+"""Exports with fewer terms: the choice of terms, and a bound on the change of scores.
 
-A term that is left out counts as unknown. Between two classes, each of its occurrences then moves
-the difference of the scores by at most the term's *spread*, the highest of its weights less the
-lowest (for ``w``, its absolute value): so terms go in the order of their spread.
+A term that is left out counts as unknown. For two classes, each of its occurrences then changes the
+difference of the scores by at most the term's *spread*: its highest weight less its lowest (for
+``w``, the absolute value). So the terms with the smallest spread are left out.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from textnb.export.bundle import Bundle
 
 
 def spread(values: Floats) -> Floats:
-    """Row by row, the most by which values of all outputs move the difference of two scores."""
+    """The largest difference between two outputs, in each row: (n_rows,)."""
     if values.shape[1] == 1:
         result: Floats = np.abs(values[:, 0])
     else:
@@ -28,13 +28,13 @@ def spread(values: Floats) -> Floats:
 
 
 def keep_top(bundle: Bundle, k: int) -> tuple[Bundle, dict[str, Any]]:
-    """The ``k`` terms of the largest spread (ties go to the smaller term), and what that does.
+    """Keep the ``k`` terms of the largest spread; of equal ones, the first in order of terms.
 
     Returns
     -------
     bundle : Bundle
     report : dict
-        ``kept``, ``dropped``, and ``worst_per_token``: by how much one token can at most move the
+        ``kept``, ``dropped``, and ``worst_per_token``: the most by which one token can change the
         difference between two scores (log base e).
     """
     if bundle.reads == "features":
@@ -52,12 +52,12 @@ def keep_top(bundle: Bundle, k: int) -> tuple[Bundle, dict[str, Any]]:
 
 
 def _most_per_token(bundle: Bundle) -> Floats:
-    """By how much one token of each term can at most change what meets its weights."""
+    """The most by which one token of each term can change the term's feature: (n_terms,)."""
     most = np.ones(len(bundle.terms))
     for step in bundle.form.features.steps:
         match step:
             case Presence() | Sublinear():
-                pass  # from 0 to 1, and less from 1 on
+                pass  # the first token changes the feature from 0 to 1, later ones by less
             case Idf(weights=weights):
                 most = most * weights
             case Length():
@@ -71,7 +71,7 @@ def _most_per_token(bundle: Bundle) -> Floats:
 def keep_bytes(
     bundle: Bundle, max_bytes: int, size: Callable[[Bundle], int]
 ) -> tuple[Bundle, dict[str, Any]]:
-    """As many terms as a file of so many bytes holds, by bisection.
+    """Keep as many terms as fit into a file of at most ``max_bytes``, found by bisection.
 
     Raises
     ------
@@ -83,7 +83,7 @@ def keep_bytes(
     if size(bundle) <= max_bytes:
         return keep_top(bundle, len(bundle.terms))
     fits, too_many = 0, len(bundle.terms)
-    # A file of one twentieth more terms is near enough to what would just fit.
+    # The search stops when at most one twentieth more terms could fit.
     while too_many - fits > max(1, fits // 20):
         middle = (fits + too_many) // 2
         if size(keep_top(bundle, middle)[0]) <= max_bytes:

@@ -1,4 +1,4 @@
-"""Proof that a target scores as the model does: golden rows through the real engine."""
+"""Verification that a target gives the model's scores: golden rows in the real engine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from textnb.export import archive, golden
 from textnb.export.bundle import Bundle
 from textnb.export.targets.base import EngineMissing, Target, TargetRows, check_steps
 from textnb.export.targets.known import TARGETS
-from textnb.export.write import bundle_beside, model_file
+from textnb.export.write import bundle_path, model_file
 from textnb.files.archive import MAX_BYTES, read_table, reading_errors
 from textnb.frames.features import feature_columns
 from textnb.frames.scan import check_columns
@@ -24,7 +24,7 @@ from textnb.frames.scan import check_columns
 
 @dataclass(frozen=True)
 class Verified:
-    """How an engine's answers compare with what they must be.
+    """The comparison of an engine's answers with the model's.
 
     Attributes
     ----------
@@ -32,13 +32,13 @@ class Verified:
     reads : str
     rows : int
     largest_difference : float
-        Of a score, absolute.
+        The largest absolute difference of a score.
     tolerance : float
-        Largest difference, absolute and relative alike, that is no error.
+        The largest difference, absolute and relative, that is no error.
     wrong_scores : list of int
         Rows with a score beyond the tolerance.
     wrong_labels : list of tuple
-        (row, expected, got). Rows whose best two scores are equal but for rounding are left out.
+        (row, expected, got). Rows whose two best scores differ by rounding only are left out.
     """
 
     target: str
@@ -66,16 +66,17 @@ def verify_export(
     path: str | Path, rows: pl.DataFrame | pl.LazyFrame | None = None,
     max_bytes: int = MAX_BYTES, *, progress: Callable[[str], None] | None = None,
 ) -> Verified:
-    """Run golden rows, or rows of your own, through the engine that a bundle was written for.
+    """Run golden rows, or your own rows, in the engine of a bundle's target.
 
     Parameters
     ----------
     path : path
-        A bundle (folder or ``.zip``), or a target's file with its ``.bundle.zip`` beside it.
+        A bundle (folder or ``.zip``), or a target's file with its ``.bundle.zip`` in the same
+        folder.
     rows : DataFrame or LazyFrame, optional
         With the text columns (or features) that the model reads.
     max_bytes : int
-        Refuse a bundle that declares more than this in memory.
+        Refuse a bundle that declares more bytes than this.
     progress : callable, optional
         Called with the name of each step as it begins.
 
@@ -86,19 +87,19 @@ def verify_export(
     Raises
     ------
     ModelFileError
-        If the bundle is damaged, or the file is not the one of its bundle.
+        If the bundle is damaged, or the target's file differs from the one in its bundle.
     ExportError
-        If the engine is not there, or fails.
+        If the engine is not installed, or fails.
     """
     tell = progress or (lambda step: None)
     tell("reading the bundle")
     path = Path(path)
     single = path.is_file() and path.suffix != ".zip"
-    beside = bundle_beside(path) if single else path
-    if single and not beside.exists():
-        raise ExportError(f"{path} has no golden rows beside it ({beside.name}); verify the "
+    bundle_file = bundle_path(path) if single else path
+    if not bundle_file.exists() and single:
+        raise ExportError(f"{path} has no golden rows beside it ({bundle_file.name}); verify the "
                           "bundle, or export again")
-    with archive.opened(beside if single else path, max_bytes) as folder:
+    with archive.open_bundle(bundle_file, max_bytes) as folder:
         bundle, form = archive.read(folder, str(path), max_bytes)
         if form["target"] not in TARGETS:
             raise ModelFileError.damaged(
@@ -109,21 +110,21 @@ def verify_export(
             raise ModelFileError.damaged(str(path), f"{file.name} is missing", "bundle")
         if single and path.read_bytes() != file.read_bytes():
             raise ModelFileError.damaged(
-                str(path), f"it is not the file of its bundle, {beside.name}", "bundle")
+                str(path), f"it is not the file of its bundle, {bundle_file.name}", "bundle")
         if rows is not None:
-            given, scores, expected = _given(bundle, rows, target.tolerance)
+            inputs, scores, expected = _prepare(bundle, rows, target.tolerance)
         else:
             with reading_errors(str(path), "bundle", archive.GOLDEN):
-                given, scores, expected = _golden(bundle, folder, str(path), max_bytes)
+                inputs, scores, expected = _read_golden(bundle, folder, str(path), max_bytes)
         check_steps(target, bundle)
-        tell(f"scoring {quantity(len(given), 'row')} by {target.name}")
-        return _compared(target, bundle, file, given, scores, expected)
+        tell(f"scoring {quantity(len(inputs), 'row')} by {target.name}")
+        return _compare(target, bundle, file, inputs, scores, expected)
 
 
-def _golden(
+def _read_golden(
     bundle: Bundle, folder: Path, name: str, max_bytes: int
 ) -> tuple[TargetRows, Floats, list[Any]]:
-    """The stored golden rows; what they expect is what is compared with."""
+    """Read the golden rows, with their stored scores and labels."""
     table = read_table((folder / archive.GOLDEN).read_bytes(), name, max_bytes)
     scores = np.array(table["scores"].to_list(), dtype=np.float64)
     by_name: dict[str | None, Any] = {str(label): label for label in bundle.labels}
@@ -134,28 +135,28 @@ def _golden(
         raise ValueError("its scores are not finite numbers, one per row and output")
     if bundle.reads == "features":
         features = np.array(table["features"].to_list(), dtype=np.float64)
-        _check_own(bundle, bundle.scores(features), scores)
+        _check_weights(bundle, bundle.scores(features), scores)
         return TargetRows(features=features), scores, expected
     tokens = table["tokens"]
     names = list(bundle.columns)
     documents = table.select(
         pl.col("text" if len(names) == 1 else f"text:{name}").alias(name) for name in names)
     rows = TargetRows(documents=documents, texts=documents[names[0]] if len(names) == 1 else None,
-                tokens=tokens, counts=bundle.counted(tokens))
+                      tokens=tokens, counts=bundle.count_tokens(tokens))
     assert rows.counts is not None
-    _check_own(bundle, bundle.scores(rows.counts), scores)
+    _check_weights(bundle, bundle.scores(rows.counts), scores)
     return rows, scores, expected
 
 
-def _check_own(bundle: Bundle, own: Floats, scores: Floats) -> None:
-    """The bundle's own weights must give its golden scores, whatever the target does."""
-    # The center of features is folded into the intercept: that takes digits.
+def _check_weights(bundle: Bundle, own: Floats, scores: Floats) -> None:
+    """Raises ValueError unless the bundle's own weights give its golden scores."""
+    # The intercept includes the center of features, which loses digits.
     size = np.maximum(1.0, np.abs(scores)) + np.abs(bundle.intercept).max()
     if not (np.abs(own - scores) <= 1e-6 * size).all():
         raise ValueError(f"{archive.WEIGHTS} and {archive.FORM} give other scores")
 
 
-def _given(
+def _prepare(
     bundle: Bundle, rows: pl.DataFrame | pl.LazyFrame, tolerance: float
 ) -> tuple[TargetRows, Floats, list[Any]]:
     columns, lazy = list(bundle.columns), rows.lazy()
@@ -165,38 +166,38 @@ def _given(
         check_columns(lazy, text=columns)
     frame = lazy.select(columns).collect()
     if bundle.reads == "features":
-        features = frame.cast(pl.Float64).to_numpy()
-        given, x = TargetRows(features=features), features
+        x = frame.cast(pl.Float64).to_numpy()
+        inputs = TargetRows(features=x)
     else:
-        given = golden.rows_of(bundle, frame)
-        assert given.counts is not None
-        x = given.counts
+        inputs = golden.rows_of(bundle, frame)
+        assert inputs.counts is not None
+        x = inputs.counts
     scores = bundle.scores(x)
-    return given, scores, bundle.expected(scores, x, tolerance)
+    return inputs, scores, bundle.expected_labels(scores, x, tolerance)
 
 
-def _compared(
+def _compare(
     target: Target, bundle: Bundle, file: Path, rows: TargetRows, scores: Floats,
     expected: list[Any],
 ) -> Verified:
     try:
-        answered = target.run(bundle, file, rows)
+        answers = target.run(bundle, file, rows)
     except EngineMissing as error:
         raise ExportError(f"{target.name}: {error}") from None
     except (TextnbError, OSError):
         raise
     except Exception as error:
-        # Every engine has errors of its own.
+        # Each engine has its own types of errors.
         reason = first_line(error)[:300]
         raise ExportError(f"{target.name}: the engine failed: {reason}") from error
-    if answered.scores.shape != scores.shape:
+    if answers.scores.shape != scores.shape:
         raise ExportError(f"{target.name}: the engine answered "
-                          f"{quantity(answered.scores.shape[0], 'row')} of "
-                          f"{answered.scores.shape[1]} scores; expected {scores.shape[0]} of "
+                          f"{quantity(answers.scores.shape[0], 'row')} of "
+                          f"{answers.scores.shape[1]} scores; expected {scores.shape[0]} of "
                           f"{scores.shape[1]}")
-    difference = np.abs(answered.scores - scores)
+    difference = np.abs(answers.scores - scores)
     wrong = ~(difference <= target.tolerance * np.maximum(1.0, np.abs(scores)))
-    labels = answered.labels if answered.labels is not None else bundle.decided(answered.scores)
+    labels = answers.labels if answers.labels is not None else bundle.decide(answers.scores)
     return Verified(
         target.name, bundle.reads, len(expected),
         float(difference.max(initial=0.0)), target.tolerance,

@@ -1,4 +1,4 @@
-"""A model to a bundle for one target, on disk."""
+"""The export of a model: a bundle for one target, on disk."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from textnb.learning.memory_limit import byte_size
 
 
 def model_file(target: Target) -> str:
-    """Name of a target's file in a bundle."""
+    """The name of a target's file in a bundle."""
     return f"model{target.suffix}"
 
 
 @dataclass(frozen=True)
 class Exported:
-    """What was written.
+    """The result of an export.
 
     Attributes
     ----------
@@ -38,13 +38,13 @@ class Exported:
     target : str
     reads : {"text", "terms", "features"}
     single : bool
-        Whether it is the target's file alone, with its bundle beside it.
+        Whether ``path`` is the target's file, and its bundle is in the same folder.
     pruned : dict or None
         ``kept``, ``dropped``, ``worst_per_token``; with ``check``, also ``rows`` and ``flipped``.
     weights : int
-        Terms, or features, that have weights.
+        The number of terms, or features, that have weights.
     size : int
-        Bytes of the file, or of all files of the bundle.
+        The bytes of the file, or of all files of the bundle.
     """
 
     path: Path
@@ -69,21 +69,22 @@ def export_model(
     model : TextClassifier or TableClassifier
         With a linear form and finite weights.
     path : path
-        A folder to make, or ``.zip``: the bundle. A path with the target's own ending
-        (``spam.sql``) gets that file alone, and its bundle beside it (``spam.sql.bundle.zip``).
+        A new folder, or a ``.zip`` archive, for the bundle. With the target's own ending
+        (``spam.sql``), the target's file; the bundle is then written next to it
+        (``spam.sql.bundle.zip``).
     to : str, optional
-        Target, as ``textnb export --help`` lists them. Without it, the path's ending says which.
+        The target; ``textnb export --help`` lists them. By default, the ending of the path decides.
     positive : label, optional
-        Of two classes: export one ``w`` and ``b``, above 0 where this class wins.
+        One of two classes: export one ``w`` and ``b``, with scores above 0 for this class.
     reads : {"text", "terms"}, optional
-        Whether the target splits texts itself or is given their tokens. By default what the
-        target can do.
+        Whether the target splits texts itself or reads their tokens. By default, the first of these
+        that the target can do.
     top : int, optional
-        Keep this many terms, those that can move a decision most.
+        Keep this many terms, those that can change a decision most.
     max_bytes : int or str, optional
         Keep as many terms as a file of this size holds: bytes, or a size such as ``"5M"``.
     check : DataFrame or LazyFrame, optional
-        Rows on which decisions that pruning flips are counted.
+        Rows on which to count the decisions that pruning changes.
     progress : callable, optional
         Called with the name of each step as it begins.
 
@@ -94,7 +95,8 @@ def export_model(
     Raises
     ------
     ExportError
-        If the target can't score exactly as the model does; the reason, and what can.
+        If the target can't give the model's exact scores; the message has the reason and an
+        alternative.
     SourceError
         If the path can't be written.
 
@@ -115,25 +117,25 @@ def export_model(
         raise ParameterError.naming("give {top} or {max_bytes}, not both")
     most = byte_size("max_bytes", max_bytes)
     tell("collecting weights and golden rows")
-    whole = bundle_of(model, _reading(target, model, reads), positive)
+    whole = bundle_of(model, _choose_input(target, model, reads), positive)
     path = Path(path)
     single = bool(target.suffix) and path.suffix == target.suffix
     if single:
         check_target(path)
-        check_target(bundle_beside(path))
-        if path.exists() and not bundle_beside(path).exists():
+        check_target(bundle_path(path))
+        if path.exists() and not bundle_path(path).exists():
             raise SourceError(f"can't write {str(path)!r}: it is there and has no bundle beside "
                               "it, so it is no export; remove it or choose another path")
-    bundle, report = _pruned(whole, target, top, most, tell)
+    bundle, report = _prune(whole, target, top, most, tell)
     if check is not None:
         if report is None:
             raise ParameterError.naming(
                 "{check} counts the decisions that pruning flips: give {top} or {max_bytes} too")
-        report |= _flipped(whole, bundle, check, tell)
+        report |= _compare_decisions(whole, bundle, check, tell)
     with ExitStack() as stack:
-        # The file takes its place last: where the bundle fails, nothing has changed.
+        # The file is replaced after the bundle, so that a failure changes neither.
         file = stack.enter_context(replace_file(path)) if single else None
-        with archive.unfinished(bundle_beside(path) if single else path) as folder:
+        with archive.replace_bundle(bundle_path(path) if single else path) as folder:
             tell("writing weights and golden rows")
             archive.write_tables(bundle, folder, target.name, report)
             tell(f"writing {quantity(len(bundle.weights), 'weight')} for {target.name}")
@@ -141,30 +143,30 @@ def export_model(
             tell("sealing the bundle")
             archive.seal(folder)
             if file is not None:
-                with (folder / model_file(target)).open("rb") as made:
-                    shutil.copyfileobj(made, file)
+                with (folder / model_file(target)).open("rb") as written:
+                    shutil.copyfileobj(written, file)
     return Exported(
-        path, target.name, bundle.reads, single, report, len(bundle.weights), _size_of(path))
+        path, target.name, bundle.reads, single, report, len(bundle.weights), _file_size(path))
 
 
-def _size_of(path: Path) -> int:
+def _file_size(path: Path) -> int:
     files = path.iterdir() if path.is_dir() else [path]
     return sum(file.stat().st_size for file in files)
 
 
-def bundle_beside(path: Path) -> Path:
-    """Where the bundle of a target's single file is."""
+def bundle_path(path: Path) -> Path:
+    """The path of the bundle of a target's single file."""
     return path.with_name(f"{path.name}.bundle.zip")
 
 
-def _reading(target: Target, model: Any, reads: str | None) -> Any:
+def _choose_input(target: Target, model: Any, reads: str | None) -> Any:
     texts = fitted_texts(model)
     dense = texts is None
     if reads is not None and (reads == "features") != dense:
         raise ParameterError.unknown_choice(
             "reads", reads, ["features"] if dense else ["text", "terms"])
     if reads is None and texts is not None and hasattr(target, "reading"):
-        # It splits some texts itself, and says which.
+        # The target can split the texts of some tokenizers only, and chooses by the tokenizer.
         settings = texts.settings
         return target.reading(settings.tokenizer, settings.columns)
     if reads is None:
@@ -188,7 +190,7 @@ def _write(target: Target, bundle: Bundle, folder: Path) -> None:
         raise ExportError(f"{target.name}: {message}") from None
 
 
-def _pruned(
+def _prune(
     bundle: Bundle, target: Target, top: int | None, max_bytes: int | None,
     tell: Callable[[str], None],
 ) -> tuple[Bundle, dict[str, Any] | None]:
@@ -210,20 +212,20 @@ def _pruned(
     return prune.keep_bytes(bundle, max_bytes, size)
 
 
-def _flipped(
+def _compare_decisions(
     whole: Bundle, pruned: Bundle, rows: pl.DataFrame | pl.LazyFrame,
     tell: Callable[[str], None],
 ) -> dict[str, Any]:
-    """How many rows are decided otherwise once terms are left out."""
-    seen = flipped = 0
+    """Count the rows that get another label when terms are left out."""
+    compared = flipped = 0
     largest = 0.0
     columns = list(whole.columns)
     for batch in check_columns(rows.lazy(), text=columns).select(columns).collect_batches(
             chunk_size=4096, maintain_order=True, lazy=True):
-        tell(f"comparing decisions, {quantity(seen, 'row')}")
+        tell(f"comparing decisions, {quantity(compared, 'row')}")
         full, less = whole.scores(whole.counts(batch)), pruned.scores(pruned.counts(batch))
-        before, after = whole.decided(full), pruned.decided(less)
-        seen += batch.height
+        before, after = whole.decide(full), pruned.decide(less)
+        compared += batch.height
         flipped += sum(a != b for a, b in zip(before, after, strict=True))
         largest = max(largest, float(prune.spread(full - less).max(initial=0.0)))
-    return {"rows": seen, "flipped": flipped, "largest_difference": largest}
+    return {"rows": compared, "flipped": flipped, "largest_difference": largest}

@@ -182,18 +182,18 @@ def _tiles(model: Model, scored: Scored, answers: DecisionResults | None, unit: 
         shown = next(iter(tables.values()))
         raw = tables.get(UNCALIBRATED) if len(tables) > 1 else None
 
-        def before(value: float) -> str:
-            return "" if raw is None else f"; {number(value)} before calibration"
+        def before(measure: str) -> str:
+            return "" if raw is None else f"; {number(getattr(raw, measure))} before calibration"
 
         tiles += [
             Tile("Log loss", number(shown.log_loss),
                  "mean of −log P(label), base e; 0 is best"
-                 + before(0.0 if raw is None else raw.log_loss)),
+                 + before("log_loss")),
             Tile("Brier score", number(shown.brier), "squared error over all classes, 0 to 2"
-                 + before(0.0 if raw is None else raw.brier)),
+                 + before("brier")),
             Tile("Calibration error", number(shown.expected_calibration_error),
                  "mean gap between probability and share of right answers (ECE)"
-                 + before(0.0 if raw is None else raw.expected_calibration_error))]
+                 + before("expected_calibration_error"))]
     if answers is not None:
         tiles += [Tile("Decided", percent(answers.coverage),
                        f"of the {unit}s get a class, the others are unsure"),

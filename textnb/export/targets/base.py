@@ -1,4 +1,4 @@
-"""What a target is: a writer of one file, and the real engine that runs it."""
+"""The contract of targets: each writes one file, and runs it in its real engine."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from textnb.errors import ExportError
 from textnb.export.bundle import Bundle
 from textnb.text.matrix import CountMatrix
 
-# Counts or presence, and features less a center; and all that a map of counts can do.
+# SIMPLE: counts or presence, and features less a center. EVERY: all steps of feature maps.
 SIMPLE: tuple[type[Step], ...] = (Presence, Center)
 EVERY: tuple[type[Step], ...] = (*SIMPLE, Sublinear, Idf, Length)
 
 
 @dataclass(frozen=True, eq=False)
 class TargetRows:
-    """Rows that a target scores, in each of the forms that a target may read.
+    """Rows for a target to score, in each of the forms that a target may read.
 
     Attributes
     ----------
@@ -30,7 +30,7 @@ class TargetRows:
     texts : Series of String, or None
         The only text column, which may hold nulls; None for features and for several text columns.
     tokens : Series of List(String), or None
-        All tokens of each text, terms or not, repeated as they occur; None for features.
+        All tokens of each text, with repeats and unknown ones; None for features.
     counts : csr_array (n_rows, n_terms) or None
         Counts of the terms; None for features.
     features : float64 (n_rows, n_features) or None
@@ -57,7 +57,7 @@ class TargetAnswers:
     ----------
     scores : float64 (n_rows, n_outputs)
     labels : list or None
-        One per row; None where the target gives scores alone.
+        One per row; None if the target gives scores only.
     """
 
     scores: Floats
@@ -70,18 +70,18 @@ class Target(Protocol):
     Attributes
     ----------
     name : str
-        As in ``--to``.
+        The name for ``--to``.
     suffix : str
-        Ending of its file; "" where ``form.json`` and ``weights.parquet`` are all.
+        The ending of its file; "" if ``form.json`` and ``weights.parquet`` are all that it needs.
     reads : tuple of {"text", "terms", "features"}
-        What it can read, the default first.
+        The inputs that it can read, the default first.
     tolerance : float
-        Largest difference of a score from the form's, absolute and relative alike, that is no
+        The largest difference between its scores and the form's, absolute and relative, that is no
         error.
     steps : tuple of type
-        The steps of feature maps that it executes; it is not asked to write others.
+        The steps of feature maps that it executes; forms with others are refused before `write`.
     needs : str
-        What runs it: a program, or a package with its ``pip install``.
+        The engine: a program, or a package with its ``pip install``.
     """
 
     name: ClassVar[str]
@@ -92,10 +92,10 @@ class Target(Protocol):
     needs: ClassVar[str]
 
     def write(self, bundle: Bundle, path: Path) -> None:
-        """Write the file; ExportError where the bundle can't be reproduced exactly."""
+        """Write the file; ExportError if the target can't give the bundle's exact scores."""
 
     def run(self, bundle: Bundle, path: Path, rows: TargetRows) -> TargetAnswers:
-        """Score rows by the written file in the real engine.
+        """Score rows with the written file in the real engine.
 
         Raises
         ------
@@ -105,7 +105,7 @@ class Target(Protocol):
 
 
 def check_steps(target: Target, bundle: Bundle) -> None:
-    """Raise ExportError if a target does not know a step of the form's feature map."""
+    """Raises ExportError if a target does not know a step of the form's feature map."""
     known = getattr(target, "steps", ())
     for step in bundle.form.features.steps:
         if type(step) not in known:
@@ -115,4 +115,4 @@ def check_steps(target: Target, bundle: Bundle) -> None:
 
 
 class EngineMissing(Exception):
-    """The engine that runs a target is not there; the message says how to get it."""
+    """The engine of a target is not installed; the message says how to install it."""

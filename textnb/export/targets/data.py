@@ -1,6 +1,6 @@
-"""Weights as plain data: JSON, CSV, NumPy's NPZ. Whoever reads them counts the terms.
+"""Weights as plain data: JSON, CSV, NumPy's NPZ. The reader of the file counts the terms.
 
-Each is verified through its own reader, from the standard library or NumPy.
+Each format is verified with its own reader, from the standard library or NumPy.
 """
 
 from __future__ import annotations
@@ -45,16 +45,17 @@ class Json:
         path.write_text(json.dumps(document, ensure_ascii=False, allow_nan=False), "utf-8")
 
     def run(self, bundle: Bundle, path: Path, rows: TargetRows) -> TargetAnswers:
-        held = json.loads(path.read_text("utf-8"))
-        weights = dict(zip(held["terms"], held["weights"], strict=True))
-        return summed(weights, held["intercept"], features_of(held), rows, held["terms"])
+        document = json.loads(path.read_text("utf-8"))
+        names = document["terms"]
+        weights = dict(zip(names, document["weights"], strict=True))
+        return score_rows(weights, document["intercept"], features_of(document), rows, names)
 
 
 class Csv:
-    """Comma-separated values (RFC 4180), told apart by the column ``kind``.
+    """Comma-separated values (RFC 4180). The column ``kind`` says what a row holds:
 
-    ``class`` (one row per class, in order; of two with a positive class, that one first), ``above``
-    (if terms are not counted but compared), ``intercept``, and ``weight`` (one row per term).
+    ``class`` (one row per class, in order, but a positive class first), ``above`` (a threshold, if
+    the form counts presence), ``intercept``, and ``weight`` (one row per term).
     """
 
     name: ClassVar[str] = "csv"
@@ -67,7 +68,7 @@ class Csv:
     def write(self, bundle: Bundle, path: Path) -> None:
         if any("\0" in term for term in bundle.terms):
             raise ExportError("a term holds the character NUL, which CSV readers refuse; use json")
-        heads = outputs(bundle)
+        heads = output_names(bundle)
         with path.open("w", encoding="utf-8", newline="") as file:
             rows = csv.writer(file, quoting=csv.QUOTE_NONNUMERIC)
             rows.writerow(["kind", "name", *heads])
@@ -84,19 +85,20 @@ class Csv:
         with path.open(encoding="utf-8", newline="") as file:
             csv.field_size_limit(2**31 - 1)
             _, *lines = csv.reader(file)
-        held = {name: list(map(float, values)) for kind, name, *values in lines
-                if kind == "weight"}
+        weights = {name: list(map(float, values)) for kind, name, *values in lines
+                   if kind == "weight"}
         intercept = next(values for kind, _, *values in lines if kind == "intercept")
         above = next((float(value) for kind, value, *_ in lines if kind == "above"), None)
-        return summed(held, list(map(float, intercept)), presence_map(above), rows, list(held))
+        return score_rows(weights, list(map(float, intercept)), presence_map(above), rows,
+                          list(weights))
 
 
 class Npz:
     """NumPy arrays: ``weights``, ``intercept``, ``above`` (NaN for none), ``positive``, and names.
 
-    ``names`` (of terms or features) and ``labels`` (of classes) hold the UTF-8 bytes of all strings
-    one after the other, ``names_ends`` and ``labels_ends`` where each ends, so that no array needs
-    pickle and none is padded. ``positive`` is the positive class's place among the labels, or -1.
+    ``names`` (of terms or features) and ``labels`` (of classes) hold the UTF-8 bytes of all
+    strings, and ``names_ends`` and ``labels_ends`` the end of each string, so that arrays need
+    neither pickle nor padding. ``positive`` is the index of the positive class, or -1.
     """
 
     name: ClassVar[str] = "npz"
@@ -119,17 +121,17 @@ class Npz:
             np.savez(file, **arrays)
 
     def run(self, bundle: Bundle, path: Path, rows: TargetRows) -> TargetAnswers:
-        with np.load(path, allow_pickle=False) as held:
-            raw, ends = held["names"].tobytes(), held["names_ends"].tolist()
+        with np.load(path, allow_pickle=False) as arrays:
+            raw, ends = arrays["names"].tobytes(), arrays["names_ends"].tolist()
             names = [raw[a:b].decode() for a, b in zip([0, *ends], ends, strict=False)]
-            above = float(held["above"])
-            weights = dict(zip(names, held["weights"].tolist(), strict=True))
-            return summed(weights, held["intercept"].tolist(),
-                          presence_map(None if np.isnan(above) else above), rows, names)
+            above = float(arrays["above"])
+            weights = dict(zip(names, arrays["weights"].tolist(), strict=True))
+            return score_rows(weights, arrays["intercept"].tolist(),
+                              presence_map(None if np.isnan(above) else above), rows, names)
 
 
 class Parquet:
-    """``weights.parquet`` and ``form.json`` themselves."""
+    """The bundle's own ``weights.parquet`` and ``form.json``."""
 
     name: ClassVar[str] = "parquet"
     suffix: ClassVar[str] = ""
@@ -139,43 +141,43 @@ class Parquet:
     needs: ClassVar[str] = "a Parquet reader"
 
     def write(self, bundle: Bundle, path: Path) -> None:
-        """Nothing but the bundle's own tables."""
+        """Write nothing: the bundle's own files are the export."""
 
     def run(self, bundle: Bundle, path: Path, rows: TargetRows) -> TargetAnswers:
-        held = json.loads((path.parent / "form.json").read_text("utf-8"))
+        form = json.loads((path.parent / "form.json").read_text("utf-8"))
         table = decode((path.parent / "weights.parquet").read_bytes())
         names = table.to_series(0).to_list()
         columns = [name for name in table.columns if name not in ("term", "feature", "words")]
         weights = dict(zip(names, map(list, table.select(columns).iter_rows()), strict=True))
-        return summed(weights, held["intercept"], features_of(held), rows, names)
+        return score_rows(weights, form["intercept"], features_of(form), rows, names)
 
 
-def outputs(bundle: Bundle) -> list[str]:
-    """Names of the columns of weights: the classes, or ``w``."""
+def output_names(bundle: Bundle) -> list[str]:
+    """The names of the columns of weights: the classes, or ``w``."""
     return ["w"] if bundle.positive is not None else [str(label) for label in bundle.labels]
 
 
 def features_of(described: Mapping[str, Any]) -> FeatureMap:
-    """The feature map of a document that holds ``above``, and ``features`` if that is not all."""
+    """The feature map of a document: its ``features``, or else presence by its ``above``."""
     if "features" in described:
         return FeatureMap.from_dict(described["features"])
     return presence_map(described["above"])
 
 
-def summed(
+def score_rows(
     weights: Weights, intercept: Sequence[float], features: FeatureMap, rows: TargetRows,
     names: Sequence[str],
 ) -> TargetAnswers:
-    """Scores by look-up and sum, row by row, as whoever reads the file would write them."""
+    """Score rows one by one, by look-up and sum, as a reader of the file would do it."""
     place = {name: row for row, name in enumerate(weights)}
     table = np.array([*weights.values()], dtype=np.float64).reshape(len(place), len(intercept))
     if rows.features is not None:
-        named = ([*zip(names, row, strict=True)] for row in rows.features.tolist())
+        pairs = ([*zip(names, row, strict=True)] for row in rows.features.tolist())
     else:
         assert rows.tokens is not None
-        named = ([*Counter(tokens).items()] for tokens in rows.tokens.to_list())
+        pairs = ([*Counter(tokens).items()] for tokens in rows.tokens.to_list())
     scores = []
-    for row in named:
+    for row in pairs:
         known = [(place[name], value) for name, value in row if name in place]
         columns, values = features.of_one(
             np.array([at for at, _ in known], dtype=np.int64),

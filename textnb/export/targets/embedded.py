@@ -1,7 +1,7 @@
-"""A form as data inside source code: one JSON text that is inert in any language.
+"""A form as data inside source code: one JSON text that is inert in every language.
 
-The JSON is ASCII without quotes, backticks, dollar and less-than signs but its own double quotes,
-so that no term or label can end the literal that holds it, nor an HTML script around that.
+The JSON is ASCII. Its only quotes are its own double quotes, and it holds no backtick, dollar or
+less-than sign: so no term or label can end the literal around it, or an HTML script around that.
 """
 
 from __future__ import annotations
@@ -18,16 +18,17 @@ from textnb.export.bundle import Bundle
 from textnb.export.characters import Ranges
 from textnb.export.portable import Words
 
-# What could end a literal or a script; all of them occur inside JSON's strings alone.
+# Characters that could end a literal or a script. In JSON they occur inside strings only.
 _INERT = {code: f"\\u{code:04x}" for code in map(ord, "'`$<")}
-# What a part of a template is for, as in `#[text terms]` or `//[features]`: inputs, or `simple` and
-# `mapped` (feature maps of presence or less, and others).
+# The head of a part of a template, such as `#[text terms]` or `//[features]`. The part is used for
+# these inputs, or for forms with `simple` feature maps (presence at most) or `mapped` ones (all
+# others).
 _PART = re.compile(r"^(?:#|//)\[([a-z ]+)\]\n", re.M)
 _MARK = re.compile(r"@([A-Z]+)@")
 
 
-def source(template: str, bundle: Bundle, **texts: str) -> str:
-    """A template for what the bundle reads and its feature map, its ``@MARKS@`` replaced by texts.
+def fill_template(template: str, bundle: Bundle, **texts: str) -> str:
+    """Choose the parts of a template that fit a bundle, and replace its ``@MARKS@``.
 
     Parameters
     ----------
@@ -35,7 +36,7 @@ def source(template: str, bundle: Bundle, **texts: str) -> str:
         Name of a file in the folder of templates.
     bundle : Bundle
     **texts : str
-        What stands for each mark but ``@VERSION@``. They are not read as templates themselves.
+        A text for each mark but ``@VERSION@``. Marks inside these texts are not replaced.
     """
     whole = resources.files(__package__).joinpath("templates", template).read_text("utf-8")
     first, *parts = _PART.split(whole)
@@ -49,23 +50,23 @@ def source(template: str, bundle: Bundle, **texts: str) -> str:
     return "".join(pieces)
 
 
-def data(
+def embed_json(
     bundle: Bundle, *, words: bool = False, by_output: bool = False,
     columns: Sequence[str] | None = None,
 ) -> str:
-    """The bundle as JSON, one term or feature to a line.
+    """Write the bundle as JSON, one term or feature to a line.
 
     Parameters
     ----------
     bundle : Bundle
     words : bool
-        With the characters that make words.
+        Include the characters of words.
     by_output : bool
-        Weights output by output instead of term by term.
+        Write weights output by output, not term by term.
     columns : sequence of str, optional
-        Columns that are read.
+        The columns of the input.
     """
-    center, intercept = bundle.centered()
+    center, intercept = bundle.center_and_intercept()
     weights = (bundle.weights.T if by_output else bundle.weights).tolist()
     head: dict[str, Any] = {
         "classes": bundle.labels,

@@ -10,17 +10,17 @@ from textnb.bayes.features import Step
 from textnb.errors import ExportError
 from textnb.export.bundle import Bundle
 from textnb.export.targets.base import EVERY, EngineMissing, TargetAnswers, TargetRows
-from textnb.export.targets.embedded import data, source
-from textnb.export.targets.python import answered
+from textnb.export.targets.embedded import embed_json, fill_template
+from textnb.export.targets.python import score_with_program
 
-# Beyond these, JavaScript rounds integers, and V8 holds no such string and no such Map.
+# JavaScript rounds larger integers, and V8 has no longer strings and no larger Maps.
 _INTEGER = 2**53 - 1
 _CHARACTERS = 2**29 - 24
 _TERMS = 2**24
 
 
 class JavaScript:
-    """One ES module without dependencies, and a program of Node like the one of `Python`."""
+    """One ES module without dependencies, which is also a program for Node, as in `Python`."""
 
     name: ClassVar[str] = "javascript"
     suffix: ClassVar[str] = ".mjs"
@@ -35,11 +35,11 @@ class JavaScript:
                 raise ExportError(f"label {label} is beyond 2**53 - 1, where JavaScript's numbers "
                                   "are no longer exact; make labels strings and train again, or "
                                   "use --to python")
-        # A quoted string is read several times as fast as a template literal; its lines go on
-        # behind backslashes.
-        quoted = data(bundle, words=bundle.reads == "text").replace("\\", r"\\").replace(
+        # Engines read a quoted string several times as fast as a template literal. Backslashes
+        # continue its lines.
+        quoted = embed_json(bundle, words=bundle.reads == "text").replace("\\", r"\\").replace(
             "\n", "\\\n")
-        text = source("javascript.txt", bundle, DATA=quoted)
+        text = fill_template("javascript.txt", bundle, DATA=quoted)
         if len(text) > _CHARACTERS or len(bundle.terms) > _TERMS:
             raise ExportError(f"{len(bundle.terms):,} terms in {len(text):,} characters are more "
                               "than a JavaScript engine holds in one file; keep fewer (--top), or "
@@ -50,4 +50,4 @@ class JavaScript:
         node = shutil.which("node")
         if node is None:
             raise EngineMissing("Node is not installed: https://nodejs.org")
-        return answered([node, str(path)], bundle, rows)
+        return score_with_program([node, str(path)], bundle, rows)

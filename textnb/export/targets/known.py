@@ -1,4 +1,4 @@
-"""The targets by name."""
+"""The registry of targets."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from textnb.export.targets.sql_duckdb import DuckDb
 from textnb.export.targets.sql_postgres import Postgres
 from textnb.export.targets.sql_sqlite import Sqlite
 
-# The registry. A built-in target is one line here, and its import above.
+# A built-in target is one line here, and its import above.
 _ALL: list[Target] = [
     Json(), Parquet(), Csv(), Npz(), Python(), JavaScript(), DuckDb(), Postgres(), Sqlite(),
     PolarsCode(), Onnx(), Liblinear(),
@@ -35,18 +35,18 @@ _READS = ("text", "terms", "features")
 
 
 def register_target(target: Target) -> None:
-    """Make a target of your own known to `export_model`, `verify_export` and ``textnb export``.
+    """Register your own target for `export_model`, `verify_export` and ``textnb export``.
 
     Parameters
     ----------
     target : Target
-        With a name of its own. Its rows are checked as those of every target: `verify_export` runs
-        the golden rows through its ``run``.
+        With a new name. `verify_export` runs the golden rows through its ``run``, as for every
+        target.
 
     Raises
     ------
     ParameterError
-        If another target has its name, or one of its attributes is missing or of no use.
+        If another target has its name, or one of its attributes is missing or wrong.
     """
     name = getattr(target, "name", None)
     if not isinstance(name, str) or not re.fullmatch(r"[a-z][a-z0-9-]*", name):
@@ -66,19 +66,19 @@ def register_target(target: Target) -> None:
 
 
 def target_of(name: str) -> Target:
-    """The target of a name; ParameterError names the ones there are."""
+    """The target with a name; ParameterError lists the targets if there is none."""
     if name not in TARGETS:
         raise ParameterError.unknown_choice("to", name, TARGETS, _SYNONYMS)
     return TARGETS[name]
 
 
 def target_of_path(path: str | os.PathLike[str]) -> Target:
-    """The target whose files end as a path does.
+    """The target whose files have the ending of a path.
 
     Raises
     ------
     ParameterError
-        If there is none, or several, with what there is to choose from.
+        If there is none, or several; the message lists the choices.
 
     Examples
     --------

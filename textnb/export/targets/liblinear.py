@@ -2,11 +2,11 @@
 
 Data are in the format of svmlight, one row per line, with the columns in ascending order:
 
-    0 3:1 17:2        the label (any number), then index:value; an empty row is a label alone
+    0 3:1 17:2        the label (any number), then index:value; an empty row has a label only
 
-The index of a term is its row in ``weights.parquet`` plus 1, the value its count. Where the form
-counts presence (``above`` in ``form.json``), the value is 1 if the count is above that number, and
-the index is left out if not: whoever writes the data does that. LIBLINEAR's labels are integers:
+The index of a term is its row in ``weights.parquet`` plus 1, and the value is its count. If the
+form counts presence (``above`` in ``form.json``), the writer of the data must write the value 1 if
+the count is above that number, and leave the index out if not. LIBLINEAR's labels are integers:
 here, the position of the class in the ``classes`` of ``form.json``, counted from 0.
 """
 
@@ -27,13 +27,13 @@ from textnb.bayes.forms import Floats
 from textnb.errors import ExportError
 from textnb.export.bundle import Bundle
 from textnb.export.targets.base import SIMPLE, EngineMissing, TargetAnswers, TargetRows
-from textnb.export.targets.program import output
+from textnb.export.targets.program import run_program
 
 PROGRAM = "liblinear-predict"
-# A logistic solver: labels by the highest column, or, of two classes, by the sign of the one.
+# A logistic solver: the label is that of the highest column, or by the sign of the only one.
 SOLVER = "L2R_LR"
-# A regression solver: it answers the column's sum itself.
-_SUMMING = "L2R_L2LOSS_SVR"
+# A regression solver: the program prints the sum itself.
+_REGRESSION = "L2R_L2LOSS_SVR"
 _MOST_WEIGHTS = 2**31 - 1
 _SMALLEST = np.finfo(np.float64).tiny
 _CHUNK = 4096
@@ -42,13 +42,12 @@ _CHUNK = 4096
 class Liblinear:
     """``model.model`` for ``liblinear-predict`` and LIBLINEAR's other readers.
 
-    Of two classes LIBLINEAR keeps one weight per term: such a form is written with a positive class
-    alone, which wins above 0.
+    For two classes LIBLINEAR keeps one weight per term, so a form of two classes needs a positive
+    class.
 
-    ``liblinear-predict`` prints labels, and of logistic models probabilities that are no longer
-    the scores. So `run` takes the labels from the written file, and the scores from a second run
-    for each column, by the same weights in a file of a regression model, for which the program
-    prints the sums themselves.
+    ``liblinear-predict`` prints labels, and for logistic models probabilities, but no scores. So
+    `run` takes the labels from the written file, and the scores from another run for each column,
+    with the same weights in the file of a regression model, for which the program prints sums.
     """
 
     name: ClassVar[str] = "liblinear"
@@ -62,7 +61,7 @@ class Liblinear:
         weights, intercept = bundle.weights, bundle.intercept
         order = list(range(len(bundle.labels)))
         if bundle.positive is not None:
-            # The first label is that of a sum above 0, so a tie goes to the other class.
+            # LIBLINEAR answers the first label above 0, so at 0 the other class is the answer.
             order.sort(key=lambda k: bundle.labels[k] != bundle.positive)
         elif len(order) == 2:
             raise ExportError("LIBLINEAR keeps one weight per term of two classes; say which class "
@@ -79,27 +78,27 @@ class Liblinear:
         program = shutil.which(PROGRAM)
         if program is None:
             raise EngineMissing(f"{PROGRAM} is not there: apt-get install liblinear-tools")
-        used = _values(bundle, rows)
+        values = _values(bundle, rows)
         with tempfile.TemporaryDirectory(prefix="textnb-") as name:
             folder = Path(name)
-            data, summing = folder / "data", folder / "sums.model"
+            data, regression = folder / "data", folder / "sums.model"
             with data.open("w", encoding="ascii", newline="\n") as file:
-                write_data(file, used)
-            found = _predicted(program, data, path, folder)
+                write_data(file, values)
+            labels = _predict(program, data, path, folder)
             columns = []
             for k, column in enumerate(_columns(path)):
-                with summing.open("w", encoding="ascii", newline="\n") as file:
-                    file.write(f"solver_type {_SUMMING}\nnr_class 2\n"
+                with regression.open("w", encoding="ascii", newline="\n") as file:
+                    file.write(f"solver_type {_REGRESSION}\nnr_class 2\n"
                                f"nr_feature {len(bundle.terms)}\nbias 1\nw\n")
                     file.write("\n".join(column) + "\n")
-                columns.append(_predicted(program, data, summing, folder))
-                assert len(columns[k]) == used.shape[0]
+                columns.append(_predict(program, data, regression, folder))
+                assert len(columns[k]) == values.shape[0]
         return TargetAnswers(np.column_stack(columns),
-                        [bundle.labels[int(label)] for label in found])
+                             [bundle.labels[int(label)] for label in labels])
 
 
 def write_data(file: IO[str], rows: sp.csr_array) -> None:
-    """Rows in the format of svmlight, all with the label 0."""
+    """Write rows in the format of svmlight, all with the label 0."""
     rows = rows.tocsr()
     rows.sort_indices()
     ends = rows.indptr.tolist()
@@ -115,20 +114,20 @@ def write_data(file: IO[str], rows: sp.csr_array) -> None:
 
 
 def _values(bundle: Bundle, rows: TargetRows) -> sp.csr_array:
-    """What the data file holds: counts, presence or features, without zeros."""
+    """The values of the data file: counts, presence or features, without zeros."""
     if bundle.reads == "features":
         assert rows.features is not None
-        given = sp.csr_array(rows.features)
+        values = sp.csr_array(rows.features)
     else:
         assert rows.tokens is not None
-        given = bundle.counted(rows.tokens)
-    given = given.astype(np.float64)
+        values = bundle.count_tokens(rows.tokens)
+    values = values.astype(np.float64)
     if bundle.above is not None:
-        given.data = (given.data > bundle.above).astype(np.float64)
+        values.data = (values.data > bundle.above).astype(np.float64)
     # The program refuses numbers that its C library reports as too small.
-    given.data[np.abs(given.data) < _SMALLEST] = 0.0
-    given.eliminate_zeros()
-    return given
+    values.data[np.abs(values.data) < _SMALLEST] = 0.0
+    values.eliminate_zeros()
+    return values
 
 
 def _write_model(
@@ -145,15 +144,15 @@ def _line(values: list[float]) -> str:
 
 
 def _columns(path: Path) -> Iterable[list[str]]:
-    """The columns of weights of a model file, as they are written, the intercept last."""
+    """The columns of weights of a model file as strings, the intercept last."""
     lines = path.read_text("ascii").splitlines()
     rows = [line.split() for line in lines[lines.index("w") + 1:]]
     return map(list, zip(*rows, strict=True))
 
 
-def _predicted(program: str, data: Path, model: Path, folder: Path) -> Floats:
-    """What the program prints, one number per row."""
+def _predict(program: str, data: Path, model: Path, folder: Path) -> Floats:
+    """Run the program, and return the number that it prints for each row."""
     answer = folder / "answer"
-    output([program, "-q", str(data), os.path.abspath(model), str(answer)])
-    found: Floats = np.array(answer.read_text("ascii").split(), dtype=np.float64)
-    return found
+    run_program([program, "-q", str(data), os.path.abspath(model), str(answer)])
+    numbers: Floats = np.array(answer.read_text("ascii").split(), dtype=np.float64)
+    return numbers

@@ -1,8 +1,7 @@
 """An ONNX model: texts, tokens or features in; scores (float64) and labels out.
 
-A text is split, and its terms are counted, by the standard operators. They run in a loop over the
-documents, so that a batch needs memory for one document at a time and not for a table as wide as
-the longest:
+Standard operators split a text and count its terms. They run in a loop over the documents, because
+StringSplit pads its rows: a batch would need a table as wide as its longest document.
 
     StringSplit -> [n-grams: Slice, StringConcat] -> LabelEncoder (term to row; unknown: a row of
     zeros) -> Unique (rows, counts) -> Gather (weights) -> MatMul
@@ -15,45 +14,38 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-import polars as pl
 
 from textnb.bayes.features import Idf, Length, Presence, Step, Sublinear, unknown_step
 from textnb.bayes.forms import Floats
 from textnb.errors import ExportError
 from textnb.export.bundle import Bundle
 from textnb.export.targets.base import EVERY, EngineMissing, TargetAnswers, TargetRows
-from textnb.text.expressions import stop_tokens
-from textnb.text.plan import Escape, Matches, NGrams, Plan, Splitting, StopWords
+from textnb.export.targets.onnx_split import Split, join_tokens, split_of, unused_character
 from textnb.text.tokens import Tokenizer
 
-# What onnxruntime 1.31 loads; StringSplit and StringConcat came with 20, LabelEncoder with ml 2.
+# Versions that onnxruntime 1.31 loads; StringSplit and StringConcat need 20, LabelEncoder ml 2.
 IR_VERSION, OPSET, ML_OPSET = 10, 22, 4
 FORMAT = "textnb-onnx 1"
-# A protobuf message must stay below 2 GiB; the graph itself needs far less than this margin.
+# A protobuf message must be smaller than 2 GiB; the margin of 1 MiB is for the graph itself.
 MOST_BYTES = 2**31 - 2**20
 INSTALL = "pip install 'textnb[onnx]'"
-
-# `[^x]+`: words are what one character separates. The only pattern that StringSplit can match.
-_SEPARATED = re.compile(r"\[\^([^\\\[\]^]|\\[tnr]|\\[!-/:;=?@\[-`{-~])\]\+")
-_ESCAPES = {r"\t": "\t", r"\n": "\n", r"\r": "\r"}
 
 
 class Onnx:
     """``model.onnx``; classes, tokenizer and separator are in its ``metadata_props``.
 
-    Inputs, N rows each: ``text`` (string, N) for texts; ``terms`` (string, N) for tokens, those of
-    a row joined by the ``separator``, without tokens that contain it: no term does, so they are
-    unknown anyway; ``features`` (double, N x p). Outputs: ``scores`` (double, N x outputs) and
-    ``label`` (string, int64 or bool, N).
+    Inputs, N rows each: ``text`` (string, N) for texts; ``terms`` (string, N) for tokens, where the
+    ``separator`` joins the tokens of a row; ``features`` (double, N x p). Tokens that hold the
+    separator are left out: no term holds it, so they are unknown. Outputs: ``scores`` (double, N x
+    outputs) and ``label`` (string, int64 or bool, N).
 
-    Texts can be split where one character separates words, as in ``Tokenizer(pattern=r"[^ ]+",
-    lowercase=False)``: ONNX has neither a regular expression that finds words nor Unicode's
-    lower-casing (StringNormalizer maps character by character, by the locale's table).
+    Texts can be split if one character separates words, as in ``Tokenizer(pattern=r"[^ ]+",
+    lowercase=False)``. ONNX has no regular expression that finds words, and not Unicode's
+    lower-casing (StringNormalizer maps single characters, by the locale's table).
     """
 
     name: ClassVar[str] = "onnx"
@@ -64,7 +56,7 @@ class Onnx:
     needs: ClassVar[str] = INSTALL
 
     def reading(self, tokenizer: Tokenizer, columns: Sequence[str]) -> str:
-        """What is read by default: "text" where the graph can split it, else "terms"."""
+        """The default input: "text" if the graph can split it, else "terms"."""
         try:
             split_of(tokenizer.plan(), columns)
         except ExportError:
@@ -78,11 +70,11 @@ class Onnx:
             split = split_of(bundle.tokenizer.plan(), bundle.columns)
             separator = split.separator
         elif bundle.reads == "terms":
-            separator = unused(bundle.terms)
-        held = (bundle.weights.nbytes + bundle.weights.shape[1] * 8 + 16 * len(bundle.terms)
+            separator = unused_character(bundle.terms)
+        size = (bundle.weights.nbytes + bundle.weights.shape[1] * 8 + 16 * len(bundle.terms)
                 + sum(len(term.encode()) for term in bundle.terms))
-        if held > MOST_BYTES:
-            raise ExportError(f"weights and terms take {held:,} bytes, and an ONNX file holds less "
+        if size > MOST_BYTES:
+            raise ExportError(f"weights and terms take {size:,} bytes, and an ONNX file holds less "
                               "than 2 GiB; keep fewer terms (--top or --max-bytes)")
         path.write_bytes(_Graph(bundle, separator, split).model().SerializeToString(
             deterministic=True))
@@ -97,105 +89,20 @@ class Onnx:
         options.log_severity_level = 4
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         session = engine.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-        given: Any
+        inputs: Any
         if bundle.reads == "features":
             assert rows.features is not None
-            given = np.ascontiguousarray(rows.features, dtype=np.float64)
+            inputs = np.ascontiguousarray(rows.features, dtype=np.float64)
         else:
             strings = rows.texts
             if bundle.reads == "terms":
                 assert rows.tokens is not None
-                strings = joined(
+                strings = join_tokens(
                     rows.tokens, session.get_modelmeta().custom_metadata_map["separator"])
             assert strings is not None
-            given = np.array(strings.fill_null("").to_list(), dtype=object)
-        scores, labels = session.run(["scores", "label"], {bundle.reads: given})
+            inputs = np.array(strings.fill_null("").to_list(), dtype=object)
+        scores, labels = session.run(["scores", "label"], {bundle.reads: inputs})
         return TargetAnswers(scores, labels.tolist())
-
-
-@dataclass(frozen=True)
-class Split:
-    """A plan as the graph executes it.
-
-    Attributes
-    ----------
-    separator : str
-        The character that separates words.
-    ngram_range : (int, int)
-    stops : frozenset of str
-        Words that are dropped before n-grams are made.
-    """
-
-    separator: str
-    ngram_range: tuple[int, int]
-    stops: frozenset[str]
-
-
-def split_of(plan: Plan, columns: Sequence[str]) -> Split:
-    r"""How StringSplit makes the words of a plan.
-
-    Raises
-    ------
-    ExportError
-        If it can't make them; the message says why, and what it can.
-
-    Examples
-    --------
-    >>> split_of(Tokenizer(pattern=r"[^\t]+", lowercase=False).plan(), ["text"]).separator
-    '\t'
-    """
-    if len(columns) > 1:
-        raise _beyond_split(f"several text columns ({', '.join(columns)})")
-    found, ngrams = None, NGrams(1, 1)
-    # The first reason that a user can act on: escapes follow from other settings.
-    for step in sorted(plan.steps, key=lambda step: (
-            not isinstance(step, Splitting), isinstance(step, Escape))):
-        match step:
-            case Matches(pattern=pattern) if found := _SEPARATED.fullmatch(pattern):
-                pass
-            case StopWords():
-                pass
-            case Escape(characters=" "):
-                # An n-gram's words are joined by the separator, which is in none: see `gram`.
-                pass
-            case NGrams():
-                ngrams = step
-            case _:
-                raise _beyond_split(step.setting)
-    assert found is not None, "a plan splits texts"
-    return Split(_ESCAPES.get(found[1], found[1][-1]), (ngrams.least, ngrams.most),
-                 stop_tokens(plan))
-
-
-def _beyond_split(reason: str) -> ExportError:
-    return ExportError(f"{reason}: ONNX can only split one text at one character; export "
-                       "for tokens that you make yourself (--input terms), or train with "
-                       'Tokenizer(pattern=r"[^ ]+", lowercase=False)')
-
-
-def unused(terms: tuple[str, ...]) -> str:
-    r"""A character that is in no term: the unit separator, another control, or a private one.
-
-    Examples
-    --------
-    >>> unused(("a", "b")), unused(("a", "\x1f"))
-    ('\x1f', '\x1e')
-    """
-    used = set().union(*terms)
-    controls = [code for code in range(0x1f, 0, -1) if chr(code) not in "\t\n\r"]
-    for code in (*controls, *range(0xE000, 0xF900), *range(0xF0000, 0x110000)):
-        if chr(code) not in used:
-            return chr(code)
-    raise ExportError("every control and private-use character is in some term: none is left to "
-                      "separate tokens")
-
-
-def joined(tokens: pl.Series, separator: str) -> pl.Series:
-    """Each row's tokens as one string; those that hold the separator are unknown, and left out."""
-    element = pl.element()
-    kept = element.filter(~element.str.contains(separator, literal=True))
-    return tokens.to_frame("tokens").select(
-        pl.col("tokens").list.eval(kept).list.join(separator))["tokens"]
 
 
 class _Graph:
@@ -208,7 +115,7 @@ class _Graph:
         except ImportError:
             raise ExportError(f"onnx is not installed: {INSTALL}") from None
         self.onnx: Any = onnx
-        self.bundle, self.separator, self.words = bundle, separator, split
+        self.bundle, self.separator, self.split = bundle, separator, split
         self.constants: list[Any] = []
 
     def model(self) -> Any:
@@ -224,7 +131,7 @@ class _Graph:
              helper.make_tensor_value_info("label", label_type, ["N"])],
             self.constants)
         model = helper.make_model(
-            graph, ir_version=IR_VERSION, producer_name="textnb", doc_string=self.said(),
+            graph, ir_version=IR_VERSION, producer_name="textnb", doc_string=self.description(),
             opset_imports=[helper.make_opsetid("", OPSET),
                            helper.make_opsetid("ai.onnx.ml", ML_OPSET)])
         helper.set_model_props(model, self.properties())
@@ -234,10 +141,10 @@ class _Graph:
 
     def features(self) -> list[Any]:
         bundle = self.bundle
-        name, nodes = self.counted("features")
-        center, intercept = bundle.centered()
+        name, nodes = self.presence_nodes("features")
+        center, intercept = bundle.center_and_intercept()
         if center is not None:
-            # Before the product, as the form itself does: features far from 0 keep their digits.
+            # The center is subtracted first, so that features far from 0 keep their digits.
             nodes.append(self.node("Sub", [name, self.constant("center", center)], "centered"))
             name = "centered"
         return [*nodes,
@@ -245,23 +152,23 @@ class _Graph:
                 self.node("Add", ["sums", self.constant("intercept", intercept)], "scores")]
 
     def documents(self) -> list[Any]:
-        """A loop over the documents, for StringSplit pads its rows to the longest of them."""
+        """Nodes of the loop over documents, from the input to ``scores``."""
         helper, types, bundle = self.onnx.helper, self.onnx.TensorProto, self.bundle
         outputs = len(bundle.intercept)
-        # The last row is that of all unknown tokens.
+        # The last row is for all unknown tokens.
         self.constant("weights", np.vstack([bundle.weights, np.zeros((1, outputs))]))
         self.constant("unknown", np.array([len(bundle.terms)]))
-        value, mapped = self.mapped()
+        value, step_nodes = self.step_nodes()
         body = [
             self.node("Gather", [bundle.reads, "row"], "document"),
             *self.tokens(),
             self.node("LabelEncoder", ["tokens"], "codes", domain="ai.onnx.ml",
                       default_int64=len(bundle.terms), **self.keys()),
-            # A document without tokens has this one, so that nothing is ever empty.
+            # One unknown token is added to every document, so that no list is empty.
             self.node("Concat", ["codes", "unknown"], "all_codes", axis=0),
             helper.make_node("Unique", ["all_codes"], ["found", "", "", "times"], sorted=0),
             self.node("Cast", ["times"], "counts", to=types.DOUBLE),
-            *mapped,
+            *step_nodes,
             self.node("Gather", ["weights", "found"], "found_weights"),
             self.node("MatMul", [value, "found_weights"], "sum"),
             self.node("Identity", ["going"], "still_going"),
@@ -277,8 +184,8 @@ class _Graph:
             self.node("Add", ["sums", self.constant("intercept", bundle.intercept)], "scores"),
         ]
 
-    def counted(self, counts: str) -> tuple[str, list[Any]]:
-        """Name of what meets the weights: counts, or 1 where they are above the threshold."""
+    def presence_nodes(self, counts: str) -> tuple[str, list[Any]]:
+        """The name of the features, counts or presence, and the nodes that make them."""
         above = self.bundle.above
         if above is None:
             return counts, []
@@ -286,14 +193,14 @@ class _Graph:
             self.node("Greater", [counts, self.constant("above", np.float64(above))], "is_above"),
             self.node("Cast", ["is_above"], "present", to=self.onnx.TensorProto.DOUBLE)]
 
-    def mapped(self) -> tuple[str, list[Any]]:
-        """Name of what meets the weights, and the nodes of a feature map's steps."""
+    def step_nodes(self) -> tuple[str, list[Any]]:
+        """The name of the features, and the nodes of the feature map's steps that make them."""
         name = "counts"
         nodes: list[Any] = []
         for step in self.bundle.form.features.steps:
             match step:
                 case Presence():
-                    name, nodes = self.counted(name)
+                    name, nodes = self.presence_nodes(name)
                 case Sublinear():
                     self.constant("one", np.float64(1.0))
                     nodes += [self.node("Log", [name], "logs"),
@@ -303,7 +210,7 @@ class _Graph:
                     nodes += self.per_term(name, weights, "weighted")
                     name = "weighted"
                 case Length():
-                    # Unknown tokens are not part of the length; 0 divided by the least is 0.
+                    # Unknown tokens do not count for the length; 0 / 1e-300 is 0.
                     self.constant("least", np.float64(1e-300))
                     nodes += [*self.per_term(name, np.ones(len(self.bundle.terms)), "known"),
                               self.node("MatMul", ["known", "known"], "squares"),
@@ -325,14 +232,14 @@ class _Graph:
 
     def tokens(self) -> list[Any]:
         """Nodes from ``document`` to ``tokens``."""
-        words, splitting = self.words, {"delimiter": self.separator}
-        if words is None or words.ngram_range == (1, 1):
-            # Empty pieces and stop words are no terms: they need not be dropped.
-            return [self.split("tokens", **splitting)]
-        least, most = words.ngram_range
-        dropped = ["", *sorted(words.stops)]
+        split = self.split
+        if split is None or split.ngram_range == (1, 1):
+            # Empty pieces and stop words are no terms, so they need not be dropped.
+            return [self.split_node("tokens")]
+        least, most = split.ngram_range
+        dropped = ["", *sorted(split.stops)]
         nodes = [
-            self.split("pieces", **splitting),
+            self.split_node("pieces"),
             self.node("LabelEncoder", ["pieces"], "kept", domain="ai.onnx.ml",
                       keys_strings=[word.encode() for word in dropped],
                       values_int64s=[0] * len(dropped), default_int64=1),
@@ -351,20 +258,20 @@ class _Graph:
         every = [f"words_{n}" for n in range(least, most + 1)]
         return [*nodes, self.node("Concat", every, "tokens", axis=0)]
 
-    def split(self, name: str, delimiter: str | None) -> Any:
+    def split_node(self, name: str) -> Any:
         return self.onnx.helper.make_node("StringSplit", ["document"], [name, f"{name}_number"],
-                                          delimiter=delimiter)
+                                          delimiter=self.separator)
 
     def keys(self) -> dict[str, Any]:
-        """Terms as the graph makes them, and their rows."""
-        words = self.words
+        """The terms, as the graph makes them, and their rows."""
+        split = self.split
         rows = {term: row for row, term in enumerate(self.bundle.terms)}
-        if words is not None and words.ngram_range[1] > 1:
+        if split is not None and split.ngram_range[1] > 1:
             rows = {gram: row for term, row in rows.items() if (gram := self.gram(term))}
-        elif words is not None:
-            for word in words.stops:
+        elif split is not None:
+            for word in split.stops:
                 rows.pop(word, None)
-        # An empty piece is no token; the key also keeps the list from being empty.
+        # An empty piece counts as unknown. The key is also needed because lists can't be empty.
         rows[""] = len(self.bundle.terms)
         return {"keys_strings": [term.encode() for term in rows],
                 "values_int64s": list(rows.values())}
@@ -372,8 +279,8 @@ class _Graph:
     def gram(self, term: str) -> str | None:
         """An n-gram as the graph makes it; None for a term that no text can hold.
 
-        Its words are joined by the separator, which is in none of them, and not escaped: ONNX
-        can't replace characters.
+        The separator, which no word holds, joins its words. They are not escaped, as ONNX can't
+        replace characters.
         """
         separator, tokenizer = self.separator, self.bundle.tokenizer
         assert separator is not None
@@ -406,30 +313,30 @@ class _Graph:
         nodes.append(self.node("Gather", ["labels", "best"], "label", axis=0))
         return nodes, self.constants[-1].data_type
 
-    # What is said of it
+    # Documentation in the file
 
     def properties(self) -> dict[str, str]:
         bundle = self.bundle
-        held = {
+        properties = {
             "format": FORMAT, "reads": bundle.reads,
             "classes": json.dumps(bundle.labels, ensure_ascii=False),
             "decision": "first of the highest" if bundle.positive is None else "positive above 0"}
         if bundle.positive is not None:
-            held["positive"] = json.dumps(bundle.positive, ensure_ascii=False)
+            properties["positive"] = json.dumps(bundle.positive, ensure_ascii=False)
         if bundle.tokenizer is not None:
-            held["tokenizer"] = json.dumps(bundle.tokenizer.to_dict(), ensure_ascii=False)
+            properties["tokenizer"] = json.dumps(bundle.tokenizer.to_dict(), ensure_ascii=False)
         if self.separator is not None:
-            held["separator"] = self.separator
-        return held
+            properties["separator"] = self.separator
+        return properties
 
-    def said(self) -> str:
-        what = {"text": "texts", "features": "features, float64, in the order of the weights",
-                "terms": f"the tokens of each row joined by {self.separator!r}; leave out tokens "
-                         "that contain it"}
+    def description(self) -> str:
+        inputs = {"text": "texts", "features": "features, float64, in the order of the weights",
+                  "terms": f"the tokens of each row joined by {self.separator!r}; leave out tokens "
+                           "that contain it"}
         return (f"Scores are linear in counts or features. Input {self.bundle.reads!r}: "
-                f"{what[self.bundle.reads]}.")
+                f"{inputs[self.bundle.reads]}.")
 
-    # Shorthand
+    # Helpers
 
     def node(self, kind: str, inputs: list[str], output: str, **settings: Any) -> Any:
         return self.onnx.helper.make_node(kind, inputs, [output], **settings)
@@ -441,6 +348,6 @@ class _Graph:
 
     def strings(self, name: str, values: list[str]) -> None:
         types = self.onnx.TensorProto
-        # helper.make_tensor goes through NumPy, which strips a NUL at the end.
+        # helper.make_tensor uses NumPy, which strips a NUL at the end of a string.
         self.constants.append(types(name=name, data_type=types.STRING, dims=[len(values)],
                                     string_data=[value.encode() for value in values]))

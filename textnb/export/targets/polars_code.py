@@ -1,7 +1,7 @@
-"""A form as Polars expressions, for those who have Polars but not textnb.
+"""A form as Polars expressions, for users of Polars without textnb.
 
-The file holds expressions as source code: Polars' own serialised form of expressions is not stable
-from one version to the next, and neither pickle nor eval is a thing to hand to others.
+The file holds source code: the serialised form of expressions changes between versions of Polars,
+and pickle and eval are not safe for files from others.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from textnb.bayes.features import Step
 from textnb.errors import ExportError
 from textnb.export.bundle import Bundle
 from textnb.export.targets.base import EVERY, TargetAnswers, TargetRows
-from textnb.export.targets.embedded import data, source
-from textnb.export.targets.program import output
+from textnb.export.targets.embedded import embed_json, fill_template
+from textnb.export.targets.program import run_program
 from textnb.files.parquet import ENGINE_ERRORS, decode
 from textnb.text.expressions import stop_tokens, unspaced_class
 from textnb.text.marks import COMBINING
@@ -47,17 +47,17 @@ from textnb.text.unspaced import pairs_by_replacing
 _RUN = """
 import importlib.util, sys
 import polars as pl
-path, how, given, answered = sys.argv[1:]
+path, function, rows, target = sys.argv[1:]
 spec = importlib.util.spec_from_file_location("model", path)
 model = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(model)
-answers = getattr(model, how)(pl.scan_parquet(given)).select("scores", "predicted")
-answers.collect().write_parquet(answered)
+answers = getattr(model, function)(pl.scan_parquet(rows)).select("scores", "predicted")
+answers.collect().write_parquet(target)
 """
 
 
 class PolarsCode:
-    """One Python file that needs Polars alone: expressions from texts to scores."""
+    """One Python file that needs only Polars: expressions from texts to scores."""
 
     name: ClassVar[str] = "polars"
     suffix: ClassVar[str] = ".py"
@@ -78,29 +78,30 @@ class PolarsCode:
                                       "have; rename it and train again, or use --to python")
         if any(isinstance(label, int) and not -2**63 <= label < 2**64 for label in bundle.labels):
             raise ExportError("a label is beyond 64 bits")
-        text = source(
+        text = fill_template(
             "polars.txt", bundle, POLARS=pl.__version__,
-            DATA=data(bundle, by_output=True, columns=columns),
+            DATA=embed_json(bundle, by_output=True, columns=columns),
             TOKENS="" if bundle.tokenizer is None else source_of(
                 bundle.tokenizer.plan(), bundle.columns))
         path.write_text(text, "ascii", newline="\n")
 
     def run(self, bundle: Bundle, path: Path, rows: TargetRows) -> TargetAnswers:
         with tempfile.TemporaryDirectory(prefix="textnb-") as folder:
-            given, answered = Path(folder, "rows.parquet"), Path(folder, "answers.parquet")
-            how = _frame(bundle, rows, given)
-            # -B, so that importing the file leaves nothing beside it.
-            output([sys.executable, "-IB", "-c", _RUN, str(path), how, str(given), str(answered)])
+            source, target = Path(folder, "rows.parquet"), Path(folder, "answers.parquet")
+            function = _write_rows(bundle, rows, source)
+            # -B, so that importing the file writes no bytecode next to it.
+            run_program([sys.executable, "-IB", "-c", _RUN, str(path), function, str(source),
+                         str(target)])
             try:
-                answers = decode(answered.read_bytes())
+                answers = decode(target.read_bytes())
                 scores = answers["scores"].struct.unnest().to_numpy()
                 return TargetAnswers(np.asarray(scores, np.float64), answers["predicted"].to_list())
             except (OSError, TypeError, ValueError, *ENGINE_ERRORS) as error:
                 raise ExportError(f"the engine's answers can't be read: {error}") from None
 
 
-def _frame(bundle: Bundle, rows: TargetRows, path: Path) -> str:
-    """Write the rows as a frame; the function that scores it."""
+def _write_rows(bundle: Bundle, rows: TargetRows, path: Path) -> str:
+    """Write the rows as a Parquet file, and return the name of the function that scores them."""
     if rows.features is not None:
         pl.DataFrame(rows.features, schema=list(bundle.columns)).write_parquet(path)
         return "score"
@@ -117,12 +118,12 @@ def _frame(bundle: Bundle, rows: TargetRows, path: Path) -> str:
 
 
 def source_of(plan: Plan, columns: Sequence[str]) -> str:
-    """Source code of a function ``tokens(*columns)``: what `Tokenizer.expr` makes, written out.
+    """Write a function ``tokens(*columns)`` that builds the expression of `Tokenizer.expr`.
 
     Raises
     ------
     ExportError
-        If the plan has a step that is not written here; it is named.
+        If the plan has a step that this module does not know; the message names it.
 
     Examples
     --------
@@ -154,21 +155,21 @@ def source_of(plan: Plan, columns: Sequence[str]) -> str:
 
 
 def _literal(value: Any) -> str:
-    """A value as ASCII source code."""
+    """Write a value as ASCII source code."""
     return ascii(value)
 
 
-def _cleaned(step: PlanStep, name: str) -> str | None:
-    """A line that cleans a text of this name; None for a step that does not clean."""
+def _clean(step: PlanStep, name: str) -> str | None:
+    """Write the line of a step that cleans the variable ``name``; None for other steps."""
     match step:
         case Normalize(form="NFC" | "NFD" | "NFKC" | "NFKD"):
             return f"{name} = {name}.str.normalize({_literal(step.form)})"
         case Lowercase():
             return f"{name} = {name}.str.to_lowercase()"
         case StripAccents(kind="ascii"):
-            return _stripped(name, r"[^\x00-\x7F]+")
+            return _strip(name, r"[^\x00-\x7F]+")
         case StripAccents(kind="unicode"):
-            return _stripped(name, COMBINING)
+            return _strip(name, COMBINING)
         case SingleSpaces():
             white = _literal(rf"[{WHITE}]{{2,}}")
             return f'{name} = {name}.str.replace_all({white}, " ")'
@@ -178,9 +179,9 @@ def _cleaned(step: PlanStep, name: str) -> str | None:
 def _steps(plan: Plan, prefixed: bool) -> list[str]:
     lines, tokens = [], "words"
     for step in plan.steps:
-        cleaned = _cleaned(step, "text")
-        if cleaned is not None:
-            lines.append(cleaned)
+        line = _clean(step, "text")
+        if line is not None:
+            lines.append(line)
             continue
         match step:
             case Matches(pattern=pattern) | Runs(pattern=pattern):
@@ -194,11 +195,11 @@ def _steps(plan: Plan, prefixed: bool) -> list[str]:
                 tokens = "grams"
                 lines += _characters_in_words(least, most)
             case StopWords():
-                lines += _without(stop_tokens(plan))
+                lines += _drop_stop_words(stop_tokens(plan))
             case Escape(characters=characters):
-                lines.append(_escaped(tokens, characters))
+                lines.append(_escape(tokens, characters))
             case FieldPrefix():
-                lines += _prefixed(tokens, prefixed)
+                lines += _add_prefix(tokens, prefixed)
             case NGrams(least=least, most=most):
                 lines += _ngrams(least, most)
                 tokens = "lists[0] if len(lists) == 1 else pl.concat_list(lists)"
@@ -208,32 +209,32 @@ def _steps(plan: Plan, prefixed: bool) -> list[str]:
     return [*lines, f"return {tokens}"]
 
 
-def _stripped(name: str, dropped: str) -> str:
+def _strip(name: str, dropped: str) -> str:
     return f'{name} = {name}.str.normalize("NFKD").str.replace_all({_literal(dropped)}, "")'
 
 
 def _words_and_pairs(lines: list[str], plan: Plan, members: str, least: int) -> list[str]:
-    """The lines that clean a text, and those that find its words and pairs."""
-    alone = unspaced_class(members)
-    replacements = [f"    ({_literal(found)}, {_literal(becomes)}),"
-                    for found, becomes in pairs_by_replacing(alone)]
-    pattern = f"[{members}]{{{least},}}|{alone}+"
-    searched = "given" if all(isinstance(step, Lowercase) for step in plan.cleaning) else "text"
+    """Write the lines that clean a text, and those that find its words and pairs."""
+    unspaced = unspaced_class(members)
+    replacements = [f"    ({_literal(pattern)}, {_literal(replacement)}),"
+                    for pattern, replacement in pairs_by_replacing(unspaced)]
+    pattern = f"[{members}]{{{least},}}|{unspaced}+"
+    searched = "original" if all(isinstance(step, Lowercase) for step in plan.cleaning) else "text"
     return [
-        "given = text",
+        "original = text",
         *lines,
-        "# Pairs of characters of scripts without spaces, put apart from each other.",
-        f"pairs = pl.when({searched}.str.contains({_literal(alone)})).then(given)",
-        *(line for step in plan.cleaning if (line := _cleaned(step, "pairs"))),
-        "for found, becomes in (",
+        "# Pairs of characters of scripts without spaces, separated from each other.",
+        f"pairs = pl.when({searched}.str.contains({_literal(unspaced)})).then(original)",
+        *(line for step in plan.cleaning if (line := _clean(step, "pairs"))),
+        "for pattern, replacement in (",
         *replacements,
         "):",
-        "    pairs = pairs.str.replace_all(found, becomes)",
+        "    pairs = pairs.str.replace_all(pattern, replacement)",
         f"words = pl.coalesce(pairs, text).str.extract_all({_literal(pattern)})",
     ]
 
 
-def _without(stops: frozenset[str]) -> list[str]:
+def _drop_stop_words(stops: frozenset[str]) -> list[str]:
     return [f"stops = pl.Series({_literal(sorted(stops))}, dtype=pl.String).implode()",
             "words = words.list.eval(pl.element().filter(~pl.element().is_in(stops)))"]
 
@@ -276,13 +277,13 @@ def _characters_in_words(least: int, most: int) -> list[str]:
     return [*lines, "grams = lists[0] if len(lists) == 1 else pl.concat_list(lists)"]
 
 
-def _escaped(name: str, characters: str) -> str:
-    """Escapes where a token itself could hold what joins tokens or follows a prefix."""
-    found, escaped = _literal(rf"([\\{characters}])"), _literal(r"\${1}")
-    return f"{name} = {name}.list.eval(pl.element().str.replace_all({found}, {escaped}))"
+def _escape(name: str, characters: str) -> str:
+    """Write the step that escapes characters which join tokens or end a prefix."""
+    pattern, escape = _literal(rf"([\\{characters}])"), _literal(r"\${1}")
+    return f"{name} = {name}.list.eval(pl.element().str.replace_all({pattern}, {escape}))"
 
 
-def _prefixed(name: str, prefixed: bool) -> list[str]:
+def _add_prefix(name: str, prefixed: bool) -> list[str]:
     if not prefixed:
         return []
     return ["if prefix:",

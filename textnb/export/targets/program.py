@@ -1,4 +1,4 @@
-"""Other programs, run within limits: a target that is given to us may do anything but answer."""
+"""Other programs, run within limits: somebody else's export may hang or write without end."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ SECONDS = 600.0
 MOST_BYTES = 1 << 30
 
 
-def output(command: Sequence[str], given: bytes = b"") -> bytes:
-    """What a program writes to standard output.
+def run_program(command: Sequence[str], input: bytes = b"") -> bytes:
+    """Run a program and return its standard output.
 
     Raises
     ------
     ExportError
-        If it fails (with its last words), does not end within ``SECONDS``, or writes more than
-        ``MOST_BYTES``.
+        If it fails (with its last lines of standard error), does not end within ``SECONDS``, or
+        writes more than ``MOST_BYTES``.
     """
     with (tempfile.TemporaryFile() as source, tempfile.TemporaryFile() as out,
-          tempfile.TemporaryFile() as words):
-        source.write(given)
+          tempfile.TemporaryFile() as errors):
+        source.write(input)
         source.seek(0)
-        with subprocess.Popen(command, stdin=source, stdout=out, stderr=words) as process:
+        with subprocess.Popen(command, stdin=source, stdout=out, stderr=errors) as process:
             try:
-                _wait(process, out.fileno(), words.fileno())
+                _wait(process, out.fileno(), errors.fileno())
             except BaseException:
                 process.kill()
                 raise
         if process.returncode:
-            words.seek(max(0, words.seek(0, 2) - 4096))
-            said = words.read().decode("utf-8", "replace").strip().splitlines()
-            last = "; ".join(line.strip() for line in said[-2:])
+            errors.seek(max(0, errors.seek(0, 2) - 4096))
+            lines = errors.read().decode("utf-8", "replace").strip().splitlines()
+            last = "; ".join(line.strip() for line in lines[-2:])
             raise ExportError(f"the engine failed: {last or process.returncode}")
         out.seek(0)
         return out.read()
@@ -46,7 +46,7 @@ def output(command: Sequence[str], given: bytes = b"") -> bytes:
 
 @contextmanager
 def deadline(interrupt: Callable[[], None]) -> Iterator[None]:
-    """Interrupt an engine within this process that does not end within ``SECONDS``."""
+    """Interrupt an engine in this process that does not end within ``SECONDS``."""
     alarm = Timer(SECONDS, interrupt)
     alarm.daemon = True
     alarm.start()

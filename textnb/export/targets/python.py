@@ -1,4 +1,4 @@
-"""A form as one Python file that needs the standard library alone."""
+"""A form as one Python file that needs the standard library only."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from textnb.bayes.features import Step
 from textnb.errors import ExportError
 from textnb.export.bundle import Bundle
 from textnb.export.targets.base import EVERY, TargetAnswers, TargetRows
-from textnb.export.targets.embedded import data, source
-from textnb.export.targets.program import output
+from textnb.export.targets.embedded import embed_json, fill_template
+from textnb.export.targets.program import run_program
 
 
 class Python:
@@ -29,22 +29,23 @@ class Python:
     needs: ClassVar[str] = "Python 3.8 or newer"
 
     def write(self, bundle: Bundle, path: Path) -> None:
-        text = source("python.txt", bundle, DATA=data(bundle, words=bundle.reads == "text"))
+        text = fill_template("python.txt", bundle,
+                             DATA=embed_json(bundle, words=bundle.reads == "text"))
         path.write_text(text, "ascii", newline="\n")
 
     def run(self, bundle: Bundle, path: Path, rows: TargetRows) -> TargetAnswers:
-        return answered([sys.executable, "-I", str(path)], bundle, rows)
+        return score_with_program([sys.executable, "-I", str(path)], bundle, rows)
 
 
-def answered(command: Sequence[str], bundle: Bundle, rows: TargetRows) -> TargetAnswers:
-    """The answers of a program that reads a JSON value per line and writes an object per line."""
+def score_with_program(command: Sequence[str], bundle: Bundle, rows: TargetRows) -> TargetAnswers:
+    """Score rows with a program that reads a JSON value per line and writes an object per line."""
     lines = "".join(json.dumps(value) + "\n" for value in _values(bundle, rows))
-    said = output(command, lines.encode("ascii"))
+    output = run_program(command, lines.encode("ascii"))
     try:
-        answers = [json.loads(line) for line in said.splitlines()]
+        answers = [json.loads(line) for line in output.splitlines()]
         scores = np.array([answer["scores"] for answer in answers], dtype=np.float64)
         return TargetAnswers(scores.reshape(len(answers), len(bundle.intercept)),
-                        [answer["label"] for answer in answers])
+                             [answer["label"] for answer in answers])
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise ExportError(f"the engine's answers can't be read: {error}") from None
 
@@ -52,6 +53,6 @@ def answered(command: Sequence[str], bundle: Bundle, rows: TargetRows) -> Target
 def _values(bundle: Bundle, rows: TargetRows) -> Iterator[Any]:
     if rows.features is not None:
         return iter(rows.features.tolist())
-    read = rows.texts if bundle.reads == "text" else rows.tokens
-    assert read is not None
-    return iter(read.to_list())
+    inputs = rows.texts if bundle.reads == "text" else rows.tokens
+    assert inputs is not None
+    return iter(inputs.to_list())

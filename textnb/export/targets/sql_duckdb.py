@@ -1,4 +1,4 @@
-"""SQL of DuckDB: regular expressions of RE2 with every character spelled out."""
+"""SQL of DuckDB: regular expressions of RE2 that list the characters of words."""
 
 from __future__ import annotations
 
@@ -9,30 +9,25 @@ from tempfile import TemporaryDirectory
 from typing import ClassVar
 
 from textnb.export.bundle import Bundle
-from textnb.export.characters import SIGMA, Lowercase, regex_class
+from textnb.export.characters import SIGMA, final_sigma, ranges_of, regex_class
 from textnb.export.portable import Words
 from textnb.export.targets.base import EngineMissing, TargetAnswers, TargetRows
 from textnb.export.targets.program import deadline
 from textnb.export.targets.sql import (
     ANSWERS,
+    ROWS,
     Sql,
-    alone,
-    answered,
     chunks,
-    controls,
-    final_sigma,
-    lowered,
-    quoted,
-    ranges_of,
-    tables,
+    pair_class,
+    quote_name,
+    read_answers,
+    separate_pairs,
+    user_tables,
     weight_columns,
     weight_rows,
-    with_pairs,
 )
 
 _CODE = r"\x{{{:x}}}"
-# Rows of one INSERT.
-_ROWS = 500
 
 
 class DuckDb(Sql):
@@ -41,54 +36,53 @@ class DuckDb(Sql):
     name: ClassVar[str] = "sql-duckdb"
     needs: ClassVar[str] = "pip install 'textnb[duckdb]'"
     engine: ClassVar[str] = "DuckDB"
-    # It has no limit; beyond this a table of columns is the wrong form.
+    # DuckDB has no limit; with more columns, such a table is the wrong format.
     most_outputs: ClassVar[int] = 10_000
     most_features: ClassVar[int] = 10_000
-
-    def literal(self, value: str) -> str:
-        if controls(value):
-            return f"decode(unhex('{value.encode().hex()}'))"
-        return "'" + value.replace("'", "''") + "'"
+    hex_literal: ClassVar[str] = "decode(unhex('{}'))"
 
     def load_weights(self, bundle: Bundle) -> Iterator[str]:
         names = weight_columns(bundle)
         columns = "".join(f", {name} DOUBLE NOT NULL" for name in names)
         yield f"CREATE TABLE textnb_weights (term TEXT NOT NULL{columns});"
         # A list of numbers as one string loads five times faster than as many literals.
-        picked = ", ".join(f"w[{k + 1}]" for k in range(len(names)))
-        for chunk in chunks(weight_rows(bundle), _ROWS):
+        elements = ", ".join(f"w[{k + 1}]" for k in range(len(names)))
+        for chunk in chunks(weight_rows(bundle), ROWS):
             values = ",\n".join(
                 f"({self.literal(term)}, '[{', '.join(map(repr, weights))}]')"
                 for term, weights in chunk)
-            yield (f"INSERT INTO textnb_weights SELECT term, {picked} FROM (SELECT term, "
+            yield (f"INSERT INTO textnb_weights SELECT term, {elements} FROM (SELECT term, "
                    f"CAST(w AS DOUBLE[]) AS w FROM (VALUES\n{values}\n) v(term, w)) r;")
 
     def split(self, words: Words) -> Iterator[str]:
-        text = "text" if words.lower is None else self.lower(words.lower, lowered(words))
+        text = self._lower_text(words)
         stops = ("\n  AND word NOT IN (SELECT word FROM textnb_stop_words)"
                  if words.stop_words else "")
-        given, is_word = "text", f"length(word) >= {words.least}"
+        source, is_word = "text", f"length(word) >= {words.least}"
         if words.unspaced:
-            given = with_pairs(words, "text", _CODE, "regexp_matches({0}, '{1}')")
-            is_word = f"({is_word} OR regexp_matches(word, '{alone(words, _CODE)}'))"
+            source = separate_pairs(words, "text", _CODE, "regexp_matches({0}, '{1}')")
+            is_word = f"({is_word} OR regexp_matches(word, '{pair_class(words, _CODE)}'))"
         yield ("CREATE VIEW textnb_words AS SELECT id, position, word FROM (\n"
                "  SELECT id, unnest(words) AS word, unnest(range(len(words))) AS position FROM (\n"
-               f"    SELECT id, regexp_extract_all({given}, "
+               f"    SELECT id, regexp_extract_all({source}, "
                f"'[{regex_class(words.members, _CODE)}]+') AS words FROM (\n"
                f"SELECT id, {text} AS text FROM documents) l) s) w\n"
                f"WHERE {is_word}{stops};")
 
-    def lower(self, lower: Lowercase, mapping: dict[str, str]) -> str:
-        """The text in lower case, without the engine's own table of Unicode."""
+    def _lower_text(self, words: Words) -> str:
+        """Write the text in lower case, without the engine's own table of Unicode."""
+        if words.lower is None:
+            return "text"
+        mapping = words.lower_mapping
         double = [c for c, to in mapping.items() if len(to) != 1]
-        sigma = final_sigma(lower.cased, lower.ignorable, _CODE, r"\z")
+        sigma = final_sigma(words.lower, _CODE, r"\z")
         text = (f"CASE WHEN contains(text, '{SIGMA}') THEN "
                 f"regexp_replace(text, '{sigma}', '\\1ς\\2', 'g') ELSE text END")
         for character in double:
             text = f"replace({text}, {self.literal(character)}, {self.literal(mapping[character])})"
         single = [c for c in mapping if c not in double]
         upper = regex_class(ranges_of(c for c in mapping if not c.isascii()), _CODE)
-        # `translate` builds its table anew for each row: only rows in need of it pay for that.
+        # `translate` builds its table for each row, so it is called only for rows that need it.
         return (f"CASE WHEN strlen(text) = length(text) THEN lower(text)\n"
                 f"WHEN regexp_matches(text, '[{upper}]') THEN translate({text},\n"
                 f"{self.literal(''.join(single))},\n"
@@ -102,17 +96,17 @@ class DuckDb(Sql):
             raise EngineMissing(f"DuckDB is not installed: {self.needs}") from None
         with (duckdb.connect(":memory:") as connection, deadline(connection.interrupt),
               TemporaryDirectory() as folder):
-            frames = tables(bundle, rows)
+            frames = user_tables(bundle, rows)
             for table, frame in frames.items():
-                # Parquet needs no package between Polars and DuckDB.
-                held = Path(folder) / f"{table}.parquet"
-                frame.write_parquet(held)
-                connection.execute(f"CREATE TEMP TABLE given_{table} AS "
-                                   "SELECT * FROM read_parquet(?)", [str(held)])
-            # The script may come from somebody else: it sees no file.
+                # Parquet needs no other package between Polars and DuckDB.
+                file = Path(folder) / f"{table}.parquet"
+                frame.write_parquet(file)
+                connection.execute(f"CREATE TEMP TABLE source_{table} AS "
+                                   "SELECT * FROM read_parquet(?)", [str(file)])
+            # The script may come from somebody else, and must not read files.
             connection.execute("SET enable_external_access = false; SET lock_configuration = true")
             connection.execute(path.read_text("utf-8"))
             for table, frame in frames.items():
-                names = ", ".join(map(quoted, frame.columns))
-                connection.execute(f"INSERT INTO {table} ({names}) SELECT * FROM given_{table}")
-            return answered(bundle, connection.execute(ANSWERS).fetchall())
+                names = ", ".join(map(quote_name, frame.columns))
+                connection.execute(f"INSERT INTO {table} ({names}) SELECT * FROM source_{table}")
+            return read_answers(bundle, connection.execute(ANSWERS).fetchall())

@@ -1,4 +1,4 @@
-"""SQL of PostgreSQL: its regular expressions with every character spelled out."""
+"""SQL of PostgreSQL: its regular expressions, which list the characters of words."""
 
 from __future__ import annotations
 
@@ -13,38 +13,34 @@ import polars as pl
 
 from textnb.errors import ExportError, quantity
 from textnb.export.bundle import Bundle
-from textnb.export.characters import SIGMA, Ranges, regex_class
+from textnb.export.characters import SIGMA, Ranges, final_sigma, ranges_of, regex_class
 from textnb.export.portable import Words
 from textnb.export.targets.base import EngineMissing, TargetAnswers, TargetRows
 from textnb.export.targets.program import deadline
 from textnb.export.targets.sql import (
     ANSWERS,
     Sql,
-    alone,
-    answered,
-    final_sigma,
-    is_member,
-    lowered,
-    quoted,
-    ranges_of,
-    tables,
+    pair_class,
+    quote_name,
+    read_answers,
+    separate_pairs,
+    user_tables,
     weight_columns,
     weight_rows,
-    with_pairs,
 )
 
 SERVER = "TEXTNB_POSTGRES"
 _SET_SERVER = (
     f"Set the environment variable {SERVER} to a server, as libpq names it, such as "
-    "'host=localhost dbname=test'. The tables are made in a schema of their own, which is dropped "
-    "in the end")
+    "'host=localhost dbname=test'. The tables are made in a new schema, which is dropped at "
+    "the end")
 _CODE = r"\U{:08x}"
 _LONGEST_NAME = 63
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 class Postgres(Sql):
-    """A script of plain SQL for PostgreSQL, which psql runs, and every driver as it stands."""
+    """A script of plain SQL for PostgreSQL, which psql and every driver can run."""
 
     name: ClassVar[str] = "sql-postgres"
     needs: ClassVar[str] = (
@@ -70,7 +66,7 @@ class Postgres(Sql):
                 raise ExportError(f"feature {feature!r}: a column of PostgreSQL has a name of at "
                                   f"most {_LONGEST_NAME} bytes; rename it")
 
-    def folded(self, name: str) -> str:
+    def column_key(self, name: str) -> str:
         return name
 
     def opening(self) -> Iterator[str]:
@@ -96,35 +92,36 @@ class Postgres(Sql):
         yield from self.load("textnb_weights", ["term", *names],
                              ([term, *weights] for term, weights in weight_rows(bundle)
                               if "\0" not in term))
-        # A hash index holds terms of any length, unlike a unique one.
+        # A hash index holds terms of any length; a unique index would limit it.
         yield "CREATE INDEX ON textnb_weights USING hash (term);"
         yield "ANALYZE textnb_weights;"
 
     def split(self, words: Words) -> Iterator[str]:
-        mapping = lowered(words)
+        mapping = words.lower_mapping
         word = "w.word"
         single = [c for c, to in mapping.items() if len(to) == 1 and not c.isascii()]
         if single:
-            # `translate` searches its list for each character: few words need that.
+            # `translate` searches its list for each character, so only words that need it get it.
             upper = regex_class(ranges_of(single), _CODE)
             word = (f"CASE WHEN p.wide AND w.word ~ '[{upper}]' THEN translate(w.word,\n"
                     f"{self.literal(''.join(single))},\n"
                     f"{self.literal(''.join(mapping[c] for c in single))}) ELSE w.word END")
         stops = ("\nWHERE s.word NOT IN (SELECT word FROM textnb_stop_words)"
                  if words.stop_words else "")
-        members = regex_class(_before(words, mapping), _CODE)
-        given, pairs, is_word = "p.text", "", f"char_length(w.word) >= {words.least}"
+        members = regex_class(_members_in_any_case(words), _CODE)
+        source, pairs, is_word = "p.text", "", f"char_length(w.word) >= {words.least}"
         if words.unspaced:
-            given = "q.text"
-            text = with_pairs(words, "p.text", _CODE, "p.wide AND {0} ~ '{1}'")
+            source = "q.text"
+            text = separate_pairs(words, "p.text", _CODE, "p.wide AND {0} ~ '{1}'")
             pairs = f"CROSS JOIN LATERAL (SELECT {text} AS text OFFSET 0) q\n"
-            is_word = f"({is_word} OR w.word ~ '{alone(words, _CODE)}')"
-        # OFFSET 0 keeps a step to itself: else each word would be joined with its whole text.
+            is_word = f"({is_word} OR w.word ~ '{pair_class(words, _CODE)}')"
+        # OFFSET 0 keeps the planner from merging the steps, which would join each word with its
+        # whole text.
         yield (f"CREATE VIEW textnb_words AS SELECT d.id, s.position, s.word FROM documents d\n"
                "CROSS JOIN LATERAL (SELECT octet_length(d.text) > char_length(d.text) AS wide,\n"
-               f"  {_prepared(words, mapping)} AS text OFFSET 0) p\n{pairs}"
+               f"  {_prepare_text(words)} AS text OFFSET 0) p\n{pairs}"
                f"CROSS JOIN LATERAL (SELECT w.position, {word} AS word\n"
-               f"  FROM unnest(regexp_split_to_array({given}, '[^{members}]+'))\n"
+               f"  FROM unnest(regexp_split_to_array({source}, '[^{members}]+'))\n"
                "    WITH ORDINALITY AS w(word, position)\n"
                f"  WHERE {is_word} OFFSET 0) s{stops};")
 
@@ -138,7 +135,7 @@ class Postgres(Sql):
             raise EngineMissing(
                 f"no PostgreSQL server is named to run it on. {_SET_SERVER}")
         frames = {table: _without_nul(bundle, frame)
-                  for table, frame in tables(bundle, rows).items()}
+                  for table, frame in user_tables(bundle, rows).items()}
         try:
             connection = psycopg.connect(server, autocommit=True)
         except psycopg.OperationalError as error:
@@ -153,51 +150,53 @@ class Postgres(Sql):
                 _execute(connection, path)
                 for table, frame in frames.items():
                     _fill(connection, table, frame)
-                return answered(bundle, connection.execute(ANSWERS).fetchall())
+                return read_answers(bundle, connection.execute(ANSWERS).fetchall())
             finally:
                 connection.rollback()
                 connection.execute(f"DROP SCHEMA {schema} CASCADE")
 
 
-def _prepared(words: Words, mapping: dict[str, str]) -> str:
-    """The text with what must be done before it is split: Σ at ends of words, İ, and ASCII."""
-    # The collation C lowers ASCII alone, in every version; it also rules regular expressions.
+def _prepare_text(words: Words) -> str:
+    """Write the text in lower case as far as must be before splitting: final Σ, İ, and ASCII."""
+    # With the collation C, `lower` changes only ASCII in every version. Regular expressions use the
+    # collation too.
     text = 'd.text COLLATE "C"'
     if words.lower is None:
         return text
-    sigma = final_sigma(words.lower.cased, words.lower.ignorable, _CODE, r"\Z")
+    sigma = final_sigma(words.lower, _CODE, r"\Z")
     text = (f"CASE WHEN strpos({text}, '{SIGMA}') > 0 THEN "
             f"regexp_replace({text}, '{sigma}', '\\1ς\\2', 'g') ELSE {text} END")
-    for character, to in mapping.items():
+    for character, to in words.lower_mapping.items():
         if len(to) != 1:
             text = f"replace({text}, '{character}', '{to}')"
     return f"lower({text})"
 
 
-def _before(words: Words, mapping: dict[str, str]) -> Ranges:
-    """The characters that are members once they are in lower case."""
+def _members_in_any_case(words: Words) -> Ranges:
+    """The characters that belong to words when they are in lower case."""
+    mapping = words.lower_mapping
     codes = {code for first, last in words.members for code in range(first, last + 1)}
     codes -= set(map(ord, mapping))
-    codes |= {ord(c) for c, to in mapping.items() if len(to) == 1 and is_member(words, to)}
+    codes |= {ord(c) for c, to in mapping.items() if len(to) == 1 and words.is_member(to)}
     return ranges_of(map(chr, codes))
 
 
 def _execute(connection: Any, path: Path) -> None:
-    """Run a script statement by statement: the server parses all that it is given at one time.
+    """Run a script statement by statement, as the server parses a whole request in memory.
 
     A literal holds no line end, so a line that ends with a semicolon ends a statement.
     """
-    held: list[str] = []
+    statement: list[str] = []
     with path.open(encoding="utf-8", newline="\n") as lines:
         for line in lines:
-            held.append(line)
+            statement.append(line)
             if line.endswith(";\n"):
-                connection.execute("".join(held))
-                held.clear()
+                connection.execute("".join(statement))
+                statement.clear()
 
 
 def _fill(connection: Any, table: str, frame: pl.DataFrame) -> None:
-    names = ", ".join(map(quoted, frame.columns))
+    names = ", ".join(map(quote_name, frame.columns))
     with connection.cursor() as cursor:
         with cursor.copy(f"COPY {table} ({names}) FROM STDIN") as copy:
             for row in frame.iter_rows():
@@ -206,10 +205,10 @@ def _fill(connection: Any, table: str, frame: pl.DataFrame) -> None:
 
 
 def _without_nul(bundle: Bundle, frame: pl.DataFrame) -> pl.DataFrame:
-    """The rows as PostgreSQL can hold them.
+    """Remove the character NUL, which PostgreSQL can't hold.
 
-    In a text NUL only separates words, as a space does. A token that holds it is dropped, unless
-    it is a term: such a document can't be in this database.
+    In a text, NUL separates words, so it becomes a space. A token with NUL is dropped; if it is a
+    term, the document can't be in this database, which is an ExportError.
     """
     if "text" in frame.columns and bundle.reads == "text":
         return frame.with_columns(pl.col("text").str.replace_all("\0", " ", literal=True))

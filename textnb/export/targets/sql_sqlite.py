@@ -1,8 +1,8 @@
 """SQL of SQLite, which has neither regular expressions nor letters beyond ASCII.
 
-A text is brought to words and single spaces by replacing characters: each distinct one that is not
-fine as it stands is replaced everywhere at once, so the work is the length of a text times the
-number of its distinct characters. Splitting is then left to ``json_each``, which is linear.
+A text is brought to words and spaces by replacing characters. Each distinct character that must
+change is replaced in the whole text at once, so the work is the length of a text times the number
+of these characters. ``json_each`` then splits the text in linear time.
 """
 
 from __future__ import annotations
@@ -15,40 +15,43 @@ from pathlib import Path
 from typing import ClassVar
 
 from textnb.export.bundle import Bundle
-from textnb.export.characters import FINAL_SIGMA, SIGMA, SMALL_SIGMA, Lowercase
+from textnb.export.characters import (
+    FINAL_SIGMA,
+    SIGMA,
+    SMALL_SIGMA,
+    Lowercase,
+    subtract_ranges,
+)
 from textnb.export.portable import Words
 from textnb.export.targets.base import EngineMissing, TargetAnswers, TargetRows
 from textnb.export.targets.program import deadline
 from textnb.export.targets.sql import (
     ANSWERS,
     Sql,
-    answered,
-    controls,
-    is_member,
-    lowered,
-    quoted,
-    tables,
+    quote_name,
+    read_answers,
+    user_tables,
     weight_columns,
     weight_rows,
-    without,
 )
 
 # JSON and window functions are built in.
 _OLDEST = (3, 38)
-# What a character becomes: itself, another, or (if no row holds it) a space.
-_BECOMES = """coalesce((SELECT CASE WHEN last >= unicode(rest)
+# The replacement of a character: itself, another, or a space if no row holds it.
+_REPLACEMENT = """coalesce((SELECT CASE WHEN last >= unicode(rest)
         THEN coalesce(becomes, substr(rest, 1, 1)) END FROM textnb_characters
         WHERE first <= unicode(rest) ORDER BY first DESC LIMIT 1), ' ')"""
-# A character of a script without spaces becomes [c|c]: `][` is where two are neighbours, and after
-# that was left out, what stands between two bars is a pair, as in [a|ab|bc|c].
+# A character c of a script without spaces becomes [c|c]. Two neighbours have `][` between them.
+# When all `][` are removed, the parts between two bars are the pairs, as in [a|ab|bc|c].
 _OPEN, _BETWEEN, _CLOSE = "char(1)", "char(2)", "char(3)"
-_BECOMES_PAIRS = f"""coalesce((SELECT CASE WHEN last >= unicode(rest)
+_REPLACEMENT_WITH_PAIRS = f"""coalesce((SELECT CASE WHEN last >= unicode(rest)
         THEN CASE becomes WHEN '' THEN {_OPEN} || substr(rest, 1, 1) || {_BETWEEN} ||
           substr(rest, 1, 1) || {_CLOSE} ELSE coalesce(becomes, substr(rest, 1, 1)) END END
         FROM textnb_characters
         WHERE first <= unicode(rest) ORDER BY first DESC LIMIT 1), ' ')"""
 _TEXT = "SELECT coalesce(CAST(documents.text AS TEXT), '') AS text"
-# JSON writes NUL as \u0000; backslashes are written as a number first, so that none stands before.
+# JSON writes NUL as \u0000. Backslashes are escaped as \u005c before that, so that a backslash of
+# the text can't stand before it.
 _WITHOUT_NUL = r"""CASE WHEN instr(CAST(text AS BLOB), x'00') = 0 THEN text ELSE
       json_extract('[' || replace(replace(json_quote(text), '\\', '\u005c'), '\u0000', ' ') || ']',
         '$[0]') END"""
@@ -64,14 +67,10 @@ class Sqlite(Sql):
     # A row, or a result, has 2000 columns.
     most_outputs: ClassVar[int] = 1900
     most_features: ClassVar[int] = 1900
-    # Without an alias of the row number, documents would be sorted to be grouped.
+    # As INTEGER, the id is the row number, and grouping by it needs no sorting.
     id_type: ClassVar[str] = "INTEGER"
     greatest: ClassVar[str] = "max"
-
-    def literal(self, value: str) -> str:
-        if controls(value):
-            return f"CAST(x'{value.encode().hex()}' AS TEXT)"
-        return "'" + value.replace("'", "''") + "'"
+    hex_literal: ClassVar[str] = "CAST(x'{}' AS TEXT)"
 
     def load_weights(self, bundle: Bundle) -> Iterator[str]:
         names = weight_columns(bundle)
@@ -84,17 +83,18 @@ class Sqlite(Sql):
     def split(self, words: Words) -> Iterator[str]:
         yield ("CREATE TABLE textnb_characters (first INTEGER PRIMARY KEY, last INTEGER NOT NULL, "
                "becomes TEXT);")
-        yield from self.load("textnb_characters", ("first", "last", "becomes"), _becomes(words))
+        yield from self.load("textnb_characters", ("first", "last", "becomes"),
+                             _replacements(words))
         text = f"(SELECT {_WITHOUT_NUL} AS text FROM ({_TEXT}))"
         if words.lower is not None:
             yield from self.casing(words.lower)
             text = f"(SELECT {_with_sigma()} AS text FROM {text})"
-        fine = self.literal("".join(c for c in map(chr, range(128)) if c == " " or (
-            is_member(words, c) and c not in lowered(words))))
+        unchanged = self.literal("".join(c for c in map(chr, range(128)) if c == " " or (
+            words.is_member(c) and c not in words.lower_mapping)))
         word, is_word = "w.value", f"length(w.value) >= {words.least}"
-        becomes, done = _BECOMES, "done"
+        replacement, result = _REPLACEMENT, "done"
         if words.unspaced:
-            becomes, done = _BECOMES_PAIRS, _pairs()
+            replacement, result = _REPLACEMENT_WITH_PAIRS, _pairs()
             text = f"(SELECT {_without_marks()} AS text FROM {text})"
             word = f"ltrim(w.value, {_BETWEEN})"
             is_word = f"({is_word} OR substr(w.value, 1, 1) = {_BETWEEN})"
@@ -103,17 +103,17 @@ class Sqlite(Sql):
         yield (f"""CREATE VIEW textnb_words AS SELECT d.id, w.key AS position, {word} AS word
 FROM (SELECT id, (
   WITH RECURSIVE folded(done, rest) AS (
-    SELECT text, ltrim(text, {fine}) FROM {text}
+    SELECT text, ltrim(text, {unchanged}) FROM {text}
     UNION ALL
-    SELECT replace(done, substr(rest, 1, 1), {becomes}),
-      ltrim(replace(rest, substr(rest, 1, 1), ''), {fine})
+    SELECT replace(done, substr(rest, 1, 1), {replacement}),
+      ltrim(replace(rest, substr(rest, 1, 1), ''), {unchanged})
     FROM folded WHERE rest <> '')
-  SELECT {done} FROM folded WHERE rest = '') AS text FROM documents) d,
+  SELECT {result} FROM folded WHERE rest = '') AS text FROM documents) d,
   json_each('[' || replace(json_quote(d.text), ' ', '","') || ']') w
 WHERE {is_word}{stops};""")
 
     def casing(self, lower: Lowercase) -> Iterator[str]:
-        """Tables by which Σ is judged: 1 is cased, 0 ignorable, and others are neither."""
+        """Write the tables that decide the form of Σ: 1 is cased, 0 ignorable, others neither."""
         yield ("CREATE TABLE textnb_casing (first INTEGER PRIMARY KEY, last INTEGER NOT NULL, "
                "cased INTEGER NOT NULL);")
         kinds = sorted([(*pair, 1) for pair in lower.cased]
@@ -129,30 +129,29 @@ WHERE {is_word}{stops};""")
         with (closing(sqlite3.connect(":memory:", isolation_level=None,
                                       check_same_thread=False)) as connection,
               deadline(connection.interrupt)):
-            # The script may come from somebody else: it opens no other file.
+            # The script may come from somebody else, and must not open other files.
             connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
             connection.executescript(path.read_text("utf-8"))
-            for table, frame in tables(bundle, rows).items():
-                names = ", ".join(map(quoted, frame.columns))
+            for table, frame in user_tables(bundle, rows).items():
+                names = ", ".join(map(quote_name, frame.columns))
                 marks = ", ".join("?" * frame.width)
                 connection.execute("BEGIN")
                 connection.executemany(f"INSERT INTO {table} ({names}) VALUES ({marks})",
                                        frame.iter_rows())
                 connection.execute("COMMIT")
-            return answered(bundle, connection.execute(ANSWERS))
+            return read_answers(bundle, connection.execute(ANSWERS))
 
 
-def _becomes(words: Words) -> list[tuple[int, int, str | None]]:
-    """Ranges of characters that make words, by what they become; None is themselves."""
-    mapping = lowered(words)
-    changed = sorted((ord(c), "".join(t if is_member(words, t) else " " for t in to))
-                     for c, to in mapping.items())
+def _replacements(words: Words) -> list[tuple[int, int, str | None]]:
+    """Ranges of the characters of words with their replacements; None for unchanged ones."""
+    changed = sorted((ord(c), "".join(t if words.is_member(t) else " " for t in to))
+                     for c, to in words.lower_mapping.items())
     rows: list[tuple[int, int, str | None]] = [
         (code, code, to) for code, to in changed if to.strip(" ")]
     cuts = [code for code, _ in changed]
-    # They make pairs, and none of them changes in lower case.
+    # The characters of pairs do not change in lower case.
     rows += [(first, last, "") for first, last in words.unspaced]
-    for first, last in without(words.members, words.unspaced):
+    for first, last in subtract_ranges(words.members, words.unspaced):
         start = first
         for cut in cuts[bisect_left(cuts, first):bisect_right(cuts, last)]:
             if start < cut:
@@ -164,20 +163,20 @@ def _becomes(words: Words) -> list[tuple[int, int, str | None]]:
 
 
 def _without_marks() -> str:
-    """The text without the characters that mark pairs, which make no words."""
+    """Write the text without the characters that mark pairs; they are part of no word."""
     return f"replace(replace(replace(text, {_OPEN}, ' '), {_BETWEEN}, ' '), {_CLOSE}, ' ')"
 
 
 def _pairs() -> str:
-    """The folded text with spaces between its words, and a bar before each pair of characters.
+    """Write the text with spaces between words, and a bar before pairs and single characters.
 
-    And before each character that has no neighbour: it stands as `[c |c]`, and in `[a |ab |b]` the
-    first and the last are no words.
+    With spaces, a character without a neighbour is `[c |c]`, and a run is `[a |ab |b]`, where the
+    first part and the last one are no words.
     """
-    joined = f"replace(done, {_CLOSE} || {_OPEN}, '')"
-    for mark, becomes in ((_OPEN, f"' ' || {_OPEN}"), (_BETWEEN, f"' ' || {_BETWEEN}"),
+    marked = f"replace(done, {_CLOSE} || {_OPEN}, '')"
+    for mark, replacement in ((_OPEN, f"' ' || {_OPEN}"), (_BETWEEN, f"' ' || {_BETWEEN}"),
                           (_CLOSE, f"{_CLOSE} || ' '")):
-        joined = f"replace({joined}, {mark}, {becomes})"
+        marked = f"replace({marked}, {mark}, {replacement})"
     return f"""CASE WHEN instr(done, {_OPEN}) = 0 THEN done ELSE (
       SELECT group_concat(piece, ' ') OVER (ORDER BY key
         ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)
@@ -185,7 +184,7 @@ def _pairs() -> str:
           WHEN substr(value, 1, 1) <> {_OPEN} THEN value
           WHEN substr(lead(value) OVER (ORDER BY key), -1) = {_CLOSE}
           THEN {_BETWEEN} || substr(value, 2) ELSE '' END AS piece
-        FROM json_each('[' || replace(json_quote({joined}), ' ', '","') || ']'))
+        FROM json_each('[' || replace(json_quote({marked}), ' ', '","') || ']'))
       ORDER BY key LIMIT 1) END"""
 
 
@@ -195,10 +194,11 @@ def _kind(character: str) -> str:
 
 
 def _with_sigma() -> str:
-    """The column ``text`` with Σ as ς or σ.
+    """Write an expression of the column ``text`` with ς or σ for each Σ.
 
-    It is cut at each Σ: whether what stands before one and after it is cased, shows in the pieces
-    next to it (and where these are ignorable as a whole, in there being another Σ, for Σ is cased).
+    The text is split at each Σ. The pieces next to a Σ show whether the characters around it are
+    cased. If a piece holds ignorable characters only, there is either another Σ behind it, which is
+    cased, or an end of the text.
     """
     ignorable = "(SELECT characters FROM textnb_ignorable)"
     last, first = _kind("substr(piece, -1)"), _kind("piece")
