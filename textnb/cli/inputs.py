@@ -50,6 +50,9 @@ class RowOptions:
         "or ~/.pgpass.", metavar="SELECT", is_common=False)
     encoding: str = option("Encoding of text files in a folder per class.", default="utf-8",
                            is_common=False)
+    separator: str | None = option(
+        "Character between the fields of a CSV file, such as ';'.", metavar="CHARACTER",
+        is_common=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,6 +134,7 @@ def rows(
     source: Any = input
     settings: dict[str, Any] = {
         "format": options.format, "encoding": options.encoding,
+        "separator": options.separator,
         "storage_options": parse_options(options.storage_option, "--storage-option"),
         "on_error": "raise" if more is None else _on_error(more.on_unreadable)}
     if _reads_database(input, options.query, settings):
@@ -177,10 +181,11 @@ def _reads_database(input: str, query: str | None, options: dict[str, Any]) -> b
     if query is None:
         raise ParameterError(f"{hide_secrets(input)} is a database: say which rows with --query "
                              "'SELECT ...'")
-    if options != {"format": None, "encoding": "utf-8", "storage_options": None,
+    if options != {"format": None, "encoding": "utf-8", "separator": None,
+                   "storage_options": None,
                    "on_error": "raise"}:
-        raise ParameterError("--input-format, --encoding, --storage-option and --on-unreadable are "
-                             f"for files; {hide_secrets(input)} is a database")
+        raise ParameterError("--input-format, --encoding, --separator, --storage-option and "
+                             f"--on-unreadable are for files; {hide_secrets(input)} is a database")
     return True
 
 

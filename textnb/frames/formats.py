@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -37,11 +37,25 @@ def escape_glob(paths: Sequence[str]) -> list[str]:
     return [globbing.escape(path) for path in paths]
 
 
-def reader_of(
-    format: str, numbers: Numbers | None, **options: Any
-) -> Callable[[Any], pl.LazyFrame]:
+class Csv(NamedTuple):
+    """How CSV files are read.
+
+    Attributes
+    ----------
+    numbers : Numbers or None
+        The columns that are read as numbers, others as strings; None infers all types.
+    separator : str or None
+        What stands between fields; None is the comma, and the tab in TSV.
+    """
+
+    numbers: Numbers | None
+    separator: str | None = None
+
+
+def reader_of(format: str, how: Csv, **options: Any) -> Callable[[Any], pl.LazyFrame]:
     def csv(separator: str) -> Callable[[Any], pl.LazyFrame]:
-        return lambda where: _scan_typed(where, separator, numbers, **options)
+        return lambda where: _scan_typed(
+            where, how.separator or separator, how.numbers, **options)
 
     # A key that is first seen after the rows from which a schema is inferred would be dropped.
     readers: dict[str, Callable[[Any], pl.LazyFrame]] = {
@@ -54,6 +68,9 @@ def reader_of(
     }
     if format not in readers:
         raise ParameterError.unknown_choice("format", format, [*readers, "folder", "mail", *LAKES])
+    if how.separator is not None and format not in ("csv", "tsv"):
+        raise ParameterError.naming("{separator} is for CSV; the rows are {format_name}",
+                                    format_name=format)
     return readers[format]
 
 

@@ -20,10 +20,11 @@ from textnb.frames.cloud import (
     is_database,
     is_url,
 )
+from textnb.frames.faults import check_surrogates, describe_fault, missing_column
 from textnb.frames.features import feature_columns
 from textnb.frames.folder import scan_folder
 from textnb.frames.formats import (
-    Numbers,
+    Csv,
     escape_glob,
     format_of,
     ndjson_reader,
@@ -39,7 +40,7 @@ from textnb.frames.mail import scan_mail
 from textnb.frames.mailboxes import looks_like_mail
 from textnb.frames.paths import TEXT_FORMATS, check_file, check_text
 from textnb.frames.slices import OnSkip, scan_in_turn
-from textnb.frames.stdin import spool_stdin
+from textnb.frames.stdin import spool_stdin, spooled_stdin
 from textnb.runtime.caller import warn_caller
 from textnb.runtime.forks import check_fork
 
@@ -60,6 +61,7 @@ def scan(
     storage_options: Mapping[str, Any] | None = None,
     on_error: str | OnSkip = "raise",
     subfolders: bool = False,
+    separator: str | None = None,
 ) -> pl.LazyFrame:
     """Open a table of documents lazily, and check its columns.
 
@@ -98,6 +100,9 @@ def scan(
         file that can't be read is a row whose ``errors`` say so.
     subfolders : bool
         For mail only: also read the folders of each Maildir, such as ``.Spam``; see `scan_mail`.
+    separator : str, optional
+        For CSV only: the character between fields, such as ``";"``; else it is the comma, and in
+        TSV the tab.
 
     Returns
     -------
@@ -121,7 +126,7 @@ def scan(
     textnb.errors.SchemaError: no column 'txt' (the text column) - did you mean 'text'?; the \
 columns are 'text', 'label'. Say which with text=...
     """
-    numbers = None if text is None else no_numbers
+    how = Csv(None if text is None else no_numbers, _check_separator(separator, source, format))
     on_skip = _on_skip(on_error, source)
     if _is_mail(source, format):
         if on_skip is not None:
@@ -133,9 +138,22 @@ columns are 'text', 'label'. Say which with text=...
             "{subfolders} is for mail, as a Maildir has folders; the source is no mail, or needs "
             "{format='mail'}")
     else:
-        frame = _frame_of(source, format, encoding, numbers, storage_options, on_skip)
+        frame = _frame_of(source, format, encoding, how, storage_options, on_skip)
     with reading(source):
         return check_columns(frame, text=text, label=label)
+
+
+def _check_separator(separator: str | None, source: Any, format: str | None) -> str | None:
+    """The separator of CSV files, checked."""
+    if separator is None:
+        return None
+    if not isinstance(separator, str) or len(separator) != 1 or not separator.isascii() or (
+            separator in "\"\n\r"):
+        raise ParameterError.out_of_range(
+            "separator", "one ASCII character, such as ';'", separator)
+    if not isinstance(source, (str, os.PathLike)) or _is_mail(source, format):
+        raise ParameterError.naming("{separator} is for files of CSV; the source is none")
+    return separator
 
 
 def _is_mail(source: Any, format: str | None) -> bool:
@@ -165,7 +183,7 @@ def _scan_mail(
 def scan_table(
     source: Any, features: Any, label: str | None = None, *, format: str | None = None,
     encoding: str = "utf-8", storage_options: Mapping[str, Any] | None = None,
-    on_error: str | OnSkip = "raise",
+    on_error: str | OnSkip = "raise", separator: str | None = None,
 ) -> pl.LazyFrame:
     """As `scan`, for a feature table: features of a CSV file are read as numbers.
 
@@ -179,19 +197,19 @@ def scan_table(
             return [features]
         return feature_columns(pl.LazyFrame(schema=inferred()), features, label)
 
-    frame = _frame_of(source, format, encoding, numbers, storage_options,
-                      _on_skip(on_error, source))
+    how = Csv(numbers, _check_separator(separator, source, format))
+    frame = _frame_of(source, format, encoding, how, storage_options, _on_skip(on_error, source))
     with reading(source):
         return check_columns(frame, label=label)
 
 
 def _frame_of(
-    source: Any, format: str | None, encoding: str, numbers: Numbers | None,
+    source: Any, format: str | None, encoding: str, how: Csv,
     storage_options: Mapping[str, Any] | None, on_skip: OnSkip | None,
 ) -> pl.LazyFrame:
     if isinstance(source, (str, os.PathLike)):
         with reading(source):
-            return _open(os.fspath(source), format, encoding, numbers, storage_options,
+            return _open(os.fspath(source), format, encoding, how, storage_options,
                          on_skip)
     return as_polars(source).lazy()
 
@@ -222,7 +240,7 @@ def check_columns(
     schema = frame.collect_schema()
     for column in columns:
         if column not in schema:
-            raise SchemaError.missing_column(column, schema.names(), "text")
+            raise missing_column(column, schema.names(), "text")
         dtype = schema[column]
         if dtype == pl.Object:
             raise SchemaError.mixed_types(column, "text")
@@ -230,7 +248,7 @@ def check_columns(
             raise SchemaError.wrong_type(column, "text", "String", dtype)
     if label is not None:
         if label not in schema:
-            raise SchemaError.missing_column(label, schema.names(), "label")
+            raise missing_column(label, schema.names(), "label")
         dtype = schema[label]
         if dtype == pl.Object:
             raise SchemaError.mixed_types(label, "label")
@@ -279,7 +297,7 @@ class reading:
 
 
 def _open(
-    path: str, format: str | None, encoding: str, numbers: Numbers | None,
+    path: str, format: str | None, encoding: str, how: Csv,
     storage_options: Mapping[str, Any] | None, on_skip: OnSkip | None,
 ) -> pl.LazyFrame:
     folder = os.path.isdir(path) or format == "folder"
@@ -291,7 +309,9 @@ def _open(
         path, sniffed = spool_stdin()
         if (format or sniffed) in TEXT_FORMATS:
             check_text(path, "standard input")
-        return _scan_local([path], format or sniffed, numbers, on_skip)
+        if (format or sniffed) == "ndjson":
+            check_surrogates(path, "standard input")
+        return _scan_local([path], format or sniffed, how, on_skip)
     options = check_storage_options(path, storage_options)
     lake = format if format in LAKES else table_format(path) if format is None else None
     if on_skip is not None and (is_url(path) or lake):
@@ -302,15 +322,15 @@ def _open(
         if is_database(path):
             raise ParameterError(f"{hide_secrets(path)} is a database: say which rows with "
                                  "textnb.scan_database(query, connection)")
-        return reader_of(format or format_of(path), numbers, storage_options=options)(path)
+        return reader_of(format or format_of(path), how, storage_options=options)(path)
     if os.path.isdir(path):
-        return _open_folder(path, format, encoding, numbers, on_skip)
+        return _open_folder(path, format, encoding, how, on_skip)
     if os.path.exists(path):
-        return _scan_local([path], format or format_of(path), numbers, on_skip)
+        return _scan_local([path], format or format_of(path), how, on_skip)
     matches = _match_glob(path)
     if not matches:
         raise SourceError.not_found(path)
-    return _scan_local(matches, format or one_format(matches), numbers, on_skip)
+    return _scan_local(matches, format or one_format(matches), how, on_skip)
 
 
 def _match_glob(pattern: str) -> list[str]:
@@ -325,13 +345,13 @@ def _match_glob(pattern: str) -> list[str]:
 
 
 def _scan_local(
-    files: list[str], format: str, numbers: Numbers | None, on_skip: OnSkip | None
+    files: list[str], format: str, how: Csv, on_skip: OnSkip | None
 ) -> pl.LazyFrame:
     """Scan existing files: columnar files in slices, and one by one where some may be left out."""
     if on_skip is None:
         for path in files:
             check_path(path, format)
-    reader = reader_of(format, numbers)
+    reader = reader_of(format, how)
     columnar = format in ("parquet", "ipc")
     if format == "ndjson" and len(files) > 1:
         reader = ndjson_reader(files, on_skip is not None)
@@ -350,10 +370,12 @@ def check_path(path: str, format: str) -> None:
     check_file(path)
     if format in TEXT_FORMATS:
         check_text(path)
+    if format == "ndjson":
+        check_surrogates(path)
 
 
 def _open_folder(
-    path: str, format: str | None, encoding: str, numbers: Numbers | None, on_skip: OnSkip | None
+    path: str, format: str | None, encoding: str, how: Csv, on_skip: OnSkip | None
 ) -> pl.LazyFrame:
     if format == "folder":
         return scan_folder(path, encoding, on_skip)
@@ -367,7 +389,7 @@ def _open_folder(
         for where in shown_files:
             check_file(where)
     if regular:
-        return _scan_local(shown_files, format or one_format(regular), numbers, on_skip)
+        return _scan_local(shown_files, format or one_format(regular), how, on_skip)
     if any("=" in name for name, _, is_folder in inside if is_folder):
         partitioned = sorted(globbing.glob(os.path.join(globbing.escape(path), "**", "*.parquet"),
                                            recursive=True))
@@ -384,7 +406,9 @@ def _culprit(path: str, error: BaseException) -> tuple[str, str]:
     if is_url(path):
         return hide_secrets(path), explain_failure(path, error)
     if path == "-":
-        return path, first_line(error)
+        spooled = spooled_stdin()
+        fault = None if spooled is None else describe_fault(*spooled)
+        return "standard input", fault or first_line(error)
     files = [path] if os.path.isfile(path) else sorted(
         name for name in globbing.glob(
             os.path.join(globbing.escape(path), "**") if os.path.isdir(path) else path,
@@ -394,24 +418,10 @@ def _culprit(path: str, error: BaseException) -> tuple[str, str]:
         try:
             if format_of(name) == "mail":
                 continue
-            alone = reader_of(format_of(name), no_numbers)(escape_glob([name]))
+            alone = reader_of(format_of(name), Csv(no_numbers))(escape_glob([name]))
             alone.select(pl.all().null_count()).collect()
         except SourceError:
             continue
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as again:
-            return name, _bad_line(name) or first_line(again)
+            return name, describe_fault(name, format_of(name)) or first_line(again)
     return path, first_line(error)
-
-
-def _bad_line(path: str) -> str | None:
-    """Describe the first line of a plain text file that is not UTF-8."""
-    if format_of(path) in ("parquet", "ipc") or path.endswith((".gz", ".zst")):
-        return None
-    with open(path, "rb") as file:
-        for number, line in enumerate(file, start=1):
-            try:
-                line.decode("utf-8")
-            except UnicodeDecodeError as error:
-                return (f"line {number} is not UTF-8 (byte 0x{line[error.start]:02x} at column "
-                        f"{error.start + 1}); convert it, e.g. iconv -f latin1 -t utf-8")
-    return None

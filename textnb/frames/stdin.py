@@ -13,6 +13,9 @@ from uuid import uuid4
 
 from textnb.errors import SourceError
 
+# The copy that was made last, and its format.
+_spooled: tuple[str, str] | None = None
+
 
 def spool_stdin() -> tuple[str, str]:
     """Copy standard input to a temporary file; return its path, and the format by its content."""
@@ -30,7 +33,14 @@ def spool_stdin() -> tuple[str, str]:
         head = copy.read(1 << 16)
     if not head:
         raise SourceError.unreadable("standard input", "it is empty")
-    return path, _sniff_format(head)
+    global _spooled
+    _spooled = path, _sniff_format(head)
+    return _spooled
+
+
+def spooled_stdin() -> tuple[str, str] | None:
+    """The copy of standard input that was made last, and its format; None where none was."""
+    return _spooled
 
 
 def _sniff_format(head: bytes) -> str:

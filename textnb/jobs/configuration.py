@@ -125,6 +125,7 @@ class Input(Section):
     hold_out: Share = 0.2
     format: str | None = None
     encoding: str = "utf-8"
+    separator: str | None = None
     storage_options: Annotated[dict[str, Any], BeforeValidator(_options)] | None = None
 
 

@@ -143,9 +143,10 @@ def scan_source(job: Job, source: str, format: str | None, *, labels: bool) -> p
     options = job.input.storage_options if is_url(source) else None
     if model.kind_of_rows == "texts":
         return scan(source, text=model.columns, label=label, format=format,
-                    encoding=job.input.encoding, storage_options=options)
+                    encoding=job.input.encoding, storage_options=options,
+                    separator=job.input.separator)
     return scan_table(source, model.features, label, format=format, encoding=job.input.encoding,
-                      storage_options=options)
+                      storage_options=options, separator=job.input.separator)
 
 
 def check_labels(job: Job, rows: RowFiles) -> None:
