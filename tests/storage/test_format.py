@@ -15,7 +15,7 @@ import pytest
 
 from tests.storage.members import arrays_of, document_of, members_of
 from textnb import BernoulliNB, ComplementNB, MultinomialNB, TextClassifier, Tokenizer
-from textnb.storage.textarrays import narrow
+from textnb.storage.arithmetic import narrow
 
 FRAME = pl.DataFrame({
     "text": ["free money now money", "cheap free offer", "hello friend lunch", "meeting at lunch",

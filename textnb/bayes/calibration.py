@@ -27,6 +27,8 @@ from textnb.errors import ParameterError
 _MOST_REASON = 500
 # Beyond them T would overflow for a long document.
 _BOUNDS = {"temperature": (1e-9, 1e9), "length_exponent": (0.0, 10.0), "shift": (-1e9, 1e9)}
+# Why a calibration or a decision is stale after an update.
+LEARNED_SINCE = "the model has learned or forgotten documents since"
 LINKS = ("softmax", "sigmoid")
 # Written where the link is none but softmax: a reader that does not know of them refuses the file.
 _OF_SIGMOID = {"link", "shift"}

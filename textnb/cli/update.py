@@ -62,15 +62,18 @@ class ChangedModel(Quiet, ModelOutput):
 def update(file: ModelFile, source: LabelledRows, how: LearningOptions, done: ChangedModel) -> None:
     """Learn more labelled rows: the model is that of one training on all rows."""
     from textnb.errors import ParameterError
-    from textnb.evaluation.mistakes import mistakes
     from textnb.files.lock import lock_path
     from textnb.files.replace import check_target
-    from textnb.learning.fitting import learn_more
 
     input, target = source.input, done.output or file.model
     check_target(target)
     check_apart(input, target)
     with lock_path(target):
+        if not (how.new_class or how.on_error) and _add_message(file.model, source, done, target):
+            return
+        from textnb.evaluation.mistakes import mistakes
+        from textnb.learning.fitting import learn_more
+
         model = any_model(file.model)
         is_text = text_columns(model) is not None
         frame = _labelled_rows(model, source)
@@ -97,6 +100,26 @@ def update(file: ModelFile, source: LabelledRows, how: LearningOptions, done: Ch
     if not done.quiet:
         note(f"{quantity(len(classes_of(model)), 'class')}, {_size(model)} -> {target}")
     note_stale(model)
+
+
+def _add_message(model: str, source: LabelledRows, done: ChangedModel, target: str) -> bool:
+    """Learn one message without Polars; whether that was possible."""
+    import time
+
+    from textnb.cli.one_message import add_message
+
+    started = time.monotonic()
+    updated = None if source.as_class is None else add_message(
+        model, source, source.as_class, target, _parse_label)
+    if updated is None:
+        return False
+    if not done.quiet:
+        seconds = time.monotonic() - started
+        note(f"learned from 1 document in {seconds:.2f} s ({1 / max(seconds, 1e-9):,.0f}/s)")
+        note(f"{quantity(updated.n_classes, 'class')}, {quantity(updated.n_terms, 'term')} -> "
+             f"{target}")
+    note_stale(updated)
+    return True
 
 
 @verb

@@ -13,14 +13,16 @@ import os
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from textnb.errors import DataError, ForkError, ModelFileError, SourceError, first_line
-from textnb.files.parquet import decode, memory_needed
+
+# Polars is imported where there are tables: one message is learned without it.
+if TYPE_CHECKING:
+    import polars as pl
 
 MAX_BYTES = 8 << 30
 # The earliest time that ZIP can name: the same content gives the same bytes.
@@ -54,7 +56,10 @@ def reading_errors(name: str, kind: str = "model", member: str = "") -> Iterator
         raise
     except OSError as error:
         raise SourceError.unreadable(name, error.strerror or error) from error
-    except (Exception, pl.exceptions.PanicException) as error:
+    except BaseException as error:
+        # A panic of Polars is no Exception; it is told by its name, as Polars may not be loaded.
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
         # A file is not damaged because memory ran out.
         short = error if isinstance(error, MemoryError) else error.__cause__
         if isinstance(short, MemoryError):
@@ -133,6 +138,8 @@ def read_table(
     MalformedTable
         If the table can't be decoded, or has another size.
     """
+    from textnb.files.parquet import decode, memory_needed
+
     check_size(name, memory_needed(content), max_bytes)
     return decode(content, rows, size)
 
@@ -166,6 +173,8 @@ def to_lists(value: Any, other: Callable[[Any], Any] = lambda value: value) -> A
     other : callable, optional
         Converts each value that is no container; without it, such values stay as they are.
     """
+    import polars as pl
+
     if isinstance(value, Mapping):
         return {key: to_lists(item, other) for key, item in value.items()}
     if isinstance(value, (np.ndarray, np.generic, pl.Series)):

@@ -11,19 +11,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from textnb.errors import ParameterError, first_line
 from textnb.filter.verdict import DOUBT, HAM, SPAM, Verdict, doubt_of
 from textnb.mail.message import MAX_MESSAGE, parse_message
+from textnb.storage.plain_plan import plan_of_settings, text_columns, tokens_of
 from textnb.storage.terms_reader import TermsReader, Unsupported, Weights
-from textnb.text.plain import plain_tokens
-from textnb.text.plan import Plan, plan_of, with_missing
 
-# Characters of a message. Polars tokenizes more of them faster, even with its import.
-_LONGEST = 1 << 20
-_MOST_WORDS = 32
 # Relative difference between scores that are added up in two ways; the bound is generous.
 _ROUNDING = 1e-10
 Cutoffs = tuple[float, float]
@@ -55,8 +50,8 @@ def judge(
     with TermsReader(path) as reader:
         with reader.sound():
             settings = reader.document["settings"]
-            names = _names(settings["text"])
-            plan = _plan(settings["tokenizer"])
+            names = text_columns(settings["text"])
+            plan = plan_of_settings(settings["tokenizer"])
             calibration = _calibration(reader.document.get("calibration"))
             decision = _Decision(reader.document.get("decision"), reader.labels)
         wanted = spam if spam is not None else SPAM if decision.positive is None else (
@@ -65,9 +60,7 @@ def judge(
             raise Unsupported(f"the class {wanted!r}, which the model does not have")
         parsed = parse_message(message, names)
         texts = {name: parsed.column(name) for name in names}
-        if sum(len(text or "") for text in texts.values()) > _LONGEST:
-            raise Unsupported("a long message")
-        scores, length, largest = _scores(reader, _tokens(plan, texts))
+        scores, length, largest = _scores(reader, tokens_of(plan, texts))
     if calibration is not None:
         temperature, exponent = calibration
         by = temperature if not exponent else 1.0 + (temperature - 1.0) * length ** exponent
@@ -90,41 +83,6 @@ def judge(
         answer = decision.answer(odds, near)
         status = DOUBT if answer is None else SPAM if reader.labels[answer] == wanted else HAM
     return Verdict(status, own, calibrated, errors=errors, measure=measure)
-
-
-def _names(text: Any) -> list[str]:
-    """The text columns."""
-    names = [text] if isinstance(text, str) else text
-    if not isinstance(names, list) or not names or not all(isinstance(one, str) for one in names):
-        raise Unsupported("text columns without names")
-    return names
-
-
-def _plan(settings: Any) -> Plan:
-    """The plan of a tokenizer from settings that nobody has checked yet."""
-    least, most = settings["ngram_range"]
-    if (type(least), type(most)) != (int, int) or not 1 <= least <= most <= _MOST_WORDS:
-        raise Unsupported(f"ngram_range={(least, most)!r}")
-    for name in ("stop_words", "field_prefix"):
-        value = settings[name]
-        if type(value) is not bool and not (
-                isinstance(value, list) and all(isinstance(word, str) for word in value)):
-            raise Unsupported(f"{name}={value!r}")
-    try:
-        return plan_of({name: tuple(value) if isinstance(value, list) else value
-                        for name, value in with_missing(settings).items()})
-    except (ParameterError, TypeError, ValueError, AttributeError) as error:
-        raise Unsupported(f"the tokenizer: {first_line(error)}") from None
-
-
-def _tokens(plan: Plan, texts: Mapping[str, str | None]) -> list[str]:
-    try:
-        tokens = plain_tokens(plan, texts)
-    except ParameterError as error:
-        raise Unsupported(f"the tokenizer: {first_line(error)}") from None
-    if tokens is None:
-        raise Unsupported("a character that Python may read differently from Polars")
-    return tokens
 
 
 def _scores(reader: TermsReader, tokens: Sequence[str]) -> tuple[Weights, float, float]:

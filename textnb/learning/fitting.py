@@ -15,6 +15,7 @@ from typing import Any
 import polars as pl
 from numpy.typing import ArrayLike
 
+from textnb.bayes.calibration import LEARNED_SINCE
 from textnb.bayes.choice import choose_l
 from textnb.bayes.event_model import Learned
 from textnb.bayes.pruning import Pruned
@@ -52,7 +53,6 @@ from textnb.text.matrix import Vocabulary
 from textnb.text.term_counts import TermCounts
 
 Weight = str | ArrayLike | None
-LEARNED_SINCE = "the model has learned or forgotten documents since"
 OTHER_CLASSES = ("the classes have changed: the decision, whose thresholds were for others, is "
                  "dropped")
 

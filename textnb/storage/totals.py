@@ -17,8 +17,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from textnb.text.vocabulary import Limits
-
 TOTALS = ("totals/counts", "totals/absent", "totals/norms")
 _OF_COUNTS = ("MultinomialNB", "BernoulliNB", "ComplementNB")
 Arrays = Mapping[str, NDArray[Any]]
@@ -49,6 +47,9 @@ def kept_terms(document: Mapping[str, Any], arrays: Arrays) -> NDArray[np.bool_]
     settings, classes = document["settings"], document["classes"]
     if "weights" in arrays or settings["vocabulary"] is not None:
         return None
+    # That module imports Polars.
+    from textnb.text.vocabulary import Limits
+
     limits = Limits(settings["min_df"], settings["max_df"], settings["max_features"])
     n_terms = len(arrays["terms/ends"])
     if limits == Limits():

@@ -15,9 +15,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from textnb.text.byte_keys import begins_of
 from textnb.text.expressions import separators, split_expr
 from textnb.text.tokens import TextColumns, Tokenizer
-from textnb.text.utf8 import begins_of, byte_order, bytes_of
+from textnb.text.utf8 import byte_order, bytes_of
 
 Ints = NDArray[np.int64]
 

@@ -14,8 +14,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from textnb.text.byte_keys import begins_of
 from textnb.text.native.kernel import Kernel
-from textnb.text.utf8 import begins_of, bytes_of, strings_of
+from textnb.text.utf8 import bytes_of, strings_of
 
 Codes = NDArray[np.int32]
 Ints = NDArray[np.int64]

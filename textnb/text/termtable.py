@@ -17,13 +17,14 @@ from numpy.typing import NDArray
 
 from textnb.errors import DataError, ParameterError
 from textnb.runtime.forks import check_fork
+from textnb.text.byte_keys import begins_of
 from textnb.text.compiled_plan import clean_ascii, compiled_plan
 from textnb.text.expressions import cleaned_exprs, stop_tokens
 from textnb.text.native.kernel import Kernel
 from textnb.text.prefixes import PrefixedTerms
 from textnb.text.tokens import TextColumns, Tokenizer
 from textnb.text.unspaced import RANGES
-from textnb.text.utf8 import begins_of, byte_order, bytes_of, strings_of
+from textnb.text.utf8 import byte_order, bytes_of, strings_of
 
 Codes = NDArray[np.int32]
 Ints = NDArray[np.int64]

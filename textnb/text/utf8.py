@@ -8,6 +8,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from textnb.text.byte_keys import KEY_BYTES, eights_of, keys_of
+
 Ints = NDArray[np.int64]
 # Strings that agree in more bytes are compared one by one.
 _MOST_SKIPPED = 112
@@ -19,12 +21,6 @@ def bytes_of(strings: pl.Series) -> tuple[NDArray[np.uint8], Ints]:
     ends = np.cumsum(listed.list.len().to_numpy(), dtype=np.int64)
     whole = listed.explode(empty_as_null=False, keep_nulls=False)
     return whole.to_numpy(), ends
-
-
-def begins_of(ends: Ints) -> Ints:
-    begins = np.zeros_like(ends)
-    begins[1:] = ends[:-1]
-    return begins
 
 
 def strings_of(pool: NDArray[np.uint8], ends: Ints) -> pl.Series:
@@ -57,22 +53,10 @@ def byte_order(pool: NDArray[np.uint8], begins: Ints, ends: Ints) -> Ints:
     >>> byte_order(np.frombuffer(b"bcaab", np.uint8), np.array([0, 2, 3]), np.array([2, 3, 5]))
     array([1, 2, 0])
     """
-    if len(pool) < int(ends.max(initial=0)) + 8:
-        pool = np.append(pool, np.zeros(8, np.uint8))
-    # A number may begin at any byte.
-    eights = np.ndarray(len(pool) - 7, dtype=">u8", buffer=pool, strides=(1,))
+    eights = eights_of(pool, int(ends.max(initial=0)))
 
     def keys(chosen: Ints, skipped: int) -> NDArray[np.uint64]:
-        at = begins[chosen] + skipped
-        left = ends[chosen] - at
-        unused = (56 - 8 * np.minimum(left, 7)).astype(np.uint64)
-        seven: NDArray[np.uint64] = eights[at].astype(np.uint64)
-        seven >>= np.uint64(8)
-        seven >>= unused
-        seven <<= unused
-        seven <<= np.uint64(8)
-        seven |= np.minimum(left, 8).astype(np.uint64)
-        return seven
+        return keys_of(eights, begins[chosen] + skipped, ends[chosen])
 
     found = keys(np.arange(len(begins)), 0)
     order = found.argsort()
@@ -83,7 +67,7 @@ def byte_order(pool: NDArray[np.uint8], begins: Ints, ends: Ints) -> Ints:
         first = np.append(True, (found[1:] != found[:-1]) | (group[1:] != group[:-1]))[:len(found)]
         tied = ~first
         tied[:-1] |= ~first[1:]
-        places, group, skipped = places[tied], np.cumsum(first)[tied], skipped + 7
+        places, group, skipped = places[tied], np.cumsum(first)[tied], skipped + KEY_BYTES
         if not len(places):
             return order
         chosen = order[places]

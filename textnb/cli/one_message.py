@@ -1,0 +1,83 @@
+"""`textnb update` of one mail message, without Polars: a user learns mail message by message.
+
+What is not known here (other options, a mailbox, a model with limits) is left to
+`textnb.cli.update`, which knows all and says what is wrong.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from textnb.cli.inputs import InputOptions
+    from textnb.storage.add_document import Updated
+
+# Columns that a table of mail has, and which of them are texts.
+_TEXTS = frozenset(["from", "to", "subject", "headers", "body", "links", "images"])
+_OTHERS = frozenset(["message_id", "date", "attachments", "flags", "path", "errors"])
+
+
+def add_message(
+    model: str, source: InputOptions, as_class: str, target: str,
+    parse_label: Callable[[str, list[Any]], Any],
+) -> Updated | None:
+    """Learn the message that is the input; None where it is not one, or its model is not known.
+
+    Parameters
+    ----------
+    model, target : str
+        The model file to read, and the one to write.
+    source : InputOptions
+    as_class : str
+        The class of the message, as it was typed.
+    parse_label : callable
+        Gives the class from its text and the known classes.
+    """
+    if not _is_one_message(source):
+        return None
+    from textnb.storage.add_document import ModelToExtend
+    from textnb.storage.terms_reader import Unsupported
+
+    try:
+        known = ModelToExtend(model)
+        label = parse_label(as_class, known.labels)
+        if label not in known.labels or not set(known.columns) <= _TEXTS or (
+                known.label in _TEXTS | _OTHERS):
+            return None
+        message = _message(source.input)
+        if message is None:
+            return None
+        from textnb.mail.message import parse_message
+
+        parsed = parse_message(message, known.columns)
+        return known.add({name: parsed.column(name) for name in known.columns}, label, target)
+    except Unsupported:
+        return None
+
+
+def _is_one_message(source: InputOptions) -> bool:
+    """Whether the input may be one message, and no option asks for anything else."""
+    plain = (source.encoding == "utf-8" and source.on_unreadable == "raise" and not (
+        source.where or source.query or source.storage_option))
+    if source.input == "-":
+        return plain and source.format == "mail"
+    return (plain and source.format in (None, "mail")
+            and source.input.lower().endswith(".eml") and os.path.isfile(source.input))
+
+
+def _message(path: str) -> bytes | None:
+    """The bytes of a message; None where the input is a mailbox, or can't be read."""
+    from textnb.frames.mailboxes import list_mail_files, read_messages
+
+    if path == "-":
+        from textnb.frames.stdin import spool_stdin
+
+        path = spool_stdin()[0]
+        # Whoever takes over reads it again.
+        sys.stdin = open(path, encoding="utf-8")  # noqa: SIM115 - it is open while the process is
+    found = [item for place in list_mail_files(path) for item in read_messages(place)]
+    one = found[0] if len(found) == 1 and "#" not in found[0].path.removeprefix(path) else None
+    return None if one is None or one.errors else one.raw

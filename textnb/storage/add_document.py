@@ -1,0 +1,282 @@
+"""Learn one document into a model file, without Polars: the same bytes as by all of its way.
+
+    tokens in plain Python -> places among the sorted terms -> arrays with the new terms and counts
+
+All of the file is read, checked and written again. What is not known here, it refuses by name with
+`Unsupported`: the caller then takes the way that makes a model of the file.
+"""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from textnb.bayes.calibration import LEARNED_SINCE, Calibration
+from textnb.bayes.decision import Decision
+from textnb.files.archive import MAX_BYTES, reading_errors, require
+from textnb.files.blocks import Blocks, format_version
+from textnb.storage import version2
+from textnb.storage.arithmetic import (
+    check_counts,
+    check_terms,
+    narrow,
+    stored_arrays,
+)
+from textnb.storage.plain_plan import plan_of_settings, text_columns, tokens_of
+from textnb.storage.terms_reader import Unsupported
+from textnb.storage.totals import TOTALS, smoothing
+from textnb.text.byte_keys import begins_of, is_ascending
+from textnb.text.plan import with_missing
+
+_END = 128
+_BASIC = ("terms/bytes", "terms/ends", "counts/ends", "counts/classes", "counts/values")
+_OCCURRENCES = "terms/occurrences"
+_ARRAYS = {*_BASIC, _OCCURRENCES, "index/bytes", "index/ends", *TOTALS}
+_DOCUMENT = {"format", "version", "textnb", "kind", "estimator", "settings", "classes", "layers",
+             "requires", "arrays", "calibration", "decision", "l"}
+# Settings that limit or weight terms, and the values by which they do nothing.
+_WITHOUT_LIMITS = {"min_df": 1, "max_df": 1.0, "max_features": None, "vocabulary": None,
+                   "memory_limit": None, "class_weight": None}
+_PARAMETERS = {"MultinomialNB": {"l", "fit_prior", "class_prior"},
+               "BernoulliNB": {"l", "fit_prior", "class_prior", "binarize"},
+               "ComplementNB": {"l", "fit_prior", "class_prior", "norm"}}
+_LABELS = {"string": str, "integer": int, "boolean": bool}
+_EXACT = 2**53
+
+
+@dataclass(frozen=True)
+class Updated:
+    """What a model is after a document was added.
+
+    Attributes
+    ----------
+    n_classes, n_terms : int
+    calibration : Calibration or None
+    decision : Decision or None
+        Both are marked stale.
+    """
+
+    n_classes: int
+    n_terms: int
+    calibration: Calibration | None
+    decision: Decision | None
+
+
+class ModelToExtend:
+    """A model file that can learn a document here.
+
+    Parameters
+    ----------
+    path : path
+
+    Attributes
+    ----------
+    labels : list
+        The classes.
+    columns : list of str
+        The text columns.
+    label : str
+        The name of the label column.
+
+    Raises
+    ------
+    Unsupported
+        If it has anything that is not known here.
+    ModelFileError, SourceError
+        As `textnb.load`.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._path = os.fspath(path)
+        with reading_errors(self._path), version2.open_file(self._path) as descriptor:
+            os.lseek(descriptor, max(0, os.fstat(descriptor).st_size - _END), os.SEEK_SET)
+            first = format_version(os.read(descriptor, _END)) == 1
+            self._document = {} if first else Blocks(descriptor, self._path).document()
+            why = "version 1 of the format" if first else _why_unknown(self._document)
+        if why:
+            raise Unsupported(why)
+        settings = self._document["settings"]
+        self.labels: list[Any] = self._document["classes"]["labels"]
+        self.columns, self.label = text_columns(settings["text"]), settings["label"]
+        self._plan = plan_of_settings(settings["tokenizer"])
+
+    def add(
+        self, texts: Mapping[str, str | None], label: Any, target: str | os.PathLike[str]
+    ) -> Updated:
+        """Write the model that has learned one document more.
+
+        Parameters
+        ----------
+        texts : mapping of str to str or None
+            The text columns.
+        label : label
+            One of the classes.
+        target : path
+            The file to write; it may be the one that was read.
+        """
+        counts = Counter(token.encode("utf-8") for token in tokens_of(self._plan, texts))
+        with reading_errors(self._path):
+            document, arrays = version2.read(self._path, MAX_BYTES, lambda _: _ARRAYS)
+            if document != self._document:
+                raise Unsupported("a file that is written while it is read")
+            _check(document, arrays)
+        code = self.labels.index(label)
+        document["classes"]["documents"][code] += 1
+        basic = _with_counts(arrays, sorted(counts.items()), code, _counts_presence(document))
+        updated = _mark_stale(document, len(self.labels), len(basic["terms/ends"]))
+        document["textnb"] = version("textnb")
+        for name in ("format", "version", "requires", "arrays"):
+            del document[name]
+        kept = np.ones(updated.n_terms, dtype=np.bool_)
+        version2.write(target, document, stored_arrays(document, basic, kept))
+        return updated
+
+
+def _why_unknown(document: dict[str, Any]) -> str:
+    """What of a document is not known here, in a clause; empty where all is."""
+    estimator, settings, classes = (
+        document["estimator"], document["settings"], document["classes"])
+    name, parameters = estimator["name"], estimator["parameters"]
+    if not set(document) <= _DOCUMENT or document["layers"] != 1 or (
+            document["kind"] != "TextClassifier"):
+        return "what the document has"
+    if name not in _PARAMETERS or set(parameters) != _PARAMETERS[name]:
+        return f"the estimator {name!r}"
+    if any(settings.get(setting, value) != value or type(settings.get(setting, value)) is not type(
+            value) for setting, value in _WITHOUT_LIMITS.items()):
+        return "limits on terms, or weights of classes"
+    if set(settings) - set(_WITHOUT_LIMITS) != {"text", "label", "tokenizer", "binary"} or type(
+            settings["binary"]) is not bool or type(settings["label"]) is not str:
+        return "a setting"
+    if set(with_missing(settings["tokenizer"])) != set(settings["tokenizer"]):
+        return "a tokenizer of an earlier version"
+    if (parameters["l"] == "auto") != ("l" in document) or smoothing(document) is None:
+        return "the smoothing"
+    if not settings["binary"] and name == "BernoulliNB" and not _is_zero(parameters["binarize"]):
+        return "binarize"
+    if set(document["arrays"]) - _ARRAYS:
+        return "an array"
+    labels, documents = classes["labels"], classes["documents"]
+    kind = _LABELS[classes["type"]]
+    require(set(classes) == {"type", "labels", "documents"} and len(labels) == len(documents)
+            and all(type(one) is kind for one in labels) and sorted(set(labels)) == labels,
+            "its labels are not sorted, or not of their type")
+    require(all(type(n) is int and n >= 0 for n in documents) and sum(documents) < _EXACT - 1,
+            "documents per class are not counts")
+    return "" if len(labels) > 1 else "a single class"
+
+
+def _is_zero(value: Any) -> bool:
+    return type(value) in (int, float) and value == 0
+
+
+def _counts_presence(document: Mapping[str, Any]) -> bool:
+    return bool(document["settings"]["binary"] or document["estimator"]["name"] == "BernoulliNB")
+
+
+def _check(document: Mapping[str, Any], arrays: version2.Arrays) -> None:
+    """Check terms and counts as a reader of the whole model does."""
+    for name in _BASIC:
+        require(name in arrays, f"it has no array {name!r}")
+    text = arrays["terms/bytes"]
+    ends = check_terms(text, arrays["terms/ends"])
+    text.tobytes().decode("utf-8")
+    starts = begins_of(ends)[ends > begins_of(ends)]
+    require(bool(((text[starts] & 0xC0) != 0x80).all()), "a term is not UTF-8")
+    require(is_ascending(text, ends), "terms are not sorted")
+    check_counts(arrays, len(ends), len(document["classes"]["labels"]))
+    values = arrays["counts/values"]
+    require(values.dtype.kind == "i" and int(values.sum(dtype=np.int64)) < _EXACT - (1 << 20),
+            "counts are not integers, or too large to add")
+    most = np.array(document["classes"]["documents"], dtype=np.int64)
+    require(not _counts_presence(document)
+            or bool((values <= most[arrays["counts/classes"]]).all()),
+            "a term is in more documents than there are")
+    occurrences = arrays.get(_OCCURRENCES)
+    require(occurrences is None or (
+        occurrences.shape == ends.shape and occurrences.dtype.kind == "i"
+        and bool((occurrences >= 0).all())
+        and int(occurrences.sum(dtype=np.float64)) < _EXACT - (1 << 20)),
+        f"{_OCCURRENCES} is not one count per term")
+
+
+def _with_counts(
+    arrays: version2.Arrays, counts: list[tuple[bytes, int]], code: int, presence: bool
+) -> dict[str, NDArray[Any]]:
+    """The terms and counts of a file with those of one document of a class.
+
+    Parameters
+    ----------
+    arrays : mapping of str to array
+    counts : list of (term, count)
+        The occurrences in the document, sorted by term.
+    code : int
+        The class.
+    presence : bool
+        Whether a term counts once per document.
+    """
+    text, ends = arrays["terms/bytes"].tobytes(), arrays["terms/ends"].astype(np.int64)
+    counts_ends = arrays["counts/ends"][0].astype(np.int64)
+    classes, values = arrays["counts/classes"], arrays["counts/values"].astype(np.int64)
+    begins, counts_begins = begins_of(ends), begins_of(counts_ends)
+    per_term = counts_ends - counts_begins
+    new: list[tuple[int, bytes]] = []
+    # Places in the arrays as they were, ascending, and the counts that come before them.
+    added: list[tuple[int, int]] = []
+    occurrences = arrays.get(_OCCURRENCES, np.zeros(len(ends))).astype(np.int64)
+    place = 0
+    for term, often in counts:
+        count = 1 if presence else often
+        place = bisect_left(
+            range(len(ends)), term, place, key=lambda at: text[begins[at]:ends[at]])
+        if place < len(ends) and text[begins[place]:ends[place]] == term:
+            occurrences[place] += often
+        else:
+            new.append((place, term))
+            added.append((int(counts_ends[place - 1]) if place else 0, count))
+            continue
+        first, last = int(counts_begins[place]), int(counts_ends[place])
+        at = bisect_left(classes[first:last].tolist(), code) + first
+        if at < last and classes[at] == code:
+            values[at] += count
+        else:
+            added.append((at, count))
+            per_term[place] += 1
+    places, pieces, at = [place for place, _ in new], [], 0
+    for place, term in new:
+        before = int(begins[place]) if place < len(ends) else len(text)
+        pieces += [text[at:before], term]
+        at = before
+    lengths = np.insert(ends - begins, places, [len(term) for _, term in new])
+    of_document = dict(counts)
+    more = {} if _OCCURRENCES not in arrays else {_OCCURRENCES: narrow(np.insert(
+        occurrences, places, [of_document[term] for _, term in new]))}
+    return {
+        "terms/bytes": np.frombuffer(b"".join([*pieces, text[at:]]), dtype=np.uint8),
+        "terms/ends": narrow(np.cumsum(lengths)),
+        **more,
+        "counts/ends": narrow(np.cumsum(np.insert(per_term, places, 1)))[None, :],
+        "counts/classes": np.insert(classes, [at for at, _ in added], code),
+        "counts/values": narrow(np.insert(
+            values, [at for at, _ in added], [count for _, count in added]))}
+
+
+def _mark_stale(document: dict[str, Any], n_classes: int, n_terms: int) -> Updated:
+    """Mark the calibration and the decision of a document, which stood on fewer documents."""
+    calibration, decision = None, None
+    if document.get("calibration") is not None:
+        calibration = Calibration.from_dict(document["calibration"]).as_stale(LEARNED_SINCE)
+        document["calibration"] = calibration.to_dict()
+    if document.get("decision") is not None:
+        decision = Decision.from_dict(document["decision"]).as_stale(LEARNED_SINCE)
+        decision.check_classes(document["classes"]["labels"])
+        document["decision"] = decision.to_dict()
+    return Updated(n_classes, n_terms, calibration, decision)

@@ -1,0 +1,56 @@
+"""The tokens of one document by the settings of a model file, in plain Python.
+
+A model file is not checked as a whole before: what is not known is refused by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from textnb.errors import ParameterError, first_line
+from textnb.storage.terms_reader import Unsupported
+from textnb.text.plain import plain_tokens
+from textnb.text.plan import Plan, plan_of, with_missing
+
+# More is tokenized faster by Polars, even if that has to be imported.
+_LONGEST = 1 << 20
+_MOST_WORDS = 32
+
+
+def text_columns(text: Any) -> list[str]:
+    """The text columns."""
+    names = [text] if isinstance(text, str) else text
+    if not isinstance(names, list) or not names or not all(isinstance(one, str) for one in names):
+        raise Unsupported("text columns without names")
+    return names
+
+
+def plan_of_settings(settings: Any) -> Plan:
+    """The plan of a tokenizer from settings that nobody has checked yet."""
+    least, most = settings["ngram_range"]
+    if (type(least), type(most)) != (int, int) or not 1 <= least <= most <= _MOST_WORDS:
+        raise Unsupported(f"ngram_range={(least, most)!r}")
+    for name in ("stop_words", "field_prefix"):
+        value = settings[name]
+        if type(value) is not bool and not (
+                isinstance(value, list) and all(isinstance(word, str) for word in value)):
+            raise Unsupported(f"{name}={value!r}")
+    try:
+        return plan_of({name: tuple(value) if isinstance(value, list) else value
+                        for name, value in with_missing(settings).items()})
+    except (ParameterError, TypeError, ValueError, AttributeError) as error:
+        raise Unsupported(f"the tokenizer: {first_line(error)}") from None
+
+
+def tokens_of(plan: Plan, texts: Mapping[str, str | None]) -> list[str]:
+    """The tokens of a document's text columns, in the order of the texts."""
+    if sum(len(text or "") for text in texts.values()) > _LONGEST:
+        raise Unsupported("a long message")
+    try:
+        tokens = plain_tokens(plan, texts)
+    except ParameterError as error:
+        raise Unsupported(f"the tokenizer: {first_line(error)}") from None
+    if tokens is None:
+        raise Unsupported("a character that Python may read differently from Polars")
+    return tokens
