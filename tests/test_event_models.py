@@ -32,7 +32,7 @@ from textnb.bayes.forms import LinearForm
 from textnb.bayes.known import event_model, register
 from textnb.bayes.statistics import CountStatistics
 from textnb.cli import settings
-from textnb.estimators.base import DiscreteNB
+from textnb.estimators.discrete import DiscreteNB
 from textnb.filter.mailfilter import MailFilter
 from textnb.jobs.models import estimator_of
 

@@ -29,7 +29,7 @@ from textnb.bayes.forms import LinearForm
 from textnb.bayes.known import check_model, event_model, is_known, known_event_model
 from textnb.bayes.smoothing import multinomial_log_prob
 from textnb.bayes.statistics import CountStatistics
-from textnb.estimators.base import DiscreteNB
+from textnb.estimators.discrete import DiscreteNB
 
 FRAME = pl.DataFrame({"text": ["aa bb", "aa aa", "bb cc", "cc dd"] * 6,
                       "label": ["x", "x", "y", "y"] * 6})

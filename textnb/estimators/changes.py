@@ -1,7 +1,8 @@
-"""Parameters that were set after `fit`: what was learned under the old ones does not go with them.
+"""Checks that parameters were not changed after `fit`.
 
-`predict` and whatever reads a fitted model use what it was fitted with. What would put the two
-together (saving, learning more, adding, exporting) is refused by the names of what changed.
+`predict`, and everything else that reads a fitted model, uses the parameters of `fit`. Saving,
+learning more, adding and exporting would mix them with the new ones. They are refused with the
+names of the parameters that changed.
 """
 
 from __future__ import annotations
@@ -14,23 +15,23 @@ import polars as pl
 from textnb.errors import ParameterError
 from textnb.learning.parameters import plain
 
-# 1 is a count of documents, 1.0 a share of them.
+# Parameters whose type matters: 1 is a count of documents, and 1.0 a share of them.
 _TYPED = ("min_df", "max_df")
 
 
 def check_unchanged(
     fitted: Mapping[str, Any], now: Mapping[str, Any], estimator: Any, what: str
 ) -> None:
-    """Raises ParameterError where parameters are no longer those of `fit`.
+    """Raise ParameterError if parameters are no longer those of `fit`.
 
     Parameters
     ----------
     fitted, now : mapping of str to value
-        A classifier's parameters, its estimator among them: as `fit` had them, and as they are.
+        A classifier's parameters, with its estimator: those of `fit`, and the present ones.
     estimator : estimator
-        The fitted one, whose own parameters may have been set too.
+        The fitted estimator, whose parameters may have changed, too.
     what : str
-        What can't be done then, as the subject of a sentence.
+        The action that is refused then, as the subject of a sentence.
     """
     changed = _changes(fitted, now) + [
         (f"estimator_.{name.removeprefix('estimator__')}", before, after)
@@ -72,7 +73,7 @@ def _same(before: Any, after: Any, *, typed: bool) -> bool:
     if typed and isinstance(before, float) != isinstance(after, float):
         return False
     if isinstance(before, pl.Expr) or isinstance(after, pl.Expr):
-        # A selector that is compared by == is another expression.
+        # `==` between selectors makes another expression, and compares nothing.
         return (isinstance(before, pl.Expr) and isinstance(after, pl.Expr)
                 and bool(before.meta.eq(after)))
     if _has_parameters(before) or _has_parameters(after):

@@ -1,4 +1,4 @@
-"""Gaussian classes that share a covariance: discriminants that are linear.
+"""Linear discriminants: Gaussian classes that share a covariance.
 
     linear        one covariance for all classes: full, diagonal, or spherical
     centroid      the sphere with equal priors
@@ -32,14 +32,14 @@ Shrinkage = float | Literal["auto"] | None
 
 
 class ShrunkClassifier(MomentClassifier):
-    """Covariances shrunk by a number, or by Ledoit and Wolf's formula ("auto").
+    """Base of models with covariances that are shrunk by a number or Ledoit and Wolf's formula.
 
-    The formula needs Σ |x - mean|⁴ of standardised rows, which the moments do not hold: it takes
-    all rows at once, so "auto" goes with `fit` and not with `partial_fit`.
+    The formula ("auto") needs Σ |x - mean|⁴ of standardised rows, which the moments do not hold. It
+    takes all rows at once, so "auto" goes with `fit` and not with `partial_fit`.
     """
 
     def check_settings(self, n_features: int, n_classes: int) -> None:
-        """Raises ParameterError before anything is learned."""
+        """Raise ParameterError for settings that are out of range, before anything is learned."""
         super().check_settings(n_features, n_classes)
         s = self.shrinkage
         if not isinstance(getattr(self, "allow_singular", False), bool):
@@ -48,11 +48,11 @@ class ShrunkClassifier(MomentClassifier):
         if not (s is None or (isinstance(s, str) and s == "auto") or in_unit(s)):
             raise ParameterError.out_of_range("shrinkage", "None, 'auto' or in [0, 1]", s)
 
-    def _learned(
+    def _learn(
         self, X: Any, y: NDArray[Any], classes: NDArray[Any], weight: Floats | None,
         before: MomentStatistics | None,
     ) -> MomentStatistics:
-        learned = super()._learned(X, y, classes, weight, before)
+        learned = super()._learn(X, y, classes, weight, before)
         self._fourth: Floats | None = None
         if self.shrinkage == "auto":
             if before is not None or weight is not None:
@@ -63,16 +63,16 @@ class ShrunkClassifier(MomentClassifier):
 
     @property
     def streams(self) -> bool:
-        """Whether the moments are all that it learns from, so that they can come in batches."""
+        """Whether it learns from moments alone, so that rows can come in batches."""
         return not isinstance(self.shrinkage, str)
 
     def learned_settings(self) -> dict[str, Any]:
-        """``Σ |z|⁴`` per class, where Ledoit and Wolf's formula needs it."""
+        """``Σ |z|⁴`` per class, if Ledoit and Wolf's formula needs it."""
         fourth = getattr(self, "_fourth", None)
         return {} if fourth is None else {"fourth": fourth.tolist()}
 
     def restore_settings(self, learned: dict[str, Any]) -> None:
-        """Take back what `learned_settings` gave, before `fit_statistics`."""
+        """The inverse of `learned_settings`; call it before `fit_statistics`."""
         self._fourth = None
         if learned:
             self._fourth = np.array(learned["fourth"], dtype=np.float64)
@@ -80,7 +80,7 @@ class ShrunkClassifier(MomentClassifier):
                 raise ParameterError.out_of_range("fourth", "finite numbers", learned["fourth"])
 
     def _class_covariance(self, statistics: MomentStatistics, k: int) -> Floats:
-        """Covariance of a class with divisor n_k, shrunk as asked."""
+        """Covariance of a class with divisor n_k, after shrinkage."""
         covariance: Floats = statistics.scatter[k] / statistics.class_count[k]
         if self.shrinkage is None:
             return covariance
@@ -104,7 +104,7 @@ class ShrunkClassifier(MomentClassifier):
 class LinearDiscriminantAnalysis(
     ClassNamePrefixFeaturesOutMixin, LinearMixin, TransformerMixin, ShrunkClassifier
 ):
-    """Gaussian classes that share a covariance: discriminants that are linear in x.
+    """Gaussian classes that share a covariance: their discriminants are linear in x.
 
     ``delta_k(x) = a_k·x + b_k``, ``a_k = Σ⁻¹ μ_k``, ``b_k = log π_k - μ_kᵀ Σ⁻¹ μ_k / 2`` (Hastie,
     Tibshirani and Friedman 2009, eq. 4.10). For two classes ``w = Σ⁻¹ (μ_1 - μ_0)``.
@@ -112,18 +112,18 @@ class LinearDiscriminantAnalysis(
     Parameters
     ----------
     covariance : {"full", "diagonal", "spherical"}
-        What the shared covariance may be. Spherical with equal priors is the nearest-centroid rule.
+        Shape of the shared covariance. Spherical with equal priors is the nearest-centroid rule.
     shrinkage : float in [0, 1], "auto" or None
         Share of tr(Σ)/p I in the covariance; "auto" by Ledoit and Wolf (2004), per class.
     priors : array (n_classes,), optional
-        The classes' shares of the rows if not given. Given priors also weigh the classes'
-        covariances, as in scikit-learn.
+        By default the classes' shares of the rows. Priors also weigh the classes' covariances,
+        as in scikit-learn.
     divisor : {"n", "n-K"}
-        Of the pooled scatter: maximum likelihood, or unbiased for K classes.
+        Divisor of the pooled scatter: maximum likelihood, or unbiased for K classes.
     allow_singular : bool
-        Use the pseudo-inverse where the covariance is singular, instead of failing.
+        Use the pseudo-inverse of a singular covariance, instead of an error.
     n_components : int, optional
-        Discriminant axes that `transform` keeps, at most min(K-1, p); all of them if not given.
+        Number of discriminant axes that `transform` keeps, at most min(K-1, p), the default.
 
     Attributes
     ----------
@@ -133,7 +133,7 @@ class LinearDiscriminantAnalysis(
     means_ : float64 (n_classes, n_features)
     covariance_ : float64 (n_features, n_features)
     xbar_ : float64 (n_features,)
-        Mean of the class means, weighed by the priors.
+        Mean of the class means, weighted by the priors.
     scalings_ : float64 (n_features, n_components)
         The discriminant axes; within classes their covariance is I.
     explained_variance_ratio_ : float64 (n_components,)
@@ -163,12 +163,12 @@ class LinearDiscriminantAnalysis(
         self.n_components = n_components
 
     def check_settings(self, n_features: int, n_classes: int) -> None:
-        """Raises ParameterError before anything is learned."""
+        """Raise ParameterError for settings that are out of range, before anything is learned."""
         super().check_settings(n_features, n_classes)
         check_choice("covariance", self.covariance, ("full", "diagonal", "spherical"))
         check_choice("divisor", self.divisor, ("n", "n-K"))
         most = min(n_classes - 1, n_features)
-        # One class is an error of the data, which is told later.
+        # A single class is an error of the data, which is raised later.
         if self.n_components is not None and not (
                 is_whole(self.n_components) and 1 <= self.n_components <= max(1, most)):
             raise ParameterError.out_of_range(
@@ -176,7 +176,7 @@ class LinearDiscriminantAnalysis(
                 self.n_components)
 
     def linear_form(self) -> LinearForm:
-        """``a_k = Σ⁻¹ μ_k`` and ``b_k = log π_k - μ_kᵀ Σ⁻¹ μ_k / 2``, over x as it stands."""
+        """``a_k = Σ⁻¹ μ_k`` and ``b_k = log π_k - μ_kᵀ Σ⁻¹ μ_k / 2``, over x without a shift."""
         check_is_fitted(self)
         whiten = self._factor.whiten
         weights = (self.means_ @ whiten) @ whiten.T
@@ -229,13 +229,13 @@ class NearestCentroid(LinearMixin, MomentClassifier):
     """The class whose mean is nearest (Euclidean distance), as a linear form.
 
     It is `LinearDiscriminantAnalysis` with a spherical covariance and equal priors: the scores are
-    ``(x·μ_k - |μ_k|²/2) / σ²``, with σ² the mean variance within classes (classes weighed by their
-    priors), so that posteriors are those of that model.
+    ``(x·μ_k - |μ_k|²/2) / σ²``, with σ² the mean variance within classes (weighted by the priors of
+    classes), so that posteriors are those of that model.
 
     Parameters
     ----------
     priors : array (n_classes,), optional
-        Equal if not given.
+        Equal by default.
 
     Attributes
     ----------
@@ -266,10 +266,10 @@ class NearestCentroid(LinearMixin, MomentClassifier):
     def _derive(self, statistics: MomentStatistics, prior: Floats) -> LinearForm:
         moments = statistics.without_covariances()
         self.centroids_ = moments.mean
-        counted = moments.class_count > 0
-        variance = moments.scatter[counted] / moments.class_count[counted, None]
-        within = float((self.priors_[counted] @ variance).mean())
-        # Rows that all lie on their centroids have no spread: any scale gives the same rule.
+        seen = moments.class_count > 0
+        variance = moments.scatter[seen] / moments.class_count[seen, None]
+        within = float((self.priors_[seen] @ variance).mean())
+        # If all rows lie on their centroids there is no spread, and any scale gives the same rule.
         precision = np.full(moments.n_features, 1.0 / within if within > 0 else 1.0)
         return linear_gaussian(moments, precision, prior)
 

@@ -1,4 +1,4 @@
-"""What an estimator answers by its event model, and so without mathematics of its own."""
+"""Connects estimators with the event models, which have the mathematics."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from textnb.bayes.statistics import CountStatistics
 from textnb.errors import ParameterError
 
 _SCORING = ("predict", "predict_proba", "predict_log_proba", "predict_joint_log_proba")
-_READING = ("fit", "partial_fit", "_fit", "_partial_fit", "_learned", "_rows", "_rows_and_labels",
-            "_checked", "_above", "_n_features_of")
+_READING = ("fit", "partial_fit", "_fit", "_partial_fit", "_learn", "_rows", "_rows_and_labels",
+            "_check_rows", "_above", "_n_features_of")
 
 
 class EventEstimator:
-    """An estimator of an event model: what the model says of itself, it says."""
+    """An estimator of an event model. Its properties are those of the model."""
 
-    # What the estimator fits. An estimator of its own names one, and registers both.
+    # The model that the estimator fits. A new estimator names its own, and registers both.
     event_model_type: type[EventModel] = EventModel
 
     def event_model(self, purpose: str = "an event model") -> EventModel:
@@ -32,12 +32,12 @@ class EventEstimator:
         Parameters
         ----------
         purpose : str
-            What it is wanted for, as the subject of a sentence.
+            What needs it, as the subject of a sentence.
 
         Raises
         ------
         ParameterError
-            If the estimator's very class is not known: a subclass may have other mathematics.
+            If the estimator's class is not registered: a subclass may have other mathematics.
         """
         check_model(self, purpose)
         return self._event()
@@ -49,21 +49,21 @@ class EventEstimator:
 
     @property
     def scores_are_log_probabilities(self) -> bool:
-        """Whether scores are log P(x, class), up to what the classes share."""
+        """Whether scores are log P(x, class), up to a constant per row."""
         return self._event().scores_are_log_probabilities
 
     @property
     def without_terms(self) -> str:
-        """What an answer rests on where no term of a text is known, in words."""
+        """In words: the basis of an answer for a text without a known term."""
         return self._event().without_terms
 
     @property
     def term_z(self) -> TermZ | None:
-        """How surely terms indicate a class, from counts; None where weights rank them."""
+        """A function for the z-scores of terms, from counts; None if weights rank terms."""
         return self._event().term_z
 
     def presence_above(self, binary: bool) -> float | None:
-        """The count above which a term of a text counts once; None where occurrences count."""
+        """The count above which a term of a text counts once; None if occurrences count."""
         return self._event().presence_above(binary)
 
     def _event(self) -> EventModel:
@@ -76,15 +76,15 @@ class EventEstimator:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class OwnModel(EventModel):
-    """An estimator whose very class is not known, as an event model: it fits a copy of itself.
+    """An event model for an estimator whose class is not registered. It fits a copy of it.
 
-    What can't be seen of its mathematics is refused where `check_event_model` asks for it.
+    Where other code needs to know its mathematics, `check_event_model` refuses it.
     """
 
     estimator: Any = None
 
     @property
-    def name(self) -> str:  # type: ignore[override]  # of each such model, not of all
+    def name(self) -> str:  # type: ignore[override]  # a value of each model, not of the class
         return type(self.estimator).__name__
 
     @property
@@ -128,17 +128,17 @@ class OwnModel(EventModel):
     def learn_counts(
         self, statistics: CountStatistics, *, l: float | None = None, binary: bool = False
     ) -> Learned:
-        return self._learned(clone(self.estimator).fit_statistics(statistics, l=l), binary)
+        return self._learned_by(clone(self.estimator).fit_statistics(statistics, l=l), binary)
 
     def learn_rows(
         self, rows: Any, labels: NDArray[Any], sample_weight: Floats | None = None, *,
         binary: bool = False,
     ) -> Learned:
-        return self._learned(
+        return self._learned_by(
             clone(self.estimator).fit(rows, labels, sample_weight=sample_weight), binary)
 
     @staticmethod
-    def _learned(estimator: Any, binary: bool) -> Learned:
+    def _learned_by(estimator: Any, binary: bool) -> Learned:
         form = estimator.linear_form()
         if binary:
             form = form.of_presence()
@@ -147,13 +147,13 @@ class OwnModel(EventModel):
 
 @dataclass(frozen=True, eq=False)
 class LearnedByEstimator(Learned):
-    """What an `OwnModel` has learned: the fitted estimator too."""
+    """The result of an `OwnModel`, with the fitted estimator."""
 
     estimator: Any = None
 
 
 def event_model_of(estimator: Any) -> EventModel:
-    """The event model of an estimator of texts, whether its class is known or not."""
+    """The event model of an estimator of texts, even if its class is not registered."""
     copy = clone(estimator)
     known = known_event_model(copy)
     if known is None:
@@ -186,20 +186,20 @@ def fitted_estimator(model: EventModel, learned: Learned, l: float | None) -> An
     model : EventModel
     learned : Learned
     l : float or None
-        What was chosen where the model's ``l`` is "auto".
+        The value that was chosen if the model's ``l`` is "auto".
     """
     if isinstance(learned, LearnedByEstimator):
         return learned.estimator
     estimator = estimator_of(model)
     if model.from_counts:
         return estimator.fit_statistics(learned.counts, l=l)
-    return estimator.take(learned)
+    return estimator.set_fitted(learned)
 
 
 def check_reading(estimator: EventEstimator) -> None:
-    """Raises ParameterError for a subclass with methods that a text classifier does not call.
+    """Raise ParameterError for a subclass with methods that a text classifier does not call.
 
-    It counts terms itself, and scores by the estimator's linear form.
+    The classifier counts terms itself, and scores by the estimator's linear form.
     """
     own = type(estimator)
     base = next(kind for kind in own.__mro__ if kind.__module__.startswith("textnb.estimators."))

@@ -1,6 +1,6 @@
-"""Gaussian naive Bayes, and what all models on moments share.
+"""Gaussian naive Bayes, and the base of all models on moments.
 
-    rows -> MomentStatistics -> QuadraticForm, or LinearForm where variances are shared
+    rows -> MomentStatistics -> QuadraticForm, or LinearForm if classes share variances
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from textnb.estimators.base import (
     WeightedMixin,
 )
 
-# Scores beyond this are computed again, in logarithms: some of their parts may have overflowed.
+# Larger scores are computed again, in logarithms, because parts of them may have overflowed.
 _FAR = 1e300
 
 
 class MomentClassifier(DenseClassifier, StatisticsClassifier):
-    """Fitting for the models on moments: priors are given or the classes' shares of the rows."""
+    """Fitting for the models on moments. Priors are a parameter, or the classes' shares of rows."""
 
     statistics_: MomentStatistics
     diagonal = False
 
     @property
     def streams(self) -> bool:
-        """Whether the moments are all that it learns from, so that they can come in batches."""
+        """Whether it learns from moments alone, so that rows can come in batches."""
         return True
 
     def fit(self, X: Any, y: ArrayLike) -> Self:
@@ -72,15 +72,15 @@ class MomentClassifier(DenseClassifier, StatisticsClassifier):
         Raises
         ------
         DataError
-            If a label was not announced, or a class has too few rows yet for a covariance of its
-            own; the model is then as it was.
+            If a label was not announced, or a class has too few rows yet for its own
+            covariance; the model then stays as it was.
         """
         return self._partial_fit(X, y, classes, None)
 
     def fit_statistics(
         self, statistics: MomentStatistics, feature_names: Sequence[str] | None = None
     ) -> Self:
-        """Derive the form from moments that were made elsewhere.
+        """Derive the form from moments.
 
         Parameters
         ----------
@@ -92,14 +92,14 @@ class MomentClassifier(DenseClassifier, StatisticsClassifier):
         statistics.check_size(feature_names if feature_names is not None else self._names)
         before = dict(vars(self))
         try:
-            return self._settle(statistics, feature_names)
+            return self._set_fitted(statistics, feature_names)
         except BaseException:
-            # A statistic that can't be used leaves the model as it was.
+            # After a statistic that can't be used, the model stays as it was.
             self.__dict__.clear()
             self.__dict__.update(before)
             raise
 
-    def _settle(
+    def _set_fitted(
         self, statistics: MomentStatistics, feature_names: Sequence[str] | None
     ) -> Self:
         if feature_names is not None:
@@ -111,15 +111,15 @@ class MomentClassifier(DenseClassifier, StatisticsClassifier):
         self.classes_ = statistics.classes
         self.class_count_ = statistics.class_count
         self.n_features_in_ = statistics.n_features
-        # A class that was announced and not seen has no mean: it is ruled out, whatever its prior.
-        effective = self._effective(statistics)
-        prior = np.where(statistics.class_count > 0, self._log_prior(effective), -np.inf)
+        # A class that was announced and never seen has no mean. No row can be of it.
+        weighted = self._weigh_classes(statistics)
+        prior = np.where(statistics.class_count > 0, self._log_prior(weighted), -np.inf)
         self.priors_ = np.exp(prior)
-        self._form = self._derive(effective, prior)
+        self._form = self._derive(weighted, prior)
         return self
 
-    def _effective(self, statistics: MomentStatistics) -> MomentStatistics:
-        """The moments that the form is derived from."""
+    def _weigh_classes(self, statistics: MomentStatistics) -> MomentStatistics:
+        """The moments under class weights, from which the form is derived."""
         return statistics
 
     def _log_prior(self, statistics: MomentStatistics) -> Floats:
@@ -130,15 +130,15 @@ class MomentClassifier(DenseClassifier, StatisticsClassifier):
         raise TypeError(f"{type(self).__name__} does not say how moments become a form")
 
     def check_settings(self, n_features: int, n_classes: int) -> None:
-        """Raises ParameterError before anything is learned."""
+        """Raise ParameterError for settings that are out of range, before anything is learned."""
         check_priors(self.priors, n_classes)
 
     def _rows_and_labels(self, X: Any, y: Any, reset: bool) -> tuple[Any, NDArray[Any]]:
-        # The check for NaN sums what may overflow both ways.
+        # scikit-learn's check for NaN adds values that may overflow to inf and -inf.
         with np.errstate(invalid="ignore"):
             return super()._rows_and_labels(X, y, reset)
 
-    def _learned(
+    def _learn(
         self, X: Any, y: NDArray[Any], classes: NDArray[Any], weight: Floats | None,
         before: MomentStatistics | None,
     ) -> MomentStatistics:
@@ -151,8 +151,8 @@ class MomentClassifier(DenseClassifier, StatisticsClassifier):
     def predict_joint_log_proba(self, X: Any) -> Floats:
         """log P(x, class), base e, of each row and class.
 
-        Where every class's is below what a float64 holds, the class that is nearest has the
-        smallest float64: it is still ranked above the others.
+        If all of them are below the range of float64, the nearest class gets the smallest float64,
+        so that it still ranks above the others.
 
         Parameters
         ----------
@@ -173,13 +173,13 @@ class MomentClassifier(DenseClassifier, StatisticsClassifier):
         return scores
 
     def learned_settings(self) -> dict[str, Any]:
-        """What was learned from rows besides their moments, to store."""
+        """Values that a model learns from rows in addition to their moments, to store."""
         return {}
 
     def restore_settings(self, learned: dict[str, Any]) -> None:
-        """Take back what `learned_settings` gave, before `fit_statistics`."""
+        """The inverse of `learned_settings`; call it before `fit_statistics`."""
         if learned:
-            raise ParameterError(f"{type(self).__name__} learns nothing besides moments; "
+            raise ParameterError(f"{type(self).__name__} learns nothing but moments; "
                                  f"got {sorted(learned)}")
 
 
@@ -195,14 +195,14 @@ class GaussianNB(WeightedMixin, LinearMixin, MomentClassifier):
     Parameters
     ----------
     priors : array (n_classes,), optional
-        The classes' shares of the rows if not given.
+        By default the classes' shares of the rows.
     var_smoothing : float
         Share of the largest variance of a feature, over all rows, that is added to all variances.
-        It is taken from the whole statistic, also after `partial_fit`.
+        It is computed from all rows, even after `partial_fit`.
     shared_variance : bool
         One variance per feature for all classes (divisor n), which makes the form linear.
     class_weight : mapping of label to number, "balanced" or None
-        What a class's rows count for, as in `MultinomialNB`: in the priors, the shared variance and
+        Weights of the rows of classes, as in `MultinomialNB`: in priors, the shared variance and
         ``epsilon_``. (The other models of feature tables take ``priors``.)
 
     Attributes
@@ -215,7 +215,7 @@ class GaussianNB(WeightedMixin, LinearMixin, MomentClassifier):
     var_ : float64 (n_classes, n_features)
         Variances, smoothed.
     epsilon_ : float
-        What was added to the variances.
+        The amount added to all variances.
 
     Examples
     --------
@@ -244,12 +244,12 @@ class GaussianNB(WeightedMixin, LinearMixin, MomentClassifier):
         return self.priors_
 
     def linear_form(self) -> LinearForm:
-        """The linear form, where variances are shared between classes.
+        """The linear form, if classes share variances.
 
         Raises
         ------
         ParameterError
-            If each class has variances of its own: the form is then quadratic.
+            If each class has its own variances, because the form is then quadratic.
         """
         check_is_fitted(self)
         if not isinstance(self._form, LinearForm):
@@ -257,7 +257,7 @@ class GaussianNB(WeightedMixin, LinearMixin, MomentClassifier):
         return super().linear_form()
 
     def check_settings(self, n_features: int, n_classes: int) -> None:
-        """Raises ParameterError before anything is learned."""
+        """Raise ParameterError for settings that are out of range, before anything is learned."""
         super().check_settings(n_features, n_classes)
         check_class_weight(self.class_weight)
         if not (is_number(self.var_smoothing) and np.isfinite(self.var_smoothing)
@@ -267,7 +267,7 @@ class GaussianNB(WeightedMixin, LinearMixin, MomentClassifier):
 
     def _derive(self, statistics: MomentStatistics, prior: Floats) -> LinearForm | QuadraticForm:
         moments = statistics.without_covariances()
-        # Where nothing varies at all, as in a first batch of one row, the scale is 1.
+        # If nothing varies, as in a first batch of one row, the scale is 1.
         scale = float(moments.variance().max()) or 1.0
         self.epsilon_ = float(self.var_smoothing) * scale
         self.theta_ = moments.mean
@@ -281,12 +281,12 @@ class GaussianNB(WeightedMixin, LinearMixin, MomentClassifier):
         self._check_variance(self.var_[moments.class_count > 0])
         if self.shared_variance:
             return linear_gaussian(moments, 1.0 / variance, prior)
-        # A class that was announced and not seen has no variance; its prior of 0 rules it out.
+        # A class that was announced and never seen has no variance. Its prior is 0.
         variance = np.where(count > 0, self.var_, 1.0)
         return QuadraticForm(moments.classes, self.theta_, 1.0 / np.sqrt(variance),
                              np.log(variance).sum(axis=1), prior)
 
-    def _effective(self, statistics: MomentStatistics) -> MomentStatistics:
+    def _weigh_classes(self, statistics: MomentStatistics) -> MomentStatistics:
         weights = class_weights(self.class_weight, statistics.classes, statistics.class_count)
         self.class_weight_ = weights
         return statistics if weights is None else statistics.scaled(weights)
@@ -301,7 +301,7 @@ class GaussianNB(WeightedMixin, LinearMixin, MomentClassifier):
 
 
 def check_priors(priors: ArrayLike | None, n_classes: int) -> None:
-    """Raises ParameterError unless there is one probability per class, and they sum to 1."""
+    """Raise ParameterError unless there is one probability per class, and they sum to 1."""
     prior = as_class_prior(priors, n_classes, "priors")
     if prior is not None and not np.isclose(prior.sum(), 1.0):
         raise ParameterError(f"The sum of the priors should be 1; got {prior.sum()}")
@@ -313,8 +313,8 @@ def linear_gaussian(
     """The discriminants of Gaussians that share a covariance, by the inverse of its factor.
 
     ``delta_k(x) = a_k·x + b_k``, ``a_k = Σ⁻¹ μ_k``, ``b_k = log π_k - μ_kᵀ Σ⁻¹ μ_k / 2`` (Hastie,
-    Tibshirani, Friedman 2009, The Elements of Statistical Learning, eq. 4.10), over features less
-    their overall mean: that adds the same to every class and keeps the digits.
+    Tibshirani, Friedman 2009, The Elements of Statistical Learning, eq. 4.10), over features
+    less their overall mean: the shift changes all classes' scores alike, and keeps precision.
 
     Parameters
     ----------
@@ -335,14 +335,14 @@ def linear_gaussian(
 def far_scores(form: LinearForm | QuadraticForm, rows: Floats) -> Floats:
     """Scores of rows so far away that products or squares overflow.
 
-    Rows are scaled first, and scores that no float64 holds are kept in order: the best class of a
-    row has the lowest float64 (0 and its intercept in a linear form, where what all classes share
-    is left out), others are -inf.
+    Rows are scaled first. Scores beyond the range of float64 keep their order: the best class of a
+    row gets the lowest float64 (in a linear form its intercept, as a constant per row is left out),
+    and the others get -inf.
 
     Parameters
     ----------
     form : LinearForm or QuadraticForm
-        Of dense features.
+        A form on dense features.
     rows : float64 (n_rows, n_features)
     """
     exponent = np.frexp(np.abs(rows).max(axis=1, keepdims=True))[1]
@@ -356,7 +356,7 @@ def far_scores(form: LinearForm | QuadraticForm, rows: Floats) -> Floats:
             scaled -= scaled.max(axis=1, keepdims=True)
             linear: Floats = np.where(np.isneginf(scaled), -np.inf, scaled / shrink)
             return linear + form.intercept
-        # log |z|², of z divided by its own largest part.
+        # log |z|², computed from z divided by its largest part.
         distance = np.empty((len(rows), len(form.classes)))
         for k, whiten in enumerate(form.whiten):
             z = rows * shrink - form.mean[k] * shrink

@@ -2,42 +2,37 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_non_negative, validate_data
 
 from textnb.bayes.class_weight import ClassWeight
 from textnb.bayes.counts.linear import Linear
-from textnb.bayes.event_model import Learned
 from textnb.bayes.features import FeatureMap
-from textnb.bayes.forms import Floats
 from textnb.bayes.known import register_estimator
 from textnb.bayes.linear import learn_from_rows
-from textnb.bayes.statistics import CountStatistics, check_int64
-from textnb.estimators.base import FormClassifier, LinearMixin, sample_weights
-from textnb.estimators.event_estimator import EventEstimator
+from textnb.bayes.statistics import check_int64
+from textnb.estimators.base import sample_weights
+from textnb.estimators.discriminative import DiscriminativeEstimator
 
 
 @register_estimator
-class NBLinear(EventEstimator, LinearMixin, FormClassifier):
-    """A linear support vector machine on tf-idf, scaled by what naive Bayes knows of each term.
+class NBLinear(DiscriminativeEstimator):
+    """A linear support vector machine on tf-idf, scaled by the log-count ratios of naive Bayes.
 
     Rows of L2-normalised, sublinear tf-idf [2]_ times ``|r| ** power``, where r is a term's
-    log-count ratio between a class and all others [1]_: a term that tells the classes apart is
-    cheap for the solver, one that does not is dear. One class against the rest, with the squared
-    hinge loss. ``power=0`` is the plain support vector machine, ``power=1`` that of Wang and
-    Manning.
+    log-count ratio between a class and all others [1]_: the better a term tells the classes apart,
+    the less regularisation restrains its weight. One class against the rest, with the squared hinge
+    loss. ``power=0`` is the plain support vector machine, ``power=1`` that of Wang and Manning.
 
-    The weights are those of LIBLINEAR's optimum, whose objective it minimises, intercept and all;
-    classes are solved in threads. The squared hinge is solved by dual coordinate descent where the
-    package was compiled, and by Newton's method where it was not, the tolerance is tight, or rows
-    are few. At the
-    default tolerance accuracy is that of the optimum; ``tol=1e-6`` gives its weights.
+    The weights are the optimum of LIBLINEAR's objective, which includes the intercept; several
+    classes are learned at once in threads. Dual coordinate descent finds it for the squared hinge,
+    if the package was compiled, and Newton's method otherwise, or if the tolerance is small or rows
+    are few. The default tolerance gives the optimum's accuracy, and ``tol=1e-6`` its weights.
 
     Parameters
     ----------
@@ -48,38 +43,37 @@ class NBLinear(EventEstimator, LinearMixin, FormClassifier):
     loss : {"hinge", "log"}
         Squared hinge, or logistic regression.
     power : float in [0, 2]
-        Of the ratio's absolute value.
+        Exponent of the ratio's absolute value.
     tf : {"sublinear", "count", "presence"}
-        What a term's count c becomes: 1 + log(c), c, or 1.
+        Replaces a term's count c by 1 + log(c), c, or 1.
     idf : bool
-        Times log((1 + documents) / (1 + document frequency)) + 1.
+        Multiply by log((1 + documents) / (1 + document frequency)) + 1.
     unit_length : bool
         Divide each row by its Euclidean length.
     tol : float
         Where the solver ends. Newton's method: at this share of the gradient's length at zero,
-        times the share of the rarer side. Descent: where the projected gradients of the rows'
+        times the share of the rarer side. Descent: when the projected gradients of the rows'
         duals are at most 50 · tol apart; below ``tol=0.01``, or after 50 passes, Newton's method
         goes on from there.
     max_iter : int
-        Most passes over the rows and Newton steps; a ConvergenceWarning says where they ended
-        before the tolerance.
+        The largest number of passes over the rows and of Newton steps; a ConvergenceWarning says
+        if they did not suffice.
     held_out : float in [0, 0.5]
         Share of the documents, of each class, on which `TextClassifier.fit` chooses the temperature
-        of its probabilities, with a model of the others; 0 for none, and then the model is learned
-        in half the time. There is none either where they are fewer than 20. `fit` itself, on a
-        matrix, chooses none.
+        of its probabilities, with a model of the others. With 0, or fewer than 20 such documents,
+        it chooses no temperature, and takes half the time. `fit` on a matrix chooses none.
     class_weight : mapping of label to number, "balanced" or None
-        What a class's rows count for, in the ratios and in the solver's loss, as a sample weight of
-        each of them would; as in `MultinomialNB`.
+        Weights of the rows of classes, in the ratios and in the solver's loss, with the effect of
+        sample weights; as in `MultinomialNB`.
 
     Attributes
     ----------
     classes_ : (n_classes,)
     coef_, intercept_ : weights of the rows after the feature map
     feature_map_ : FeatureMap
-        What stands between counts and weights.
+        The steps from counts to the features that have weights.
     n_iter_ : int
-        Most passes and Newton steps of a class.
+        The largest number of passes and Newton steps of a class.
 
     References
     ----------
@@ -95,8 +89,6 @@ class NBLinear(EventEstimator, LinearMixin, FormClassifier):
     ['neg', 'pos']
     """
 
-    _accept_sparse = "csr"
-    n_iter_: int
     event_model_type: type[Linear] = Linear
 
     def __init__(
@@ -149,61 +141,15 @@ class NBLinear(EventEstimator, LinearMixin, FormClassifier):
         check_non_negative(X, type(self).__name__)
         weight = sample_weights(sample_weight, X)
         self.check_settings(X.shape[1], 2)
-        return self._take(learn_from_rows(self._event(), sp.csr_array(X), np.asarray(y), weight))
-
-    def restore(self, statistics: CountStatistics, weights: Floats, intercept: Floats) -> Self:
-        """The fitted model from what was stored of it, without learning again.
-
-        Parameters
-        ----------
-        statistics : CountStatistics
-            Documents of each class that hold each feature.
-        weights : float64 (n_features, n_classes)
-        intercept : float64 (n_classes,)
-        """
-        return self._take(self._event().restore(statistics, weights, intercept))
-
-    def take(self, learned: Learned) -> Self:
-        """What the event model has learned, of these parameters, as what was fitted."""
-        form = learned.form
-        return self._take(replace(learned, form=self._event().form_of_weights(
-            learned.counts, form.weights, form.intercept)))
-
-    @property
-    def feature_count_(self) -> NDArray[Any]:
-        """int64 (n_classes, n_features): rows that hold the feature."""
-        return self.statistics_.feature_count
+        return self._set_fitted(
+            learn_from_rows(self._event(), sp.csr_array(X), np.asarray(y), weight))
 
     @property
     def feature_map_(self) -> FeatureMap:
-        """What stands between counts and weights."""
+        """The steps from counts to the features that have weights."""
         return self.linear_form().features
-
-    def check_settings(self, n_features: int, n_classes: int) -> None:
-        """Raises ParameterError before anything is learned."""
-        self._event().check(n_features, n_classes)
-
-    def _event(self) -> Linear:
-        return self.event_model_type(**self._event_parameters())
-
-    def _take(self, learned: Learned) -> Self:
-        self.statistics_, self.classes_ = learned.counts, learned.counts.classes
-        self.n_features_in_ = learned.counts.n_features
-        if hasattr(self, "n_iter_"):
-            del self.n_iter_
-        if learned.n_iter is not None:
-            self.n_iter_ = learned.n_iter
-        self._form = learned.form
-        return self
 
     def _rows(self, X: Any) -> Any:
         rows = super()._rows(X)
         check_non_negative(rows, type(self).__name__)
         return rows
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.positive_only = True
-        tags.classifier_tags.poor_score = True
-        return tags

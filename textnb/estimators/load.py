@@ -1,4 +1,4 @@
-"""A model file back as a fitted classifier."""
+"""Reads a model file as a fitted classifier."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def load(
     ----------
     path : path
     max_bytes : int
-        Refuse a file whose contents would take more memory than this.
+        A file whose contents would take more memory than this is refused.
 
     Returns
     -------
     TextClassifier or TableClassifier
-        Fitted; its weights are derived from the stored statistics, to the same bits.
+        It is fitted: its weights are derived from the stored statistics, with the same bits.
 
     Raises
     ------
@@ -45,7 +45,7 @@ def load(
 
         table = unpack_table(name, manifest, tables, max_bytes)
         with reading_errors(name):
-            return TableClassifier.restored(*table)
+            return TableClassifier.from_file(*table)
     from textnb.estimators.text import TextClassifier
     from textnb.storage.textmodel import unpack_text
 

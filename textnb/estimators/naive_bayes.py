@@ -1,7 +1,7 @@
 """Naive Bayes on counts: scikit-learn estimators on one statistic and one form.
 
-How a statistic becomes a form stands in `textnb.bayes.counts`: an estimator holds the parameters
-and reads the rows. The rest is in `base`.
+An estimator holds the parameters and reads the rows. `textnb.bayes.counts` turns statistics into
+forms, and `textnb.estimators.discrete` has the common methods.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from textnb.bayes.forms import Floats, LinearForm
 from textnb.bayes.known import register_estimator
 from textnb.bayes.statistics import CountStatistics
 from textnb.errors import DataError, ParameterError
-from textnb.estimators.base import DiscreteNB
+from textnb.estimators.discrete import DiscreteNB
 
-# Cells of a block of rows that is written as indicators at one time.
+# Cells of a block of rows that is converted to indicators at a time.
 _CELLS = 1 << 20
 
 
@@ -40,17 +40,17 @@ class MultinomialNB(DiscreteNB):
     ----------
     l : float, array (n_features,) or "auto"
         Smoothing: added to every count. 0 is allowed; a term that a class never had then weighs
-        -inf. "auto" lets `fit` choose, by leaving out each row in turn, from one count: of 17
-        values from 0.001 to 10, the largest whose log loss, after a temperature of its own, is
-        within one standard error of the least. `partial_fit` keeps what was chosen.
+        -inf. With "auto", `fit` chooses by leave-one-out, from one count: of 17 values from 0.001
+        to 10, the largest whose log loss, after its own temperature, is within one standard error
+        of the least. `partial_fit` keeps the choice.
     fit_prior : bool
-        Priors are the classes' shares of the rows; uniform otherwise.
+        Priors are the classes' shares of the rows; if false, they are uniform.
     class_prior : array (n_classes,), optional
-        Given priors, in the order of the sorted classes.
+        Priors in the order of the sorted classes, in place of the shares.
     class_weight : mapping of label to number, "balanced" or None
-        What a class's rows count for, as a sample weight of each of them would; 1 for a class that
-        is not named. "balanced" is n / (K n_k), n_k the rows of class k of K. Counts stay integers:
-        the weights are applied where the form is derived. Not with leave-one-out.
+        Weights of the rows of classes, with the effect of sample weights; 1 for a class that is not
+        named. "balanced" is n / (K n_k), n_k the rows of class k of K. Counts stay integers,
+        because the form alone depends on the weights. Not with leave-one-out.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class MultinomialNB(DiscreteNB):
     class_weight_ : float64 (n_classes,) or None
         The weights in use.
     class_count_ : int64 (n_classes,)
-        Rows, not weighted.
+        Rows, without weights.
     feature_count_ : int64 (n_classes, n_features)
     class_log_prior_ : float64 (n_classes,)
     feature_log_prob_ : float64 (n_classes, n_features)
@@ -102,7 +102,7 @@ class BernoulliNB(DiscreteNB):
     l : float, array (n_features,) or "auto"
         Smoothing; "auto" as in `MultinomialNB`.
     binarize : float or None
-        A value above it (>= 0) is presence. None: X holds only 0 and 1, which is checked.
+        A value above it (>= 0) is presence. With None, X must hold only 0 and 1.
     fit_prior, class_prior, class_weight
         As in `MultinomialNB`.
 
@@ -144,7 +144,7 @@ class BernoulliNB(DiscreteNB):
     def _rows(self, X: Any) -> Any:
         return _indicators(super()._rows(X), self._form.presence_above)
 
-    def _checked(self, X: Any) -> Any:
+    def _check_rows(self, X: Any) -> Any:
         return X
 
     def __sklearn_tags__(self) -> Any:
@@ -158,7 +158,7 @@ class ComplementNB(DiscreteNB):
     """Naive Bayes on each class's complement, for classes of unequal size.
 
     Weights are -log θ of all other classes: Rennie, Shih, Teevan, Karger (2003), table 4. The
-    scores hold no prior, except where there is one class.
+    scores have no prior, unless there is only one class.
 
     Parameters
     ----------
@@ -222,7 +222,7 @@ class CategoricalNB(DiscreteNB):
     fit_prior, class_prior, class_weight
         As in `MultinomialNB`.
     min_categories : int or array (n_features,), optional
-        Categories to expect per feature, where the data may not show all.
+        Number of categories per feature, for data that may not show all of them.
 
     Attributes
     ----------
@@ -269,7 +269,7 @@ class CategoricalNB(DiscreteNB):
         return scores
 
     def _event(self) -> Categorical:
-        # Before a fit, no categories are known.
+        # Before a fit, the categories are not known.
         return Categorical(
             l=self.l, fit_prior=self.fit_prior, class_prior=self.class_prior,
             class_weight=self.class_weight,
@@ -280,7 +280,7 @@ class CategoricalNB(DiscreteNB):
         self.feature_log_prob_ = self._per_feature(log_prob)
         return form
 
-    def _learned(
+    def _learn(
         self, X: Any, y: NDArray[Any], classes: NDArray[Any], weight: Floats | None,
         before: CountStatistics | None,
     ) -> CountStatistics:
@@ -288,7 +288,7 @@ class CategoricalNB(DiscreteNB):
         total = before
         if total is not None:
             n_categories = np.maximum(n_categories, self.n_categories_)
-            total = total.widened(_moved(self.n_categories_, n_categories),
+            total = total.widened(_new_places(self.n_categories_, n_categories),
                                   int(n_categories.sum()))
         self.n_categories_ = n_categories
         for start, block in _blocks(X):
@@ -334,7 +334,7 @@ class CategoricalNB(DiscreteNB):
     def _n_features_of(self, statistics: CountStatistics) -> int:
         return len(self.n_categories_)
 
-    def _checked(self, X: Any) -> Any:
+    def _check_rows(self, X: Any) -> Any:
         check_non_negative(X, type(self).__name__)
         if not sp.issparse(X):
             return X.astype(np.int64)
@@ -350,8 +350,8 @@ class CategoricalNB(DiscreteNB):
 def _blocks(X: Any) -> Iterator[tuple[int, NDArray[np.int64]]]:
     """Rows as dense blocks, each with the number of its first row.
 
-    Every row has one entry per feature once it is written as indicators, sparse or not: some rows
-    at a time.
+    As indicators, every row has one entry per feature, so that only some rows are converted at a
+    time, even if they are sparse.
     """
     step = max(1, _CELLS // max(1, X.shape[1]))
     for start in range(0, X.shape[0], step):
@@ -363,15 +363,15 @@ def _starts(n_categories: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.cumsum(n_categories, dtype=np.int64) - n_categories
 
 
-def _moved(before: NDArray[np.int64], after: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Where the columns of one layout of categories stand in a wider one."""
+def _new_places(before: NDArray[np.int64], after: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The places of the columns of one layout of categories in a wider one."""
     shift = np.repeat(_starts(after) - _starts(before), before)
-    moved: NDArray[np.int64] = np.arange(int(before.sum())) + shift
-    return moved
+    places: NDArray[np.int64] = np.arange(int(before.sum())) + shift
+    return places
 
 
 def _indicators(X: Any, above: float | None) -> Any:
-    """The rows, once they are seen to be 0 and 1 where no threshold makes them so."""
+    """The rows; without a threshold they must hold only 0 and 1."""
     if above is None:
         values = canonical(sp.csr_array(X)).data if sp.issparse(X) else X
         if not np.isin(values, (0, 1)).all():

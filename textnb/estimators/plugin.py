@@ -1,4 +1,4 @@
-"""Plug-in Bayes with any density: argmax_k log π_k + log f_k(x), f_k estimated per class.
+"""Plug-in Bayes with any density: argmax_k log π_k + log f_k(x), with f_k learned per class.
 
 The densities are scikit-learn's (`KernelDensity`, `GaussianMixture`, or anything with ``fit`` and
 ``score_samples``), and a histogram.
@@ -29,17 +29,16 @@ from textnb.estimators.base import DenseClassifier
 from textnb.estimators.gaussian import check_priors
 
 MOST_BINS = 1_000_000
-
-
 _RULES = ("auto", "doane", "fd", "rice", "scott", "sqrt", "stone", "sturges")
 _BINS = f"a number of bins from 1 to {MOST_BINS}, one of {', '.join(_RULES)}, or increasing edges"
 
 
 class HistogramDensity(ParameterNames, FittedArrays, DensityMixin, BaseEstimator):
-    """Values quantised into bins, and the bins' probabilities estimated with smoothing.
+    """A density that is constant within bins, whose probabilities are smoothed counts.
 
-    The density of a bin is ``(n_b + l) / (n + l B) / width``. Columns are taken as independent:
-    log densities add. A value beyond the bins has the density of an empty bin at that end.
+    The density of a bin is ``(n_b + l) / (n + l B) / width``. Columns are assumed to be
+    independent, so that log densities add. A value outside the bins has the density of an empty bin
+    at that end.
 
     Parameters
     ----------
@@ -66,7 +65,7 @@ class HistogramDensity(ParameterNames, FittedArrays, DensityMixin, BaseEstimator
         self.l = l
 
     def name_features(self, names: Sequence[Any]) -> None:
-        """Names for messages."""
+        """Set the names of the features for messages."""
         self._feature_names = list(names)
 
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -79,32 +78,32 @@ class HistogramDensity(ParameterNames, FittedArrays, DensityMixin, BaseEstimator
         Raises
         ------
         DataError
-            If a rule makes too many bins of a column, or a column can't be divided into so many.
+            If a rule makes too many bins of a column, or a column can't be divided into bins.
         """
         X = validate_data(self, X, dtype=np.float64)
         if not (is_number(self.l) and np.isfinite(self.l) and self.l >= 0):
             raise ParameterError.out_of_range("l", "a finite number >= 0", self.l)
         names = getattr(self, "_feature_names", None) or list(
             getattr(self, "feature_names_in_", np.arange(X.shape[1])).tolist())
-        # All are counted before any is made.
-        made = bins_per_column(X, self.bins, names)
-        every = []
-        for column, name, count in zip(X.T, names, made, strict=True):
-            own = count if isinstance(self.bins, str) and self.bins == "auto" else self.bins
+        # The bins of all columns are counted before memory is taken for any.
+        counts = bins_per_column(X, self.bins, names)
+        all_edges = []
+        for column, name, count in zip(X.T, names, counts, strict=True):
+            bins = count if isinstance(self.bins, str) and self.bins == "auto" else self.bins
             try:
-                every.append(np.histogram_bin_edges(
-                    column, bins=np.asarray(own, dtype=np.float64) if np.ndim(own) else own))
+                all_edges.append(np.histogram_bin_edges(
+                    column, bins=np.asarray(bins, dtype=np.float64) if np.ndim(bins) else bins))
             except ValueError as error:
                 raise DataError(f"feature {name!r} can't be divided into bins={self.bins!r}: "
                                 f"{error}") from None
         densities, outside = [], []
-        for column, edges in zip(X.T, every, strict=True):
-            counts = np.histogram(column, bins=edges)[0]
+        for column, edges in zip(X.T, all_edges, strict=True):
+            inside = np.histogram(column, bins=edges)[0]
             widths, total = np.diff(edges), len(X) + self.l * (len(edges) - 1)
-            densities.append(log_ratio(counts + self.l, total) - np.log(widths))
+            densities.append(log_ratio(inside + self.l, total) - np.log(widths))
             outside.append(
                 log_ratio(np.array([self.l, self.l]), total) - np.log(widths[[0, -1]]))
-        self.edges_, self.log_density_, self.log_outside_ = every, densities, outside
+        self.edges_, self.log_density_, self.log_outside_ = all_edges, densities, outside
         return self
 
     def score_samples(self, X: Any) -> Floats:
@@ -114,7 +113,7 @@ class HistogramDensity(ParameterNames, FittedArrays, DensityMixin, BaseEstimator
         scores = np.zeros(len(X))
         for i, edges in enumerate(self.edges_):
             column = X[:, i]
-            # The last bin holds its right edge, as in numpy.histogram.
+            # The last bin includes its right edge, as in numpy.histogram.
             bins = np.clip(np.searchsorted(edges, column, side="right") - 1, 0, len(edges) - 2)
             density = self.log_density_[i][bins]
             density = np.where(column < edges[0], self.log_outside_[i][0], density)
@@ -127,7 +126,7 @@ class HistogramDensity(ParameterNames, FittedArrays, DensityMixin, BaseEstimator
 
 
 def bins_per_column(X: Floats, bins: Any, names: Sequence[Any]) -> list[int]:
-    """How many bins each column would have, before memory is taken for them.
+    """The number of bins of each column, computed before memory is taken for them.
 
     Parameters
     ----------
@@ -135,12 +134,12 @@ def bins_per_column(X: Floats, bins: Any, names: Sequence[Any]) -> list[int]:
     bins : int, str or array
         As in `HistogramDensity`.
     names : sequence
-        Of the columns, for messages.
+        Names of the columns, for messages.
 
     Raises
     ------
     ParameterError
-        If ``bins`` is none of those.
+        If ``bins`` is not one of these.
     DataError
         If a rule makes more than `MOST_BINS` of a column.
     """
@@ -172,39 +171,39 @@ def _bins_by_rule(column: Floats, rule: str, name: Any) -> int:
     elif rule in ("auto", "fd"):
         width = 2.0 * float(np.subtract(*np.percentile(column, [75, 25]))) * n ** (-1.0 / 3.0)
         if rule == "auto":
-            # As NumPy's later versions have it; for earlier ones, an outlier made any number.
+            # As later versions of NumPy do; in earlier ones an outlier made any number of bins.
             width = min(max(width, (high - low) / float(np.sqrt(n)) / 2.0),
                         (high - low) / float(np.log2(n) + 1.0))
     else:
-        # The others make no more than this, whatever the values.
+        # The other rules never make more bins than this.
         return 2 + max(100, 2 * int(np.sqrt(n)))
     with np.errstate(over="ignore"):
         count = float(np.ceil(np.float64(high - low) / width)) if width > 0 else 1.0
     if count > MOST_BINS:
         raise DataError(
             f"bins={rule!r} makes {count:,.0f} bins of feature {name!r}, more than {MOST_BINS:,}, "
-            "as some values are far from the others: give a number of bins or their edges, or drop "
-            "such rows")
+            "because some values are far from the others: give a number of bins or their edges, or "
+            "drop such rows")
     return int(count)
 
 
 @register_estimator
 class PlugInBayes(DenseClassifier):
-    """The Bayes rule with densities plugged in.
+    """The Bayes rule with a density per class.
 
     Parameters
     ----------
     density : estimator with ``fit`` and ``score_samples``, optional
-        Cloned for each class; `KernelDensity()` if not given.
+        It is cloned for each class. By default `KernelDensity()`.
     naive : bool
         One density per class and feature: features are independent within a class.
     search : mapping of str to sequence, optional
-        Settings of the density to choose among, such as ``{"bandwidth": [0.1, 0.3, 1.0]}``, by
+        Settings of the density to choose from, such as ``{"bandwidth": [0.1, 0.3, 1.0]}``, by
         cross-validated log-likelihood within each class (and feature).
     cv : int
-        Folds of that search.
+        Number of folds of the search.
     priors : array (n_classes,), optional
-        They sum to 1; the classes' shares of the rows if not given.
+        They sum to 1. By default the classes' shares of the rows.
 
     Attributes
     ----------
@@ -212,7 +211,7 @@ class PlugInBayes(DenseClassifier):
     class_count_ : int64 (n_classes,)
     priors_ : float64 (n_classes,)
     densities_ : list of lists
-        Fitted densities: per class, one, or one per feature where ``naive``.
+        Fitted densities: one per class, or if ``naive`` one per class and feature.
     chosen_ : list of dict
         With ``search``: the settings that were chosen, class by class (and feature by feature).
 
@@ -223,7 +222,7 @@ class PlugInBayes(DenseClassifier):
     ['a', 'b']
     """
 
-    # Settings that an earlier search chose, in the order of chosen_: set where a model is loaded.
+    # Settings that an earlier search chose, in the order of chosen_. They are set to load a model.
     choices: list[dict[str, Any]] | None = None
 
     def __init__(
@@ -268,19 +267,19 @@ class PlugInBayes(DenseClassifier):
         columns = [[i] for i in range(X.shape[1])] if self.naive else [list(range(X.shape[1]))]
         chosen: list[dict[str, Any]] = []
         densities = [
-            [self._estimated(X[codes == k][:, own], classes.tolist()[k], own, chosen)
-             for own in columns]
+            [self._estimate(X[codes == k][:, part], classes.tolist()[k], part, chosen)
+             for part in columns]
             for k in range(len(classes))]
-        # What was learned before stands until here.
+        # From here on nothing fails, so that the model changes as a whole or not at all.
         self.classes_, self.class_count_ = classes, np.bincount(codes)
-        given = as_class_prior(self.priors, len(classes), "priors")
-        self._log_prior = log_prior(self.class_count_, given)
+        priors = as_class_prior(self.priors, len(classes), "priors")
+        self._log_prior = log_prior(self.class_count_, priors)
         self.priors_ = np.exp(self._log_prior)
         self._learned_rows, self.chosen_, self.densities_ = (X, codes), chosen, densities
         return self
 
     def check_settings(self, n_features: int, n_classes: int) -> None:
-        """Raises ParameterError before anything is learned."""
+        """Raise ParameterError for settings that are out of range, before anything is learned."""
         if not isinstance(self.naive, bool):
             raise ParameterError.out_of_range("naive", "True or False", self.naive)
         if not is_whole(self.cv) or self.cv < 2:
@@ -295,7 +294,7 @@ class PlugInBayes(DenseClassifier):
                 self.density)
         if self.search is None:
             return
-        expected = "a mapping of the density's settings to the values to choose among"
+        expected = "a mapping of the density's settings to the values to choose from"
         if not isinstance(self.search, Mapping) or not self.search:
             raise ParameterError.out_of_range("search", expected, self.search)
         for name, values in self.search.items():
@@ -312,9 +311,9 @@ class PlugInBayes(DenseClassifier):
             scores = np.tile(self._log_prior, (len(rows), 1))
             for k, densities in enumerate(self.densities_):
                 for i, density in enumerate(densities):
-                    own = rows if len(densities) == 1 else rows[:, [i]]
-                    scores[:, k] += density.score_samples(own)
-        # The distance of a row so far away that it overflows is no number.
+                    part = rows if len(densities) == 1 else rows[:, [i]]
+                    scores[:, k] += density.score_samples(part)
+        # NaN is the score of a row whose distance overflows.
         return np.where(np.isnan(scores), -np.inf, scores)
 
     def training_rows(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
@@ -322,7 +321,7 @@ class PlugInBayes(DenseClassifier):
         check_is_fitted(self)
         return self._learned_rows
 
-    def _estimated(
+    def _estimate(
         self, rows: NDArray[np.float64], label: Any, columns: list[int],
         chosen: list[dict[str, Any]],
     ) -> Any:
@@ -330,14 +329,14 @@ class PlugInBayes(DenseClassifier):
         if isinstance(density, HistogramDensity):
             density.name_features([self._names[i] if self._names else i for i in columns])
         try:
-            return self._fitted(density, rows, label, chosen)
+            return self._fit_density(density, rows, label, chosen)
         except TextnbError:
             raise
         except ValueError as error:
             raise DataError(f"the density of class {label!r} can't be estimated: "
                             f"{str(error).strip().splitlines()[0]}") from error
 
-    def _fitted(
+    def _fit_density(
         self, density: Any, rows: NDArray[np.float64], label: Any, chosen: list[dict[str, Any]]
     ) -> Any:
         if self.search is None:

@@ -1,7 +1,7 @@
-"""Gaussian classes with covariances of their own: discriminants that are quadratic.
+"""Quadratic discriminants: Gaussian classes with their own covariances.
 
     quadratic     a covariance per class
-    regularised   between that and one for all, and between either and a sphere
+    regularised   a mixture of those covariances, the pooled one, and a sphere
 
 References
 ----------
@@ -29,7 +29,7 @@ from textnb.estimators.gaussian import MomentClassifier
 
 @register_estimator
 class QuadraticDiscriminantAnalysis(ShrunkClassifier):
-    """A normal density per class, with a covariance of its own.
+    """A normal density per class, with its own covariance.
 
     ``-½ log |Σ_k| - ½ (x - μ_k)ᵀ Σ_k⁻¹ (x - μ_k) + log π_k`` (less p/2 log 2π), by a factor of each
     covariance (Hastie, Tibshirani and Friedman 2009, eq. 4.12).
@@ -37,16 +37,16 @@ class QuadraticDiscriminantAnalysis(ShrunkClassifier):
     Parameters
     ----------
     priors : array (n_classes,), optional
-        The classes' shares of the rows if not given.
+        By default the classes' shares of the rows.
     divisor : {"n", "n-1"}
-        Of each class's scatter.
+        Divisor of each class's scatter.
     shrinkage : float in [0, 1], "auto" or None
         As in `LinearDiscriminantAnalysis`.
     reg_param : float in [0, 1]
         (1 - reg_param) Σ_k + reg_param I.
     allow_singular : bool
-        Where a covariance is singular, use the pseudo-inverse and pseudo-determinant, on the
-        support of the class's own rows, instead of failing. What lies off the support is ignored.
+        For a singular covariance, use the pseudo-inverse and pseudo-determinant, on the support of
+        the class's rows, instead of an error. Deviations outside the support are ignored.
 
     Attributes
     ----------
@@ -79,7 +79,7 @@ class QuadraticDiscriminantAnalysis(ShrunkClassifier):
         self.allow_singular = allow_singular
 
     def check_settings(self, n_features: int, n_classes: int) -> None:
-        """Raises ParameterError before anything is learned."""
+        """Raise ParameterError for settings that are out of range, before anything is learned."""
         super().check_settings(n_features, n_classes)
         check_choice("divisor", self.divisor, ("n", "n-1"))
         if not in_unit(self.reg_param):
@@ -106,7 +106,7 @@ _REMEDY = "lower alpha and gamma below 1"
 
 @register_estimator
 class RegularizedDiscriminantAnalysis(MomentClassifier):
-    """Covariances between one per class, one for all, and a sphere.
+    """Covariances that are mixtures of the class's, the pooled one, and a sphere.
 
     ``Σ(γ) = γ Σ + (1 - γ) tr(Σ)/p I`` and ``Σ_k(α, γ) = α Σ_k + (1 - α) Σ(γ)``, after Friedman
     (1989). α = 1 is quadratic; α = 0, γ = 1 linear; α = 0, γ = 0 with equal priors the nearest
@@ -115,23 +115,23 @@ class RegularizedDiscriminantAnalysis(MomentClassifier):
     Parameters
     ----------
     alpha, gamma : float in [0, 1], or a sequence of them
-        Where either is a sequence, the pair of the highest cross-validated accuracy is chosen (ties
-        to the smaller α, then the smaller γ: the simpler model). The folds' statistics are
-        subtracted from the whole, so that nothing is counted twice.
+        If either is a sequence, the pair with the highest cross-validated accuracy is chosen (of
+        equal ones the smaller α, then the smaller γ: the simpler model). The statistics of a fold
+        are subtracted from the whole, so that each row is read once.
     cv : int
         Folds, stratified; row i of a class is in fold i mod cv.
     priors : array (n_classes,), optional
-        The classes' shares of the rows if not given.
+        By default the classes' shares of the rows.
     allow_singular : bool
         As in `QuadraticDiscriminantAnalysis`.
 
     Attributes
     ----------
     alpha_, gamma_ : float
-        Those in use.
+        The values in use.
     cv_accuracy_ : float64 (n_alpha, n_gamma) or None
-        Cross-validated accuracies; NaN where a covariance is singular in a fold, which rules the
-        pair out.
+        Cross-validated accuracies; NaN for a pair with a singular covariance in a fold, which is
+        not chosen.
     classes_, class_count_, priors_, means_, covariance_
         As in `QuadraticDiscriminantAnalysis`.
 
@@ -161,13 +161,13 @@ class RegularizedDiscriminantAnalysis(MomentClassifier):
         self.allow_singular = allow_singular
 
     def check_settings(self, n_features: int, n_classes: int) -> None:
-        """Raises ParameterError before anything is learned."""
+        """Raise ParameterError for settings that are out of range, before anything is learned."""
         super().check_settings(n_features, n_classes)
-        for name, given in (("alpha", self.alpha), ("gamma", self.gamma)):
-            items = [given] if np.ndim(given) == 0 else list(np.asarray(given, dtype=object))
+        for name, value in (("alpha", self.alpha), ("gamma", self.gamma)):
+            items = [value] if np.ndim(value) == 0 else list(np.asarray(value, dtype=object))
             if not items or not all(in_unit(item) for item in items):
                 raise ParameterError.out_of_range(name, "in [0, 1], or a list of such numbers",
-                                                  given)
+                                                  value)
         if not isinstance(self.allow_singular, bool):
             raise ParameterError.out_of_range("allow_singular", "True or False",
                                               self.allow_singular)
@@ -175,7 +175,7 @@ class RegularizedDiscriminantAnalysis(MomentClassifier):
             raise ParameterError.out_of_range("cv", "an int >= 2", self.cv)
 
     def fit(self, X: Any, y: ArrayLike) -> Self:
-        """Learn the rows' moments, choose (α, γ) if they are open, and derive the form.
+        """Learn the rows' moments, choose α and γ if they are sequences, and derive the form.
 
         Parameters
         ----------
@@ -183,7 +183,7 @@ class RegularizedDiscriminantAnalysis(MomentClassifier):
         y : array (n_rows,)
         """
         self._chosen: tuple[float, float] | None = None
-        if not self._open:
+        if not self._has_choice:
             return super().fit(X, y)
         X, y = self._rows_and_labels(X, y, reset=True)
         classes, codes = np.unique(y, return_inverse=True)
@@ -199,11 +199,11 @@ class RegularizedDiscriminantAnalysis(MomentClassifier):
         return self.fit_statistics(whole)
 
     def learned_settings(self) -> dict[str, Any]:
-        """The pair that was chosen, where alpha or gamma was open."""
-        return {"chosen": [self.alpha_, self.gamma_]} if self._open else {}
+        """The pair that was chosen, if alpha or gamma is a sequence."""
+        return {"chosen": [self.alpha_, self.gamma_]} if self._has_choice else {}
 
     def restore_settings(self, learned: dict[str, Any]) -> None:
-        """Take back what `learned_settings` gave, before `fit_statistics`."""
+        """The inverse of `learned_settings`; call it before `fit_statistics`."""
         self._chosen, self.cv_accuracy_ = None, None
         if learned:
             alpha, gamma = (float(value) for value in learned["chosen"])
@@ -221,7 +221,7 @@ class RegularizedDiscriminantAnalysis(MomentClassifier):
         for i, part in enumerate(parts):
             rest = whole - part
             prior = self._log_prior(rest)
-            held_out, own = X[fold == i], codes[fold == i]
+            held_out, actual = X[fold == i], codes[fold == i]
             for a, alpha in enumerate(alphas):
                 for g, gamma in enumerate(gammas):
                     if np.isnan(correct[a, g]):
@@ -231,7 +231,7 @@ class RegularizedDiscriminantAnalysis(MomentClassifier):
                     except DataError as error:
                         correct[a, g], singular = np.nan, singular or error
                         continue
-                    correct[a, g] += (form.scores(held_out).argmax(axis=1) == own).sum()
+                    correct[a, g] += (form.scores(held_out).argmax(axis=1) == actual).sum()
         if singular is not None and np.isnan(correct).all():
             raise singular
         self.cv_accuracy_ = correct / len(codes)
@@ -240,11 +240,11 @@ class RegularizedDiscriminantAnalysis(MomentClassifier):
 
     def _derive(self, statistics: MomentStatistics, prior: Floats) -> QuadraticForm:
         chosen = getattr(self, "_chosen", None)
-        if not self._open:
+        if not self._has_choice:
             self.cv_accuracy_ = None
             chosen = float(self._grid(self.alpha)[0]), float(self._grid(self.gamma)[0])
         if chosen is None:
-            raise ParameterError("alpha and gamma are chosen from rows, with fit; give numbers")
+            raise ParameterError("alpha and gamma are chosen from rows, by fit; give numbers")
         self.alpha_, self.gamma_ = chosen
         self.means_ = statistics.mean
         self.covariance_ = self._covariances(statistics, self.alpha_, self.gamma_)
@@ -285,11 +285,11 @@ class RegularizedDiscriminantAnalysis(MomentClassifier):
 
     @property
     def streams(self) -> bool:
-        """Whether the moments are all that it learns from, so that they can come in batches."""
-        return not self._open
+        """Whether it learns from moments alone, so that rows can come in batches."""
+        return not self._has_choice
 
     @property
-    def _open(self) -> bool:
+    def _has_choice(self) -> bool:
         return np.ndim(self.alpha) > 0 or np.ndim(self.gamma) > 0
 
     @staticmethod

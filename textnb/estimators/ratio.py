@@ -9,7 +9,6 @@ References
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -27,7 +26,6 @@ from sklearn.utils.validation import (
 from textnb.bayes.class_weight import ClassWeight
 from textnb.bayes.counts.ratio import CountRatio
 from textnb.bayes.event_model import Learned
-from textnb.bayes.forms import Floats
 from textnb.bayes.known import register_estimator
 from textnb.bayes.parameters import ParameterNames
 from textnb.bayes.ratio import (
@@ -38,30 +36,30 @@ from textnb.bayes.ratio import (
     scale_columns,
 )
 from textnb.bayes.read_only import FittedArrays
-from textnb.bayes.statistics import CountStatistics, as_smoothing, check_int64
-from textnb.estimators.base import FormClassifier, LinearMixin, sample_weights
-from textnb.estimators.event_estimator import EventEstimator
+from textnb.bayes.statistics import as_smoothing, check_int64
+from textnb.estimators.base import sample_weights
+from textnb.estimators.discriminative import DiscriminativeEstimator
 
 
 class _RatioEstimator(ParameterNames, FittedArrays, BaseEstimator):
-    """Rows of counts for the estimators on log-count ratios."""
+    """Reads rows of counts for the estimators on log-count ratios."""
 
     l: float | ArrayLike
     binarize: bool
-    # What `binarize` was in `fit`: rows that are scored are read as those that were learned.
+    # The value of `binarize` in `fit`, so that rows to score are read like those that were learned.
     _binary: bool
 
     def _rows(self, X: Any) -> sp.csr_array:
-        return self._prepared(
+        return self._prepare(
             validate_data(self, X, accept_sparse="csr", reset=False), self._binary)
 
     def _rows_and_labels(self, X: Any, y: Any) -> tuple[sp.csr_array, NDArray[Any]]:
         check_int64(y)
         X, y = validate_data(self, X, y, accept_sparse="csr")
         check_classification_targets(y)
-        return self._prepared(X, bool(self.binarize)), y
+        return self._prepare(X, bool(self.binarize)), y
 
-    def _prepared(self, X: Any, binary: bool) -> sp.csr_array:
+    def _prepare(self, X: Any, binary: bool) -> sp.csr_array:
         check_non_negative(X, type(self).__name__)
         return rows_as_used(sp.csr_array(X), binary)
 
@@ -88,7 +86,7 @@ class LogCountRatio(TransformerMixin, _RatioEstimator):
     ----------
     classes_ : (n_classes,)
     ratio_ : float64 (1, n_features) for two classes: log-ratio of the second to the first;
-        (n_classes, n_features) for more: of each class to all others.
+        (n_classes, n_features) for more classes: of each class to all others.
 
     Examples
     --------
@@ -115,8 +113,8 @@ class LogCountRatio(TransformerMixin, _RatioEstimator):
         return self
 
     def transform(self, X: Any) -> sp.csr_array:
-        """Scaled features: csr_array (n_rows, n_features), one such block per class for more than
-        two classes, side by side.
+        """Scaled features: csr_array (n_rows, n_features). For more than two classes, one such
+        block per class, side by side.
         """
         check_is_fitted(self)
         rows = self._rows(X)
@@ -124,8 +122,8 @@ class LogCountRatio(TransformerMixin, _RatioEstimator):
         return blocks[0] if len(blocks) == 1 else sp.csr_array(sp.hstack(blocks, format="csr"))
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
-        """Names of the scaled features: those of the input; with the class after each for more than
-        two classes.
+        """Names of the scaled features: those of the input, each followed by the class for more
+        than two classes.
         """
         check_is_fitted(self)
         names = _check_feature_names_in(self, input_features)
@@ -142,16 +140,16 @@ class LogCountRatio(TransformerMixin, _RatioEstimator):
 
 
 @register_estimator
-class NBLogisticRegression(EventEstimator, LinearMixin, _RatioEstimator, FormClassifier):
+class NBLogisticRegression(_RatioEstimator, DiscriminativeEstimator):
     """A discriminative linear model on log-count ratios, one against the rest.
 
-    The model of Wang and Manning (2012). Each class's weights w, learned on x∘r, are drawn towards
+    The model of Wang and Manning (2012). Each class's weights w, learned on x∘r, are moved towards
     their mean magnitude,
     ``w' = (1 - β) |w| 1 + β w``, and multiplied by r: the form is linear in the original features.
 
     The solver is LIBLINEAR's dual coordinate descent. By default it ends after five passes over the
-    rows, where accuracy is that of the optimum on text, but weights are not yet. For those of the
-    optimum give a tolerance, and as many passes as it takes: ``tol=1e-6, max_iter=10_000``.
+    rows: on text, accuracy is then that of the optimum, but weights are not. For the weights of the
+    optimum, set a tolerance and enough passes: ``tol=1e-6, max_iter=10_000``.
 
     Parameters
     ----------
@@ -160,28 +158,28 @@ class NBLogisticRegression(EventEstimator, LinearMixin, _RatioEstimator, FormCla
     C : float
         Inverse of the regularisation's strength.
     beta : float in [0, 1]
-        Interpolation: 1 is the discriminative model alone, 0 naive Bayes in all but scale.
+        Interpolation: 1 is the discriminative model alone, 0 is naive Bayes apart from scale.
     loss : {"log", "hinge"}
         Logistic regression, or a linear support vector machine (squared hinge).
     binarize : bool
         Use presence instead of counts.
     tol : float, optional
         Largest violation of the dual problem's conditions at which the solver ends; a
-        ConvergenceWarning tells where ``max_iter`` ended it sooner. Without, the passes end it.
+        ConvergenceWarning says if ``max_iter`` ended it before. By default it ends by passes alone.
     max_iter : int
-        Most passes of the solver over the rows.
+        The largest number of passes of the solver over the rows.
     early_stopping : bool
-        Choose the number of passes, among 1, 2, 4, 8 ... and ``max_iter``: the fewest of the best
-        accuracy on rows that were held out, from whose labels no ratio is learned either. It ends
-        after two tries in a row that were no better; then all rows are learned from. With the
-        last fit they take at most four times as many passes as ``max_iter`` alone.
+        Choose the number of passes from 1, 2, 4, 8 ... and ``max_iter``: the smallest with the best
+        accuracy on held-out rows, whose labels the ratios do not use either. The search ends after
+        two tries in a row without an improvement; then the model learns from all rows. All fits
+        together take at most four times as many passes as ``max_iter`` alone.
     validation_fraction : float
-        Share of the rows that ``early_stopping`` holds out, of each class as of all.
+        Share of the rows of each class that ``early_stopping`` holds out.
     random_state : int or None
-        Of the solver's order of rows, and of what is held out.
+        Seed of the solver's order of rows, and of the choice of held-out rows.
     class_weight : mapping of label to number, "balanced" or None
-        What a class's rows count for, in the ratios and in the solver's loss, as a sample weight of
-        each of them would; as in `MultinomialNB`.
+        Weights of the rows of classes, in the ratios and in the solver's loss, with the effect of
+        sample weights; as in `MultinomialNB`.
 
     Attributes
     ----------
@@ -189,7 +187,7 @@ class NBLogisticRegression(EventEstimator, LinearMixin, _RatioEstimator, FormCla
     ratio_ : float64 (1 or n_classes, n_features)
         As in `LogCountRatio`.
     n_iter_ : int
-        Most passes that a solver took.
+        The largest number of passes of a solver.
     validation_scores_ : dict of int to float
         With ``early_stopping``, accuracy on the held-out rows by the number of passes.
 
@@ -200,8 +198,6 @@ class NBLogisticRegression(EventEstimator, LinearMixin, _RatioEstimator, FormCla
     ['neg', 'pos']
     """
 
-    _accept_sparse = "csr"
-    n_iter_: int
     validation_scores_: dict[int, float]
     event_model_type: type[CountRatio] = CountRatio
 
@@ -245,62 +241,17 @@ class NBLogisticRegression(EventEstimator, LinearMixin, _RatioEstimator, FormCla
         Raises
         ------
         DataError
-            If there is one class, or too few rows to hold some out.
+            If there is only one class, or too few rows to hold some out.
         """
         rows, labels = self._rows_and_labels(X, y)
         weight = sample_weights(sample_weight, rows)
         self.check_settings(rows.shape[1], 2)
-        return self._take(learn_from_rows(self._event(), rows, labels, weight))
+        return self._set_fitted(learn_from_rows(self._event(), rows, labels, weight))
 
-    def restore(
-        self, statistics: CountStatistics, weights: Floats, intercept: Floats
-    ) -> Self:
-        """The fitted model from what was stored of it, without learning again.
-
-        Parameters
-        ----------
-        statistics : CountStatistics
-        weights : float64 (n_features, n_classes)
-        intercept : float64 (n_classes,)
-        """
-        self.n_features_in_ = statistics.n_features
-        return self._take(self._event().restore(statistics, weights, intercept))
-
-    def take(self, learned: Learned) -> Self:
-        """What the event model has learned, of these parameters, as what was fitted."""
-        self.n_features_in_ = learned.counts.n_features
-        form = learned.form
-        return self._take(replace(learned, form=self._event().form_of_weights(
-            learned.counts, form.weights, form.intercept)))
-
-    @property
-    def feature_count_(self) -> NDArray[Any]:
-        """int64 (n_classes, n_features): counts, or rows that hold the feature."""
-        return self.statistics_.feature_count
-
-    def _event(self) -> CountRatio:
-        return self.event_model_type(**self._event_parameters())
-
-    def _take(self, learned: Learned) -> Self:
-        self.statistics_, self.classes_ = learned.counts, learned.counts.classes
+    def _set_fitted(self, learned: Learned) -> Self:
+        super()._set_fitted(learned)
         self._binary = bool(self.binarize)
         self.ratio_ = ratio_of(
-            self.statistics_, as_smoothing(self.l, self.statistics_.n_features), self.class_weight)
-        for name in ("n_iter_", "validation_scores_"):
-            if hasattr(self, name):
-                delattr(self, name)
-        if learned.n_iter is not None:
-            self.n_iter_ = learned.n_iter
-        if learned.validation_scores is not None:
-            self.validation_scores_ = learned.validation_scores
-        self._form = learned.form
+            self.statistics_, as_smoothing(self.l, self.n_features_in_), self.class_weight)
+        self._set_optional("validation_scores_", learned.validation_scores)
         return self
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.poor_score = True
-        return tags
-
-    def check_settings(self, n_features: int, n_classes: int) -> None:
-        """Raises ParameterError before anything is learned."""
-        self._event().check(n_features, n_classes)

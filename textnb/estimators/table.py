@@ -1,7 +1,7 @@
-"""A frame of features in, a frame out.
+"""A classifier of feature tables: a frame goes in, and a frame comes out.
 
     fit:      frame -> batches -> MomentStatistics, which add -> estimator's form
-    predict:  frame -> matrix -> form -> the same frame with its answers
+    predict:  frame -> matrix -> form -> the same frame with predictions
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from textnb.estimators.base import DenseClassifier, FormClassifier, margins
 from textnb.estimators.changes import check_unchanged
 from textnb.estimators.gaussian import GaussianNB, MomentClassifier
 from textnb.estimators.table_file import pack_table
-from textnb.estimators.tabular import ROWS, FittedTable, labelled, opened, read
+from textnb.estimators.tabular import ROWS, FittedTable, read_batches, scan_labelled, scan_to_learn
 from textnb.frames.batches import Progress, batches
 from textnb.frames.features import check_values, matrix
 from textnb.frames.kinds import in_memory, to_kind_of
@@ -50,12 +50,12 @@ class TableClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
     estimator : estimator, optional
         `GaussianNB` (if not given), `LinearDiscriminantAnalysis`, `QuadraticDiscriminantAnalysis`,
         `RegularizedDiscriminantAnalysis`, `NearestCentroid`, `PlugInBayes`, or a discrete model. It
-        is cloned. The Gaussian ones learn in bounded memory, batch by batch; those that must see
-        all rows (a choice by cross-validation, Ledoit-Wolf shrinkage, densities) collect the
+        is cloned. The Gaussian ones learn in bounded memory, batch by batch; those that
+        need all rows (a choice by cross-validation, Ledoit-Wolf shrinkage, densities) collect the
         features.
     features : sequence of str, or polars selector, optional
-        The feature columns; every numeric column but the label if not given. An Array column
-        counts as one feature per element.
+        The feature columns; by default every numeric column but the label. An Array column is one
+        feature per element.
     label : str
         Name of the label column: strings, integers, booleans or categories.
 
@@ -68,8 +68,8 @@ class TableClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
         One name per feature.
     estimator_ : the fitted estimator
     labels_beside_ : bool
-        Whether labels came beside a table and not in it: `predict` then answers tables in memory by
-        arrays. It is no part of a model file.
+        Whether labels were passed separately from a table: `predict` then returns arrays for tables
+        in memory. A model file does not hold it.
 
     Examples
     --------
@@ -97,9 +97,9 @@ class TableClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
         ----------
         X : table or path; or array (n_rows, n_features), whose columns are called x0, x1 ...
         y : array (n_rows,), optional
-            Labels, where a table in memory does not hold them, or X is an array.
+            Labels, if a table in memory does not hold them, or X is an array.
         progress : callable, optional
-            Called with the number of rows of each batch that was read.
+            Called with the number of rows of each batch.
 
         Raises
         ------
@@ -112,15 +112,15 @@ class TableClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
         started = time.perf_counter()
         parameters = self._parameters()
         estimator, label = clone(parameters["estimator"]), parameters["label"]
-        frame, columns, names = opened(X, y, parameters)
+        frame, columns, names = scan_to_learn(X, y, parameters)
         with reading(X):
-            batches_read = read(frame, columns, label, progress)
-            # A subclass may read its rows in another way: it is given them all.
+            batches_of_rows = read_batches(frame, columns, label, progress)
+            # A subclass may read rows in its own way, so it gets all of them at once.
             if (isinstance(estimator, MomentClassifier) and is_known(estimator)
                     and estimator.streams):
-                estimator.fit_statistics(moments(batches_read, estimator.diagonal), names)
+                estimator.fit_statistics(moments(batches_of_rows, estimator.diagonal), names)
             else:
-                parts = list(batches_read)
+                parts = list(batches_of_rows)
                 if not parts:
                     raise DataError.no_rows("the input")
                 rows = np.concatenate([part for part, _ in parts])
@@ -143,8 +143,8 @@ class TableClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
         X, y, progress
             As in `fit`.
         classes : iterable, optional
-            Announces classes. Without, the first batch announces its own. A class that has no rows
-            yet is never predicted.
+            Announces classes. By default, those of the first call. A class without rows is never
+            predicted.
 
         Raises
         ------
@@ -153,8 +153,8 @@ class TableClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
         DataError
             If a label was not announced, or is of another type than the known ones; or if the rows
             learned so far are too few for a covariance (of each class for the quadratic and
-            regularised models, announced ones too): give larger batches, or shrinkage. The model is
-            then as it was.
+            regularised models, announced ones too): give larger batches, or shrinkage. The model
+            then stays as it was.
         """
         started = time.perf_counter()
         fitted = self._fitted if hasattr(self, "_fitted") else None
@@ -168,11 +168,11 @@ class TableClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
         announced = announced_labels(classes)
         with reading(X):
             if fitted is None:
-                frame, columns, names = opened(X, y, parameters)
+                frame, columns, names = scan_to_learn(X, y, parameters)
             else:
                 columns, names = fitted.columns, fitted.names
-                frame = fitted.checked(labelled(X, y, parameters))
-            more = moments(read(frame, columns, label, progress), estimator.diagonal)
+                frame = fitted.scan(scan_labelled(X, y, parameters))
+            more = moments(read_batches(frame, columns, label, progress), estimator.diagonal)
         known = ([] if fitted is None else fitted.labels.to_list()) + announced
         check_known(more.classes.tolist(), known if known else more.classes.tolist())
         total = more if fitted is None else fitted.estimator.statistics_ + more
@@ -198,18 +198,18 @@ class TableClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
         probability : bool
             Add ``probability``, P(predicted | row).
         scores : bool
-            Add ``scores``, a struct of log P(row, class), base e, up to what all classes share.
+            Add ``scores``, a struct of log P(row, class), base e, up to a constant per row.
         progress : callable, optional
             Called with the number of rows of each batch that was scored.
 
         Returns
         -------
-        table of the kind that came
-            Every column of the input, ``predicted``, and those asked for; see
+        table of the same kind as X
+            Every column of the input, ``predicted``, and the columns above; see
             `TextClassifier.predict`.
         ndarray (n_rows,)
-            For an array. And for a table in memory where no column is asked for, if `fit` had its
-            labels beside a table, as scikit-learn passes them.
+            For an array; and for a table in memory without further columns, if labels were passed
+            to `fit` separately from the table, as scikit-learn does.
         """
         fitted = self.fitted_
         if isinstance(X, np.ndarray):
@@ -217,15 +217,15 @@ class TableClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
                 raise ParameterError("probability and scores add columns: pass a frame")
             return fitted.estimator.predict(check_values(X, fitted.names))
         answers = Answers(bool(probability), bool(scores))
-        lazy = fitted.checked(X)
+        lazy = fitted.scan(X)
         if in_memory(X) and fitted.labels_beside and answers == Answers():
-            parts = [fitted.estimator.predict(rows) for rows, _ in read(
+            parts = [fitted.estimator.predict(rows) for rows, _ in read_batches(
                 lazy, fitted.columns, None, progress)]
             labels: NDArray[Any] = np.concatenate([fitted.estimator.classes_[:0], *parts])
             return labels
 
         def answer(batch: pl.DataFrame) -> pl.DataFrame:
-            # Which rows of the frame these are is not known where some were filtered out.
+            # The first row's number is not known, because rows may have been filtered out.
             joint = fitted.estimator.predict_joint_log_proba(
                 matrix(batch, fitted.columns, None))
             if progress is not None:
@@ -233,14 +233,14 @@ class TableClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
             return pl.DataFrame(answer_columns(joint, fitted.labels, answers)[0])
 
         if in_memory(X):
-            # So that a value that is none is named by its row.
+            # An error about a value can then name its row.
             matrix(lazy.select(fitted.columns).collect(), fitted.columns, 0)
         result = answered(lazy, fitted.columns, schema_of(fitted.labels, answers), answer,
                           lambda rows: batches(rows, rows=ROWS))
         return to_kind_of(X, result, fitted.columns)
 
     def predict_joint_log_proba(self, X: Any) -> Floats:
-        """log P(row, class), base e, up to what all classes of a row share: (n_rows, n_classes)."""
+        """log P(row, class), base e, up to a constant per row: (n_rows, n_classes)."""
         fitted = self.fitted_
         if isinstance(X, np.ndarray):
             joint: Floats = fitted.estimator.predict_joint_log_proba(
@@ -248,7 +248,7 @@ class TableClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
             return joint
         with reading(X):
             parts = [fitted.estimator.predict_joint_log_proba(rows)
-                     for rows, _ in read(fitted.checked(X), fitted.columns, None, None)]
+                     for rows, _ in read_batches(fitted.scan(X), fitted.columns, None, None)]
         return np.concatenate([np.empty((0, len(fitted.labels))), *parts])
 
     def predict_log_proba(self, X: Any) -> Floats:
@@ -269,7 +269,7 @@ class TableClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
         Raises
         ------
         ImpossibleRowError
-            Where every class's density underflows.
+            If every class's density underflows.
         """
         joint = self.predict_joint_log_proba(X)
         impossible = np.flatnonzero(np.isneginf(joint).all(axis=1))
@@ -278,12 +278,12 @@ class TableClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
         return margins(joint)
 
     def score(self, X: Any, y: ArrayLike | None = None) -> float:
-        """Accuracy, against ``y`` or the label column; DataError where there are no rows."""
+        """Accuracy, against ``y`` or the label column; DataError for a table without rows."""
         fitted = self.fitted_
         if y is not None:
             if not np.size(y):
                 raise DataError.no_rows("the input")
-            predicted = self.predict(X if isinstance(X, np.ndarray) else fitted.checked(X))
+            predicted = self.predict(X if isinstance(X, np.ndarray) else fitted.scan(X))
             if isinstance(predicted, pl.LazyFrame):
                 predicted = predicted.select("predicted").collect().to_series().to_numpy()
             if np.shape(y) != predicted.shape:
@@ -302,7 +302,7 @@ class TableClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
         return float(share)
 
     def linear_form(self) -> LinearForm:
-        """Classes, terms (the features), weights and intercept, where the estimator is linear."""
+        """Classes, terms (the features), weights and intercept, if the estimator is linear."""
         fitted = self.fitted_
         if not hasattr(fitted.estimator, "linear_form"):
             raise ParameterError(f"{type(fitted.estimator).__name__} is not linear")
@@ -315,8 +315,7 @@ class TableClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
         Raises
         ------
         ParameterError
-            If parameters were set since `fit`: the file would hold them beside statistics that were
-            learned under others.
+            If parameters were changed since `fit`: they do not match what was learned.
         """
         fitted = self.fitted_
         self.check_unchanged("saving")
@@ -324,7 +323,7 @@ class TableClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
         write_archive(path, *pack_table(settings, fitted.names, fitted.estimator))
 
     @classmethod
-    def restored(
+    def from_file(
         cls, settings: dict[str, Any], feature_names: list[str], estimator: FormClassifier
     ) -> Self:
         """The classifier that a model file describes."""
@@ -334,18 +333,18 @@ class TableClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
         self, estimator: FormClassifier, columns: list[str], names: list[str],
         parameters: dict[str, Any] | None = None, labels_beside: bool = False,
     ) -> Self:
-        """Take a fitted estimator of these features as what was learned.
+        """Set the fitted estimator and its features.
 
         Parameters
         ----------
         estimator : FormClassifier
-            Fitted.
+            It is fitted.
         columns, names : list of str
             The feature columns, and one name per feature.
         parameters : dict, optional
-            What it was fitted with, if not the classifier's parameters as they are.
+            Those of the fit; by default the classifier's present ones.
         labels_beside : bool
-            Whether labels came beside a table and not in it.
+            Whether labels were passed separately from the table.
         """
         self._fitted = FittedTable(
             self._parameters() if parameters is None else parameters, columns, names, estimator,
@@ -353,12 +352,12 @@ class TableClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
         return self
 
     def check_unchanged(self, what: str) -> None:
-        """Raises ParameterError where parameters were set since `fit`.
+        """Raise ParameterError if parameters were changed since `fit`.
 
         Parameters
         ----------
         what : str
-            What can't be done then, as the subject of a sentence.
+            The action that is refused then, as the subject of a sentence.
         """
         fitted = self.fitted_
         estimator = GaussianNB() if self.estimator is None else self.estimator
@@ -367,14 +366,14 @@ class TableClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
             fitted.estimator, what)
 
     def input_columns(self, frame: pl.LazyFrame) -> list[str]:
-        """The columns that are read; SchemaError where the frame lacks one."""
+        """The columns that are read; SchemaError if the frame lacks one."""
         fitted = self.fitted_
-        fitted.checked(frame)
+        fitted.scan(frame)
         return fitted.columns
 
     @property
     def fitted_(self) -> FittedTable:
-        """What `fit` made, and the settings that it was fitted with: one frozen value."""
+        """The result of `fit` and its parameters, as one frozen value."""
         check_is_fitted(self)
         return self._fitted
 
@@ -401,7 +400,7 @@ class TableClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
 
     @property
     def label_column(self) -> str:
-        """The label column: that of `fit`, once there was one."""
+        """The label column; after `fit`, the one of the fit."""
         return self._fitted.label if hasattr(self, "_fitted") else self.label
 
     def _log(self, verb: str, started: float) -> None:
@@ -420,11 +419,11 @@ class TableClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
         """The parameters, checked and copied."""
         if not isinstance(self.label, str):
             raise ParameterError.out_of_range("label", "the name of a column", self.label)
-        given = self.estimator
-        if given is not None and not isinstance(given, FormClassifier):
-            got = f"the class {given.__name__}" if isinstance(given, type) else (
-                repr(given) if isinstance(given, str) else type(given).__name__)
+        estimator = self.estimator
+        if estimator is not None and not isinstance(estimator, FormClassifier):
+            got = f"the class {estimator.__name__}" if isinstance(estimator, type) else (
+                repr(estimator) if isinstance(estimator, str) else type(estimator).__name__)
             raise ParameterError(f"estimator must be one of textnb's; got {got}. Pass an instance, "
                                  "such as GaussianNB()")
-        return {"estimator": GaussianNB() if given is None else clone(given),
+        return {"estimator": GaussianNB() if estimator is None else clone(estimator),
                 "features": copied(self.features), "label": self.label}

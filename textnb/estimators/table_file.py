@@ -1,4 +1,4 @@
-"""A fitted model of feature tables as one JSON document and tables, and back."""
+"""Converts a fitted model of feature tables to one JSON document and tables, and back."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ _DENSITIES: dict[str, type[Any]] = {
     kind.__name__: kind for kind in (KernelDensity, GaussianMixture, HistogramDensity)}
 _MEANS = {"class": pl.Int32, "feature": pl.Int32, "mean": pl.Float64}
 _SCATTER = {"class": pl.Int32, "row": pl.Int32, "column": pl.Int32, "value": pl.Float64}
-# Of a mixture, which is estimated again where it is loaded: no file keeps a reader for hours.
+# Iterations of a mixture, which is estimated again on load: no file may keep a reader for hours.
 _MOST_ITERATIONS = 10_000
 
 
 def pack_table(
     settings: Mapping[str, Any], feature_names: list[str], estimator: FormClassifier
 ) -> Packed:
-    """What `textnb.storage.archive` writes for a TableClassifier."""
+    """The document and tables of a TableClassifier, for `write_archive`."""
     if type(estimator) not in _ESTIMATORS.values():
         raise ParameterError(f"{type(estimator).__name__} on a feature table can't be saved; those "
                              f"that can: {', '.join(_ESTIMATORS)}")
@@ -79,7 +79,7 @@ def pack_table(
             0, pl.Series("class", codes, dtype=pl.Int32))}
     assert isinstance(estimator, MomentClassifier)
     manifest["estimator"]["learned"] = plain(estimator.learned_settings())
-    return manifest, _packed_moments(estimator.statistics_)
+    return manifest, _pack_moments(estimator.statistics_)
 
 
 def unpack_table(
@@ -96,7 +96,7 @@ def unpack_table(
         settings = read_settings(manifest, "TableClassifier", (*TABLE_SETTINGS, CLASS_WEIGHT))
         weights = unpack_class_weight(settings.pop(CLASS_WEIGHT))
         more = {} if weights is None else {CLASS_WEIGHT: weights}
-        settings["estimator"] = _restored_estimator(manifest, more)
+        settings["estimator"] = _make_estimator(manifest, more)
         names = manifest["feature_names"]
         require(isinstance(names, list) and len(names) > 0
                 and all(isinstance(name, str) for name in names)
@@ -116,7 +116,7 @@ def unpack_table(
             require(entry["name"] in _DENSITIES, f"density {entry['name']!r} is unknown")
             chosen: list[dict[str, Any]] = []
             if estimator.search is not None:
-                # What the search chose is taken from the file: loading does not search again.
+                # The file holds the choices of the search, so that loading does not search again.
                 chosen = list(manifest["estimator"]["learned"]["chosen"])
                 require(len(chosen) == len(classes) * (len(names) if estimator.naive else 1)
                         and all(_is_chosen(choice, estimator.search) for choice in chosen),
@@ -135,14 +135,14 @@ def unpack_table(
             check_size(path, needed, max_bytes)
             estimator.name_features(names)
             return settings, names, estimator.fit(rows, classes[codes])
-        statistics = _unpacked_moments(
+        statistics = _unpack_moments(
             tables, classes, class_count, len(names), estimator.diagonal)
         estimator.restore_settings(manifest["estimator"]["learned"])
         return settings, names, estimator.fit_statistics(statistics, names)
 
 
 def _are_features(names: list[str], columns: list[str]) -> bool:
-    """Whether the names are the columns', in order: their own, or one per element of an Array."""
+    """Whether the names follow from the columns, in order: one each, or one per Array element."""
     ends = {0}
     for column in columns:
         reached = set()
@@ -158,7 +158,7 @@ def _are_features(names: list[str], columns: list[str]) -> bool:
 
 
 def _is_chosen(choice: Any, search: Mapping[str, Any]) -> bool:
-    """Whether it gives each setting of a search one of the values to choose among."""
+    """Whether it gives each setting of a search one of the values to choose from."""
     return (isinstance(choice, dict) and set(choice) == set(search)
             and all(any(type(value) is type(each) and value == each for each in search[name])
                     for name, value in choice.items()))
@@ -176,7 +176,7 @@ def _bytes_of_bins(
     estimator: PlugInBayes, chosen: list[dict[str, Any]], rows: NDArray[np.float64],
     codes: NDArray[np.int64], names: list[str],
 ) -> int:
-    """What histograms would take: edges, counts, and densities of every bin."""
+    """Bytes of histograms: edges, counts, and densities of every bin."""
     if not isinstance(estimator.density, HistogramDensity):
         return 0
     total = 0
@@ -191,7 +191,7 @@ def _bytes_of_bins(
     return 32 * total
 
 
-def _packed_moments(statistics: MomentStatistics) -> dict[str, pl.DataFrame]:
+def _pack_moments(statistics: MomentStatistics) -> dict[str, pl.DataFrame]:
     k, p = statistics.mean.shape
     means = pl.DataFrame({
         "class": np.repeat(np.arange(k), p), "feature": np.tile(np.arange(p), k),
@@ -205,7 +205,7 @@ def _packed_moments(statistics: MomentStatistics) -> dict[str, pl.DataFrame]:
     return {"means": means, "scatter": scatter}
 
 
-def _unpacked_moments(
+def _unpack_moments(
     tables: Mapping[str, pl.DataFrame], classes: NDArray[Any], class_count: NDArray[np.int64],
     p: int, diagonal: bool,
 ) -> MomentStatistics:
@@ -255,8 +255,8 @@ def _rows(
     return table.drop("class").to_numpy(), codes
 
 
-def _restored_estimator(manifest: Mapping[str, Any], more: Mapping[str, Any]) -> Any:
-    """The classifier's estimator, with more parameters than its own description has."""
+def _make_estimator(manifest: Mapping[str, Any], more: Mapping[str, Any]) -> Any:
+    """The classifier's estimator, with parameters in addition to those of its entry."""
     entry = manifest["estimator"]
     require(entry["name"] in _ESTIMATORS, f"estimator {entry['name']!r} is unknown")
     require(CLASS_WEIGHT not in entry["parameters"], "its class weights are in two places")

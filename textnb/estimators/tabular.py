@@ -1,4 +1,4 @@
-"""The rows of a feature table, and what a classifier has learned of them as one frozen value."""
+"""Reads rows of feature tables, and holds what a classifier learned from them."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from textnb.frames.kinds import select_columns
 from textnb.frames.scan import scan_table
 from textnb.frames.texts import as_int64, rows_in_memory, with_labels
 
-# Rows that are read at a time.
+# Number of rows that are read at a time.
 ROWS = 8192
 
 
 @dataclass(frozen=True, eq=False)
 class FittedTable:
-    """What `fit` made of a feature table, and what it was fitted with: replaced whole.
+    """The result of `fit` on a feature table, with its parameters. It is replaced as a whole.
 
     Attributes
     ----------
     parameters : dict
-        The classifier's, its estimator not fitted.
+        Parameters of the classifier, with an estimator that is not fitted.
     columns, names : list of str
         The feature columns, and one name per feature.
     estimator : FormClassifier
-        Fitted.
+        The fitted estimator.
     labels : polars.Series
-        The classes, in the type that predictions have.
+        The classes, in the type of predictions.
     labels_beside : bool
-        Whether labels came beside a table and not in it.
+        Whether labels were passed separately from the table.
     """
 
     parameters: dict[str, Any]
@@ -50,8 +50,8 @@ class FittedTable:
     def label(self) -> str:
         return str(self.parameters["label"])
 
-    def checked(self, X: Any) -> pl.LazyFrame:
-        """The frame, once its features are seen to be those that were learned."""
+    def scan(self, X: Any) -> pl.LazyFrame:
+        """Scan a table; SchemaError unless its features are those that were learned."""
         frame = scan_table(select_columns(X, self.columns), self.columns)
         columns = feature_columns(frame, self.columns, None)
         if feature_names(frame, columns) != self.names:
@@ -61,17 +61,17 @@ class FittedTable:
         return frame
 
 
-def opened(
+def scan_to_learn(
     X: Any, y: ArrayLike | None, parameters: dict[str, Any]
 ) -> tuple[pl.LazyFrame, list[str], list[str]]:
     """The frame to learn from, its feature columns, and the features' names."""
-    frame = labelled(X, y, parameters)
+    frame = scan_labelled(X, y, parameters)
     columns = feature_columns(frame, parameters["features"], parameters["label"])
     return frame, columns, feature_names(frame, columns)
 
 
-def labelled(X: Any, y: ArrayLike | None, parameters: dict[str, Any]) -> pl.LazyFrame:
-    """The frame with its labels, which may have come beside it."""
+def scan_labelled(X: Any, y: ArrayLike | None, parameters: dict[str, Any]) -> pl.LazyFrame:
+    """The frame with its labels, which may be passed separately."""
     label = parameters["label"]
     if y is None:
         return scan_table(X, parameters["features"], label)
@@ -79,12 +79,12 @@ def labelled(X: Any, y: ArrayLike | None, parameters: dict[str, Any]) -> pl.Lazy
         names = [f"x{i}" for i in range(X.shape[1])]
         if label in names:
             raise ParameterError(f"label={label!r} is a feature: an array's columns are "
-                                 "called x0, x1 ...; name the label otherwise")
+                                 "called x0, x1 ...; give the label another name")
         X = pl.DataFrame(X, schema=names)
     return with_labels(rows_in_memory(X, label), y, label).lazy()
 
 
-def read(
+def read_batches(
     frame: pl.LazyFrame, features: list[str], label: str | None, progress: Progress | None
 ) -> Iterator[tuple[NDArray[Any], pl.Series]]:
     """Matrices and labels of batches of rows."""

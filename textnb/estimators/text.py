@@ -1,4 +1,4 @@
-"""The scikit-learn face of a text model: parameters, and one frozen `Fitted` that `fit` replaces.
+"""The scikit-learn estimator of texts: parameters, and a frozen `Fitted` that `fit` replaces.
 
     fit, partial_fit, forget, +     textnb.learning
     predict, scores, top, explain   textnb.scoring
@@ -23,8 +23,9 @@ from textnb.bayes.forms import Floats, LinearForm, log_posterior
 from textnb.bayes.parameters import ParameterNames
 from textnb.bayes.pruning import Pruned
 from textnb.errors import ParameterError
-from textnb.estimators.base import DiscreteNB, margins
+from textnb.estimators.base import margins
 from textnb.estimators.changes import check_unchanged
+from textnb.estimators.discrete import DiscreteNB
 from textnb.estimators.event_estimator import (
     estimator_of,
     fitted_estimator,
@@ -67,21 +68,21 @@ class TextClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
         Name of the label column: strings, integers, booleans or categories.
     tokenizer : Tokenizer
     min_df, max_df : int or float
-        Keep terms that occur in at least / at most so many documents (int), or such a share of
+        Keep terms that occur in at least / at most this number of documents (int), or share of
         them (float).
     max_features : int, optional
         Keep the most frequent terms; ties go to the smaller term.
     vocabulary : sequence of str, optional
-        Count these terms alone; the limits above must then be left alone.
+        Count only these terms; the limits above must then have their defaults.
     binary : bool
         Count a term once per document.
     memory_limit : int or str, optional
-        Bytes, or a size such as ``"500M"``, for the terms and their counts, beside what the process
-        takes otherwise. Where they do not fit, counts go to temporary files meanwhile, and in the
-        end the rarest terms are left out: all that occur no more than so often, as few as need be.
-        What is kept has its exact counts, and depends on the documents alone; ``pruned_`` tells
-        what was left out and how much that can change. Such a model can't learn more or forget; and
-        `count`, as `partial_fit`, takes what its documents need.
+        Bytes, or a size such as ``"500M"``, for the terms and their counts, in addition to the
+        process's other memory. If they do not fit, counts go to temporary files, and in the end the
+        rarest terms are left out: all terms up to a number of occurrences, which is as small as
+        possible. Other terms keep exact counts, which depend on the documents alone. ``pruned_``
+        says which terms were left out and how much they can change. Such a model can't learn more
+        or forget. `count` and `partial_fit` do not keep to the limit.
 
     Attributes
     ----------
@@ -94,15 +95,14 @@ class TextClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
     decision_ : Decision or None
         See `set_decision`.
     pruned_ : Pruned or None
-        What `memory_limit` left out: ``terms``, ``occurrences``, ``at_most``, and the most that
-        log-odds can differ for that: ``intercept``, ``per_kept_term``, ``per_pruned_term``.
+        The terms that `memory_limit` left out: ``terms``, ``occurrences``, ``at_most``, and bounds
+        of the change of log-odds: ``intercept``, ``per_kept_term``, ``per_pruned_term``.
     labels_beside_ : bool
-        Whether labels came beside a table and not in it: `predict` then answers tables in memory by
-        arrays. It is no part of a model file.
+        Whether labels were passed separately from a table: `predict` then returns arrays for tables
+        in memory. A model file does not hold it.
     statistics_ : TermCounts
-        Counts of all terms, those outside the limits too (but for `memory_limit`): it is what adds
-        and subtracts.
-        `NBLogisticRegression` has none.
+        Counts of all terms, even outside the limits (except for `memory_limit`). They add and
+        subtract. `NBLogisticRegression` has none.
 
     Examples
     --------
@@ -147,8 +147,8 @@ class TextClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
 
     _place_of: Any = classmethod(place_of_setting)
     _fitted: Fitted
-    # The fitted state, and the estimator that was made for whoever asked for it.
-    _shown: tuple[Fitted, Any] | None = None
+    # The fitted state of the last use of `estimator_`, and the estimator that it made.
+    _cached_estimator: tuple[Fitted, Any] | None = None
 
     def fit(
         self, X: Rows, y: ArrayLike | None = None, *, sample_weight: Weight = None,
@@ -157,23 +157,23 @@ class TextClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
         """Learn from labelled documents, in one pass and in bounded memory.
 
         With ``l="auto"`` the documents are read twice, and the matrix of their counts is kept while
-        ``l`` is chosen as `smoothing_path` does, by leave-one-out. (With ``max_features`` the terms
-        stay those of all documents meanwhile.)
+        ``l`` is chosen by leave-one-out, as in `smoothing_path`. (With ``max_features`` the choice
+        uses the terms of all documents.)
 
         Parameters
         ----------
         X : table, path, or sequence of str
             A table with the text and label columns (see `textnb.scan`), or the texts themselves.
         y : array (n_documents,), optional
-            Labels, where X does not hold them: of texts, or beside a table in memory. Beside a
-            table, as scikit-learn passes them, they also settle how `predict` answers a table.
+            Labels, if X does not hold them: of texts, or of a table in memory. Labels of a table
+            that are passed separately, as by scikit-learn, also make `predict` return an array.
         sample_weight : str or array (n_documents,), optional
-            A column of the table, or weights beside texts or a table in memory: >= 0, not all 0.
-            Counts are then float64, and the matrix of all documents is kept meanwhile; limits on
-            terms do not weigh. Such a model learns more and adds, to rounding, but can't forget or
+            A column of the table, or an array for texts or a table in memory: >= 0, not all 0.
+            Counts are then float64, and `fit` keeps the matrix of all documents; limits on terms
+            ignore weights. Such a model learns more and adds, to rounding, but can't forget or
             leave documents out; ``l="auto"`` and `memory_limit` are refused.
         progress : callable, optional
-            Called with the number of rows of each batch that was counted.
+            Called with the number of rows of each batch.
 
         Raises
         ------
@@ -184,8 +184,8 @@ class TextClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
         Warns
         -----
         UnknownTermsWarning
-            If most of what was counted will not be met again: words were taken for a language that
-            has no spaces between them, or too few documents or terms are left.
+            If most terms will not occur again: the tokenizer looks for words in a language without
+            spaces, or too few documents or terms are left.
         """
         if self.estimator == AUTO:
             parameters = {name: getattr(self, name) for name in DEFAULTS}
@@ -207,16 +207,16 @@ class TextClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
         X, y, sample_weight, progress
             As in `fit`.
         classes : iterable, optional
-            Announces classes. Without, the first batch announces its own.
+            Announces classes. By default, those of the first call.
 
         Raises
         ------
         DataError
-            If a label was not announced; the model is then as it was.
+            If a label was not announced; the model then stays as it was.
         ParameterError
             If terms were left out for the model's `memory_limit`.
         """
-        fitted = self._checked("learning more") if hasattr(self, "_fitted") else None
+        fitted = self._fitted_for("learning more") if hasattr(self, "_fitted") else None
         self._fitted = fitting.learn_more(
             fitted, self._settings() if fitted is None else fitted.settings, X, y, classes,
             sample_weight=sample_weight, progress=progress)
@@ -230,18 +230,18 @@ class TextClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
         Raises
         ------
         DataError
-            If the documents can't all have been learned; the model is then as it was.
+            If not all the documents can have been learned; the model then stays as it was.
         """
-        self._fitted = fitting.forget(self._adding("forgetting"), X, y, progress=progress)
+        self._fitted = fitting.forget(self._fitted_to_add("forgetting"), X, y, progress=progress)
         return self
 
     def __add__(self, other: TextClassifier) -> TextClassifier:
         """The model of both models' documents, as one `fit` on all of them would give it.
 
-        Its calibration and decision are those of the first of the two that has any, marked stale.
+        Its calibration and decision are those of the first model that has them, and are stale.
         """
         merged: TextClassifier = clone(self)
-        merged._fitted = merge(self._adding("adding"), other._adding("adding"))
+        merged._fitted = merge(self._fitted_to_add("adding"), other._fitted_to_add("adding"))
         return merged
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -250,20 +250,19 @@ class TextClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
         Raises
         ------
         ParameterError
-            If parameters were set since `fit`: the file would hold them beside counts that were
-            learned under others.
+            If parameters were changed since `fit`: they do not match what was learned.
         """
-        save_fitted(self._checked("saving"), path)
+        save_fitted(self._fitted_for("saving"), path)
 
     def count(
         self, X: Rows, y: ArrayLike | None = None, *, progress: Progress | None = None
     ) -> TermCounts:
-        """What `fit` would learn from the documents, as counts that add and subtract.
+        """Count documents: `fit_statistics` learns from the counts, or from sums of them.
 
-        The model is left as it was; `fit_statistics` learns from counts, or sums of them. All
-        terms are counted: `memory_limit` is for sums, not for their parts.
+        The model stays as it was. All terms are counted: `memory_limit` applies to sums, and not to
+        their parts.
         """
-        fitted = self._checked("counting") if hasattr(self, "_fitted") else None
+        fitted = self._fitted_for("counting") if hasattr(self, "_fitted") else None
         settings = self._settings() if fitted is None else fitted.settings
         return fitting.count(settings, X, y, progress=progress)
 
@@ -273,7 +272,7 @@ class TextClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         statistics : TermCounts
-            As `count` gives them, of a classifier of the same settings.
+            From `count` of a classifier with the same settings.
         """
         l = self._fitted.chosen_l if hasattr(self, "_fitted") else None
         self._fitted = fitting.fit_from_counts(self._settings(), statistics, l=l)
@@ -299,15 +298,15 @@ class TextClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
             DuckDB relation, a dict of columns or a list of dicts.
         probability : bool
             Add ``probability``, P(predicted | text); and ``calibrated``, true, if the model is
-            (see `set_calibration`).
+            calibrated (see `set_calibration`).
         scores : bool
             Add ``scores``, a struct of log P(text, class), base e.
         explain : int
             Add ``explanation``, the N terms that speak most for or against the predicted
             class, against the runner-up: a list of (term, count, contribution), and one entry
-            whose term is null for all other terms. ``score = intercept + Σ contribution`` is how
-            far ``predicted`` is above ``runner_up``: log-odds where scores are log-probabilities,
-            else a margin (`ComplementNB`, ``loss="hinge"``); all are columns.
+            with a null term for all other terms. ``score = intercept + Σ contribution`` is the
+            score of ``predicted`` less that of ``runner_up``: log-odds if scores are
+            log-probabilities, else a margin (`ComplementNB`, ``loss="hinge"``). All are columns.
         top : int
             Add ``top``, the K most probable classes, best first: a list of (class,
             probability); and ``calibrated`` likewise.
@@ -316,28 +315,28 @@ class TextClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
 
         Returns
         -------
-        table of the kind that came
-            Every column of the input, ``predicted``, those asked for, and ``decision`` where the
+        table of the same kind as X
+            Every column of the input, ``predicted``, the columns above, and ``decision`` if the
             model has one (see `set_decision`): a class, or null for "unsure". A row that no class
             can have produced (``l = 0``) has nulls. A pandas DataFrame keeps its index and its
             types, a PyArrow Table its types. A path gives a LazyFrame; a DuckDB relation a PyArrow
             Table; a dict of columns and a list of dicts a Polars DataFrame.
         ndarray (n_documents,)
-            For a sequence of str, a Series too. And for a table in memory where no column is asked
-            for, if `fit` had its labels beside a table, ``fit(frame, y)``: scikit-learn passes them
-            so, and its scorers and searches expect an array from `predict`.
+            For a sequence of str, and for a Series. Also for a table in memory without further
+            columns, if labels were passed separately, ``fit(frame, y)``: scikit-learn does so, and
+            its scorers and searches expect an array from `predict`.
 
         Raises
         ------
         SchemaError
-            If the text column is missing, or a column of an answer's name is there.
+            If the text column is missing, or a column of the input has the name of an answer.
         ImpossibleRowError
-            Where an array is answered, and a row is impossible under every class.
+            If an array is returned, and a row is impossible under every class.
 
         Warns
         -----
         UnknownTermsWarning
-            Where many texts hold no known term. For a lazy frame the logger "textnb" tells it, when
+            If many texts hold no known term. For a lazy frame the logger "textnb" reports it when
             the frame is collected.
         """
         answers = Answers(bool(probability), bool(scores), explain, top)
@@ -366,7 +365,7 @@ class TextClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
         Raises
         ------
         ImpossibleRowError
-            Where a row is impossible under every class.
+            If a row is impossible under every class.
         """
         return margins(texts.possible_scores(texts.posterior_scores(self.fitted_, X)))
 
@@ -384,16 +383,16 @@ class TextClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         input_features : ignored
-            For scikit-learn: what a text becomes does not depend on a column's name.
+            For scikit-learn. Tokens do not depend on the name of a column.
         """
         return np.array(self.vocabulary_, dtype=object)
 
     def linear_form(self) -> LinearForm:
-        """Classes, terms, weights (terms x classes) and intercept: all that scoring needs."""
+        """Classes, terms, weights (terms x classes) and intercept: everything for scoring."""
         return self.fitted_.linear_form()
 
     def top(self, k: int = 20, label: Any = None) -> pl.DataFrame:
-        """The terms that tell each class best, from the counts.
+        """The terms that distinguish each class best, from the counts.
 
         `MultinomialNB` and `ComplementNB` rank terms by the z-score of their log-odds in the class
         against all other classes, with the whole corpus as informative Dirichlet prior (Monroe,
@@ -412,21 +411,21 @@ class TextClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
         Returns
         -------
         DataFrame
-            ``class``, ``term``, ``count`` in the class, ``weight`` (log base e), ``z`` (null where
-            weights rank), and ``measure``, "z" or "weight": what the rows are ranked by, highest
-            first.
+            ``class``, ``term``, ``count`` in the class, ``weight`` (log base e), ``z`` (null if
+            weights rank), and ``measure``, "z" or "weight": the column by which rows are sorted,
+            highest first.
         """
         return texts.top(self.fitted_, k, label)
 
     def explain(
         self, text: str | Mapping[str, str], k: int = 20
     ) -> pl.DataFrame:
-        """What decides one text: `predict(..., explain=k)` for it, one row per entry.
+        """Explain one text: `predict(..., explain=k)` for it, with one row per entry.
 
         Parameters
         ----------
         text : str, or mapping of str to str
-            Of the first text column, or of several by their names; others are empty.
+            A text of the first text column, or texts by the names of columns; others are empty.
         k : int
             Terms to show.
 
@@ -434,14 +433,14 @@ class TextClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
         -------
         DataFrame
             ``part`` ("intercept", "term", or "other terms"), ``term``, ``count``,
-            ``contribution``. The contributions sum to how far ``predicted`` is above
-            ``runner_up``, which stand in every row: log-odds where the model's scores are
-            log-probabilities, else a margin. An intercept alone says that no term is known.
+            ``contribution``. The contributions add up to the score of ``predicted`` less that
+            of ``runner_up``, which are in every row: log-odds if the model's scores are
+            log-probabilities, else a margin. If no term is known there is only an intercept.
         """
         return texts.explanation(self.fitted_, text, k)
 
     def highlight(self, text: str | Mapping[str, str], k: int = 20) -> Explanation:
-        """What decides one text, to look at: in a notebook, the text with its words coloured.
+        """Explain one text to look at: in a notebook, the text with its words coloured.
 
         Parameters
         ----------
@@ -462,32 +461,32 @@ class TextClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
         return texts.highlight(self.fitted_, text, k)
 
     def set_calibration(self, calibration: Calibration | None) -> Self:
-        """Divide scores by a temperature wherever probabilities are given; None takes it away.
+        """Divide scores by a temperature before they become probabilities; None removes it.
 
-        The most probable class stays the same. A decision is kept and marked stale, where it was
-        chosen on other probabilities: see `Decision.stale`. `partial_fit`, `forget` and ``+`` mark
-        both likewise, and `fit` drops both.
+        The most probable class stays the same. A decision that was chosen on other probabilities is
+        kept and marked stale: see `Decision.stale`. `partial_fit`, `forget` and ``+`` mark both
+        as stale, and `fit` removes both.
         """
         self._fitted = self.fitted_.with_calibration(calibration)
         return self
 
     def set_decision(self, decision: Decision | None) -> Self:
-        """Answer by thresholds, in a column ``decision`` of predictions; None takes them away.
+        """Answer by thresholds, in a column ``decision`` of predictions; None removes them.
 
         Raises
         ------
         ParameterError
-            If the thresholds are not those of the model's classes, or were chosen on scores that
-            were calibrated where the model is not, or the other way round.
+            If the thresholds are not for the model's classes, or only one of the model and the
+            scores of the choice is calibrated.
         """
         self._fitted = self.fitted_.with_decision(decision)
         return self
 
     def set_params(self, **parameters: Any) -> Self:
-        """Set parameters; those of the estimator or tokenizer as ``estimator__l`` and such.
+        """Set parameters; those of the estimator or tokenizer by names such as ``estimator__l``.
 
-        They hold from the next `fit` on. Until then `predict` answers as before, and what would
-        mix them with what was learned (`save`, `partial_fit`, ...) is refused.
+        They apply from the next `fit` on. Until then `predict` answers as before, and methods that
+        would mix them with what was learned (`save`, `partial_fit`, ...) raise an error.
 
         Raises
         ------
@@ -503,37 +502,37 @@ class TextClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
             tokenizer = parameters.get("tokenizer", self.tokenizer)
             if not isinstance(tokenizer, Tokenizer):
                 raise ParameterError.out_of_range("tokenizer", "a Tokenizer", tokenizer)
-            # Tokenizers are frozen and shared, the default one too: this classifier gets another.
+            # Tokenizers are frozen, and even the default one is shared: make another one.
             parameters["tokenizer"] = tokenizer.with_params(**nested)
-        # Settings of the model by default, which None stands for: it takes None's place.
+        # None stands for the default model: replace it, so that its parameters can be set.
         if parameters.get("estimator", self.estimator) is None and any(
                 name.startswith("estimator__") for name in parameters):
             parameters["estimator"] = MultinomialNB()
         return super().set_params(**parameters)
 
     def check_unchanged(self, what: str) -> None:
-        """Raises ParameterError where parameters were set since `fit`.
+        """Raise ParameterError if parameters were changed since `fit`.
 
         Parameters
         ----------
         what : str
-            What can't be done then, as the subject of a sentence.
+            The action that is refused then, as the subject of a sentence.
         """
-        self._checked(what)
+        self._fitted_for(what)
 
     @property
     def fitted_(self) -> Fitted:
-        """What `fit` made, and the settings that it was fitted with: one frozen value."""
+        """The result of `fit` and its parameters, as one frozen value."""
         check_is_fitted(self)
         return self._fitted
 
     @property
     def estimator_(self) -> Any:
-        fitted, shown = self.fitted_, self._shown
-        if shown is None or shown[0] is not fitted:
-            shown = self._shown = fitted, fitted_estimator(
+        fitted, cached = self.fitted_, self._cached_estimator
+        if cached is None or cached[0] is not fitted:
+            cached = self._cached_estimator = fitted, fitted_estimator(
                 fitted.model, fitted.learned, fitted.chosen_l)
-        return shown[1]
+        return cached[1]
 
     @property
     def vocabulary_(self) -> list[str]:
@@ -569,44 +568,44 @@ class TextClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
         return self.fitted_.labels_beside
 
     def input_columns(self, frame: pl.LazyFrame) -> list[str]:
-        """The columns that are read; SchemaError where the frame lacks one."""
+        """The columns that are read; SchemaError if the frame lacks one."""
         scan(frame, text=self.text_columns)
         return self.text_columns
 
     @property
     def text_columns(self) -> list[str]:
-        """The text columns, one or several: those of `fit`, once there was one."""
+        """The text columns, one or several; after `fit`, those of the fit."""
         if hasattr(self, "_fitted"):
             return self._fitted.columns
         return columns_of(self.text, self.label)
 
     @property
     def label_column(self) -> str:
-        """The label column: that of `fit`, once there was one."""
+        """The label column; after `fit`, the one of the fit."""
         return self._fitted.label if hasattr(self, "_fitted") else self.label
 
     def _settings(self) -> TextSettings:
-        """The parameters as they are, checked and out of reach."""
+        """The present parameters, checked and copied."""
         parameters = {name: getattr(self, name) for name in DEFAULTS}
         return TextSettings.of(event_model_of_texts(self.estimator), **parameters)
 
-    def _checked(self, what: str) -> Fitted:
-        """The fitted state, once its settings are seen to be those of now."""
-        fitted, shown = self.fitted_, self._shown
+    def _fitted_for(self, what: str) -> Fitted:
+        """The fitted state, after a check that no parameter was changed since."""
+        fitted, cached = self.fitted_, self._cached_estimator
         parameters, estimator = fitted.settings.parameters, estimator_of(fitted.model)
         if self.estimator == AUTO:
             parameters = {**DEFAULTS, "text": parameters["text"], "label": parameters["label"]}
-            estimator, shown = AUTO, None
+            estimator, cached = AUTO, None
         now = {**{name: getattr(self, name) for name in parameters},
                "estimator": MultinomialNB() if self.estimator is None else self.estimator}
-        # The limit that was fitted is bytes, also where it was set as a size in words.
+        # A fitted limit is in bytes, even if it was set as text such as "500M".
         now["memory_limit"] = memory_size(self.memory_limit)
-        used = estimator if shown is None or shown[0] is not fitted else shown[1]
+        used = estimator if cached is None or cached[0] is not fitted else cached[1]
         check_unchanged({**parameters, "estimator": estimator}, now, used, what)
         return fitted
 
-    def _adding(self, what: str) -> Fitted:
-        fitted = self._checked(what)
+    def _fitted_to_add(self, what: str) -> Fitted:
+        fitted = self._fitted_for(what)
         counts_that_add(fitted)
         return fitted
 

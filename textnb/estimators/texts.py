@@ -14,7 +14,7 @@ from textnb.estimators.naive_bayes import BernoulliNB, ComplementNB, Multinomial
 from textnb.estimators.ratio import NBLogisticRegression
 from textnb.text.tokens import Tokenizer
 
-# Their modules register them.
+# An import of their modules registers them.
 BUILT_IN = (MultinomialNB, BernoulliNB, ComplementNB, NBLogisticRegression, NBLinear)
 
 
@@ -58,7 +58,7 @@ def event_model_of_texts(given: Any) -> Any:
     Raises
     ------
     ParameterError
-        If it is none that learns from counts of terms.
+        If it does not learn from counts of terms.
     """
     if isinstance(given, type):
         raise ParameterError(

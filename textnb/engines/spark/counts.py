@@ -30,7 +30,7 @@ from textnb.engines.spark.columns import (
     typed_labels,
 )
 from textnb.errors import DataError, VocabularyError
-from textnb.estimators.base import DiscreteNB
+from textnb.estimators.discrete import DiscreteNB
 from textnb.estimators.text import TextClassifier
 from textnb.frames.batches import batches as bounded
 from textnb.learning.documents import LabelledBatches, count_documents

@@ -18,7 +18,7 @@ from textnb.engines.spark.columns import (
 from textnb.engines.spark.counts import term_statistics
 from textnb.engines.spark.moments import moment_statistics
 from textnb.errors import ParameterError
-from textnb.estimators.base import DiscreteNB
+from textnb.estimators.discrete import DiscreteNB
 from textnb.estimators.gaussian import GaussianNB, MomentClassifier
 from textnb.estimators.naive_bayes import MultinomialNB
 from textnb.estimators.table import TableClassifier
