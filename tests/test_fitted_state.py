@@ -44,7 +44,7 @@ from textnb import (
 from textnb.bayes.moments import MomentStatistics
 from textnb.bayes.special_forms import RequiredTermsForm
 from textnb.bayes.statistics import CountStatistics
-from textnb.scoring.texts import scored_batch
+from textnb.scoring.texts import score_batch
 
 TEXTS = ["cheap pills now", "cheap cheap offer now", "see you at noon", "noon at the office",
          "the Free-offer ends now", "lunch at noon ?"]
@@ -317,7 +317,7 @@ def test_each_answer_of_a_thread_is_of_one_state() -> None:
         lambda m: (m.linear_form().terms, m.linear_form().weights.shape[1] > 0)[0],
         lambda m: m.transform(texts).shape,
         lambda m: m.top(2).write_json(),
-        lambda m: scored_batch(m.fitted_, frame)[0].tobytes()]
+        lambda m: score_batch(m.fitted_, frame)[0].tobytes()]
     known = [{str(question(state)) for state in states} for question in ask]
     model = TextClassifier().fit(ROWS)
     wrong: list[str] = []

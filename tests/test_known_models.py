@@ -103,7 +103,7 @@ def test_a_subclass_answers_by_its_own_form(kind: Any) -> None:
         kind(l="auto").fit(rows, terms)
 
 
-@pytest.mark.parametrize("method", ["predict", "predict_joint_log_proba", "_learned", "_checked"])
+@pytest.mark.parametrize("method", ["predict", "predict_joint_log_proba", "_learn", "_check_rows"])
 def test_a_method_that_would_not_be_called_is_refused(method: str) -> None:
     def own(self: Any, *arguments: Any) -> Any:
         raise AssertionError("called")

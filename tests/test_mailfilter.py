@@ -28,7 +28,7 @@ from textnb import (
     TextClassifier,
     Tokenizer,
 )
-from textnb.scoring.texts import scored_batch
+from textnb.scoring.texts import score_batch
 
 ROWS = pl.DataFrame({
     "subject": ["cheap pills", "lunch", "you won", "minutes", None, "re: lunch"] * 4,
@@ -63,7 +63,7 @@ def test_scores_are_the_classifiers_to_the_bit(
     mail_filter = MailFilter.load(tmp_path / "m.textnb", least_learned=0)
     for message in MESSAGES[:2] + MESSAGES[3:4]:
         row = pl.DataFrame([columns_of(message)])
-        expected, lengths = scored_batch(model.fitted_, row)
+        expected, lengths = score_batch(model.fitted_, row)
         found, length = mail_filter._scores(row)
         assert found.tobytes() == expected.tobytes()
         assert length == lengths[0]

@@ -38,7 +38,7 @@ from textnb import (
 )
 from textnb.evaluation import folds as folds_module
 from textnb.evaluation.held_out import HeldOut
-from textnb.scoring.texts import scored_batch
+from textnb.scoring.texts import score_batch
 from textnb.selection.splits import split
 
 WORDS = [f"word{n}" for n in range(30)]
@@ -64,7 +64,7 @@ FRAME = documents(120)
 def refitted(model: TextClassifier, frame: pl.DataFrame, learned: Any, tested: Any) -> Any:
     """Scores and lengths of some rows by a model that was fitted to others, among all classes."""
     fitted = clone(model).fit(frame.filter(pl.Series(learned)))
-    scores, lengths = scored_batch(fitted.fitted_, frame.filter(pl.Series(tested)))
+    scores, lengths = score_batch(fitted.fitted_, frame.filter(pl.Series(tested)))
     classes = sorted(set(frame["label"].to_list()))
     wide = np.full((len(scores), len(classes)), -np.inf)
     wide[:, [classes.index(label) for label in fitted.classes_.tolist()]] = scores

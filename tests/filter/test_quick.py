@@ -36,7 +36,7 @@ from textnb import (
 from textnb.cli.quick import options_of
 from textnb.filter.quick import judge
 from textnb.filter.verdict import Verdict
-from textnb.scoring.texts import scored_batch
+from textnb.scoring.texts import score_batch
 from textnb.storage.terms_reader import TermsReader, Unsupported
 
 MUTATIONS = examples(210)
@@ -127,7 +127,7 @@ def test_scores_are_those_of_predict(estimator: Any, tmp_path: Path) -> None:
     model = TextClassifier(estimator, min_df=2).fit(texts, labels)
     model.save(tmp_path / "m.textnb")
     for text in [*texts[:40], "unheard of", "w7 " * 500]:
-        expected = scored_batch(model.fitted_, pl.DataFrame({"text": [text]}))[0][0]
+        expected = score_batch(model.fitted_, pl.DataFrame({"text": [text]}))[0][0]
         found = scores_of(tmp_path / "m.textnb", {
             word: text.split().count(word) for word in set(text.split())})
         assert (np.abs(found - expected) <= 1e-12 * np.abs(expected) + 1e-15).all()

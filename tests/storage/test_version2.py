@@ -41,7 +41,7 @@ from textnb import (
     TextClassifier,
     Tokenizer,
 )
-from textnb.scoring.texts import scored_batch
+from textnb.scoring.texts import score_batch
 
 REFUSED = (ModelFileError, SourceError)
 MUTATIONS = examples(210)
@@ -132,7 +132,7 @@ def test_files_of_version_1_are_read(name: str, tmp_path: Path) -> None:
             rows = pl.DataFrame(EXPECTED["rows"], schema=["x", "y z"], orient="row")
             found = model.predict_joint_log_proba(rows)
         else:
-            found, _ = scored_batch(model.fitted_, pl.DataFrame(
+            found, _ = score_batch(model.fitted_, pl.DataFrame(
                 dict.fromkeys(model.text_columns, EXPECTED["texts"])))
             assert model.vocabulary_ == expected["vocabulary"]
         assert [[float(x).hex() for x in row] for row in found] == expected["scores"]

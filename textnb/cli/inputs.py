@@ -266,7 +266,7 @@ def reading(
     """
     from textnb.errors import DataError
     from textnb.frames.conditions import empty_choice
-    from textnb.frames.scan import reading as reading_of
+    from textnb.frames.failures import reading as reading_of
 
     try:
         with reading_of(input):

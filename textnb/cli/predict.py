@@ -92,7 +92,7 @@ def predict(file: ModelFile, source: InputOptions, add: Answers, done: PredictOu
 
     with reading(input), progress(
             "predicting", "predicted", done.quiet, unit_of(classifier)) as advance:
-        predicted = (texts.answered_frame(fitted, frame, Columns(**options), advance, coverage.add)
+        predicted = (texts.predict_lazily(fitted, frame, Columns(**options), advance, coverage.add)
                     if fitted is not None and coverage is not None
                     else classifier.predict(frame, progress=advance, **options))
         counted = predicted.with_columns(pl.col("predicted").map_batches(

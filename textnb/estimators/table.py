@@ -27,10 +27,12 @@ from textnb.estimators.changes import check_unchanged
 from textnb.estimators.gaussian import GaussianNB, MomentClassifier
 from textnb.estimators.table_file import pack_table
 from textnb.estimators.tabular import ROWS, FittedTable, read_batches, scan_labelled, scan_to_learn
+from textnb.frames.answers import to_kind_of
 from textnb.frames.batches import Progress, batches
+from textnb.frames.failures import reading
 from textnb.frames.features import check_values, matrix
-from textnb.frames.kinds import in_memory, to_kind_of
-from textnb.frames.scan import reading, scan_table
+from textnb.frames.kinds import in_memory
+from textnb.frames.scan import scan_table
 from textnb.frames.texts import (
     labels_as,
     labels_beside_table,
@@ -38,7 +40,7 @@ from textnb.frames.texts import (
 from textnb.learning.documents import announced_labels, check_known, moments
 from textnb.learning.journal import log_learned
 from textnb.learning.parameters import copied
-from textnb.scoring.columns import Answers, answer_columns, answered, schema_of
+from textnb.scoring.columns import Answers, add_answers, answer_columns, schema_of
 from textnb.storage.archive import write_archive
 
 
@@ -235,7 +237,7 @@ class TableClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
         if in_memory(X):
             # An error about a value can then name its row.
             matrix(lazy.select(fitted.columns).collect(), fitted.columns, 0)
-        result = answered(lazy, fitted.columns, schema_of(fitted.labels, answers), answer,
+        result = add_answers(lazy, fitted.columns, schema_of(fitted.labels, answers), answer,
                           lambda rows: batches(rows, rows=ROWS))
         return to_kind_of(X, result, fitted.columns)
 

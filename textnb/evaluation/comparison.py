@@ -12,7 +12,8 @@ from textnb.bayes.forms import Floats
 from textnb.errors import ParameterError, quantity
 from textnb.estimators.text import TextClassifier
 from textnb.frames.batches import Progress
-from textnb.frames.scan import reading, scan
+from textnb.frames.failures import reading
+from textnb.frames.scan import scan
 from textnb.runtime import notebook
 
 _EXAMPLES = 20

@@ -18,7 +18,8 @@ from textnb.bayes.parameters import is_number, is_whole
 from textnb.errors import DataError, ParameterError, quantity
 from textnb.evaluation.similarity import shingles, similar_before
 from textnb.frames.batches import batches
-from textnb.frames.scan import reading, scan
+from textnb.frames.failures import reading
+from textnb.frames.scan import scan
 from textnb.runtime import notebook
 from textnb.selection.splits import LEARNED_ONLY, text_columns
 from textnb.text.interner import Interner

@@ -25,9 +25,10 @@ from textnb.estimators.text import TextClassifier
 from textnb.evaluation.held_out import UNKNOWN, HeldOut, codes_of
 from textnb.evaluation.metrics import Evaluation, evaluation
 from textnb.frames.batches import Progress, batches
-from textnb.frames.scan import reading, scan
+from textnb.frames.failures import reading
+from textnb.frames.scan import scan
 from textnb.runtime.threads import map_in_threads
-from textnb.scoring.texts import scored_batch
+from textnb.scoring.texts import score_batch
 from textnb.selection.splits import LEARNED_ONLY, Split, split, text_columns
 from textnb.text.term_counts import TermCounts
 
@@ -278,7 +279,7 @@ def _score_rows(
         for rows, part in parts:
             fold = int(partition.folds[rows[0]])
             if fold != LEARNED_ONLY:
-                own, lengths[rows] = scored_batch(models[fold].fitted_, part)
+                own, lengths[rows] = score_batch(models[fold].fitted_, part)
                 scores[rows[:, None], columns[fold]] = own
 
     for _ in map_in_threads(score, read):

@@ -20,11 +20,12 @@ from textnb.bayes.forms import Floats, log_posterior
 from textnb.errors import DataError, ParameterError, quantity
 from textnb.evaluation.novelty import UNKNOWN, Novelty, NoveltyCount, codes_of
 from textnb.frames.batches import Progress, batches
-from textnb.frames.scan import reading, scan
+from textnb.frames.failures import reading
+from textnb.frames.scan import scan
 from textnb.frames.texts import labels_as
 from textnb.learning.fitted import fitted_texts
 from textnb.runtime import notebook
-from textnb.scoring.texts import scored_batch
+from textnb.scoring.texts import score_batch
 
 __all__ = ["LABEL", "UNKNOWN", "HeldOut", "codes_of", "held_out", "in_classes", "labelled_batches"]
 
@@ -222,7 +223,7 @@ def held_out(
         rows = scan(frame, text=names, label=fitted.label)
         for batch, codes in labelled_batches(
                 rows, names, fitted.label, pl.Series(fitted.classes.tolist()), progress):
-            scores, lengths = scored_batch(fitted, batch, novelty.watch(codes))
+            scores, lengths = score_batch(fitted, batch, novelty.watch(codes))
             parts.append((scores, codes, lengths))
     scores, actual, lengths = (np.concatenate(column) for column in zip(*parts, strict=True))
     found = novelty.result

@@ -13,7 +13,8 @@ from textnb.errors import ParameterError
 from textnb.estimators.text import TextClassifier
 from textnb.evaluation.held_out import HeldOut, in_classes
 from textnb.frames.batches import Progress, batches
-from textnb.frames.scan import reading, scan
+from textnb.frames.failures import reading
+from textnb.frames.scan import scan
 from textnb.frames.texts import labels_as
 from textnb.learning.documents import LabelledBatches
 from textnb.learning.leave_one_out import LeaveOneOutReader

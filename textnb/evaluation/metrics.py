@@ -18,12 +18,13 @@ from textnb.evaluation.held_out import held_out
 from textnb.evaluation.novelty import Novelty, NoveltyCount, codes_of
 from textnb.evaluation.roc import Rates, Roc, roc
 from textnb.frames.batches import Progress
-from textnb.frames.scan import reading, scan, scan_table
+from textnb.frames.failures import reading
+from textnb.frames.scan import scan, scan_table
 from textnb.frames.texts import labels_as
 from textnb.learning.fitted import Fitted, fitted_texts
 from textnb.runtime import notebook
 from textnb.scoring.columns import Answers
-from textnb.scoring.texts import answered_frame, coverage_of
+from textnb.scoring.texts import coverage_of, predict_lazily
 
 # A `TextClassifier`, a `TableClassifier` or a `Fitted`. The type is not named, because importing
 # the classifiers would import scikit-learn.
@@ -210,7 +211,7 @@ def evaluate(
         rows = _select_rows(model, lazy, labels.dtype)
         watch = None if fitted is None else ScoringWatch(fitted, labels, _ACTUAL)
         scored = (model.predict(rows, progress=progress) if fitted is None
-                  else answered_frame(fitted, rows, progress=progress, watch=watch))
+                  else predict_lazily(fitted, rows, progress=progress, watch=watch))
         decision = None if fitted is None else fitted.decision
         answers = ["predicted"] if decision is None else ["predicted", "decision"]
         pairs = scored.group_by(_ACTUAL, *answers).len("n").collect().rename({_ACTUAL: "actual"})
@@ -292,7 +293,7 @@ def evaluate_roc(model: AnyModel, frame: Any, positive: Any) -> Roc:
         labels = pl.Series(classes)
         selected = _select_rows(model, lazy, labels.dtype)
         rows = ((model.predict(selected, scores=True) if fitted is None
-                 else answered_frame(fitted, selected, Answers(scores=True)))
+                 else predict_lazily(fitted, selected, Answers(scores=True)))
                 .select(pl.col(_ACTUAL).alias("actual"), "scores").collect())
     if rows["actual"].null_count():
         label = model.label_column if fitted is None else fitted.label

@@ -25,7 +25,8 @@ from textnb.evaluation.held_out import UNKNOWN, labelled_batches
 from textnb.evaluation.leave_one_out import event_model_of, open_leave_one_out
 from textnb.evaluation.novelty import Novelty, NoveltyCount
 from textnb.frames.batches import Progress
-from textnb.frames.scan import reading, scan
+from textnb.frames.failures import reading
+from textnb.frames.scan import scan
 from textnb.runtime import notebook
 
 

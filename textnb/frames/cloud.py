@@ -14,7 +14,7 @@ _DATABASES = frozenset({"postgresql", "postgres", "sqlite", "mysql", "mariadb", 
                         "duckdb", "snowflake", "redshift", "cockroachdb"})
 _S3 = ("s3", "s3a")
 _SECRET = re.compile("pass|sign|token|secret|key|credential", re.I)
-# The AWS tools' number. The eight of Polars take 15 seconds where there is no server.
+# As many as the AWS tools. Polars' eight take 15 seconds if there is no server.
 _RETRIES = 3
 # Polars' own options, all numbers: see its io/cloud/_utils.py.
 _INTEGERS = frozenset({
@@ -116,7 +116,7 @@ def parse_options(pairs: Iterable[str] | None, name: str) -> dict[str, str] | No
 
     Examples
     --------
-    >>> parse_options(["aws_region=eu-west-1"], "--check_storage_options-option")
+    >>> parse_options(["aws_region=eu-west-1"], "--storage-option")
     {'aws_region': 'eu-west-1'}
     """
     options: dict[str, str] = {}

@@ -30,7 +30,7 @@ from textnb.frames.sources import lazy_frame_from
 Types = dict[str, tuple[pl.DataType, str | None]]
 
 _ROWS, _BYTES = 1024, 4 << 20
-# Where a driver does not tell types, they are inferred from this number of rows.
+# If a driver does not tell types, they are inferred from this number of rows.
 _SAMPLE = 1000
 # PostgreSQL's types by name and number (pg_type.dat): the type of Polars, and the cast that it
 # needs. All other types are cast to text.
@@ -80,7 +80,7 @@ def scan_database(
     ------
     SourceError
         If a library is missing, or the database can't be reached or refuses the query; also when
-        the frame is collected. The query's first line is told, a password never.
+        the frame is collected. The error has the first line of the query, and never a password.
     SchemaError
         If two columns of the query have one name, or ``schema`` names none of them.
 

@@ -1,4 +1,4 @@
-"""Feature tables: which columns are features, and their values as a matrix, checked.
+"""Feature tables: finds the feature columns, and makes a checked matrix of their values.
 
 A feature is a numeric column; an Array column of numbers stands for as many features as its width.
 """

@@ -1,6 +1,6 @@
-"""Tables of other libraries: rows come in as Polars frames, answers go out in the same kind.
+"""Tables of other libraries as Polars frames; `textnb.frames.answers` has the way back.
 
-    pandas, PyArrow, DuckDB, dict of columns, list of dicts  ->  polars.DataFrame  ->  the same kind
+    pandas, PyArrow, DuckDB, dict of columns, list of dicts  ->  polars.DataFrame
 
 A table is recognised by the module of its class, so nothing is imported that the caller has not
 imported. A kind that is not known here is not a table.
@@ -18,7 +18,7 @@ import polars as pl
 from textnb.errors import DataError, ParameterError, SchemaError, first_line
 from textnb.runtime.forks import check_fork
 
-_PYARROW = "install it: pip install pyarrow"
+INSTALL_PYARROW = "install it: pip install pyarrow"
 # pandas' types that NumPy holds as they are, by the letter of their kind.
 _NUMPY_KINDS = "biufMm"
 
@@ -34,7 +34,7 @@ Table = (pl.DataFrame | pl.LazyFrame | ArrowStream | Mapping[str, Any]
 
 
 class Kind(Enum):
-    """What a table is."""
+    """The kinds of tables."""
 
     POLARS = auto()
     LAZY = auto()
@@ -49,7 +49,7 @@ class Kind(Enum):
 
 
 def kind_of(X: Any) -> Kind | None:
-    """The kind of a table; None if it is none.
+    """The kind of a table; None for what is no table.
 
     A list of dicts is a table of rows; a dict is a table of columns. A frame of any other library
     is taken if it has ``columns`` and the Arrow PyCapsule interface.
@@ -160,57 +160,6 @@ def convert_table(X: Any, columns: Sequence[str]) -> Any:
     return as_polars(select_columns(X, columns))
 
 
-def to_kind_of(X: Any, answered: pl.LazyFrame, read: Sequence[str]) -> Any:
-    """Answers in the kind of the table that was asked about.
-
-    Parameters
-    ----------
-    X : table or path
-    answered : LazyFrame
-        The rows of ``narrowed(X, read)`` in their order, with the answers as further columns.
-    read : sequence of str
-
-    Returns
-    -------
-    LazyFrame for a LazyFrame or a path; pandas.DataFrame for a pandas one, pyarrow.Table or
-    RecordBatch for these: the caller's own columns, untouched, and the answers beside them;
-    RecordBatchReader for one; pyarrow.Table for a DuckDB relation; polars.DataFrame for all others.
-
-    Raises
-    ------
-    SchemaError
-        If the table has a column of an answer's name.
-    """
-    kind = kind_of(X)
-    match kind:
-        case Kind.LAZY | None:
-            return answered
-        case Kind.POLARS | Kind.COLUMNS | Kind.ROWS | Kind.ARROW_STREAM:
-            return answered.collect()
-        case Kind.DUCKDB:
-            return _to_arrow(answered.collect())
-        case Kind.ARROW_READER:
-            return _to_arrow(answered.collect()).to_reader()
-        case Kind.PANDAS | Kind.ARROW_TABLE | Kind.ARROW_BATCH:
-            added = [name for name in answered.collect_schema().names() if name not in read]
-            own = [str(name) for name in (
-                X.columns if kind is Kind.PANDAS else X.schema.names)]
-            for name in added:
-                if name in own:
-                    raise SchemaError.column_exists(name)
-            answers = answered.select(added).collect()
-            if kind is Kind.PANDAS:
-                return X.assign(**{name: _pandas_values(answers[name]) for name in added})
-            whole, table = X, _to_arrow(answers)
-            for name in added:
-                column = table.column(name)
-                whole = whole.append_column(
-                    name, column if kind is Kind.ARROW_TABLE else column.combine_chunks())
-            return whole
-        case _:
-            assert_never(kind)
-
-
 def series_of(values: Any) -> Any:
     """A pandas Series or a PyArrow array as a Polars Series; other values as they are.
 
@@ -221,39 +170,6 @@ def series_of(values: Any) -> Any:
     if classes & {("pyarrow", "Array"), ("pyarrow", "ChunkedArray")}:
         return pl.Series(values)
     return _series_of_pandas(values) if ("pandas", "Series") in classes else values
-
-
-def rows_in_kind_of(
-    X: Any, judged: pl.LazyFrame, keep: pl.Expr, columns: Mapping[str, pl.Expr]
-) -> Any:
-    """Some rows of a table in their order, in its own kind.
-
-    Parameters
-    ----------
-    X : table or path
-    judged : LazyFrame
-        A row per row of X, in their order.
-    keep : Expr
-        True for the rows that are wanted, over ``judged``.
-    columns : dict of str to Expr
-        Names of columns of X, and each of them as it stands in ``judged``.
-
-    Returns
-    -------
-    As `to_kind_of` tells.
-    """
-    kind = kind_of(X)
-    match kind:
-        case Kind.PANDAS:
-            rows = np.flatnonzero(judged.select(keep).collect().to_series().to_numpy())
-            return select_columns(X, list(columns)).iloc[rows]
-        case Kind.ARROW_TABLE | Kind.ARROW_BATCH:
-            mask = judged.select(keep).collect().to_series().to_arrow()
-            return select_columns(X, list(columns)).filter(mask)
-        case _:
-            wanted = judged.filter(keep).select(
-                expression.alias(name) for name, expression in columns.items())
-            return to_kind_of(X, wanted, [])
 
 
 def _series_of_pandas(column: Any) -> pl.Series:
@@ -270,7 +186,7 @@ def _series_of_pandas(column: Any) -> pl.Series:
         kind == "StringDtype" and dtype.storage == "python")
     if not plain:
         return _series_by_arrow(column, name)
-    # Without PyArrow, which pandas does not need for plain strings.
+    # Not by PyArrow, which pandas does not need for plain strings.
     objects = column.to_numpy(dtype=object, copy=True)
     objects[column.isna().to_numpy()] = None
     try:
@@ -289,7 +205,7 @@ def _series_by_arrow(column: Any, name: str) -> pl.Series:
         return pl.Series(name, pl.from_pandas(column, nan_to_null=True))
     except ImportError as error:
         raise ParameterError(f"a pandas column of type {column.dtype} ({name!r}) needs PyArrow; "
-                             f"{_PYARROW}") from error
+                             f"{INSTALL_PYARROW}") from error
     except (TypeError, ValueError, NotImplementedError, pl.exceptions.PolarsError):
         # PyArrow's own errors are of these types: a column that it can't hold.
         return pl.Series(name, column.astype(object).tolist(), dtype=pl.Object)
@@ -317,7 +233,7 @@ def _from_stream(stream: Any) -> pl.DataFrame:
         return pl.DataFrame(stream)
     except ImportError as error:
         raise ParameterError(f"a {type(stream).__name__} is read by {error.name}, which is not "
-                             f"there; {_PYARROW}") from error
+                             f"installed; {INSTALL_PYARROW}") from error
 
 
 def _from_columns(columns: Mapping[Any, Any]) -> pl.DataFrame:
@@ -381,25 +297,3 @@ def _from_rows(rows: Sequence[Any]) -> pl.DataFrame:
     # Convert by columns, so that an error can name the column of a value.
     names = dict.fromkeys(key for row in rows for key in row)
     return _from_columns({name: [row.get(name) for row in rows] for name in names})
-
-
-def _pandas_values(values: pl.Series) -> Any:
-    """Values for a new pandas column, in the order of the rows, independent of the index.
-
-    Integers and Booleans with nulls are objects: pandas would turn them into floats.
-    """
-    if values.is_empty() and not values.dtype.is_numeric() and values.dtype != pl.Boolean:
-        # pandas would turn an empty list into floats.
-        return np.empty(0, dtype=object)
-    whole = values.dtype.is_integer() or values.dtype == pl.Boolean
-    if values.dtype.is_float() or (whole and not values.null_count()):
-        return values.to_numpy(writable=True)
-    return np.array(values.to_list(), dtype=object) if whole else values.to_list()
-
-
-def _to_arrow(frame: pl.DataFrame) -> Any:
-    try:
-        return frame.to_arrow()
-    except ImportError as error:
-        raise ParameterError(f"the answer is a PyArrow Table, and PyArrow is not there; {_PYARROW}"
-                             ) from error

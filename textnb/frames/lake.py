@@ -23,7 +23,7 @@ _METADATA = re.compile(r"v?(\d+)(?:-[0-9a-fA-F-]+)?(?:\.gz)?\.metadata\.json")
 
 
 def table_format(path: str) -> str | None:
-    """``"delta"`` or ``"iceberg"`` where a path shows it, without a look at any file's content."""
+    """``"delta"`` or ``"iceberg"`` if a path shows it; no file is read."""
     if path.endswith(".metadata.json"):
         return "iceberg"
     if is_url(path) or not os.path.isdir(path):

@@ -59,7 +59,7 @@ def scan_mail(
         Names of further headers, in any case; each becomes a String column.
     label : bool, optional
         Whether there is a column ``label``: the class folder, in an archive the first folder of a
-        member's path. Left out, there is one where there are such folders.
+        member's path. By default there is one if there are such folders.
     subfolders : bool
         Also the folders of each Maildir, such as ``.Spam`` and ``.Sent``. They are left out by
         default, as they hold mail of another kind.
@@ -119,7 +119,7 @@ def scan_mail(
 
 
 def mail_errors(frame: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame:
-    """What was malformed in a table of mail, the most frequent first.
+    """The kinds of malformations in a table of mail, the most frequent first.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Raw messages out of message files, mbox files, Maildirs and archives of message files.
+"""Reads raw messages from message files, mbox files, Maildirs and archives of message files.
 
     path ─> MailFile (its class, how to read it) ─> RawMessage (one message's bytes, where it was)
 
@@ -103,7 +103,7 @@ def list_mail_files(
     try:
         files, folders = _list_folder(path, hidden=maildir)
     except OSError:
-        # Its reader will fail too, and say why.
+        # Reading it will fail too, with the reason.
         yield MailFile(path, "unknown", label)
         return
     for name in folders if maildir else sorted([*files, *folders]):

@@ -1,4 +1,4 @@
-"""Messages out of an mbox file, one in memory at a time."""
+"""Reads the messages of an mbox file, one in memory at a time."""
 
 from __future__ import annotations
 

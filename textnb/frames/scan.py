@@ -1,4 +1,4 @@
-"""Rows in: a source of documents becomes a LazyFrame whose columns are checked.
+"""Opens a source of documents as a LazyFrame, and checks its columns.
 
     path | glob | folder | - | URL | DataFrame | LazyFrame  ->  LazyFrame, nothing read yet
 """
@@ -12,15 +12,15 @@ from typing import Any
 
 import polars as pl
 
-from textnb.errors import ParameterError, SchemaError, SourceError, first_line, quantity
+from textnb.errors import ParameterError, SchemaError, SourceError, quantity
 from textnb.frames.cloud import (
     check_storage_options,
-    explain_failure,
     hide_secrets,
     is_database,
     is_url,
 )
-from textnb.frames.faults import check_surrogates, describe_fault, missing_column
+from textnb.frames.failures import reading
+from textnb.frames.faults import check_surrogates, missing_column
 from textnb.frames.features import feature_columns
 from textnb.frames.folder import scan_folder
 from textnb.frames.formats import (
@@ -40,14 +40,12 @@ from textnb.frames.mail import scan_mail
 from textnb.frames.mailboxes import looks_like_mail
 from textnb.frames.paths import TEXT_FORMATS, check_file, check_text
 from textnb.frames.slices import OnSkip, scan_in_turn
-from textnb.frames.stdin import spool_stdin, spooled_stdin
+from textnb.frames.stdin import spool_stdin
 from textnb.runtime.caller import warn_caller
 from textnb.runtime.forks import check_fork
 
 Source = str | os.PathLike[str] | Table
 
-# The name of a frame in errors.
-_FRAME = "the frame"
 _LABEL_TYPES = (pl.String, pl.Categorical, pl.Enum, pl.Boolean)
 
 
@@ -77,27 +75,26 @@ def scan(
         Mail (``.eml``, ``.mbox``, a Maildir, class folders of these; all that `scan_mail` reads
         with ``format="mail"``) gives its columns.
     text : str or sequence of str, optional
-        Columns that must be there and hold strings. Of mail, other names than those of its columns
-        are headers, and ``"text"`` is the subject, a line break and the body.
+        Columns that must exist and hold strings. For mail, names that are not its columns are
+        headers, and ``"text"`` is the subject, a line break and the body.
     label : str, optional
-        Column that must be there and hold classes: strings, integers, booleans or categories.
+        Column that must exist and hold classes: strings, integers, booleans or categories.
     format : {"parquet", "ipc", "csv", "tsv", "ndjson", "lines", "folder", "mail", "delta", \
 "iceberg"}, optional
-        Needed where the name does not tell.
+        Needed if the name does not tell.
     encoding : str
-        Of the text files in a folder per class; other formats are UTF-8.
+        Encoding of the text files in a folder per class; other formats are UTF-8.
     storage_options : mapping, optional
         Passed to Polars for URLs: ``aws_region``, ``aws_endpoint_url``, ... Those of S3 are
-        checked; where none hold credentials, they are looked for where the AWS tools do. A server
-        that does not answer is asked four times in all, if ``max_retries`` does not say otherwise.
+        checked; without credentials among them, they are looked for where the AWS tools do. A
+        server that does not answer is asked four times in all, or as ``max_retries`` says.
     on_error : {"raise", "skip"} or callable
-        What to do about a local file, of one or many, that can't be read to its end (truncated,
-        corrupt, not UTF-8, without permission, a link that leads nowhere, a pipe): raise an error
-        that names it; or leave it out as a whole, and warn, once the others were read, which were
-        left out and why (or call the callable with the list of `SourceError` and the number of
-        files). Files of rows are then
-        read twice: to their end, before a row is used, and for their rows. Mail needs none: a
-        file that can't be read is a row whose ``errors`` say so.
+        What to do about a local file that can't be read to its end (truncated, corrupt, not UTF-8,
+        without permission, a link that leads nowhere, a pipe): raise an error that names it; or
+        leave out the whole file, and after the other files warn which were left out and why (or
+        call the callable with the list of `SourceError` and the number of files). Files of rows
+        are then read twice: to their end, before a row is used, and for their rows. It is not for
+        mail, where a file that can't be read is a row whose ``errors`` say so.
     subfolders : bool
         For mail only: also read the folders of each Maildir, such as ``.Spam``; see `scan_mail`.
     separator : str, optional
@@ -107,8 +104,8 @@ def scan(
     Returns
     -------
     polars.LazyFrame
-        With ``text`` given, every column of a CSV or TSV file is read as it stands, as a string;
-        without, types are inferred from all rows.
+        With ``text``, every column of a CSV or TSV file is read as strings, without changes;
+        otherwise types are inferred from all rows.
 
     Raises
     ------
@@ -185,10 +182,10 @@ def scan_table(
     encoding: str = "utf-8", storage_options: Mapping[str, Any] | None = None,
     on_error: str | OnSkip = "raise", separator: str | None = None,
 ) -> pl.LazyFrame:
-    """As `scan`, for a feature table: features of a CSV file are read as numbers.
+    """`scan` for a feature table: features of a CSV file are read as numbers.
 
-    Its other columns are read as they stand, as strings; without ``features``, all columns are
-    features that hold numbers alone.
+    Its other columns are read as strings, without changes. Without ``features``, all columns that
+    hold only numbers are features.
     """
     def numbers(inferred: Callable[[], pl.Schema]) -> list[str]:
         if isinstance(features, (list, tuple)):
@@ -220,7 +217,7 @@ def _on_skip(on_error: Any, source: Any) -> OnSkip | None:
     if on_error != "skip" and not callable(on_error):
         raise ParameterError.out_of_range("on_error", "'raise', 'skip' or a callable", on_error)
     if not isinstance(source, (str, os.PathLike)):
-        raise ParameterError("on_error is for files; what a frame was made from is read elsewhere")
+        raise ParameterError("on_error is for files; the rows of a frame are read elsewhere")
     return _warn if on_error == "skip" else on_error
 
 
@@ -258,42 +255,6 @@ def check_columns(
                 label, "label", "String, Categorical, Enum, Boolean or an integer type up to Int64",
                 dtype)
     return frame
-
-
-class reading:
-    """Context in which a failure of the reader becomes an error that names the file.
-
-    Parameters
-    ----------
-    source : Source
-        As given to `scan`.
-    """
-
-    def __init__(self, source: object):
-        self._source = source
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        engine = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
-        if (isinstance(error, SourceError) and isinstance(error.__cause__, engine)
-                and error.path == _FRAME):
-            # The inner reader knew only the frame, and not the file from which it came.
-            error = error.__cause__
-        if not isinstance(error, (*engine, OSError, UnicodeError)):
-            return
-        if isinstance(error, BrokenPipeError):
-            return
-        if not isinstance(self._source, (str, os.PathLike)):
-            if isinstance(error, engine):
-                raise SourceError.unreadable(_FRAME, first_line(error)) from error
-            return
-        path = os.fspath(self._source)
-        if isinstance(error, FileNotFoundError) and "://" not in path:
-            raise SourceError.not_found(path) from None
-        name, reason = _culprit(path, error)
-        raise SourceError.unreadable(name, reason) from error
 
 
 def _open(
@@ -399,29 +360,3 @@ def _open_folder(
                                      f"name its files: {path}/**/*.parquet")
             return pl.scan_parquet(globbing.escape(path), hive_partitioning=True)
     return scan_folder(path, encoding, on_skip)
-
-
-def _culprit(path: str, error: BaseException) -> tuple[str, str]:
-    """Read the files again one by one to find which one failed, and why."""
-    if is_url(path):
-        return hide_secrets(path), explain_failure(path, error)
-    if path == "-":
-        spooled = spooled_stdin()
-        fault = None if spooled is None else describe_fault(*spooled)
-        return "standard input", fault or first_line(error)
-    files = [path] if os.path.isfile(path) else sorted(
-        name for name in globbing.glob(
-            os.path.join(globbing.escape(path), "**") if os.path.isdir(path) else path,
-            recursive=True)
-        if os.path.isfile(name))
-    for name in files:
-        try:
-            if format_of(name) == "mail":
-                continue
-            alone = reader_of(format_of(name), Csv(no_numbers))(escape_glob([name]))
-            alone.select(pl.all().null_count()).collect()
-        except SourceError:
-            continue
-        except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as again:
-            return name, describe_fault(name, format_of(name)) or first_line(again)
-    return path, first_line(error)

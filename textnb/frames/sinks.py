@@ -1,4 +1,4 @@
-"""Predictions out: streamed to a file that is whole or absent, or to standard output."""
+"""Writes predictions in batches, to a file that is whole or absent or to standard output."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _report_full_disk(path: str, file: IO[bytes] | None = None) -> Iterator[None
 
 
 def _no_room(file: IO[bytes] | None) -> int | None:
-    """Try to write more bytes, and return the error: the engine hides that a footer had no room."""
+    """Try to write more bytes, and return the error: the engine hides that a footer did not fit."""
     try:
         if file is not None:
             end = file.seek(0, os.SEEK_END)

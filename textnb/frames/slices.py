@@ -39,8 +39,9 @@ def scan_in_turn(
     sliced : bool
         Whether rows can be read from the middle of a file without those before them.
     on_skip : callable, optional
-        Leave out files that can't be read to their end, as a whole, and tell of them. Each file is
-        then read twice: to its end, before a row of it is used, and for its rows.
+        Without it, a file that can't be read is an error. With it, such a file is left out as a
+        whole, and the errors are passed to it. Each file is then read twice: to its end, before a
+        row of it is used, and for its rows.
     check : callable, optional
         Called with each path before it is opened; raises SourceError for what is no file.
 

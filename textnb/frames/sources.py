@@ -1,4 +1,4 @@
-"""Rows that Python makes, as a LazyFrame."""
+"""A LazyFrame of rows that a Python generator reads."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _SECONDS_TO_END = 2.0
 
 
 class _Reading:
-    """How many batches are being read, in the engine's threads.
+    """Counts the batches that the engine's threads are reading.
 
-    Where a query ends early (head), the engine still reads one more batch. The interpreter's end
-    would break that off inside the engine, and abort the process: so the end waits a little.
+    After a query that ends early (head), the engine still reads one more batch. If the interpreter
+    ended meanwhile, the engine would abort the process: so the interpreter's end waits a little.
     """
 
     def __init__(self) -> None:

@@ -24,7 +24,7 @@ def spool_stdin() -> tuple[str, str]:
     # The engine's signal handler would let a blocked read continue after an interrupt.
     signal.siginterrupt(signal.SIGINT, True)
     path = os.path.join(tempfile.gettempdir(), f"textnb-stdin-{uuid4().hex}")
-    # Registered before the file is made, as an interrupt may come between any two lines.
+    # Registered before the file exists, because an interrupt may come between any two lines.
     atexit.register(_remove, path)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "wb") as copy:

@@ -20,7 +20,7 @@ def is_table(X: Any) -> bool:
 
 
 def labels_beside_table(X: Any, y: Any) -> bool:
-    """Whether labels came beside a table, as scikit-learn passes them, and not in it."""
+    """Whether labels were passed separately from a table, as scikit-learn does."""
     return y is not None and kind_of(X) is not None
 
 
@@ -106,7 +106,7 @@ def with_labels(frame: pl.DataFrame, y: Any, label: str) -> pl.DataFrame:
         # Take a list's own items: NumPy would turn the integer 1 into the string "1".
         items = [item.item() if isinstance(item, np.generic) else item
                  for item in (y.tolist() if hasattr(y, "tolist") else y)]
-        # A missing label, as pandas has it.
+        # NaN is a missing label in pandas.
         items = [None if isinstance(item, float) and item != item else item for item in items]
         kinds = {str if isinstance(item, str) else type(item)
                  for item in items if item is not None}

@@ -1,4 +1,4 @@
-"""Sample weights: a column of a table, or an array beside texts or a table in memory."""
+"""Sample weights: a column of a table, or an array for texts or a table in memory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from textnb.errors import DataError, ParameterError, SchemaError, quantity
 from textnb.frames.kinds import in_memory
 from textnb.frames.texts import is_table
 
-# No column of a table has this name.
+# The column of weights that are an array: no table has a column of this name.
 BESIDE = "\0weight"
 
 
@@ -50,7 +50,7 @@ def weight_column(X: Any, sample_weight: Any, taken: list[str]) -> str | None:
 def with_weights(
     frame: pl.DataFrame | pl.LazyFrame, sample_weight: Any, column: str | None
 ) -> pl.DataFrame | pl.LazyFrame:
-    """The table with a column of weights that came beside it.
+    """The table with the weights as a column, if they are an array.
 
     Raises
     ------

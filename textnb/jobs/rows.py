@@ -18,7 +18,8 @@ from textnb.evaluation.binomial import trials_needed
 from textnb.export.write import export_model
 from textnb.frames.cloud import is_url
 from textnb.frames.conditions import rows_where
-from textnb.frames.scan import reading, scan, scan_table
+from textnb.frames.failures import reading
+from textnb.frames.scan import scan, scan_table
 from textnb.frames.sinks import write
 from textnb.jobs.configuration import Job
 from textnb.jobs.models import estimator_of, tokenizer_of

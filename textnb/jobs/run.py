@@ -30,7 +30,7 @@ from textnb.export.verify import verify_export
 from textnb.export.write import Exported, export_model
 from textnb.frames.cloud import hide_secrets
 from textnb.frames.conditions import rows_where
-from textnb.frames.scan import reading
+from textnb.frames.failures import reading
 from textnb.frames.sinks import write
 from textnb.jobs.configuration import (
     Calibration,

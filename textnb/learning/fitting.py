@@ -22,8 +22,9 @@ from textnb.bayes.pruning import Pruned
 from textnb.bayes.statistics import is_auto
 from textnb.errors import DataError, ParameterError, quantity
 from textnb.frames.batches import Progress, batches
+from textnb.frames.failures import reading
 from textnb.frames.kinds import convert_table, select_columns
-from textnb.frames.scan import reading, scan
+from textnb.frames.scan import scan
 from textnb.frames.texts import (
     is_table,
     labels_beside_table,

@@ -29,10 +29,10 @@ from textnb.evaluation.metrics import (
 from textnb.evaluation.novelty import UNVERIFIED
 from textnb.evaluation.roc import Rates, roc
 from textnb.frames.batches import Progress
-from textnb.frames.scan import reading
+from textnb.frames.failures import reading
 from textnb.runtime.threads import map_in_threads
 from textnb.scoring.columns import where_possible
-from textnb.scoring.texts import scored_batch
+from textnb.scoring.texts import score_batch
 from textnb.text.coverage import TermCoverage
 
 Model = TextClassifier | TableClassifier
@@ -180,7 +180,7 @@ def _score_batches(
     def score(part: tuple[pl.DataFrame, NDArray[np.int64]]) -> tuple[pl.DataFrame, HeldOut]:
         batch, actual = part
         if isinstance(model, TextClassifier):
-            scores, lengths = scored_batch(model.fitted_, batch, results.watch)
+            scores, lengths = score_batch(model.fitted_, batch, results.watch)
         else:
             scores = model.predict_joint_log_proba(batch.select(results.columns))
             lengths = np.zeros(batch.height)

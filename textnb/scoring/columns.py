@@ -1,7 +1,7 @@
-"""What a prediction adds to a frame: which columns, and how they are computed lazily.
+"""The columns that a prediction adds to a frame, computed lazily.
 
-The rows are read in bounded batches, answered in threads, and given on in order. Projections,
-filters and row limits pass through, and nothing runs before the frame is collected.
+Rows are read in bounded batches, answered in threads, and yielded in order. Projections, filters
+and row limits pass through, and nothing runs before the frame is collected.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ EXPLANATION = pl.List(pl.Struct({"term": pl.String, "count": pl.Int64, "contribu
 
 @dataclass(frozen=True)
 class Answers:
-    """Which columns a prediction adds, besides ``predicted``.
+    """The columns that a prediction adds, in addition to ``predicted``.
 
     Attributes
     ----------
     probability : bool
-        ``probability``: P(predicted | text); and ``calibrated``, true, where the model is.
+        ``probability``: P(predicted | text); and ``calibrated``, true, if the model is calibrated.
     scores : bool
         ``scores``: a struct of log P(text, class), base e, one field per class.
     explain : int
-        ``explanation``: so many strongest terms, then one entry without a term for all others;
-        ``score``, how far the predicted class is above ``runner_up``; and ``intercept``.
+        ``explanation``: this number of the strongest terms, and an entry without a term for all
+        others; ``score``, the predicted class's score less that of ``runner_up``; ``intercept``.
         score = intercept + the sum of the contributions.
     top : int
-        ``top``: so many most probable classes with their probabilities, best first; and
-        ``calibrated`` likewise.
+        ``top``: this number of the most probable classes with their probabilities, best first; and
+        ``calibrated``, as above.
     """
 
     probability: bool = False
@@ -58,12 +58,12 @@ class Answers:
 Batches = Callable[[pl.LazyFrame], Iterator[pl.DataFrame]]
 
 
-def answered(
+def add_answers(
     frame: pl.LazyFrame,
     columns: Sequence[str],
     schema: dict[str, pl.DataType],
     answer: Callable[[pl.DataFrame], pl.DataFrame],
-    divided: Batches,
+    divide: Batches,
     done: Callable[[], None] | None = None,
 ) -> pl.LazyFrame:
     """The frame with the columns of ``schema``, still lazy.
@@ -72,20 +72,20 @@ def answered(
     ----------
     frame : LazyFrame
     columns : sequence of str
-        The columns that the answer reads.
+        The columns that ``answer`` reads.
     schema : dict of str to DataType
-        What it gives.
+        The columns that ``answer`` returns.
     answer : callable
-        From a batch with those columns to its answers, a row each.
-    divided : callable
-        From a frame to batches of bounded size, in order.
+        Takes a batch with those columns, and returns its answers, a row each.
+    divide : callable
+        Takes a frame, and returns its batches of bounded size, in order.
     done : callable, optional
-        Called each time that all rows were answered.
+        Called each time after all rows were answered.
 
     Raises
     ------
     SchemaError
-        If the frame has a column of an answer's name.
+        If the frame has a column with the name of an answer.
     """
     present = frame.collect_schema()
     for name in schema:
@@ -93,21 +93,21 @@ def answered(
             raise SchemaError.column_exists(name)
 
     def read(
-        asked: list[str], predicate: pl.Expr | None, rows: int | None
+        names: list[str], predicate: pl.Expr | None, rows: int | None
     ) -> Iterator[pl.DataFrame]:
         source = frame if rows is None else frame.head(rows)
         if predicate is not None and set(predicate.meta.root_names()) <= set(present):
-            # What it leaves out need not be answered.
+            # Filter first: rows that are left out need no answer.
             source, predicate = source.filter(predicate), None
-        own = [name for name in asked if name in present]
-        if len(own) == len(asked):
+        own = [name for name in names if name in present]
+        if len(own) == len(names):
             rows_of = batches(source.select(own))
         else:
             needed = source.select(list(dict.fromkeys([*own, *columns])))
-            rows_of = map_in_threads(lambda batch: batch.hstack(answer(batch)), divided(needed))
+            rows_of = map_in_threads(lambda batch: batch.hstack(answer(batch)), divide(needed))
         for batch in rows_of:
             kept = batch if predicate is None else batch.filter(predicate)
-            yield kept.select(asked)
+            yield kept.select(names)
         if done is not None:
             done()
 
@@ -145,7 +145,7 @@ def answer_columns(
 ) -> tuple[dict[str, pl.Series], pl.Series]:
     """The columns that follow from scores, and a mask of the rows that some class can produce.
 
-    ``calibrated`` are the scores that probabilities and the decision are made from, if others.
+    Probabilities and the decision use the scores ``calibrated``, if there are any.
     """
     best = best_class(scores)
     possible = pl.Series(~np.isneginf(scores).all(axis=1))
@@ -195,6 +195,7 @@ def best_class(scores: Floats) -> NDArray[np.int64]:
 
 
 def where_possible(values: pl.Series, possible: pl.Series) -> pl.Series:
+    """The values of possible rows, and null for the others."""
     if possible.all():
         return values
     return pl.select(pl.when(possible).then(values)).to_series()

@@ -1,4 +1,4 @@
-"""What a model has learned, and what decides one text, as tables to read."""
+"""Tables for people: the top terms of a model, and the explanation of one text."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from textnb.errors import ParameterError, quantity
 from textnb.runtime import notebook
 from textnb.runtime.forks import check_fork
 
-# Weights that are copied at a time.
+# Number of weights that are copied at a time.
 _CELLS = 1 << 20
 
 
@@ -26,12 +26,12 @@ def top_terms(
     model: EventModel, statistics: CountStatistics, weights: Floats, terms: pl.Series,
     labels: pl.Series, k: int, label: Any,
 ) -> pl.DataFrame:
-    """The k terms of each class that tell it best, class by class.
+    """The k terms that distinguish each class best, class by class.
 
     Parameters
     ----------
     model : EventModel
-        Its ``term_z`` ranks terms by z-scores; where that is None, weights rank them.
+        Its ``term_z`` ranks terms by z-scores; if it is None, weights rank them.
     statistics : CountStatistics
     weights : float64 (n_terms, n_classes)
     terms, labels : polars.Series
@@ -47,7 +47,7 @@ def top_terms(
     check_fork()
     check_event_model(model, "the order of the top terms")
     counts = statistics.feature_count
-    # One class has no rest to be told from.
+    # A single class has no other classes to compare with.
     term_z = model.term_z if len(classes) > 1 else None
     total = counts.sum(axis=0)
     frames = []
@@ -79,18 +79,18 @@ def _weights_against_rest(weights: Floats, terms: NDArray[np.int64], number: int
     if classes == 1:
         alone: Floats = weights[terms, 0]
         return alone
-    # A block at a time: with many classes, all terms of one are many numbers.
+    # A block at a time: the weights of all terms are many numbers if there are many classes.
     step = max(1, _CELLS // classes)
     parts = [np.empty(0)]
     for start in range(0, len(terms), step):
         block = weights[terms[start:start + step]]
-        # Where another class never had a term and l is 0, its mean is -inf: all the more telling.
+        # With l = 0, a term that another class never had has a mean of -inf, and ranks first.
         parts.append(block[:, number] - np.delete(block, number, axis=1).mean(axis=1))
     return np.concatenate(parts)
 
 
 def explanation_table(row: Mapping[str, Any], label_type: pl.DataType) -> pl.DataFrame:
-    """One explained row of a prediction, an entry to a line, the intercept first."""
+    """The entries of one explained row of a prediction, the intercept first."""
     check_fork()
     entries = [("intercept", None, None, row["intercept"])] + [
         ("other terms" if entry["term"] is None else "term", *entry.values())
@@ -105,26 +105,27 @@ def explanation_table(row: Mapping[str, Any], label_type: pl.DataType) -> pl.Dat
 
 @dataclass(frozen=True, eq=False)
 class Explanation:
-    """What decides one text. A notebook shows the text with its words coloured.
+    """The explanation of one text. A notebook shows the text with its words coloured.
 
     Attributes
     ----------
     predicted, runner_up : label
-        ``runner_up`` is None where there is one class.
+        ``runner_up`` is None if there is only one class.
     score : float
-        How far ``predicted`` is above ``runner_up``: the sum of the contributions in ``table``.
+        The score of ``predicted`` less that of ``runner_up``, which is the sum of the contributions
+        in ``table``.
     measure : {"log-odds", "margin"}
-        What the score is: log-odds (base e) where the model's scores are log-probabilities, else
-        a difference of two scores.
+        The meaning of the score: log-odds (base e) if the model's scores are log-probabilities,
+        else a difference of two scores.
     table : DataFrame
-        As `TextClassifier.explain` gives it.
+        The result of `TextClassifier.explain`.
     terms, known : int
-        Terms in the text as the tokenizer splits it (words, by default), repeated as they occur,
-        and those of them that the model knows.
+        Number of terms (by default words) in the text, each as often as it occurs, and number of
+        those that the model knows.
     note : str
-        Where no term is known, what the answer rests on; else empty.
+        The basis of the answer if no term is known; else empty.
     pieces : mapping of column to list of (str, float or None)
-        The text in pieces, with what the terms of each word add; None between words.
+        The text in pieces, with the contribution of each word's terms; None between words.
     """
 
     predicted: Any

@@ -1,4 +1,4 @@
-"""Rows out: a tokenizer, a vocabulary and a linear form, applied to a lazy frame."""
+"""Applies a tokenizer, a vocabulary and a linear form to a lazy frame."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from textnb.frames.batches import Progress, batches
 from textnb.scoring.columns import (
     EXPLANATION,
     Answers,
+    add_answers,
     answer_columns,
-    answered,
     best_class,
     schema_of,
     where_possible,
@@ -26,7 +26,7 @@ from textnb.scoring.columns import (
 from textnb.text.matrix import Vocabulary
 
 Watch = Callable[[pl.DataFrame, SparseRows], None]
-# Of rows that are scored at a time, times classes: with many classes, few rows.
+# Rows that are scored at a time, times classes: with many classes, few rows.
 _MOST_SCORES = 1 << 21
 
 
@@ -39,10 +39,10 @@ class Scorer:
     vocabulary : Vocabulary
     form : LinearForm
     labels : polars.Series
-        The classes, in the type that predictions have.
+        The classes, in the type of predictions.
     text : list of str
     calibration : Calibration or None
-        What probabilities, and the decision, are made with.
+        It turns scores into those for probabilities and the decision.
     decision : Decision or None
         Adds the column ``decision``.
     """
@@ -55,11 +55,11 @@ class Scorer:
     decision: Decision | None = None
 
     def lengths(self, rows: SparseRows) -> Floats:
-        """The sum of what is scored in each row: of counts, or of terms that are present."""
+        """The sum of the counts, or of the present terms, that are scored in each row."""
         return np.asarray(self.form.used(rows).sum(axis=1), dtype=np.float64)
 
     def posterior_scores(self, rows: SparseRows, scores: Floats) -> Floats:
-        """Scores whose softmax is the probability of each class: calibrated if the model is."""
+        """Scores whose softmax is the probability of each class; calibrated if the model is."""
         if self.calibration is None:
             return scores
         return self.calibration.apply(scores, self.lengths(rows))
@@ -68,9 +68,9 @@ class Scorer:
         self, frame: pl.LazyFrame, answers: Answers, progress: Progress | None = None,
         watch: Watch | None = None, done: Callable[[], None] | None = None,
     ) -> pl.LazyFrame:
-        """The frame with the answers' columns, still lazy.
+        """The frame with the columns of the answers, still lazy.
 
-        A row that is impossible under every class (``l = 0``) is answered by nulls.
+        The answers to a row that is impossible under every class (``l = 0``) are null.
 
         Parameters
         ----------
@@ -81,12 +81,12 @@ class Scorer:
         watch : callable, optional
             Called with each batch, and the counts of its known terms, in the thread that scores it.
         done : callable, optional
-            Called each time that all rows were answered.
+            Called each time after all rows were answered.
 
         Raises
         ------
         SchemaError
-            If the frame has a column of an answer's name.
+            If the frame has a column with the name of an answer.
         """
 
         step = max(1, _MOST_SCORES // len(self.form.classes))
@@ -101,7 +101,7 @@ class Scorer:
                 progress(batch.height)
             return parts
 
-        return answered(frame, self.text, self._schema(answers), answer,
+        return add_answers(frame, self.text, self._schema(answers), answer,
                         lambda rows: batches(rows, self.text), done)
 
     def _schema(self, answers: Answers) -> dict[str, pl.DataType]:
@@ -132,17 +132,17 @@ class Scorer:
         if len(intercept) > 1:
             others = scores.copy()
             others[every, best] = -np.inf
-            # Where all others are impossible, the first of them is as good as any.
+            # If all others are impossible, the first of them stands for all.
             runner = np.where(np.isneginf(others).all(axis=1), (best == 0).astype(np.int64),
                               others.argmax(axis=1))
             with np.errstate(invalid="ignore"):
                 contribution -= used.data * weights[used.indices, runner[row]]
                 base, score = base - intercept[runner], score - scores[every, runner]
             against = self.labels.gather(pl.Series(runner))
-            # A term that the runner-up requires and the text lacks is no term of the text: what it
-            # decides stands in the intercept.
-            told = np.bincount(row, weights=contribution, minlength=len(best))
-            base = np.where(np.isposinf(score) & ~np.isposinf(told), np.inf, base)
+            # A term that the runner-up requires and that the text lacks is no term of the text, so
+            # that its infinite contribution goes to the intercept.
+            of_terms = np.bincount(row, weights=contribution, minlength=len(best))
+            base = np.where(np.isposinf(score) & ~np.isposinf(of_terms), np.inf, base)
         if len(counts) != len(used.data):
             counts = counts[np.isin(_keys(rows), _keys(used))]
         entries = _strongest(row, used.indices, counts, contribution, used.indptr, k)
@@ -168,7 +168,7 @@ def _strongest(
     kept, rest = order[rank < k], order[rank >= k]
     strong = pl.DataFrame({"row": row[kept], "column": column[kept].astype(np.int64),
                            "count": count[kept], "contribution": contribution[kept]})
-    # Summed by NumPy in the order of the columns: a group_by may add in any order.
+    # NumPy adds them in the order of the columns; a group_by may add in any order.
     tail = np.unique(row[rest])
     others = pl.DataFrame({
         "row": tail, "column": np.zeros(len(tail), dtype=np.int64),

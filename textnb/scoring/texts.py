@@ -1,4 +1,4 @@
-"""Answers of a fitted model of texts: labels, scores, columns, terms, explanations."""
+"""The answers of a fitted model of texts: labels, scores, columns, terms, explanations."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from textnb.bayes.forms import Floats
 from textnb.bayes.sparse_rows import SparseRows
 from textnb.bayes.statistics import check_int64
 from textnb.errors import DataError, ImpossibleRowError, ParameterError, quantity
+from textnb.frames.answers import to_kind_of
 from textnb.frames.batches import Progress, batches
-from textnb.frames.kinds import in_memory, select_columns, to_kind_of
-from textnb.frames.scan import Source, reading, scan
+from textnb.frames.failures import reading
+from textnb.frames.kinds import in_memory, select_columns
+from textnb.frames.scan import Source, scan
 from textnb.frames.texts import is_table, labels_as, table_of_texts
 from textnb.learning.fitted import Fitted
 from textnb.runtime.threads import map_in_threads
@@ -28,7 +30,7 @@ from textnb.text.spans import pieces_of
 
 Texts = Sequence[str | None] | NDArray[Any] | pl.Series
 Rows = Source | Texts
-# At most this many texts are scored without a frame: making one would take longer.
+# Up to this number of texts are scored without a frame, which would take longer to make.
 _FEW = 16
 
 
@@ -56,19 +58,18 @@ def row_of(fitted: Fitted, text: str | Mapping[str, str]) -> pl.DataFrame:
 def explain_row(fitted: Fitted, frame: pl.DataFrame, k: int) -> dict[str, Any]:
     if type(k) is not int or k < 1:
         raise ParameterError.out_of_range("k", "an int >= 1", k)
-    answered = scorer_of(fitted).frame(frame.lazy(), Answers(explain=k)).collect()
-    row = answered.row(0, named=True)
+    row = scorer_of(fitted).frame(frame.lazy(), Answers(explain=k)).collect().row(0, named=True)
     if row["predicted"] is None:
         raise ImpossibleRowError.rows([0], 1)
     return dict(row)
 
 
-def answered_frame(
+def predict_lazily(
     fitted: Fitted, X: Any, answers: Answers | None = None,
     progress: Progress | None = None, watch: Watch | None = None,
     done: Callable[[], None] | None = None,
 ) -> pl.LazyFrame:
-    """A table with its answers, always lazy, and without a warning about unknown terms.
+    """A table with predictions, always lazy, and without a warning about unknown terms.
 
     Parameters
     ----------
@@ -80,7 +81,7 @@ def answered_frame(
     watch : callable, optional
         Called with each batch of rows and the SparseRows of its known terms, from several threads.
     done : callable, optional
-        Called each time that all rows were answered.
+        Called each time after all rows were answered.
     """
     columns = fitted.columns
     frame = scan(select_columns(X, columns), text=columns)
@@ -115,7 +116,7 @@ def matrices(
         yield from map_in_threads(count, batches(frame.select(columns), columns))
 
 
-def scored_batch(
+def score_batch(
     fitted: Fitted, rows: pl.DataFrame, watch: Watch | None = None
 ) -> tuple[Floats, Floats]:
     """Scores of a batch of rows, and the counts that were scored in each.
@@ -172,28 +173,28 @@ def predict(
 ) -> Any:
     """The most probable class of each document: see `TextClassifier.predict`."""
     answers = answers or Answers()
-    asked = answers != Answers()
+    adds_columns = answers != Answers()
     if not is_table(X):
-        if asked:
+        if adds_columns:
             raise ParameterError("probability, scores, explain and top add columns: pass a "
                                  "frame, e.g. pl.DataFrame({'text': texts})")
         return labels_of(fitted, X)
-    if fitted.labels_beside and not asked and in_memory(X):
+    if fitted.labels_beside and not adds_columns and in_memory(X):
         predicted = labels_of(fitted, X)
         if progress is not None:
             progress(len(predicted))
         return predicted
     coverage, eager = coverage_of(fitted), in_memory(X)
-    frame = answered_frame(
+    frame = predict_lazily(
         fitted, X, answers, progress, coverage.add, None if eager else coverage.log)
-    answered = to_kind_of(X, frame, fitted.columns)
+    result = to_kind_of(X, frame, fitted.columns)
     if eager:
         coverage.warn()
-    return answered
+    return result
 
 
 def accuracy(fitted: Fitted, X: Rows, y: ArrayLike | None = None) -> float:
-    """The share of documents whose label is predicted; of a table, in its label column."""
+    """The share of documents whose label is predicted; a table has them in its label column."""
     if y is not None:
         check_int64(y)
         predicted, actual = labels_of(fitted, X), np.asarray(y)
@@ -203,14 +204,14 @@ def accuracy(fitted: Fitted, X: Rows, y: ArrayLike | None = None) -> float:
                             "there must be one label per document")
         return float(np.mean(predicted == actual))
     if not is_table(X):
-        raise ParameterError("y is needed where X is a sequence of texts")
+        raise ParameterError("y is needed if X is a sequence of texts")
     label, columns, scorer = fitted.label, fitted.columns, scorer_of(fitted)
     rows = scan(select_columns(X, [*columns, label]), text=columns, label=label)
     with reading(X):
-        answered = scorer.frame(rows, Answers()).select(
+        share = scorer.frame(rows, Answers()).select(
             (pl.col("predicted") == labels_as(label, rows, scorer.labels.dtype))
             .fill_null(False).mean()).collect()
-    return float(answered.item())
+    return float(share.item())
 
 
 def term_counts(fitted: Fitted, X: Rows) -> CountMatrix:
@@ -222,18 +223,18 @@ def term_counts(fitted: Fitted, X: Rows) -> CountMatrix:
 
 
 def top(fitted: Fitted, k: int, label: Any = None) -> pl.DataFrame:
-    """The terms that tell each class best: see `TextClassifier.top`."""
+    """The terms that distinguish each class best: see `TextClassifier.top`."""
     return top_terms(fitted.model, fitted.counts, fitted.form.weights, fitted.terms,
                      fitted.labels, k, label)
 
 
 def explanation(fitted: Fitted, text: str | Mapping[str, str], k: int) -> pl.DataFrame:
-    """What decides one text, one row per entry: see `TextClassifier.explain`."""
+    """Explain one text, with one row per entry: see `TextClassifier.explain`."""
     return explanation_table(explain_row(fitted, row_of(fitted, text), k), fitted.labels.dtype)
 
 
 def highlight(fitted: Fitted, text: str | Mapping[str, str], k: int) -> Explanation:
-    """What decides one text, to look at: see `TextClassifier.highlight`."""
+    """Explain one text to look at: see `TextClassifier.highlight`."""
     columns, tokenizer, model = fitted.columns, fitted.settings.tokenizer, fitted.model
     frame = row_of(fitted, text)
     row = explain_row(fitted, frame, k)
@@ -242,10 +243,10 @@ def highlight(fitted: Fitted, text: str | Mapping[str, str], k: int) -> Explanat
     pieces, _ = pieces_of(tokenizer, columns, frame.row(0, named=True),
                           {entry["term"]: entry["contribution"] for entry in whole})
     known = sum(entry["count"] for entry in whole)
-    nothing = "" if known else (
+    note = "" if known else (
         f"no term of the text is known ({tokens:,} in it): the answer rests on "
         f"{model.without_terms}")
     score = row["intercept"] + sum(entry["contribution"] for entry in row["explanation"])
     return Explanation(
         row["predicted"], row["runner_up"], float(score), model.difference_name,
-        explanation_table(row, fitted.labels.dtype), int(tokens), known, nothing, pieces)
+        explanation_table(row, fitted.labels.dtype), int(tokens), known, note, pieces)

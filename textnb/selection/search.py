@@ -33,12 +33,13 @@ from textnb.bayes.calibration import Calibration
 from textnb.bayes.forms import Floats
 from textnb.bayes.parameters import is_number, is_whole
 from textnb.errors import DataError, ParameterError, VocabularyError
-from textnb.frames.scan import reading, scan
+from textnb.frames.failures import reading
+from textnb.frames.scan import scan
 from textnb.learning.fitted import Fitted
 from textnb.learning.fitting import fit
 from textnb.learning.text_settings import columns_of
 from textnb.runtime import notebook
-from textnb.scoring.texts import scored_batch
+from textnb.scoring.texts import score_batch
 from textnb.selection.candidates import (
     Candidate,
     first_candidates,
@@ -267,7 +268,7 @@ def _estimate(
         return Estimate(math.nan, math.nan, math.nan, judged.height)
     if calibration is not None:
         fitted = fitted.with_calibration(calibration)
-    own, lengths = scored_batch(fitted, judged)
+    own, lengths = score_batch(fitted, judged)
     if fitted.calibration is not None:
         own = fitted.calibration.apply(own, lengths)
     scores = np.full((judged.height, len(names)), -np.inf)
