@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,13 +73,23 @@ class AgainstRest:
                             f"{'of it' if self.positive.any() else 'others'}")
 
 
+def check_two_classes(classes: Sequence[Any]) -> None:
+    """Raises ParameterError unless there are two classes or more."""
+    if len(classes) < 2:
+        raise ParameterError("the model has one class: there is nothing to decide")
+
+
+def check_positive(classes: Sequence[Any], positive: Any) -> None:
+    """Raises ParameterError unless ``positive`` is one of two classes or more."""
+    check_two_classes(classes)
+    if positive not in classes:
+        raise ParameterError.unknown_choice("positive", positive, classes)
+
+
 def set_against_rest(held: HeldOut, positive: Any) -> AgainstRest:
     """Compute the log-odds of all classes, and which documents belong to the positive one."""
     labels = held.classes.tolist()
-    if len(labels) < 2:
-        raise ParameterError("the model has one class: there is nothing to decide")
-    if positive not in labels:
-        raise ParameterError.unknown_choice("positive", positive, [str(name) for name in labels])
+    check_positive(labels, positive)
     if not len(held):
         raise DataError.no_rows("the held-out set", "there is nothing to measure")
     odds = log_odds(held.scores)

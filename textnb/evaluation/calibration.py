@@ -192,7 +192,7 @@ def fit_calibration(held: HeldOut, *, length_aware: bool = True) -> Calibration:
     [[0.75, 0.25]]
     """
     if held.calibration is not None:
-        raise ParameterError("these scores are calibrated already: pass them as they were")
+        raise ParameterError("these scores are calibrated already: pass the scores before it")
     _check_classes(held)
     used = held.take(_has_finite_loss(held))
     left_out = len(held) - len(used)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from textnb.bayes.calibration import Calibration
 from textnb.bayes.decision import UNSURE, Decision, log_odds
 from textnb.bayes.forms import Floats
-from textnb.errors import ParameterError
+from textnb.evaluation.against_rest import check_two_classes
 from textnb.evaluation.binomial import check_share, lower_bound, trials_needed
 from textnb.evaluation.decisions import threshold_above
 from textnb.evaluation.held_out import UNKNOWN, HeldOut, check_held_out
@@ -133,8 +133,7 @@ def check_precision_settings(
     """
     check_share("min_precision", min_precision)
     check_share("confidence", confidence)
-    if len(classes) < 2:
-        raise ParameterError("the model has one class: there is nothing to decide")
+    check_two_classes(classes)
 
 
 def _find_threshold(

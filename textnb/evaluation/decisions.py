@@ -18,7 +18,7 @@ from textnb.bayes.calibration import Calibration
 from textnb.bayes.decision import UNSURE, Decision
 from textnb.bayes.forms import Floats
 from textnb.errors import DataError, ParameterError
-from textnb.evaluation.against_rest import AgainstRest, set_against_rest
+from textnb.evaluation.against_rest import AgainstRest, check_positive, set_against_rest
 from textnb.evaluation.binomial import (
     check_share,
     errors_allowed,
@@ -164,10 +164,7 @@ def check_threshold_settings(
         As `choose_threshold`.
     """
     check_share("confidence", confidence)
-    if len(classes) < 2:
-        raise ParameterError("the model has one class: there is nothing to decide")
-    if positive not in classes:
-        raise ParameterError.unknown_choice("positive", positive, classes)
+    check_positive(classes, positive)
     for name, rate in (("max_false_positive_rate", max_false_positive_rate),
                        ("max_false_negative_rate", max_false_negative_rate)):
         if rate is not None:

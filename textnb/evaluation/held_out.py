@@ -128,9 +128,9 @@ class HeldOut:
         if calibration is None:
             return self
         if self.calibration is not None:
-            raise ParameterError("these scores are calibrated already, and a second time would "
-                                 "divide them twice: leave calibration= away, or pass the scores "
-                                 "as they were")
+            raise ParameterError("these scores are calibrated already, and would be divided "
+                                 "twice: leave calibration= out, or pass the scores before "
+                                 "calibration")
         return replace(self, scores=calibration.apply(self.scores, self.lengths),
                        calibration=calibration)
 

@@ -136,7 +136,7 @@ class Evaluation:
         """
         names = self.per_class["class"].to_list()
         if positive not in names:
-            raise ParameterError.unknown_choice("positive", positive, [str(n) for n in names])
+            raise ParameterError.unknown_choice("positive", positive, names)
         k = names.index(positive)
         hits, labelled, called = (int(self.confusion[k, k]), int(self.confusion[k].sum()),
                                   int(self.confusion[:, k].sum()))
@@ -203,13 +203,10 @@ def evaluate(
     >>> evaluate(TextClassifier().fit(frame), frame).accuracy
     1.0
     """
-    fitted = fitted_texts(model)
-    label = model.label_column if fitted is None else fitted.label
+    fitted, classes = fitted_texts(model), _classes(model)
     with reading(frame):
-        lazy = scan_for(model, frame)
-        labels = pl.Series(_classes(model).tolist())
-        rows = _select_rows(model, lazy, labels.dtype)
-        watch = None if fitted is None else ScoringWatch(fitted, labels, _ACTUAL)
+        rows, label = _labelled_rows(model, frame, classes.dtype)
+        watch = None if fitted is None else ScoringWatch(fitted, classes, _ACTUAL)
         scored = (model.predict(rows, progress=progress) if fitted is None
                   else predict_lazily(fitted, rows, progress=progress, watch=watch))
         decision = None if fitted is None else fitted.decision
@@ -218,11 +215,11 @@ def evaluate(
     if not pairs.height:
         raise DataError.no_rows("the test set", "there is nothing to measure")
     if pairs["actual"].null_count():
-        row = lazy.select(pl.col(label).is_null()).collect().to_series().arg_true()[0]
+        row = rows.select(pl.col(_ACTUAL).is_null()).collect().to_series().arg_true()[0]
         raise DataError.null_label(label, row)
-    result = evaluation(pairs, labels)
+    result = evaluation(pairs, classes)
     if len(result.unknown_labels) == pairs["actual"].n_unique():
-        raise no_known_label(result.unknown_labels[0], labels)
+        raise no_known_label(result.unknown_labels[0], classes)
     if watch is not None:
         result = replace(result, novelty=watch.novelty.result)
         watch.novelty.result.warn()
@@ -281,46 +278,45 @@ def evaluate_roc(model: AnyModel, frame: Any, positive: Any) -> Roc:
     >>> evaluate_roc(TextClassifier().fit(frame), frame, "y").auc
     1.0
     """
-    classes, fitted = _classes(model).tolist(), fitted_texts(model)
-    if positive not in classes:
-        raise ParameterError.unknown_choice("positive", positive, [str(n) for n in classes])
+    fitted, classes = fitted_texts(model), _classes(model)
+    labels = classes.to_list()
+    if positive not in labels:
+        raise ParameterError.unknown_choice("positive", positive, labels)
     if fitted is not None and fitted.calibration is not None:
         # Temperatures that depend on the length of a text change the order of texts.
         held = held_out(fitted, frame).calibrated(fitted.calibration)
-        return roc(held.actual == classes.index(positive), held.log_odds(positive))
+        return roc(held.actual == labels.index(positive), held.log_odds(positive))
     with reading(frame):
-        lazy = scan_for(model, frame)
-        labels = pl.Series(classes)
-        selected = _select_rows(model, lazy, labels.dtype)
-        rows = ((model.predict(selected, scores=True) if fitted is None
-                 else predict_lazily(fitted, selected, Answers(scores=True)))
-                .select(pl.col(_ACTUAL).alias("actual"), "scores").collect())
-    if rows["actual"].null_count():
-        label = model.label_column if fitted is None else fitted.label
-        raise DataError.null_label(label, int(rows["actual"].is_null().arg_true()[0]))
-    scores = rows["scores"].struct.unnest().to_numpy()
-    k = classes.index(positive)
+        rows, label = _labelled_rows(model, frame, classes.dtype)
+        scored = (model.predict(rows, scores=True) if fitted is None
+                  else predict_lazily(fitted, rows, Answers(scores=True)))
+        answers = scored.select(pl.col(_ACTUAL).alias("actual"), "scores").collect()
+    if answers["actual"].null_count():
+        raise DataError.null_label(label, int(answers["actual"].is_null().arg_true()[0]))
+    scores = answers["scores"].struct.unnest().to_numpy()
+    k = labels.index(positive)
     # A row that is impossible under every class is evidence for none of them.
     scores = np.where(np.isneginf(scores).all(axis=1, keepdims=True), 0.0, scores)
     others = np.logaddexp.reduce(np.delete(scores, k, axis=1), axis=1)
-    return roc((rows["actual"] == positive).to_numpy(), scores[:, k] - others)
+    return roc((answers["actual"] == positive).to_numpy(), scores[:, k] - others)
 
 
-def _classes(model: AnyModel) -> NDArray[Any]:
+def _classes(model: AnyModel) -> pl.Series:
     fitted = fitted_texts(model)
-    classes: NDArray[Any] = model.classes_ if fitted is None else fitted.classes
-    return classes
+    return pl.Series((model.classes_ if fitted is None else fitted.classes).tolist())
 
 
-def _select_rows(model: AnyModel, frame: pl.LazyFrame, dtype: pl.DataType) -> pl.LazyFrame:
-    """Select the columns that the model reads, and the labels.
+def _labelled_rows(
+    model: AnyModel, frame: Any, dtype: pl.DataType
+) -> tuple[pl.LazyFrame, str]:
+    """Scan the columns that the model reads, and the labels as `_ACTUAL`; with the label column.
 
-    Other columns could have the names of the columns that scoring adds.
+    Other columns are left out, as they could have the names of the columns that scoring adds.
     """
-    fitted = fitted_texts(model)
-    label = model.label_column if fitted is None else fitted.label
-    columns = model.input_columns(frame) if fitted is None else fitted.columns
-    return frame.select(*columns, labels_as(label, frame, dtype).alias(_ACTUAL))
+    rows, fitted = scan_for(model, frame), fitted_texts(model)
+    label, columns = ((model.label_column, model.input_columns(rows)) if fitted is None
+                      else (fitted.label, fitted.columns))
+    return rows.select(*columns, labels_as(label, rows, dtype).alias(_ACTUAL)), label
 
 
 def evaluation(pairs: pl.DataFrame, known: pl.Series) -> Evaluation:

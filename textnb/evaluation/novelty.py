@@ -111,14 +111,14 @@ class Novelty:
         if self.verdict == "learned":
             return (f"the model has probably learned these rows: {self.found:,} of {self.rows:,} "
                     "hold a term that it has not counted in their class, and of new rows about "
-                    f"{self.expected:,.0f} would. What it does on rows that it has learned says "
+                    f"{self.expected:,.0f} would. Results on rows that it has learned say "
                     "little: use rows that it has not learned, or leave-one-out, or textnb "
                     "validate (cross_validate)")
         if self.verdict == "unknown":
             return ("it can't be told whether the model has learned these rows: about "
                     f"{self.expected:.1f} of {self.rows:,} new rows would hold a term that it has "
-                    f"not counted in their class, and it takes {LEAST_EXPECTED}. What is measured "
-                    "or guaranteed on them holds only if the model has not learned them")
+                    f"not counted in their class, and {LEAST_EXPECTED} are needed. Results and "
+                    "guarantees from them hold only if the model has not learned them")
         return ""
 
     def warn(self) -> None:

@@ -149,8 +149,8 @@ def smoothing_path(
     event_model = event_model_of(model)
     values = _check_grid(GRID if grid is None else grid)
     if (frame is None) == (test is None):
-        raise ParameterError("give the documents that were learned as frame, to leave each out, or "
-                             "others as test: one of them")
+        raise ParameterError("give either frame, the documents that were learned, or test, other "
+                             "documents: one of them")
     if test is None:
         free = replace(event_model, l=1.0)
         reader, documents = open_leave_one_out(model, frame, free, progress)

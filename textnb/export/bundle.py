@@ -82,8 +82,8 @@ class Bundle:
         if isinstance(form, RequiredTermsForm) or not np.isfinite(form.weights).all():
             raise ExportError(_infinite_weights(form))
         if type(form) is not LinearForm:
-            raise ExportError(f"a {type(form).__name__} is more than weights and intercepts: no "
-                              "bundle holds it")
+            raise ExportError(f"a {type(form).__name__} is more than weights and intercepts, "
+                              "and a bundle can't hold it")
         try:
             form.features.check(STEPS[self.reads], f"an export that reads {self.reads}")
         except ParameterError as error:
@@ -292,8 +292,7 @@ def _own_label(form: LinearForm, positive: Any) -> Any:
     for label in form.classes.tolist():
         if type(label) is type(value) and label == value:
             return label
-    raise ParameterError.unknown_choice(
-        "positive", positive, [str(label) for label in form.classes.tolist()])
+    raise ParameterError.unknown_choice("positive", positive, form.classes.tolist())
 
 
 def provenance(model: Any) -> dict[str, Any]:

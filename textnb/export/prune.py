@@ -61,8 +61,9 @@ def _most_per_token(bundle: Bundle) -> Floats:
             case Idf(weights=weights):
                 most = most * weights
             case Length():
-                raise ExportError("rows are divided by the length of all their terms: without some "
-                                  "of them it is another, and no bound is known. Export all terms")
+                raise ExportError("rows are divided by the length of all their terms, which "
+                                  "changes if some are left out, and no bound is known. Export "
+                                  "all terms")
             case _:
                 raise ExportError(str(unknown_step(step, "a bound of terms that are left out")))
     return most

@@ -104,7 +104,7 @@ def write_report(
     check_model(model.estimator_, "a report")
     classes = model.classes_.tolist()
     if positive is not None and positive not in classes:
-        raise ParameterError.unknown_choice("positive", positive, [str(n) for n in classes])
+        raise ParameterError.unknown_choice("positive", positive, classes)
     if train is not None and not isinstance(model, TextClassifier):
         raise ParameterError("train is for models of texts; this is one of feature tables")
     scored = score_rows(model, frame, progress)

@@ -97,7 +97,7 @@ def confusion_section(result: Evaluation) -> Section:
             _markup(confusion_chart(names, answers, counts)),
             f"Confusion matrix of {len(names)} classes: {int(np.trace(counts)):,} documents on the "
             "diagonal are right",
-            "Blue is right, orange is wrong; the stronger, the larger the share of the label's "
+            "Blue is right, orange is wrong; a stronger colour means a larger share of the label's "
             "documents (square root).", table, wide=len(names) > 8)]
     wrong = [(int(counts[i, j]), i, j) for i, j in np.argwhere(counts) if i != j]
     worst = sorted(wrong, key=lambda cell: (-cell[0], cell[1], cell[2]))[:_CONFUSED]
@@ -186,7 +186,10 @@ def curve_section(
     if positive is not None:
         curves = [curve for curve in curves if curve.label == positive]
     if not curves:
-        return Section(left_out=_why_no_curves(scored))
+        return Section(left_out=(
+            "The model has one class: there is nothing to tell apart."
+            if len(scored.held.classes) < 2 else
+            "A curve needs rows of the class and rows of others."))
     all_names = dict(zip(scored.held.classes.tolist(), names_of(scored.held.classes), strict=True))
     shown = select_curves(curves)
     names = [all_names[curve.label] for curve in shown]
@@ -220,12 +223,6 @@ def _areas(shown: Sequence[Curve], names: Sequence[str], name: str, title: str) 
     values = [getattr(curve, name) for curve in shown]
     low = int(np.argmin(values))
     return f"{title}: from {number(values[low], 4)} (“{names[low]}”) to {number(max(values), 4)}."
-
-
-def _why_no_curves(scored: Scored) -> str:
-    if len(scored.held.classes) < 2:
-        return "The model has one class: there is nothing to tell apart."
-    return "A curve needs rows of the class and rows of others."
 
 
 def _marks(scored: Scored, answers: DecisionResults | None, positive: Any) -> list[dict[str, Any]]:
@@ -304,7 +301,7 @@ def _histogram_figure(model: Model, scored: Scored, positive: Any) -> Figure | N
         groups = {"right": held.predicted == held.actual, "wrong": held.predicted != held.actual}
         title = f"{word} of the answer"
         values, cuts = top_log_odds(held.scores), []
-        caption = ("How sure right (up) and wrong (down) answers are. Wrong answers far to the "
+        caption = ("Confidence of right (up) and wrong (down) answers. Wrong answers far to the "
                    "right are confident mistakes.")
     else:
         k = held.classes.tolist().index(positive)

@@ -115,7 +115,7 @@ def mistake_section(model: Model, scored: Scored) -> MistakeSection:
         scored.evaluation.accuracy * scored.evaluation.documents)
     if not answers.height:
         return MistakeSection([], wrong, "No answer is wrong." if not wrong else
-                              "Nothing is wrong but labels that the model does not know, and rows "
+                              "The only errors are labels that the model does not know, and rows "
                               "that are impossible.")
     explained: list[dict[str, Any]] = [{}] * answers.height
     if isinstance(model, TextClassifier):

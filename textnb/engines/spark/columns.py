@@ -45,8 +45,8 @@ def check_frame(frame: Any) -> None:
                              ) from error
     if not isinstance(frame, DataFrame):
         raise ParameterError("frame must be a pyspark.sql.DataFrame; got "
-                             f"{type(frame).__name__}. Of other tables the classifier itself "
-                             "learns: model.fit(frame)")
+                             f"{type(frame).__name__}. For other tables call "
+                             "model.fit(frame)")
     if not isinstance(frame, Classic):
         raise ParameterError("a frame of Spark Connect is not supported: run the job inside the "
                              "cluster, with spark-submit or SparkSession.builder.master(...)")

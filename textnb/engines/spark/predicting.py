@@ -166,9 +166,9 @@ def _check_fields(model: TextClassifier | TableClassifier, scores: bool) -> None
     """Raises ParameterError if a class can't be the name of a field of ``scores``."""
     for label in model.classes_.tolist() if scores else []:
         if "\0" in str(label):
-            raise ParameterError(f"scores=True names a field by each class, and no field of Spark "
-                                 f"can have the name {label!r}, for its NUL: ask for top=K, whose "
-                                 "classes are values")
+            raise ParameterError(f"scores=True makes a field for each class, and Spark has no "
+                                 f"field with the name {label!r}, because of its NUL: ask for "
+                                 "top=K, which gives classes as values")
 
 
 def _answer_fields(
@@ -184,8 +184,8 @@ def _answer_fields(
     present = set(frame.columns) if sensitive else {name.lower() for name in frame.columns}
     for name in answers.columns:
         if name in present:
-            raise SchemaError(f"the frame has a column {name!r} already, and the prediction would "
-                              f"stand beside it; rename or drop it first: frame.drop({name!r})")
+            raise SchemaError(f"the frame has a column {name!r} already, and the prediction adds "
+                              f"one; rename or drop it first: frame.drop({name!r})")
     arrow = answers.to_arrow(compat_level=pl.CompatLevel.oldest()).schema
     return from_arrow_schema(arrow)
 

@@ -57,7 +57,7 @@ class Postgres(Sql):
         for label in map(str, bundle.labels):
             if "\0" in label:
                 raise ExportError(f"label {label!r} holds the character NUL, which PostgreSQL "
-                                  "can't; rename the class")
+                                  "can't hold; rename the class")
 
     def check_features(self, bundle: Bundle) -> None:
         super().check_features(bundle)
