@@ -279,6 +279,7 @@ def test_the_result_is_ready_for_json() -> None:
     assert json.loads(json.dumps(told, allow_nan=False)) == told
     assert told == {
         "documents": 2, "accuracy": 0.5, "macro_f1": 0.5, "impossible": 1, "unknown_labels": ["x"],
+        "textless": 0,
         "classes": [
             {"class": "a", "precision": 1.0, "recall": 1.0, "f1": 1.0, "documents": 1},
             {"class": "x", "precision": None, "recall": 0.0, "f1": 0.0, "documents": 1}],

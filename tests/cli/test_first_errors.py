@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import polars as pl
 import pytest
 
+import textnb
 from tests.cli.conftest import MAIL, Run
 
 EMPTY = "label = 'none such'"
@@ -118,3 +120,31 @@ def test_a_server_that_is_missing(
     assert "that TEXTNB_POSTGRES names does not answer (" in ran.err
     assert "pip install" not in ran.err
     assert ran.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("settings", [
+    (), ("--l", "auto"), ("--model", "nblinear"), ("--memory-limit", "50M")])
+def test_rows_without_a_text_are_counted_once_in_training(
+    run: Run, folder: Path, settings: tuple[str, ...]
+) -> None:
+    rows = pl.concat([MAIL.select("text", "label"), pl.DataFrame({
+        "text": [None, "", " \n"], "label": ["spam", "ham", "ham"]})])
+    rows.write_parquet("rows.parquet")
+    ran = run("train", "rows.parquet", *settings, "-o", "m.textnb").checked()
+    assert ran.err.count("note: 3 rows hold no text (null, empty or white space alone)") == 1
+    assert "no text" not in run(
+        "train", "rows.parquet", *settings, "-q", "-o", "m.textnb").checked().err
+
+
+def test_rows_without_a_text_are_counted_where_they_are_answered(
+    run: Run, folder: Path, trained: Path
+) -> None:
+    rows = pl.DataFrame({"text": ["free", None, ""], "label": ["spam", "ham", "ham"]})
+    rows.write_parquet("rows.parquet")
+    note = ("note: 2 rows hold no text (null, empty or white space alone): answered by the "
+            "classes' priors alone\n")
+    assert note in run("predict", trained, "rows.parquet").checked().err
+    assert note in run("test", trained, "rows.parquet").checked().err
+    assert "no text" not in run(
+        "predict", trained, "rows.parquet", "--where", "text = 'free'").checked().err
+    assert textnb.evaluate(textnb.load(trained), rows).textless == 2

@@ -44,6 +44,23 @@ def note_stale(classifier: Any) -> None:
         note(f"note: {line}")
 
 
+def note_textless(rows: int, without_terms: str) -> None:
+    """Tell on standard error how many rows are answered without a text to answer from.
+
+    Parameters
+    ----------
+    rows : int
+        Rows whose texts are null, empty or white space alone.
+    without_terms : str
+        What the model answers by where there is no term.
+    """
+    from textnb.cli.console import note
+
+    if rows:
+        note(f"note: {quantity(rows, 'row', 'holds', 'hold')} no text (null, empty or white space "
+             f"alone): answered by {without_terms}")
+
+
 def note_unverified(novelty: Novelty | None, quiet: bool) -> None:
     """Note doubts whether rows are new; of rows that were surely learned, a warning tells."""
     if novelty is None or quiet:

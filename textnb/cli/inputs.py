@@ -325,3 +325,41 @@ def count_malformed(
     counted = pl.struct(column, "errors", "path").map_batches(
         look, return_dtype=schema[column], is_elementwise=True)
     return frame.with_columns(counted.alias(column)), tell
+
+
+def count_textless(frame: pl.LazyFrame, text: Any) -> tuple[pl.LazyFrame, Callable[[int], int]]:
+    """A table whose rows without a text are counted while they are read.
+
+    Parameters
+    ----------
+    frame : LazyFrame
+    text : str or sequence of str
+        The text columns.
+
+    Returns
+    -------
+    frame : LazyFrame
+    textless : callable
+        From the number of rows to how many of them hold no text. (The rows may have been read
+        several times, each time all of them.)
+    """
+    import polars as pl
+
+    columns = [text] if isinstance(text, str) else list(text)
+    schema = frame.collect_schema()
+    if any(schema[name] != pl.String for name in columns):
+        return frame, lambda rows: 0
+    # For each batch that was read its rows, and those without a text. Batches come from threads.
+    read: list[tuple[int, int]] = []
+
+    def look(texts: pl.Series) -> pl.Series:
+        fields = texts.struct.unnest()
+        blank = fields.select(pl.all_horizontal(
+            ~pl.all().fill_null("").str.contains(r"\S")).sum()).item()
+        read.append((fields.height, int(blank)))
+        return fields[columns[0]]
+
+    seen = pl.struct(columns).map_batches(
+        look, return_dtype=schema[columns[0]], is_elementwise=True)
+    return frame.with_columns(seen.alias(columns[0])), lambda rows: (
+        sum(blank for _, blank in read) * rows // max(1, sum(height for height, _ in read)))

@@ -104,6 +104,8 @@ def predict(file: ModelFile, source: InputOptions, add: Answers, done: PredictOu
     evidence.note_stale(classifier)
     if coverage is not None:
         coverage.warn()
+    if fitted is not None and coverage is not None:
+        evidence.note_textless(coverage.textless, fitted.model.without_terms)
     empty = None if seen else empty_choice(frame, source.where, "--where", input)
     if empty is not None:
         note(f"note: {empty}")

@@ -71,13 +71,14 @@ def run_test(file: ModelFile, source: InputOptions, done: TestOutput) -> None:
         note_count(input)
     evidence.note_stale(classifier)
     evidence.note_unverified(result.novelty, done.quiet)
+    if text_columns(classifier) is not None:
+        evidence.note_textless(result.textless, classifier.model.without_terms)
     if result.unknown_labels:
         note("note: the model does not know the labels "
              f"{', '.join(map(repr, result.unknown_labels))}; their rows count as errors")
     if result.impossible:
         note(f"note: {quantity(result.impossible, 'row', 'is', 'are')} impossible under every "
-             "class "
-             "(l = 0), which counts as an error")
+             "class (l = 0), which counts as an error")
     answer = result.to_dict()
     if positive is not None:
         with reading(input):

@@ -11,6 +11,7 @@ from textnb.cli.inputs import (
     Quiet,
     check_apart,
     count_malformed,
+    count_textless,
     reading,
     rows,
 )
@@ -111,14 +112,24 @@ def _train_texts(
     model = settings.text_model(kind.model, typed)
     frame = rows(source.input, source, text, source.label)
     counted, note_count = count_malformed(frame, text)
+    counted, textless = count_textless(counted, text)
+    documents: list[int] = []
     with (reading(source.input, frame, source.where),
           progress("training", "learned from", done.quiet) as advance):
+        def count_rows(rows: int) -> None:
+            documents.append(rows)
+            advance(rows)
+
         fitted = fit(TextSettings.of(model, **parameters), counted, sample_weight=source.weight,
-                     progress=advance)
+                     progress=count_rows)
     save_fitted(fitted, done.output)
     if done.quiet:
         return
     note_count(source.input)
+    without = textless(sum(documents))
+    if without:
+        note(f"note: {quantity(without, 'row', 'holds', 'hold')} no text (null, empty or white "
+             "space alone): learned in the shares of the classes, without terms")
     learned = quantity(len(fitted.terms), "term")
     if fitted.chosen_l is not None:
         learned += f", l = {fitted.chosen_l:g} (chosen by leave-one-out)"

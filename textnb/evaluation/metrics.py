@@ -60,6 +60,8 @@ class Evaluation:
         The class that the decision was chosen for.
     novelty : Novelty or None
         For a model of texts: whether it has learned these rows, judged by their terms.
+    textless : int
+        Documents whose texts are null, empty or white space alone; they are scored like all others.
     """
 
     documents: int
@@ -71,6 +73,7 @@ class Evaluation:
     decisions: pl.DataFrame | None = None
     positive: Any = None
     novelty: Novelty | None = None
+    textless: int = 0
 
     def __repr__(self) -> str:
         return (f"Evaluation({quantity(self.documents, 'document')}, "
@@ -151,6 +154,7 @@ class Evaluation:
             "macro_f1": self.macro_f1,
             "impossible": self.impossible,
             "unknown_labels": self.unknown_labels,
+            "textless": self.textless,
             "classes": self.per_class.to_dicts(),
             "confusion": self.confusion.tolist(),
             **({} if self.decisions is None else {"decision": self.decided}),
@@ -221,7 +225,7 @@ def evaluate(
     if len(result.unknown_labels) == pairs["actual"].n_unique():
         raise no_known_label(result.unknown_labels[0], classes)
     if watch is not None:
-        result = replace(result, novelty=watch.novelty.result)
+        result = replace(result, novelty=watch.novelty.result, textless=watch.coverage.textless)
         watch.novelty.result.warn()
         watch.coverage.warn()
     return result.with_decision(pairs, decision)

@@ -165,7 +165,8 @@ class _Results:
         if results is not None:
             answers["decision"] = self._classes(results.answer)
         pairs = pl.DataFrame(answers).group_by(*answers).len("n")
-        result = replace(evaluation(pairs, self.classes), novelty=held.novelty)
+        result = replace(evaluation(pairs, self.classes), novelty=held.novelty,
+                         textless=self.blank)
         return result.with_decision(pairs, getattr(self.model, "decision_", None))
 
     def _classes(self, codes: NDArray[np.int64]) -> pl.Series:

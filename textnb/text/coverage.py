@@ -52,6 +52,8 @@ class TermCoverage:
     ----------
     texts : int
         Rows that hold more than white space.
+    textless : int
+        The other rows: their texts are null, empty or white space alone.
     without : int
         Those of them of which no term is known.
     spaceless : int
@@ -60,7 +62,7 @@ class TermCoverage:
 
     def __init__(self, columns: Sequence[str], words: bool = True):
         self._columns, self._words, self._turn = list(columns), words, Lock()
-        self.texts = self.without = self.spaceless = 0
+        self.texts = self.textless = self.without = self.spaceless = 0
 
     def add(self, documents: pl.DataFrame, counts: Any) -> None:
         """Count a batch: its text columns, and the SparseRows of its known terms."""
@@ -75,6 +77,7 @@ class TermCoverage:
             without, spaceless = len(silent) - blank, int(told["spaceless"].sum())
         with self._turn:
             self.texts += documents.height - blank
+            self.textless += blank
             self.without += without
             self.spaceless += spaceless
 
@@ -100,7 +103,7 @@ class TermCoverage:
         """
         if self.message:
             logging.getLogger("textnb").warning(self.message)
-        self.texts = self.without = self.spaceless = 0
+        self.texts = self.textless = self.without = self.spaceless = 0
 
 
 def warn_of_lone_terms(
