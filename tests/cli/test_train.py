@@ -335,7 +335,7 @@ def test_every_option_of_train_is_tested() -> None:
               if option.startswith("--")}
     # What says where rows come from, and where notes go, is tested below and above.
     tested |= {"--output", "-o", "--features", "--input-format", "--encoding", "--quiet", "-q",
-               "--lowercase", "--storage-option", "--query", "--on-unreadable",
+               "--lowercase", "--storage-option", "--query", "--on-unreadable", "--separator",
                "--early-stopping", "--class-weight", "--weight", "--subfolders", "--help-all"}
     command = command_of("train")
     assert command is not None
