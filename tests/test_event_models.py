@@ -42,13 +42,13 @@ BUILT_IN = [MultinomialNB, BernoulliNB, ComplementNB, NBLogisticRegression]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Rooted(CountModel):
+class ToyRoot(CountModel):
     """θ by the square roots of counts: as little as a model can say, and all of it by hand."""
 
     power: float = 0.5
 
-    name = "RootedNB"
-    kind = "rooted"
+    name = "ToyRootNB"
+    kind = "toyroot"
     without_terms = "the classes' priors alone"
     scores_are_log_probabilities = True
     term_z = None
@@ -61,10 +61,10 @@ class Rooted(CountModel):
         return LinearForm(counted.classes, np.ascontiguousarray(log_prob.T), log_prior), log_prob
 
 
-class RootedNB(DiscreteNB):
-    """The estimator of `Rooted`."""
+class ToyRootNB(DiscreteNB):
+    """The estimator of `ToyRoot`."""
 
-    event_model_type = Rooted
+    event_model_type = ToyRoot
 
     def __init__(self, *, l: Any = 1.0, class_weight: Any = None, fit_prior: bool = True,
                  class_prior: Any = None, power: float = 0.5):
@@ -81,8 +81,8 @@ def own_registry(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def model() -> TextClassifier:
-    register(Rooted, RootedNB)
-    return TextClassifier(RootedNB(l=0.5)).fit(FRAME)
+    register(ToyRoot, ToyRootNB)
+    return TextClassifier(ToyRootNB(l=0.5)).fit(FRAME)
 
 
 def by_hand(frame: pl.DataFrame, terms: list[str], l: float) -> Any:
@@ -102,15 +102,15 @@ def test_it_scores_by_its_own_mathematics(model: TextClassifier) -> None:
     found = model.predict(FRAME, scores=True)
     np.testing.assert_allclose(found["scores"].to_numpy(), expected, rtol=1e-12)
     rows, labels = model.transform(FRAME["text"]), np.array(FRAME["label"])
-    np.testing.assert_array_equal(RootedNB(l=0.5).fit(rows, labels).predict_joint_log_proba(rows),
+    np.testing.assert_array_equal(ToyRootNB(l=0.5).fit(rows, labels).predict_joint_log_proba(rows),
                                   model.linear_form().scores(rows))
 
 
 def test_counts_add(model: TextClassifier) -> None:
-    parts = TextClassifier(RootedNB(l=0.5)).fit(FRAME[:9])
+    parts = TextClassifier(ToyRootNB(l=0.5)).fit(FRAME[:9])
     parts.partial_fit(FRAME[9:])
-    merged = TextClassifier(RootedNB(l=0.5)).fit(FRAME[:9]) + TextClassifier(
-        RootedNB(l=0.5)).fit(FRAME[9:])
+    merged = TextClassifier(ToyRootNB(l=0.5)).fit(FRAME[:9]) + TextClassifier(
+        ToyRootNB(l=0.5)).fit(FRAME[9:])
     for other in (parts, merged):
         np.testing.assert_array_equal(other.linear_form().weights, model.linear_form().weights)
 
@@ -121,27 +121,28 @@ def test_a_file_gives_the_same_model_and_the_same_filter(
     path = tmp_path / "model.textnb"
     model.save(path)
     again = textnb.load(path)
-    assert type(again.estimator_) is RootedNB
+    assert type(again.estimator_) is ToyRootNB
     np.testing.assert_array_equal(again.linear_form().weights, model.linear_form().weights)
     rows = FRAME.rename({"text": "body"})
-    TextClassifier(RootedNB(power=1.5), text="body").fit(rows).save(path)
+    TextClassifier(ToyRootNB(power=1.5), text="body").fit(rows).save(path)
     fitted, judge = textnb.load(path), MailFilter.load(path, spam="x", least_learned=1)
     np.testing.assert_array_equal(judge.form.weights, fitted.linear_form().weights)
     # Whoever does not know the model refuses its file.
-    del known._MODELS["RootedNB"]
+    del known._MODELS["ToyRootNB"]
     for load in (textnb.load, MailFilter.load):
-        with pytest.raises(ModelFileError, match="unknown value 'RootedNB'"):
+        with pytest.raises(ModelFileError, match="unknown value 'ToyRootNB'"):
             load(path)
 
 
 @pytest.mark.parametrize(("does", "message"), [
-    (lambda model, path: textnb.leave_one_out(model, FRAME), "RootedNB does not say how rows are"),
-    (lambda model, path: textnb.calibrate(model, FRAME), "RootedNB does not say how rows are"),
-    (lambda model, path: textnb.smoothing_path(model, FRAME), "RootedNB does not say how rows are"),
-    (lambda model, path: TextClassifier(RootedNB(), memory_limit=1 << 20).fit(FRAME),
-     "RootedNB does not say"),
-    (lambda model, path: TextClassifier(RootedNB(l="auto")).fit(FRAME),
-     "RootedNB does not say how rows are"),
+    (lambda model, path: textnb.leave_one_out(model, FRAME), "ToyRootNB does not say how rows are"),
+    (lambda model, path: textnb.calibrate(model, FRAME), "ToyRootNB does not say how rows are"),
+    (lambda model, path: textnb.smoothing_path(model, FRAME),
+     "ToyRootNB does not say how rows are"),
+    (lambda model, path: TextClassifier(ToyRootNB(), memory_limit=1 << 20).fit(FRAME),
+     "ToyRootNB does not say"),
+    (lambda model, path: TextClassifier(ToyRootNB(l="auto")).fit(FRAME),
+     "ToyRootNB does not say how rows are"),
 ], ids=["leave_one_out", "calibrate", "smoothing_path", "memory_limit", "auto"])
 def test_what_it_does_not_say_is_refused(
     model: TextClassifier, does: Any, message: str, tmp_path: Path
@@ -165,15 +166,15 @@ def test_exports_and_folds_and_terms(model: TextClassifier, tmp_path: Path) -> N
 def test_a_report(model: TextClassifier, tmp_path: Path) -> None:
     pytest.importorskip("jinja2")
     textnb.write_report(model, FRAME, tmp_path / "report.html")
-    assert "RootedNB" in (tmp_path / "report.html").read_text("utf-8")
+    assert "ToyRootNB" in (tmp_path / "report.html").read_text("utf-8")
 
 
 def test_job_files_and_the_command_line(model: TextClassifier) -> None:
-    assert estimator_of("rooted", {"l": 0.2, "power": 2.0}).power == 2.0
-    settings.check_options("rooted", {"l": 1.0})
-    assert type(settings.text_model("rooted", {"l": 0.3})) is Rooted
+    assert estimator_of("toyroot", {"l": 0.2, "power": 2.0}).power == 2.0
+    settings.check_options("toyroot", {"l": 1.0})
+    assert type(settings.text_model("toyroot", {"l": 0.3})) is ToyRoot
     with pytest.raises(ParameterError, match="--norm belongs to --model complement"):
-        settings.check_options("rooted", {"norm": True})
+        settings.check_options("toyroot", {"norm": True})
 
 
 def test_a_model_of_presence_reads_texts_and_matrices_alike() -> None:
@@ -211,8 +212,8 @@ def test_a_model_of_presence_reads_texts_and_matrices_alike() -> None:
 
 
 def variant(base: Any = CountModel, **body: Any) -> Any:
-    """`Rooted` with other parts, as a dataclass."""
-    own = {name: value for name, value in vars(Rooted).items() if not name.startswith("__")}
+    """`ToyRoot` with other parts, as a dataclass."""
+    own = {name: value for name, value in vars(ToyRoot).items() if not name.startswith("__")}
     own |= {"name": "OtherNB", "kind": "other", "__annotations__": {"power": "float"}}
     own = {name: value for name, value in {**own, **body}.items() if value is not ...}
     return dataclass(frozen=True, eq=False, kw_only=True)(type("Other", (base,), own))
@@ -226,11 +227,11 @@ def variant(base: Any = CountModel, **body: Any) -> Any:
     ({"term_z": ...}, "does not say its term_z"),
     ({"scores_are_log_probabilities": ...}, "does not say its scores_are_log_probabilities"),
     ({"power": 0.7}, "with the same defaults"),
-    ({"base": Rooted}, "inherit no other model's mathematics")])
+    ({"base": ToyRoot}, "inherit no other model's mathematics")])
 def test_half_a_model_is_not_registered(change: dict[str, Any], message: str) -> None:
     kind = variant(**change)
-    estimator = type("OtherNB", (RootedNB,), {
-        "event_model_type": kind, "__init__": RootedNB.__init__})
+    estimator = type("OtherNB", (ToyRootNB,), {
+        "event_model_type": kind, "__init__": ToyRootNB.__init__})
     with pytest.raises(ParameterError, match=message):
         register(kind, estimator)
     assert kind not in known._MODELS.values()
@@ -239,15 +240,15 @@ def test_half_a_model_is_not_registered(change: dict[str, Any], message: str) ->
 
 
 def test_an_estimator_brings_its_own_event_model() -> None:
-    register(Rooted, RootedNB)
-    heir = type("Heir", (RootedNB,), {"__init__": RootedNB.__init__})
-    for estimator in (heir, type("Heir", (RootedNB,), {
-            "__init__": RootedNB.__init__, "event_model_type": Rooted})):
+    register(ToyRoot, ToyRootNB)
+    heir = type("Heir", (ToyRootNB,), {"__init__": ToyRootNB.__init__})
+    for estimator in (heir, type("Heir", (ToyRootNB,), {
+            "__init__": ToyRootNB.__init__, "event_model_type": ToyRoot})):
         with pytest.raises(ParameterError, match=r"event_model_type in its own|model of its own"):
-            register(Rooted, estimator)
+            register(ToyRoot, estimator)
         with pytest.raises(ParameterError, match="Heir is a class of its own"):
             textnb.leave_one_out(TextClassifier(estimator()).fit(FRAME), FRAME)
-    assert known._MODELS["RootedNB"] is Rooted
+    assert known._MODELS["ToyRootNB"] is ToyRoot
 
 
 @pytest.mark.parametrize("estimator", BUILT_IN)
@@ -290,6 +291,6 @@ def test_tables_that_are_not_the_models_are_refused(tmp_path: Path) -> None:
 def test_only_what_was_learned_is_forgotten(model: TextClassifier) -> None:
     with pytest.raises(DataError):
         model.forget(pl.DataFrame({"text": ["never seen"], "label": ["x"]}))
-    rest = TextClassifier(RootedNB(l=0.5)).fit(FRAME[2:])
+    rest = TextClassifier(ToyRootNB(l=0.5)).fit(FRAME[2:])
     np.testing.assert_array_equal(model.forget(FRAME[:2]).linear_form().weights,
                                   rest.linear_form().weights)

@@ -11,6 +11,7 @@ from typing import Any
 import click
 import pytest
 
+import textnb
 from textnb import ParameterError, TextClassifier, Tokenizer, export_model
 from textnb.bayes.known import registered_estimators
 from textnb.cli.export import TARGETS as OFFERED_TARGETS
@@ -81,7 +82,10 @@ def test_each_kind_agrees(kind: str) -> None:
 
 def test_the_kinds_are_those_of_the_registry() -> None:
     built_in = {model.kind: model for model, estimator in registered_estimators()
-                if estimator in BUILT_IN}
+                if estimator.__module__.startswith("textnb.")}
+    assert [estimator for _, estimator in registered_estimators()][:len(BUILT_IN)] == [*BUILT_IN]
+    assert {each.event_model_type.kind for each in BUILT_IN} == set(built_in)
+    assert {each.__name__ for each in BUILT_IN} <= set(textnb.__all__)
     assert list(TEXT_MODELS) == list(built_in)
     assert list(TABLE_MODELS) == list(TABLES)
     for kind, model in built_in.items():
@@ -156,6 +160,12 @@ def test_what_is_offered_is_what_there_is(tmp_path: Path) -> None:
         scan(tmp_path / "x", format="none such")
     for name in INPUT_FORMATS:
         assert name in str(told.value)
+
+
+def test_the_page_of_exports_names_every_target() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "how-to" / "exports.md").read_text("utf-8")
+    table = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `")]
+    assert not [name for name in TARGETS if not any(f"`{name}`" in cell for cell in table)]
 
 
 def test_python_takes_sizes_as_the_command_line_does(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ class RowOptions:
         "Use the rows for which this SQL condition holds, e.g. \"split = 'test'\".")
     format: str | None = option(
         "Format of the input, if its name does not tell: "
-        f"{', '.join(INPUT_FORMATS)}.", "--input-format", is_common=False)
+        f"{', '.join(INPUT_FORMATS)}.", "--input-format")
     storage_option: list[str] | None = option(
         "Option of URLs, such as aws_region=eu-west-1; repeat it for several. Others see it in the "
         "list of processes: put secrets into AWS_SECRET_ACCESS_KEY and the like.",
@@ -96,7 +96,8 @@ class ModelOutput:
 class Quiet:
     """Output."""
 
-    quiet: bool = option("No progress and no summary.", "--quiet", "-q", default=False)
+    quiet: bool = option("No progress, notes or summary; results are printed.",
+                         "--quiet", "-q", default=False)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -204,8 +204,10 @@ def explain(source: ExplainInput, shown: ExplainOutput) -> None:
                f", against {plain(str(found.runner_up))} by {found.score:.3f} ({found.measure})")
     out(f"{plain(str(found.predicted))}{against}")
     if verdict is not None:
+        own = found.predicted == verdict["spam"]
         scaled = "" if not verdict["calibrated"] else (
-            ", calibrated; the terms above add up to the score before it")
+            ", calibrated; the terms above add up to the score before it"
+            f"{'' if own else ', with the other sign'}")
         out(f"filter: {verdict['status']}, log-odds of {plain(str(verdict['spam']))} "
             f"{verdict['log_odds']:.3f}{scaled}")
     if found.note:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 # A confusion matrix of more classes is wider than a screen; --format json has it whole.
 _WIDEST = 12
+_LEAST_WIDTH = 40
 
 
 def show(table: Table) -> None:
@@ -25,6 +26,8 @@ def show(table: Table) -> None:
     # The user may set COLUMNS; without it, a file or a pipe has no width of its own.
     if not console.is_terminal and not os.environ.get("COLUMNS", "").isdigit():
         console = Console(file=sys.stdout, highlight=False, width=200)
+    # In fewer columns a table would be borders alone.
+    console.width = max(console.width, _LEAST_WIDTH)
     try:
         console.print(table)
     except SystemExit:
