@@ -46,9 +46,10 @@ class AgainstRest:
 
     @property
     def scores(self) -> Floats:
-        """What is compared with the threshold of the positive class: (n_documents,).
+        """The scores that are compared with the threshold of the positive class: (n_documents,).
 
-        Its log-odds; with more than two classes, -inf where another class is more probable.
+        They are its log-odds; with more than two classes, -inf where another class is more
+        probable.
 
         >>> sides = AgainstRest(["a", "b", "c"], 0, np.array([[0.1, -2, -3], [-1, 0, -3.]]),
         ...                     np.array([True, False]), 0, np.zeros(2, dtype=bool))

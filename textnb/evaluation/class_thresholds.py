@@ -124,7 +124,7 @@ def choose_class_thresholds(
 def check_precision_settings(
     classes: Sequence[Any], min_precision: Any, confidence: Any = 0.95
 ) -> None:
-    """Check the settings of `choose_class_thresholds`, which needs no scored documents.
+    """Check the settings of `choose_class_thresholds`, before documents are scored.
 
     Raises
     ------

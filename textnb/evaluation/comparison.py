@@ -70,15 +70,8 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready values."""
-        return {
-            "classes": self.classes.to_dicts(),
-            "terms": self.terms.to_dicts(),
-            "terms_gained": self.terms_gained,
-            "terms_lost": self.terms_lost,
-            "documents": self.documents,
-            "flipped": self.flipped.to_dicts(),
-            "examples": self.examples.to_dicts(),
-        }
+        return {name: value.to_dicts() if isinstance(value, pl.DataFrame) else value
+                for name, value in vars(self).items()}
 
 
 def compare_models(

@@ -156,7 +156,7 @@ def check_threshold_settings(
     max_false_negative_rate: Any = None, confidence: Any = 0.95, costs: Any = None,
     method: str | None = None,
 ) -> None:
-    """Check the settings of `choose_threshold`, which needs no scored documents.
+    """Check the settings of `choose_threshold`, before documents are scored.
 
     Raises
     ------

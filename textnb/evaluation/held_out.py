@@ -181,7 +181,7 @@ class HeldOut:
 
 
 def check_held_out(held: Any) -> None:
-    """Raises ParameterError unless it is a `HeldOut`: rows are passed by mistake."""
+    """Raises ParameterError unless it is a `HeldOut`; to pass rows is a common mistake."""
     if not isinstance(held, HeldOut):
         raise ParameterError(
             f"held must be scores of documents; got {type(held).__name__}: pass held_out(model, "

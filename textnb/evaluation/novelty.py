@@ -94,7 +94,7 @@ class Novelty:
             return "unknown"
         if self.found > _MOST_FOUND * self.expected:
             return "new"
-        # Imported here: most rows are new, and to test them starts without it.
+        # Imported only where it is needed, which is rare: most rows are new.
         from scipy.special import pdtr
 
         few = float(pdtr(self.found, _FEWEST_OF_NEW * self.expected)) < _CHANCE

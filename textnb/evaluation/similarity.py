@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-# How many of the sets with an element a round compares: 8 at first, then four times as many.
+# A round compares a set with this many others that hold the same element: 8 at first, and four
+# times as many in each later round.
 _FIRST = 8
 _WIDEST = 1 << 16
 # How many pairs, and elements of pairs, are in memory at a time.
@@ -111,7 +112,7 @@ def _sets(counts: Ints, keys: Ints) -> Sets:
     order, ids = order[kept], np.cumsum(new[kept]) - 1
     owner, width = owners[order].astype(np.int64), int(several.sum())
     sizes = counts - np.bincount(owner, minlength=len(counts))
-    # Each pair of a set and an element is one number: sorted and without repeats, they are the
+    # Each pair of a set and an element is one number; sorted and without repeats, these are the
     # sets.
     cells = np.sort(owner * width + ids)
     cells = cells[_changes(cells)]
