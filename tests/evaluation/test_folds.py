@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from textnb import (
     ComplementNB,
     DataError,
     MultinomialNB,
+    NBLinear,
     NBLogisticRegression,
     ParameterError,
     SchemaError,
@@ -35,7 +37,9 @@ from textnb import (
     evaluate,
     evaluation_of,
     held_out,
+    reliability,
 )
+from textnb.bayes.forms import log_posterior
 from textnb.evaluation import folds as folds_module
 from textnb.evaluation.held_out import HeldOut
 from textnb.scoring.texts import score_batch
@@ -441,3 +445,31 @@ def test_messages(corpus: Callable[[str], pl.LazyFrame]) -> None:
     table = accuracy_by_fold(cross_validate(TextClassifier(), corpus("sms_spam")))
     assert table["accuracy"].mean() == pytest.approx(0.987, abs=0.003)
     assert table["documents"].sum() == 5574
+
+
+def test_folds_are_judged_by_the_probabilities_that_fitted_models_give() -> None:
+    random = np.random.default_rng(5)
+    words = np.array([f"w{n}" for n in range(40)])
+    labels = random.integers(0, 3, 240)
+    frame = pl.DataFrame({
+        "text": [" ".join(words[random.integers(0, 25, 6) + 5 * k]) for k in labels],
+        "label": [f"class {k}" for k in labels]})
+    model = TextClassifier(NBLinear())
+    held = cross_validate(model, frame, folds=3)
+    assert held.posterior is not None
+    assert held.folds is not None
+    for fold in range(3):
+        own = held.folds == fold
+        fitted = clone(model).fit(frame.filter(~pl.Series(own)))
+        assert fitted.calibration_ is not None
+        wanted = fitted.predict_proba(frame.filter(pl.Series(own))["text"])
+        found = np.exp(log_posterior(held.posterior[own]))
+        np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-12)
+    raw = replace(held, posterior=None)
+    assert held.log_loss != raw.log_loss
+    assert (held.predicted == raw.predicted).all()
+    assert reliability(held).log_loss == held.log_loss
+    assert (held.is_calibrated, raw.is_calibrated) == (True, False)
+    assert cross_validate(TextClassifier(), frame, folds=3).posterior is None
+    part = held.take(np.arange(10))
+    assert part.log_loss == pytest.approx(-held.log_probability()[:10].mean())

@@ -144,6 +144,7 @@ def _show(held: HeldOut, copies: int, positive: str | None, format: str) -> None
 
     result = evaluation_of(held)
     answer = {"method": held.method, **result.to_dict(), "log_loss": held.log_loss,
+              "calibrated": held.is_calibrated,
               "not_judged": held.not_judged, "copies_learned": copies}
     if held.folds is not None:
         table = accuracy_by_fold(held)
@@ -157,7 +158,9 @@ def _show(held: HeldOut, copies: int, positive: str | None, format: str) -> None
         out(as_json(answer))
         return
     show_evaluation(result)
-    summary = f"log loss {answer['log_loss']:.4f}, {held.method}"
+    # What `calibrate` adds to a model later is not among the settings that are validated.
+    how = "calibrated in each fold" if held.is_calibrated else "uncalibrated"
+    summary = f"log loss {answer['log_loss']:.4f} ({how}), {held.method}"
     if held.folds is not None:
         summary += (f": mean accuracy {answer['accuracy_mean']:.4f}, standard deviation "
                     f"{answer['accuracy_standard_deviation']:.4f}")

@@ -127,7 +127,7 @@ def reliability(held: HeldOut, bins: int = 15) -> Reliability:
         raise DataError("no document has a label that the model knows and a class that is "
                         "possible: there is nothing to compare")
     used = held.take(known)
-    posterior = np.exp(log_posterior(used.scores))
+    posterior = np.exp(log_posterior(used.probability_scores))
     confidence, right = posterior.max(axis=1), used.predicted == used.actual
     table = _bins(confidence, right, bins)
     gap = (table["accuracy"] - table["confidence"]).abs() * table["documents"]

@@ -74,7 +74,9 @@ def cross_validate(
     HeldOut
         Rows in the frame's order; with ``time``, without those of the first part (they are where
         `textnb.selection.splits.split` gives -1). ``classes`` are those of the whole frame: the
-        score of a class that a fold's model has not learned is -inf. Not calibrated.
+        score of a class that a fold's model has not learned is -inf. They are not calibrated; where
+        ``fit`` chooses a calibration, each fold's model has chosen its own on the rows that it
+        learned, and ``posterior``, ``log_loss`` and `reliability` are by that.
 
     Raises
     ------
@@ -127,9 +129,28 @@ def score_folds(
     learned = np.stack([np.isin(partition.classes.to_numpy(), model.classes_[
         model.fitted_.counts.class_count > 0]) for model in models])
     without = ~learned[partition.folds[tested], actual[tested]]
+    posterior = _calibrate_folds(models, scores, lengths, partition)
     return HeldOut(partition.classes.to_numpy(), scores[tested], actual[tested], lengths[tested],
                    partition.method, partition.folds[tested],
-                   without_class=without if without.any() else None)
+                   without_class=without if without.any() else None,
+                   posterior=None if posterior is None else posterior[tested])
+
+
+def _calibrate_folds(
+    models: list[TextClassifier], scores: Floats, lengths: Floats, partition: Split
+) -> Floats | None:
+    """The scores, calibrated by each fold's model; None where none chose a calibration."""
+    chosen = [model.calibration_ for model in models]
+    if not any(chosen):
+        return None
+    posterior = scores.copy()
+    for fold, (model, calibration) in enumerate(zip(models, chosen, strict=True)):
+        if calibration is not None:
+            rows = np.flatnonzero(partition.folds == fold)
+            columns = codes_of(pl.Series(model.classes_.tolist()), partition.classes)
+            cells = rows[:, None], columns
+            posterior[cells] = calibration.apply(scores[cells], lengths[rows])
+    return posterior
 
 
 def evaluation_of(held: HeldOut) -> Evaluation:

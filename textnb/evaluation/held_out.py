@@ -62,6 +62,10 @@ class HeldOut:
     novelty : Novelty or None
         For rows that a user passed as held out: whether the model has learned them, judged by
         their terms.
+    posterior : float64 (n_documents, n_classes) or None
+        Scores whose softmax is the probability of each class, where the models that scored the
+        documents have chosen a calibration themselves when they learned, as `NBLinear` does: each
+        is calibrated by its own model. None where no model has, and where ``calibration`` is set.
 
     Examples
     --------
@@ -81,10 +85,11 @@ class HeldOut:
     calibration: Calibration | None = None
     without_class: NDArray[np.bool_] | None = None
     novelty: Novelty | None = None
+    posterior: Floats | None = None
 
     def __repr__(self) -> str:
         accuracy = f"accuracy {self.accuracy:.4f}, " if len(self) else ""
-        calibrated = "" if self.calibration is None else ", calibrated"
+        calibrated = ", calibrated" if self.is_calibrated else ""
         return (f"HeldOut({quantity(len(self), 'document')}, "
                 f"{quantity(len(self.classes), 'class')}, {accuracy}"
                 f"{self.method}{calibrated})")
@@ -132,7 +137,17 @@ class HeldOut:
                                  "twice: leave calibration= out, or pass the scores before "
                                  "calibration")
         return replace(self, scores=calibration.apply(self.scores, self.lengths),
-                       calibration=calibration)
+                       calibration=calibration, posterior=None)
+
+    @property
+    def is_calibrated(self) -> bool:
+        """Whether `probability_scores` are calibrated, by one model or fold by fold."""
+        return self.calibration is not None or self.posterior is not None
+
+    @property
+    def probability_scores(self) -> Floats:
+        """Scores whose softmax is the probability of each class: (n_documents, n_classes)."""
+        return self.scores if self.posterior is None else self.posterior
 
     def log_odds(self, label: Any) -> Floats:
         """Log-odds (base e) of one class against the others, -inf for impossible rows."""
@@ -144,7 +159,7 @@ class HeldOut:
     def log_probability(self) -> Floats:
         """log P(own label | document), base e: (n_documents,); -inf for an unknown label."""
         with np.errstate(invalid="ignore"):
-            posterior = log_posterior(self.scores)
+            posterior = log_posterior(self.probability_scores)
         own = posterior[np.arange(len(self)), np.maximum(self.actual, 0)]
         return np.where((self.actual == UNKNOWN) | np.isnan(own), -np.inf, own)
 
@@ -175,6 +190,7 @@ class HeldOut:
         """Select some of the documents, by a mask or by indices."""
         return replace(self, scores=self.scores[rows], actual=self.actual[rows],
                        lengths=self.lengths[rows],
+                       posterior=None if self.posterior is None else self.posterior[rows],
                        folds=None if self.folds is None else self.folds[rows],
                        without_class=None if self.without_class is None
                        else self.without_class[rows])

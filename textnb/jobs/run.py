@@ -219,6 +219,7 @@ def _validate(work: _Work, settings: Validation, advance: Callable[[int], None])
     held = _leave_one_out_once(work) if settings.method == "leave-one-out" else _folds(work)
     values: dict[str, Any] = {"method": held.method, "documents": len(held),
                             "accuracy": held.accuracy, "log_loss": _finite_or_none(held.log_loss),
+                            "calibrated": held.is_calibrated,
                             "not_judged": held.not_judged}
     spread = ""
     if held.folds is not None:
