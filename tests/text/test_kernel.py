@@ -35,13 +35,14 @@ from textnb import BernoulliNB, MultinomialNB, TextClassifier, Tokenizer
 from textnb.errors import DataError, ParameterError, VocabularyError
 from textnb.frames.batches import batches
 from textnb.text import compiled, counting
+from textnb.text.character_class import CharacterClass
 from textnb.text.compiled import kernel_for, why_expressions
 from textnb.text.counts import count_by_label
 from textnb.text.matrix import Vocabulary, count_matrix
 from textnb.text.native.kernel import MODULES, Build, build
 from textnb.text.plan import WHITE
 from textnb.text.term_counts import CountSpec
-from textnb.text.termtable import CharacterClass, TermTable
+from textnb.text.termtable import TermTable
 from textnb.text.vocabulary import Limits
 
 if build().kernel is None and os.environ.get("TEXTNB_REQUIRE_KERNEL") != "1":
@@ -280,7 +281,7 @@ class TestCollisions:
 
     def longest_run(self, words: list[str], secret: np.ndarray[Any, Any]) -> int:
         table = table_of(Tokenizer(r"\w+"), secret)
-        table.hold(pl.Series(words))
+        table.add_terms(pl.Series(words))
         taken = "".join("x" if code else " " for code in table._table.arrays()[0][1::2])
         return max(map(len, taken.split()))
 
@@ -300,10 +301,10 @@ class TestCollisions:
                         for prefix in ("", "abcdefg", "abcdefgabcdefg")})
         # With such a secret all long words have the key of their last bytes.
         table = table_of(Tokenizer(r"\w+"), np.array([1, 1, 1, 0], dtype=np.uint64))
-        codes = table.hold(pl.Series(words))
+        codes = table.add_terms(pl.Series(words))
         assert len(set(codes.tolist())) == len(words)
         assert table.strings(codes).to_list() == words
-        found, ends = table.found(frame_of([*words, "abcdefg0000300"]), "text")
+        found, ends = table.look_up(frame_of([*words, "abcdefg0000300"]), "text")
         assert found.tolist() == [*codes.tolist(), -1]
         assert ends.tolist() == list(range(1, len(words) + 2))
 
@@ -338,11 +339,11 @@ class TestChoice:
         kernel = kernel_for(Tokenizer())
         assert kernel is not None
         tables = compiled.Tables(kernel, Tokenizer())
-        with pytest.raises(MemoryError), tables.one():
+        with pytest.raises(MemoryError), tables.take():
             raise MemoryError
-        with tables.one() as (number, _):
+        with tables.take() as (number, _):
             assert number == 1
-        with tables.one() as (number, _):
+        with tables.take() as (number, _):
             assert number == 1
 
 

@@ -231,7 +231,7 @@ class _Texts:
                 codes = batch.select(
                     self._tokens.cast(pl.List(self._words.dtype)).alias("codes"))["codes"]
                 self._codes.append(codes.to_physical().cast(pl.List(pl.UInt32)))
-                self._words.saw(self._codes[-1].explode(
+                self._words.note_codes(self._codes[-1].explode(
                     empty_as_null=False, keep_nulls=False).to_numpy())
                 if self._label is not None:
                     self._labels.append(batch[self._label].cast(pl.String))

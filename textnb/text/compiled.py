@@ -1,9 +1,9 @@
-"""Which texts the compiled kernel reads, and the work of several threads in it.
+"""Decides which tokenizers the compiled kernel runs, and divides its work among threads.
 
-The kernel serves tokenizers of runs of one class of characters, and of n-grams of characters, for
-any amount of text. All others are run by Polars' expressions, and so is everything where the kernel
-was not compiled. Both find the same terms. ``TEXTNB_KERNEL=off`` in the environment leaves the
-kernel off, to compare; ``on`` makes an error of a kernel that is not there.
+The kernel runs tokenizers of runs of one class of characters, and of n-grams of characters. Polars'
+expressions run all others, and all of them if the kernel was not compiled. Both find the same
+terms. ``TEXTNB_KERNEL=off`` in the environment turns the kernel off, to compare; with ``on`` it is
+an error if there is no kernel.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ def kernel_for(tokenizer: Tokenizer) -> Kernel | None:
     Raises
     ------
     ParameterError
-        If ``TEXTNB_KERNEL`` is neither on nor off, or is on where there is no kernel.
+        If ``TEXTNB_KERNEL`` is neither on nor off, or is on and there is no kernel.
     """
     return None if why_expressions(tokenizer) else build().kernel
 
 
 def reading(tokenizer: Tokenizer) -> str:
-    """What reads texts here, for a model's card.
+    """The engine that reads texts, in words for a model's card.
 
     Examples
     --------
@@ -57,23 +57,23 @@ def reading(tokenizer: Tokenizer) -> str:
 
 
 def why_expressions(tokenizer: Tokenizer) -> str:
-    """Why texts are read by expressions, in a clause; empty where the kernel reads them.
+    """Why expressions read texts, in a clause; empty if the kernel reads them.
 
     Raises
     ------
     ParameterError
-        As `kernel_for`.
+        See `kernel_for`.
     """
     return why_no_kernel() or why_unknown(tokenizer.plan())
 
 
 def why_no_kernel() -> str:
-    """Why no text is read by the kernel, in a clause; empty where there is one.
+    """Why there is no kernel to read any text, in a clause; empty if there is one.
 
     Raises
     ------
     ParameterError
-        As `kernel_for`.
+        See `kernel_for`.
     """
     asked = os.environ.get("TEXTNB_KERNEL", "")
     if asked not in ("", "on", "off"):
@@ -85,7 +85,7 @@ def why_no_kernel() -> str:
 
 
 class RowMaker:
-    """CSR rows of so many columns from codes, in any thread.
+    """Makes CSR rows with a number of columns from codes, in any thread.
 
     Parameters
     ----------
@@ -97,9 +97,9 @@ class RowMaker:
         self._rows, self._bits = kernel.rows, max(1, (width - 1).bit_length())
 
     def entries(self, codes: Codes, ends: Ints, columns: Codes) -> Ints:
-        """Puts the columns, ``columns[code]`` or -1, in the codes' places, for `fill`.
+        """Replace codes by columns, ``columns[code]`` or -1, for `fill`.
 
-        Returns how many entries each row has.
+        Returns the number of entries of each row.
         """
         entries = np.empty(len(ends), dtype=np.int64)
         self._rows.sort_rows(codes, ends, columns, self._bits, entries)
@@ -108,12 +108,12 @@ class RowMaker:
     def fill(
         self, columns: Codes, ends: Ints, indptr: Ints, indices: Codes, data: NDArray[Any]
     ) -> None:
-        """Writes the rows, to arrays that have room for them; ``indptr`` begins with a 0."""
+        """Write the rows into arrays of the right sizes; ``indptr`` begins with a 0."""
         self._rows.fill_rows(columns, ends, indptr, indices, data)
 
 
 class Tables:
-    """A table for each thread that counts, made one in the end.
+    """A table of terms for each thread that counts; `merge` makes one of them.
 
     Parameters
     ----------
@@ -128,23 +128,23 @@ class Tables:
         self._turn = Lock()
 
     def __len__(self) -> int:
-        """How many terms there are at most."""
+        """An upper bound of the number of terms."""
         return sum(map(len, self._tables))
 
     @contextmanager
-    def one(self) -> Iterator[tuple[int, TermTable]]:
-        """A table that no other thread has meanwhile, and its number."""
+    def take(self) -> Iterator[tuple[int, TermTable]]:
+        """Take a table that no other thread uses during the block, and its number."""
         with self._turn:
             if not self._idle:
                 self._idle.append(len(self._tables))
                 self._tables.append(TermTable(self._kernel, self._tokenizer, self._secret))
             number = self._idle.popleft()
         yield number, self._tables[number]
-        # A table that failed half-way (for want of memory) is used by nobody again.
+        # A table that failed half-way (without memory) does not get here, and is never used again.
         self._idle.append(number)
 
-    def merged(self) -> tuple[TermTable, list[Codes]]:
-        """One table of all terms, and for each table the code there of each code of its own."""
+    def merge(self) -> tuple[TermTable, list[Codes]]:
+        """One table of all terms, and for each table the new code of each of its codes."""
         if not self._tables:
             return TermTable(self._kernel, self._tokenizer), []
         first, *others = self._tables

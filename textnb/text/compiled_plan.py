@@ -1,4 +1,4 @@
-"""What the compiled kernel executes of a plan: the steps after cleaning, if they know them all."""
+"""Plans for the compiled kernel: the steps after cleaning, if it knows all of them."""
 
 from __future__ import annotations
 
@@ -24,17 +24,16 @@ from textnb.text.plan import (
 
 
 class CompiledPlan(NamedTuple):
-    """Terms as the kernel finds them in cleaned text.
+    """How the kernel finds terms in cleaned text.
 
     Attributes
     ----------
     words : bool
         Terms are words and their n-grams; otherwise n-grams of characters.
     members : str
-        The inside of the class of characters that words have; for n-grams of characters, white
-        space.
+        The inside of the character class of words; for n-grams of characters, of white space.
     least : int
-        Characters of the shortest word.
+        Number of characters of the shortest word.
     ngram_range : (int, int)
         In words, or in characters.
     within_words : bool
@@ -42,9 +41,9 @@ class CompiledPlan(NamedTuple):
     prefixed : bool
         Terms of some columns begin with the column's name; see `FieldPrefix.prefixes`.
     escaped : str
-        What has a backslash before it inside a term, as the backslash itself then has.
+        Characters that get a backslash inside a term; then the backslash gets one, too.
     pairs : bool
-        Words are cut where a script without spaces begins, which gives pairs of characters.
+        Words are cut where a script without spaces begins, which becomes pairs of characters.
     """
 
     words: bool
@@ -59,10 +58,10 @@ class CompiledPlan(NamedTuple):
 
 @lru_cache(maxsize=256)
 def compiled_plan(plan: Plan) -> CompiledPlan | None:
-    """The plan as the kernel executes it; None if it has a step that they do not know.
+    """The plan for the kernel; None if it has a step that the kernel does not know.
 
-    Text is cleaned by `textnb.text.expressions.cleaned_exprs`, which refuses a cleaning step that
-    it does not know.
+    `textnb.text.expressions.cleaned_exprs` cleans text, and refuses cleaning steps that it does not
+    know.
 
     Examples
     --------
@@ -78,7 +77,7 @@ def compiled_plan(plan: Plan) -> CompiledPlan | None:
         return None
     escaped, words = escape.characters, (ngrams.least, ngrams.most)
     found: CompiledPlan | None = None
-    # Of what is escaped, colons alone: spaces separate the words of n-grams in the kernel.
+    # The kernel escapes only colons: spaces separate the words of its n-grams.
     match splitting:
         case Runs(members=members, least=least) if not escaped:
             found = CompiledPlan(True, members, least, words)
@@ -109,12 +108,12 @@ def why_unknown(plan: Plan) -> str:
     step = next((step for step in plan.after_cleaning if not isinstance(step, known)), None)
     if isinstance(step, Matches):
         return f"the pattern {step.pattern!r} is no run of one class of characters"
-    asked = repr(plan) if step is None else step.setting
-    return f"the kernel does not know {asked}"
+    unknown = repr(plan) if step is None else step.setting
+    return f"the kernel does not know {unknown}"
 
 
 def clean_ascii(plan: Plan, text: str) -> str | None:
-    """Cleaned text of ASCII characters; None if a step changes them in a way not known here.
+    """Cleaned text of ASCII characters; None if this module does not know a step.
 
     Examples
     --------

@@ -1,6 +1,6 @@
-"""Term counts per class, added batch by batch: by expressions, or by the kernel.
+"""Counts terms per class batch by batch, with expressions or with the kernel.
 
-Both ways give the same counts. Labels are codes from 0 on, in the order in which they first come.
+Both give the same counts. Labels are codes that count up from 0, in the order of their first use.
 """
 
 from __future__ import annotations
@@ -16,55 +16,55 @@ from textnb.bayes.statistics import CountStatistics
 from textnb.runtime.memory import check_room, has_room
 from textnb.runtime.threads import run_in_threads
 from textnb.text.compiled import Tables
-from textnb.text.interner import Interner, flat_codes, interning, sorted_terms
+from textnb.text.interner import Interner, code_expr, flat_codes, sorted_terms
 from textnb.text.matrix import columns_of, merge_tokens
 from textnb.text.native.kernel import Kernel
 from textnb.text.term_counts import CountSpec, TermCounts
 
 Ints = NDArray[np.int64]
-# The least width of a table with few labels: this many at most.
+# The least width of a table, and the number of labels up to which it applies.
 _WIDE, _FEW_LABELS = 1 << 17, 32
 _MOST_32 = 2**31 - 1
 
 
 class Counting(Protocol):
-    """Counts batches: `read` in threads, `add` in order by the one that started them."""
+    """Counts batches: `read` runs in threads, and `add` in order in the thread of the caller."""
 
     @property
     def threads(self) -> int: ...
 
     def __len__(self) -> int:
-        """How many terms there are at most."""
+        """An upper bound of the number of terms."""
 
     def read(self, frame: pl.DataFrame, labels: pl.Series) -> Any:
-        """Rows of equal labels stand together."""
+        """Read a batch, whose rows are sorted by label."""
 
     def add(self, found: Any) -> None: ...
 
     def counts(self, classes: NDArray[Any], labels: Ints, class_count: Ints) -> TermCounts:
-        """The counts; nothing can be read after that.
+        """The counts; no batch can be read after this.
 
         Parameters
         ----------
         classes : (n_classes,)
-            Sorted.
+            They are sorted.
         labels : int64 (n_classes,)
             The code of each class.
         class_count : int64 (n_classes,)
-            Documents.
+            Number of documents.
         """
 
 
-class ExpressedCounting:
-    """Counts by Polars' expressions, which use all threads by themselves."""
+class ExpressionCounting:
+    """Counts with Polars' expressions, which use all threads by themselves."""
 
-    # Two: one batch is read while another one is added.
+    # Two, so that one batch is read while another is added.
     threads = 2
 
     def __init__(self, spec: CountSpec) -> None:
         self._spec = spec
         self._words = Interner()
-        self._codes = interning(spec.tokenizer, spec.text, self._words)
+        self._codes = code_expr(spec.tokenizer, spec.text, self._words)
         self._table = _GrowingTable()
         self._frequency, self._occurrences = np.zeros((2, 0), dtype=np.int64)
 
@@ -78,7 +78,7 @@ class ExpressedCounting:
     def add(self, found: tuple[pl.Series, Ints]) -> None:
         lengths, flat = flat_codes(found[0])
         label = found[1]
-        self._words.saw(flat)
+        self._words.note_codes(flat)
         above = self._spec.presence_above
         if above is None and not self._spec.keeps_documents:
             self._table.add(label, np.cumsum(lengths), flat)
@@ -108,26 +108,26 @@ class ExpressedCounting:
 
 
 class CompiledCounting:
-    """Counts by the kernel: each thread has a table of its own, and they are added up."""
+    """Counts with the kernel: each thread has its own table, and in the end they are added up."""
 
     def __init__(self, kernel: Kernel, spec: CountSpec) -> None:
         self._rows, self._spec = kernel.rows, spec
         above = spec.presence_above
-        # The least count of a term for a document to count; 0 where occurrences count.
+        # The least count of a term with which a document counts; 0 if occurrences count.
         self._least = 0 if above is None else _count_above(above)
         self._both = above is not None or spec.keeps_documents
         self._tables = Tables(kernel, spec.tokenizer)
         self._sums: dict[int, _Sums] = {}
-        # Each has the counts of all classes and terms: with many of them they would take much
-        # memory. To ask starts Polars' threads, so an import must not.
+        # Each thread has counts of all classes and terms, so that many threads would take much
+        # memory. The call starts Polars' threads, which an import must not do.
         self.threads = min(8, pl.thread_pool_size())
 
     def __len__(self) -> int:
         return len(self._tables)
 
     def read(self, frame: pl.DataFrame, labels: pl.Series) -> None:
-        with self._tables.one() as (number, table):
-            codes, ends = table.added(frame, self._spec.text)
+        with self._tables.take() as (number, table):
+            codes, ends = table.add_texts(frame, self._spec.text)
             label = labels.to_numpy()
             sums = self._sums.setdefault(number, _Sums(self._both)).widen(
                 int(label.max(initial=-1)) + 1, len(table))
@@ -140,11 +140,11 @@ class CompiledCounting:
                 self._rows.add_counts(codes, ends, label, sums.counts)
 
     def add(self, found: None) -> None:
-        """Everything is added where it is read."""
+        """Do nothing: `read` has added the batch."""
 
     def counts(self, classes: NDArray[Any], labels: Ints, class_count: Ints) -> TermCounts:
-        whole, codes_of = self._tables.merged()
-        order = whole.in_order(whole.terms())
+        whole, codes_of = self._tables.merge()
+        order = whole.sort(whole.terms())
         columns = columns_of(order, len(whole))
         check_room(len(labels), len(order), 8, "their counts")
         counts = np.zeros((len(labels), len(order)), dtype=np.int64)
@@ -156,7 +156,7 @@ class CompiledCounting:
         def add(place: int) -> None:
             label = int(labels[place])
             for own, column in tables:
-                # A class that another thread has met can be unknown to this one.
+                # A thread may not have met a class that others have.
                 self._rows.add_columns(
                     counts[place:place + 1], own.counts[label:label + 1], column)
 
@@ -172,10 +172,10 @@ class CompiledCounting:
 
 
 class _Sums:
-    """Counts per label and code, and what is kept per code: see `native.rows.add_presence`."""
+    """Counts per label and code, and sums per code: see `native.rows.add_presence`."""
 
     def __init__(self, per_code: bool) -> None:
-        # Half the memory of int64, and half the cache misses.
+        # int32 takes half the memory of int64, and has half the cache misses.
         self.counts: NDArray[Any] = np.zeros((2, 1024), dtype=np.int32)
         self._most = 0
         width = 1024 if per_code else 0
@@ -183,9 +183,9 @@ class _Sums:
         self.documents = 0
 
     def widen(self, labels: int, codes: int) -> _Sums:
-        """Make room for this many labels and codes."""
-        # To copy a table that has grown takes longer than to ask for a wide one at once. Where
-        # more labels come than were expected, the part of it that nobody used is given back.
+        """Make the arrays large enough for this number of labels and codes."""
+        # A wide table from the start is faster than copies of a growing one. If more labels come
+        # than expected, its unused part is given up.
         least = _WIDE if max(labels, len(self.counts)) <= _FEW_LABELS else 0
         used = self.counts if labels <= len(self.counts) else self.counts[:, :max(codes, least)]
         self.counts = widen(used, labels, codes, least)
@@ -195,7 +195,7 @@ class _Sums:
         return self
 
     def make_room(self, more: int) -> None:
-        """Make sure that no count can overflow when this many more are added."""
+        """Make sure that no count can overflow when this number of terms is added."""
         self._most += more
         if self._most > _MOST_32 and self.counts.dtype == np.int32:
             self.counts = self.counts.astype(np.int64)
@@ -208,7 +208,7 @@ def _count_above(limit: float) -> int:
 
 
 def add_at(counts: Ints, codes: NDArray[Any]) -> Ints:
-    """Add 1 to the count of each of these codes; the result has room for new codes."""
+    """Add 1 to the count of each of these codes; the result is long enough for new codes."""
     more = np.bincount(codes, minlength=len(counts))
     more[:len(counts)] += counts
     return more
@@ -225,10 +225,10 @@ def widen(counts: NDArray[Any], rows: int, columns: int, least: int = 0) -> NDAr
         return counts
     width = max(columns * 3 // 2, least) if columns > have_columns else have_columns
     height = rows * 3 // 2 if rows > have_rows else have_rows
-    # Beside the smaller one, which is copied.
+    # The new one, in addition to the old one, which is copied.
     if not has_room(height * width * counts.itemsize):
         height, width = max(rows, have_rows), max(columns, have_columns)
-        # In the end they are copied once more, in the order of the terms.
+        # Twice, because in the end they are copied once more, in the order of the terms.
         check_room(height, width, 2 * counts.itemsize, "their counts")
     larger = np.zeros((height, width), dtype=counts.dtype)
     larger[:have_rows, :have_columns] = counts
@@ -242,7 +242,7 @@ class _GrowingTable:
         self._counts = np.zeros((2, 1024), dtype=np.int64)
 
     def add(self, rows: Ints, ends: Ints, columns: NDArray[Any]) -> None:
-        """Count the columns of each row, up to its end; equal rows stand together."""
+        """Count the columns of each row, up to its end; rows are sorted."""
         if not len(columns):
             return
         self._counts = widen(self._counts, int(rows.max()) + 1, int(columns.max()) + 1)
@@ -264,7 +264,7 @@ class _GrowingTable:
         inside = columns < have_columns
         places = slice(None) if inside.all() else inside
         for place, row in enumerate(rows.tolist()):
-            # A label whose documents hold no term has no row.
+            # A label has no row if its documents hold no term.
             if row < have_rows:
                 values[place, places] = self._counts[row, columns[places]]
         return values

@@ -1,9 +1,9 @@
-"""Documents to counts per class, batch by batch.
+"""Counts the terms of documents per class, batch by batch.
 
     frames -> term codes, by the kernel or by expressions -> a table of counts, labels x terms
 
-Memory is set by the terms and one batch. Terms and labels are in order at the end alone: the pools'
-order, which depends on threads, never shows.
+Memory depends on the terms and one batch. Terms and labels are sorted at the end, so that the order
+of their codes, which depends on threads, has no effect.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from textnb.errors import DataError
 from textnb.runtime.memory import clear_memory_errors
 from textnb.runtime.threads import map_in_threads
 from textnb.text.compiled import kernel_for
-from textnb.text.counting import CompiledCounting, Counting, ExpressedCounting, add_at
+from textnb.text.counting import CompiledCounting, Counting, ExpressionCounting, add_at
 from textnb.text.interner import Interner
 from textnb.text.term_counts import CountSpec, TermCounts
 
@@ -27,7 +27,7 @@ Ints = NDArray[np.int64]
 
 
 def count_by_label(frames: Iterable[pl.DataFrame], spec: CountSpec) -> TermCounts:
-    """Term counts per class, batch by batch: memory is set by the vocabulary and one batch.
+    """Term counts per class; memory depends on the vocabulary and one batch.
 
     Parameters
     ----------
@@ -57,44 +57,43 @@ class LabelCounter:
         self.rows = first_row
 
     def read(self, frames: Iterable[pl.DataFrame]) -> None:
-        """Count batches, by the kernel where it runs the tokenizer."""
+        """Count batches, with the kernel if it runs the tokenizer."""
         kernel = kernel_for(self._spec.tokenizer)
         counting: Counting = self._counting or (
-            ExpressedCounting(self._spec) if kernel is None
+            ExpressionCounting(self._spec) if kernel is None
             else CompiledCounting(kernel, self._spec))
         self._counting = counting
         with clear_memory_errors(lambda: self.size):
             self._read(counting, frames)
 
     def _read(self, counting: Counting, frames: Iterable[pl.DataFrame]) -> None:
-        def counted(frame: pl.DataFrame) -> tuple[pl.Series, Any]:
-            labels = self._coded_labels(frame)
+        def count(frame: pl.DataFrame) -> tuple[pl.Series, Any]:
+            labels = self._label_codes(frame)
             if labels.null_count():
-                # It is named once it is this batch's turn.
+                # The error names the row, whose number is known in this batch's turn.
                 return labels, None
-            # Classes one after the other: the counts of one are in the cache, those of all may not
-            # be.
+            # One class after the other, because the counts of one class fit into the cache.
             order = labels.arg_sort()
             return labels, counting.read(frame[order], labels.gather(order))
 
-        for labels, found in map_in_threads(counted, frames, threads=counting.threads):
+        for labels, found in map_in_threads(count, frames, threads=counting.threads):
             _check_labels(labels, self._spec.label, self.rows)
             self.rows += len(labels)
             codes = labels.to_numpy()
-            self._labels.saw(codes)
+            self._labels.note_codes(codes)
             self._class_count = add_at(self._class_count, codes)
             counting.add(found)
 
     @property
     def size(self) -> tuple[int, int]:
-        """How many labels, and how many terms at most."""
+        """The number of labels, and an upper bound of the number of terms."""
         return len(self._class_count), 0 if self._counting is None else len(self._counting)
 
     def counts(self) -> TermCounts:
-        """The counts, in order; nothing can be read after that."""
+        """The counts, sorted; no batch can be read after this."""
         if self._label_type is None or self._counting is None or not len(self._class_count):
             raise DataError.no_rows("the input")
-        names = _typed(self._labels.strings(), self._label_type)
+        names = _as_labels(self._labels.strings(), self._label_type)
         order = names.arg_sort().cast(pl.Int64).to_numpy()
         with clear_memory_errors(lambda: self.size):
             counts = self._counting.counts(
@@ -102,14 +101,14 @@ class LabelCounter:
         del self._counting
         return counts
 
-    def _coded_labels(self, frame: pl.DataFrame) -> pl.Series:
+    def _label_codes(self, frame: pl.DataFrame) -> pl.Series:
         self._label_type = frame.schema[self._spec.label]
         name = pl.col(self._spec.label).cast(pl.String).cast(self._labels.dtype)
         return frame.select(name.to_physical().cast(pl.Int64)).to_series()
 
 
-def _typed(names: pl.Series, dtype: pl.DataType) -> pl.Series:
-    """Label names as what they were: booleans, integers (as Int64), or strings."""
+def _as_labels(names: pl.Series, dtype: pl.DataType) -> pl.Series:
+    """Labels from their names: booleans, integers (as Int64), or strings."""
     if dtype == pl.Boolean:
         return names == "true"
     if not dtype.is_integer():

@@ -1,6 +1,6 @@
-"""Texts of which a model knows no term: how many there are, and the likely cause.
+"""Counts texts without a term that the model knows, and names the likely cause.
 
-Where most texts hold no known term, priors alone answer, and no figure says so by itself.
+If most texts hold no known term, priors alone answer, and no other figure shows that.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from textnb.errors import UnknownTermsWarning, quantity
 from textnb.runtime.caller import warn_caller
 from textnb.text.unspaced import UNSPACED
 
-# Unless it is cut, a token of such a script is a phrase, or a sentence.
+# Unless it is cut, a token of such a script is a phrase or a sentence.
 SPACELESS = f"[{UNSPACED}]"
-# Of fewer texts, a share tells nothing.
+# The share of fewer texts means nothing.
 LEAST_TEXTS = 20
-# Of fewer documents nearly every term comes once, whatever the language.
+# In fewer documents nearly every term occurs once, in any language.
 _LEAST_LEARNED = 100
-# On nine corpora of words in English and Bengali, at most 5 % of the texts hold no known term once
-# a thousand were learned, and 93 % where words are taken for a language that has no spaces.
+# On nine corpora of words in English and Bengali, at most 5 % of the texts hold no known term after
+# a thousand were learned, but 93 % if the tokenizer looks for words in a language without spaces.
 MANY = 0.3
 _MOST_UNKNOWN = 0.5
 _SAMPLE = 1000
@@ -46,7 +46,7 @@ class TermCoverage:
     columns : sequence of str
         Text columns.
     words : bool
-        Whether the model takes whole phrases of scripts without spaces for words.
+        Whether whole phrases of scripts without spaces are words for the model.
 
     Attributes
     ----------
@@ -55,9 +55,9 @@ class TermCoverage:
     textless : int
         The other rows: their texts are null, empty or white space alone.
     without : int
-        Those of them of which no term is known.
+        Those of them without a known term.
     spaceless : int
-        Those of the latter that are written in a script without spaces between words.
+        Those of ``without`` in a script without spaces between words.
     """
 
     def __init__(self, columns: Sequence[str], words: bool = True):
@@ -71,10 +71,10 @@ class TermCoverage:
         if len(silent):
             text = pl.concat_str([pl.col(name).cast(pl.String).fill_null("")
                                   for name in self._columns], separator=" ")
-            told = documents[silent].select(
+            kinds = documents[silent].select(
                 blank=text.str.strip_chars() == "", spaceless=text.str.contains(SPACELESS))
-            blank = int(told["blank"].sum())
-            without, spaceless = len(silent) - blank, int(told["spaceless"].sum())
+            blank = int(kinds["blank"].sum())
+            without, spaceless = len(silent) - blank, int(kinds["spaceless"].sum())
         with self._turn:
             self.texts += documents.height - blank
             self.textless += blank
@@ -83,7 +83,7 @@ class TermCoverage:
 
     @property
     def message(self) -> str:
-        """What a user must know of it; empty where most texts hold a known term."""
+        """A warning for the user; empty if most texts hold a known term."""
         if self.texts < LEAST_TEXTS or self.without <= MANY * self.texts:
             return ""
         return (f"{self.without:,} of {quantity(self.texts, 'text')} "
@@ -92,14 +92,15 @@ class TermCoverage:
                 f"{_CAUSE[self._words and 2 * self.spaceless > self.without]}")
 
     def warn(self) -> None:
-        """Give an `UnknownTermsWarning` where there is something to tell."""
+        """Give an `UnknownTermsWarning` if there is a message."""
         if self.message:
             warn_caller(self.message, UnknownTermsWarning)
 
     def log(self) -> None:
-        """Log what there is to tell, and start again.
+        """Log the message, if there is one, and start again.
 
-        In the engine's threads, where a filter that makes an error of a warning would end a query.
+        It is for the engine's threads, in which a filter that turns warnings into errors would end
+        a query.
         """
         if self.message:
             logging.getLogger("textnb").warning(self.message)
@@ -109,23 +110,23 @@ class TermCoverage:
 def warn_of_lone_terms(
     terms: pl.Series, total: NDArray[Any], tokens: int, documents: int, words: bool,
 ) -> None:
-    """Warn where most of what was learned will not be met again.
+    """Warn if most of the learned terms will not occur in new documents.
 
-    A token is known in a document that was not learned if its term is a column and comes a second
-    time among those that were: the others' share of all tokens, to the power of a document's mean
-    length, is about the share of documents that hold no known term. (In a script without spaces a
-    document has many phrases, and the share of the tokens decides.)
+    A term that occurs twice in the learned documents is likely to occur in new ones. The share of
+    all other tokens, to the power of a document's mean length, is about the share of new documents
+    without a known term. (In a script without spaces a document has many phrases, and the share of
+    the tokens decides.)
 
     Parameters
     ----------
     terms : polars.Series of String
         The columns.
     total : (n_terms,)
-        How often each was counted.
+        Number of occurrences of each.
     tokens, documents : int
-        Tokens that were counted, those of other terms too, and documents.
+        Number of all tokens, also of other terms, and of documents.
     words : bool
-        As of `TermCoverage`.
+        See `TermCoverage`.
     """
     if documents < _LEAST_LEARNED or not tokens:
         return
@@ -134,10 +135,10 @@ def warn_of_lone_terms(
     if unknown <= _MOST_UNKNOWN:
         return
     few = terms if len(terms) <= _SAMPLE else terms.gather_every(len(terms) // _SAMPLE)
-    # Words of such a script, where they are found, have two or three characters.
+    # Single words of such a script have two or three characters.
     phrases = few.str.contains(SPACELESS) & (few.str.len_chars() >= _PHRASE)
     spaceless = words and float(np.mean(phrases.to_numpy())) > 0.5
     if silent > MANY or spaceless:
-        warn_caller(f"{unknown:.0%} of what was counted is of terms that come once, or are left "
-                    f"out: in new documents little of it will be known. {_CAUSE[spaceless]}",
+        warn_caller(f"{unknown:.0%} of the tokens are of terms that occur once, or are left out: "
+                    f"new documents will have few known terms. {_CAUSE[spaceless]}",
                     UnknownTermsWarning)

@@ -54,20 +54,20 @@ def tokens_expr(plan: Plan, text: str | Sequence[str]) -> pl.Expr:
 
 
 def cleaned_exprs(plan: Plan, text: str | Sequence[str]) -> list[pl.Expr]:
-    """Each text column as what the splitting step reads."""
+    """Each text column after the cleaning steps, as input of the splitting step."""
     check_fork()
     return [_run(plan.cleaning, _text(name), "") for name in _columns(text)]
 
 
 class Separators(NamedTuple):
-    """How texts are split at what is in no word.
+    """How texts are split at characters that are in no word.
 
     Attributes
     ----------
     pattern : str
-        What is replaced by a space.
+        Its matches are replaced by a space.
     least : int
-        Shorter strings are no words, except for those of ``alone``.
+        Shorter strings are no words, except those of ``alone``.
     alone : str
         A class of characters that are words by themselves; empty for none.
     """
@@ -103,7 +103,7 @@ def separators(plan: Plan) -> Separators | None:
 
 
 def split_expr(plan: Plan, text: str | Sequence[str]) -> pl.Expr:
-    """As `tokens_expr`, by `separators`: short runs and empty strings are still among the tokens.
+    """`tokens_expr` by `separators`: short runs and empty strings are still among the tokens.
 
     Raises
     ------
@@ -136,7 +136,7 @@ def stop_tokens(plan: Plan) -> frozenset[str]:
 
 
 def _run(steps: tuple[Step, ...], value: pl.Expr, prefix: str) -> pl.Expr:
-    given = value
+    text = value
     for place, step in enumerate(steps):
         match step:
             case Normalize(form=("NFC" | "NFD" | "NFKC" | "NFKD") as form):
@@ -153,7 +153,7 @@ def _run(steps: tuple[Step, ...], value: pl.Expr, prefix: str) -> pl.Expr:
                 value = value.str.extract_all(pattern)
             case WordsAndPairs(members=members, least=least):
                 alone = unspaced_class(members)
-                value = _with_pairs(steps[:place], given, alone).str.extract_all(
+                value = _with_pairs(steps[:place], text, alone).str.extract_all(
                     f"[{members}]{{{least},}}|{alone}+")
             case Characters(least=least, most=most):
                 value = _characters(value, least, most)
@@ -171,7 +171,7 @@ def _run(steps: tuple[Step, ...], value: pl.Expr, prefix: str) -> pl.Expr:
             case NGrams(least=least, most=most):
                 value = _ngrams(value, least, most)
             case OwnCode():
-                # Its own code has called this, or is called instead of this.
+                # The subclass's code calls this, or replaces it.
                 pass
             case _:
                 raise ParameterError(f"{step.setting}: expressions do not know this step of the "
@@ -185,12 +185,12 @@ def unspaced_class(members: str) -> str:
 
 
 def _with_pairs(cleaning: tuple[Step, ...], text: pl.Expr, alone: str) -> pl.Expr:
-    """Cleaned text in which each stretch of these characters is its pairs, which stand apart.
+    """Cleaned text in which each stretch of these characters is replaced by its pairs.
 
-    Other texts pay for a search alone: what is done with nulls costs nothing.
+    Texts without such characters only pay for the search: they are null in the further steps.
     """
     cleaned = _run(cleaning, text, "")
-    # Lower-casing neither makes such characters nor changes them, and it takes longer than to ask.
+    # Lower-casing neither makes such characters nor changes them, and takes longer than the search.
     searched = text if all(isinstance(step, Lowercase) for step in cleaning) else cleaned
     pairs = _run(cleaning, pl.when(searched.str.contains(alone)).then(text), "")
     for found, becomes in pairs_by_replacing(alone):

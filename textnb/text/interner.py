@@ -1,9 +1,9 @@
-"""Tokens as integers, by expressions alone: a pool of strings that Polars fills.
+"""Tokens as integers, by expressions: Polars gives each string a code from a pool.
 
     frame -> List(String) -> List(Categorical) -> codes
 
-Terms are interned in the order in which they come, and put in the order of the sorted terms once
-all are known: the pool's order, which depends on threads, never shows. No Python object is made per
+Terms get codes in the order of their first use, which depends on threads. Once all are known, they
+are sorted, so that no result depends on that order. No Python object is made per
 document or token.
 """
 
@@ -24,11 +24,11 @@ Ints = NDArray[np.int64]
 
 
 class Interner:
-    """A growing pool of strings, each with a code; Polars fills it from all its threads."""
+    """A growing pool of strings, each with a code; all threads of Polars add to it."""
 
     def __init__(self) -> None:
         pool = pl.Categories.random()
-        # The pool's mapping lives as long as a series of its type does.
+        # The pool lives as long as a series of its type.
         self._anchor = pl.Series([], dtype=pl.Categorical(pool))
         self._size = 0
 
@@ -36,8 +36,8 @@ class Interner:
     def dtype(self) -> pl.DataType:
         return self._anchor.dtype
 
-    def saw(self, codes: NDArray[Any]) -> None:
-        """Take note of codes that were handed out: codes count up from 0."""
+    def note_codes(self, codes: NDArray[Any]) -> None:
+        """Note the codes of a batch, which count up from 0, to know the pool's size."""
         if len(codes):
             self._size = max(self._size, int(codes.max()) + 1)
 
@@ -50,14 +50,15 @@ class Interner:
         return codes.cat.to(self.dtype).cast(pl.String)
 
 
-def interning(tokenizer: Tokenizer, text: TextColumns, words: Interner) -> pl.Expr:
+def code_expr(tokenizer: Tokenizer, text: TextColumns, words: Interner) -> pl.Expr:
+    """Lists of tokens as categories of a pool, which get new tokens' codes as it runs."""
     plan = tokenizer.plan()
     tokens = tokenizer.expr(text) if separators(plan) is None else split_expr(plan, text)
     return tokens.cast(pl.List(words.dtype))
 
 
 def sorted_terms(words: Interner, tokenizer: Tokenizer) -> tuple[Ints, pl.Series]:
-    """The codes of the terms, in the order of the sorted terms, and the terms."""
+    """The codes of the terms, in the order of the sorted terms, and these terms."""
     strings = words.strings().alias("term")
     split = separators(tokenizer.plan())
     kept = pl.arange(0, len(strings), eager=True)

@@ -30,16 +30,16 @@ from textnb.text.counts import Ints, LabelCounter
 from textnb.text.term_counts import CountSpec, TermCounts
 from textnb.text.vocabulary import Limits
 
-# Bytes of a term without its letters: entries in pools and vectors, and per class its count, its
-# weight and temporary copies of both. Measured; letters are in two pools.
+# Bytes of a term without its letters: entries in pools and vectors, and per class a count, a weight
+# and temporary copies of both. The numbers were measured; letters are in two pools.
 _PER_TERM, _PER_CLASS, _PER_BYTE = 96, 32, 2
-# Batches of more labels than this are cut, so that one takes about this part of the limit.
+# Batches with more labels than this are cut, so that a slice takes about this part of the limit.
 _FEW_LABELS, _SLICES, _LEAST_ROWS = 64, 64, 16
-# Bytes of text per new term: a guess, low where texts are short.
+# Bytes of text per new term: an estimate, which is low if texts are short.
 _BYTES_PER_TERM = 6
 # Terms are divided into this many shares, which are added one after the other.
 _SHARES = 64
-# They stand in place of a label's number, for sums over all classes.
+# In place of the number of a label, for sums over all classes.
 _DOCUMENTS, _OCCURRENCES = -1, -2
 _SCHEMA = {"term": pl.String, "label": pl.Int32, "count": pl.Int64}
 _FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -56,10 +56,10 @@ class Dropped:
     occurrences : int
         Sum of their occurrences (of their documents, where a term counts once in each).
     at_most : int
-        None of them occurs more often than this, and every term that was kept does.
+        None of them occurs more often than this, and every other term does.
     missing : int64 (n_classes, ...)
-        Terms among them that other limits would have kept: how many have a count of 0, 1, 2 ...
-        in each class, in the order of the sorted labels.
+        For those of them that other limits would have kept: the number of terms with a count of 0,
+        1, 2 ... in each class, in the order of the sorted labels.
     """
 
     terms: int
@@ -71,16 +71,16 @@ class Dropped:
 def count_within(
     frames: Iterable[pl.DataFrame], spec: CountSpec, memory: int
 ) -> tuple[TermCounts, Dropped | None]:
-    """As `count_by_label`, within a limit of memory for the terms and their counts.
+    """`count_by_label` within a limit of memory for the terms and their counts.
 
-    Where presence is counted, a term is as rare as its occurrences if they are kept, else as the
-    documents that hold it.
+    If presence is counted, the rarity of a term depends on its occurrences if they are kept, else
+    on the documents that hold it.
 
     Parameters
     ----------
     frames : iterable of DataFrame
     spec : CountSpec
-        Its limits tell which of the terms that are left out would have been kept without this one.
+        Its limits tell which of the terms that are left out would otherwise be kept.
     memory : int
         Bytes.
 
@@ -116,9 +116,9 @@ def count_within(
 def _with_few_labels(
     frames: Iterable[pl.DataFrame], label: str, memory: int
 ) -> Iterator[pl.DataFrame]:
-    """Batches of many labels in slices, so that the labels times the terms of one are few.
+    """Batches in slices if they have many labels, so that labels times terms of a slice are few.
 
-    What is counted is looked at between batches, and some are counted at the same time.
+    The size of the counts is checked between batches, and several are counted at the same time.
     """
     for frame in frames:
         labels = frame[label].n_unique()
@@ -139,7 +139,7 @@ def _until_full(
         yield frame
         seen_bytes += int(frame.estimated_size())
         labels, terms = counter.size
-        # Letters are not told apart from all text until the terms are listed: this many at most.
+        # An upper bound: the terms' letters are not counted before the terms are listed.
         letters = min(seen_bytes, 16 * terms)
         if _cost(terms, letters, labels) > memory:
             return
@@ -175,7 +175,7 @@ def _cost_of_all(counts: TermCounts) -> int:
 
 
 class _on_disk:
-    """Context that names a full disk, or another failure to write, with what to do."""
+    """Context in which a full disk, or another failure to write, becomes a SourceError."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
@@ -203,7 +203,7 @@ class _Runs:
         self._label_type: pl.DataType = pl.String()
         self._labels: dict[str, int] = {}
         self._documents: dict[str, int] = {}
-        # Of each file, where the shares of terms begin.
+        # For each file, the begins of the shares of terms.
         self._starts: list[Ints] = []
 
     @property
@@ -218,7 +218,7 @@ class _Runs:
             self._labels.setdefault(name, len(self._labels))
             self._documents[name] = self._documents.get(name, 0) + documents
         cells = _cells_of(counts, [self._labels[name] for name in names])
-        # Which share a term is in has a meaning in this process alone.
+        # The hash, and so a term's share, is valid in this process only.
         share = (pl.col("term").hash(seed=0) % _SHARES).cast(pl.UInt8).alias("share")
         cells = cells.with_columns(share).sort("share")
         sizes = np.bincount(cells["share"].to_numpy(), minlength=_SHARES)
@@ -227,7 +227,7 @@ class _Runs:
         self._starts.append(np.concatenate([[0], np.cumsum(sizes)]))
 
     def add_up(self, memory: int) -> tuple[TermCounts, Dropped | None]:
-        """The sums of the terms that fit, and what was left out."""
+        """The sums of the terms that fit, and a description of those that were left out."""
         frequencies = []
         for share in range(_SHARES):
             sums = self._sum(share)
@@ -264,7 +264,7 @@ class _Runs:
     def _missing(
         self, sums: pl.DataFrame, rare: pl.DataFrame, documents: int
     ) -> pl.DataFrame:
-        """Of the rare terms that the other limits would have kept: how many of each count."""
+        """The number of terms per count, of the rare terms that other limits would have kept."""
         if self._spec.keeps_documents:
             least, most = self._spec.limits.bounds(documents)
             rare = rare.join(
@@ -273,12 +273,12 @@ class _Runs:
         cells = sums.filter(pl.col("label") >= 0, pl.col("count") > 0).join(
             rare, on="term", how="semi")
         counts = cells.group_by("label", "count").agg(terms=pl.len().cast(pl.Int64))
-        # No count of any class is 0 in the files: the number of terms stands for what is left.
+        # The files have no counts of 0; their number follows from the number of terms, added here.
         return pl.concat([counts, pl.DataFrame(
             {"label": [_DOCUMENTS], "count": [0], "terms": [rare.height]}, schema=counts.schema)])
 
     def _rarity(self, sums: pl.DataFrame) -> pl.DataFrame:
-        """Terms and how often each occurs over all classes."""
+        """Terms and their occurrences over all classes."""
         label = pl.col("label")
         of_all = label == _OCCURRENCES if self._spec.keeps_occurrences else label >= 0
         return sums.filter(of_all).group_by("term").agg(total=pl.col("count").sum())
@@ -316,7 +316,7 @@ class _Runs:
 
 
 def _cells_of(counts: TermCounts, labels: list[int]) -> pl.DataFrame:
-    """A row for each count that is not 0, and for what is known of a term over all classes."""
+    """A row for each count that is not 0, and for each sum of a term over all classes."""
     table = counts.counts.feature_count
     rows, columns = np.nonzero(table)
     parts = [pl.DataFrame({
@@ -333,14 +333,14 @@ def _cells_of(counts: TermCounts, labels: list[int]) -> pl.DataFrame:
 
 
 def _cutoff(frequency: pl.DataFrame, memory: int, labels: int) -> int:
-    """The count above which all terms fit together; 0 if all terms do."""
+    """The count above which all terms fit into the memory; 0 if all terms fit."""
     taken = _cost(pl.col("terms").cum_sum(), pl.col("letters").cum_sum(), labels)
     beyond = frequency.filter(taken > memory)
     return int(beyond["total"][0]) if beyond.height else 0
 
 
 def _histogram(missing: pl.DataFrame, order: list[int]) -> Ints:
-    """How many terms have each count in each class, classes in this order."""
+    """The number of terms with each count in each class, in this order of classes."""
     summed = missing.group_by("label", "count").agg(pl.col("terms").sum())
     terms = int(summed.filter(pl.col("label") == _DOCUMENTS)["terms"].sum())
     cells = summed.filter(pl.col("label") >= 0)
@@ -354,7 +354,7 @@ def _histogram(missing: pl.DataFrame, order: list[int]) -> Ints:
 def select_within(
     counts: TermCounts, memory: int, limits: Limits
 ) -> tuple[NDArray[np.bool_], Dropped | None]:
-    """The same choice for counts that are in memory: a mask of the terms that are kept."""
+    """Make the same choice for counts in memory: a mask of the terms that are kept."""
     terms, total, class_count = counts.terms, counts.total, counts.counts.class_count
     frequency_of_term = counts.document_frequency
     letters = terms.str.len_bytes().cast(pl.Int64)
@@ -377,10 +377,10 @@ def select_within(
 
 
 def _none_fits(memory: int, labels: int) -> VocabularyError:
-    what = (f"empty vocabulary: memory_limit is {memory:,} bytes, and with "
+    problem = (f"empty vocabulary: memory_limit is {memory:,} bytes, and with "
             f"{quantity(labels, 'class')} one "
             f"term takes {_cost(1, 0, labels):,}; the most frequent ones, which stay or go "
             "together, do not fit. ")
     return VocabularyError.with_advice(
-        what, "Raise memory_limit, or learn fewer classes", "Raise --memory-limit, or learn fewer "
-        "classes")
+        problem, "Raise memory_limit, or learn fewer classes",
+        "Raise --memory-limit, or learn fewer classes")

@@ -1,7 +1,7 @@
 """The characters that accent stripping drops: canonical combining class other than 0.
 
-The regex engine has no such class, and a table asked from the running Python would change with
-its Unicode version; this one is of Unicode 14.0.0, fixed, so that a tokenizer means the same
+The regex engine has no such class, and the table of the running Python would change with its
+version of Unicode. This one is of Unicode 14.0.0 and fixed, so that a tokenizer means the same
 everywhere.
 """
 

@@ -1,10 +1,10 @@
-"""Tokens to integers: document-term matrices. Polars meets SciPy here alone.
+"""Document-term matrices. This is the only module that imports both Polars and SciPy.
 
     frames -> term codes, by the kernel or by expressions -> rows of a CSR matrix
 
-Either way gives the same bits. Terms are interned in the order in which they come, and columns are
-put in the order of the sorted terms once all are known: the order in which threads found them never
-shows.
+Both give the same bits. Terms get codes in the order of their first use, which depends on threads.
+Once all are known, columns are put in the order of the sorted terms, so that the result does not
+depend on threads.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from textnb.errors import DataError, VocabularyError
 from textnb.runtime.threads import map_in_threads, run_in_threads
 from textnb.text.compiled import RowMaker, Tables, kernel_for
 from textnb.text.expressions import separators, split_expr
-from textnb.text.interner import Interner, flat_codes, interning, sorted_terms
+from textnb.text.interner import Interner, code_expr, flat_codes, sorted_terms
 from textnb.text.native.kernel import Kernel
 from textnb.text.termtable import Codes, TermTable
 from textnb.text.tokens import TextColumns, Tokenizer
 from textnb.text.vocabulary import Limits
 
-# SciPy is imported where a matrix is made: terms are counted per class without one.
+# Only functions that make a matrix import SciPy: counting terms per class needs none.
 if TYPE_CHECKING:
     import scipy.sparse as sp
 
-# The type by which other modules pass such matrices on.
+# The name of the matrices' type for other modules.
 CountMatrix: TypeAlias = "sp.csr_array"
 Ints = NDArray[np.int64]
-# Text that is scored before a pool of words is made anew.
+# Bytes of text after which a new pool of words replaces the old one.
 _POOL_BYTES = 256 << 20
 
 
@@ -54,15 +54,15 @@ class Vocabulary:
         self.terms = terms
         self._tokenizer = tokenizer
         split = separators(tokenizer.plan())
-        # The cheap split leaves words in that are too short for the pattern: it serves only where
-        # no term is such a word.
+        # The cheap split leaves in words that are too short for the pattern. It can be used if no
+        # term is such a word.
         self._split = split is not None and bool(split.are_words(terms).all())
         self._prepare()
 
     def _prepare(self) -> None:
         self._turn = Lock()
         self._words: Interner | None = None
-        self._table: _Held | None = None
+        self._table: _KernelTerms | None = None
         self._spent = 0
 
     def __len__(self) -> int:
@@ -73,33 +73,33 @@ class Vocabulary:
         return self.rows(documents, text).to_csr()
 
     def rows(self, documents: pl.DataFrame, text: TextColumns) -> SparseRows:
-        """As `counts`, to be scored: the kernel makes them without SciPy."""
-        held = self._held()
-        if held is not None:
-            return held.rows(*held.table.found(documents, text))
+        """The rows of `counts` to score; the kernel makes them without SciPy."""
+        kernel_terms = self._kernel_terms()
+        if kernel_terms is not None:
+            return kernel_terms.rows(*kernel_terms.table.look_up(documents, text))
         lengths, flat, _ = self._encode(documents, text)
         counts = merge_tokens(*_keep_entries(lengths, flat, flat < len(self.terms)), len(self))
         return SparseRows(counts.data, counts.indices, counts.indptr, len(self))
 
     def rows_of_few(self, texts: Sequence[str]) -> SparseRows | None:
-        """As `rows`, of a few texts; None where it is no quicker than by a frame."""
-        held = self._held()
-        found = None if held is None else held.table.found_in(texts)
-        return None if held is None or found is None else held.rows(*found)
+        """`rows` for a few texts without a frame; None if that is not possible."""
+        kernel_terms = self._kernel_terms()
+        found = None if kernel_terms is None else kernel_terms.table.look_up_ascii(texts)
+        return None if kernel_terms is None or found is None else kernel_terms.rows(*found)
 
     def counts_of_known(self, documents: pl.DataFrame, text: TextColumns) -> sp.csr_array:
-        """As `counts`, for documents that hold terms of the vocabulary alone.
+        """`counts` for documents that hold only terms of the vocabulary.
 
         Raises
         ------
         DataError
             If a document holds another term; it is named.
         """
-        held = self._held()
-        if held is not None:
-            codes, ends = held.table.found(documents, text)
-            if (codes >= 0).all() and (held.columns[codes] >= 0).all():
-                return held.rows(codes, ends).to_csr()
+        kernel_terms = self._kernel_terms()
+        if kernel_terms is not None:
+            codes, ends = kernel_terms.table.look_up(documents, text)
+            if (codes >= 0).all() and (kernel_terms.columns[codes] >= 0).all():
+                return kernel_terms.rows(codes, ends).to_csr()
         lengths, flat, words = self._encode(documents, text)
         known = flat < len(self.terms)
         others = pl.Series(np.unique(flat[~known])).cast(pl.UInt32).cat.to(words.dtype)
@@ -108,30 +108,30 @@ class Vocabulary:
         if self._split and split is not None:
             unknown = unknown.filter(split.are_words(unknown))
         if len(unknown):
-            # The first one as they are sorted: which one was found first depends on threads.
+            # The smallest one, because the first one that was found depends on threads.
             raise DataError(f"term {unknown.min()!r} was never learned")
         return merge_tokens(*_keep_entries(lengths, flat, known), len(self))
 
-    def _held(self) -> _Held | None:
+    def _kernel_terms(self) -> _KernelTerms | None:
         """The terms in the kernel's table, if it runs the tokenizer."""
         kernel = kernel_for(self._tokenizer)
         if kernel is not None and self._table is None:
             with self._turn:
                 if self._table is None:
-                    self._table = _Held(kernel, self._tokenizer, self.terms)
+                    self._table = _KernelTerms(kernel, self._tokenizer, self.terms)
         return None if kernel is None else self._table
 
     def _encode(
         self, documents: pl.DataFrame, text: TextColumns
     ) -> tuple[Ints, NDArray[Any], Interner]:
-        """Words per document, the codes of all words, and the pool that gives them."""
+        """Words per document, the codes of all words, and the pool of the codes."""
         tokens = (split_expr(self._tokenizer.plan(), text) if self._split
                   else self._tokenizer.expr(text))
         size = int(documents.estimated_size())
         with self._turn:
             if self._words is None or self._spent > _POOL_BYTES:
-                # Terms are interned first, so that their codes are their columns; words that are
-                # no terms come after them, and are let go before they have taken much memory.
+                # Terms come first, so that their codes are their columns. Other words get the next
+                # codes; a new pool drops them before they take much memory.
                 self._words, self._spent = Interner(), 0
                 self.terms.cast(self._words.dtype)
             self._spent += size
@@ -141,7 +141,7 @@ class Vocabulary:
         return *flat_codes(codes["codes"]), words
 
     def __getstate__(self) -> dict[str, Any]:
-        # Codes have a meaning in this process alone.
+        # Codes are valid in this process only.
         return {name: getattr(self, name) for name in ("terms", "_tokenizer", "_split")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -149,12 +149,12 @@ class Vocabulary:
         self._prepare()
 
 
-class _Held:
+class _KernelTerms:
     """Terms in the kernel's table, and the column of each of its codes."""
 
     def __init__(self, kernel: Kernel, tokenizer: Tokenizer, terms: pl.Series):
         self.table = TermTable(kernel, tokenizer)
-        codes = self.table.hold(terms)
+        codes = self.table.add_terms(terms)
         self.columns = columns_of(codes, len(self.table))
         self._maker, self._width = RowMaker(kernel, len(terms)), len(terms)
         self._add_weights = kernel.rows.add_weights
@@ -183,7 +183,7 @@ def _canonical(
 
 
 def columns_of(codes: Codes | Ints, size: int) -> Codes:
-    """The column of each code: its place among the given codes, or -1."""
+    """The column of each code: its place among these codes, or -1."""
     columns = np.full(size, -1, dtype=np.int32)
     columns[codes] = np.arange(len(codes), dtype=np.int32)
     return columns
@@ -193,7 +193,7 @@ def count_matrix(
     frames: Iterable[pl.DataFrame], tokenizer: Tokenizer, text: TextColumns,
     limits: Limits = Limits(),
 ) -> tuple[sp.csr_array, pl.Series]:
-    """Document-term counts with the vocabulary that the documents themselves make.
+    """Document-term counts, with a vocabulary from the same documents.
 
     Parameters
     ----------
@@ -202,13 +202,13 @@ def count_matrix(
     tokenizer : Tokenizer
     text : str or sequence of str
     limits : Limits
-        Which terms are kept.
+        Limits on terms.
 
     Returns
     -------
     counts : csr_array of int64 (n_documents, n_terms)
-        A row per document, in order, empty ones included; indices sorted, no duplicates; int32
-        indices while fewer than 2**31 entries.
+        A row per document, in order, also for empty ones; indices are sorted and without
+        duplicates, and int32 for fewer than 2**31 entries.
     terms : polars.Series of String
         Sorted; one per column.
 
@@ -227,7 +227,7 @@ def count_matrix(
     kernel = kernel_for(tokenizer)
     if kernel is not None:
         return _compiled_matrix(kernel, frames, tokenizer, text, limits)
-    counts, terms = _expressed_matrix(iter(frames), tokenizer, text)
+    counts, terms = _expression_matrix(iter(frames), tokenizer, text)
     if limits == Limits():
         return counts, terms
     import scipy.sparse as sp
@@ -238,30 +238,30 @@ def count_matrix(
     return sp.csr_array(counts[:, keep]), terms.filter(pl.Series(keep))
 
 
-def _expressed_matrix(
+def _expression_matrix(
     frames: Iterator[pl.DataFrame], tokenizer: Tokenizer, text: TextColumns
 ) -> tuple[sp.csr_array, pl.Series]:
     words = Interner()
-    codes = interning(tokenizer, text, words)
+    codes = code_expr(tokenizer, text, words)
 
-    def coded(frame: pl.DataFrame) -> tuple[Ints, NDArray[Any]]:
+    def encode(frame: pl.DataFrame) -> tuple[Ints, NDArray[Any]]:
         return flat_codes(frame.lazy().select(codes.alias("codes")).collect()["codes"])
 
-    # Expressions use all threads by themselves; a second one, so that they need not wait.
+    # Expressions use all threads by themselves; two batches at a time keep them busy.
     batches = []
-    for batch in map_in_threads(coded, frames, threads=2):
+    for batch in map_in_threads(encode, frames, threads=2):
         batches.append(batch)
-        words.saw(batch[1])
+        words.note_codes(batch[1])
     kept, terms = sorted_terms(words, tokenizer)
     if not len(terms):
         raise VocabularyError.no_tokens(tokenizer.pattern, sum(len(n) for n, _ in batches))
     column = columns_of(kept, len(words))
 
-    def merged(batch: tuple[Ints, NDArray[Any]]) -> sp.csr_array:
+    def merge(batch: tuple[Ints, NDArray[Any]]) -> sp.csr_array:
         lengths, columns = batch[0], column[batch[1]]
         return merge_tokens(*_keep_entries(lengths, columns, columns >= 0), len(terms))
 
-    return stack_blocks(list(map_in_threads(merged, batches)), len(terms)), terms
+    return stack_blocks(list(map_in_threads(merge, batches)), len(terms)), terms
 
 
 def _compiled_matrix(
@@ -270,25 +270,25 @@ def _compiled_matrix(
 ) -> tuple[sp.csr_array, pl.Series]:
     tables = Tables(kernel, tokenizer)
 
-    def coded(frame: pl.DataFrame) -> tuple[int, Codes, Ints]:
-        with tables.one() as (number, table):
-            codes, ends = table.added(frame, text)
+    def encode(frame: pl.DataFrame) -> tuple[int, Codes, Ints]:
+        with tables.take() as (number, table):
+            codes, ends = table.add_texts(frame, text)
             return number, codes.copy(), ends
 
-    batches = list(map_in_threads(coded, frames))
-    whole, codes_of = tables.merged()
+    batches = list(map_in_threads(encode, frames))
+    whole, codes_of = tables.merge()
     documents, terms = sum(len(ends) for _, _, ends in batches), whole.terms()
     if not len(terms):
         raise VocabularyError.no_tokens(tokenizer.pattern, documents)
     if limits == Limits():
-        order = whole.in_order(terms)
+        order = whole.sort(terms)
     else:
         frequency, total = _term_sums(kernel, batches, codes_of, len(whole))
-        # Ties are told apart by the order of the terms; otherwise fewer of them need be sorted.
+        # The order of the terms decides ties; without ties, fewer terms have to be sorted.
         tied = limits.max_features is not None
-        terms = whole.in_order(terms) if tied else terms
+        terms = whole.sort(terms) if tied else terms
         terms = terms[limits.select(len(terms), frequency[terms], total[terms], documents)]
-        order = terms if tied else whole.in_order(terms)
+        order = terms if tied else whole.sort(terms)
     columns = columns_of(order, len(whole))
     own_columns = [columns[codes] for codes in codes_of]
     strings: list[pl.Series] = []
@@ -301,7 +301,7 @@ def _fill_rows(
     maker: RowMaker, batches: list[tuple[int, Codes, Ints]], columns: list[Codes], width: int,
     meanwhile: Callable[[], None],
 ) -> sp.csr_array:
-    """All batches as one matrix of int64, each written to its place."""
+    """Write all batches into one matrix of int64."""
     entries = np.concatenate([np.zeros(1, dtype=np.int64), *map_in_threads(
         lambda batch: maker.entries(*batch[1:], columns[batch[0]]), batches)])
     indptr = np.cumsum(entries)
@@ -315,7 +315,7 @@ def _fill_rows(
         own = np.zeros(len(ends) + 1, dtype=np.int64)
         maker.fill(codes, ends, own, indices[begin:end], data[begin:end])
 
-    # What else is to be done is one thread's work, so that none waits for it.
+    # One thread does the other work meanwhile.
     fills = [partial(fill, batch) for batch in range(len(batches))]
     run_in_threads([meanwhile, *fills])
     return _canonical(data, indices, indptr, width)
@@ -324,7 +324,7 @@ def _fill_rows(
 def _term_sums(
     kernel: Kernel, batches: list[tuple[int, Codes, Ints]], codes_of: list[Codes], size: int
 ) -> tuple[Ints, Ints]:
-    """Documents that hold each term, and its occurrences."""
+    """The number of documents that hold each term, and its occurrences."""
     sums = np.zeros((2, size), dtype=np.int64)
     kind = np.int32 if sum(len(batch) for _, batch, _ in batches) < 2**31 else np.int64
     for table, codes in enumerate(codes_of):
@@ -341,7 +341,7 @@ def _term_sums(
 
 
 def choose_columns(counts: CountMatrix, columns: Ints | Codes, width: int) -> CountMatrix:
-    """The counts over other columns: where each column goes, -1 for nowhere, in ascending order.
+    """The counts over other columns: the new column of each, -1 for none, in ascending order.
 
     Examples
     --------
@@ -371,12 +371,12 @@ def merge_tokens(lengths: Ints, codes: NDArray[Any], width: int) -> sp.csr_array
     index_type = np.int32 if max(len(codes), width) < 2**31 else np.int64
     indptr = np.zeros(len(lengths) + 1, dtype=index_type)
     np.cumsum(lengths, out=indptr[1:])
-    # No document has 2**31 tokens: int32 while rows are sorted, int64 for those who add them up.
+    # int32 is enough, as no document has 2**31 tokens; sums of rows are int64.
     counts = sp.csr_array(
         (np.ones(len(codes), dtype=np.int32), codes.astype(index_type, copy=False), indptr),
         shape=(len(lengths), width))
     if width <= 4 * len(codes):
-        # Twice transposed is sorted, in linear time.
+        # Two transpositions sort the rows, in linear time.
         counts = counts.tocsc().tocsr()
         counts.has_sorted_indices = True
     counts.sum_duplicates()

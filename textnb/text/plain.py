@@ -1,9 +1,9 @@
 r"""A plan in plain Python: slow and obvious, without Polars and NumPy, for one text at a time.
 
-Python and Polars follow different versions of Unicode. A text with a character that this Python
-does not know is not answered, because Polars may know it; on all others both find the same tokens.
-So the caller asks Polars where this answers None. The expressions of `textnb.text.expressions` are
-the meaning of a plan, and this engine refuses every step that it can't run alike.
+Python and Polars follow different versions of Unicode. For a text with a character that this
+Python does not know the result is None, because Polars may know it, and the caller uses Polars. For
+all other texts both find the same tokens. The expressions of `textnb.text.expressions` define the
+meaning of a plan, and this engine refuses every step that it can't run with the same result.
 
 >>> from textnb.text.plan import Lowercase, Plan, words_of
 >>> plan = Plan((Lowercase(), words_of(r"[\p{L}']+")))
@@ -38,12 +38,12 @@ from textnb.text.plan import (
 )
 from textnb.text.unspaced import stretches
 
-# Polars' tables are at least as new as this version, so that they know what such a Python knows.
+# Polars knows all characters of this version of Unicode, which a newer Python may exceed.
 _NEWEST_UNICODE = (16, 0, 0)
 _CATEGORIES = ("L", "Lu", "Ll", "Lt", "Lm", "Lo", "M", "Mn", "Mc", "Me", "N", "Nd", "Nl", "No")
 _MEMBER = re.compile(r"\\p\{(?P<category>\w+)\}|\\(?P<shorthand>[wd])|(?P<first>.)-(?P<last>.)"
                      r"|(?P<single>.)")
-# The letters among symbols that Rust's \w holds: those with Unicode's property Other_Alphabetic.
+# Symbols in Rust's \w: those with Unicode's property Other_Alphabetic.
 _CIRCLED = ((0x24B6, 0x24E9), (0x1F130, 0x1F149), (0x1F150, 0x1F169), (0x1F170, 0x1F189))
 
 
@@ -69,7 +69,7 @@ def plain_tokens(plan: Plan, columns: Mapping[str, str | None]) -> list[str] | N
     found: list[str] | None = []
     for text, prefix in zip(columns.values(), plan.prefixes(list(columns)), strict=True):
         known = _known(text or "")
-        # A step is refused whatever the text is.
+        # An unknown step is refused for every text.
         tokens = _run(plan.steps, text or "" if known else "", prefix)
         if tokens is None or not known:
             found = None
@@ -93,11 +93,11 @@ def _run(steps: tuple[Step, ...], text: str, prefix: str) -> list[str] | None:
             case SingleSpaces():
                 text = re.sub(r"\s\s+", " ", text)
             case Runs(members=members, least=least):
-                words = text.translate(_separated(members)).split(" ")
+                words = text.translate(_others_to_spaces(members)).split(" ")
                 tokens = [word for word in words if len(word) >= least]
             case WordsAndPairs(members=members, least=least):
                 tokens = []
-                for run in text.translate(_separated(members)).split(" "):
+                for run in text.translate(_others_to_spaces(members)).split(" "):
                     tokens += _words_and_pairs(run, least)
             case Characters(least=least, most=most):
                 tokens = _characters(text, least, most)
@@ -138,7 +138,7 @@ def _tokens_of(steps: tuple[Step, ...], texts: tuple[str, ...]) -> frozenset[str
 
 
 def _known(text: str) -> bool:
-    """Whether Python and Polars read every character of the text alike."""
+    """Whether Python and Polars read every character of the text in the same way."""
     if text.isascii():
         return True
     if tuple(map(int, unicodedata.unidata_version.split("."))) > _NEWEST_UNICODE:
@@ -163,22 +163,22 @@ def _characters(text: str, least: int, most: int) -> list[str]:
     return [text[at:at + n] for n in range(least, most + 1) for at in range(len(text) - n + 1)]
 
 
-class _Separated(dict[int, str]):
+class _OthersToSpaces(dict[int, str]):
     """Maps members of a class to themselves, and every other character to a space."""
 
-    def __init__(self, holds: Callable[[str], bool]) -> None:
-        self._holds = holds
+    def __init__(self, is_member: Callable[[str], bool]) -> None:
+        self._is_member = is_member
 
     def __missing__(self, code: int) -> str:
         character = chr(code)
-        self[code] = kept = character if self._holds(character) else " "
+        self[code] = kept = character if self._is_member(character) else " "
         return kept
 
 
 @lru_cache(maxsize=8)
-def _separated(members: str) -> _Separated:
+def _others_to_spaces(members: str) -> _OthersToSpaces:
     tests = [_test_of(member) for member in _MEMBER.finditer(members)]
-    return _Separated(lambda character: any(test(character) for test in tests))
+    return _OthersToSpaces(lambda character: any(test(character) for test in tests))
 
 
 def _test_of(member: re.Match[str]) -> Callable[[str], bool]:
@@ -197,7 +197,7 @@ def _test_of(member: re.Match[str]) -> Callable[[str], bool]:
 
 
 def _in_word(c: str) -> bool:
-    r"""Whether Rust's \w holds a character."""
+    r"""Whether a character is in Rust's \w."""
     category = unicodedata.category(c)
     return (category[0] in "LM" or category in ("Nd", "Nl", "Pc") or c in "\u200c\u200d"
             or any(first <= ord(c) <= last for first, last in _CIRCLED))

@@ -1,12 +1,12 @@
-r"""What a tokenizer does, as data: a plan is a sequence of steps, and engines execute it.
+r"""The steps of a tokenizer as data: a plan is a sequence of steps, and engines execute it.
 
     cleaning:  Normalize -> Lowercase -> StripAccents -> SingleSpaces    text to text
     splitting: Runs | WordsAndPairs | Matches | Characters | CharactersInWords    to tokens
     then:      StopWords -> Escape -> FieldPrefix -> NGrams              tokens to tokens
 
 Polars' expressions, the compiled loops, plain Python and the exports each execute plans in their
-own way. Each of them matches the steps that it knows by their types and values, and refuses every
-other step by name. So an engine that was not told of a step never leaves it out in silence.
+own way. Each engine knows some steps by their types and values, and refuses every other step by
+name. So an engine never leaves out a step in silence.
 
 This module imports neither Polars nor NumPy.
 
@@ -26,12 +26,12 @@ from typing import Any, TypeVar
 from textnb.errors import Mention, ParameterError
 from textnb.runtime.values import Value
 
-# What Python's str.isspace holds for white; the regex engine's \s lacks the four separators.
+# White space by Python's str.isspace; the regex engine's \s lacks the four separators.
 WHITE = r"\s\x1c-\x1f"
 NORMALIZATIONS = ("NFC", "NFD", "NFKC", "NFKD")
 ACCENTS = ("unicode", "ascii")
 UNSPACED_WAYS = ("pairs", "whole")
-# What files that lack a setting were learned with: it came later.
+# Values of settings that files lack because they are older than the setting.
 _BEFORE = {"unspaced": "whole"}
 
 # A run of one class of characters, at least m long: `[...]{m,}`, `[...]+`, `\w{m,}`, `\b\w\w+\b`.
@@ -42,11 +42,11 @@ _SKLEARN_RUN = re.compile(r"(?:\(\?u\))?\\b\\w\\w\+\\b")
 
 
 class Step(Value):
-    """One step of a plan. A step of your own may be a frozen dataclass too."""
+    """One step of a plan. A new kind of step may be a frozen dataclass."""
 
     @property
     def setting(self) -> str:
-        """The tokenizer's setting that asks for the step, as ``name=value``: for messages."""
+        """The tokenizer's setting for the step, as ``name=value``, for messages."""
         return repr(self)
 
 
@@ -87,7 +87,7 @@ class StripAccents(Cleaning):
 
 
 class SingleSpaces(Cleaning):
-    """Two or more white characters become one space; a single one stays as it is."""
+    """Two or more white characters become one space; a single one does not change."""
 
     @property
     def setting(self) -> str:
@@ -105,7 +105,7 @@ class Matches(Splitting):
 
 
 class Runs(Splitting):
-    r"""Runs of characters of one class: what a pattern such as ``[\p{L}_]{2,}`` matches.
+    r"""Runs of characters of one class: the matches of a pattern such as ``[\p{L}_]{2,}``.
 
     Attributes
     ----------
@@ -127,7 +127,7 @@ class Runs(Splitting):
 
 
 class WordsAndPairs(Splitting):
-    r"""Runs as of `Runs`, each cut where a script without spaces begins or ends.
+    r"""The runs of `Runs`, each cut where a script without spaces begins or ends.
 
     A stretch of characters of `textnb.text.unspaced` becomes its overlapping pairs of characters,
     and a stretch of one character that character. Any other stretch is a word if it has ``least``
@@ -136,7 +136,7 @@ class WordsAndPairs(Splitting):
     Attributes
     ----------
     pattern, members, least
-        As of `Runs`.
+        See `Runs`.
     """
 
     pattern: str
@@ -175,7 +175,7 @@ class CharactersInWords(Splitting):
 
 
 class StopWords(Step):
-    """Drop the tokens that these texts become by the steps before this one."""
+    """Drop the tokens that the previous steps make of these texts."""
 
     texts: tuple[str, ...]
 
@@ -246,7 +246,7 @@ class NGrams(Step):
 
 
 class OwnCode(Step):
-    """What a subclass of `Tokenizer` does by code of its own: no engine can execute it."""
+    """Code of a subclass of `Tokenizer`, which no engine can execute."""
 
     name: str
 
@@ -276,7 +276,7 @@ class Plan(Value):
 
     def __init__(self, steps: tuple[Step, ...]) -> None:
         super().__init__(steps)
-        # Engines may take for granted in which order the steps come that they know.
+        # Engines may rely on the order of the steps.
         places = [place for step in self.steps for place, kind in enumerate(_ORDER)
                   if isinstance(step, kind)]
         if places.count(1) != 1 or any(a > b or a == b > 0 for a, b in pairwise(places)):
@@ -313,16 +313,16 @@ def plan_of(settings: Mapping[str, Any]) -> Plan:
     Parameters
     ----------
     settings : mapping of str to value
-        As of `Tokenizer.to_dict`: each setting by name.
+        Each setting by name, as in `Tokenizer.to_dict`.
 
     Raises
     ------
     ParameterError
-        If a setting is missing, or it or its value has no step here; it is named.
+        If a setting is missing, or no step does a setting or its value; it is named.
     """
     rest = dict(settings)
     try:
-        plan = _taken(rest)
+        plan = _take_plan(rest)
     except KeyError as missing:
         raise ParameterError(f"the tokenizer's setting {missing} is missing; its settings must "
                              "all be there, as Tokenizer.to_dict writes them") from None
@@ -333,7 +333,7 @@ def plan_of(settings: Mapping[str, Any]) -> Plan:
 
 
 def with_missing(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings from a file, with those that came after it as it was learned with.
+    """Settings from a file, with values for those that are newer than the file.
 
     Examples
     --------
@@ -343,8 +343,8 @@ def with_missing(settings: Mapping[str, Any]) -> dict[str, Any]:
     return {**_BEFORE, **settings}
 
 
-def _taken(rest: dict[str, Any]) -> Plan:
-    """The plan of settings, each of which is taken out of the dictionary."""
+def _take_plan(rest: dict[str, Any]) -> Plan:
+    """The plan of settings; each setting is removed from the dictionary."""
     cleaning = [*_normalize(rest.pop("normalize")), *_lowercase(rest.pop("lowercase")),
                 *_strip_accents(rest.pop("strip_accents"))]
     least, most = rest.pop("ngram_range")
@@ -360,7 +360,7 @@ def _taken(rest: dict[str, Any]) -> Plan:
             if unspaced == "pairs":
                 words = _with_pairs(words)
             ngrams = [NGrams(least, most)] if (least, most) != (1, 1) else []
-            # What joins and precedes words is in no word of a run: it needs no escape there.
+            # Words of runs hold no space and no colon, so that nothing in them needs an escape.
             special = "" if not isinstance(words, Matches) else (
                 (" " if most > 1 else "") + (":" if prefix else ""))
             escape = [Escape(special)] if special else []
@@ -395,7 +395,7 @@ def words_of(pattern: str) -> Runs | Matches:
 
 
 def _with_pairs(words: Splitting) -> Splitting:
-    """Runs of a class that may hold characters of such a script, as words and pairs of those.
+    """Runs as words and pairs, if their class may have characters of scripts without spaces.
 
     A pattern that is no run of one class finds words by itself.
     """

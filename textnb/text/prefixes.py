@@ -1,8 +1,8 @@
-"""Terms behind field prefixes, in the kernel: the terms without, and what each becomes.
+"""Terms with field prefixes, for the kernel.
 
-    bytes -> plain codes -> (prefix, plain code) -> codes of prefixed terms
+    bytes -> codes of plain terms -> (prefix, plain code) -> codes of prefixed terms
 
-So a word is hashed without its column's prefix, and its prefixed string is made once.
+So a word is hashed without its column's prefix, and its string with the prefix is made once.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Ints = NDArray[np.int64]
 
 
 class PrefixedTerms:
-    """The codes of terms behind the prefix of each text column.
+    """The codes of terms with the prefix of each text column.
 
     Parameters
     ----------
@@ -31,9 +31,9 @@ class PrefixedTerms:
     secret : uint64 (4,)
         The keys of the hash.
     prefixes : sequence of str
-        Of each text column, "" for none.
+        The prefix of each text column, "" for none.
     escaped : str
-        What is written with a backslash before it inside a term, as the backslash itself is.
+        Characters that get a backslash inside a term; then the backslash gets one, too.
 
     Attributes
     ----------
@@ -47,11 +47,11 @@ class PrefixedTerms:
         self._prefixes = list(dict.fromkeys(prefixes))
         self._of_column = np.array([self._prefixes.index(prefix) for prefix in prefixes],
                                    dtype=np.int32)
-        # The code behind each prefix of each plain code; -1 if there is none.
+        # The code of each plain code with each prefix; -1 if there is none.
         self._codes = np.full((len(self._prefixes), 1024), -1, dtype=np.int32)
 
-    def hold(self, terms: pl.Series, codes: Codes) -> None:
-        """Adds prefixed terms and their codes; those that no column can have are left out."""
+    def add_prefixed(self, terms: pl.Series, codes: Codes) -> None:
+        """Add prefixed terms with their codes; terms that no column can have are left out."""
         for number, prefix in enumerate(self._prefixes):
             # The first colon that is not escaped ends a prefix.
             own = (terms.str.starts_with(prefix) if prefix
@@ -64,7 +64,7 @@ class PrefixedTerms:
             self._codes[number, places] = codes[own.to_numpy()][sound.to_numpy()]
 
     def add(self, plain: pl.Series) -> Codes:
-        """The codes of terms without prefixes, which are added."""
+        """Add terms without prefixes, and return their codes."""
         text, ends = bytes_of(plain)
         codes = np.empty(len(ends), dtype=np.int32)
         self.table.strings(text, begins_of(ends), ends, True, codes)
@@ -73,16 +73,16 @@ class PrefixedTerms:
     def put(
         self, codes: Codes, ends: Ints, strings: Callable[[pl.Series], Codes] | None
     ) -> None:
-        """Puts the codes of prefixed terms in the places of plain codes.
+        """Replace plain codes by codes of prefixed terms.
 
         Parameters
         ----------
         codes : int32
-            Of the terms of each column of each row.
+            Codes of the terms of each column of each row.
         ends : int64
-            Where those of each column end.
+            The end of the codes of each column.
         strings : callable, optional
-            Gives terms their codes, as it adds them; without it, new ones have code -1.
+            Adds terms, and returns their codes; without it, new terms get code -1.
         """
         if strings is not None:
             self._widen()

@@ -1,4 +1,4 @@
-"""Where in a text its terms stand, as the tokenizer finds them."""
+"""Finds the places of terms in a text."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from textnb.text.plan import (
 from textnb.text.tokens import Tokenizer
 from textnb.text.unspaced import stretches
 
-# (text, what its terms add): None for what lies between words.
+# (text, contribution of its terms); the contribution is None between words.
 Pieces = list[tuple[str, float | None]]
 
 
@@ -33,12 +33,12 @@ def pieces_of(
     tokenizer: Tokenizer, columns: Sequence[str], texts: Mapping[str, str],
     contributions: Mapping[str, float],
 ) -> tuple[dict[str, Pieces], float]:
-    """Each text in pieces, with what the terms of each word add.
+    """Each text in pieces, with the contribution of the terms of each word.
 
-    What a term adds is shared equally by the places where it stands, and in each of them by the
-    words (for n-grams and pairs of characters, by the characters) that it covers. Where cleaning
-    keeps the length of a text, as lower-casing mostly does, the text is shown as it was; otherwise
-    as the tokenizer cleans it.
+    The contribution of a term is divided equally among its places, and at each place among the
+    words (for n-grams and pairs of characters, the characters) that it covers. If cleaning keeps
+    the length of a text, as lower-casing mostly does, the pieces are of the original text;
+    otherwise of the cleaned text.
 
     Parameters
     ----------
@@ -50,14 +50,14 @@ def pieces_of(
     Returns
     -------
     pieces : dict of column to list of (str, float or None)
-        Joined, they are the text. 0.0 is a word that no known term covers.
+        Joined, they are the text. 0.0 is for a word that no known term covers.
     elsewhere : float
-        The sum of what has no place in a text.
+        The sum of contributions without a place in a text.
 
     Raises
     ------
     ParameterError
-        If the tokenizer's plan has a step after cleaning that is not known here; it is named.
+        If this module does not know a step of the plan after cleaning; it is named.
 
     Examples
     --------
@@ -81,7 +81,7 @@ def pieces_of(
                 tokens = row.select(tokenizer.expr(columns).alias("tokens")).item().to_list()
                 spans[column], found = _words(plan, cleaned, tokens)
             case (CharactersInWords(), *_):
-                # They see one space on either side, whatever white space stands there.
+                # These n-grams have one space in place of any white space.
                 single = re.sub(r"\s", " ", cleaned)
                 spans[column], found = _characters(single, contributions)
             case _:
@@ -102,7 +102,7 @@ def pieces_of(
 
 
 def _check_known(plan: Plan) -> None:
-    """Raises ParameterError for a step after cleaning whose tokens can't be found in a text."""
+    """Raise ParameterError for a step after which the places of tokens can't be found."""
     for step in plan.after_cleaning:
         match step:
             case Matches() | Runs() | WordsAndPairs() | Characters() | CharactersInWords():
@@ -117,8 +117,7 @@ def _check_known(plan: Plan) -> None:
 def _words(
     plan: Plan, cleaned: str, tokens: list[str]
 ) -> tuple[list[tuple[int, int]], list[tuple[str, list[int]]]]:
-    """Spans of words, and of the characters of pairs; the terms, with the spans that each covers.
-    """
+    """Spans of words and of the characters of pairs; and the terms with the spans they cover."""
     spans, words = _spans(plan, cleaned)
     stops = stop_tokens(plan)
     kept = [covered for word, covered in words if word not in stops]
@@ -158,7 +157,7 @@ def _spans(
 
 
 def _matches(pattern: str, cleaned: str) -> Iterator[tuple[int, str]]:
-    """Where each match of the engine begins, and the match."""
+    """The begin of each match of the engine, and the match."""
     end = 0
     for match in pl.Series([cleaned]).str.extract_all(pattern).to_list()[0]:
         start = cleaned.index(match, end)

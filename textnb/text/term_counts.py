@@ -1,7 +1,7 @@
-"""Counts of terms per class, which add: what every way of counting gives, and models are made of.
+"""Counts of terms per class: they add and subtract, and models are derived from them.
 
-All terms that were ever counted are kept, and the vocabulary is chosen from them at the end: so
-batches, merges and forgetting give what one `fit` on the same documents gives, whatever the limits.
+Counts of all terms are kept, and the vocabulary is chosen from them at the end. So batches, merges
+and forgetting give the same as one `fit` on the same documents, under any limits.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class CountSpec:
-    """How documents are counted: which columns, which tokens, and what is kept of each term.
+    """How to count documents: the columns, the tokens, and the sums to keep of each term.
 
     Attributes
     ----------
@@ -33,11 +33,11 @@ class CountSpec:
     label : str
         The label column.
     limits : Limits
-        Limits on terms. All terms are counted, and what the limits need to know of them.
+        Limits on terms. All terms are counted, and also the sums that the limits need.
     presence_above : float or None
         Count the documents in which a term occurs more often than this, instead of occurrences.
     binary : bool
-        Whether a term counts once per document, also where limits rank terms by their counts.
+        Whether a term counts once per document, even if limits rank terms by their counts.
     """
 
     tokenizer: Tokenizer
@@ -68,13 +68,13 @@ class TermCounts(ReadOnly):
         Sorted, one per feature of ``counts``.
     counts : CountStatistics
         Classes and their documents; occurrences per class and term, or documents that hold the
-        term where presence was counted.
+        term if presence was counted.
     document_frequency : int64 (n_terms,) or None
-        Documents that hold the term, where limits need them.
+        Documents that hold the term, if limits need them.
     occurrences : int64 (n_terms,) or None
-        Occurrences over all classes, where presence was counted.
+        Occurrences over all classes, if presence was counted.
     rows : int or None
-        Number of documents, where counts have sample weights: limits on terms ignore weights.
+        Number of documents, if counts have sample weights: limits on terms ignore weights.
     """
 
     terms: pl.Series
@@ -142,7 +142,7 @@ class TermCounts(ReadOnly):
             None if self.occurrences is None else self.occurrences[keep], self.rows)
 
     def check_terms(self, pattern: str) -> None:
-        """Raises VocabularyError if no document that was counted has a token."""
+        """Raise VocabularyError if no document that was counted has a token."""
         if not len(self.terms):
             raise VocabularyError.no_tokens(pattern, self.documents)
 

@@ -1,4 +1,4 @@
-"""Text to tokens: a Tokenizer is a frozen value of settings, and its plan says what they do.
+"""Tokenizers: frozen values of settings, with a plan of the steps from text to tokens.
 
     settings -> plan (`textnb.text.plan`) -> expressions, compiled loops, plain Python, exports
 
@@ -42,7 +42,7 @@ LONGEST_NGRAM = 32
 LONGEST_PATTERN = 10_000
 # Settings that scikit-learn's `CountVectorizer` has beside those of tokens.
 _OF_CLASSIFIERS = ("min_df", "max_df", "max_features", "vocabulary", "binary")
-# Texts in which a pattern that can match nothing does so.
+# In one of these texts, a pattern that can match the empty string does so.
 _SAMPLES = ("", "a", " ", "A b-1_é. \n")
 
 Analyzer = Literal["word", "char", "char_wb"]
@@ -60,7 +60,7 @@ class Tokenizer:
     pattern : str
         Regular expression (Rust syntax: no lookaround, no capturing group) whose matches are the
         words. The default keeps letters with their combining marks, so words of Indic scripts stay
-        whole. Used by ``analyzer="word"`` alone.
+        whole. Only ``analyzer="word"`` uses it.
     lowercase : bool
         Lower-case the text first, by Unicode's full mapping.
     ngram_range : (int, int)
@@ -75,16 +75,16 @@ class Tokenizer:
     strip_accents : {None, "unicode", "ascii"}
         Decompose (NFKD) and drop the combining marks, or everything beyond ASCII.
     stop_words : sequence of str, or None
-        Words to drop, before n-grams are built. The list is tokenised by this same tokenizer, so
-        ``"don't"`` drops what ``"don't"`` becomes in a document.
+        Words to drop before n-grams are built. This tokenizer splits the list, too, so that
+        ``"don't"`` drops the tokens that ``"don't"`` becomes in a document.
     field_prefix : bool or sequence of str
         With several text columns: write the column's name before its tokens (``subject:free``),
         for every column or for those named.
     unspaced : {"pairs", "whole"}
-        What becomes of scripts that are written without spaces between words: Han, Hiragana,
+        How to split scripts that are written without spaces between words: Han, Hiragana,
         Katakana, Thai, Lao, Khmer, Myanmar. "pairs": each stretch of such characters in a word
-        becomes its overlapping pairs of characters (one character alone stays one), and what
-        stands beside it is a word of its own. "whole": such a stretch is part of one long word.
+        becomes its overlapping pairs of characters (a single character stays one), and the text
+        beside it is a separate word. "whole": such a stretch is part of one long word.
         It is for words that are runs of one class of characters, as the default pattern finds
         them; any other pattern finds words by itself.
 
@@ -113,7 +113,7 @@ class Tokenizer:
     unspaced: Literal["pairs", "whole"] = "pairs"
 
     def __post_init__(self) -> None:
-        # Lists are welcome where tuples are kept: a frozen setting must be hashable.
+        # Lists become tuples, because a frozen setting must be hashable.
         object.__setattr__(self, "ngram_range", _ngram_range(self.ngram_range))
         stop_words = () if self.stop_words is None else self.stop_words
         object.__setattr__(self, "stop_words", _strings("stop_words", stop_words))
@@ -151,7 +151,7 @@ class Tokenizer:
         return cls(**{"pattern": SKLEARN_WORD, "unspaced": "whole", **settings})
 
     def plan(self) -> Plan:
-        r"""The steps from text to tokens, as data: what every engine executes.
+        r"""The steps from text to tokens as data, which every engine executes.
 
         A subclass may override it to add steps. One that overrides `expr` instead has a step that
         names the class, which no engine can execute: its tokens come from its own `expr`.
@@ -197,12 +197,12 @@ class Tokenizer:
 
     @property
     def joins_words(self) -> bool:
-        """Whether a term may be several words, which `split_terms` tells apart."""
+        """Whether a term may have several words, which `split_terms` separates."""
         return self.plan().find(NGrams) is not None
 
     @property
     def splits_unspaced(self) -> bool:
-        """Whether scripts without spaces are cut: else whole phrases of them are words."""
+        """Whether scripts without spaces are cut; otherwise whole phrases of them are words."""
         return not isinstance(self.plan().after_cleaning[0], Runs | Matches)
 
     def split_terms(self, term: str) -> list[str]:
@@ -224,7 +224,7 @@ class Tokenizer:
                 for word in re.findall(r"(?:[^\\ ]|\\.)+", term, flags=re.S)]
 
     def split_all(self, terms: pl.Series) -> pl.Series:
-        """As `split_terms`, of many: a List(String) series."""
+        """`split_terms` for many terms: a List(String) series."""
         if not self.joins_words or self.plan().find(Escape) is not None:
             return pl.Series([self.split_terms(term) for term in terms], dtype=pl.List(pl.String))
         return terms.str.split(" ")
@@ -249,7 +249,7 @@ class Tokenizer:
 
     @classmethod
     def from_file(cls, settings: Mapping[str, Any]) -> Tokenizer:
-        """As `from_dict`, of settings that a file holds: those that came later are off.
+        """`from_dict` for the settings of a file: settings that are newer than it are off.
 
         Examples
         --------
@@ -259,7 +259,7 @@ class Tokenizer:
         return cls.from_dict(with_missing(settings))
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
-        # A pickle may come from before a setting.
+        # A pickle may be older than a setting.
         self.__dict__.update(with_missing(state))
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -283,7 +283,7 @@ class Tokenizer:
         return replace(self, **settings)
 
     def __sklearn_clone__(self) -> Tokenizer:
-        # Nobody can change it, so a clone of a classifier may share it.
+        # It never changes, so that clones of a classifier may share it.
         return self
 
     def __repr__(self) -> str:
@@ -296,7 +296,7 @@ class Tokenizer:
 def _plan(tokenizer: Tokenizer) -> Plan:
     kind = type(tokenizer)
     own_expr, own_plan = kind.expr is not Tokenizer.expr, kind.plan is not Tokenizer.plan
-    # Settings that a subclass adds are its own code's to read, if it has some.
+    # If a subclass has its own code, this code reads the settings that it adds.
     read = fields(Tokenizer) if own_expr or own_plan else fields(kind)
     plan = plan_of({field.name: getattr(tokenizer, field.name) for field in read})
     if kind is Tokenizer or (own_plan and not own_expr):
@@ -305,7 +305,7 @@ def _plan(tokenizer: Tokenizer) -> Plan:
 
 
 def check_exact(tokenizer: Any, purpose: str) -> None:
-    """Raises ParameterError for a subclass, of which only its code says what it does."""
+    """Raise ParameterError for a subclass, whose meaning only its code defines."""
     if type(tokenizer) is not Tokenizer:
         raise ParameterError(f"{purpose} needs a Tokenizer itself; got {type(tokenizer).__name__}, "
                              "a class of its own, whose code is in no file: use Tokenizer's "
@@ -322,7 +322,7 @@ def _check_names(kind: type[Tokenizer], settings: Iterable[str]) -> None:
 @lru_cache(maxsize=64)
 def _check_pattern(pattern: str) -> None:
     if pattern in (WORD, SKLEARN_WORD):
-        # Known to be right: to ask starts the engine's threads, and no import may do that.
+        # These are right. A check would start the engine's threads, which no import may do.
         return
     check_fork()
     if len(pattern) > LONGEST_PATTERN:
@@ -334,8 +334,8 @@ def _check_pattern(pattern: str) -> None:
     try:
         matches = pl.Series(_SAMPLES).str.extract_all(pattern).explode()
     except pl.exceptions.PolarsError as error:
-        said = [line for line in str(error).splitlines() if line.startswith("error:")]
-        reason = said[0].removeprefix("error: ") if said else str(error).splitlines()[0]
+        lines = [line for line in str(error).splitlines() if line.startswith("error:")]
+        reason = lines[0].removeprefix("error: ") if lines else str(error).splitlines()[0]
         raise ParameterError(f"pattern {pattern!r} is not a valid regular expression (Rust syntax, "
                              f"no lookaround): {reason}") from None
     if "" in matches.drop_nulls():

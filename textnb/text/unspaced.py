@@ -1,9 +1,9 @@
 """The characters of scripts that are written without spaces between words.
 
 Han, Hiragana, Katakana, Thai, Lao, Khmer and Myanmar, by their blocks in Unicode, with the marks of
-iteration and length that Japanese shares among its scripts. A table asked from an engine would
-change with its version of Unicode; this one is fixed, so that a tokenizer means the same in each
-of them. What is no letter, mark or number in these blocks is in no word: it needs no exception.
+iteration and length that Japanese shares among its scripts. An engine's own table would change
+with its version of Unicode; this one is fixed, so that a tokenizer means the same in every engine.
+Characters of these blocks that are no letters, marks or numbers are in no word anyway.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _STRETCH = re.compile(rf"(?P<unspaced>[{_IN_PYTHON}]+)|[^{_IN_PYTHON}]+")
 
 
 def pairs_by_replacing(alone: str, group: str = "${1}") -> tuple[tuple[str, str], ...]:
-    r"""Replacements by which each stretch of a class becomes its pairs, without looking around.
+    r"""Replacements that turn each stretch of a class into its pairs, without lookaround.
 
-    What they put between pairs is a space or a colon, which no word holds.
+    They put a space or a colon between pairs, which no word holds.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def pairs_by_replacing(alone: str, group: str = "${1}") -> tuple[tuple[str, str]
     Returns
     -------
     tuple of (str, str)
-        A pattern, and what each of its matches becomes; in this order.
+        Patterns and the replacements of their matches, in this order.
 
     Examples
     --------
@@ -51,7 +51,7 @@ def pairs_by_replacing(alone: str, group: str = "${1}") -> tuple[tuple[str, str]
     >>> text
     'x ab:bc y,  a '
     """
-    # abc -> " a:ab:bc:c "; then what stands at the ends of a stretch goes.
+    # abc -> " a:ab:bc:c "; then the single characters at the ends of a stretch are removed.
     return ((f"({alone}+)", f" {group} "), (f"({alone})", f"{group}:{group}"),
             (f":{alone} ", " "), (f" {alone}:", " "))
 

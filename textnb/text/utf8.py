@@ -1,4 +1,4 @@
-"""Strings as their UTF-8 bytes in one array, and back; and their order."""
+"""Converts strings to an array of their UTF-8 bytes and back, and sorts them there."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MOST_SKIPPED = 112
 
 
 def bytes_of(strings: pl.Series) -> tuple[NDArray[np.uint8], Ints]:
-    """The UTF-8 bytes of strings without nulls, one after the other, and where each ends."""
+    """The UTF-8 bytes of strings without nulls, one after the other, and the end of each."""
     listed = strings.cast(pl.Binary).cast(pl.List(pl.UInt8))
     ends = np.cumsum(listed.list.len().to_numpy(), dtype=np.int64)
     whole = listed.explode(empty_as_null=False, keep_nulls=False)
@@ -30,7 +30,7 @@ def strings_of(pool: NDArray[np.uint8], ends: Ints) -> pl.Series:
         whole, bounds = pool.tobytes(), [0, *ends.tolist()]
         return pl.Series([whole[a:b] for a, b in pairwise(bounds)],
                          dtype=pl.Binary).cast(pl.String)
-    # By a character that no string holds: much faster than one Python object for each.
+    # Joined by a character that no string holds: much faster than one Python object for each.
     joined = np.empty(len(pool) + len(ends) - 1, dtype=np.uint8)
     marks = ends[:-1] + np.arange(len(ends) - 1)
     kept = np.ones(len(joined), dtype=np.bool_)
@@ -43,10 +43,10 @@ def strings_of(pool: NDArray[np.uint8], ends: Ints) -> pl.Series:
 
 
 def byte_order(pool: NDArray[np.uint8], begins: Ints, ends: Ints) -> Ints:
-    """The places of spans of bytes, no two alike, in the order of their bytes.
+    """The places of different spans of bytes, in the order of their bytes.
 
-    Sorted by seven bytes and the length left; those that agree in these, by the next seven. Many
-    times faster than to compare strings.
+    They are sorted by seven bytes and the rest of the length, and those that agree in these by the
+    next seven. This is many times faster than comparing strings.
 
     Examples
     --------

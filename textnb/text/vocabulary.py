@@ -1,7 +1,7 @@
-"""Which terms get a column: document-frequency limits, a size limit, or a given list.
+"""Chooses the terms that get a column: by limits on documents, by number, or from a list.
 
-Columns are in the order of the sorted terms (by code point), so they depend on no row order, chunk
-or thread.
+Columns are in the order of the sorted terms (by code point), so that they do not depend on the
+order of rows, on chunks or on threads.
 """
 
 from __future__ import annotations

@@ -1,0 +1,75 @@
+"""Classes of characters, as the engine of regular expressions knows them, for the kernel."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from threading import Lock
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from textnb.text.unspaced import RANGES
+
+Ints = NDArray[np.int64]
+# Beyond the planes that have characters (and tags), code points are unassigned or private.
+_ASSIGNED = ((0, 0xD800), (0xE000, 0x40000), (0xE0000, 0xE1000))
+# The engine classifies blocks of 256 code points as texts need them. Once this number of bytes was
+# read, it classifies all code points up to the plane that a text reaches, in about 30 ms.
+_MUCH_TEXT, _BLOCK_BITS = 1 << 21, 8
+
+
+class CharacterClass:
+    """Whether each code point is a member of a class of the regular expressions.
+
+    1 for a member, 0 for others; with ``pairs``, 2 for members that make pairs of characters. The
+    engine decides on code points when texts first hold them, and once for each.
+    """
+
+    def __init__(self, members: str, pairs: bool = False):
+        self._members, self._pairs, self._turn = members, pairs, Lock()
+        self._table = np.zeros(0x110000, dtype=np.uint8)
+        self._known = np.zeros(0x110000 >> _BLOCK_BITS, dtype=np.bool_)
+        self._read = 0
+
+    def of(self, text: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """The table of the class; it is complete for the code points of this text in UTF-8."""
+        highest = int(text.max(initial=0))
+        # The largest lead byte bounds the code points.
+        size = 0x100 if highest < 0x80 else 0x10000 if highest < 0xF0 else 0x110000
+        if self._known[:size >> _BLOCK_BITS].all():
+            return self._table
+        wanted = np.zeros_like(self._known)
+        self._read += len(text)
+        if self._read > _MUCH_TEXT:
+            wanted[:size >> _BLOCK_BITS] = True
+        else:
+            points = np.frombuffer(text.tobytes().decode().encode("utf-32-le"), dtype="<u4")
+            wanted[points >> _BLOCK_BITS] = True
+        with self._turn:
+            missing = np.flatnonzero(wanted & ~self._known)
+            if len(missing):
+                self._classify(missing)
+                self._known[missing] = True
+        return self._table
+
+    def _classify(self, blocks: Ints) -> None:
+        width = 1 << _BLOCK_BITS
+        points = (blocks[:, None] * width + np.arange(width)).reshape(-1)
+        assigned = np.zeros(len(points), dtype=np.bool_)
+        for begin, end in _ASSIGNED:
+            assigned |= (points >= begin) & (points < end)
+        points = points[assigned]
+        every = points.astype("<u4").tobytes().decode("utf-32-le")
+        # Each other character becomes NUL, which is in no class: what did not change is a member.
+        kept = pl.Series([every]).str.replace_all(rf"[^{self._members}]", "\0").item()
+        self._table[points] = np.frombuffer(kept.encode("utf-32-le"), dtype="<u4") != 0
+        if self._pairs:
+            for first, last in RANGES:
+                self._table[points[(points >= first) & (points <= last)]] *= 2
+
+
+@lru_cache(maxsize=8)
+def character_class(members: str, pairs: bool) -> CharacterClass:
+    """The class of these members; it is shared by all tables of a process."""
+    return CharacterClass(members, pairs)
