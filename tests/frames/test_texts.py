@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from textnb.errors import DataError, ParameterError, SchemaError
+from textnb.errors import DataError, ParameterError, SchemaError, quantity
 from textnb.frames.texts import is_table, labels_as, table_of_texts, with_labels
 
 TWO = pl.DataFrame({"text": ["one", "two"]})
@@ -92,7 +92,7 @@ class TestLabels:
 
     @pytest.mark.parametrize("labels", [["a"], ["a", "b", "c"], [], pl.Series(["a"])])
     def test_one_per_document(self, labels: Any) -> None:
-        with pytest.raises(DataError, match=f"2 documents and {len(labels)} labels"):
+        with pytest.raises(DataError, match=f"2 documents and {quantity(len(labels), 'label')}"):
             with_labels(TWO, labels, "y")
 
     def test_one_dimension(self) -> None:
