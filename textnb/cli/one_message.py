@@ -1,7 +1,7 @@
-"""`textnb update` of one mail message, without Polars: a user learns mail message by message.
+"""`textnb update` with one mail message, without Polars, as users train a filter by messages.
 
-What is not known here (other options, a mailbox, a model with limits) is left to
-`textnb.cli.update`, which knows all and says what is wrong.
+Other options, a mailbox, or a model with limits it leaves to `textnb.cli.update`, which knows all
+of them and reports what is wrong.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from textnb.cli.inputs import InputOptions
     from textnb.storage.add_document import Updated
 
-# Columns that a table of mail has, and which of them are texts.
+# Columns of a table of mail: those that are texts, and the others.
 _TEXTS = frozenset(["from", "to", "subject", "headers", "body", "links", "images"])
 _OTHERS = frozenset(["message_id", "date", "attachments", "flags", "path", "errors"])
 
@@ -24,7 +24,7 @@ def add_message(
     model: str, source: InputOptions, as_class: str, target: str,
     parse_label: Callable[[str, list[Any]], Any],
 ) -> Updated | None:
-    """Learn the message that is the input; None where it is not one, or its model is not known.
+    """Learn the message that is the input; None if the input or the model needs the full command.
 
     Parameters
     ----------
@@ -32,9 +32,9 @@ def add_message(
         The model file to read, and the one to write.
     source : InputOptions
     as_class : str
-        The class of the message, as it was typed.
+        The class of the message, as text.
     parse_label : callable
-        Gives the class from its text and the known classes.
+        Takes the class as text and the known classes, and returns the class.
     """
     if not _is_one_message(source):
         return None
@@ -69,14 +69,14 @@ def _is_one_message(source: InputOptions) -> bool:
 
 
 def _message(path: str) -> bytes | None:
-    """The bytes of a message; None where the input is a mailbox, or can't be read."""
+    """The bytes of a message; None if the input is a mailbox, or can't be read."""
     from textnb.frames.mailboxes import list_mail_files, read_messages
 
     if path == "-":
         from textnb.frames.stdin import spool_stdin
 
         path = spool_stdin()[0]
-        # Whoever takes over reads it again.
+        # The full command may have to read it again.
         sys.stdin = open(path, encoding="utf-8")  # noqa: SIM115 - it is open while the process is
     found = [item for place in list_mail_files(path) for item in read_messages(place)]
     one = found[0] if len(found) == 1 and "#" not in found[0].path.removeprefix(path) else None

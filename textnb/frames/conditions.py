@@ -44,17 +44,17 @@ def rows_where(frame: pl.LazyFrame, condition: str | None, name: str) -> pl.Lazy
 def empty_choice(
     frame: pl.LazyFrame, condition: str | None, name: str, source: str
 ) -> str | None:
-    """What to tell where a condition leaves no rows; None where it leaves some, or is None.
+    """The message if a condition leaves no rows; None if it leaves some, or is None.
 
     Parameters
     ----------
     frame : LazyFrame
-        As `rows_where` gives it.
+        The result of `rows_where`.
     condition : str or None
     name : str
         Name of the parameter or option.
     source : str
-        What the rows are read from.
+        The name of the source of the rows.
 
     Examples
     --------
@@ -68,7 +68,7 @@ def empty_choice(
         if frame.head(1).collect().height:
             return None
     except (pl.exceptions.PolarsError, OSError):
-        # The rows can't be read, which another error says.
+        # Another error says that the rows can't be read.
         return None
     return (f"{name} {condition!r} leaves no rows of {hide_secrets(source)}; its columns are "
             f"{', '.join(frame.collect_schema().names())}")

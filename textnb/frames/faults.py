@@ -1,7 +1,7 @@
-"""Where a text file of rows is at fault: the line, what is wrong there, and what to do about it.
+"""Finds the faulty line of a text file of rows, and says what is wrong there and what to do.
 
-Files are read a second time, and only after the engine has failed; `check_surrogates` alone runs
-before, as the engine reads half a character as NUL and does not fail.
+Files are read a second time, after the engine has failed. Only `check_surrogates` runs before, as
+the engine does not fail on half a character: it reads NUL.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import IO
 from textnb.errors import SchemaError, SourceError, quantity
 from textnb.frames.kinds import is_unicode
 
-# Of CSV files, beside the comma.
+# Separators of CSV files other than the comma.
 SEPARATORS = (";", "|", "\t")
 _BLOCK = 1 << 20
 # An escape of JSON for half of a character beyond U+FFFF; the two halves of one follow each other.

@@ -1,9 +1,9 @@
-"""Learn one document into a model file, without Polars: the same bytes as by all of its way.
+"""Adds one document to a model file, without Polars, and with the same bytes as with it.
 
     tokens in plain Python -> places among the sorted terms -> arrays with the new terms and counts
 
-All of the file is read, checked and written again. What is not known here, it refuses by name with
-`Unsupported`: the caller then takes the way that makes a model of the file.
+The whole file is read, checked and written again. Anything in it that this module does not know is
+refused by name with `Unsupported`: the caller then loads the model and learns the document.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _OCCURRENCES = "terms/occurrences"
 _ARRAYS = {*_BASIC, _OCCURRENCES, "index/bytes", "index/ends", *TOTALS}
 _DOCUMENT = {"format", "version", "textnb", "kind", "estimator", "settings", "classes", "layers",
              "requires", "arrays", "calibration", "decision", "l"}
-# Settings that limit or weight terms, and the values by which they do nothing.
+# Settings that limit or weight terms, and the values with which they have no effect.
 _WITHOUT_LIMITS = {"min_df": 1, "max_df": 1.0, "max_features": None, "vocabulary": None,
                    "memory_limit": None, "class_weight": None}
 _PARAMETERS = {"MultinomialNB": {"l", "fit_prior", "class_prior"},
@@ -54,14 +54,14 @@ _EXACT = 2**53
 
 @dataclass(frozen=True)
 class Updated:
-    """What a model is after a document was added.
+    """A model after a document was added.
 
     Attributes
     ----------
     n_classes, n_terms : int
     calibration : Calibration or None
     decision : Decision or None
-        Both are marked stale.
+        Both are marked as stale.
     """
 
     n_classes: int
@@ -71,7 +71,7 @@ class Updated:
 
 
 class ModelToExtend:
-    """A model file that can learn a document here.
+    """A model file to which a document can be added.
 
     Parameters
     ----------
@@ -89,9 +89,9 @@ class ModelToExtend:
     Raises
     ------
     Unsupported
-        If it has anything that is not known here.
+        If it has anything that this module does not know.
     ModelFileError, SourceError
-        As `textnb.load`.
+        See `textnb.load`.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -141,7 +141,7 @@ class ModelToExtend:
 
 
 def _why_unknown(document: dict[str, Any]) -> str:
-    """What of a document is not known here, in a clause; empty where all is."""
+    """The part of a file's document that this module does not know; empty if it knows all."""
     estimator, settings, classes = (
         document["estimator"], document["settings"], document["classes"])
     name, parameters = estimator["name"], estimator["parameters"]
@@ -183,7 +183,7 @@ def _counts_presence(document: Mapping[str, Any]) -> bool:
 
 
 def _check(document: Mapping[str, Any], arrays: version2.Arrays) -> None:
-    """Check terms and counts as a reader of the whole model does."""
+    """Make the checks of terms and counts that loading a model makes."""
     for name in _BASIC:
         require(name in arrays, f"it has no array {name!r}")
     text = arrays["terms/bytes"]
@@ -229,16 +229,16 @@ def _with_counts(
     begins, counts_begins = begins_of(ends), begins_of(counts_ends)
     per_term = counts_ends - counts_begins
     new: list[tuple[int, bytes]] = []
-    # Places in the arrays as they were, ascending, and the counts that come before them.
+    # Places in the old arrays, ascending, and the counts to insert before them.
     added: list[tuple[int, int]] = []
     occurrences = arrays.get(_OCCURRENCES, np.zeros(len(ends))).astype(np.int64)
     place = 0
-    for term, often in counts:
-        count = 1 if presence else often
+    for term, times in counts:
+        count = 1 if presence else times
         place = bisect_left(
             range(len(ends)), term, place, key=lambda at: text[begins[at]:ends[at]])
         if place < len(ends) and text[begins[place]:ends[place]] == term:
-            occurrences[place] += often
+            occurrences[place] += times
         else:
             new.append((place, term))
             added.append((int(counts_ends[place - 1]) if place else 0, count))
@@ -270,7 +270,7 @@ def _with_counts(
 
 
 def _mark_stale(document: dict[str, Any], n_classes: int, n_terms: int) -> Updated:
-    """Mark the calibration and the decision of a document, which stood on fewer documents."""
+    """Mark the calibration and the decision as stale: they were chosen before this document."""
     calibration, decision = None, None
     if document.get("calibration") is not None:
         calibration = Calibration.from_dict(document["calibration"]).as_stale(LEARNED_SINCE)

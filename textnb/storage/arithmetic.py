@@ -1,6 +1,6 @@
-"""The arrays of a model of texts: how they are checked, and what follows from them. NumPy alone.
+"""Checks the arrays of a model of texts, and derives others from them, with NumPy alone.
 
-`textnb.storage.textarrays` says what each array holds.
+`textnb.storage.textarrays` describes each array.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def narrow(values: NDArray[Any]) -> NDArray[Any]:
 def stored_arrays(
     document: Mapping[str, Any], basic: Arrays, kept: NDArray[np.bool_] | None
 ) -> dict[str, NDArray[Any]]:
-    """All arrays of a file, in their order: terms and counts, and what follows from them."""
+    """All arrays of a file, in their order: terms, counts, and arrays derived from them."""
     derived = derived_arrays(document, basic, kept)
     # Small arrays first: a reader of single terms needs all of them.
     small = {name: array for name, array in derived.items() if name != "terms/kept"}
@@ -47,7 +47,7 @@ def derived_arrays(
     ----------
     document : mapping
     basic : mapping of str to array
-        Terms and counts, checked.
+        Terms and counts, after their checks.
     kept : bool (n_terms,), or None
         See `textnb.storage.totals.kept_terms`.
     """
@@ -68,7 +68,7 @@ def _index(text: NDArray[np.uint8], ends: NDArray[np.int64]) -> tuple[NDArray[An
 
 
 def check_terms(text: NDArray[Any], ends: NDArray[Any]) -> NDArray[np.int64]:
-    """Check that terms are bytes, and where each ends; return these ends as 64 bits."""
+    """Check the bytes and the ends of terms; return the ends as 64 bits."""
     require(text.ndim == ends.ndim == 1 and text.dtype == np.uint8 and ends.dtype.kind == "i"
             and 0 < len(ends) < 2**31, "terms are not bytes and where they end")
     wide = ends.astype(np.int64)

@@ -1,6 +1,6 @@
 """The tokens of one document by the settings of a model file, in plain Python.
 
-A model file is not checked as a whole before: what is not known is refused by name.
+The file was not checked as a whole, so that an unknown setting or value is refused by name.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from textnb.storage.terms_reader import Unsupported
 from textnb.text.plain import plain_tokens
 from textnb.text.plan import Plan, plan_of, with_missing
 
-# More is tokenized faster by Polars, even if that has to be imported.
+# Characters of a document. Polars tokenizes more of them faster, even with its import.
 _LONGEST = 1 << 20
 _MOST_WORDS = 32
 

@@ -8,19 +8,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
-# Bytes that a key holds.
+# The number of bytes in a key.
 KEY_BYTES = 7
 
 
 def begins_of(ends: Ints) -> Ints:
-    """Where each string begins, if each ends where the next one begins."""
+    """The begin of each string, from the ends of strings that follow each other."""
     begins = np.zeros_like(ends)
     begins[1:] = ends[:-1]
     return begins
 
 
 def eights_of(pool: NDArray[np.uint8], last: int) -> NDArray[Any]:
-    """The eight bytes from each place up to the last, as a number; beyond the end are zeros."""
+    """The eight bytes from each place up to the last, as a number, with zeros after the end."""
     if len(pool) < last + 8:
         pool = np.append(pool, np.zeros(8, np.uint8))
     # A number may begin at any byte.

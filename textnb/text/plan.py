@@ -44,10 +44,13 @@ _SKLEARN_RUN = re.compile(r"(?:\(\?u\))?\\b\\w\\w\+\\b")
 class Step(Value):
     """One step of a plan. A new kind of step may be a frozen dataclass."""
 
+    # The setting as `str.format` makes it from the step's fields; if empty, the step's repr.
+    _setting = ""
+
     @property
     def setting(self) -> str:
         """The tokenizer's setting for the step, as ``name=value``, for messages."""
-        return repr(self)
+        return self._setting.format(**vars(self)) if self._setting else repr(self)
 
 
 class Cleaning(Step):
@@ -63,17 +66,13 @@ class Normalize(Cleaning):
 
     form: str
 
-    @property
-    def setting(self) -> str:
-        return f"normalize={self.form!r}"
+    _setting = "normalize={form!r}"
 
 
 class Lowercase(Cleaning):
     """Lower case, by Unicode's full mapping."""
 
-    @property
-    def setting(self) -> str:
-        return "lowercase=True"
+    _setting = "lowercase=True"
 
 
 class StripAccents(Cleaning):
@@ -81,17 +80,13 @@ class StripAccents(Cleaning):
 
     kind: str
 
-    @property
-    def setting(self) -> str:
-        return f"strip_accents={self.kind!r}"
+    _setting = "strip_accents={kind!r}"
 
 
 class SingleSpaces(Cleaning):
     """Two or more white characters become one space; a single one does not change."""
 
-    @property
-    def setting(self) -> str:
-        return "analyzer='char'"
+    _setting = "analyzer='char'"
 
 
 class Matches(Splitting):
@@ -99,9 +94,7 @@ class Matches(Splitting):
 
     pattern: str
 
-    @property
-    def setting(self) -> str:
-        return f"pattern={self.pattern!r}"
+    _setting = "pattern={pattern!r}"
 
 
 class Runs(Splitting):
@@ -121,9 +114,7 @@ class Runs(Splitting):
     members: str
     least: int
 
-    @property
-    def setting(self) -> str:
-        return f"pattern={self.pattern!r}"
+    _setting = "pattern={pattern!r}"
 
 
 class WordsAndPairs(Splitting):
@@ -143,9 +134,7 @@ class WordsAndPairs(Splitting):
     members: str
     least: int
 
-    @property
-    def setting(self) -> str:
-        return f"pattern={self.pattern!r} with unspaced='pairs'"
+    _setting = "pattern={pattern!r} with unspaced='pairs'"
 
 
 class Characters(Splitting):
@@ -154,9 +143,7 @@ class Characters(Splitting):
     least: int
     most: int
 
-    @property
-    def setting(self) -> str:
-        return "analyzer='char'"
+    _setting = "analyzer='char'"
 
 
 class CharactersInWords(Splitting):
@@ -169,9 +156,7 @@ class CharactersInWords(Splitting):
     least: int
     most: int
 
-    @property
-    def setting(self) -> str:
-        return "analyzer='char_wb'"
+    _setting = "analyzer='char_wb'"
 
 
 class StopWords(Step):
@@ -179,9 +164,7 @@ class StopWords(Step):
 
     texts: tuple[str, ...]
 
-    @property
-    def setting(self) -> str:
-        return f"stop_words={self.texts!r}"
+    _setting = "stop_words={texts!r}"
 
 
 class Escape(Step):
@@ -189,9 +172,7 @@ class Escape(Step):
 
     characters: str
 
-    @property
-    def setting(self) -> str:
-        return f"escaped characters {self.characters!r}"
+    _setting = "escaped characters {characters!r}"
 
 
 class FieldPrefix(Step):
@@ -240,9 +221,7 @@ class NGrams(Step):
     least: int
     most: int
 
-    @property
-    def setting(self) -> str:
-        return f"ngram_range={(self.least, self.most)}"
+    _setting = "ngram_range=({least}, {most})"
 
 
 class OwnCode(Step):
@@ -250,9 +229,7 @@ class OwnCode(Step):
 
     name: str
 
-    @property
-    def setting(self) -> str:
-        return f"{self.name}, a class of its own"
+    _setting = "{name}, a class of its own"
 
 
 # Cleaning steps may follow each other; of the others, a plan has at most one each.
