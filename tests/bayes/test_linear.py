@@ -18,7 +18,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import textnb
 from tests.classifier.models import NEWS, SPAM
 from tests.oracles.scikit_learn import expected_failures
-from textnb import NBLinear, TextClassifier
+from textnb import MultinomialNB, NBLinear, NBLogisticRegression, TextClassifier
+from textnb.bayes import linear_solver
 from textnb.bayes.calibration import Calibration
 from textnb.bayes.counts.linear import Linear
 from textnb.bayes.known import event_model
@@ -255,8 +256,63 @@ def test_the_temperature_minimises_the_log_loss():
 def test_learning_more_is_refused_and_says_what_is_needed():
     model = TextClassifier(NBLinear()).fit(SPAM)
     for change in (model.partial_fit, model.forget):
-        with pytest.raises(ParameterError, match=r"NBLinear learns from all documents at once"):
+        with pytest.raises(ParameterError, match=r"once: fit\(documents, warm_start=True\), with"):
             change(SPAM)
+
+
+@pytest.mark.parametrize("train", [SPAM, NEWS], ids=["two classes", "four classes"])
+@pytest.mark.parametrize("loss", ["hinge", "log"])
+@pytest.mark.parametrize("descent", [False, True])
+def test_a_warm_start_reaches_the_optimum_of_a_refit(train, loss, descent, monkeypatch):
+    if descent:
+        monkeypatch.setattr(linear_solver, "_FEW", 0)
+    settings = NBLinear(loss=loss, tol=1e-9)
+    for before, after in ((train.head(100), train), (train, train.head(100))):
+        cold = TextClassifier(settings).fit(after)
+        warm = TextClassifier(settings).fit(before).fit(after, warm_start=True)
+        assert warm.vocabulary_ == cold.vocabulary_
+        np.testing.assert_allclose(
+            warm.linear_form().weights, cold.linear_form().weights, rtol=0, atol=1e-6)
+        np.testing.assert_allclose(
+            warm.linear_form().intercept, cold.linear_form().intercept, rtol=0, atol=1e-6)
+        assert warm.calibration_.temperature == pytest.approx(cold.calibration_.temperature)
+
+
+def test_a_warm_start_takes_fewer_steps():
+    # Words that two rows hold are needed: those of one row cost no step.
+    rng = np.random.default_rng(0)
+    texts = [" ".join(f"w{t}" for t in rng.zipf(1.3, 40) if t < 5000) for _ in range(1500)]
+    labels = [["x", "y", "z"][(text.count("w3 ") + text.count("w7 ")) % 3] for text in texts]
+    rows = pl.DataFrame({"text": texts, "label": labels})
+    for tol in (1e-2, 1e-6):
+        model = TextClassifier(NBLinear(tol=tol, held_out=0)).fit(rows[:1450])
+        cold = TextClassifier(NBLinear(tol=tol, held_out=0)).fit(rows).estimator_.n_iter_
+        assert model.fit(rows, warm_start=True).estimator_.n_iter_ < cold
+
+
+def test_classes_that_are_new_begin_anew_and_two_classes_are_one_problem():
+    settings = NBLinear(tol=1e-9, held_out=0)
+    two = NEWS.filter(pl.col("label").is_in(NEWS["label"].unique().sort()[:2].to_list()))
+    for before, after in ((two, NEWS), (NEWS, two)):
+        warm = TextClassifier(settings).fit(before).fit(after, warm_start=True)
+        cold = TextClassifier(settings).fit(after)
+        np.testing.assert_allclose(
+            warm.linear_form().weights, cold.linear_form().weights, rtol=0, atol=1e-6)
+    first = TextClassifier(settings).fit(SPAM, warm_start=True)
+    assert np.array_equal(first.linear_form().weights,
+                          TextClassifier(settings).fit(SPAM).linear_form().weights)
+
+
+@pytest.mark.parametrize(("before", "after", "message"), [
+    (MultinomialNB(), MultinomialNB(), "MultinomialNB has none; it learns more, and forgets"),
+    (NBLogisticRegression(), NBLogisticRegression(), "NBLogisticRegression begins anew each time"),
+    (MultinomialNB(), NBLinear(), "from the weights of NBLinear; got those of MultinomialNB"),
+    (NBLinear(), "auto", "a search for settings has no warm start")])
+def test_what_has_no_warm_start_says_so(before, after, message):
+    model = TextClassifier(before).fit(SPAM)
+    model.estimator = after
+    with pytest.raises(ParameterError, match=message):
+        model.fit(SPAM, warm_start=True)
 
 
 def test_calibrate_serves_it():

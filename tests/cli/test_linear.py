@@ -74,3 +74,20 @@ def test_learning_more_says_what_is_needed(run: Run, news: Path) -> None:
         refused = run(verb, "m.textnb", news)
         assert refused.code
         assert "learns from all documents at once" in refused.err
+        assert "textnb train --warm-start MODEL" in refused.err
+
+
+def test_a_warm_start_begins_from_a_file(run: Run, news: Path) -> None:
+    run("train", news, "--model", "nblinear", "-o", "m.textnb").checked()
+    run("train", news, "--model", "nblinear", "--warm-start", "m.textnb",
+        "-o", "again.textnb").checked()
+    frame = pl.read_parquet(news)
+    own = textnb.TextClassifier(textnb.NBLinear()).fit(frame)
+    own.fit(frame, warm_start=True).save("python.textnb")
+    assert Path("again.textnb").read_bytes() == Path("python.textnb").read_bytes()
+    refused = run("train", news, "--warm-start", "m.textnb", "-o", "n.textnb")
+    assert refused.code
+    assert "textnb update" in refused.err
+    refused = run("train", news, "--model", "gaussian", "--warm-start", "m.textnb", "-o",
+                  "n.textnb")
+    assert "--warm-start is for --model nblinear" in refused.err

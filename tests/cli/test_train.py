@@ -336,7 +336,8 @@ def test_every_option_of_train_is_tested() -> None:
     # What says where rows come from, and where notes go, is tested below and above.
     tested |= {"--output", "-o", "--features", "--input-format", "--encoding", "--quiet", "-q",
                "--lowercase", "--storage-option", "--query", "--on-unreadable", "--separator",
-               "--early-stopping", "--class-weight", "--weight", "--subfolders", "--help-all"}
+               "--early-stopping", "--class-weight", "--weight", "--subfolders", "--help-all",
+               "--warm-start"}
     command = command_of("train")
     assert command is not None
     offered = {name for option in command.params if option.param_type_name == "option"

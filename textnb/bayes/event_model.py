@@ -33,6 +33,7 @@ from textnb.runtime.memory import check_room
 
 if TYPE_CHECKING:
     from textnb.bayes.leave_one_out import LeaveOneOut, Within
+    from textnb.bayes.warm_start import WarmStart
 
 Bounds = tuple[float | None, float | None, float | None]
 _NOT_CHOSEN = ("l='auto' is chosen by fit, from all rows, and kept by partial_fit: call fit first, "
@@ -83,6 +84,8 @@ class EventModel:
     kind: ClassVar[str] = ""
     of_terms: ClassVar[bool] = True
     from_counts: ClassVar[bool] = True
+    # Whether its solver can begin from weights that were learned before.
+    starts_warm: ClassVar[bool] = False
     # What `Learned.n_iter` counts.
     iterations: ClassVar[str] = "passes"
     # Numbers that are derived from each count, and kept.
@@ -215,6 +218,13 @@ class EventModel:
             Whether a term counts once per document.
         """
         raise self._undefined("how it learns from rows")
+
+    def learn_rows_from(
+        self, start: WarmStart, rows: Any, labels: NDArray[Any],
+        sample_weight: Floats | None = None, *, binary: bool = False,
+    ) -> Learned:
+        """As `learn_rows`, where the model `starts_warm`: its solver begins from other weights."""
+        raise self._undefined("how its solver begins from other weights")
 
     def restore(
         self, statistics: CountStatistics, weights: Floats, intercept: Floats, *,

@@ -30,6 +30,7 @@ from textnb.bayes.forms import Floats
 from textnb.bayes.linear_solver import LinearSolution, LinearSolver, SolverRows
 from textnb.bayes.ratio import presence_statistics
 from textnb.bayes.statistics import CountStatistics, as_smoothing
+from textnb.bayes.warm_start import WarmStart
 from textnb.errors import DataError, ParameterError
 from textnb.runtime.caller import warn_caller
 from textnb.runtime.memory import check_room
@@ -70,7 +71,8 @@ def learn_from_rows(
 
 
 def _fit(
-    model: Any, counts: sp.csr_array, labels: NDArray[Any], weight: Floats | None, binary: bool
+    model: Any, counts: sp.csr_array, labels: NDArray[Any], weight: Floats | None, binary: bool,
+    start: WarmStart | None = None,
 ) -> tuple[Learned, list[Pulls]]:
     """What is learned, and how much each row pulls in the solution of each class."""
     statistics = _statistics(counts, labels, weight)
@@ -82,7 +84,9 @@ def _fit(
     weights = np.zeros((statistics.n_features, len(classes)))
     intercept = np.zeros(len(classes))
     pulls, taken, converged = [], 0, True
-    for k, found in problems.solve():
+    begin = None if start is None else [
+        start.of(classes.tolist()[k], problems.rows.columns) for k in problems.positives]
+    for k, found in problems.solve(points=begin):
         found.put(weights[:, k])
         intercept[k] = found.intercept
         pulls.append(Pulls.of(found.duals))
@@ -95,7 +99,7 @@ def _fit(
 
 def learn_and_calibrate(
     model: Any, counts: sp.csr_array, labels: NDArray[Any], weight: Floats | None = None,
-    binary: bool = False,
+    binary: bool = False, start: WarmStart | None = None,
 ) -> Learned:
     """As `learn_from_rows`, with a temperature that is fitted on held-out rows.
 
@@ -103,7 +107,7 @@ def learn_and_calibrate(
     class.
     """
     counts = without_zeros(canonical(counts))
-    learned, pulls = _fit(model, counts, labels, weight, binary)
+    learned, pulls = _fit(model, counts, labels, weight, binary, start)
     judge = _choose_held_out(labels, model.held_out)
     if judge is None:
         return learned
@@ -214,14 +218,16 @@ class _Problems:
                    float(model.C))
 
     def solve(
-        self, starts: Sequence[Floats] | None = None
+        self, starts: Sequence[Floats] | None = None,
+        points: Sequence[tuple[Floats, float] | None] | None = None,
     ) -> Iterator[tuple[int, LinearSolution]]:
-        """The solutions, and of which class each is."""
+        """The solutions, and of which class each is; from duals, or from weights."""
         def of(place: int) -> LinearSolution:
             k = self.positives[place]
             return self.solver.solve_scaled(
                 self.rows, self.codes == k, self.cost, self.scales.of(k),
-                None if starts is None else starts[place])
+                None if starts is None else starts[place],
+                None if points is None else points[place])
 
         for k, found in zip(self.positives, map_in_threads(of, range(len(self.positives))),
                             strict=True):

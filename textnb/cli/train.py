@@ -73,6 +73,9 @@ class TrainOutput(Quiet):
 
     output: str = setting(
         help="Model file to write.", names=("--output", "-o"), metavar="FILE")
+    warm_start: str | None = option(
+        "Model file (nblinear) from whose weights the solver begins: it ends sooner where rows "
+        "are nearly those of that model.", is_common=False, metavar="MODEL", default=None)
 
 
 @verb
@@ -82,11 +85,14 @@ def train(
 ) -> None:
     """Learn a classifier from labelled rows and write its model file."""
     from textnb.cli import settings
+    from textnb.errors import ParameterError
     from textnb.files.replace import check_target
 
     check_target(done.output)
     check_apart(source.input, done.output)
     settings.check_options(kind.model, typed)
+    if kind.model in TABLE_MODELS and done.warm_start is not None:
+        raise ParameterError("--warm-start is for --model nblinear")
     if kind.model in TABLE_MODELS:
         _train_table(typed, source, kind.model, done)
     else:
@@ -98,10 +104,10 @@ def _train_texts(
     done: TrainOutput,
 ) -> None:
     from textnb.cli import settings
-    from textnb.learning.fitting import fit
+    from textnb.learning.fitting import check_start, fit
     from textnb.learning.memory_limit import memory_size
     from textnb.learning.text_settings import TextSettings
-    from textnb.storage.textmodel import save_fitted
+    from textnb.storage.textmodel import load_fitted, save_fitted
 
     text: Any = source.text or "text"
     parameters = {
@@ -110,6 +116,11 @@ def _train_texts(
         "binary": limits.binary,
         "memory_limit": memory_size(limits.memory_limit, "--memory-limit")}
     model = settings.text_model(kind.model, typed)
+    text_settings = TextSettings.of(model, **parameters)
+    start = None
+    if done.warm_start is not None:
+        start = load_fitted(done.warm_start)
+        check_start(text_settings, start)
     frame = rows(source.input, source, text, source.label)
     counted, note_count = count_malformed(frame, text)
     counted, textless = count_textless(counted, text)
@@ -120,7 +131,7 @@ def _train_texts(
             documents.append(rows)
             advance(rows)
 
-        fitted = fit(TextSettings.of(model, **parameters), counted, sample_weight=source.weight,
+        fitted = fit(text_settings, counted, sample_weight=source.weight, start=start,
                      progress=count_rows)
     save_fitted(fitted, done.output)
     if done.quiet:

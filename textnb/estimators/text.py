@@ -26,10 +26,7 @@ from textnb.errors import ParameterError
 from textnb.estimators.base import margins
 from textnb.estimators.changes import check_unchanged
 from textnb.estimators.discrete import DiscreteNB
-from textnb.estimators.event_estimator import (
-    estimator_of,
-    fitted_estimator,
-)
+from textnb.estimators.event_estimator import estimator_of, fitted_estimator
 from textnb.estimators.naive_bayes import MultinomialNB
 from textnb.estimators.ratio import NBLogisticRegression
 from textnb.estimators.texts import event_model_of_texts, place_of_setting
@@ -152,13 +149,12 @@ class TextClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
 
     def fit(
         self, X: Rows, y: ArrayLike | None = None, *, sample_weight: Weight = None,
-        progress: Progress | None = None,
+        warm_start: bool = False, progress: Progress | None = None,
     ) -> Self:
         """Learn from labelled documents, in one pass and in bounded memory.
 
         With ``l="auto"`` the documents are read twice, and the matrix of their counts is kept while
-        ``l`` is chosen by leave-one-out, as in `smoothing_path`. (With ``max_features`` the choice
-        uses the terms of all documents.)
+        ``l`` is chosen as in `smoothing_path` (with ``max_features``, among all documents' terms).
 
         Parameters
         ----------
@@ -172,6 +168,9 @@ class TextClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
             Counts are then float64, and `fit` keeps the matrix of all documents; limits on terms
             ignore weights. Such a model learns more and adds, to rounding, but can't forget or
             leave documents out; ``l="auto"`` and `memory_limit` are refused.
+        warm_start : bool
+            For `NBLinear`, to reach the optimum of X, which is all documents, sooner: from the
+            weights that the model has, if any.
         progress : callable, optional
             Called with the number of rows of each batch.
 
@@ -184,16 +183,18 @@ class TextClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
         Warns
         -----
         UnknownTermsWarning
-            If most terms will not occur again: the tokenizer looks for words in a language without
-            spaces, or too few documents or terms are left.
+            If most terms will not occur again, say of words in a language without spaces.
         """
         if self.estimator == AUTO:
+            if warm_start:
+                raise ParameterError("a search for settings has no warm start")
             parameters = {name: getattr(self, name) for name in DEFAULTS}
             self.tuned_ = fit_by_search(parameters, X, y, sample_weight, progress)
             self._fitted = self.tuned_.fitted
         else:
             self._fitted = fitting.fit(
-                self._settings(), X, y, sample_weight=sample_weight, progress=progress)
+                self._settings(), X, y, sample_weight=sample_weight, progress=progress,
+                start=getattr(self, "_fitted", None) if warm_start else None)
         return self
 
     def partial_fit(
@@ -214,7 +215,7 @@ class TextClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
         DataError
             If a label was not announced; the model then stays as it was.
         ParameterError
-            If terms were left out for the model's `memory_limit`.
+            If terms were left out for a `memory_limit`, or the model learns from all rows at once.
         """
         fitted = self._fitted_for("learning more") if hasattr(self, "_fitted") else None
         self._fitted = fitting.learn_more(

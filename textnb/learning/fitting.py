@@ -10,16 +10,19 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
+import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike
 
 from textnb.bayes.calibration import LEARNED_SINCE
 from textnb.bayes.choice import choose_l
-from textnb.bayes.event_model import Learned
+from textnb.bayes.event_model import EventModel, Learned
 from textnb.bayes.pruning import Pruned
 from textnb.bayes.statistics import is_auto
+from textnb.bayes.warm_start import WarmStart
 from textnb.errors import DataError, ParameterError, quantity
 from textnb.frames.batches import Progress, batches
 from textnb.frames.failures import reading
@@ -60,14 +63,27 @@ OTHER_CLASSES = ("the classes have changed: the decision, whose thresholds were 
 
 def fit(
     settings: TextSettings, X: Any, y: ArrayLike | None = None, *, sample_weight: Weight = None,
-    progress: Progress | None = None,
+    start: Fitted | None = None, progress: Progress | None = None,
 ) -> Fitted:
-    """Learn from labelled texts: see `TextClassifier.fit`."""
+    """Learn from labelled texts: see `TextClassifier.fit`.
+
+    Parameters
+    ----------
+    settings : TextSettings
+    X, y, sample_weight, progress
+        As in `TextClassifier.fit`.
+    start : Fitted, optional
+        A model from whose weights the solver begins.
+    """
     started = time.perf_counter()
+    if start is not None:
+        check_start(settings, start)
     read = [*settings.columns, *([] if y is not None else [settings.label])]
     X = convert_table(X, [*read, *([sample_weight] if isinstance(sample_weight, str) else [])])
-    how = _fit_by_counting if settings.model.from_counts else _fit_from_rows
-    fitted, tokens, documents = how(settings, X, y, sample_weight, progress)
+    if settings.model.from_counts:
+        fitted, tokens, documents = _fit_by_counting(settings, X, y, sample_weight, progress)
+    else:
+        fitted, tokens, documents = _fit_from_rows(settings, X, y, sample_weight, progress, start)
     _warn_of_lone_terms(fitted, tokens, documents)
     _log("fit", started, fitted)
     return fitted
@@ -132,8 +148,7 @@ def count(
 ) -> TermCounts:
     """Count texts as `fit` does: the counts add and subtract."""
     if not settings.model.from_counts:
-        raise ParameterError(f"{settings.model.name} learns from all documents "
-                             "at once: fit (textnb train) it on all of them")
+        raise _learns_at_once(settings.model)
     with reading(X):
         return count_documents(labelled_batches(settings, X, y, sample_weight, progress))
 
@@ -141,8 +156,7 @@ def count(
 def counts_that_add(fitted: Fitted) -> TermCounts:
     """The counts of all terms; ParameterError for a model that learns from all rows at once."""
     if fitted.statistics is None:
-        raise ParameterError(f"{fitted.model.name} learns from all documents at "
-                             "once; it can't be added to or forget")
+        raise _learns_at_once(fitted.model)
     return fitted.statistics
 
 
@@ -286,17 +300,52 @@ def _fit_by_counting(
 
 def _fit_from_rows(
     settings: TextSettings, X: Any, y: ArrayLike | None, sample_weight: Weight,
-    progress: Progress | None,
+    progress: Progress | None, start: Fitted | None,
 ) -> tuple[Fitted, int, int]:
     beside = labels_beside_table(X, y)
     with clear_memory_errors(), reading(X):
         rows = document_term_matrix(
             labelled_batches(settings, X, y, sample_weight, progress), settings.vocabulary)
     with clear_memory_errors(lambda: (len(set(rows.labels.tolist())), len(rows.terms))):
-        learned = settings.model.learn_rows(
-            rows.counts, rows.labels, rows.weights, binary=settings.binary)
+        learn = settings.model.learn_rows
+        if start is not None:
+            learn = partial(settings.model.learn_rows_from, _start_of(start, rows.terms))
+        learned = learn(rows.counts, rows.labels, rows.weights, binary=settings.binary)
     fitted = replace(fit_from_weights(settings, rows.terms, learned), labels_beside=beside)
     return fitted, int(learned.counts.feature_count.sum()), len(rows.labels)
+
+
+def check_start(settings: TextSettings, start: Fitted) -> None:
+    """Raises ParameterError if a model's solver can't begin from the weights of another one."""
+    name = settings.model.name
+    if settings.model.from_counts:
+        raise ParameterError.with_advice(
+            f"a warm start is for models with a solver, and {name} has none; it learns more, and "
+            "forgets, exactly: ", "partial_fit, forget", "textnb update, textnb forget")
+    if not settings.model.starts_warm:
+        raise ParameterError(f"a warm start is for NBLinear; {name} begins anew each time")
+    if start.model.name != name:
+        raise ParameterError(f"a warm start begins from the weights of {name}; got those of "
+                             f"{start.model.name}")
+
+
+def _learns_at_once(model: EventModel) -> ParameterError:
+    """The error where a model can't learn more, forget or be added by counts alone."""
+    problem = f"{model.name} learns from all documents at once: "
+    if not model.starts_warm:
+        return ParameterError.with_advice(
+            problem, "fit it on all of them", "textnb train learns it from all of them")
+    return ParameterError.with_advice(
+        problem, "fit(documents, warm_start=True), with all documents that it shall have learned, "
+        "begins from its weights", "textnb train --warm-start MODEL, with all documents that it "
+        "shall have learned, begins from its weights")
+
+
+def _start_of(start: Fitted, terms: pl.Series) -> WarmStart:
+    place = np.full(len(terms), -1, dtype=np.int64)
+    known = terms.is_in(start.terms.implode())
+    place[known.to_numpy()] = start.terms.search_sorted(terms.filter(known)).to_numpy()
+    return WarmStart(start.form, place)
 
 
 def _count(

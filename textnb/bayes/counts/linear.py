@@ -14,6 +14,7 @@ from textnb.bayes.features import FeatureMap, Idf, Length, Presence, Step, Subli
 from textnb.bayes.forms import Floats, LinearForm
 from textnb.bayes.parameters import is_number, is_whole
 from textnb.bayes.statistics import CountStatistics, as_smoothing
+from textnb.bayes.warm_start import WarmStart
 from textnb.errors import ParameterError
 
 FREQUENCIES = ("sublinear", "count", "presence")
@@ -41,6 +42,7 @@ class Linear(EventModel):
     name = "NBLinear"
     kind = "nblinear"
     from_counts = False
+    starts_warm = True
     iterations = "passes and Newton steps"
     without_terms = "the classes' intercepts alone"
     # Its weights are learned, not counted: they rank its terms.
@@ -67,6 +69,15 @@ class Linear(EventModel):
 
         self.check(rows.shape[1], 2)
         return learn_and_calibrate(self, rows, labels, sample_weight, binary)
+
+    def learn_rows_from(
+        self, start: WarmStart, rows: Any, labels: NDArray[Any],
+        sample_weight: Floats | None = None, *, binary: bool = False,
+    ) -> Learned:
+        from textnb.bayes.linear import learn_and_calibrate
+
+        self.check(rows.shape[1], 2)
+        return learn_and_calibrate(self, rows, labels, sample_weight, binary, start)
 
     def form_of_weights(
         self, statistics: CountStatistics, weights: Floats, intercept: Floats, *,
