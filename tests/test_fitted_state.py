@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 import threading
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -481,3 +482,29 @@ def test_a_grid_over_a_tokenizer_is_searched(jobs: int) -> None:
                                search.cv_results_["params"], strict=True):
         alone = clone(TextClassifier(MultinomialNB())).set_params(**settings)
         assert found == cross_val_score(alone, TEXTS, labels, cv=3).mean()
+
+
+def test_a_stale_calibration_or_decision_warns_where_it_is_used() -> None:
+    frame = pl.DataFrame({"text": ["good film", "good", "bad film", "bad"] * 5,
+                          "label": ["pos", "pos", "neg", "neg"] * 5})
+    model = textnb.TextClassifier().fit(frame)
+    model.set_calibration(textnb.Calibration(2.0, 0.0, 20, "by hand"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.predict(frame, probability=True)
+        model.partial_fit(frame)
+        # No answer of these is made with the calibration.
+        model.predict(frame)
+        model.predict(["good"])
+    stale = "the model's calibration is stale: the model has learned or forgotten documents since"
+    for answer in (lambda: model.predict(frame, probability=True),
+                   lambda: model.predict(frame.lazy(), top=1),
+                   lambda: model.predict_proba(["good"]),
+                   lambda: model.decision_function(["good"])):
+        with pytest.warns(textnb.TextnbWarning, match=stale) as caught:
+            answer()
+        assert len(caught) == 1
+    model.set_calibration(None).set_decision(
+        textnb.Decision({"pos": 0.0, "neg": 0.0}).as_stale("the rows have changed"))
+    with pytest.warns(textnb.TextnbWarning, match="decision is stale: the rows have changed"):
+        model.predict(frame)

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from textnb.bayes.forms import Floats
 from textnb.bayes.sparse_rows import SparseRows
 from textnb.bayes.statistics import check_int64
-from textnb.errors import DataError, ImpossibleRowError, ParameterError, quantity
+from textnb.errors import DataError, ImpossibleRowError, ParameterError, TextnbWarning, quantity
 from textnb.frames.answers import to_kind_of
 from textnb.frames.batches import Progress, batches
 from textnb.frames.failures import reading
@@ -20,6 +20,7 @@ from textnb.frames.kinds import in_memory, select_columns
 from textnb.frames.scan import Source, scan
 from textnb.frames.texts import is_table, labels_as, table_of_texts
 from textnb.learning.fitted import Fitted
+from textnb.runtime.caller import warn_caller
 from textnb.runtime.threads import map_in_threads
 from textnb.scoring.columns import Answers
 from textnb.scoring.explain import Explanation, explanation_table, top_terms
@@ -146,7 +147,25 @@ def joint_scores(fitted: Fitted, X: Rows, watch: Watch | None = None) -> Floats:
         *(fitted.form.scores(rows) for rows in matrices(fitted, X, watch))])
 
 
+def warn_stale(fitted: Fitted, probabilities: bool, decisions: bool) -> None:
+    """Warn of a calibration or a decision that answers are made with, and that no longer holds.
+
+    Parameters
+    ----------
+    fitted : Fitted
+    probabilities, decisions : bool
+        Which of them are among the answers.
+    """
+    for name, chosen, asked, again in (
+            ("calibration", fitted.calibration, probabilities, "textnb.calibrate(model, rows)"),
+            ("decision", fitted.decision, decisions, "textnb.choose_threshold")):
+        if asked and chosen is not None and chosen.stale:
+            warn_caller(f"the model's {name} is stale: {chosen.stale}. Choose it again: {again}",
+                        TextnbWarning)
+
+
 def posterior_scores(fitted: Fitted, X: Rows) -> Floats:
+    warn_stale(fitted, True, False)
     return np.concatenate([
         np.empty((0, len(fitted.classes))),
         *(scorer_of(fitted).posterior_scores(rows, fitted.form.scores(rows))
@@ -184,6 +203,7 @@ def predict(
         if progress is not None:
             progress(len(predicted))
         return predicted
+    warn_stale(fitted, bool(answers.probability or answers.top), True)
     coverage, eager = coverage_of(fitted), in_memory(X)
     frame = predict_lazily(
         fitted, X, answers, progress, coverage.add, None if eager else coverage.log)

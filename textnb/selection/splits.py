@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sklearn.model_selection import TimeSeriesSplit
 
 from textnb.bayes.parameters import is_whole
-from textnb.errors import DataError, ParameterError, SchemaError
+from textnb.errors import DataError, Mention, ParameterError, SchemaError, quantity
 from textnb.frames.texts import as_int64
 from textnb.runtime.caller import warn_caller
 from textnb.selection.stratified import stratified_folds, stratified_group_folds
@@ -177,8 +177,10 @@ def _check_class_sizes(codes: Ints, folds: int) -> Ints:
     """Count the documents of each class; ParameterError if no class has one for each fold."""
     sizes = np.bincount(codes)
     if sizes.max() < folds:
-        raise ParameterError(f"folds={folds} is more than the {sizes.max()} documents of the "
-                             "largest class; ask for fewer folds, or leave one out at a time")
+        raise ParameterError.naming(
+            "{folds} is more than the {documents} of the largest class; ask for fewer folds, or "
+            "leave one out at a time", folds=Mention("folds", str(folds)),
+            documents=quantity(int(sizes.max()), "document"))
     return sizes
 
 
@@ -193,8 +195,9 @@ def _assign_by_group(values: pl.Series, name: str, codes: Ints, folds: int, seed
     # file would be in different orders, and the folds would differ.
     distinct = values.unique(maintain_order=True)
     if len(distinct) < folds:
-        raise ParameterError(f"folds={folds} is more than the {len(distinct)} groups of {name!r}; "
-                             "ask for fewer folds")
+        raise ParameterError.naming(
+            "{folds} is more than the {groups} of {name!r}; ask for fewer folds",
+            folds=Mention("folds", str(folds)), groups=quantity(len(distinct), "group"), name=name)
     numbers = pl.Series(range(len(distinct)), dtype=pl.Int64)
     groups = values.replace_strict(distinct, numbers, return_dtype=pl.Int64).to_numpy()
     _check_class_sizes(codes, folds)
@@ -211,8 +214,9 @@ def _assign_by_time(values: pl.Series, name: str, folds: int) -> Ints:
     ranks = _times_as_numbers(values, name).rank("dense").to_numpy().astype(np.int64) - 1
     ends = np.cumsum(np.bincount(ranks))[:-1]
     if len(ends) < folds:
-        raise ParameterError(f"folds={folds} needs {folds + 1} different times; {name!r} has "
-                             f"{len(ends) + 1}")
+        raise ParameterError.naming(
+            "{folds} needs {times} different times; {name!r} has {found}",
+            folds=Mention("folds", str(folds)), times=folds + 1, name=name, found=len(ends) + 1)
     cuts = [test[0] for _, test in TimeSeriesSplit(folds).split(np.zeros((len(ranks), 1)))]
     # A cut between equal times moves behind them; each part keeps one time or more.
     step = np.arange(folds)
