@@ -22,6 +22,9 @@ ENDINGS = {".parquet": "parquet", ".pq": "parquet", ".ipc": "ipc", ".arrow": "ip
             ".jsonl": "ndjson"}
 FORMATS = ("parquet", "ipc", "csv", "tsv", "ndjson")
 _ROWS = 8192
+# Rows of a row group, which the engine holds until it is whole: eight times as many by default,
+# which are gigabytes of long texts.
+_GROUP = 1 << 15
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _PROBE = 1 << 16
 
@@ -52,7 +55,7 @@ def write(frame: pl.LazyFrame, path: str, format: str | None) -> None:
         return
     with replace_file(path) as file, _report_full_disk(path, file):
         if chosen == "parquet":
-            frame.sink_parquet(file)
+            frame.sink_parquet(file, row_group_size=_GROUP)
         elif chosen == "ipc":
             frame.sink_ipc(file)
         elif chosen == "ndjson":
