@@ -1,4 +1,4 @@
-"""Where the ``textnb`` command begins.
+"""The entry point of the ``textnb`` command.
 
 A filter starts once per message. It gets a command with its own verb alone, because reading the
 options of all verbs takes longer than judging.

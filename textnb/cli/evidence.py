@@ -141,7 +141,7 @@ def _thresholds(decision: Decision, least: str) -> Iterator[str]:
     # Most often all others have the same threshold.
     alike = len(names) > 2 and len(others) == 1 and decision.positive is not None
     for name in names[:1] if alike else names:
-        yield f"{name!r} where {_reached(least, decision.thresholds[name])}"
+        yield f"{name!r} where {_condition(least, decision.thresholds[name])}"
     if alike:
         lowest = others.pop()
         yield "else the most probable other class" + (
@@ -187,7 +187,7 @@ def _every_class(evidence: Mapping[str, Any], least: str) -> Iterator[str]:
         if entry["threshold"] is None:
             yield f"{entry['label']!r} never: its precision can't be shown"
         else:
-            yield (f"{entry['label']!r} where {_reached(least, entry['threshold'])}: "
+            yield (f"{entry['label']!r} where {_condition(least, entry['threshold'])}: "
                    f"{entry['correct']:,} of {entry['answered']:,} right, "
                    f"precision at least {_percent(entry['precision_bound'])}")
     if evidence.get("novelty", {}).get("verdict") == "unknown":
@@ -199,7 +199,7 @@ def _every_class(evidence: Mapping[str, Any], least: str) -> Iterator[str]:
            f"{evidence['scored']}{', calibrated' if evidence['calibrated'] else ''})")
 
 
-def _reached(least: str, value: float) -> str:
+def _condition(least: str, value: float) -> str:
     # The smallest number above 0 stands for "above 0" in a threshold.
     if 0 < value < 1e-300:
         return least.replace("at least", "above 0")

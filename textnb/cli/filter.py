@@ -122,7 +122,7 @@ def _judge(
     # Read before anything that may fail, so that the message is not lost.
     message = _message()
     try:
-        judge = _loaded(model, settings)
+        judge = _load(model, settings)
         verdict = judge.judge(message)
     except BaseException as error:
         if passthrough and guard.report is None:
@@ -182,7 +182,7 @@ def _write(message: bytes) -> None:
     sys.stdout.buffer.flush()
 
 
-def _loaded(model: str, settings: dict[str, Any]) -> MailFilter:
+def _load(model: str, settings: dict[str, Any]) -> MailFilter:
     from textnb.filter.mailfilter import MailFilter
 
     return MailFilter.load(model, **settings)
@@ -218,7 +218,7 @@ def _file(
     # messages are judged again next time.
     key = judge_key(stated_checksum(model), {**settings, "files": sorted(
         status for status, folder in folders.items() if folder is not None)})
-    judge = _loaded(model, settings)
+    judge = _load(model, settings)
     judged = JudgedMessages(maildir, key)
     counts, reasons = dict.fromkeys(CODES, 0), set()
     failures = before = gone = 0

@@ -58,7 +58,7 @@ class _Stopped(Exception):
 
 
 class Report:
-    """How a child answers: once, and only when it has an answer."""
+    """Sends the answer of a child to its parent: once, and only when there is one."""
 
     def __init__(self, send: Callable[[bytes], object], message: bytearray | None) -> None:
         self._send = send
@@ -96,7 +96,7 @@ def run(command: Callable[[], object], arguments: Sequence[str], passthrough: bo
         tell("interrupted; no verdict was given")
         code = INTERRUPTED
     except BaseException as error:
-        tell(f"error: {_shown(error)}")
+        tell(f"error: {_describe(error)}")
     finally:
         os._exit(code)
 
@@ -141,10 +141,11 @@ class _Guard:
             # Half a message is not written as if it were the whole.
             self.passthrough = False
         except BaseException as error:
-            why = f"error: {_shown(error)}" if str(error) or not isinstance(error, Failure) else ""
+            child_has_told = isinstance(error, Failure) and not str(error)
+            why = "" if child_has_told else f"error: {_describe(error)}"
         self._end_at_once()
         if self.stopped:
-            name = "" if self.number in _INTERRUPTING else f" by {_named(self.number)}"
+            name = "" if self.number in _INTERRUPTING else f" by {_signal_name(self.number)}"
             report, why = None, f"interrupted{name}; " + (
                 "what was filed stays where it was put" if self.many else "no verdict was given")
         try:
@@ -211,7 +212,7 @@ class _Guard:
             raise Failure("there is no memory for the message") from None
         except OSError as error:
             self.more = False
-            raise Failure(f"can't read standard input: {_shown(error)}") from None
+            raise Failure(f"can't read standard input: {_describe(error)}") from None
         if not self.message:
             raise Failure("can't read standard input: it is empty, and a message was expected")
 
@@ -277,7 +278,7 @@ class _Guard:
         if code == FAILED:
             # The child has written why.
             raise Failure("")
-        ended = _named(-code) if code < 0 else f"code {code}"
+        ended = _signal_name(-code) if code < 0 else f"code {code}"
         memory = "; is there enough memory?" if code >= 0 or -code in _OF_MEMORY else ""
         raise Failure(f"no verdict was given: the process that judges ended ({ended}){memory}")
 
@@ -287,7 +288,7 @@ class _Guard:
         try:
             code = self._run_command(writer)
         except BaseException as error:
-            tell(f"error: the message could not be judged: {_shown(error)}")
+            tell(f"error: the message could not be judged: {_describe(error)}")
         finally:
             os._exit(code)
 
@@ -329,7 +330,7 @@ def _handle(
             signal.signal(number, handler)
 
 
-def _named(number: int) -> str:
+def _signal_name(number: int) -> str:
     try:
         return f"signal {number}, {signal.Signals(number).name}"
     except ValueError:
@@ -369,7 +370,7 @@ def tell(line: str) -> None:
         pass
 
 
-def _shown(error: BaseException) -> str:
+def _describe(error: BaseException) -> str:
     """An error in one line, with its type where the message alone says too little."""
     if isinstance(error, OSError) and error.strerror:
         return error.strerror

@@ -198,7 +198,7 @@ def _option(field: Field[Any], facts: Setting) -> click.Option:
     help = facts.help
     if facts.choices:
         help = f"{help.rstrip('.')}: {_alternatives(facts.choices)}."
-    shown = _shown(default, names)
+    shown = _default_text(default, names)
     least = facts.least
     return click.Option(
         [field.name, *names], help=f"{help}  [default: {shown}]" if shown else help,
@@ -227,7 +227,7 @@ def _alternatives(choices: tuple[str, ...]) -> str:
     return " or ".join([", ".join(choices[:-1]), choices[-1]] if choices[1:] else choices)
 
 
-def _shown(default: Any, names: tuple[str, ...]) -> str:
+def _default_text(default: Any, names: tuple[str, ...]) -> str:
     """A default as a user would type it; empty where there is none."""
     if isinstance(default, bool):
         both = next((name for name in names if "/" in name), "")

@@ -46,7 +46,7 @@ class ThresholdInput(RowOptions):
 class Goal:
     """Decision."""
 
-    # With the names that `choose_threshold` has, so that its errors can be told as options.
+    # The fields have the names of `choose_threshold`'s parameters, so that its errors name options.
     positive: str | None = option("Class whose errors are counted, such as spam.",
                                   "--class", "-c", metavar="CLASS")
     max_false_positive_rate: float | None = option(
@@ -169,7 +169,7 @@ def _score(
 def _prepare(
     classifier: TextClassifier, goal: Goal
 ) -> tuple[Callable[[], None], Callable[[HeldOut], Decision]]:
-    """What checks the settings of a decision, and what chooses it from scores."""
+    """Two functions: one checks the settings of a decision, one chooses it from scores."""
     from textnb.cli.settings import as_label
     from textnb.evaluation import class_thresholds, decisions
 

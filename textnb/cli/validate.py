@@ -158,7 +158,7 @@ def _show(held: HeldOut, copies: int, positive: str | None, format: str) -> None
         out(as_json(answer))
         return
     show_evaluation(result)
-    # What `calibrate` adds to a model later is not among the settings that are validated.
+    # A calibration that `calibrate` adds to a model later is not among the validated settings.
     how = "calibrated in each fold" if held.is_calibrated else "uncalibrated"
     summary = f"log loss {answer['log_loss']:.4f} ({how}), {held.method}"
     if held.folds is not None:

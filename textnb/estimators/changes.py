@@ -39,13 +39,13 @@ def check_unchanged(
             {"estimator": fitted["estimator"]}, {"estimator": estimator})]
     if not changed:
         return
-    listed = "; ".join(f"{name} from {_shown(before)} to {_shown(after)}"
+    listed = "; ".join(f"{name} from {_abbreviate(before)} to {_abbreviate(after)}"
                        for name, before, after in changed)
     name, before, _ = changed[0]
     raise ParameterError(
         f"{what} goes with the settings that the model was fitted with, and these were changed "
         f"since: {listed}. Call fit again to use the new ones, or set back what was changed "
-        f"({name}={_shown(before)})")
+        f"({name}={_abbreviate(before)})")
 
 
 def _changes(
@@ -81,6 +81,6 @@ def _same(before: Any, after: Any, *, typed: bool) -> bool:
     return bool(plain(before) == plain(after))
 
 
-def _shown(value: Any) -> str:
+def _abbreviate(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 80 else f"{text[:77]}..."

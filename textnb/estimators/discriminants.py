@@ -202,7 +202,7 @@ class LinearDiscriminantAnalysis(
             if n <= free:
                 raise DataError(f"divisor n-K needs more rows than classes; got {n:g} and {free}")
             pooled = pooled * (n / (n - free))
-        self.covariance_ = _restricted(pooled, self.covariance)
+        self.covariance_ = _restrict(pooled, self.covariance)
         self._factor = factorise(self.covariance_, self._names, "the classes, pooled,",
                                   self.allow_singular)
         self._set_axes(statistics)
@@ -274,7 +274,7 @@ class NearestCentroid(LinearMixin, MomentClassifier):
         return linear_gaussian(moments, precision, prior)
 
 
-def _restricted(covariance: Floats, kind: str) -> Floats:
+def _restrict(covariance: Floats, kind: str) -> Floats:
     if kind == "full":
         return covariance
     variance = np.diag(covariance)

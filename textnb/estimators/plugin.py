@@ -171,7 +171,7 @@ def _bins_by_rule(column: Floats, rule: str, name: Any) -> int:
     elif rule in ("auto", "fd"):
         width = 2.0 * float(np.subtract(*np.percentile(column, [75, 25]))) * n ** (-1.0 / 3.0)
         if rule == "auto":
-            # As later versions of NumPy do; in earlier ones an outlier made any number of bins.
+            # Like later versions of NumPy; in earlier ones an outlier made any number of bins.
             width = min(max(width, (high - low) / float(np.sqrt(n)) / 2.0),
                         (high - low) / float(np.log2(n) + 1.0))
     else:

@@ -28,7 +28,7 @@ def text_kinds() -> dict[str, type]:
     return {model.kind: estimator for model, estimator in registered_estimators()}
 
 def place_of_setting(owner: type, name: str) -> str:
-    """Where a setting belongs that a classifier of texts does not have; "" where nothing has it.
+    """The owner of a setting that a classifier of texts does not have; "" if nothing has it.
 
     Parameters
     ----------

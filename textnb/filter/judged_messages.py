@@ -1,4 +1,4 @@
-"""Which messages in ``new/`` of a Maildir were judged, so that they are not judged again.
+"""Remembers the messages in ``new/`` of a Maildir that were judged, not to judge them again.
 
 A message stays in ``new/`` until a mail program has shown it, because moving it would hide that it
 is new. So the names of judged messages are kept in a file of the Maildir, ``.textnb-judged``. The

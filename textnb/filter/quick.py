@@ -106,7 +106,7 @@ def _scores(reader: TermsReader, tokens: Sequence[str]) -> tuple[Weights, float,
 
 
 def _log_odds(scores: Weights) -> Weights:
-    """As `textnb.bayes.decision.log_odds`, of one row."""
+    """`textnb.bayes.decision.log_odds` for one row."""
     if len(scores) == 1:
         return [math.inf]
     if len(scores) == 2:

@@ -62,7 +62,7 @@ def feature_columns(frame: pl.LazyFrame, features: Any, label: str | None) -> li
 
 
 def _advice(name: str, dtype: pl.DataType) -> str:
-    """How a column that is not numeric may become a feature."""
+    """Advice how to make a feature of a column that is not numeric."""
     if isinstance(dtype, (pl.String, pl.Categorical, pl.Enum)):
         return (f"If it holds numbers, cast it: pl.col({name!r}).cast(pl.Float64); encode "
                 f"categories as numbers, for example with frame.to_dummies({name!r}); or leave "
@@ -192,7 +192,7 @@ def _flat(series: pl.Series) -> pl.Series:
 
 
 def _width(dtype: pl.DataType) -> int:
-    """How many features a column of this type stands for; 0 if it is not numeric."""
+    """The number of features of a column of this type; 0 if it is not numeric."""
     if isinstance(dtype, pl.Array):
         return int(np.prod(dtype.shape)) if dtype.shape and _numeric(dtype) else 0
     wide = dtype in (pl.Int128, pl.UInt128)

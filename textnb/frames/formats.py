@@ -26,7 +26,7 @@ _ENDINGS = {
     ".txt": "lines",
     ".eml": "mail", ".mbox": "mail", ".mbx": "mail",
 }
-# As glob.escape writes them.
+# Characters that glob.escape has escaped.
 _ESCAPED = re.compile(r"\[([*?[])\]")
 # The engine does not keep the order of NDJSON's columns where there are more than this.
 _IN_ORDER = 32
@@ -38,14 +38,14 @@ def escape_glob(paths: Sequence[str]) -> list[str]:
 
 
 class Csv(NamedTuple):
-    """How CSV files are read.
+    """The settings to read CSV files with.
 
     Attributes
     ----------
     numbers : Numbers or None
         The columns that are read as numbers, others as strings; None infers all types.
     separator : str or None
-        What stands between fields; None is the comma, and the tab in TSV.
+        The character between fields; None is the comma, and the tab in TSV.
     """
 
     numbers: Numbers | None

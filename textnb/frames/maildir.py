@@ -129,6 +129,6 @@ def file_message(path: str, folder: str) -> str:
             # A run that ended between link and unlink leaves the same message in both folders.
             if not os.path.samefile(path, target):
                 raise
-        # Where two processes file it at once, one of them removes it.
+        # If two processes file it at the same time, one of them removes it.
         os.unlink(path)
     return target

@@ -20,7 +20,7 @@ _KINDS = ((stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"),
 _MARKS = ((codecs.BOM_UTF32_LE, "UTF-32"), (codecs.BOM_UTF32_BE, "UTF-32"),
           (codecs.BOM_UTF16_LE, "UTF-16"), (codecs.BOM_UTF16_BE, "UTF-16"))
 _GZIP = b"\x1f\x8b"
-# Of text, by their names.
+# The names of formats that are text.
 TEXT_FORMATS = ("csv", "tsv", "ndjson", "lines")
 
 

@@ -95,8 +95,8 @@ def _no_room(file: IO[bytes] | None) -> int | None:
 def output_format(path: str, format: str | None) -> str:
     """The requested format, or that of the path's ending; NDJSON for standard output."""
     if is_url(path):
-        # Where its input fails, the engine completes the upload with the rows that it has: half a
-        # table would take the place of what was there, and look whole.
+        # If the input fails, the engine completes the upload with the rows that it has: half a
+        # table would replace the old one, and look whole.
         raise ParameterError(f"can't write {hide_secrets(path)}: an upload that fails amid the "
                              "rows would leave part of them there. Write a file, and copy it when "
                              "it is whole")

@@ -136,7 +136,7 @@ def labels_as(column: str, frame: pl.LazyFrame, dtype: pl.DataType) -> pl.Expr:
     own = frame.collect_schema()[column]
     if dtype == pl.Boolean and own == pl.String:
         lower = pl.col(column).str.to_lowercase()
-        # What is neither fails in the cast, which names it.
+        # Any other string fails in the cast, which names it.
         return (pl.when(lower == "true").then(True).when(lower == "false").then(False)
                 .otherwise(pl.when(~lower.is_in(["true", "false"])).then(pl.col(column))
                            .cast(pl.Int64).cast(pl.Boolean)).alias(column))

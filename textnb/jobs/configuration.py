@@ -139,11 +139,11 @@ def _section_keys(*groups: type) -> dict[str, Any]:
             if facts.choices:
                 kind = Literal[(*facts.choices, *(() if field.default is not None else (None,)))]
             found[field.name] = (Annotated[kind, BeforeValidator(_READ.get(
-                str(field.type).removesuffix(" | None"), _unchanged))], field.default)
+                str(field.type).removesuffix(" | None"), _as_it_is))], field.default)
     return found
 
 
-def _unchanged(value: Any) -> Any:
+def _as_it_is(value: Any) -> Any:
     return value
 
 

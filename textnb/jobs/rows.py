@@ -109,7 +109,7 @@ def _at_key(key: str) -> Iterator[None]:
 
 
 def _test_source(job: Job) -> tuple[str, str]:
-    """Where the test rows are, and the key that says so."""
+    """The place of the test rows, and the key that names it."""
     test = job.input.test
     return (job.input.train, "input.train") if test is None else (test, "input.test")
 

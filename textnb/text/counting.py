@@ -215,7 +215,7 @@ def add_at(counts: Ints, codes: NDArray[Any]) -> Ints:
 
 
 def widen(counts: NDArray[Any], rows: int, columns: int, least: int = 0) -> NDArray[Any]:
-    """A table with room for so many rows and columns, and for half as many of either again.
+    """A table of at least this number of rows and columns, and half as many more of either.
 
     Where each batch brings new labels, a table that grew by these alone would be copied with each
     batch. What is never written takes no memory.

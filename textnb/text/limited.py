@@ -101,7 +101,7 @@ def count_within(
             first_row = counter.rows
             ended = rest.has_ended()
             counts = counter.counts()
-            if ended and not runs.written and _cost_of_all(counts) <= memory:
+            if ended and not runs.count and _cost_of_all(counts) <= memory:
                 return counts, None
             with _on_disk(folder):
                 runs.write(counts)
@@ -207,7 +207,7 @@ class _Runs:
         self._starts: list[Ints] = []
 
     @property
-    def written(self) -> int:
+    def count(self) -> int:
         return len(self._starts)
 
     def write(self, counts: TermCounts) -> None:
@@ -223,7 +223,7 @@ class _Runs:
         cells = cells.with_columns(share).sort("share")
         sizes = np.bincount(cells["share"].to_numpy(), minlength=_SHARES)
         cells.drop("share").write_parquet(
-            self._run(self.written), compression="lz4", row_group_size=1 << 16)
+            self._run(self.count), compression="lz4", row_group_size=1 << 16)
         self._starts.append(np.concatenate([[0], np.cumsum(sizes)]))
 
     def add_up(self, memory: int) -> tuple[TermCounts, Dropped | None]:

@@ -165,7 +165,7 @@ class TermTable:
         while left.any():
             longer = left & (heads[codes] >= 0)
             word = place[np.where(longer, tails[codes], codes)]
-            columns.insert(0, words.gather(_nulled(word, left)).alias(str(len(columns))))
+            columns.insert(0, words.gather(_with_nulls(word, left)).alias(str(len(columns))))
             codes, left = np.where(longer, heads[codes], codes), longer
         joined = pl.concat_str(pl.all(), separator=" ", ignore_nulls=True)
         return pl.DataFrame(columns).select(joined.alias("term")).to_series()
@@ -333,7 +333,7 @@ def random_hash_keys() -> NDArray[Any]:
     return secret
 
 
-def _nulled(values: Ints, valid: NDArray[np.bool_]) -> pl.Series:
+def _with_nulls(values: Ints, valid: NDArray[np.bool_]) -> pl.Series:
     indices = pl.Series(values)
     return indices if valid.all() else pl.select(
         pl.when(pl.Series(valid)).then(indices)).to_series()

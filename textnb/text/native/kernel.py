@@ -20,7 +20,7 @@ class Kernel(NamedTuple):
 
 
 class Build(NamedTuple):
-    """What the build of the package left here: the kernel, or the reason why there is none."""
+    """The result of the package's build: the kernel, or the reason why there is none."""
 
     kernel: Kernel | None
     reason: str
