@@ -153,6 +153,8 @@ OPTIONS: list[tuple[list[str], Callable[[TextClassifier], Any], Any]] = [
     (["--sklearn-tokens"], token("pattern"), Tokenizer.sklearn().pattern),
     ([], token("lowercase"), True),
     (["--no-lowercase"], token("lowercase"), False),
+    (["--lowercase-tr"], token("lowercase"), "tr"),
+    (["--lowercase-az"], token("lowercase"), "az"),
     (["--normalize", "NFKC"], token("normalize"), "NFKC"),
     (["--strip-accents", "ascii"], token("strip_accents"), "ascii"),
     (["--strip-accents", "unicode"], token("strip_accents"), "unicode"),

@@ -73,7 +73,8 @@ LABELS: dict[str, list[Any]] = {
 TOKENIZERS = [
     Tokenizer(), Tokenizer(ngram_range=(1, 2)), Tokenizer(ngram_range=(2, 3), lowercase=False),
     Tokenizer(stop_words=("GOOD", "don't", "Σ", "mit"), ngram_range=(1, 2)),
-    Tokenizer(pattern=r"\w+"), Tokenizer(pattern="[a-zA-Z']{3,}"), Tokenizer.sklearn(),
+    Tokenizer(lowercase="tr", ngram_range=(1, 2)), Tokenizer(pattern=r"\w+"),
+    Tokenizer(pattern="[a-zA-Z']{3,}"), Tokenizer.sklearn(),
 ]
 NOT_PORTABLE = [
     Tokenizer(analyzer="char", ngram_range=(1, 3)), Tokenizer(analyzer="char_wb"),

@@ -65,6 +65,8 @@ TOKENIZERS = {
     "default": Tokenizer(), "sklearn": Tokenizer.sklearn(),
     "pairs": Tokenizer(ngram_range=(1, 2)), "triples": Tokenizer(ngram_range=(2, 3)),
     "stops": Tokenizer(ngram_range=(1, 2), stop_words=("the", "ΟΔΟΣ", "it's", "İstanbul")),
+    "Turkish": Tokenizer(lowercase="tr", ngram_range=(1, 2)),
+    "Turkish, a-z": Tokenizer(pattern="[a-z]+", lowercase="az"),
     "whole": Tokenizer(unspaced="whole"),
     "least 1": Tokenizer(pattern=r"[\p{L}\p{M}\p{N}_]+"), "as is": Tokenizer(lowercase=False),
     "pairs as is": Tokenizer(lowercase=False, ngram_range=(1, 2), stop_words=("The",)),

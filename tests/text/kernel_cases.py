@@ -15,6 +15,7 @@ SERVED = {
     "default": Tokenizer(),
     "scikit-learn": Tokenizer.sklearn(),
     "one letter": Tokenizer(r"\w+", lowercase=False),
+    "Turkish": Tokenizer(lowercase="tr", strip_accents="unicode"),
     "whole": Tokenizer(unspaced="whole"),
     "three letters": Tokenizer(
         r"[\p{L}\p{M}]{3,}", ngram_range=(1, 2), stop_words=("\u4e00\u4e01",)),

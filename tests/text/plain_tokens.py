@@ -158,6 +158,8 @@ def joined(prefix: str, words: list[str], settings: Mapping[str, Any], *, plain:
 def cleaned(text: str, settings: Mapping[str, Any]) -> str:
     if settings["normalize"] is not None:
         text = unicodedata.normalize(settings["normalize"], text)
+    if settings["lowercase"] in ("tr", "az"):
+        text = re.sub("I(?!\u0307)", "\u0131", re.sub("\u0130|I\u0307", "i", text))
     if settings["lowercase"]:
         text = text.lower()
     if settings["strip_accents"] is not None:
@@ -165,6 +167,8 @@ def cleaned(text: str, settings: Mapping[str, Any]) -> str:
     if settings["strip_accents"] == "ascii":
         text = "".join(c for c in text if c < "\x80")
     if settings["strip_accents"] == "unicode":
+        text = text.replace("\u0640", "")
+    if settings["strip_accents"] in ("unicode", "marks"):
         text = "".join(c for c in text if not unicodedata.combining(c))
     return text
 

@@ -56,14 +56,16 @@ FIELDS = [field.name for field in dataclasses.fields(Tokenizer)]
 VALUES: dict[str, list[dict[str, Any]]] = {
     "pattern": [{"pattern": r"[\p{L}\p{M}']{3,}"}, {"pattern": "[a-z]+"}, {"pattern": "[^,]+"},
                 {"pattern": r"[\p{L}]+-?[\p{L}]+"}],
-    "lowercase": [{"lowercase": False}],
+    "lowercase": [{"lowercase": False}, {"lowercase": "tr"}, {"lowercase": "az"},
+                  {"lowercase": "tr", "ngram_range": (1, 2), "stop_words": ("I\u015eIK",)}],
     "ngram_range": [{"ngram_range": (1, 2)}, {"ngram_range": (2, 3)},
                     {"ngram_range": (1, 2), "pattern": "[^,]+"}],
     "analyzer": [{"analyzer": "char"}, {"analyzer": "char_wb"},
                  {"analyzer": "char", "ngram_range": (1, 3)},
                  {"analyzer": "char_wb", "ngram_range": (4, 9)}],
     "normalize": [{"normalize": form} for form in ("NFC", "NFD", "NFKC", "NFKD")],
-    "strip_accents": [{"strip_accents": "unicode"}, {"strip_accents": "ascii"}],
+    "strip_accents": [{"strip_accents": "unicode"}, {"strip_accents": "ascii"},
+                      {"strip_accents": "marks"}],
     "stop_words": [{"stop_words": ("The", "cat's")},
                    {"stop_words": ("The", "cat's"), "ngram_range": (2, 2)}],
     "field_prefix": [{"field_prefix": True}, {"field_prefix": ("text",)},
@@ -78,7 +80,8 @@ TEXTS = [
     "\ufb01ne \u039f\u0394\u039f\u03a3 \u0130stanbul \u01c4 \u00c5 12 \u00bd",
     "\u0939\u093f\u0928\u094d\u0926\u0940 \uac01 x", "cat's the, the cat",
     "USB\u7ebf \u623f\u95f4\u5f88\u597d\uff0c\u597d x\u5f88, "
-    "\u30c6\u30ad\u30b9\u30c8\u3067\u3059 \u0e44\u0e17\u0e22ab \U00020000\u4e00"]
+    "\u30c6\u30ad\u30b9\u30c8\u3067\u3059 \u0e44\u0e17\u0e22ab \U00020000\u4e00",
+    "I\u015eIK I\u0307I I\u0327\u0307 \u0130I \u0644\u0640\u0640\u064e\u0639"]
 ROWS = pl.DataFrame({"text": TEXTS})
 SPLIT = Tokenizer(pattern="[^ ]+", lowercase=False)
 
@@ -144,7 +147,7 @@ def check_tokens(found: Tokens, tokenizer: Tokenizer) -> None:
 
 def _bundle(tokenizer: Tokenizer) -> Bundle:
     """A bundle for texts whose weights tell all terms of `TEXTS` apart."""
-    rows = ROWS.with_columns(label=pl.Series(["a", "b"] * 4)[:len(TEXTS)])
+    rows = ROWS.with_columns(label=pl.Series(["a", "b"] * 5)[:len(TEXTS)])
     bundle = bundle_of(TextClassifier(tokenizer=tokenizer).fit(rows))
     weights = np.random.default_rng(3).normal(size=bundle.form.weights.shape)
     return dataclasses.replace(

@@ -137,6 +137,16 @@ class TestFilesFromBefore:
         assert bundle.tokenizer == Tokenizer(unspaced="whole")
         assert textnb.verify_export(older / "bundle").passed
 
+    def test_accents_were_combining_marks_alone(self) -> None:
+        """Tatweel falls under "unicode" since, but not in what was learned before."""
+        settings = {**Tokenizer(strip_accents="unicode").to_dict()}
+        assert Tokenizer.from_file(settings).tokens("كِتـاب") == ["كتاب"]
+        del settings["unspaced"]
+        older = Tokenizer.from_file(settings)
+        assert older.strip_accents == "marks"
+        assert older.tokens("كِتـاب") == ["كتـاب"]
+        assert Tokenizer.sklearn(strip_accents="unicode").strip_accents == "marks"
+
     def test_a_pickle(self) -> None:
         tokenizer = Tokenizer(lowercase=False)
         del tokenizer.__dict__["unspaced"]

@@ -33,6 +33,8 @@ from textnb.errors import Mention, ParameterError
 from textnb.learning.settings import MODELS, Setting, declared, setting
 
 WIDTH = {"max_content_width": 100}
+# Where a context holds the flags that were typed: setting to (option, value).
+_FLAGS = "textnb.flags"
 _NUMBERS = {"int": click.INT, "float": click.FLOAT}
 
 
@@ -78,7 +80,7 @@ def _command(
 
     def run(**typed: Any) -> None:
         def work() -> None:
-            values = TypedOptions(_values(groups, typed))
+            values = TypedOptions(_values(groups, _with_flags(typed)))
             function(*(values if hint is TypedOptions else _of_group(hint, values)
                        for hint in hints.values()))
 
@@ -137,10 +139,13 @@ class Command(click.Command):
                     params.append(_argument(field))
                     self.arguments.append((params[-1].make_metavar(None), facts.help))  # type: ignore[arg-type]  # click does not read the context
                 elif facts.is_option:
-                    params.append(_option(field, facts))
+                    own = [_option(field, facts),
+                           *(_flag(field.name, *flag) for flag in facts.flags)]
+                    params += own
                     title = (group.__doc__ or "Options.").splitlines()[0].rstrip(".")
-                    self.titles[field.name] = title
-                    self.rare |= set() if facts.is_common else {field.name}
+                    for option in own:
+                        self.titles[str(option.name)] = title
+                        self.rare |= set() if facts.is_common else {str(option.name)}
         if self.rare:
             params.append(click.Option(
                 ["--help-all"], is_flag=True, is_eager=True, expose_value=False,
@@ -208,6 +213,24 @@ def _option(field: Field[Any], facts: Setting) -> click.Option:
         type=None if is_flag(kind) else (
             click.IntRange(min=least) if least is not None else _NUMBERS.get(plain, click.STRING)),
         shell_complete=_completion(facts.choices))
+
+
+def _flag(name: str, option: str, value: str, help: str) -> click.Option:
+    """An option without a value that gives a setting one value."""
+    def put(ctx: click.Context, param: click.Parameter, asked: bool) -> None:
+        if asked:
+            ctx.meta.setdefault(_FLAGS, {}).setdefault(name, []).append((option, value))
+
+    return click.Option([option], is_flag=True, expose_value=False, callback=put, help=help)
+
+
+def _with_flags(typed: dict[str, Any]) -> dict[str, Any]:
+    """What was typed, and the values of the flags that were."""
+    flags = click.get_current_context().meta.get(_FLAGS, {})
+    for name, given in flags.items():
+        if len(given) > 1 or typed.get(name) is not None:
+            raise ParameterError(f"{given[0][0]} excludes every other option for {name}")
+    return {**typed, **{name: given[0][1] for name, given in flags.items()}}
 
 
 def _metavar(kind: str, facts: Setting) -> str | None:

@@ -10,7 +10,7 @@ from textnb.errors import Mention, ParameterError, SourceError
 
 def is_flag(kind: str) -> bool:
     """Whether an option of a type takes no value."""
-    return kind in ("bool", "bool | None", "Prefixes")
+    return kind in ("bool", "bool | None", "Prefixes", "LowerCase")
 
 
 def is_repeated(kind: str) -> bool:
@@ -37,7 +37,7 @@ def value_of(kind: str, option: str, typed: Any) -> Any:
         If it names a file that can't be read.
     """
     match kind.removesuffix(" | None"):
-        case "str" | "bool" | "int" | "float" | "Prefixes" | "Size":
+        case "str" | "bool" | "int" | "float" | "Prefixes" | "LowerCase" | "Size":
             return typed
         case "list[str]":
             return list(typed)

@@ -79,7 +79,7 @@ def write_tables(
         (folder / CHARACTERS).write_text(json.dumps({
             "members": words.members, "least": words.least, "stop_words": words.stop_words,
             "ngram_range": words.ngram_range, "unspaced": words.unspaced,
-            "lowercase": None if lower is None else {
+            "replacements": words.replacements, "lowercase": None if lower is None else {
                 "mapping": lower.mapping, "cased": lower.cased, "ignorable": lower.ignorable},
         }, ensure_ascii=True), "utf-8")
 

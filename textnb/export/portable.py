@@ -24,6 +24,7 @@ from functools import cached_property
 
 from textnb.errors import ExportError
 from textnb.export import characters
+from textnb.text.casing import TURKIC
 from textnb.text.expressions import stop_tokens, unspaced_class
 from textnb.text.plan import (
     Characters,
@@ -39,6 +40,7 @@ from textnb.text.plan import (
     Splitting,
     StopWords,
     StripAccents,
+    TurkicLowercase,
     WordsAndPairs,
 )
 
@@ -60,6 +62,8 @@ class Words:
         Words to drop before n-grams are built, sorted.
     pairs : bool
         Whether characters of scripts without spaces make pairs, and separate other words.
+    replacements : tuple of (str, str)
+        Strings of the text, and what replaces them before lower-casing, in this order.
     """
 
     member: str
@@ -68,6 +72,7 @@ class Words:
     ngram_range: tuple[int, int]
     stop_words: tuple[str, ...]
     pairs: bool = False
+    replacements: tuple[tuple[str, str], ...] = ()
 
     @cached_property
     def unspaced(self) -> characters.Ranges:
@@ -115,12 +120,15 @@ def portable(plan: Plan, columns: Sequence[str]) -> Words:
     if len(columns) > 1:
         raise refusal(f"several text columns ({', '.join(columns)}) are not portable")
     lower, ngrams = False, NGrams(1, 1)
+    replacements: tuple[tuple[str, str], ...] = ()
     runs: Runs | WordsAndPairs | None = None
     # The splitting is checked first: if it is not portable, changing other settings does not help.
     for step in sorted(plan.steps, key=lambda step: not isinstance(step, Splitting)):
         match step:
             case Lowercase():
                 lower = True
+            case TurkicLowercase(language="tr" | "az"):
+                lower, replacements = True, TURKIC
             case Normalize() | StripAccents():
                 raise refusal(f"{step.setting}: engines have different versions of Unicode's "
                               "decompositions, or none")
@@ -141,4 +149,5 @@ def portable(plan: Plan, columns: Sequence[str]) -> Words:
                 raise refusal(f"{step.setting}: no engine but Polars runs it")
     assert runs is not None, "a plan splits texts"
     return Words(f"[{runs.members}]", runs.least, lower, (ngrams.least, ngrams.most),
-                 tuple(sorted(stop_tokens(plan))), isinstance(runs, WordsAndPairs))
+                 tuple(sorted(stop_tokens(plan))), isinstance(runs, WordsAndPairs),
+                 replacements)

@@ -22,6 +22,7 @@ Pair = tuple[int, int]
 Columns = str | list[str]
 Words = tuple[str, ...]
 Prefixes = bool | tuple[str, ...]
+LowerCase = bool | str
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,8 @@ class Setting:
         The values that are allowed, where they are few.
     names : tuple of str
         On the command line, where they are not made from the field's name.
+    flags : tuple of (str, str, str)
+        Options that give the setting one value more each: their names, these values, and help.
     metavar : str or None
         What stands for a value in the help text.
     is_common : bool
@@ -51,6 +54,7 @@ class Setting:
     help: str
     choices: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
+    flags: tuple[tuple[str, str, str], ...] = ()
     metavar: str | None = None
     is_common: bool = True
     is_argument: bool = False
@@ -87,12 +91,15 @@ class TokenSettings:
     analyzer: str = setting("word", "What tokens are.", choices=("word", "char", "char_wb"))
     pattern: str = setting(
         r"[\p{L}\p{M}\p{N}_]{2,}", "Regular expression of a token (Rust syntax).", is_common=False)
-    lowercase: bool = setting(True, "Lower-case the text first.",
-                              names=("--lowercase/--no-lowercase",), is_common=False)
+    lowercase: LowerCase = setting(
+        True, "Lower-case the text first.", names=("--lowercase/--no-lowercase",),
+        flags=(("--lowercase-tr", "tr", "As Turkish does: I becomes \u0131."),
+               ("--lowercase-az", "az", "As Azerbaijani does: I becomes \u0131.")), is_common=False)
     normalize: str | None = setting(None, "Unicode normalisation, before all else.",
                                     choices=("NFC", "NFD", "NFKC", "NFKD"), is_common=False)
     strip_accents: str | None = setting(None, "Remove accents, or all that is not ASCII.",
-                                        choices=("unicode", "ascii"), is_common=False)
+                                        choices=("unicode", "ascii", "marks"),
+                                        is_common=False)
     stop_words: Words = setting((), "UTF-8 file of stop words, one per line.", metavar="FILE")
     field_prefix: Prefixes = setting(False, "Write each column's name before its tokens.",
                                      is_common=False)

@@ -19,6 +19,7 @@ from textnb.text.plan import (
     Runs,
     StopWords,
     StripAccents,
+    TurkicLowercase,
     WordsAndPairs,
 )
 
@@ -124,9 +125,11 @@ def clean_ascii(plan: Plan, text: str) -> str | None:
         match step:
             case Lowercase():
                 text = text.lower()
+            case TurkicLowercase(language="tr" | "az") if "I" not in text:
+                text = text.lower()
             case Normalize(form="NFC" | "NFD" | "NFKC" | "NFKD"):
                 pass
-            case StripAccents(kind="unicode" | "ascii"):
+            case StripAccents(kind="unicode" | "ascii" | "marks"):
                 pass
             case _:
                 return None

@@ -13,7 +13,8 @@ import polars as pl
 
 from textnb.errors import ParameterError
 from textnb.runtime.forks import check_fork
-from textnb.text.marks import COMBINING
+from textnb.text.casing import TURKIC
+from textnb.text.marks import ACCENTS, COMBINING
 from textnb.text.plan import (
     WHITE,
     Characters,
@@ -31,6 +32,7 @@ from textnb.text.plan import (
     Step,
     StopWords,
     StripAccents,
+    TurkicLowercase,
     WordsAndPairs,
 )
 from textnb.text.unspaced import UNSPACED, pairs_by_replacing
@@ -143,9 +145,15 @@ def _run(steps: tuple[Step, ...], value: pl.Expr, prefix: str) -> pl.Expr:
                 value = value.str.normalize(form)
             case Lowercase():
                 value = value.str.to_lowercase()
+            case TurkicLowercase(language="tr" | "az"):
+                for found, becomes in TURKIC:
+                    value = value.str.replace_all(found, becomes, literal=True)
+                value = value.str.to_lowercase()
             case StripAccents(kind="ascii"):
                 value = value.str.normalize("NFKD").str.replace_all(r"[^\x00-\x7F]+", "")
             case StripAccents(kind="unicode"):
+                value = value.str.normalize("NFKD").str.replace_all(ACCENTS, "")
+            case StripAccents(kind="marks"):
                 value = value.str.normalize("NFKD").str.replace_all(COMBINING, "")
             case SingleSpaces():
                 value = value.str.replace_all(rf"[{WHITE}]{{2,}}", " ")
@@ -191,7 +199,8 @@ def _with_pairs(cleaning: tuple[Step, ...], text: pl.Expr, alone: str) -> pl.Exp
     """
     cleaned = _run(cleaning, text, "")
     # Lower-casing neither makes such characters nor changes them, and takes longer than the search.
-    searched = text if all(isinstance(step, Lowercase) for step in cleaning) else cleaned
+    known = Lowercase | TurkicLowercase
+    searched = text if all(isinstance(step, known) for step in cleaning) else cleaned
     pairs = _run(cleaning, pl.when(searched.str.contains(alone)).then(text), "")
     for found, becomes in pairs_by_replacing(alone):
         pairs = pairs.str.replace_all(found, becomes)

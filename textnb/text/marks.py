@@ -1,4 +1,4 @@
-"""The characters that accent stripping drops: canonical combining class other than 0.
+"""The characters that accent stripping drops: canonical combining class other than 0, and tatweel.
 
 The regex engine has no such class, and the table of the running Python would change with its
 version of Unicode. This one is of Unicode 14.0.0 and fixed, so that a tokenizer means the same
@@ -36,3 +36,6 @@ def _regex(ranges: str) -> str:
 
 
 COMBINING = _regex(RANGES)
+# Arabic's tatweel only lengthens a word on the page.
+TATWEEL = "640"
+ACCENTS = _regex(f"{RANGES} {TATWEEL}")

@@ -19,7 +19,8 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 
 from textnb.errors import ParameterError
-from textnb.text.marks import RANGES
+from textnb.text.casing import TURKIC
+from textnb.text.marks import RANGES, TATWEEL
 from textnb.text.plan import (
     Characters,
     CharactersInWords,
@@ -34,6 +35,7 @@ from textnb.text.plan import (
     Step,
     StopWords,
     StripAccents,
+    TurkicLowercase,
     WordsAndPairs,
 )
 from textnb.text.unspaced import stretches
@@ -86,10 +88,15 @@ def _run(steps: tuple[Step, ...], text: str, prefix: str) -> list[str] | None:
                 text = unicodedata.normalize(form, text)
             case Lowercase():
                 text = text.lower()
+            case TurkicLowercase(language="tr" | "az"):
+                for found, becomes in TURKIC:
+                    text = text.replace(found, becomes)
+                text = text.lower()
             case StripAccents(kind="ascii"):
                 text = "".join(c for c in unicodedata.normalize("NFKD", text) if c.isascii())
-            case StripAccents(kind="unicode"):
-                text = unicodedata.normalize("NFKD", text).translate(_combining())
+            case StripAccents(kind="unicode" | "marks"):
+                dropped = _dropped(tatweel=step.kind == "unicode")
+                text = unicodedata.normalize("NFKD", text).translate(dropped)
             case SingleSpaces():
                 text = re.sub(r"\s\s+", " ", text)
             case Runs(members=members, least=least):
@@ -203,10 +210,11 @@ def _in_word(c: str) -> bool:
             or any(first <= ord(c) <= last for first, last in _CIRCLED))
 
 
-@lru_cache(maxsize=1)
-def _combining() -> dict[int, None]:
+@lru_cache(maxsize=2)
+def _dropped(*, tatweel: bool) -> dict[int, None]:
+    """Combining marks, and tatweel."""
     found: dict[int, None] = {}
-    for item in RANGES.split():
+    for item in [*RANGES.split(), *([TATWEEL] if tatweel else [])]:
         first, _, last = item.partition("-")
         found |= dict.fromkeys(range(int(first, 16), int(last or first, 16) + 1))
     return found

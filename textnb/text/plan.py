@@ -25,11 +25,12 @@ from typing import Any, TypeVar
 
 from textnb.errors import Mention, ParameterError
 from textnb.runtime.values import Value
+from textnb.text.casing import LANGUAGES
 
 # White space by Python's str.isspace; the regex engine's \s lacks the four separators.
 WHITE = r"\s\x1c-\x1f"
 NORMALIZATIONS = ("NFC", "NFD", "NFKC", "NFKD")
-ACCENTS = ("unicode", "ascii")
+ACCENTS = ("unicode", "ascii", "marks")
 UNSPACED_WAYS = ("pairs", "whole")
 # Values of settings that files lack because they are older than the setting.
 _BEFORE = {"unspaced": "whole"}
@@ -75,8 +76,25 @@ class Lowercase(Cleaning):
     _setting = "lowercase=True"
 
 
+class TurkicLowercase(Cleaning):
+    """Lower case of Turkish ("tr") or Azerbaijani ("az").
+
+    What `textnb.text.casing.TURKIC` lists is replaced; the rest is as of `Lowercase`.
+    """
+
+    language: str
+
+    @property
+    def setting(self) -> str:
+        return f"lowercase={self.language!r}"
+
+
 class StripAccents(Cleaning):
-    """Decompose (NFKD), then drop combining marks ("unicode") or all beyond ASCII ("ascii")."""
+    """Decompose (NFKD), then drop characters.
+
+    Combining marks ("marks"), these and Arabic's tatweel ("unicode"), or all beyond ASCII
+    ("ascii").
+    """
 
     kind: str
 
@@ -317,7 +335,10 @@ def with_missing(settings: Mapping[str, Any]) -> dict[str, Any]:
     >>> with_missing({"analyzer": "word"})
     {'unspaced': 'whole', 'analyzer': 'word'}
     """
-    return {**_BEFORE, **settings}
+    found = {**_BEFORE, **settings}
+    if "unspaced" not in settings and found.get("strip_accents") == "unicode":
+        found["strip_accents"] = "marks"
+    return found
 
 
 def _take_plan(rest: dict[str, Any]) -> Plan:
@@ -392,6 +413,8 @@ def _normalize(form: Any) -> list[Step]:
 def _lowercase(lowercase: Any) -> list[Step]:
     if lowercase is False:
         return []
+    if isinstance(lowercase, str) and lowercase in LANGUAGES:
+        return [TurkicLowercase(lowercase)]
     if lowercase is not True:
         raise _no_step("lowercase", lowercase)
     return [Lowercase()]

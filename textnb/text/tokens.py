@@ -21,6 +21,7 @@ import polars as pl
 from textnb.bayes.parameters import with_checked_names
 from textnb.errors import Mention, ParameterError
 from textnb.runtime.forks import check_fork
+from textnb.text.casing import LANGUAGES
 from textnb.text.expressions import tokens_expr
 from textnb.text.plan import (
     ACCENTS,
@@ -61,8 +62,9 @@ class Tokenizer:
         Regular expression (Rust syntax: no lookaround, no capturing group) whose matches are the
         words. The default keeps letters with their combining marks, so words of Indic scripts stay
         whole. Only ``analyzer="word"`` uses it.
-    lowercase : bool
-        Lower-case the text first, by Unicode's full mapping.
+    lowercase : bool or {"tr", "az"}
+        Lower-case the text first, by Unicode's full mapping; or as Turkish or Azerbaijani does:
+        İ becomes i, and I becomes ı.
     ngram_range : (int, int)
         Shortest and longest n-gram, in words (or characters). The words of an n-gram are joined by
         one space. If the pattern itself can match a space, a backslash is written before each space
@@ -72,8 +74,10 @@ class Tokenizer:
         padded by a space on both sides. White space is treated as `CountVectorizer` treats it.
     normalize : {None, "NFC", "NFD", "NFKC", "NFKD"}
         Unicode normalisation, before all else.
-    strip_accents : {None, "unicode", "ascii"}
-        Decompose (NFKD) and drop the combining marks, or everything beyond ASCII.
+    strip_accents : {None, "unicode", "ascii", "marks"}
+        Decompose (NFKD) and drop the combining marks (in Arabic, the vowel signs) and Arabic's
+        tatweel; or everything beyond ASCII; or the combining marks alone, as `CountVectorizer` does
+        for "unicode".
     stop_words : sequence of str, or None
         Words to drop before n-grams are built. This tokenizer splits the list, too, so that
         ``"don't"`` drops the tokens that ``"don't"`` becomes in a document.
@@ -103,11 +107,11 @@ class Tokenizer:
     """
 
     pattern: str = WORD
-    lowercase: bool = True
+    lowercase: bool | Literal["tr", "az"] = True
     ngram_range: tuple[int, int] = (1, 1)
     analyzer: Analyzer = "word"
     normalize: Normalization | None = None
-    strip_accents: Literal["unicode", "ascii"] | None = None
+    strip_accents: Literal["unicode", "ascii", "marks"] | None = None
     stop_words: tuple[str, ...] = ()
     field_prefix: bool | tuple[str, ...] = False
     unspaced: Literal["pairs", "whole"] = "pairs"
@@ -124,8 +128,9 @@ class Tokenizer:
         _choice("normalize", self.normalize, (None, *NORMALIZATIONS))
         _choice("strip_accents", self.strip_accents, (None, *ACCENTS))
         _choice("unspaced", self.unspaced, UNSPACED_WAYS)
-        if not isinstance(self.lowercase, bool):
-            raise ParameterError.out_of_range("lowercase", "True or False", self.lowercase)
+        if not isinstance(self.lowercase, bool) and self.lowercase not in LANGUAGES:
+            raise ParameterError.out_of_range(
+                "lowercase", "True, False, 'tr' or 'az'", self.lowercase)
         if self.stop_words and self.analyzer != "word":
             raise ParameterError.naming(
                 "{stop_words} are words: they need {analyzer='word'}; got {got}",
@@ -148,6 +153,8 @@ class Tokenizer:
         >>> Tokenizer.sklearn(ngram_range=(2, 2)).tokens("a white cat")
         ['white cat']
         """
+        if settings.get("strip_accents") == "unicode":
+            settings["strip_accents"] = "marks"
         return cls(**{"pattern": SKLEARN_WORD, "unspaced": "whole", **settings})
 
     def plan(self) -> Plan:

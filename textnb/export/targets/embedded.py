@@ -88,8 +88,8 @@ def _words(words: Words) -> dict[str, Any]:
     lower = words.lower
     return {
         "members": _flat(words.members), "unspaced": _flat(words.unspaced), "least": words.least,
-        "sizes": list(words.ngram_range),
-        "stop_words": list(words.stop_words),
+        "sizes": list(words.ngram_range), "stop_words": list(words.stop_words),
+        "replacements": [list(both) for both in words.replacements],
         "lower": None if lower is None else lower.mapping,
         "cased": [] if lower is None else _flat(lower.cased),
         "ignorable": [] if lower is None else _flat(lower.ignorable),

@@ -22,8 +22,9 @@ from textnb.export.targets.base import EVERY, TargetAnswers, TargetRows
 from textnb.export.targets.embedded import embed_json, fill_template
 from textnb.export.targets.program import run_program
 from textnb.files.parquet import ENGINE_ERRORS, decode
+from textnb.text.casing import TURKIC
 from textnb.text.expressions import stop_tokens, unspaced_class
-from textnb.text.marks import COMBINING
+from textnb.text.marks import ACCENTS, COMBINING
 from textnb.text.plan import (
     WHITE,
     Characters,
@@ -39,6 +40,7 @@ from textnb.text.plan import (
     SingleSpaces,
     StopWords,
     StripAccents,
+    TurkicLowercase,
     WordsAndPairs,
 )
 from textnb.text.plan import Step as PlanStep
@@ -166,9 +168,16 @@ def _clean(step: PlanStep, name: str) -> str | None:
             return f"{name} = {name}.str.normalize({_literal(step.form)})"
         case Lowercase():
             return f"{name} = {name}.str.to_lowercase()"
+        case TurkicLowercase(language="tr" | "az"):
+            replacing = "".join(
+                f".str.replace_all({_literal(found)}, {_literal(becomes)}, literal=True)"
+                for found, becomes in TURKIC)
+            return f"{name} = {name}{replacing}.str.to_lowercase()"
         case StripAccents(kind="ascii"):
             return _strip(name, r"[^\x00-\x7F]+")
         case StripAccents(kind="unicode"):
+            return _strip(name, ACCENTS)
+        case StripAccents(kind="marks"):
             return _strip(name, COMBINING)
         case SingleSpaces():
             white = _literal(rf"[{WHITE}]{{2,}}")
@@ -219,7 +228,8 @@ def _words_and_pairs(lines: list[str], plan: Plan, members: str, least: int) -> 
     replacements = [f"    ({_literal(pattern)}, {_literal(replacement)}),"
                     for pattern, replacement in pairs_by_replacing(unspaced)]
     pattern = f"[{members}]{{{least},}}|{unspaced}+"
-    searched = "original" if all(isinstance(step, Lowercase) for step in plan.cleaning) else "text"
+    only_lower = all(isinstance(step, Lowercase | TurkicLowercase) for step in plan.cleaning)
+    searched = "original" if only_lower else "text"
     return [
         "original = text",
         *lines,

@@ -374,6 +374,13 @@ def separate_pairs(words: Words, text: str, code: str, condition: str) -> str:
     return f"CASE WHEN {has_pairs} THEN\n{pairs} ELSE {text} END"
 
 
+def replace_strings(words: Words, text: str) -> str:
+    """Write the text with the replacements of a language's lower case."""
+    for found, becomes in words.replacements:
+        text = f"replace({text}, '{found}', '{becomes}')"
+    return text
+
+
 def token_rows(tokens: pl.Series) -> pl.DataFrame:
     """A row (id, term) for each token."""
     return (pl.DataFrame({"id": pl.int_range(len(tokens), eager=True), "term": tokens})

@@ -21,6 +21,7 @@ from textnb.export.targets.sql import (
     pair_class,
     quote_name,
     read_answers,
+    replace_strings,
     separate_pairs,
     user_tables,
     weight_columns,
@@ -58,6 +59,9 @@ class DuckDb(Sql):
         text = self._lower_text(words)
         stops = ("\n  AND word NOT IN (SELECT word FROM textnb_stop_words)"
                  if words.stop_words else "")
+        documents = "documents"
+        if words.replacements:
+            documents = f"(SELECT id, {replace_strings(words, 'text')} AS text FROM documents) r"
         source, is_word = "text", f"length(word) >= {words.least}"
         if words.unspaced:
             source = separate_pairs(words, "text", _CODE, "regexp_matches({0}, '{1}')")
@@ -66,7 +70,7 @@ class DuckDb(Sql):
                "  SELECT id, unnest(words) AS word, unnest(range(len(words))) AS position FROM (\n"
                f"    SELECT id, regexp_extract_all({source}, "
                f"'[{regex_class(words.members, _CODE)}]+') AS words FROM (\n"
-               f"SELECT id, {text} AS text FROM documents) l) s) w\n"
+               f"SELECT id, {text} AS text FROM {documents}) l) s) w\n"
                f"WHERE {is_word}{stops};")
 
     def _lower_text(self, words: Words) -> str:

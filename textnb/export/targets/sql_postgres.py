@@ -23,6 +23,7 @@ from textnb.export.targets.sql import (
     pair_class,
     quote_name,
     read_answers,
+    replace_strings,
     separate_pairs,
     user_tables,
     weight_columns,
@@ -160,7 +161,7 @@ def _prepare_text(words: Words) -> str:
     """Write the text in lower case as far as must be before splitting: final Σ, İ, and ASCII."""
     # With the collation C, `lower` changes only ASCII in every version. Regular expressions use the
     # collation too.
-    text = 'd.text COLLATE "C"'
+    text = f'{replace_strings(words, "d.text")} COLLATE "C"'
     if words.lower is None:
         return text
     sigma = final_sigma(words.lower, _CODE, r"\Z")

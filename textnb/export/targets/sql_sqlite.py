@@ -30,6 +30,7 @@ from textnb.export.targets.sql import (
     Sql,
     quote_name,
     read_answers,
+    replace_strings,
     user_tables,
     weight_columns,
     weight_rows,
@@ -86,6 +87,8 @@ class Sqlite(Sql):
         yield from self.load("textnb_characters", ("first", "last", "becomes"),
                              _replacements(words))
         text = f"(SELECT {_WITHOUT_NUL} AS text FROM ({_TEXT}))"
+        if words.replacements:
+            text = f"(SELECT {replace_strings(words, 'text')} AS text FROM {text})"
         if words.lower is not None:
             yield from self.casing(words.lower)
             text = f"(SELECT {_with_sigma()} AS text FROM {text})"
