@@ -14,6 +14,8 @@ from textnb.errors import quantity
 from textnb.estimators.text import TextClassifier
 from textnb.report.data import Model, Scored, has_probabilities
 from textnb.report.text import names_of, number, percent, shorten, visible
+from textnb.scoring.columns import Answers
+from textnb.scoring.texts import predict_lazily
 
 # With at most six classes, terms are shown with their weights; with more, by name alone.
 _WITH_WEIGHTS, _MOST_CLASSES = 6, 100
@@ -119,8 +121,8 @@ def mistake_section(model: Model, scored: Scored) -> MistakeSection:
                               "that are impossible.")
     explained: list[dict[str, Any]] = [{}] * answers.height
     if isinstance(model, TextClassifier):
-        explained = model.predict(scored.mistakes, explain=_EXPLAINED).select(
-            "runner_up", "intercept", "explanation").to_dicts()
+        answered = predict_lazily(model.fitted_, scored.mistakes, Answers(explain=_EXPLAINED))
+        explained = answered.select("runner_up", "intercept", "explanation").collect().to_dicts()
     texts = scored.mistakes.to_dicts()
     mistakes = [_mistake(model, row, text, parts) for row, text, parts in
                 zip(answers.to_dicts(), texts, explained, strict=True)]
