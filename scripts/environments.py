@@ -57,11 +57,17 @@ def main() -> None:
                         help=f"of {', '.join(every)}; all of them if none is named")
     parser.add_argument("--but", action="append", default=[], metavar="NAME", help="leave one out")
     parser.add_argument("--imports", action="store_true", help="import the modules, run no tests")
+    parser.add_argument("--make", action="store_true",
+                        help="make the environments, run nothing in them")
     arguments = parser.parse_args()
     for name in [*arguments.names, *arguments.but]:
         if name not in every:
             parser.error(f"there is no extra {name!r}; there are {', '.join(extras)}")
     names = [name for name in arguments.names if name not in arguments.but]
+    if arguments.make:
+        for name in names:
+            make(name, extras)
+        return
     failed = [name for name in names if not (
         lowest_passes(arguments.imports) if name == LOWEST
         else passes(name, extras, arguments.imports))]
@@ -81,13 +87,20 @@ def declared() -> dict[str, list[str]]:
     return extras
 
 
-def passes(name: str, extras: dict[str, list[str]], imports_alone: bool) -> bool:
-    """Whether an environment can be made, every module be imported, and its tests pass."""
-    started = time.monotonic()
+def make(name: str, extras: dict[str, list[str]]) -> Path:
+    """The interpreter of an environment, which is made if it is not there."""
+    if name == LOWEST:
+        return lowest_environment()
     base = environment(NONE, [])
     requirements = [line for extra, lines in extras.items() if name in (extra, ALL)
                     for line in lines]
-    python = environment(name, requirements, base) if requirements else base
+    return environment(name, requirements, base) if requirements else base
+
+
+def passes(name: str, extras: dict[str, list[str]], imports_alone: bool) -> bool:
+    """Whether an environment can be made, every module be imported, and its tests pass."""
+    started = time.monotonic()
+    python = make(name, extras)
     made = time.monotonic()
     passed = run_tests(python, ["-n", "0", *IMPORTS])
     imported = time.monotonic()
@@ -101,6 +114,16 @@ def passes(name: str, extras: dict[str, list[str]], imports_alone: bool) -> bool
 
 def lowest_passes(imports_alone: bool) -> bool:
     """Whether the quick tests pass with the lowest versions that are allowed."""
+    python = lowest_environment()
+    passed = run_tests(python, ["-n", "0", *IMPORTS])
+    if not imports_alone:
+        passed = run_tests(python, ["-n", "auto", "tests"], tier=[]) and passed
+    print(f"{LOWEST}: {'passed' if passed else 'FAILED'}", flush=True)
+    return passed
+
+
+def lowest_environment() -> Path:
+    """Like `environment`, with the lowest version of each library."""
     folder = FOLDER / LOWEST
     python, constraints = folder / "bin/python", folder / "constraints.txt"
     if not constraints.exists():
@@ -111,11 +134,7 @@ def lowest_passes(imports_alone: bool) -> bool:
         unfinished.write_text("\n".join(lowest_versions()) + "\n", "utf-8")
         pip(python, "install", "--editable", f"{ROOT}[test]", constraints=unfinished)
         unfinished.rename(constraints)
-    passed = run_tests(python, ["-n", "0", *IMPORTS])
-    if not imports_alone:
-        passed = run_tests(python, ["-n", "auto", "tests"], tier=[]) and passed
-    print(f"{LOWEST}: {'passed' if passed else 'FAILED'}", flush=True)
-    return passed
+    return python
 
 
 def lowest_versions() -> list[str]:
