@@ -79,8 +79,14 @@ class Memory(threading.Thread):
 
 
 def descendants(process: int) -> list[int]:
+    """The processes that a process has started, and those that they have; none after its end."""
     found: list[int] = []
-    for task in Path(f"/proc/{process}/task").glob("*/children"):
+    try:
+        tasks = list(Path(f"/proc/{process}/task").glob("*/children"))
+    except OSError:
+        # It ended while its tasks were listed.
+        return found
+    for task in tasks:
         try:
             children = [int(child) for child in task.read_text().split()]
         except OSError:

@@ -25,6 +25,16 @@ def test_a_run_has_the_memory_of_its_whole_tree() -> None:
     assert 0 < ran.cpu_seconds < ran.seconds + 1
 
 
+def test_a_process_that_ends_while_it_is_looked_at_has_no_descendants(
+    monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ended(*_: Any) -> Any:
+        raise FileNotFoundError(2, "No such file or directory")
+
+    monkeypatch.setattr(Path, "glob", ended)
+    assert process.descendants(os.getpid()) == []
+
+
 def test_a_run_keeps_code_and_output(tmp_path: Path) -> None:
     (tmp_path / "in").write_text("text")
     program = "import sys; print(sys.stdin.read()); print('no', file=sys.stderr); sys.exit(3)"
