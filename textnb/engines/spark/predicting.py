@@ -166,9 +166,9 @@ def _check_fields(model: TextClassifier | TableClassifier, scores: bool) -> None
     """Raises ParameterError if a class can't be the name of a field of ``scores``."""
     for label in model.classes_.tolist() if scores else []:
         if "\0" in str(label):
-            raise ParameterError(f"scores=True makes a field for each class, and Spark has no "
-                                 f"field with the name {label!r}, because of its NUL: ask for "
-                                 "top=K, which gives classes as values")
+            raise ParameterError(f"scores=True makes a field for each class, and no field of Spark "
+                                 f"can have the name {label!r}, for its NUL: ask for top=K, which "
+                                 "gives classes as values")
 
 
 def _answer_fields(
