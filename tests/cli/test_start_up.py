@@ -32,6 +32,8 @@ VERBS = {
     "export": ["export", "m.textnb", "-o", "bundle", "--to", "python"],
     "verify": ["verify", "exported"],
     "describe": ["describe", "m.textnb"],
+    "threshold": ["threshold", "m.textnb", "mail.parquet", "--class", "spam", "--costs", "10,1"],
+    "threshold --clear": ["threshold", "m.textnb", "--clear"],
 }
 
 

@@ -17,14 +17,13 @@ from textnb.cli.inputs import (
     check_apart,
     reading,
     rows,
-    text_model,
 )
 from textnb.cli.options import TypedOptions, argument, option, option_of, verb
 
 if TYPE_CHECKING:
     from textnb.bayes.decision import Decision
-    from textnb.estimators.text import TextClassifier
     from textnb.evaluation.held_out import HeldOut
+    from textnb.learning.fitted import Fitted
 
 # The options that belong to one goal.
 _OF_ONE_GOAL = {"positive", "max_false_positive_rate", "max_false_negative_rate", "costs", "method",
@@ -83,6 +82,7 @@ def threshold(
     from textnb.errors import ParameterError
     from textnb.files.lock import lock_path
     from textnb.files.replace import check_target
+    from textnb.storage.textmodel import load_fitted, save_fitted
 
     input = source.input
     if goal.clear:
@@ -96,20 +96,21 @@ def threshold(
     if input is not None:
         check_apart(input, target)
     with lock_path(target):
-        classifier = text_model(file.model)
+        fitted = load_fitted(file.model)
         decision, novelty = None, None
         if input is not None:
             # Before the rows are read, which takes long.
-            check, choose = _prepare(classifier, goal)
+            check, choose = _prepare(fitted, goal)
             check()
-            frame = rows(input, source, classifier.text, classifier.label)
+            frame = rows(input, source, fitted.columns, fitted.label)
             with reading(input, frame, source.where), progress(
                     "scoring", "scored", done.quiet) as advance:
-                held = _score(classifier, frame, source.leave_one_out, advance)
+                held = _score(fitted, frame, source.leave_one_out, advance)
             decision, novelty = choose(held), held.novelty
         if not done.dry_run:
-            classifier.set_decision(decision).save(target)
-    evidence.note_stale(classifier)
+            fitted = fitted.with_decision(decision)
+            save_fitted(fitted, target)
+    evidence.note_stale(fitted)
     evidence.note_unverified(novelty, done.quiet)
     if decision is None:
         if not done.quiet:
@@ -118,7 +119,7 @@ def threshold(
     if done.results_format == "json":
         out(as_json(decision.to_dict()))
         return
-    unit = "log-odds" if classifier.calibration_ else classifier.estimator_.difference_name
+    unit = "log-odds" if fitted.calibration else fitted.model.difference_name
     for line in evidence.decision_words(decision, unit):
         out(line)
 
@@ -155,32 +156,34 @@ def _check_one_goal(input: str | None, typed: set[str]) -> None:
 
 
 def _score(
-    classifier: TextClassifier, frame: Any, leave_one_out: bool, advance: Any
+    fitted: Fitted, frame: Any, leave_one_out: bool, advance: Any
 ) -> HeldOut:
     if leave_one_out:
+        # These need scikit-learn.
+        from textnb.estimators.text import TextClassifier
         from textnb.evaluation.leave_one_out import leave_one_out as each_left_out
 
-        return each_left_out(classifier, frame, progress=advance)
+        return each_left_out(TextClassifier.of(fitted), frame, progress=advance)
     from textnb.evaluation.held_out import held_out
 
-    return held_out(classifier, frame, progress=advance)
+    return held_out(fitted, frame, progress=advance)
 
 
 def _prepare(
-    classifier: TextClassifier, goal: Goal
+    fitted: Fitted, goal: Goal
 ) -> tuple[Callable[[], None], Callable[[HeldOut], Decision]]:
     """Two functions: one checks the settings of a decision, one chooses it from scores."""
     from textnb.cli.settings import as_label
     from textnb.evaluation import class_thresholds, decisions
 
-    classes, calibration = classifier.classes_.tolist(), classifier.calibration_
+    classes, calibration = fitted.classes.tolist(), fitted.calibration
     if goal.min_precision is not None:
         precision: dict[str, Any] = {
             "min_precision": goal.min_precision, "confidence": goal.confidence}
         return (partial(class_thresholds.check_precision_settings, classes, **precision),
                 partial(class_thresholds.choose_class_thresholds, calibration=calibration,
                         **precision))
-    positive = as_label(goal.positive or "", classifier.classes_, "--class")
+    positive = as_label(goal.positive or "", fitted.classes, "--class")
     asked: dict[str, Any] = {
         "max_false_positive_rate": goal.max_false_positive_rate,
         "max_false_negative_rate": goal.max_false_negative_rate, "confidence": goal.confidence,
