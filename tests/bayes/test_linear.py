@@ -322,6 +322,30 @@ def test_calibrate_serves_it():
     assert model.set_calibration(found).calibration_ == found
 
 
+@pytest.mark.parametrize("train", [SPAM, NEWS], ids=["two classes", "four classes"])
+@pytest.mark.parametrize("estimator", [NBLinear(), NBLogisticRegression()])
+def test_calibrate_takes_folds_where_rows_are_learned_at_once(train, estimator):
+    model = TextClassifier(estimator).fit(train)
+    found = textnb.calibrate(model, train)
+    assert found.method == "5 folds"
+    sigmoid = isinstance(estimator, NBLinear) and train is NEWS
+    assert found.link == ("sigmoid" if sigmoid else "softmax")
+    held = textnb.cross_validate(model, train)
+    assert found == textnb.fit_calibration(held, link=found.link)
+    loss = held.calibrated(found).log_loss
+    if sigmoid:
+        assert loss <= held.calibrated(textnb.fit_calibration(held, length_aware=False)).log_loss
+    assert model.set_calibration(found).predict_proba(train["text"]).shape[1] == len(model.classes_)
+
+
+def test_a_link_that_does_not_fit_is_refused():
+    two = textnb.held_out(TextClassifier(NBLinear()).fit(SPAM), SPAM)
+    with pytest.raises(ParameterError, match="is for more than two classes"):
+        textnb.fit_calibration(two, link="sigmoid")
+    with pytest.raises(ParameterError, match="link"):
+        textnb.fit_calibration(two, link="probit")
+
+
 def test_parameters_are_json(tmp_path):
     json.dumps(Linear().parameters())
 

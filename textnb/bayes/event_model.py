@@ -84,6 +84,8 @@ class EventModel:
     kind: ClassVar[str] = ""
     of_terms: ClassVar[bool] = True
     from_counts: ClassVar[bool] = True
+    # Of more than two classes: how margins become probabilities, as in `Calibration`.
+    link: ClassVar[str] = "softmax"
     # Whether its solver can begin from weights that were learned before.
     starts_warm: ClassVar[bool] = False
     # What `Learned.n_iter` counts.

@@ -41,9 +41,8 @@ def calibrate(
 ) -> None:
     """Fit a temperature, so that probabilities mean what they say, and keep it in the model."""
     from textnb.cli import evidence
-    from textnb.evaluation.calibration import fit_calibration
+    from textnb.evaluation.calibration import fit_calibration, link_of, scores_of_learned
     from textnb.evaluation.held_out import held_out as scored_apart
-    from textnb.evaluation.leave_one_out import leave_one_out
     from textnb.evaluation.novelty import evidence_of
     from textnb.files.lock import lock_path
     from textnb.files.replace import check_target
@@ -54,11 +53,12 @@ def calibrate(
     with lock_path(output):
         classifier = text_model(file.model)
         frame = rows(input, source, classifier.text, classifier.label)
-        score = scored_apart if how.held_out else leave_one_out
+        score = scored_apart if how.held_out else scores_of_learned
         with reading(input, frame, source.where), progress(
                 "scoring", "scored", done.quiet) as advance:
             held = score(classifier, frame, progress=advance)
-        calibration = fit_calibration(held, length_aware=not how.no_length)
+        calibration = fit_calibration(
+            held, length_aware=not how.no_length, link=link_of(classifier))
         figures = evidence.reliability_table(held, calibration)
         classifier.set_calibration(calibration).save(output)
     evidence.note_stale(classifier)

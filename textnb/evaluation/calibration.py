@@ -24,10 +24,12 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq, minimize
 from sklearn.metrics import brier_score_loss
 
-from textnb.bayes.calibration import Calibration
+from textnb.bayes.calibration import LINKS, Calibration
 from textnb.bayes.forms import Floats, log_posterior
+from textnb.bayes.linear import best_sigmoids
 from textnb.errors import DataError, ParameterError, quantity
 from textnb.estimators.text import TextClassifier
+from textnb.evaluation.folds import cross_validate
 from textnb.evaluation.held_out import UNKNOWN, HeldOut
 from textnb.evaluation.leave_one_out import leave_one_out
 from textnb.frames.batches import Progress
@@ -137,7 +139,9 @@ def reliability(held: HeldOut, bins: int = 15) -> Reliability:
                        len(held) - len(used))
 
 
-def fit_calibration(held: HeldOut, *, length_aware: bool = True) -> Calibration:
+def fit_calibration(
+    held: HeldOut, *, length_aware: bool = True, link: str = "softmax"
+) -> Calibration:
     """Fit the temperature under which the labels of held-out documents are most likely.
 
     Minimises the mean log loss of ``softmax(scores / T)`` [1]_, where T is one temperature, or
@@ -152,6 +156,11 @@ def fit_calibration(held: HeldOut, *, length_aware: bool = True) -> Calibration:
     length_aware : bool
         Whether T may grow with the length n of a document. If the loss has no minimum at an
         exponent between 0 and 3, the exponent is 0.
+
+    link : {"softmax", "sigmoid"}
+        "sigmoid" for the margins of more than two classes against their rests: the best temperature
+        and shift of normalised sigmoids, as `NBLinear` chooses them when it learns. See
+        `Calibration`.
 
     Returns
     -------
@@ -191,6 +200,11 @@ def fit_calibration(held: HeldOut, *, length_aware: bool = True) -> Calibration:
     >>> model.set_calibration(calibration).predict_proba(["aa"]).round(6).tolist()
     [[0.75, 0.25]]
     """
+    if link not in LINKS:
+        raise ParameterError.unknown_choice("link", link, LINKS)
+    if link == "sigmoid" and len(held.classes) < 3:
+        raise ParameterError("the link 'sigmoid' is for more than two classes, whose margins are "
+                             f"against their rests; these have {len(held.classes)}: take 'softmax'")
     if held.calibration is not None:
         raise ParameterError("these scores are calibrated already: pass the scores before it")
     _check_classes(held)
@@ -204,6 +218,8 @@ def fit_calibration(held: HeldOut, *, length_aware: bool = True) -> Calibration:
         warn_caller(f"{left_out} of {quantity(len(held), 'document')} are left out: the model "
                     "that scored "
                     "them has not learned their labels, or gives them probability 0")
+    if link == "sigmoid":
+        return _fit_sigmoids(used)
     loss = _Loss(used)
     log_temperature, bounded = _fit_temperature(loss)
     temperature, exponent = float(np.exp(log_temperature)), 0.0
@@ -216,7 +232,10 @@ def calibrate(
     model: TextClassifier, frame: Any, *, length_aware: bool = True,
     progress: Progress | None = None,
 ) -> Calibration:
-    """Fit a model's temperature on the rows that it learned, by leave-one-out.
+    """Fit a model's temperature on the rows that it learned, by leave-one-out or by folds.
+
+    `NBLinear` and `NBLogisticRegression` are fitted anew for each of five folds. Of more than two
+    classes, `NBLinear` keeps its link, normalised sigmoids.
 
     Parameters
     ----------
@@ -233,7 +252,7 @@ def calibrate(
     Raises
     ------
     ParameterError
-        If the model is no TextClassifier that leaves documents out exactly, or has one class.
+        If the model is no TextClassifier, or has one class.
     DataError
         If the rows are not those that the model learned.
 
@@ -247,10 +266,38 @@ def calibrate(
     >>> calibration.documents, calibration.method
     (5, 'leave-one-out')
     """
+    held = scores_of_learned(model, frame, progress=progress)
+    return fit_calibration(held, length_aware=length_aware, link=link_of(model))
+
+
+def scores_of_learned(
+    model: TextClassifier, frame: Any, *, progress: Progress | None = None
+) -> HeldOut:
+    """Score the rows that a model learned as if it had not learned them.
+
+    By leave-one-out; by five folds, each with a model of the others, where counts can't be
+    subtracted because the model learns from all rows at once.
+    """
     if not isinstance(model, TextClassifier):
         raise ParameterError.out_of_range("model", "a TextClassifier", type(model).__name__)
-    return fit_calibration(leave_one_out(model, frame, progress=progress),
-                           length_aware=length_aware)
+    if model.fitted_.model.from_counts:
+        return leave_one_out(model, frame, progress=progress)
+    return cross_validate(model, frame, progress=progress)
+
+
+def link_of(model: TextClassifier) -> str:
+    """The link by which a model's scores become probabilities: see `Calibration`."""
+    return "softmax" if len(model.classes_) < 3 else model.fitted_.model.link
+
+
+def _fit_sigmoids(used: HeldOut) -> Calibration:
+    # A class that a fold's model has not learned has no margin.
+    finite = used.take(np.flatnonzero(np.isfinite(used.scores).all(axis=1)))
+    if not len(finite):
+        raise DataError("no document has finite scores of all classes: there is nothing to fit "
+                        "sigmoids on")
+    temperature, shift = best_sigmoids(finite.scores, finite.actual, np.ones(len(finite)))
+    return Calibration(temperature, 0.0, len(finite), used.method, link="sigmoid", shift=shift)
 
 
 def _check_classes(held: HeldOut) -> None:

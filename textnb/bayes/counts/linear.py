@@ -43,6 +43,7 @@ class Linear(EventModel):
     kind = "nblinear"
     from_counts = False
     starts_warm = True
+    link = "sigmoid"
     iterations = "passes and Newton steps"
     without_terms = "the classes' intercepts alone"
     # Its weights are learned, not counted: they rank its terms.
