@@ -164,7 +164,7 @@ class TestMemoryErrors:
             raise MemoryError("Unable to allocate 1.15 GiB")
 
         monkeypatch.setattr("textnb.text.counting.CompiledCounting.counts", fails)
-        monkeypatch.setattr("textnb.text.counting.ExpressedCounting.counts", fails)
+        monkeypatch.setattr("textnb.text.counting.ExpressionCounting.counts", fails)
         with pytest.raises(DataError, match=(
                 r"memory ran out with 50 classes and \d+ terms, whose counts and weights take .* "
                 r"MiB \(Unable to allocate 1.15 GiB\). Set memory_limit")) as caught:

@@ -217,7 +217,7 @@ def test_models_that_are_not_known_are_refused_by_name(
     (("estimator", "name"), "NBLinear", "estimator 'NBLinear'"),
     (("layers",), 2, "of 2 layers"),
     (("settings", "tokenizer", "keep"), ["urls"], "the tokenizer: .*keep"),
-    (("settings", "tokenizer", "lowercase"), "tr", "the tokenizer: .*lowercase='tr'"),
+    (("settings", "tokenizer", "lowercase"), "de", "the tokenizer: .*lowercase='de'"),
     (("settings", "tokenizer", "ngram_range"), [1, 10**9], "ngram_range")], ids=str)
 def test_what_nobody_told_it_of_is_refused_by_name(
     where: tuple[str, ...], value: Any, name: str, tmp_path: Path
