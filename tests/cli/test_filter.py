@@ -163,6 +163,26 @@ def test_a_wrong_count_names_its_option(run: Run, model: Path) -> None:
             "filter", model, "--timeout", seconds, input=SPAM).checked(3).err
 
 
+@pytest.mark.parametrize("quick", [True, False])
+def test_a_decision_for_ham_is_no_filter_of_ham(run: Run, model: Path, quick: bool) -> None:
+    held = model.parent / "held.parquet"
+    ROWS.write_parquet(held)
+    ran = run("threshold", model, held, "--class", "ham", "--costs", "1,1").checked()
+    assert "textnb filter now needs --spam-class spam" in ran.err
+    arguments = ["filter", model]
+    if quick:
+        refused = finished(start(*arguments), SPAM)
+        judged = finished(start(*arguments, "--spam-class", "spam"), SPAM)
+    else:
+        refused = run(*arguments, input=SPAM)
+        judged = run(*arguments, "--spam-class", "spam", input=SPAM)
+    assert refused.checked(3).out == ""
+    assert "Say which of them is filtered out (--spam-class spam)" in refused.err
+    assert judged.checked(0).out.startswith("spam")
+    ran = run("threshold", model, held, "--class", "spam", "--costs", "1,1").checked()
+    assert "--spam-class" not in ran.err
+
+
 def test_too_little_learned_is_said(run: Run, folder: Path) -> None:
     TextClassifier(text="body").fit(ROWS.head(4)).save("few.textnb")
     ran = run("filter", "few.textnb", input=SPAM).checked(2)

@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tests.storage.members import built, members_of, signed, with_array, with_value
+from tests.storage.members import arrays_of, built, members_of, signed, with_array, with_value
 from tests.storage.test_version2 import mutated
 from tests.tiers import examples
 from textnb import (
@@ -26,12 +26,15 @@ from textnb import (
     MailFilter,
     ModelFileError,
     MultinomialNB,
+    NBLinear,
     NBLogisticRegression,
+    ParameterError,
     SourceError,
     TableClassifier,
     TextClassifier,
     TextnbError,
     Tokenizer,
+    load,
 )
 from textnb.cli.quick import options_of
 from textnb.filter.quick import judge
@@ -215,17 +218,97 @@ def test_models_that_are_not_known_are_refused_by_name(
     (("features",), {}, "'features' among the model.json"),
     (("classes", "rows"), 7, "'rows' among the classes"),
     (("estimator", "name"), "NBLinear", "estimator 'NBLinear'"),
-    (("layers",), 2, "of 2 layers"),
-    (("settings", "tokenizer", "keep"), ["urls"], "the tokenizer: .*keep"),
-    (("settings", "tokenizer", "lowercase"), "de", "the tokenizer: .*lowercase='de'"),
+    (("layers",), 2, "other layers"),
+    (("settings", "tokenizer", "keep"), ["urls"], "tokenizer's setting keep.*Upgrade"),
+    (("settings", "tokenizer", "lowercase"), "de", "tokenizer's setting lowercase .*'de'"),
     (("settings", "tokenizer", "ngram_range"), [1, 10**9], "ngram_range")], ids=str)
 def test_what_nobody_told_it_of_is_refused_by_name(
     where: tuple[str, ...], value: Any, name: str, tmp_path: Path
 ) -> None:
     path = saved(tmp_path / "m.textnb")
     path.write_bytes(with_value(path.read_bytes(), where, value))
-    with pytest.raises(Unsupported, match=name):
+    with pytest.raises((Unsupported, ModelFileError), match=name):
         judge(str(path), MESSAGES[0])
+
+
+COUNTED, LEARNED = MultinomialNB(), NBLogisticRegression()
+
+
+@pytest.mark.parametrize(("estimator", "where", "value"), [
+    (COUNTED, ("settings", "binary"), [False]), (COUNTED, ("settings", "binary"), -0.0),
+    (COUNTED, ("settings", "label"), ["label"]), (COUNTED, ("settings", "max_df"), 1001.0),
+    (COUNTED, ("settings", "min_df"), ""), (COUNTED, ("settings", "text"), 1.5),
+    (COUNTED, ("settings", "min_df"), 2), (COUNTED, ("layers",), True),
+    (COUNTED, ("estimator", "parameters", "fit_prior"), []),
+    (COUNTED, ("pruned",), {"terms": 1}), (COUNTED, ("calibration",), ...),
+    (COUNTED, ("decision", "positive"), "none of them"),
+    (LEARNED, ("estimator", "parameters", "C"), -1),
+    (LEARNED, ("estimator", "parameters", "l"), 0), (LEARNED, ("settings", "text"), 1.5),
+    (LEARNED, ("estimator", "parameters", "max_iter"), 10**20),
+    (LEARNED, ("estimator", "parameters", "early_stopping"), [False]),
+    (NBLinear(), ("estimator", "parameters", "tf"), {"a": 1}),
+    (NBLinear(), ("estimator", "parameters", "power"), -1e308)], ids=str)
+def test_what_load_refuses_no_filter_takes(
+    estimator: Any, where: tuple[str, ...], value: Any, tmp_path: Path
+) -> None:
+    path = tmp_path / "m.textnb"
+    odds = {"ham": 0.0, "spam": 1.0}
+    TextClassifier(estimator, text="body").fit(ROWS).set_calibration(Calibration(2.0)).set_decision(
+        Decision(odds, "spam", {"calibrated": True})).save(path)
+    if not isinstance(estimator, NBLinear):
+        assert judge(str(path), MESSAGES[0]) == MailFilter.load(path).judge(MESSAGES[0])
+    path.write_bytes(with_value(path.read_bytes(), where, value))
+    for read in (load, MailFilter.load):
+        with pytest.raises(ModelFileError, match=r"m\.textnb"):
+            read(path)
+    with pytest.raises((Unsupported, ModelFileError)):
+        judge(str(path), MESSAGES[0])
+
+
+def test_counts_of_a_term_that_are_not_sorted_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "m.textnb"
+    rows = ROWS.with_columns(body=pl.col("body") + pl.lit(" hello"))
+    TextClassifier(text="body").fit(rows).save(path)
+    content = path.read_bytes()
+    arrays = arrays_of(content)
+    ends, classes = arrays["counts/ends"][0], arrays["counts/classes"].copy()
+    values = arrays["counts/values"].copy()
+    term = int(np.flatnonzero(np.diff(ends, prepend=0) == 2)[0])
+    pair = slice(ends[term] - 2, ends[term])
+    classes[pair], values[pair] = classes[pair][::-1].copy(), values[pair][::-1].copy()
+    path.write_bytes(with_array(with_array(content, "counts/classes", classes),
+                                "counts/values", values))
+    text, terms_ends = arrays["terms/bytes"].tobytes(), arrays["terms/ends"]
+    word = text[terms_ends[term - 1] if term else 0:terms_ends[term]]
+    with pytest.raises(ModelFileError, match="not sorted"):
+        MailFilter.load(path)
+    with pytest.raises(ModelFileError, match="not sorted"):
+        judge(str(path), b"Subject: a\n\n" + word)
+
+
+@pytest.mark.parametrize("cutoffs", [None, (0.0, 1.0)])
+def test_a_decision_for_ham_does_not_make_ham_the_spam(
+    cutoffs: tuple[float, float] | None, tmp_path: Path
+) -> None:
+    path = tmp_path / "m.textnb"
+    model = TextClassifier(text="body").fit(ROWS)
+    spam = b"Subject: a\n\npills pills"
+    for label in ("ham", "spam"):
+        model.set_decision(Decision({"ham": 0.0, "spam": 0.0}, label)).save(path)
+        if label == "ham":
+            with pytest.raises(ParameterError, match=r"for the class 'ham'.*spam='spam'"):
+                MailFilter.load(path, cutoffs=cutoffs)
+            with pytest.raises(Unsupported):
+                judge(str(path), spam, cutoffs=cutoffs)
+        else:
+            assert MailFilter.load(path, cutoffs=cutoffs).judge(spam).status == "spam"
+        check_same(*both(path, spam, spam="spam", cutoffs=cutoffs))
+        assert judge(str(path), spam, spam="spam", cutoffs=cutoffs).status == "spam"
+    # Without a class "spam", the decision's class is the one that is filtered out.
+    others = ROWS.with_columns(pl.col("label").replace({"spam": "junk"}))
+    TextClassifier(text="body").fit(others).set_decision(
+        Decision({"ham": 0.0, "junk": 0.0}, "junk")).save(path)
+    check_same(*both(path, spam, cutoffs=cutoffs))
 
 
 def test_version_1_and_what_is_stale_are_refused_by_name(tmp_path: Path) -> None:

@@ -26,7 +26,8 @@ class VerdictOptions:
     """Verdict."""
 
     spam_class: str | None = option(
-        "Class that is spam.  [default: the class of the model's decision, else spam]",
+        "Class that is spam.  [default: the class of the model's decision, else spam; none if "
+        "the decision is for another class and there is a class spam]",
         metavar="CLASS")
     spam_cutoff: float | None = option(
         "Judge as spam from this probability on, instead of by the model's decision.")

@@ -88,13 +88,13 @@ def columns_of(message: bytes, columns: Sequence[str]) -> tuple[dict[str, str], 
 
 
 def filter_verdict(path: str, fitted: Fitted, message: bytes) -> dict[str, Any] | None:
-    """The verdict of `textnb filter`; None where the model has no class of spam."""
+    """The verdict of `textnb filter`; None where it is not clear which class is spam."""
     from textnb.filter.mailfilter import MailFilter
-    from textnb.filter.verdict import SPAM
+    from textnb.filter.verdict import default_spam
 
-    decision = fitted.decision
-    spam = SPAM if decision is None or decision.positive is None else decision.positive
-    if spam not in fitted.classes.tolist():
+    decision, classes = fitted.decision, fitted.classes.tolist()
+    spam = default_spam(classes, None if decision is None else decision.positive)
+    if spam not in classes:
         return None
     judge = MailFilter.load(path)
     verdict = judge.judge(message)

@@ -111,6 +111,7 @@ def threshold(
             fitted = fitted.with_decision(decision)
             save_fitted(fitted, target)
     evidence.note_stale(fitted)
+    _note_filter(fitted, decision)
     evidence.note_unverified(novelty, done.quiet)
     if decision is None:
         if not done.quiet:
@@ -122,6 +123,16 @@ def threshold(
     unit = "log-odds" if fitted.calibration else fitted.model.difference_name
     for line in evidence.decision_words(decision, unit):
         out(line)
+
+
+def _note_filter(fitted: Fitted, decision: Decision | None) -> None:
+    """Note where `textnb filter` can't tell any more which class is spam."""
+    from textnb.filter.verdict import SPAM, default_spam
+
+    if decision is not None and default_spam(
+            fitted.classes.tolist(), decision.positive) is None:
+        note(f"note: this decision is for {decision.positive}, and the model has a class {SPAM}: "
+             f"textnb filter now needs --spam-class {SPAM} (or thresholds for --class {SPAM})")
 
 
 def _check_alone(typed: dict[str, Any]) -> None:

@@ -19,12 +19,13 @@ import polars as pl
 from textnb.bayes.calibration import Calibration
 from textnb.bayes.decision import UNSURE, Decision, log_odds
 from textnb.bayes.forms import Floats, LinearForm
-from textnb.errors import ParameterError, quantity
+from textnb.errors import ModelFileError, ParameterError, quantity
 from textnb.files.archive import MAX_BYTES, reading_errors
-from textnb.filter.verdict import DOUBT, HAM, LEAST_LEARNED, SPAM, Verdict, doubt_of
+from textnb.filter.verdict import DOUBT, HAM, LEAST_LEARNED, SPAM, Verdict, default_spam, doubt_of
 from textnb.mail.message import BEYOND, MAX_MESSAGE, parse_message
 from textnb.storage.archive import is_table_model, read_archive
 from textnb.storage.manifest import TextParts, text_parts
+from textnb.text.term_counts import CountSpec, check_complete
 from textnb.text.tokens import Tokenizer
 from textnb.text.vocabulary import Limits, given_vocabulary
 
@@ -101,7 +102,8 @@ class MailFilter:
         path : path
         spam : label, optional
             The class that is filtered out; by default the class for which the model's decision was
-            chosen, else "spam".
+            chosen, else "spam". There is no default where the decision was chosen for another class
+            than "spam" and the model has that class, too.
         least_learned : int
             With fewer messages of spam, or of the rest, every verdict is "unsure".
         cutoffs : (float, float), optional
@@ -112,34 +114,43 @@ class MailFilter:
         Raises
         ------
         ModelFileError, SourceError
-            As `textnb.load`.
+            As `textnb.load`, and for a model of feature tables.
         ParameterError
-            If the model has no such class, or is one of feature tables.
+            If the model has no such class, or it is not clear which of its classes is spam.
         """
         name = os.fspath(path)
         manifest, tables = read_archive(path, max_bytes)
         if is_table_model(manifest):
-            raise ParameterError(f"{name} is a model of feature tables; a filter needs one of "
-                                 "texts")
+            raise ModelFileError(f"{name} is a model of feature tables, and a filter needs one of "
+                                 "texts: name another file, or train one of mail (textnb train)")
         with reading_errors(name):
             parts = text_parts(name, manifest, tables, max_bytes)
             form, terms = _form_and_terms(parts)
+            tokenizer, columns = parts.settings["tokenizer"], parts.settings["text"]
+            tokenizer.expr(columns)
             logs = parts.model.scores_are_log_probabilities
             if parts.choices.decision is not None:
                 parts.choices.decision.check_classes(form.classes.tolist())
         counts = parts.learned.counts
         learned = dict(zip(counts.classes.tolist(), counts.class_count.tolist(), strict=True))
         decision = parts.choices.decision
-        wanted = spam if spam is not None else (
-            SPAM if decision is None or decision.positive is None else decision.positive)
+        wanted = spam if spam is not None else default_spam(
+            learned, None if decision is None else decision.positive)
+        if wanted is None:
+            assert decision is not None
+            raise ParameterError.with_advice(
+                f"{name}: the model's decision was chosen for the class {decision.positive!r}, and "
+                f"it has a class {SPAM!r} too. Say which of them is filtered out",
+                f" (spam={SPAM!r}), or choose the thresholds for {SPAM!r}",
+                f" (--spam-class {SPAM}), or choose the thresholds for it (textnb threshold "
+                f"--class {SPAM})")
         if wanted not in learned:
             raise ParameterError(
                 f"{name} has no class {wanted!r}; its classes are "
                 f"{', '.join(repr(label) for label in learned)}. Say which one is spam")
         if type(least_learned) is not int or least_learned < 0:
             raise ParameterError.out_of_range("least_learned", "a count", least_learned)
-        columns = parts.settings["text"]
-        return cls(form, terms, parts.settings["tokenizer"],
+        return cls(form, terms, tokenizer,
                    [columns] if isinstance(columns, str) else list(columns), learned, wanted,
                    parts.choices.calibration, decision, least_learned, cutoffs,
                    "log-odds" if logs or parts.choices.calibration is not None else "margin")
@@ -200,15 +211,16 @@ class MailFilter:
 
 def _form_and_terms(parts: TextParts) -> tuple[LinearForm, pl.Series]:
     """The form and its terms, from the contents of the file."""
-    settings, learned = parts.settings, parts.learned
+    settings, learned, model = parts.settings, parts.learned, parts.model
+    binary, vocabulary = bool(settings["binary"]), settings["vocabulary"]
+    limits = Limits(settings["min_df"], settings["max_df"], settings["max_features"])
+    above = model.presence_above(binary)
     if parts.weights is not None:
-        form = parts.model.form_of_weights(
-            learned.counts, parts.weights.weights, parts.weights.intercept,
-            binary=bool(settings["binary"]))
-        return form, learned.terms
-    if settings["vocabulary"] is not None:
-        chosen = learned.over(given_vocabulary(settings["vocabulary"]))
-    else:
-        chosen = learned.within(
-            Limits(settings["min_df"], settings["max_df"], settings["max_features"]))
-    return parts.model.derive(chosen.counts, binary=bool(settings["binary"])), chosen.terms
+        return model.restore(learned.counts, parts.weights.weights, parts.weights.intercept,
+                             binary=binary).form, learned.terms
+    check_complete(learned, CountSpec(
+        settings["tokenizer"], settings["text"], settings["label"], limits, above, binary))
+    chosen = learned.over(given_vocabulary(vocabulary)) if vocabulary is not None else (
+        learned.within(limits))
+    model.check(len(chosen.terms), len(chosen.counts.classes))
+    return model.derive(chosen.counts, binary=binary), chosen.terms

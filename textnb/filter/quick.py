@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from textnb.filter.verdict import DOUBT, HAM, SPAM, Verdict, doubt_of
+from textnb.filter.verdict import DOUBT, HAM, SPAM, Verdict, default_spam, doubt_of
 from textnb.mail.message import MAX_MESSAGE, parse_message
 from textnb.storage.plain_plan import plan_of_settings, text_columns, tokens_of
 from textnb.storage.terms_reader import TermsReader, Unsupported, Weights
@@ -54,8 +54,7 @@ def judge(
             plan = plan_of_settings(settings["tokenizer"])
             calibration = _calibration(reader.document.get("calibration"))
             decision = _Decision(reader.document.get("decision"), reader.labels)
-        wanted = spam if spam is not None else SPAM if decision.positive is None else (
-            decision.positive)
+        wanted = spam if spam is not None else default_spam(reader.labels, decision.positive)
         if not any(type(label) is type(wanted) and label == wanted for label in reader.labels):
             raise Unsupported(f"the class {wanted!r}, which the model does not have")
         parsed = parse_message(message, names)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from textnb.runtime.values import Value
@@ -46,6 +46,22 @@ class Verdict(Value):
             return 1.0 / (1.0 + math.exp(-self.log_odds))
         except OverflowError:
             return 0.0
+
+
+def default_spam(labels: Iterable[Any], positive: Any) -> Any:
+    """The class that is spam where nobody says it; None where it is not clear.
+
+    Parameters
+    ----------
+    labels : iterable of labels
+        The model's classes.
+    positive : label or None
+        The class for which the model's decision was chosen.
+    """
+    if positive is None or positive == SPAM:
+        return SPAM
+    # A decision for "ham" must not make ham the spam.
+    return None if SPAM in labels else positive
 
 
 def doubt_of(

@@ -39,7 +39,6 @@ from textnb.frames.weights import weight_column, with_weights
 from textnb.learning.documents import (
     LabelledBatches,
     announced_labels,
-    check_complete,
     check_known,
     count_documents,
     document_term_matrix,
@@ -54,7 +53,7 @@ from textnb.runtime.memory import clear_memory_errors
 from textnb.text.coverage import warn_of_lone_terms
 from textnb.text.limited import Dropped, count_within
 from textnb.text.matrix import Vocabulary
-from textnb.text.term_counts import TermCounts
+from textnb.text.term_counts import TermCounts, check_complete
 
 Weight = str | ArrayLike | None
 OTHER_CLASSES = ("the classes have changed: the decision, whose thresholds were for others, is "

@@ -30,6 +30,7 @@ from textnb.storage.arithmetic import (
     narrow,
     stored_arrays,
 )
+from textnb.storage.document_check import check_text_document
 from textnb.storage.plain_plan import plan_of_settings, text_columns, tokens_of
 from textnb.storage.terms_reader import Unsupported
 from textnb.storage.totals import TOTALS, smoothing
@@ -101,6 +102,8 @@ class ModelToExtend:
             first = format_version(os.read(descriptor, _END)) == 1
             self._document = {} if first else Blocks(descriptor, self._path).document()
             why = "version 1 of the format" if first else _why_unknown(self._document)
+            if not why:
+                check_text_document(self._path, self._document)
         if why:
             raise Unsupported(why)
         settings = self._document["settings"]

@@ -25,6 +25,7 @@ from textnb.errors import ModelFileError
 from textnb.files.archive import LABEL_TYPES, check_size, read_labels, require, write_labels
 from textnb.learning.parameters import DEFAULTS, plain
 from textnb.runtime.memory import free_memory
+from textnb.storage.document_check import check_text_document
 from textnb.text.term_counts import TermCounts
 from textnb.text.tokens import Tokenizer
 
@@ -104,6 +105,7 @@ def text_parts(
         If a value is missing, of another type, or out of its range.
     """
     settings = read_settings(manifest, "TextClassifier", (*TEXT_SETTINGS, CLASS_WEIGHT))
+    check_text_document(path, manifest)
     class_weight = unpack_class_weight(settings.pop(CLASS_WEIGHT))
     settings["tokenizer"] = Tokenizer.from_file(settings["tokenizer"])
     documents, is_weighted = manifest["classes"].get("rows"), "rows" in manifest["classes"]
@@ -139,8 +141,6 @@ def text_parts(
     estimator, choices = manifest["estimator"], _choices(manifest)
     require(CLASS_WEIGHT not in estimator["parameters"], "its class weights are in two places")
     parameters = {**estimator["parameters"], CLASS_WEIGHT: class_weight}
-    require((parameters.get("l") == "auto") == (choices.l is not None),
-            "l was chosen and is not \"auto\", or the other way round")
     if choices.l is not None:
         parameters["l"] = choices.l
     model = event_model(estimator["name"], parameters)
@@ -163,7 +163,6 @@ def read_settings(
 def _choices(manifest: Mapping[str, Any]) -> Choices:
     calibration, decision, l, pruned = (
         manifest.get(name) for name in ("calibration", "decision", "l", "pruned"))
-    require(l is None or (type(l) is float and 0.0 <= l < float("inf")), "l is not a number >= 0")
     return Choices(None if calibration is None else Calibration.from_dict(calibration),
                    None if decision is None else Decision.from_dict(decision), l,
                    None if pruned is None else Pruned.from_dict(pruned))

@@ -23,6 +23,7 @@ from typing import Any
 from textnb.errors import ModelFileError, SourceError, TextnbError, first_line
 from textnb.files.blocks import Blocks, array_header, format_version
 from textnb.storage.array_slices import ArraySlices
+from textnb.storage.document_check import check_text_document
 
 EVERY = 256
 _DOCUMENT = {"format", "version", "textnb", "kind", "estimator", "settings", "classes", "layers",
@@ -119,42 +120,52 @@ class TermsReader:
         _refuse_unknown("model.json", document, _DOCUMENT)
         estimator, settings = document["estimator"], document["settings"]
         name, self._parameters = estimator["name"], estimator["parameters"]
-        if document["kind"] != "TextClassifier" or document["layers"] != 1:
-            raise Unsupported(f"kind {document['kind']!r} of {document['layers']!r} layers")
+        if document["kind"] != "TextClassifier" or "layers" not in document:
+            raise Unsupported(f"kind {document['kind']!r}")
         if name not in _PARAMETERS:
             raise Unsupported(f"estimator {name!r}")
         _refuse_unknown("estimator", estimator, {"name", "parameters"})
         _refuse_unknown(f"parameters of {name}", self._parameters, _PARAMETERS[name])
         _refuse_unknown("settings", settings, _SETTINGS)
         _refuse_unknown("classes", document["classes"], {"type", "labels", "documents"})
+        check_text_document(self._name, document)
         for setting in ("vocabulary", "class_weight"):
             if settings.get(setting) is not None:
                 raise Unsupported(f"the setting {setting}")
         self._describe()
         self._arrays = {array: self._array(array, **entry)
                         for array, entry in document["arrays"].items()}
+        self._check_complete(settings)
         self._read_index()
         self._weights: Callable[[int], Weights] = self._weights_of(name)
 
     def _describe(self) -> None:
         classes, settings = self.document["classes"], self.document["settings"]
         self.labels, self.documents = classes["labels"], classes["documents"]
-        kinds = {"string": str, "integer": int, "boolean": bool}
-        kind = kinds[classes["type"]]
-        if not self.labels or len(self.labels) != len(self.documents) or not all(
-                type(label) is kind for label in self.labels):
-            raise self._damaged("its labels are not of their type")
-        if not all(type(n) is int and 0 < n < 2**53 for n in self.documents):
+        if not all(type(n) is int and n for n in self.documents):
             raise Unsupported("a class without documents, or counts that are no integers")
-        if type(settings["binary"]) is not bool:
-            raise self._damaged("binary is not true or false")
-        above = self._parameters.get("binarize", None)
-        if self.document["estimator"]["name"] == "NBLogisticRegression":
-            above = 0.0 if above is True else None
-        elif above is None and "binarize" in self._parameters and not settings["binary"]:
+        name, above = self.document["estimator"]["name"], self._parameters.get("binarize", None)
+        if name == "NBLogisticRegression":
+            if type(above) is not bool:
+                raise Unsupported(f"binarize={above!r}")
+            above = 0.0 if above else None
+        elif name == "BernoulliNB" and above is None and not settings["binary"]:
             raise Unsupported("binarize=None")
         self.above = 0.0 if settings["binary"] else None if above is None else _number(
             "binarize", above)
+
+    def _check_complete(self, settings: Mapping[str, Any]) -> None:
+        """Check that the arrays are there that the settings need, though nothing is read here."""
+        if self.document["estimator"]["name"] == "NBLogisticRegression":
+            return
+        least, most = settings["min_df"], settings["max_df"]
+        has_limits = not (least == 0 or (least == 1 and type(least) is int)) or not (
+            most == 1 and type(most) is float)
+        for array, is_needed in (
+                ("terms/documents", has_limits),
+                ("terms/occurrences", self.above is not None and not settings["binary"])):
+            if is_needed and array not in self._arrays:
+                raise self._damaged(f"it has no array {array!r}, which its settings need")
 
     def _array(self, name: str, type: str, shape: list[int]) -> ArraySlices:
         member = self._blocks.members[f"{name}.npy"]
@@ -235,10 +246,11 @@ class TermsReader:
         start, end = self._bounds(self._arrays["counts/ends"], column, column + 1, classes.count)
         codes, counts = classes.slice(start, end), values.slice(start, end)
         found = dict(zip(codes, counts, strict=True))
-        if len(found) != len(codes) or not all(
-                0 <= code < len(self.labels) and 0 < count < 2**53
-                for code, count in found.items()):
+        if not all(0 <= code < len(self.labels) and 0 < count < 2**53
+                   for code, count in found.items()):
             raise self._damaged("a count is out of range")
+        if any(a >= b for a, b in pairwise(codes)):
+            raise self._damaged("the classes of a term are not sorted")
         return found
 
     # Weights
@@ -247,6 +259,8 @@ class TermsReader:
         """A function that gives the weights of a column; it also sets the intercept."""
         classes = len(self.labels)
         if name == "NBLogisticRegression":
+            if type(self._parameters.get("l")) is list:
+                raise Unsupported("smoothing per term")
             intercept = self.document["intercept"]
             if len(intercept) != classes or not all(
                     type(b) is float and isfinite(b) for b in intercept):

@@ -183,3 +183,16 @@ def _spread(values: Ints | None, columns: Ints, length: int) -> Ints | None:
     spread = np.zeros(length, dtype=np.int64)
     spread[columns] = values
     return spread
+
+
+def check_complete(statistics: TermCounts, spec: CountSpec) -> None:
+    """Raises DataError if counts that the settings need are not there, or contradict each other."""
+    counts = statistics.counts
+    if spec.keeps_documents and statistics.document_frequency is None:
+        raise DataError("document frequencies are missing")
+    if spec.keeps_occurrences and statistics.occurrences is None:
+        raise DataError("occurrences are missing")
+    # Sums of weights that were added in other orders differ in their last bits.
+    most = counts.class_count * (1.0 + 1e-9) if statistics.has_weights else counts.class_count
+    if spec.presence_above is not None and (counts.feature_count > most[:, None]).any():
+        raise DataError("a term is in more documents than its class has")

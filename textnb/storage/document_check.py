@@ -1,0 +1,258 @@
+"""Checks the values of a text model's document. Every reader of model files calls it.
+
+One reader makes a model of the whole file, one reads single terms, one adds a document. They build
+different things of the same document, so each of them would notice other faults. This module
+imports neither Polars nor NumPy.
+
+It knows the settings of this package's models. Parameters of an estimator of your own are checked
+by its event model, where the model is made.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Collection, Mapping
+from itertools import pairwise
+from typing import Any
+
+from textnb.errors import ModelFileError
+from textnb.text.plan import ACCENTS, NORMALIZATIONS, UNSPACED_WAYS
+
+LEAST_MEMORY_LIMIT = 1 << 20
+_LABELS = {"string": str, "integer": int, "boolean": bool}
+_EXACT = 2**53
+_MOST_WORDS = 32
+_OF_COUNTS = ("MultinomialNB", "BernoulliNB", "ComplementNB")
+_PRUNED_COUNTS = ("terms", "occurrences", "at_most")
+_PRUNED_BOUNDS = ("per_kept_term", "per_pruned_term", "intercept")
+Check = Callable[[Any], bool]
+
+
+def _is_number(value: Any) -> bool:
+    # The comparison is False for NaN.
+    return type(value) in (int, float) and abs(value) <= sys.float_info.max
+
+
+def _is_bool(value: Any) -> bool:
+    return type(value) is bool
+
+
+def _is_none(value: Any) -> bool:
+    return value is None
+
+
+def _is_strings(value: Any) -> bool:
+    return type(value) is list and all(type(each) is str for each in value)
+
+
+def _is_one_of(*choices: Any) -> Check:
+    return lambda value: any(type(value) is type(choice) and value == choice for choice in choices)
+
+
+def _is_within(least: float, most: float) -> Check:
+    return lambda value: _is_number(value) and least <= value <= most
+
+
+def _is_whole(least: int, beyond: int) -> Check:
+    return lambda value: type(value) is int and least <= value < beyond
+
+
+def _is_share(value: Any) -> bool:
+    return _is_number(value) and 0.0 < value < 1.0
+
+
+def _is_limit(value: Any) -> bool:
+    return value >= 1 if type(value) is int else type(value) is float and 0.0 <= value <= 1.0
+
+
+def _is_above_zero(value: Any) -> bool:
+    return _is_number(value) and value > 0
+
+
+def _is_smoothing(value: Any) -> bool:
+    values = value if type(value) is list else [value]
+    return value == "auto" or all(_is_number(each) and each >= 0 for each in values)
+
+
+def _is_smoothing_above_zero(value: Any) -> bool:
+    values = value if type(value) is list else [value]
+    return all(map(_is_above_zero, values))
+
+
+def _is_prior(value: Any) -> bool:
+    return type(value) is list and all(_is_number(each) and each >= 0 for each in value) and (
+        sum(value) > 0)
+
+
+def _is_any(*checks: Check) -> Check:
+    return lambda value: any(check(value) for check in checks)
+
+
+_SETTINGS: dict[str, Check] = {
+    "binary": _is_bool, "label": lambda value: type(value) is str, "min_df": _is_limit,
+    "max_df": _is_limit, "max_features": _is_any(_is_none, _is_whole(1, 2**63)),
+    "vocabulary": _is_any(_is_none, _is_strings),
+    "memory_limit": _is_any(_is_none, _is_whole(LEAST_MEMORY_LIMIT, 2**63))}
+_TOKENIZER: dict[str, Check] = {
+    "pattern": lambda value: type(value) is str, "lowercase": _is_bool,
+    "ngram_range": lambda value: type(value) is list and len(value) == 2 and all(
+        map(_is_whole(1, _MOST_WORDS + 1), value)) and value[0] <= value[1],
+    "analyzer": _is_one_of("word", "char", "char_wb"),
+    "normalize": _is_one_of(None, *NORMALIZATIONS), "strip_accents": _is_one_of(None, *ACCENTS),
+    "stop_words": _is_any(_is_none, _is_strings), "field_prefix": _is_any(_is_bool, _is_strings),
+    "unspaced": _is_one_of(*UNSPACED_WAYS)}
+_COUNTING: dict[str, Check] = {
+    "l": _is_smoothing, "fit_prior": _is_bool, "class_prior": _is_any(_is_none, _is_prior)}
+_ITERATIONS = _is_whole(1, 2**31)
+_PARAMETERS: dict[str, dict[str, Check]] = {
+    "MultinomialNB": _COUNTING,
+    "BernoulliNB": {**_COUNTING, "binarize": _is_any(
+        _is_none, _is_bool, lambda value: _is_number(value) and value >= 0)},
+    "ComplementNB": _COUNTING,
+    "NBLogisticRegression": {
+        "l": _is_smoothing_above_zero, "C": _is_above_zero,
+        "beta": _is_any(_is_bool, _is_within(0, 1)),
+        "loss": _is_one_of("log", "hinge"), "tol": _is_any(_is_none, _is_above_zero),
+        "max_iter": _ITERATIONS, "early_stopping": _is_bool, "validation_fraction": _is_share},
+    "NBLinear": {
+        "l": _is_smoothing_above_zero, "C": _is_above_zero, "loss": _is_one_of("hinge", "log"),
+        "power": _is_within(0, 2), "tf": _is_one_of("sublinear", "count", "presence"),
+        "idf": _is_bool, "unit_length": _is_bool, "tol": _is_above_zero,
+        "max_iter": _ITERATIONS, "held_out": _is_within(0, 0.5)},
+}
+
+
+def check_text_document(path: str, document: Mapping[str, Any]) -> None:
+    """Check types, values and ranges of a text model's document, and what excludes what.
+
+    Call it where errors are reported as damage of the file, as `reading_errors` does.
+
+    Parameters
+    ----------
+    path : str
+        The file, for the error.
+    document : mapping
+
+    Raises
+    ------
+    ModelFileError
+        If the tokenizer has a setting that this release does not know.
+    ValueError, KeyError, TypeError
+        If a value is missing, of another type, or out of its range.
+    """
+    settings, estimator, classes = (
+        document["settings"], document["estimator"], document["classes"])
+    _require(_is_one_of(1)(document.get("layers", 1)), "its counts have other layers than one")
+    _check_values("setting", settings, _SETTINGS)
+    columns = _check_columns(settings)
+    _check_tokenizer(path, settings["tokenizer"], columns)
+    name, parameters = estimator["name"], estimator["parameters"]
+    _require(type(name) is str and isinstance(parameters, dict), "its estimator is not described")
+    _check_values(f"parameter of {name}", parameters, _PARAMETERS.get(name, {}))
+    _check_classes(classes)
+    _check_what_excludes(settings, name, parameters, len(classes["labels"]))
+    _check_chosen_l(document.get("l"), parameters.get("l"))
+    _check_pruned(document.get("pruned"))
+    _check_scale(document.get("calibration"), document.get("decision"))
+
+
+def _check_values(what: str, values: Mapping[str, Any], checks: Mapping[str, Check]) -> None:
+    for name, check in checks.items():
+        _require(name not in values or check(values[name]),
+                 f"the {what} {name} has a value that it can't have: "
+                 f"{repr(values.get(name))[:60]}")
+
+
+def _check_columns(settings: Mapping[str, Any]) -> list[str]:
+    text = settings["text"]
+    columns = [text] if type(text) is str else text
+    _require(_is_strings(columns) and 0 < len(columns) == len(set(columns)),
+             "its text columns are no names of different columns")
+    _require(settings["label"] not in columns, "its label column is a text column")
+    return list(columns)
+
+
+def _check_tokenizer(path: str, settings: Mapping[str, Any], columns: Collection[str]) -> None:
+    _require(isinstance(settings, dict), "its tokenizer is not described")
+    unknown = [name for name in settings if name not in _TOKENIZER]
+    if unknown:
+        raise ModelFileError.unknown_features(
+            path, [f"the tokenizer's setting {name}" for name in sorted(unknown)])
+    _check_values("tokenizer's setting", settings, _TOKENIZER)
+    prefix = settings.get("field_prefix", False)
+    _require(type(prefix) is bool or set(prefix) <= set(columns),
+             "its tokenizer writes prefixes of columns that it does not read")
+
+
+def _check_classes(classes: Mapping[str, Any]) -> None:
+    kind, labels, documents = _LABELS[classes["type"]], classes["labels"], classes["documents"]
+    _require(type(labels) is list and len(labels) > 0
+             and all(type(label) is kind for label in labels), "its labels are not of their type")
+    _require(kind is not int or all(-2**63 <= label < 2**63 for label in labels),
+             "a label is beyond 64 bits")
+    _require(all(a < b for a, b in pairwise(labels)), "labels are not sorted")
+    number = float if "rows" in classes else int
+    _require(type(documents) is list and len(documents) == len(labels)
+             and all(type(n) is number and n >= 0 for n in documents)
+             and sum(documents) < _EXACT, "documents per class are not counts")
+
+
+def _check_what_excludes(
+    settings: Mapping[str, Any], name: str, parameters: Mapping[str, Any], n_classes: int
+) -> None:
+    l, prior = parameters.get("l"), parameters.get("class_prior")
+    memory, is_limited = settings.get("memory_limit"), any(
+        settings[limit] != value or type(settings[limit]) is not type(value)
+        for limit, value in (("min_df", 1), ("max_df", 1.0), ("max_features", None)))
+    _require(prior is None or name not in _OF_COUNTS or len(prior) == n_classes,
+             "there is not one prior per class")
+    if settings["vocabulary"] is not None:
+        _require(not is_limited and memory is None, "its given vocabulary is limited")
+    if memory is not None:
+        _require(settings.get("class_weight") is None and l != "auto" and type(l) is not list,
+                 "its memory limit does not go with class weights, or with l")
+        _require(name in _OF_COUNTS or name not in _PARAMETERS,
+                 f"{name} does not go with a memory limit")
+
+
+def _check_chosen_l(chosen: Any, l: Any) -> None:
+    _require(chosen is None or (type(chosen) is float and _is_number(chosen) and chosen >= 0.0),
+             "l is not a number >= 0")
+    _require((l == "auto") == (chosen is not None),
+             "l was chosen and is not \"auto\", or the other way round")
+
+
+def _check_pruned(pruned: Any) -> None:
+    if pruned is None:
+        return
+    _require(isinstance(pruned, dict) and set(pruned) == {*_PRUNED_COUNTS, *_PRUNED_BOUNDS},
+             "what was pruned is not described as it should be")
+    _require(all(type(pruned[name]) is int and pruned[name] > 0 for name in _PRUNED_COUNTS),
+             "what was pruned is not counted by integers above 0")
+    _require(all(pruned[name] is None or pruned[name] == "inf"
+                 or (type(pruned[name]) is float and pruned[name] >= 0.0)
+                 for name in _PRUNED_BOUNDS), "what pruning can change is not a number >= 0")
+
+
+def _check_scale(calibration: Any, decision: Any) -> None:
+    """Thresholds that were chosen on calibrated scores mean nothing on others."""
+    _require(calibration is None or isinstance(calibration, dict),
+             "its calibration is not described")
+    if decision is None:
+        return
+    _require(isinstance(decision, dict) and isinstance(decision["evidence"], dict)
+             and type(decision["thresholds"]) is list, "its decision is not described")
+    positive = decision["positive"]
+    _require(positive is None or any(
+        type(row["label"]) is type(positive) and row["label"] == positive
+        for row in decision["thresholds"]), "its decision is for a class without a threshold")
+    asked = decision["evidence"].get("calibrated")
+    # What is stale is known not to hold for these scores.
+    _require(type(asked) is not bool or asked == (calibration is not None)
+             or bool(decision.get("stale")),
+             "the thresholds of its decision are for scores that were calibrated otherwise")
+
+
+def _require(is_sound: bool, what: str) -> None:
+    if not is_sound:
+        raise ValueError(what)
