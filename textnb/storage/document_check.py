@@ -16,6 +16,7 @@ from itertools import pairwise
 from typing import Any
 
 from textnb.errors import ModelFileError
+from textnb.text.casing import LANGUAGES
 from textnb.text.plan import ACCENTS, NORMALIZATIONS, UNSPACED_WAYS
 
 LEAST_MEMORY_LIMIT = 1 << 20
@@ -94,7 +95,8 @@ _SETTINGS: dict[str, Check] = {
     "vocabulary": _is_any(_is_none, _is_strings),
     "memory_limit": _is_any(_is_none, _is_whole(LEAST_MEMORY_LIMIT, 2**63))}
 _TOKENIZER: dict[str, Check] = {
-    "pattern": lambda value: type(value) is str, "lowercase": _is_bool,
+    "pattern": lambda value: type(value) is str,
+    "lowercase": _is_one_of(True, False, *LANGUAGES),
     "ngram_range": lambda value: type(value) is list and len(value) == 2 and all(
         map(_is_whole(1, _MOST_WORDS + 1), value)) and value[0] <= value[1],
     "analyzer": _is_one_of("word", "char", "char_wb"),
@@ -179,6 +181,8 @@ def _check_tokenizer(path: str, settings: Mapping[str, Any], columns: Collection
         raise ModelFileError.unknown_features(
             path, [f"the tokenizer's setting {name}" for name in sorted(unknown)])
     _check_values("tokenizer's setting", settings, _TOKENIZER)
+    _require(not settings.get("stop_words") or settings.get("analyzer", "word") == "word",
+             "its tokenizer has stop words and no words")
     prefix = settings.get("field_prefix", False)
     _require(type(prefix) is bool or set(prefix) <= set(columns),
              "its tokenizer writes prefixes of columns that it does not read")

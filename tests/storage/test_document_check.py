@@ -1,0 +1,69 @@
+"""The one check of a document knows every setting of this package, and all of its values."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+import pytest
+
+from textnb import ModelFileError, TextClassifier, Tokenizer
+from textnb.bayes.known import text_models
+from textnb.errors import ParameterError
+from textnb.learning.parameters import DEFAULTS
+from textnb.storage import document_check
+from textnb.storage.document_check import check_text_document
+from textnb.storage.textmodel import pack_text
+
+TEXTS, LABELS = ["cheap pills", "see you"] * 2, ["spam", "ham"] * 2
+# What a file keeps without a check of its own: the reader of a whole model checks it.
+ELSEWHERE = {"text", "tokenizer", "class_weight", "random_state", "norm", "binarize"}
+
+
+def document(**tokenizer: Any) -> dict[str, Any]:
+    model = TextClassifier(tokenizer=Tokenizer(**tokenizer)).fit(TEXTS, LABELS)
+    return pack_text(model.fitted_)[0]
+
+
+def choices() -> list[tuple[str, Any]]:
+    """Each value that the type of a setting of the tokenizer names."""
+    def named(hint: Any) -> list[Any]:
+        if hint is bool:
+            return [True, False]
+        if hint is type(None):
+            return [None]
+        if get_origin(hint) is Literal:
+            return list(get_args(hint))
+        return [value for part in get_args(hint) for value in named(part)] if get_origin(
+            hint) is not tuple else []
+
+    hints = get_type_hints(Tokenizer)
+    return [(field.name, value) for field in fields(Tokenizer)
+            for value in named(hints[field.name])]
+
+
+@pytest.mark.parametrize(("name", "value"), choices(), ids=str)
+def test_every_value_of_a_tokenizer_is_known(name: str, value: Any) -> None:
+    try:
+        found = document(**{name: value})
+    except ParameterError as error:
+        pytest.skip(f"it needs other settings: {error}")
+    check_text_document("m.textnb", found)
+
+
+def test_every_setting_is_known() -> None:
+    assert set(document_check._TOKENIZER) == {field.name for field in fields(Tokenizer)}
+    assert set(document_check._SETTINGS) | ELSEWHERE >= set(DEFAULTS)
+    for model in text_models().values():
+        if model.__module__.startswith("textnb."):
+            known = document_check._PARAMETERS[model.name]
+            assert set(known) | ELSEWHERE >= {field.name for field in fields(model)}
+            for name, check in known.items():
+                assert check(getattr(model(), name)), (model.name, name)
+
+
+def test_a_setting_of_a_newer_release_asks_for_an_upgrade() -> None:
+    found = document()
+    found["settings"]["tokenizer"]["keep"] = []
+    with pytest.raises(ModelFileError, match=r"m\.textnb needs .* setting keep.*Upgrade with"):
+        check_text_document("m.textnb", found)
