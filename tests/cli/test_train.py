@@ -160,6 +160,7 @@ OPTIONS: list[tuple[list[str], Callable[[TextClassifier], Any], Any]] = [
     (["--strip-accents", "unicode"], token("strip_accents"), "unicode"),
     (["--stop-words", "stop.txt"], token("stop_words"), ("at", "you", "日本")),
     (["--field-prefix"], token("field_prefix"), True),
+    (["--keep", "symbols, emoji"], token("keep"), ("emoji", "symbols")),
     ([], token("unspaced"), "pairs"),
     (["--unspaced", "whole"], token("unspaced"), "whole"),
     (["--sklearn-tokens"], token("unspaced"), "whole"),

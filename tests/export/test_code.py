@@ -77,6 +77,8 @@ TOKENIZERS = [
     Tokenizer(pattern="[a-zA-Z']{3,}"), Tokenizer.sklearn(),
 ]
 NOT_PORTABLE = [
+    Tokenizer(keep=("emoji", "punctuation")),
+    Tokenizer(keep=("symbols",), unspaced="whole", ngram_range=(1, 2)),
     Tokenizer(analyzer="char", ngram_range=(1, 3)), Tokenizer(analyzer="char_wb"),
     Tokenizer(analyzer="char_wb", ngram_range=(2, 4)), Tokenizer(normalize="NFKC"),
     Tokenizer(strip_accents="unicode"),

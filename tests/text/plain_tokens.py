@@ -14,7 +14,7 @@ import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
-from itertools import groupby, pairwise
+from itertools import groupby, pairwise, takewhile
 from typing import Any
 
 import polars as pl
@@ -108,6 +108,10 @@ def ngrams(name: str, text: str | None, settings: Mapping[str, Any]) -> list[tup
         return [(prefix, [gram]) for gram in _characters(text, least, most)]
     if settings["analyzer"] == "char_wb":
         return [(prefix, [gram]) for gram in _characters_in_words(text, least, most)]
+    if settings["keep"]:
+        words = kept_and_words(text, settings)
+        return [(prefix, words[at:at + n])
+                for n in range(least, most + 1) for at in range(len(words) - n + 1)]
     found = in_python(settings["pattern"]).findall
 
     def find(text: str) -> list[str]:
@@ -118,6 +122,48 @@ def ngrams(name: str, text: str | None, settings: Mapping[str, Any]) -> list[tup
     words = [word for word in find(text) if word not in stops]
     return [(prefix, words[at:at + n])
             for n in range(least, most + 1) for at in range(len(words) - n + 1)]
+
+
+def kept_and_words(text: str, settings: Mapping[str, Any]) -> list[str]:
+    """Words of the default pattern and what is kept, character by character."""
+    pairs, at, words = settings["unspaced"] == "pairs", 0, []
+    while at < len(text):
+        kept = next(filter(None, (_kept(kind, text[at:]) for kind in settings["keep"])), "")
+        run = kept or "".join(takewhile(_in_word, text[at:]))
+        if not kept and pairs and run:
+            run = "".join(next(groupby(run, key=is_unspaced))[1])
+        if run and not kept and pairs and is_unspaced(run[0]):
+            words += [first + second for first, second in pairwise(run)] or [run]
+        elif kept or len(run) > 1:
+            words.append(run)
+        at += len(run) or 1
+    return words
+
+
+def _in_word(character: str) -> bool:
+    return unicodedata.category(character)[0] in "LMN" or character == "_"
+
+
+def _kept(kind: str, text: str) -> str:
+    """What a kind keeps at the beginning of a text; empty for nothing."""
+    def spaced(c: str, categories: str) -> bool:
+        return unicodedata.category(c)[0] in categories and not is_unspaced(c)
+
+    if kind == "emoji":
+        return text[0] if "\U0001f300" <= text[0] <= "\U0001faff" or text[0] == "\u2764" else ""
+    if kind == "punctuation":
+        return text[0] if text[0] in "!?" else ""
+    if kind == "abbreviations":
+        size = 0
+        while size + 1 < len(text) and spaced(text[size], "L") and text[size + 1] == ".":
+            size += 2
+        return text[:size] if size > 2 else ""
+    name = "".join(takewhile(lambda c: spaced(c, "LN"), text))
+    for sign in ("++", "#"):
+        if name and spaced(name[0], "L") and text[len(name):].startswith(sign):
+            return name + sign
+    amount = re.match(r"[$\u20ac\u00a3\u00a5][0-9]+([.,][0-9]+)*|[0-9]+([.,][0-9]+)*%", text)
+    return amount[0] if amount else ""
 
 
 def _least(pattern: str) -> int | None:

@@ -71,6 +71,8 @@ VALUES: dict[str, list[dict[str, Any]]] = {
     "field_prefix": [{"field_prefix": True}, {"field_prefix": ("text",)},
                      {"field_prefix": True, "pattern": "[^,]+"},
                      {"field_prefix": True, "analyzer": "char_wb"}],
+    "keep": [{"keep": ("emoji", "symbols", "abbreviations", "punctuation")},
+             {"keep": ("symbols",), "unspaced": "whole", "ngram_range": (1, 2)}],
     "unspaced": [{"unspaced": "whole"}, {"unspaced": "whole", "ngram_range": (1, 2)}],
 }
 CASES = [pytest.param(name, changed, id=f"{name}-{number}")
@@ -81,6 +83,7 @@ TEXTS = [
     "\u0939\u093f\u0928\u094d\u0926\u0940 \uac01 x", "cat's the, the cat",
     "USB\u7ebf \u623f\u95f4\u5f88\u597d\uff0c\u597d x\u5f88, "
     "\u30c6\u30ad\u30b9\u30c8\u3067\u3059 \u0e44\u0e17\u0e22ab \U00020000\u4e00",
+    "C++ c# \u7ebfc++, U.S. $5.50 \u20ac3 10%! \u2764\ufe0f\U0001f600x?\U0001f600 au.s. 1a++ a_b#",
     "I\u015eIK I\u0307I I\u0327\u0307 \u0130I \u0644\u0640\u0640\u064e\u0639"]
 ROWS = pl.DataFrame({"text": TEXTS})
 SPLIT = Tokenizer(pattern="[^ ]+", lowercase=False)

@@ -55,6 +55,8 @@ def value_of(kind: str, option: str, typed: Any) -> Any:
             return typed if typed == "auto" else _numbers(option, typed)
         case "Weights":
             return _weights(option, typed)
+        case "Kinds":
+            return tuple(part.strip() for part in typed.split(","))
         case "Words":
             return _lines(typed)
     raise TypeError(f"{option} has the type {kind}, which the command line can't read")

@@ -152,7 +152,7 @@ def _tuple(value: Any) -> Any:
 
 
 # Types that TOML writes differently from Python.
-_READ = {"Size": _memory, "Pair": _tuple, "Words": _tuple, "Prefixes": _tuple}
+_READ = {"Size": _memory, "Pair": _tuple, "Words": _tuple, "Kinds": _tuple, "Prefixes": _tuple}
 _Tokenizer: Any = create_model(
     "Tokenizer", __base__=Section, __doc__="How texts are cut into tokens; ``sklearn`` for those "
     "of scikit-learn's CountVectorizer.", sklearn=(bool, False), **_section_keys(TokenSettings))

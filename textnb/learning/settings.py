@@ -23,6 +23,7 @@ Columns = str | list[str]
 Words = tuple[str, ...]
 Prefixes = bool | tuple[str, ...]
 LowerCase = bool | str
+Kinds = tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -106,6 +107,9 @@ class TokenSettings:
     unspaced: str = setting(
         "pairs", "Scripts without spaces between words: pairs of characters, or whole phrases.",
         choices=("pairs", "whole"), is_common=False)
+    keep: Kinds = setting(
+        (), "Tokens besides words, such as emoji,symbols: of emoji, symbols (c++ $5 10%), "
+            "abbreviations (u.s.), punctuation (! ?).", metavar="KINDS", is_common=False)
 
 
 @dataclass(frozen=True, kw_only=True)

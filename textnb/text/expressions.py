@@ -14,6 +14,7 @@ import polars as pl
 from textnb.errors import ParameterError
 from textnb.runtime.forks import check_fork
 from textnb.text.casing import TURKIC
+from textnb.text.kept import kept_pattern
 from textnb.text.marks import ACCENTS, COMBINING
 from textnb.text.plan import (
     WHITE,
@@ -33,6 +34,7 @@ from textnb.text.plan import (
     StopWords,
     StripAccents,
     TurkicLowercase,
+    WordsAndKept,
     WordsAndPairs,
 )
 from textnb.text.unspaced import UNSPACED, pairs_by_replacing
@@ -163,6 +165,11 @@ def _run(steps: tuple[Step, ...], value: pl.Expr, prefix: str) -> pl.Expr:
                 alone = unspaced_class(members)
                 value = _with_pairs(steps[:place], text, alone).str.extract_all(
                     f"[{members}]{{{least},}}|{alone}+")
+            case WordsAndKept(members=members, least=least, pairs=pairs, kinds=kinds):
+                alone = unspaced_class(members)
+                if pairs:
+                    value = _with_pairs(steps[:place], text, alone)
+                value = value.str.extract_all(kept_or_word(members, least, pairs, kinds))
             case Characters(least=least, most=most):
                 value = _characters(value, least, most)
             case CharactersInWords(least=least, most=most):
@@ -190,6 +197,12 @@ def _run(steps: tuple[Step, ...], value: pl.Expr, prefix: str) -> pl.Expr:
 def unspaced_class(members: str) -> str:
     """The class of those members that are written without spaces between words."""
     return f"[{members}&&[{UNSPACED}]]"
+
+
+def kept_or_word(members: str, least: int, pairs: bool, kinds: tuple[str, ...]) -> str:
+    """The pattern of the tokens of `WordsAndKept`, where pairs are apart from each other."""
+    words = [f"[{members}]{{{least},}}", *([f"{unspaced_class(members)}+"] if pairs else [])]
+    return "|".join([kept_pattern(kinds), *words])
 
 
 def _with_pairs(cleaning: tuple[Step, ...], text: pl.Expr, alone: str) -> pl.Expr:

@@ -12,7 +12,7 @@ This module imports neither Polars nor NumPy.
 
 >>> plan_of({"pattern": r"\w+", "lowercase": True, "ngram_range": (1, 2), "analyzer": "word",
 ...          "normalize": None, "strip_accents": None, "stop_words": (), "field_prefix": False,
-...          "unspaced": "whole"})
+...          "unspaced": "whole", "keep": ()})
 Plan(steps=(Lowercase(), Runs(pattern='\\w+', members='\\w', least=1), NGrams(least=1, most=2)))
 """
 
@@ -26,6 +26,7 @@ from typing import Any, TypeVar
 from textnb.errors import Mention, ParameterError
 from textnb.runtime.values import Value
 from textnb.text.casing import LANGUAGES
+from textnb.text.kept import KINDS
 
 # White space by Python's str.isspace; the regex engine's \s lacks the four separators.
 WHITE = r"\s\x1c-\x1f"
@@ -33,7 +34,7 @@ NORMALIZATIONS = ("NFC", "NFD", "NFKC", "NFKD")
 ACCENTS = ("unicode", "ascii", "marks")
 UNSPACED_WAYS = ("pairs", "whole")
 # Values of settings that files lack because they are older than the setting.
-_BEFORE = {"unspaced": "whole"}
+_BEFORE: dict[str, Any] = {"unspaced": "whole", "keep": ()}
 
 # A run of one class of characters, at least m long: `[...]{m,}`, `[...]+`, `\w{m,}`, `\b\w\w+\b`.
 # No member of these classes is a space, a colon or a backslash.
@@ -153,6 +154,31 @@ class WordsAndPairs(Splitting):
     least: int
 
     _setting = "pattern={pattern!r} with unspaced='pairs'"
+
+
+class WordsAndKept(Splitting):
+    """Words as of `Runs`, or with ``pairs`` as of `WordsAndPairs`, and what else is kept.
+
+    Where one of the patterns of `textnb.text.kept` begins a match, that is a token, and what
+    follows it is read on from its end.
+
+    Attributes
+    ----------
+    pattern, members, least
+        As of `Runs`.
+    pairs : bool
+    kinds : tuple of str
+    """
+
+    pattern: str
+    members: str
+    least: int
+    pairs: bool
+    kinds: tuple[str, ...]
+
+    @property
+    def setting(self) -> str:
+        return f"keep={self.kinds!r}"
 
 
 class Characters(Splitting):
@@ -333,7 +359,7 @@ def with_missing(settings: Mapping[str, Any]) -> dict[str, Any]:
     Examples
     --------
     >>> with_missing({"analyzer": "word"})
-    {'unspaced': 'whole', 'analyzer': 'word'}
+    {'unspaced': 'whole', 'keep': (), 'analyzer': 'word'}
     """
     found = {**_BEFORE, **settings}
     if "unspaced" not in settings and found.get("strip_accents") == "unicode":
@@ -348,6 +374,10 @@ def _take_plan(rest: dict[str, Any]) -> Plan:
     least, most = rest.pop("ngram_range")
     pattern, stop_words = rest.pop("pattern"), tuple(rest.pop("stop_words") or ())
     prefix, unspaced = _field_prefix(rest.pop("field_prefix")), rest.pop("unspaced")
+    kept = tuple(rest.pop("keep") or ())
+    for kind in kept:
+        if kind not in KINDS:
+            raise _no_step("keep", kept)
     if unspaced not in UNSPACED_WAYS:
         raise _no_step("unspaced", unspaced)
     analyzer = rest.pop("analyzer")
@@ -357,6 +387,8 @@ def _take_plan(rest: dict[str, Any]) -> Plan:
             words: Splitting = words_of(pattern)
             if unspaced == "pairs":
                 words = _with_pairs(words)
+            if kept:
+                words = _with_kept(words, kept)
             ngrams = [NGrams(least, most)] if (least, most) != (1, 1) else []
             # Words of runs hold no space and no colon, so that nothing in them needs an escape.
             special = "" if not isinstance(words, Matches) else (
@@ -369,6 +401,8 @@ def _take_plan(rest: dict[str, Any]) -> Plan:
             splitting = [CharactersInWords(least, most)]
         case _:
             raise _no_step("analyzer", analyzer)
+    if kept:
+        raise ParameterError(f"keep needs analyzer='word'; got analyzer={analyzer!r}")
     if stops:
         raise ParameterError.naming(
             "{stop_words} are words: they need {analyzer='word'}; got {got}",
@@ -400,6 +434,14 @@ def _with_pairs(words: Splitting) -> Splitting:
     if isinstance(words, Runs) and "\\" in words.members:
         return WordsAndPairs(words.pattern, words.members, words.least)
     return words
+
+
+def _with_kept(words: Splitting, kinds: tuple[str, ...]) -> Splitting:
+    if isinstance(words, Runs | WordsAndPairs):
+        return WordsAndKept(words.pattern, words.members, words.least,
+                            isinstance(words, WordsAndPairs), kinds)
+    raise ParameterError(f"keep={kinds!r} needs a pattern that is a run of one class of "
+                         "characters, as the default one; write what to keep into your pattern")
 
 
 def _normalize(form: Any) -> list[Step]:

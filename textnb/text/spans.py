@@ -8,7 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 import polars as pl
 
 from textnb.errors import ParameterError
-from textnb.text.expressions import cleaned_exprs, stop_tokens
+from textnb.text.expressions import (
+    cleaned_exprs,
+    kept_or_word,
+    stop_tokens,
+    unspaced_class,
+)
+from textnb.text.kept import kept_pattern
 from textnb.text.plan import (
     Characters,
     CharactersInWords,
@@ -20,10 +26,11 @@ from textnb.text.plan import (
     Plan,
     Runs,
     StopWords,
+    WordsAndKept,
     WordsAndPairs,
 )
 from textnb.text.tokens import Tokenizer
-from textnb.text.unspaced import stretches
+from textnb.text.unspaced import UNSPACED, stretches
 
 # (text, contribution of its terms); the contribution is None between words.
 Pieces = list[tuple[str, float | None]]
@@ -77,7 +84,7 @@ def pieces_of(
         shown[column] = texts[column] if len(texts[column]) == len(cleaned) else cleaned
         _check_known(plan)
         match plan.after_cleaning:
-            case (Matches() | Runs() | WordsAndPairs(), *_):
+            case (Matches() | Runs() | WordsAndPairs() | WordsAndKept(), *_):
                 tokens = row.select(tokenizer.expr(columns).alias("tokens")).item().to_list()
                 spans[column], found = _words(plan, cleaned, tokens)
             case (CharactersInWords(), *_):
@@ -105,7 +112,9 @@ def _check_known(plan: Plan) -> None:
     """Raise ParameterError for a step after which the places of tokens can't be found."""
     for step in plan.after_cleaning:
         match step:
-            case Matches() | Runs() | WordsAndPairs() | Characters() | CharactersInWords():
+            case Matches() | Runs() | WordsAndPairs() | WordsAndKept():
+                pass
+            case Characters() | CharactersInWords():
                 pass
             case StopWords() | Escape() | FieldPrefix() | NGrams() | OwnCode():
                 pass
@@ -139,21 +148,37 @@ def _spans(
     match plan.after_cleaning:
         case (WordsAndPairs(members=members, least=least), *_):
             for start, run in _matches(f"[{members}]+", cleaned):
-                for piece, unspaced in stretches(run):
-                    places = len(spans)
-                    if unspaced:
-                        spans += [(start + at, start + at + 1) for at in range(len(piece))]
-                        words += [(piece[at:at + 2], [places + at, places + at + 1])
-                                  for at in range(len(piece) - 1)] or [(piece, [places])]
-                    elif len(piece) >= least:
-                        spans.append((start, start + len(piece)))
-                        words.append((piece, [places]))
-                    start += len(piece)
+                _add_stretches(start, run, least, spans, words)
+        case (WordsAndKept(members=members, least=least, pairs=True, kinds=kinds), *_):
+            alone, others = unspaced_class(members), f"[{members}--[{UNSPACED}]]{{{least},}}"
+            for start, run in _matches(f"{kept_pattern(kinds)}|{alone}+|{others}", cleaned):
+                _add_stretches(start, run, 1, spans, words)
+        case (WordsAndKept(members=members, least=least, pairs=pairs, kinds=kinds), *_):
+            for start, word in _matches(kept_or_word(members, least, pairs, kinds), cleaned):
+                words.append((word, [len(spans)]))
+                spans.append((start, start + len(word)))
         case (Matches(pattern=pattern) | Runs(pattern=pattern), *_):
             for start, word in _matches(pattern, cleaned):
                 words.append((word, [len(spans)]))
                 spans.append((start, start + len(word)))
     return spans, words
+
+
+def _add_stretches(
+    start: int, run: str, least: int, spans: list[tuple[int, int]],
+    words: list[tuple[str, list[int]]],
+) -> None:
+    """Add the spans and words of a run, in which scripts without spaces make pairs."""
+    for piece, unspaced in stretches(run):
+        places = len(spans)
+        if unspaced:
+            spans += [(start + at, start + at + 1) for at in range(len(piece))]
+            words += [(piece[at:at + 2], [places + at, places + at + 1])
+                      for at in range(len(piece) - 1)] or [(piece, [places])]
+        elif len(piece) >= least:
+            spans.append((start, start + len(piece)))
+            words.append((piece, [places]))
+        start += len(piece)
 
 
 def _matches(pattern: str, cleaned: str) -> Iterator[tuple[int, str]]:

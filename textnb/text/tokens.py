@@ -23,6 +23,7 @@ from textnb.errors import Mention, ParameterError
 from textnb.runtime.forks import check_fork
 from textnb.text.casing import LANGUAGES
 from textnb.text.expressions import tokens_expr
+from textnb.text.kept import KINDS
 from textnb.text.plan import (
     ACCENTS,
     NORMALIZATIONS,
@@ -33,8 +34,10 @@ from textnb.text.plan import (
     OwnCode,
     Plan,
     Runs,
+    WordsAndKept,
     plan_of,
     with_missing,
+    words_of,
 )
 
 WORD = r"[\p{L}\p{M}\p{N}_]{2,}"
@@ -91,6 +94,12 @@ class Tokenizer:
         beside it is a separate word. "whole": such a stretch is part of one long word.
         It is for words that are runs of one class of characters, as the default pattern finds
         them; any other pattern finds words by itself.
+    keep : sequence of {"emoji", "symbols", "abbreviations", "punctuation"}
+        Tokens besides words. "emoji": each emoji. "symbols": letters and digits with ``++`` or
+        ``#`` behind them (``c++``, ``c#``), amounts of money (``$5``, ``€3.50``) and percentages
+        (``10%``). "abbreviations": two or more letters with a full stop behind each (``u.s.``).
+        "punctuation": each ``!`` and ``?``. The pattern must be a run of one class of characters.
+        Expressions read such texts, not the compiled kernel.
 
     Raises
     ------
@@ -115,6 +124,7 @@ class Tokenizer:
     stop_words: tuple[str, ...] = ()
     field_prefix: bool | tuple[str, ...] = False
     unspaced: Literal["pairs", "whole"] = "pairs"
+    keep: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         # Lists become tuples, because a frozen setting must be hashable.
@@ -124,6 +134,11 @@ class Tokenizer:
         if not isinstance(self.field_prefix, bool):
             prefixes = _strings("field_prefix", self.field_prefix)
             object.__setattr__(self, "field_prefix", prefixes)
+        kinds = _strings("keep", () if self.keep is None else self.keep)
+        for kind in kinds:
+            _choice("keep", kind, KINDS)
+        # In one order, so that equal settings are equal.
+        object.__setattr__(self, "keep", tuple(kind for kind in KINDS if kind in kinds))
         _choice("analyzer", self.analyzer, ("word", "char", "char_wb"))
         _choice("normalize", self.normalize, (None, *NORMALIZATIONS))
         _choice("strip_accents", self.strip_accents, (None, *ACCENTS))
@@ -138,6 +153,10 @@ class Tokenizer:
         if not isinstance(self.pattern, str):
             raise ParameterError.out_of_range("pattern", "a regular expression (str)", self.pattern)
         _check_pattern(self.pattern)
+        if self.keep and (self.analyzer != "word" or isinstance(words_of(self.pattern), Matches)):
+            raise ParameterError(
+                f"keep={self.keep!r} needs analyzer='word' and a pattern that is a run of one "
+                "class of characters, as the default; write what to keep into your pattern")
 
     @classmethod
     def _place_of(cls, name: str) -> str:
@@ -210,7 +229,10 @@ class Tokenizer:
     @property
     def splits_unspaced(self) -> bool:
         """Whether scripts without spaces are cut; otherwise whole phrases of them are words."""
-        return not isinstance(self.plan().after_cleaning[0], Runs | Matches)
+        match self.plan().after_cleaning[0]:
+            case Runs() | Matches() | WordsAndKept(pairs=False):
+                return False
+        return True
 
     def split_terms(self, term: str) -> list[str]:
         r"""The words of a stored n-gram.

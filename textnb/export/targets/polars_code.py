@@ -23,7 +23,7 @@ from textnb.export.targets.embedded import embed_json, fill_template
 from textnb.export.targets.program import run_program
 from textnb.files.parquet import ENGINE_ERRORS, decode
 from textnb.text.casing import TURKIC
-from textnb.text.expressions import stop_tokens, unspaced_class
+from textnb.text.expressions import kept_or_word, stop_tokens, unspaced_class
 from textnb.text.marks import ACCENTS, COMBINING
 from textnb.text.plan import (
     WHITE,
@@ -41,6 +41,7 @@ from textnb.text.plan import (
     StopWords,
     StripAccents,
     TurkicLowercase,
+    WordsAndKept,
     WordsAndPairs,
 )
 from textnb.text.plan import Step as PlanStep
@@ -196,7 +197,14 @@ def _steps(plan: Plan, prefixed: bool) -> list[str]:
             case Matches(pattern=pattern) | Runs(pattern=pattern):
                 lines.append(f"words = text.str.extract_all({_literal(pattern)})")
             case WordsAndPairs(members=members, least=least):
-                lines = _words_and_pairs(lines, plan, members, least)
+                pattern = f"[{members}]{{{least},}}|{unspaced_class(members)}+"
+                lines = _words_and_pairs(lines, plan, members, pattern)
+            case WordsAndKept(members=members, least=least, pairs=True, kinds=kinds):
+                pattern = kept_or_word(members, least, True, kinds)
+                lines = _words_and_pairs(lines, plan, members, pattern)
+            case WordsAndKept(members=members, least=least, pairs=False, kinds=kinds):
+                pattern = kept_or_word(members, least, False, kinds)
+                lines.append(f"words = text.str.extract_all({_literal(pattern)})")
             case Characters(least=least, most=most):
                 tokens = "grams"
                 lines += _characters(least, most)
@@ -222,12 +230,11 @@ def _strip(name: str, dropped: str) -> str:
     return f'{name} = {name}.str.normalize("NFKD").str.replace_all({_literal(dropped)}, "")'
 
 
-def _words_and_pairs(lines: list[str], plan: Plan, members: str, least: int) -> list[str]:
+def _words_and_pairs(lines: list[str], plan: Plan, members: str, words: str) -> list[str]:
     """Write the lines that clean a text, and those that find its words and pairs."""
     unspaced = unspaced_class(members)
     replacements = [f"    ({_literal(pattern)}, {_literal(replacement)}),"
                     for pattern, replacement in pairs_by_replacing(unspaced)]
-    pattern = f"[{members}]{{{least},}}|{unspaced}+"
     only_lower = all(isinstance(step, Lowercase | TurkicLowercase) for step in plan.cleaning)
     searched = "original" if only_lower else "text"
     return [
@@ -240,7 +247,7 @@ def _words_and_pairs(lines: list[str], plan: Plan, members: str, least: int) -> 
         *replacements,
         "):",
         "    pairs = pairs.str.replace_all(pattern, replacement)",
-        f"words = pl.coalesce(pairs, text).str.extract_all({_literal(pattern)})",
+        f"words = pl.coalesce(pairs, text).str.extract_all({_literal(words)})",
     ]
 
 

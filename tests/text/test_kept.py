@@ -1,0 +1,82 @@
+"""What is kept besides words: which strings, by which engines, and who refuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import textnb
+from tests.text import plain_tokens as oracle
+from tests.tiers import examples
+from textnb import ExportError, ParameterError, TextClassifier, Tokenizer
+from textnb.text.compiled import reading
+from textnb.text.kept import KINDS
+from textnb.text.plain import plain_tokens
+from textnb.text.spans import pieces_of
+
+EVERY = Tokenizer(keep=KINDS)
+PIECES = ["c", "C", "ab", "1", "5", ".", ",", "+", "++", "#", "$", "€", "%", "!", "?", " ", "_",
+          "é", "线", "好", "ไ", "😀", "❤\ufe0f", "u.s.", ":", "\\"]
+FRAME = pl.DataFrame({"text": ["C++ rocks!", "C# rocks", "so so?", "$5 😀"] * 5,
+                      "label": ["a", "b", "b", "a"] * 5})
+
+
+@pytest.mark.parametrize(("text", "tokens"), [
+    ("C++ and C#", ["c++", "and", "c#"]), ("the U.S. army", ["the", "u.s.", "army"]),
+    ("$5, €3.50: 10%!", ["$5", "€3.50", "10%", "!"]), ("wow!!?", ["wow", "!", "!", "?"]),
+    ("❤️😀x", ["❤", "😀"]), ("线c++好!", ["线", "c++", "好", "!"]), ("end. A b.", ["end"]),
+    ("a_b++", ["a_b"]), ("1++ $x 5 %", [])])
+def test_of_a_text(text: str, tokens: list[str]) -> None:
+    assert EVERY.tokens(text) == tokens
+
+
+@settings(deadline=None, max_examples=examples(100))
+@given(st.lists(st.lists(st.sampled_from(PIECES), max_size=12).map("".join), max_size=6),
+       st.lists(st.sampled_from(KINDS), min_size=1, unique=True),
+       st.sampled_from(["pairs", "whole"]))
+def test_against_the_plain_tokenizer(texts: list[str], kinds: list[str], unspaced: str) -> None:
+    tokenizer = Tokenizer(keep=tuple(kinds), unspaced=unspaced)  # type: ignore[arg-type]
+    frame = pl.DataFrame({"text": texts}, schema={"text": pl.String})
+    assert frame.select(t=tokenizer.expr("text"))["t"].to_list() == [
+        oracle.terms({"text": text}, tokenizer.to_dict(), plain=True) for text in texts]
+
+
+@pytest.mark.parametrize("unspaced", ["pairs", "whole"])
+def test_they_stand_in_the_text(unspaced: str) -> None:
+    tokenizer = Tokenizer(keep=("symbols", "punctuation"), unspaced=unspaced)  # type: ignore[arg-type]
+    pieces, elsewhere = pieces_of(
+        tokenizer, ["text"], {"text": "C++, so x!"}, {"c++": 1.0, "!": 2.0})
+    assert elsewhere == 0.0
+    assert pieces["text"] == [("C++", 1.0), (", ", None), ("so", 0.0), (" x", None), ("!", 2.0)]
+
+
+def test_who_reads_them_and_who_refuses(tmp_path: Path) -> None:
+    model = TextClassifier(tokenizer=EVERY).fit(FRAME)
+    assert {"c++", "c#", "!", "?", "$5", "😀"} <= set(model.vocabulary_)
+    model.save(tmp_path / "model.textnb")
+    assert textnb.load(tmp_path / "model.textnb").tokenizer == EVERY
+    assert reading(EVERY).startswith("expressions: ")
+    with pytest.raises(ParameterError, match="keep="):
+        plain_tokens(EVERY.plan(), {"text": "a"})
+    for target in ("python", "javascript", "sql-sqlite"):
+        with pytest.raises(ExportError, match="keep="):
+            textnb.export_model(model, tmp_path / target, target)
+    textnb.export_model(model, tmp_path / "polars", "polars")
+    assert textnb.verify_export(tmp_path / "polars").passed
+
+
+def test_one_order() -> None:
+    assert Tokenizer(keep=["punctuation", "emoji"]) == Tokenizer(keep=("emoji", "punctuation"))  # type: ignore[arg-type]
+    assert Tokenizer(keep=None).keep == ()  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("changed", [{"analyzer": "char"}, {"pattern": "[^ ]+"}])
+def test_what_has_no_words_of_one_class(changed: dict[str, str]) -> None:
+    with pytest.raises(ParameterError, match="keep="):
+        Tokenizer(keep=("emoji",), **changed)  # type: ignore[arg-type]
+    with pytest.raises(ParameterError, match="keep"):
+        Tokenizer(keep=("smileys",))
