@@ -64,6 +64,16 @@ def test_every_setting_is_known() -> None:
 
 def test_a_setting_of_a_newer_release_asks_for_an_upgrade() -> None:
     found = document()
-    found["settings"]["tokenizer"]["keep"] = []
-    with pytest.raises(ModelFileError, match=r"m\.textnb needs .* setting keep.*Upgrade with"):
+    found["settings"]["tokenizer"]["newer"] = []
+    with pytest.raises(ModelFileError, match=r"m\.textnb needs .* setting newer.*Upgrade with"):
+        check_text_document("m.textnb", found)
+
+
+@pytest.mark.parametrize("changed", [{"keep": ["smileys"]}, {"keep": "emoji"}, {"keep": None},
+                                     {"keep": ["emoji"], "analyzer": "char"}])
+def test_kinds_that_no_tokenizer_keeps(changed: dict[str, Any]) -> None:
+    found = document(keep=("emoji",))
+    check_text_document("m.textnb", found)
+    found["settings"]["tokenizer"] |= changed
+    with pytest.raises(ValueError, match="tokenizer"):
         check_text_document("m.textnb", found)

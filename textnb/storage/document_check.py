@@ -17,6 +17,7 @@ from typing import Any
 
 from textnb.errors import ModelFileError
 from textnb.text.casing import LANGUAGES
+from textnb.text.kept import KINDS
 from textnb.text.plan import ACCENTS, NORMALIZATIONS, UNSPACED_WAYS
 
 LEAST_MEMORY_LIMIT = 1 << 20
@@ -102,7 +103,8 @@ _TOKENIZER: dict[str, Check] = {
     "analyzer": _is_one_of("word", "char", "char_wb"),
     "normalize": _is_one_of(None, *NORMALIZATIONS), "strip_accents": _is_one_of(None, *ACCENTS),
     "stop_words": _is_any(_is_none, _is_strings), "field_prefix": _is_any(_is_bool, _is_strings),
-    "unspaced": _is_one_of(*UNSPACED_WAYS)}
+    "unspaced": _is_one_of(*UNSPACED_WAYS),
+    "keep": lambda value: type(value) is list and all(map(_is_one_of(*KINDS), value))}
 _COUNTING: dict[str, Check] = {
     "l": _is_smoothing, "fit_prior": _is_bool, "class_prior": _is_any(_is_none, _is_prior)}
 _ITERATIONS = _is_whole(1, 2**31)
@@ -183,6 +185,8 @@ def _check_tokenizer(path: str, settings: Mapping[str, Any], columns: Collection
     _check_values("tokenizer's setting", settings, _TOKENIZER)
     _require(not settings.get("stop_words") or settings.get("analyzer", "word") == "word",
              "its tokenizer has stop words and no words")
+    _require(not settings.get("keep") or settings.get("analyzer", "word") == "word",
+             "its tokenizer keeps what is beside words, and has no words")
     prefix = settings.get("field_prefix", False)
     _require(type(prefix) is bool or set(prefix) <= set(columns),
              "its tokenizer writes prefixes of columns that it does not read")
