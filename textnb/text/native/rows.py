@@ -1,6 +1,6 @@
 """Loops from term codes on: their order, rows of a CSR matrix, sums per class.
 
-As `terms`, this file is compiled by Cython when the package is built.
+Like `terms`, this file is compiled by Cython when the package is built.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ Whole = cython.fused_type(cython.int, cython.longlong)
 Index = cython.fused_type(cython.int, cython.longlong)
 Value = cython.fused_type(cython.int, cython.longlong, cython.double)
 
-# Rows are sorted so many bits at a time, or, of so few columns, by insertion.
+# Bits by which rows are sorted at a time; and columns of a row that is sorted by insertion.
 _DIGIT = cython.declare(cython.Py_ssize_t, 9)
 _FEW = cython.declare(cython.Py_ssize_t, 24)
-# Keys are sorted by counting, so many bits at a time.
+# Bits by which keys are sorted at a time, by counting.
 _BITS = cython.declare(cython.Py_ssize_t, 11)
 
 
 def _empty(size: Place, kind: str) -> object:
-    """A new array, as its elements are read here."""
+    """A new array, or uncompiled a memoryview of one."""
     import numpy as np
 
     new = np.empty(size, kind)
@@ -34,9 +34,9 @@ def _empty(size: Place, kind: str) -> object:
 def without_first(
     codes: cython.int[::1], counts: cython.longlong[::1], first: Place
 ) -> int:
-    """Leaves the codes that are not below ``first`` and not negative, and adapts the counts.
+    """Remove the codes from 0 to below ``first``, and adapt the counts.
 
-    ``counts`` are how many codes there are up to each end. Returns how many are left.
+    ``counts`` is the number of codes up to each end. Returns the number of codes that are left.
     """
     at: Place = 0
     n: Place = 0
@@ -58,10 +58,10 @@ def missing_prefixed(
     prefixes: cython.const[cython.int][::1], of_prefix: cython.int[:, ::1],
     missing: cython.int[::1],
 ) -> int:
-    """Puts each prefix and code that has no code of its own in ``of_prefix``, once.
+    """Write each pair of a prefix and a code that has no code in ``of_prefix``, once.
 
-    Stretches are those of the columns of each row, and each column has a prefix. Returns how many
-    pairs there are. They are -2 in ``of_prefix`` then.
+    Stretches are those of the columns of each row, and each column has a prefix. Returns the number
+    of pairs, which are then -2 in ``of_prefix``.
     """
     at: Place = 0
     n: Place = 0
@@ -83,7 +83,7 @@ def put_prefixed(
     codes: cython.int[::1], ends: cython.const[cython.longlong][::1],
     prefixes: cython.const[cython.int][::1], of_prefix: cython.const[cython.int][:, ::1],
 ) -> None:
-    """Puts ``of_prefix[prefix, code]`` in the place of each code that is not negative."""
+    """Replace each code that is not negative by ``of_prefix[prefix, code]``."""
     at: Place = 0
     stretch: Place
     prefix: Place
@@ -100,9 +100,9 @@ def ordered(
     keys: cython.const[cython.int][::1], order: cython.int[::1], other: cython.int[::1],
     largest: Place,
 ) -> bool:
-    """Puts the places of keys in rising order; of equal ones, as they stand in ``order``.
+    """Sort the places of keys in ascending order; those of equal keys keep their order.
 
-    Returns whether they are in ``other`` then.
+    Returns whether the result is in ``other``.
     """
     begins: cython.longlong[::1] = _empty((1 << _BITS) + 1, "int64")
     shift: Place = 0
@@ -134,10 +134,10 @@ def sort_rows(
     codes: cython.int[::1], ends: cython.const[cython.longlong][::1],
     columns: cython.const[cython.int][::1], bits: Place, entries: cython.longlong[::1],
 ) -> None:
-    """Puts the columns of each row's codes in their places, sorted; -1 stands for those without.
+    """Replace the codes of each row by their columns, sorted, and by -1 at the end without one.
 
-    These come last. Columns have so many ``bits``, codes below 0 have no column. ``entries`` is
-    how many distinct columns each row has.
+    Columns have this number of ``bits``, and codes below 0 have no column. ``entries`` becomes the
+    number of distinct columns of each row.
     """
     passes: Place = max(1, (bits + _DIGIT - 1) // _DIGIT)
     digit: Place = (bits + passes - 1) // passes
@@ -212,10 +212,10 @@ def fill_rows(
     columns: cython.const[cython.int][::1], ends: cython.const[cython.longlong][::1],
     indptr: cython.longlong[::1], indices: Index[::1], data: Whole[::1],
 ) -> None:
-    """CSR counts: each row's distinct columns, and how often each occurs.
+    """CSR counts: each row's distinct columns, and the number of their occurrences.
 
-    ``columns`` are those that `sort_rows` leaves; ``indices`` and ``data`` have room for what is
-    distinct, and ``indptr`` begins with a 0.
+    ``columns`` is the result of `sort_rows`; ``indices`` and ``data`` are as long as its entries,
+    and ``indptr`` begins with a 0.
     """
     n: Place = 0
     begin: Place = 0
@@ -244,7 +244,7 @@ def add_counts(
     codes: cython.const[cython.int][::1], ends: cython.const[cython.longlong][::1],
     labels: cython.const[cython.longlong][::1], counts: Whole[:, ::1],
 ) -> None:
-    """Adds each document's terms to the counts (classes x codes) of its class."""
+    """Add each document's terms to the counts (classes x codes) of its class."""
     begin: Place = 0
     document: Place
     at: Place
@@ -263,12 +263,12 @@ def add_presence(
     least: Place, of_terms: cython.longlong[:, ::1], seen: cython.longlong[:, ::1],
     documents: Place,
 ) -> None:
-    """As `add_counts`, where documents count, or both: per code (2 x codes) two sums are kept.
+    """`add_counts` with two sums per code in ``of_terms`` (2 x codes).
 
-    With ``least`` above 0 a term counts once in each document that holds it so often, and its
-    occurrences are added up in ``of_terms[1]``. The documents that hold it are in ``of_terms[0]``.
-    ``seen`` (2 x codes) is the last document of each code, and how often it was there;
-    ``documents`` is the number of those that were read before.
+    With ``least`` above 0 a term counts once in each document that holds it at least ``least``
+    times, and its occurrences are added to ``of_terms[1]``. The documents that hold it are counted
+    in ``of_terms[0]``. ``seen`` (2 x codes) is the last document of each code, and the number of
+    its occurrences there; ``documents`` is the number of documents that were read before.
     """
     begin: Place = 0
     document: Place
@@ -298,7 +298,7 @@ def add_columns(
     totals: cython.longlong[:, ::1], counts: Whole[:, ::1],
     columns: cython.const[cython.int][::1],
 ) -> None:
-    """Adds each row's counts to the columns given for them; those below 0 are left out."""
+    """Add each row's counts to these columns; columns below 0 are left out."""
     row: Place
     place: Place
     with cython.nogil:
@@ -313,9 +313,9 @@ def add_weights(
     indptr: cython.const[Index][::1], weights: cython.const[cython.double][:, ::1],
     sums: cython.double[:, ::1],
 ) -> None:
-    """Adds to each row's sums the weights (columns x classes) of its columns, times its values.
+    """Add to each row's sums the weights (columns x classes) of its columns, times its values.
 
-    One after the other, in the order of the columns: a sum of floats depends on it.
+    They are added one by one, in the order of the columns, on which a sum of floats depends.
     """
     row: Place
     at: Place

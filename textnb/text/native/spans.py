@@ -1,6 +1,6 @@
 """Loops from UTF-8 bytes to the spans of words, or of n-grams of characters.
 
-As `terms`, this file is compiled by Cython when the package is built.
+Like `terms`, this file is compiled by Cython when the package is built.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ SOURCE = TEXTNB_SOURCE.decode() if cython.compiled else ""  # noqa: F821 (declar
 Place = cython.typedef(cython.Py_ssize_t)
 U64 = cython.typedef(cython.ulonglong)
 
-# Bytes, or characters, of a long text that are read at a time.
+# Number of bytes, or characters, of a long text that are read at a time.
 _PIECE = cython.declare(cython.Py_ssize_t, 16384)
 
 
@@ -25,7 +25,7 @@ _PIECE = cython.declare(cython.Py_ssize_t, 16384)
 @cython.nogil
 @cython.exceptval(check=False)
 def _eight_bytes(text: cython.const[cython.uchar][::1], at: Place) -> U64:
-    """The eight bytes from a place on, the first of them lowest."""
+    """The eight bytes from a place on, as a number whose lowest byte is the first."""
     word: U64 = 0
     if cython.compiled:
         memcpy(cython.address(word), cython.address(text[at + 7]) - 7, 8)
@@ -39,7 +39,7 @@ def _eight_bytes(text: cython.const[cython.uchar][::1], at: Place) -> U64:
 @cython.nogil
 @cython.exceptval(check=False)
 def _size(lead: cython.uchar) -> Place:
-    """How many bytes a character has, by its first one."""
+    """The number of bytes of a character, from its first byte."""
     return 1 if lead < 0x80 else 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4
 
 
@@ -48,7 +48,7 @@ def _size(lead: cython.uchar) -> Place:
 @cython.nogil
 @cython.exceptval(check=False)
 def _character(text: cython.const[cython.uchar][::1], at: Place, size: Place) -> Place:
-    """The code point of a character of so many bytes."""
+    """The code point of a character with this number of bytes."""
     lead: Place = text[at]
     if size == 1:
         return lead
@@ -68,9 +68,9 @@ def _word_spans(
     members: cython.const[cython.uchar][::1], least: Place, edges: cython.longlong[::1],
     begins: cython.longlong[::1], stops: cython.longlong[::1], n: Place,
 ) -> Place:
-    """Puts the spans of words behind the first n, and returns how many there are then.
+    """Write the spans of words after the first n, and return the new number of spans.
 
-    A stretch of characters of class 2 gives its pairs of characters, or the one that it has.
+    A stretch of characters of class 2 becomes its pairs of characters, or its only character.
     """
     found: Place = 0
     inside: cython.uchar = 0
@@ -87,7 +87,7 @@ def _word_spans(
     eight: U64
     high: U64 = (cython.cast(U64, 0x80808080) << 32) | cython.cast(U64, 0x80808080)
     while at < end:
-        # Hardly a branch: where words end can't be predicted.
+        # Few branches, because the ends of words can't be predicted.
         eight = _eight_bytes(text, at) if at + 8 <= end else high
         if eight & high == 0:
             for place in range(8):
@@ -102,7 +102,7 @@ def _word_spans(
         member = members[_character(text, at, size)]
         ascii = ascii and size == 1
         if member == 2:
-            # What was open ends here; the first pair takes the place of the first character.
+            # An open word ends here; the first pair replaces the span of the first character.
             found += inside
             inside = 0
             edges[found], edges[found + 1] = at, at + size
@@ -144,15 +144,15 @@ def words(
     least: Place, edges: cython.longlong[::1], begins: cython.longlong[::1],
     stops: cython.longlong[::1], before: Place, counts: cython.longlong[::1],
 ) -> tuple:
-    """Puts where words begin and stop, from a place in a stretch of text on, as many as find room.
+    """Write begins and stops of words, from a place in a stretch on, until the arrays are full.
 
-    A word is a run of members, at least ``least`` characters long, and of class 2 a pair of
-    neighbours, or one that has none. ``counts`` are how many there are up to the end of each
-    stretch, with the number of those ``before``. There must be twice as much room for edges as for
+    A word is a run of members, at least ``least`` characters long; of class 2, a pair of
+    neighbours, or a character without neighbours. ``counts`` becomes the number of words up to the
+    end of each stretch, plus ``before``. The array of edges must be twice as long as those of
     words.
 
-    Returns how many there are, and the place and the stretch to go on with: the same if there was
-    too little room.
+    Returns the number of words, and the place and the stretch to continue with, which are the same
+    if the arrays are too short for one piece.
     """
     n: Place = 0
     end: Place
@@ -182,7 +182,7 @@ def characters(
     bounds: cython.longlong[::1], begins: cython.longlong[::1], stops: cython.longlong[::1],
     before: Place, counts: cython.longlong[::1],
 ) -> tuple:
-    """As `words`, of the n-grams of characters of each stretch.
+    """`words` for the n-grams of characters of each stretch.
 
     With ``whole``, a stretch that is shorter than the shortest n-gram is one by itself.
     """
@@ -200,7 +200,7 @@ def characters(
         while stretch < ends.shape[0]:
             room = min(_PIECE, (begins.shape[0] - n) // (most - least + 1))
             while begin < ends[stretch] and room > 0:
-                # So many characters at a time, and those that n-grams which begin there go on with.
+                # This number of characters, and those after them that their n-grams reach.
                 known, at = 0, begin
                 fresh = begin == (ends[stretch - 1] if stretch else 0)
                 while at < ends[stretch] and known < room + most:
@@ -230,9 +230,10 @@ def padded_words(
     white: cython.const[cython.uchar][::1], padded: cython.uchar[::1],
     word_ends: cython.longlong[::1], counts: cython.longlong[::1],
 ) -> tuple:
-    """Puts the words of each stretch of text, each between two spaces, and where they end.
+    """Write the words of each stretch of text, each between two spaces, and their ends.
 
-    And how many there are up to the end of each stretch. Returns how many bytes and words.
+    ``counts`` becomes the number of words up to the end of each stretch. Returns the number of
+    bytes and of words.
     """
     at: Place = 0
     n: Place = 0

@@ -2,17 +2,17 @@
 
     spans of words, or of n-grams of characters -> codes -> codes of n-grams of words
 
-A table gives each term a code, which count up as terms come: words by their bytes, n-grams by the
-code of the n-gram that ends one word earlier (the head) and that of the last word (the tail).
+A table gives each new term the next code. It finds words by their bytes, and n-grams by the code of
+the n-gram that ends one word earlier (the head) and the code of the last word (the tail).
 
-A key is the bytes themselves where they are few. Of longer words it is a polynomial over 7-byte
-digits modulo 2**61 - 1, at a random point: without the point nobody can choose words that collide
-(Carter, Wegman 1979; Dietzfelbinger et al. 1992). Words of equal keys are compared.
+The key of a short word is its bytes. The key of a longer word is a polynomial over 7-byte digits
+modulo 2**61 - 1, at a random point: without the point nobody can choose words that collide (Carter,
+Wegman 1979; Dietzfelbinger et al. 1992). Words with equal keys are compared.
 
-Cython compiles this file when the package is built, and only then is it fast enough to be used
-(`textnb.text.native.build` says whether it is). Uncompiled it is what the compiled code is tested
-against: its arrays are then memoryviews, whose elements are Python's integers, so that each product
-is cut to 64 bits where it is written.
+Cython compiles this file when the package is built, and only the compiled code is fast enough to
+use (`textnb.text.native.kernel` checks whether it exists). Tests compare the compiled code with the
+uncompiled one. There, arrays are memoryviews, whose elements are Python's integers, so that each
+product is cut to 64 bits where it is written.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ SOURCE = TEXTNB_SOURCE.decode() if cython.compiled else ""  # noqa: F821 (declar
 Place = cython.typedef(cython.Py_ssize_t)
 U64 = cython.typedef(cython.ulonglong)
 
-# Words that are looked up together, and for which room is made before, so that the loops need not.
+# Number of words that are looked up together. Memory for them is taken before the loops.
 _CHUNK = cython.declare(cython.Py_ssize_t, 4096)
 
 
 def _empty(size: Place, kind: str) -> object:
-    """A new array, as its elements are read here."""
-    # To load this module must not load NumPy: `textnb --version` asks whether it can be loaded.
+    """A new array, or uncompiled a memoryview of one."""
+    # Not at the top: `textnb --version` loads this module, and must not load NumPy.
     import numpy as np
 
     new = np.empty(size, kind)
@@ -42,7 +42,7 @@ def _empty(size: Place, kind: str) -> object:
 
 
 def _zeros(size: Place) -> object:
-    """Slots that are free."""
+    """Free slots."""
     slots: cython.ulonglong[::1] = _empty(size, "uint64")
     slot: Place
     for slot in range(size):
@@ -64,7 +64,7 @@ def _wrapped(number: U64) -> U64:
 @cython.nogil
 @cython.exceptval(check=False)
 def _low_bytes(count: U64) -> U64:
-    """A mask of so many bytes, 7 at most; of the number's low bits where it is more."""
+    """A mask of this number of bytes, at most 7; for larger numbers, of their low bits."""
     seven: U64 = (cython.cast(U64, 0xFFFFFF) << 32) | cython.cast(U64, 0xFFFFFFFF)
     return seven >> (_wrapped(56 - (count << 3)) & 63)
 
@@ -74,7 +74,7 @@ def _low_bytes(count: U64) -> U64:
 @cython.nogil
 @cython.exceptval(check=False)
 def _eight_bytes(text: cython.const[cython.uchar][::1], at: Place) -> U64:
-    """The eight bytes from a place on, the first of them lowest."""
+    """The eight bytes from a place on, as a number whose lowest byte is the first."""
     word: U64 = 0
     if cython.compiled:
         memcpy(cython.address(word), cython.address(text[at + 7]) - 7, 8)
@@ -88,7 +88,7 @@ def _eight_bytes(text: cython.const[cython.uchar][::1], at: Place) -> U64:
 @cython.nogil
 @cython.exceptval(check=False)
 def _bytes_of(text: cython.const[cython.uchar][::1], at: Place, count: Place) -> U64:
-    """So many bytes, 7 at most, as one number."""
+    """This number of bytes, at most 7, as one number."""
     few: U64 = 0
     place: Place
     if at + 8 <= text.shape[0]:
@@ -187,7 +187,7 @@ class Table:
         self, text: cython.const[cython.uchar][::1], begins: cython.const[cython.longlong][::1],
         ends: cython.const[cython.longlong][::1], add: cython.bint, codes: cython.int[::1],
     ) -> None:
-        """Puts the code of each span of bytes; -1 for unknown ones that are not added."""
+        """Write the code of each span of bytes; -1 for unknown ones that are not added."""
         scratch: cython.ulonglong[::1] = _empty(2 * _CHUNK + 1, "uint64")
         order: cython.int[::1] = _empty(_CHUNK, "int32")
         with cython.nogil:
@@ -197,7 +197,7 @@ class Table:
         self, heads: cython.const[cython.int][::1], tails: cython.const[cython.int][::1],
         add: cython.bint, codes: cython.int[::1],
     ) -> None:
-        """Puts the code of each n-gram, by the codes of head and tail; -1 where one is below 0."""
+        """Write the code of each n-gram, from the codes of head and tail; -1 if one is below 0."""
         with cython.nogil:
             self._look_up_pairs(heads, tails, add, codes)
 
@@ -206,10 +206,10 @@ class Table:
         word_ends: cython.const[cython.longlong][::1], least: Place, most: Place, add: cython.bint,
         codes: cython.int[::1], code_ends: cython.longlong[::1],
     ) -> None:
-        """Puts the codes of the n-grams of each stretch of words, and where those of each end.
+        """Write the codes of the n-grams of each stretch of words, and the stretches' ends.
 
-        They stand by lengths, and are -1 where a word is unknown, or the n-gram is and is not
-        added. ``code_ends`` holds where those of each stretch begin.
+        Shorter n-grams come first. A code is -1 if a word is unknown, or if the n-gram is unknown
+        and not added. Before the call, ``code_ends`` holds the begin of each stretch.
         """
         heads: cython.int[::1] = _empty(word_codes.shape[0], "int32")
         tails: cython.int[::1] = _empty(word_codes.shape[0], "int32")
@@ -243,7 +243,7 @@ class Table:
     @cython.nogil
     @cython.exceptval(-1)
     def _make_room(self, words: Place, letters: Place, grams: Place) -> cython.int:
-        """Room for so many more words, their bytes, and n-grams."""
+        """Make sure that this number of words, their bytes, and n-grams can be added."""
         codes: Place = self._codes + words + grams
         if (4 * (self._words + words) > self._slots.shape[0]
                 or 4 * (self._codes - self._words + grams) > self._pairs.shape[0]
@@ -300,7 +300,7 @@ class Table:
         ends: cython.const[cython.longlong][::1], spans: Place, codes: cython.int[::1], n: Place,
         add: cython.bint, scratch: cython.ulonglong[::1], order: cython.int[::1],
     ) -> cython.int:
-        """Puts the codes of so many spans behind the first n."""
+        """Write the codes of this number of spans after the first n."""
         at: Place = 0
         many: Place
         place: Place
@@ -357,7 +357,7 @@ class Table:
                 word = _eight_bytes(text, begin) & _low_bytes(cython.cast(U64, length))
             else:
                 word = _bytes_of(text, begin, min(length, 7))
-            # The length tells bytes that are zero from none; and 1, so that no key is 0.
+            # The length distinguishes zero bytes from no bytes; plus 1, so that no key is 0.
             scratch[place + place] = word | _wrapped(cython.cast(U64, length + 1) << 56)
             short += length <= 7
         for place in range(short, spans):
@@ -371,7 +371,7 @@ class Table:
             word = _fold(word, _bytes_of(text, begin, stop - begin)
                          | (cython.cast(U64, stop - begin) << 56), point)
             scratch[span + span] = word | long
-        # What is asked for next is fetched meanwhile where no branch depends on it.
+        # Without branches, the processor fetches the next slots from memory meanwhile.
         for place in range(spans):
             slot = _slot(scratch[place + place], first, second, third, shift)
             scratch[place + place + 1] = slot
@@ -414,13 +414,13 @@ class Table:
     def _same(
         self, text: cython.const[cython.uchar][::1], begin: Place, start: Place, length: Place
     ) -> cython.bint:
-        """Whether so many bytes of the text, 8 at least, are those of the pool."""
+        """Whether this number of bytes, at least 8, is the same in the text and in the pool."""
         byte: Place = 0
         while byte + 8 <= length:
             if _eight_bytes(text, begin + byte) != _eight_bytes(self._pool, start + byte):
                 return False
             byte += 8
-        # The last eight, some of which were compared.
+        # The last eight, some of which were compared before.
         return (_eight_bytes(text, begin + length - 8)
                 == _eight_bytes(self._pool, start + length - 8))
 
@@ -430,7 +430,7 @@ class Table:
     def _add(
         self, slot: U64, key: U64, text: cython.const[cython.uchar][::1], begin: Place, end: Place
     ) -> Place:
-        """Adds a word where its slot is, for which there is room, and returns its code."""
+        """Add a word at its slot, and return its code; `_make_room` was called before."""
         code: Place = self._codes
         start: Place = self._starts[code]
         at: Place
@@ -480,7 +480,7 @@ class Table:
         for place in range(begin, end):
             head, tail, code = of_heads[place], of_tails[place], -1
             if head >= 0 and tail >= 0:
-                # And 1, so that none is 0.
+                # Plus 1, so that no key is 0.
                 key = ((cython.cast(U64, head) << 32) | cython.cast(U64, tail)) + 1
                 slot = _slot(key, self._first, self._second, self._third, shift)
                 while slots[slot + slot] != key and slots[slot + slot]:
