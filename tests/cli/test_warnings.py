@@ -20,7 +20,7 @@ def test_commands_say_so(run: Run, folder: Path) -> None:
     WORDS.save("words.textnb")
     whole = ["train", "rows.parquet", "-o", "m.textnb", "-q", "--unspaced", "whole"]
     ran = run(*whole).checked()
-    assert ran.err.startswith("warning: 100% of what was counted is of terms that come once")
+    assert ran.err.startswith("warning: 100% of the tokens are of terms that occur once")
     assert "--unspaced pairs" in ran.err
     for words in (["predict", "words.textnb", "unknown.parquet", "-o", "out.csv", "-q"],
                   ["test", "words.textnb", "unknown.parquet", "-q"]):
