@@ -452,3 +452,43 @@ def test_a_link_within_the_maildir_is_followed(run: Run, model: Path, maildir: P
     Path("Linked").symlink_to(maildir)
     run("filter", model, "--maildir", "Linked").checked()
     assert ".Junk/new/1.spam" in files(maildir)
+
+
+def test_names_of_messages_do_not_control_the_terminal(
+    run: Run, model: Path, maildir: Path
+) -> None:
+    name = "1\nspam 9.9 forged\x1b[31m"
+    (maildir / "new" / name).write_bytes(HAM)
+    ran = run("filter", model, "--maildir", maildir).checked()
+    assert "\x1b" not in ran.out
+    assert not any(line.startswith("spam 9.9") for line in ran.out.splitlines())
+    assert "forged" in ran.out
+
+
+def test_an_empty_name_of_a_folder_is_refused(run: Run, model: Path, maildir: Path) -> None:
+    ran = run("filter", model, "--maildir", maildir, "--spam-folder", "").checked(3)
+    assert "--spam-folder must be the name of a folder" in ran.err
+
+
+def test_a_folder_that_can_not_be_listed_is_named(
+    run: Run, model: Path, maildir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: str) -> list[str]:
+        raise PermissionError(13, "Permission denied", path)
+
+    monkeypatch.setattr("textnb.frames.maildir.os.listdir", refuse)
+    ran = run("filter", model, "--maildir", maildir).checked(3)
+    assert "Errno" not in ran.err
+    assert f"{maildir / 'new'}" in ran.err
+
+
+def test_filing_ends_with_the_process_that_asked_for_it(model: Path, maildir: Path) -> None:
+    for number in range(5_000):
+        (maildir / "new" / f"{number}.more").write_bytes(HAM)
+    process = start("filter", model, "--maildir", maildir)
+    assert process.stdout is not None
+    assert os.read(process.stdout.fileno(), 1) == b"h"
+    process.kill()
+    # Standard output ends only when the judging process has ended, too.
+    out, _ = process.communicate(timeout=60)
+    assert out.count(b"\n") < 5_000

@@ -116,3 +116,36 @@ def test_a_model_of_mail(run: Run, box: Path) -> None:
     os.remove("spam.textnb")
     run("train", box, "-o", "spam.textnb").checked()
     assert "minutes" in run("top", "spam.textnb").checked().out
+
+
+@pytest.fixture
+def classes(folder: Path) -> Path:
+    """A folder per class of messages, and one that can't be read (its packed bytes break off)."""
+    for label, text in (("ham", "lunch at noon"), ("spam", "cheap pills")):
+        (folder / "classes" / label).mkdir(parents=True)
+        for number in range(3):
+            (folder / "classes" / label / f"{number}.eml").write_text(f"Subject: {text}\n\n{text}")
+    return folder / "classes"
+
+
+def test_a_message_that_can_not_be_read_is_not_learned_as_empty(run: Run, classes: Path) -> None:
+    model, broken = classes.parent / "m.textnb", classes / "ham" / "a.eml"
+    arguments = ["--input-format", "mail", "--text", "body"]
+    run("train", classes, *arguments, "-o", model).checked()
+    run("update", model, classes, "--input-format", "mail").checked()
+    before = model.read_bytes()
+    broken.symlink_to("nowhere")
+    for call in (["train", classes, *arguments, "-o", model],
+                 ["update", model, classes, "--input-format", "mail"],
+                 ["forget", model, classes, "--input-format", "mail"]):
+        refused = run(*call).checked(1)
+        assert f"{broken}" in refused.err.replace("'", "")
+        assert "No model was written" in refused.err
+        assert model.read_bytes() == before
+    # One that is malformed alone is learned, and noted by all three.
+    broken.unlink()
+    broken.write_bytes(b"Subject: x\nDate: soon\n\nlunch at noon")
+    for verb in ("update", "forget"):
+        assert "1 message is malformed" in run(
+            verb, model, classes, "--input-format", "mail").checked().err
+    assert model.read_bytes() == before

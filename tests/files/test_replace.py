@@ -128,3 +128,30 @@ def test_a_private_file_replaces_a_link_and_is_its_owners_alone(tmp_path: Path) 
     assert (tmp_path / "public").is_symlink()
     assert not (tmp_path / "private").is_symlink()
     assert (tmp_path / "private").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="root gives files away")
+def test_a_file_keeps_its_owner_and_group(tmp_path: Path) -> None:
+    path = tmp_path / "m"
+    path.write_bytes(b"old")
+    path.chmod(0o640)
+    os.chown(path, 12345, 23456)
+    with replace_file(path) as file:
+        file.write(b"new")
+    found = path.stat()
+    assert (found.st_uid, found.st_gid, found.st_mode & 0o777) == (12345, 23456, 0o640)
+    assert path.read_bytes() == b"new"
+
+
+def test_an_owner_that_can_not_be_kept_stops_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*arguments: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    path = tmp_path / "m"
+    path.write_bytes(b"old")
+    monkeypatch.setattr("textnb.files.replace.os.chown", refuse)
+    with replace_file(path) as file:
+        file.write(b"new")
+    assert path.read_bytes() == b"new"

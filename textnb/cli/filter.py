@@ -5,6 +5,7 @@ Exit codes are those of bogofilter: 0 spam, 1 ham, 2 unsure, 3 error.
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -77,6 +78,8 @@ def filter_mail(
     model, format, passthrough, exit_zero = (
         file.model, done.results_format, done.passthrough, done.exit_zero)
     min_learned, timeout, maildir = how.min_learned, how.timeout, many.maildir
+    if many.spam_folder == "":
+        raise ParameterError.out_of_range("--spam-folder", "the name of a folder", "")
     spam_folder, unsure_folder, dry_run = many.spam_folder, many.unsure_folder, many.dry_run
     if min_learned < 0:
         raise ParameterError.out_of_range("--min-learned", "a count", min_learned)
@@ -89,7 +92,7 @@ def filter_mail(
                 raise ParameterError(f"{name} is for one message; --maildir files many")
         interrupted = False
         try:
-            _file(model, settings, maildir, spam_folder or ".Spam", unsure_folder, dry_run, format)
+            _file(model, settings, maildir, spam_folder, unsure_folder, dry_run, format)
         except KeyboardInterrupt:
             if guard.report is None:
                 raise
@@ -199,9 +202,10 @@ def _as_failure(error: BaseException) -> BaseException:
 
 
 def _file(
-    model: str, settings: dict[str, Any], maildir: str, spam_folder: str,
+    model: str, settings: dict[str, Any], maildir: str, spam_folder: str | None,
     unsure_folder: str | None, dry_run: bool, format: str,
 ) -> None:
+    from textnb.cli.words import plain
     from textnb.errors import SourceError, first_line
     from textnb.filter.judged_messages import JudgedMessages, judge_key
     from textnb.frames.maildir import (
@@ -213,7 +217,8 @@ def _file(
     )
     from textnb.storage.archive import stated_checksum
 
-    folders = {"spam": subfolder(maildir, spam_folder),
+    parent = os.getppid()
+    folders = {"spam": subfolder(maildir, ".Spam" if spam_folder is None else spam_folder),
                "unsure": None if unsure_folder is None else subfolder(maildir, unsure_folder)}
     # Before the model is read: if it is replaced meanwhile, the key is that of the old one, and all
     # messages are judged again next time.
@@ -224,9 +229,14 @@ def _file(
     counts, reasons = dict.fromkeys(CODES, 0), set()
     failures = before = gone = 0
     try:
-        paths, skipped = new_messages(maildir)
+        try:
+            paths, skipped = new_messages(maildir)
+        except OSError as error:
+            raise SourceError.unreadable(
+                plain(os.path.join(maildir, "new")), error.strerror or error) from None
         for path in paths:
-            if guard.stop_asked:
+            # A killed parent process can't ask this one to stop.
+            if guard.stop_asked or os.getppid() != parent:
                 raise KeyboardInterrupt
             if path in judged:
                 before += 1
@@ -250,13 +260,13 @@ def _file(
                 # engine's panics are no Exception.
                 failures += 1
                 reason = getattr(error, "strerror", None) or first_line(error)
-                note(f"note: {path} stays where it is: {reason}")
+                note(plain(f"note: {path} stays where it is: {reason}"))
                 continue
             counts[verdict.status] += 1
             reasons.add(verdict.reason)
             shown = {"path": path, **verdict_as_dict(verdict), "filed": None if dry_run else target}
             out(as_json(shown) if format == "json"
-                else f"{verdict.status} {verdict.log_odds:.6f} {path}")
+                else f"{verdict.status} {verdict.log_odds:.6f} {plain(path)}")
     finally:
         try:
             judged.save()

@@ -65,6 +65,10 @@ class InputRows(RowOptions):
         "for standard input.")
 
 
+# How the errors of a message begin that could not be read, or not to its end.
+UNREADABLE = "unreadable"
+
+
 @dataclass(frozen=True, kw_only=True)
 class MailOptions:
     """Mail."""
@@ -295,37 +299,53 @@ def unit_of(classifier: AnyModel) -> str:
     return "document" if text_columns(classifier) is not None else "row"
 
 
-def count_malformed(
-    frame: pl.LazyFrame, text: Any
-) -> tuple[pl.LazyFrame, Callable[[str], None]]:
-    """A table of mail, and a function that notes how many messages were malformed.
+class MalformedMail:
+    """The messages of a table that are malformed. It is called after the rows were read."""
 
-    It is called with the input's name after the rows were read; for other tables it does nothing.
-    """
+    def __init__(self) -> None:
+        # By their paths, because the rows may be read more than once.
+        self.errors: dict[str, list[str]] = {}
+
+    def __call__(self, input: str) -> None:
+        """Note how many there are; for other tables than those of mail it does nothing."""
+        from textnb.cli.console import note
+
+        if self.errors:
+            note(f"note: {quantity(len(self.errors), 'message', 'is', 'are')} malformed; textnb "
+                 f"mail {input} --errors lists what is wrong")
+
+    def refuse_unreadable(self) -> None:
+        """Raise SourceError for a file that can't be read: it must not be learned as no text."""
+        from textnb.cli.words import plain
+        from textnb.errors import SourceError
+
+        for path, errors in sorted(self.errors.items()):
+            for error in errors:
+                if error.startswith(UNREADABLE):
+                    raise SourceError.unreadable(
+                        plain(path), f"{plain(error.removeprefix(UNREADABLE).lstrip(': '))}. "
+                        "No model was written, as it would count as a message without words: make "
+                        "it readable, take it away, or leave it out with --where")
+
+
+def count_malformed(frame: pl.LazyFrame, text: Any) -> tuple[pl.LazyFrame, MalformedMail]:
+    """A table of mail, and its malformed messages, which are known once its rows were read."""
     import polars as pl
 
-    from textnb.cli.console import note
-
-    schema = frame.collect_schema()
+    schema, malformed = frame.collect_schema(), MalformedMail()
     if text is None or schema.get("errors") != pl.List(pl.String) or "path" not in schema:
-        return frame, lambda input: None
+        return frame, malformed
     column = text if isinstance(text, str) else text[0]
-    # Their paths, because the rows may be read more than once.
-    malformed: set[str] = set()
 
     def look(rows: pl.Series) -> pl.Series:
         fields = rows.struct.unnest()
-        malformed.update(fields.filter(pl.col("errors").list.len() > 0)["path"])
+        malformed.errors.update(fields.filter(pl.col("errors").list.len() > 0).select(
+            "path", "errors").iter_rows())
         return fields[column]
-
-    def tell(input: str) -> None:
-        if malformed:
-            note(f"note: {quantity(len(malformed), 'message', 'is', 'are')} malformed; textnb "
-                 f"mail {input} --errors lists what is wrong")
 
     counted = pl.struct(column, "errors", "path").map_batches(
         look, return_dtype=schema[column], is_elementwise=True)
-    return frame.with_columns(counted.alias(column)), tell
+    return frame.with_columns(counted.alias(column)), malformed
 
 
 def count_textless(frame: pl.LazyFrame, text: Any) -> tuple[pl.LazyFrame, Callable[[int], int]]:

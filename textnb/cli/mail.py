@@ -87,7 +87,8 @@ def mail(source: MailInput, done: MailOutput) -> None:
 def _list(malformed: pl.DataFrame, format: str) -> None:
     import polars as pl
 
-    from textnb.cli.tables import frame_table, plain, show
+    from textnb.cli.tables import frame_table, show
+    from textnb.cli.words import plain
     from textnb.frames.mail import mail_errors
 
     kinds = mail_errors(malformed)

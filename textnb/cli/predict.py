@@ -167,7 +167,8 @@ class ExplainOutput(Results):
 def explain(source: ExplainInput, shown: ExplainOutput) -> None:
     """Show what decides one text, or one mail message, term by term."""
     from textnb.cli import messages
-    from textnb.cli.tables import frame_table, plain, show
+    from textnb.cli.tables import frame_table, show
+    from textnb.cli.words import plain
     from textnb.errors import ParameterError, SourceError
     from textnb.scoring import texts
     from textnb.storage.textmodel import load_fitted

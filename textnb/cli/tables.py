@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.table import Table
 
+from textnb.cli.words import plain
 from textnb.errors import quantity
 
 if TYPE_CHECKING:
@@ -102,11 +103,6 @@ def _text(value: str) -> Any:
 
     # A `Text` and not a string, because Rich reads brackets in a string as markup.
     return Text(plain(value))
-
-
-def plain(value: str) -> str:
-    """The text without control characters, which must not reach a terminal."""
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in value)
 
 
 def show_description(card: dict[str, Any]) -> None:

@@ -133,6 +133,7 @@ def _train_texts(
 
         fitted = fit(text_settings, counted, sample_weight=source.weight, start=start,
                      progress=count_rows)
+    note_count.refuse_unreadable()
     save_fitted(fitted, done.output)
     if done.quiet:
         return

@@ -19,6 +19,7 @@ from textnb.cli.inputs import (
     any_model,
     check_apart,
     classes_of,
+    count_malformed,
     features_of,
     reading,
     rows,
@@ -76,7 +77,7 @@ def update(file: ModelFile, source: LabelledRows, how: LearningOptions, done: Ch
 
         model = any_model(file.model)
         is_text = text_columns(model) is not None
-        frame = _labelled_rows(model, source)
+        frame, malformed = count_malformed(_labelled_rows(model, source), text_columns(model))
         known = classes_of(model).tolist()
         classes = [_parse_label(name, known) for name in how.new_class or []] or None
         if how.on_error:
@@ -96,8 +97,10 @@ def update(file: ModelFile, source: LabelledRows, how: LearningOptions, done: Ch
             model = (learn_more(model, model.settings, frame, classes=classes, progress=advance)
                      if is_text else
                      model.partial_fit(frame, classes=classes, progress=advance))
+        malformed.refuse_unreadable()
         _save(model, target)
     if not done.quiet:
+        malformed(input)
         note(f"{quantity(len(classes_of(model)), 'class')}, {_size(model)} -> {target}")
     note_stale(model)
 
@@ -135,12 +138,14 @@ def forget(file: ModelFile, source: LabelledRows, done: ChangedModel) -> None:
     check_apart(input, target)
     with lock_path(target):
         fitted = load_fitted(file.model)
-        frame = _labelled_rows(fitted, source)
+        frame, malformed = count_malformed(_labelled_rows(fitted, source), fitted.columns)
         with (reading(input, frame, source.where),
               progress("forgetting", "forgot", done.quiet) as advance):
             rest = fitting.forget(fitted, frame, progress=advance)
+        malformed.refuse_unreadable()
         save_fitted(rest, target)
     if not done.quiet:
+        malformed(input)
         note(f"{quantity(len(rest.classes), 'class')}, {_size(rest)} -> {target}")
     note_stale(rest)
 

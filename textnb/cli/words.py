@@ -8,6 +8,11 @@ from typing import Any
 from textnb.errors import Mention, ParameterError, SourceError
 
 
+def plain(value: str) -> str:
+    """The text without control characters, which must not reach a terminal."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in value)
+
+
 def is_flag(kind: str) -> bool:
     """Whether an option of a type takes no value."""
     return kind in ("bool", "bool | None", "Prefixes", "LowerCase")

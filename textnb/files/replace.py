@@ -7,7 +7,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import IO
@@ -43,6 +43,8 @@ def replace_file(path: str | os.PathLike[str], *, private: bool = False) -> Iter
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
+            if not private:
+                _keep_owner(temporary, target)
             os.chmod(temporary, 0o600 if private else _mode(target))
             os.replace(temporary, target)
 
@@ -136,6 +138,18 @@ def check_target(path: str | os.PathLike[str]) -> Path:
 def _discard(temporary: str) -> None:
     if os.path.exists(temporary):
         os.unlink(temporary)
+
+
+def _keep_owner(temporary: str, target: Path) -> None:
+    """Give a file the owner and group of the one that it replaces, as far as that is allowed."""
+    if not hasattr(os, "chown") or not target.exists():
+        return
+    old, new = target.stat(), os.stat(temporary)
+    # One by one: who may not give a file away may often still set its group.
+    for owner, group in ((old.st_uid, -1), (-1, old.st_gid)):
+        if (owner, group) not in ((new.st_uid, -1), (-1, new.st_gid)):
+            with suppress(OSError):
+                os.chown(temporary, owner, group)
 
 
 def _mode(target: Path) -> int:
