@@ -340,7 +340,7 @@ def test_alpha_is_answered_by_its_name_here(kind: Any) -> None:
         kind(alpha=1.0)
     with pytest.raises(ParameterError, match=said):
         kind().set_params(alpha=1.0)
-    with pytest.raises(TypeError, match="smooth"):
+    with pytest.raises(ParameterError, match="no setting 'smooth'"):
         kind(smooth=1.0)
 
 

@@ -25,10 +25,10 @@ def test_export_and_verify(run: Run, folder: Path, trained: Path) -> None:
     assert ran.out == ""
     assert re.fullmatch(r"csv, scores tokens: 12 terms, [\d.]+ KiB -> out\n", ran.err)
     ran = run("verify", "out").checked()
-    assert ran.out.startswith("csv: 69 rows, largest difference of a score ")
+    assert ran.out.startswith("csv: 70 rows, largest difference of a score ")
     assert ran.out.endswith(", 0 labels differ\n")
     found = json.loads(run("verify", "out", "--format", "json").checked().out)
-    assert (found["target"], found["rows"], found["passed"]) == ("csv", 69, True)
+    assert (found["target"], found["rows"], found["passed"]) == ("csv", 70, True)
 
 
 def test_one_w_and_b(run: Run, folder: Path, trained: Path) -> None:
@@ -174,7 +174,7 @@ def test_an_export_names_its_steps(folder: Path, trained: Path) -> None:
     assert steps[-1] == "sealing the bundle"
     steps.clear()
     textnb.verify_export(made.path, progress=steps.append)
-    assert steps == ["reading the bundle", "scoring 69 rows by csv"]
+    assert steps == ["reading the bundle", "scoring 70 rows by csv"]
 
 
 def test_steps_are_shown_on_a_terminal_alone(

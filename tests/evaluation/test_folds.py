@@ -336,7 +336,7 @@ def test_impossible_rows_and_unknown_labels() -> None:
                    np.array([0, 0]), np.ones(2), "held-out rows")
     assert evaluation_of(held).to_dict() | {"classes": []} == {
         "documents": 2, "accuracy": 0.5, "macro_f1": pytest.approx(2 / 3), "impossible": 1,
-        "unknown_labels": [], "classes": [], "confusion": [[1, 1]]}
+        "unknown_labels": [], "textless": 0, "classes": [], "confusion": [[1, 1]]}
     strange = held_out(TextClassifier().fit(["aa", "bb"], ["x", "y"]),
                        pl.DataFrame({"text": ["aa", "bb"], "label": ["x", "z"]}))
     with pytest.raises(DataError, match="1 document has a label that is none"):
