@@ -15,10 +15,10 @@ from textnb.bayes.counts.multinomial import Multinomial
 from textnb.bayes.event_model import EventModel
 from textnb.learning.text_settings import TextSettings
 from textnb.text.tokens import Tokenizer
+from textnb.text.unspaced import UNSPACED
 
 # Words of one letter, and marks that tell a tone, count too.
 SHORT_WORDS = r"[\p{L}\p{M}\p{N}_]+|[!?]"
-_SPACELESS = (r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]")
 # Values that stand beside each other are tried after each other.
 _C = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 _POWER = (0.0, 0.25, 0.5, 0.75, 1.0)
@@ -134,7 +134,7 @@ def is_spaceless(texts: pl.Series) -> bool:
     """Whether a fifth of the letters or more are of scripts that are written without spaces."""
     sample = texts.head(1_000)
     letters = int(sample.str.count_matches(r"\p{L}").sum() or 0)
-    own = int(sample.str.count_matches(_SPACELESS).sum() or 0)
+    own = int(sample.str.count_matches(f"[{UNSPACED}]").sum() or 0)
     return own > 0 and 5 * own >= letters
 
 
