@@ -693,3 +693,10 @@ def test_a_count_agrees_with_its_noun(run: Run, folder: Path) -> None:
     Path("one.csv").write_text("text,label\nhello,a\nhello,b\n")
     ran = run("train", "one.csv", "-o", "m.textnb").checked()
     assert ran.err.splitlines()[-1] == "2 classes, 1 term -> m.textnb"
+
+
+def test_a_model_is_not_written_to_standard_output(run: Run, mail: Path, folder: Path) -> None:
+    ran = run("train", mail, "-o", "-").checked(1)
+    assert "name a file" in ran.err
+    assert not (folder / "-").exists()
+    assert "use -" not in run("train", mail, "-o", "/dev/null").checked(1).err

@@ -45,10 +45,10 @@ def calibrate(
     from textnb.evaluation.held_out import held_out as scored_apart
     from textnb.evaluation.novelty import evidence_of
     from textnb.files.lock import lock_path
-    from textnb.files.replace import check_target
+    from textnb.files.replace import check_model_target
 
     input, output = source.input, done.output or file.model
-    check_target(output)
+    check_model_target(output)
     check_apart(input, output)
     with lock_path(output):
         classifier = text_model(file.model)

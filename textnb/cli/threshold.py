@@ -81,7 +81,7 @@ def threshold(
     from textnb.cli import evidence
     from textnb.errors import ParameterError
     from textnb.files.lock import lock_path
-    from textnb.files.replace import check_target
+    from textnb.files.replace import check_model_target
     from textnb.storage.textmodel import load_fitted, save_fitted
 
     input = source.input
@@ -92,7 +92,7 @@ def threshold(
     if done.dry_run and done.output is not None:
         raise ParameterError("--dry-run writes nothing: leave out --output")
     target = done.output or file.model
-    check_target(target)
+    check_model_target(target)
     if input is not None:
         check_apart(input, target)
     with lock_path(target):

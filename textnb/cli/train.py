@@ -86,9 +86,9 @@ def train(
     """Learn a classifier from labelled rows and write its model file."""
     from textnb.cli import settings
     from textnb.errors import ParameterError
-    from textnb.files.replace import check_target
+    from textnb.files.replace import check_model_target
 
-    check_target(done.output)
+    check_model_target(done.output)
     check_apart(source.input, done.output)
     settings.check_options(kind.model, typed)
     if kind.model in TABLE_MODELS and done.warm_start is not None:

@@ -64,10 +64,10 @@ def update(file: ModelFile, source: LabelledRows, how: LearningOptions, done: Ch
     """Learn more labelled rows: the model is that of one training on all rows."""
     from textnb.errors import ParameterError
     from textnb.files.lock import lock_path
-    from textnb.files.replace import check_target
+    from textnb.files.replace import check_model_target
 
     input, target = source.input, done.output or file.model
-    check_target(target)
+    check_model_target(target)
     check_apart(input, target)
     with lock_path(target):
         if not (how.new_class or how.on_error) and _add_message(file.model, source, done, target):
@@ -129,12 +129,12 @@ def _add_message(model: str, source: LabelledRows, done: ChangedModel, target: s
 def forget(file: ModelFile, source: LabelledRows, done: ChangedModel) -> None:
     """Take learned rows out again: the model is that of a training without them."""
     from textnb.files.lock import lock_path
-    from textnb.files.replace import check_target
+    from textnb.files.replace import check_model_target
     from textnb.learning import fitting
     from textnb.storage.textmodel import load_fitted, save_fitted
 
     input, target = source.input, done.output or file.model
-    check_target(target)
+    check_model_target(target)
     check_apart(input, target)
     with lock_path(target):
         fitted = load_fitted(file.model)
@@ -168,7 +168,7 @@ class NewModel(Quiet):
 def merge(files: ModelFiles, done: NewModel) -> None:
     """Add models: the result is that of one training on the documents of all."""
     from textnb.errors import ParameterError
-    from textnb.files.replace import check_target
+    from textnb.files.replace import check_model_target
     from textnb.learning import merging
     from textnb.learning.fitting import counts_that_add
     from textnb.storage.textmodel import load_fitted, save_fitted
@@ -176,7 +176,7 @@ def merge(files: ModelFiles, done: NewModel) -> None:
     models, output = files.models, done.output
     if len(models) < 2:
         raise ParameterError("merge adds two models or more: textnb merge A B -o C")
-    check_target(output)
+    check_model_target(output)
     total = load_fitted(models[0])
     for path in models[1:]:
         more = load_fitted(path)

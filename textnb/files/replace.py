@@ -126,13 +126,21 @@ def check_target(path: str | os.PathLike[str]) -> Path:
         raise SourceError.unwritable(path, "it is a folder, not a file")
     if target.exists() and not target.is_file():
         raise SourceError.unwritable(path, "it is a device or a pipe, and a rename would replace "
-                                           "it; use - for standard output")
+                                           "it: name a file")
     if not target.parent.is_dir():
         raise SourceError.unwritable(
             path, f"{os.strerror(errno.ENOENT)}: there is no folder {str(target.parent)!r}")
     if not os.access(target.parent, os.W_OK):
         raise SourceError.unwritable(path, "its folder is not writable")
     return target
+
+
+def check_model_target(path: str | os.PathLike[str]) -> Path:
+    """As `check_target`, for a model: it is a file, which standard output is not."""
+    if os.fspath(path) == "-":
+        raise SourceError.unwritable(path, "a model is not written to standard output: name a file "
+                                           "(./- for one of that name)")
+    return check_target(path)
 
 
 def _discard(temporary: str) -> None:
