@@ -119,7 +119,7 @@ def test_a_condition_chooses_rows(run: Run, table: Path, model: Path) -> None:
     (("--folds", 50), 2, "--folds 50 is more than the 6 documents of the largest class"),
     (("--groups", "author", "--time", "day"), 2, "groups and time exclude each other"),
     (("--groups", "nobody"), 1, "no column 'nobody' (the groups column)"),
-    (("--time", "day", "--seed", 3), 2, "of no use with time"),
+    (("--time", "day", "--seed", 3), 2, "has no effect with time"),
     (("--leave-one-out", "--folds", 3), 2, "--folds does not go with --leave-one-out"),
     (("--leave-one-out", "--seed", 3), 2, "--seed does not go with --leave-one-out"),
     (("--smoothing", "1", "--time", "day"), 2, "--time does not go with --smoothing"),

@@ -371,10 +371,10 @@ def test_accuracies_by_fold() -> None:
     ({"groups": "author", "time": "day"}, ParameterError, "groups and time exclude each other"),
     ({"groups": ["author"]}, ParameterError, "groups must be the name of a column"),
     ({"seed": -1}, ParameterError, "seed must be"), ({"seed": 0.5}, ParameterError, "seed must be"),
-    ({"seed": 1, "time": "day"}, ParameterError, "of no use with time"),
+    ({"seed": 1, "time": "day"}, ParameterError, "has no effect with time"),
     ({"groups": "autor"}, SchemaError, r"no column 'autor' \(the groups column\) - did you mean"),
     ({"time": "date"}, SchemaError, r"no column 'date' \(the time column\)"),
-    ({"time": "text"}, SchemaError, "holds no times that can be told"),
+    ({"time": "text"}, SchemaError, "holds no times that can be read"),
 ], ids=str)
 def test_settings_that_are_refused(
     how: dict[str, Any], error: type[Exception], message: str

@@ -1,1 +1,1 @@
-"""Which settings a model gets: folds of the rows, and the search over them."""
+"""The search for the settings of a model, and the folds of rows that it compares them on."""

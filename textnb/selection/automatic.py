@@ -1,4 +1,4 @@
-"""A classifier whose settings are left to `fit`: ``TextClassifier(estimator="auto")``."""
+"""``TextClassifier(estimator="auto")``: a classifier whose `fit` searches for its settings."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def fit_by_search(
     Parameters
     ----------
     parameters : mapping
-        The classifier's, without its estimator.
+        The parameters of the classifier, apart from ``estimator``.
     X, y, sample_weight, progress
         As in `TextClassifier.fit`.
 
@@ -37,22 +37,22 @@ def fit_by_search(
         If there are sample weights, or parameters that the search would choose are set.
     """
     if sample_weight is not None:
-        raise ParameterError("estimator='auto' compares settings on documents that count 1: leave "
-                             "sample_weight away, or give an estimator")
+        raise ParameterError("estimator='auto' does not support sample_weight: leave it out, or "
+                             "give an estimator")
     text, label = parameters["text"], parameters["label"]
     changed = [name for name, default in DEFAULTS.items() if name not in ("text", "label")
                and plain(parameters[name]) != plain(default)]
     if changed:
-        raise ParameterError(f"estimator='auto' chooses the tokenizer and limits too: leave "
+        raise ParameterError(f"estimator='auto' also chooses the tokenizer and the limits: leave "
                              f"{', '.join(changed)} at the default, or give an estimator")
     settings = TextSettings.of(first_candidates(False)[0].model, text=text, label=label)
-    beside = labels_beside_table(X, y)
-    read = [*settings.columns, *([] if y is not None else [label])]
-    rows = labelled_rows(settings, convert_table(X, read), y)
+    labels_beside = labels_beside_table(X, y)
+    columns = [*settings.columns, *([] if y is not None else [label])]
+    rows = labelled_rows(settings, convert_table(X, columns), y)
 
     def advance(trial: dict[str, Any]) -> None:
         if progress is not None:
             progress(trial["documents"])
 
-    found = search(rows, text=text, label=label, progress=advance)
-    return replace(found, fitted=replace(found.fitted, labels_beside=beside))
+    result = search(rows, text=text, label=label, progress=advance)
+    return replace(result, fitted=replace(result.fitted, labels_beside=labels_beside))

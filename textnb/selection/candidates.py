@@ -1,4 +1,4 @@
-"""Which settings a search tries: well-known ones first, then the neighbours of the best."""
+"""The settings that a search tries: a fixed list first, then the neighbours of the best."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from textnb.learning.text_settings import TextSettings
 from textnb.text.tokens import Tokenizer
 from textnb.text.unspaced import UNSPACED
 
-# Words of one letter, and marks that tell a tone, count too.
+# Words of one letter, "!" and "?" are tokens too: they help to recognise opinions.
 SHORT_WORDS = r"[\p{L}\p{M}\p{N}_]+|[!?]"
-# Values that stand beside each other are tried after each other.
+# The neighbours of a value are the values before and after it in its tuple.
 _C = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 _POWER = (0.0, 0.25, 0.5, 0.75, 1.0)
 _RATIO_L = (0.03, 0.1, 0.3, 1.0)
@@ -46,7 +46,7 @@ class Candidate:
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """Equal for equal settings."""
+        """A hashable value that is equal for equal settings."""
         return (self.tokenizer, self.min_df, self.model.kind,
                 tuple(sorted(self.model.parameters().items())))
 
@@ -59,34 +59,34 @@ class Candidate:
     def changes(self) -> dict[str, dict[str, Any]]:
         """What differs from the defaults: of the tokenizer, of the limits, of the model."""
         return {
-            "tokenizer": _changed(self.tokenizer, Tokenizer()),
+            "tokenizer": _changed_fields(self.tokenizer, Tokenizer()),
             "limits": {} if self.min_df == 1 else {"min_df": self.min_df},
-            "model": _changed(self.model, type(self.model)())}
+            "model": _changed_fields(self.model, type(self.model)())}
 
     def describe(self) -> str:
-        """The settings in one line, as a progress line or a table has them."""
-        found = self.changes()
+        """The settings in one line, for progress messages and tables."""
+        changes = self.changes()
         parts = [f"{name}={value}" for group in ("tokenizer", "limits", "model")
-                 for name, value in found[group].items()]
+                 for name, value in changes[group].items()]
         return " ".join([self.model.kind, *parts])
 
     def code(self, text: list[str], label: str) -> str:
         """Python that makes a classifier with these settings."""
-        found = self.changes()
-        arguments = [f"{self.model.name}({_written(found['model'])})"]
+        changes = self.changes()
+        arguments = [f"{self.model.name}({_as_arguments(changes['model'])})"]
         if text != ["text"]:
             arguments.append(f"text={text if len(text) > 1 else text[0]!r}")
         if label != "label":
             arguments.append(f"label={label!r}")
-        if found["tokenizer"]:
-            arguments.append(f"tokenizer=Tokenizer({_written(found['tokenizer'])})")
-        if found["limits"]:
-            arguments.append(_written(found["limits"]))
+        if changes["tokenizer"]:
+            arguments.append(f"tokenizer=Tokenizer({_as_arguments(changes['tokenizer'])})")
+        if changes["limits"]:
+            arguments.append(_as_arguments(changes["limits"]))
         return f"TextClassifier({', '.join(arguments)})"
 
 
 def first_candidates(spaceless: bool) -> list[Candidate]:
-    """The settings that do well on many kinds of texts; the first has defaults alone.
+    """The settings that do well on many kinds of texts; the first are the defaults.
 
     Parameters
     ----------
@@ -95,13 +95,13 @@ def first_candidates(spaceless: bool) -> list[Candidate]:
     """
     words, pairs = Tokenizer(), Tokenizer(ngram_range=(1, 2))
     linear = Linear()
-    within = Tokenizer(analyzer="char_wb", ngram_range=(2, 5))
-    found = [
+    characters = Tokenizer(analyzer="char_wb", ngram_range=(2, 5))
+    candidates = [
         Candidate(words, 1, linear), Candidate(pairs, 1, linear),
         Candidate(pairs, 2, linear),
         Candidate(Tokenizer(pattern=SHORT_WORDS, ngram_range=(1, 2)), 1, linear),
         Candidate(Tokenizer(pattern=SHORT_WORDS, ngram_range=(1, 3)), 2, linear),
-        Candidate(within, 2, linear),
+        Candidate(characters, 2, linear),
         Candidate(pairs, 1, replace(linear, power=0.0)),
         Candidate(pairs, 1, replace(linear, power=1.0)),
         Candidate(pairs, 1, replace(linear, C=10.0)),
@@ -109,9 +109,9 @@ def first_candidates(spaceless: bool) -> list[Candidate]:
         Candidate(words, 1, Complement(l=0.1)), Candidate(pairs, 1, Complement(l=0.1)),
         Candidate(pairs, 1, Bernoulli(l=0.03))]
     if spaceless:
-        found[2:2] = [Candidate(Tokenizer(analyzer="char", ngram_range=(1, 2)), 1, linear),
+        candidates[2:2] = [Candidate(Tokenizer(analyzer="char", ngram_range=(1, 2)), 1, linear),
                       Candidate(Tokenizer(analyzer="char", ngram_range=(1, 3)), 2, linear)]
-    return found
+    return candidates
 
 
 def neighbours(best: Candidate, columns: int) -> list[Candidate]:
@@ -124,52 +124,54 @@ def neighbours(best: Candidate, columns: int) -> list[Candidate]:
         Number of text columns.
     """
     return [
-        *(replace(best, model=model) for model in _models_beside(best.model)),
-        *(replace(best, min_df=least) for least in _beside(_MIN_DF, best.min_df)),
+        *(replace(best, model=model) for model in _neighbour_models(best.model)),
+        *(replace(best, min_df=min_df) for min_df in _adjacent_values(_MIN_DF, best.min_df)),
         *(replace(best, tokenizer=tokenizer)
-          for tokenizer in _tokenizers_beside(best.tokenizer, columns))]
+          for tokenizer in _neighbour_tokenizers(best.tokenizer, columns))]
 
 
 def is_spaceless(texts: pl.Series) -> bool:
     """Whether a fifth of the letters or more are of scripts that are written without spaces."""
     sample = texts.head(1_000)
     letters = int(sample.str.count_matches(r"\p{L}").sum() or 0)
-    own = int(sample.str.count_matches(f"[{UNSPACED}]").sum() or 0)
-    return own > 0 and 5 * own >= letters
+    spaceless = int(sample.str.count_matches(f"[{UNSPACED}]").sum() or 0)
+    return spaceless > 0 and 5 * spaceless >= letters
 
 
-def _models_beside(model: EventModel) -> Iterator[EventModel]:
+def _neighbour_models(model: EventModel) -> Iterator[EventModel]:
     match model:
         case Linear():
-            yield from (replace(model, C=value) for value in _beside(_C, model.C))
-            yield from (replace(model, power=value) for value in _beside(_POWER, model.power))
+            yield from (replace(model, C=value) for value in _adjacent_values(_C, model.C))
+            yield from (replace(model, power=value)
+                        for value in _adjacent_values(_POWER, model.power))
             if model.power:
-                yield from (replace(model, l=value) for value in _beside(_RATIO_L, model.l))
+                yield from (replace(model, l=value)
+                            for value in _adjacent_values(_RATIO_L, model.l))
             yield from (replace(model, tf=tf) for tf in ("sublinear", "presence") if tf != model.tf)
             yield replace(model, loss="log" if model.loss == "hinge" else "hinge")
             yield replace(model, idf=not model.idf)
             yield Multinomial(l=0.1)
         case Multinomial():
-            yield from (replace(model, l=value) for value in _beside(_COUNT_L, model.l))
+            yield from (replace(model, l=value) for value in _adjacent_values(_COUNT_L, model.l))
             yield Complement(l=model.l)
             yield Linear()
         case Complement():
-            yield from (replace(model, l=value) for value in _beside(_COUNT_L, model.l))
+            yield from (replace(model, l=value) for value in _adjacent_values(_COUNT_L, model.l))
             yield replace(model, norm=not model.norm)
             yield Multinomial(l=model.l)
             yield Linear()
         case Bernoulli():
-            yield from (replace(model, l=value) for value in _beside(_COUNT_L, model.l))
+            yield from (replace(model, l=value) for value in _adjacent_values(_COUNT_L, model.l))
             yield Linear()
         case _:
             yield Linear()
 
 
-def _tokenizers_beside(tokenizer: Tokenizer, columns: int) -> Iterator[Tokenizer]:
+def _neighbour_tokenizers(tokenizer: Tokenizer, columns: int) -> Iterator[Tokenizer]:
     words = tokenizer.analyzer == "word"
     ranges = _WORD_NGRAMS if words else _CHARACTER_NGRAMS
     yield from (replace(tokenizer, ngram_range=pair)
-                for pair in _beside(ranges, tokenizer.ngram_range))
+                for pair in _adjacent_values(ranges, tokenizer.ngram_range))
     yield replace(tokenizer, lowercase=not tokenizer.lowercase)
     if words:
         pattern = Tokenizer().pattern if tokenizer.pattern == SHORT_WORDS else SHORT_WORDS
@@ -178,18 +180,18 @@ def _tokenizers_beside(tokenizer: Tokenizer, columns: int) -> Iterator[Tokenizer
         yield replace(tokenizer, field_prefix=not tokenizer.field_prefix)
 
 
-def _beside(values: tuple[Any, ...], value: Any) -> list[Any]:
-    """The values before and after one of them; the middle one where it is none of them."""
+def _adjacent_values(values: tuple[Any, ...], value: Any) -> list[Any]:
+    """The values before and after a value; the middle one if the value is not in the tuple."""
     if value not in values:
         return [values[len(values) // 2]]
-    at = values.index(value)
-    return [values[place] for place in (at + 1, at - 1) if 0 <= place < len(values)]
+    index = values.index(value)
+    return [values[i] for i in (index + 1, index - 1) if 0 <= i < len(values)]
 
 
-def _changed(value: Any, default: Any) -> dict[str, Any]:
+def _changed_fields(value: Any, default: Any) -> dict[str, Any]:
     return {each.name: getattr(value, each.name) for each in fields(value)
             if getattr(value, each.name) != getattr(default, each.name)}
 
 
-def _written(settings: dict[str, Any]) -> str:
+def _as_arguments(settings: dict[str, Any]) -> str:
     return ", ".join(f"{name}={value!r}" for name, value in settings.items())

@@ -1,4 +1,4 @@
-"""What a search for settings maximises: one number from scores of held-out documents."""
+"""Metrics that a search for settings can optimise, computed from scores of held-out documents."""
 
 from __future__ import annotations
 
@@ -14,22 +14,24 @@ from textnb.bayes.forms import Floats, log_posterior
 from textnb.errors import Mention, ParameterError
 
 NAMES = ("accuracy", "macro-f1", "log-loss", "precision@recall", "recall@fpr")
-# The least probability that a log loss counts: one impossible label must not hide all others.
-_LEAST = 1e-15
+# Lower probabilities count as this one in a log loss: otherwise one document whose label has the
+# probability 0 would make the mean infinite.
+_MIN_PROBABILITY = 1e-15
 
 
 @dataclass(frozen=True)
 class Metric:
-    """A figure of held-out scores.
+    """A metric of the scores of held-out documents.
 
     Attributes
     ----------
     name : str
         One of "accuracy", "macro-f1", "log-loss", "precision@recall" and "recall@fpr".
     at : float or None
-        The recall, or the false-positive rate, that is demanded.
+        The lowest recall of "precision@recall", or the highest false-positive rate of
+        "recall@fpr"; None for the others.
     positive : label or None
-        The class that the last two are about.
+        The class that "precision@recall" and "recall@fpr" measure; None for the others.
     """
 
     name: str
@@ -37,31 +39,31 @@ class Metric:
     positive: Any = None
 
     @classmethod
-    def of(cls, written: str, positive: Any = None) -> Metric:
-        """The metric that a text such as ``"recall@fpr=0.001"`` names.
+    def of(cls, text: str, positive: Any = None) -> Metric:
+        """Parse the name of a metric, such as ``"recall@fpr=0.001"``.
 
         Raises
         ------
         ParameterError
-            If it names none, or a class is missing or of no use.
+            If there is no such metric, or its number or class is missing or not wanted.
 
         Examples
         --------
         >>> Metric.of("recall@fpr=0.001", "spam")
         Metric(name='recall@fpr', at=0.001, positive='spam')
         """
-        if not isinstance(written, str):
-            raise ParameterError.out_of_range("metric", f"one of {', '.join(NAMES)}", written)
-        name, given, number = written.partition("=")
+        if not isinstance(text, str):
+            raise ParameterError.out_of_range("metric", f"one of {', '.join(NAMES)}", text)
+        name, equals, number = text.partition("=")
         if name not in NAMES:
             raise ParameterError.unknown_choice("metric", name, NAMES)
         if "@" not in name:
-            if given:
-                raise ParameterError(f"metric {name} takes no number; got {written!r}")
+            if equals:
+                raise ParameterError(f"metric {name} takes no number; got {text!r}")
             if positive is not None:
                 raise ParameterError.naming(
                     "{positive} is for metrics of one class, such as recall@fpr=0.001; got {got}",
-                    got=Mention("metric", repr(written)))
+                    got=Mention("metric", repr(text)))
             return cls(name)
         try:
             at = float(number)
@@ -69,9 +71,9 @@ class Metric:
             at = -1.0
         if not 0.0 <= at <= 1.0:
             raise ParameterError(f"metric {name} needs a rate in [0, 1], such as {name}=0.01; "
-                                 f"got {written!r}")
+                                 f"got {text!r}")
         if positive is None:
-            raise ParameterError(f"metric {name} is about one class: name it with positive")
+            raise ParameterError(f"metric {name} measures one class: name it with positive")
         return cls(name, at, positive)
 
     def __str__(self) -> str:
@@ -79,20 +81,20 @@ class Metric:
 
     @property
     def needs_probabilities(self) -> bool:
-        """Whether calibrated probabilities change it: else the order of scores decides."""
+        """Whether the metric needs calibrated probabilities, and not only the order of scores."""
         return self.name == "log-loss"
 
     def gain(self, value: float) -> float:
-        """The value so that more is better."""
+        """The value, negated if lower values of this metric are better."""
         return -value if self.name == "log-loss" else value
 
     def check(self, classes: list[Any]) -> None:
-        """Raises ParameterError if the positive class is none of the classes."""
+        """Raises ParameterError if the positive class is not one of the classes."""
         if self.positive is not None and self.positive not in classes:
             raise ParameterError.unknown_choice("positive", self.positive, classes)
 
     def value(self, scores: Floats, codes: NDArray[np.int64], classes: list[Any]) -> float:
-        """The figure of scores.
+        """Compute the metric.
 
         Parameters
         ----------
@@ -105,12 +107,12 @@ class Metric:
         if self.name == "accuracy":
             return float((scores.argmax(axis=1) == codes).mean())
         if self.name == "macro-f1":
-            # Of the classes that are there: a bootstrap sample may lack some.
+            # Average over the classes that occur: a bootstrap sample may lack some.
             return float(f1_score(codes, scores.argmax(axis=1), labels=np.unique(codes),
                                   average="macro", zero_division=0.0))
         if self.name == "log-loss":
             own = log_posterior(scores)[np.arange(len(codes)), codes]
-            return float(-np.maximum(own, np.log(_LEAST)).mean())
+            return float(-np.maximum(own, np.log(_MIN_PROBABILITY)).mean())
         k = classes.index(self.positive)
         positive = codes == k
         if positive.all() or not positive.any():

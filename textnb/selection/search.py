@@ -1,20 +1,22 @@
-"""A search for the settings of a classifier of texts, and what the best of them is worth.
+"""A search for the settings of a text classifier, and an estimate of how good the best are.
 
-    rows -> a part that no trial sees
-         -> folds of the rest -> trials: few rows for all settings, all rows for the best of them
-    the best, learned from the rest -> judged on the part that no trial saw
+    rows -> a test part, which no trial uses
+         -> folds of the other rows -> trials: few rows for all settings, all rows for the best
+    the best settings, learned from the other rows -> judged on the test part
          -> learned from all rows
 
-The order of trials depends on the values of earlier ones alone, and not on the budget: a search
-that was ended by time is repeated by its number of trials.
+A rung is one of the numbers of rows that settings are judged on; the top rung has all rows.
+
+The order of trials depends only on the results of earlier trials, and not on the budget. So a
+search that a time limit ended can be repeated with its number of trials.
 
 References
 ----------
 .. [1] K. Jamieson, A. Talwalkar (2016). Non-stochastic best arm identification and hyperparameter
    optimization. AISTATS, algorithm 1: successive halving.
 .. [2] G. C. Cawley, N. L. C. Talbot (2010). On over-fitting in model selection and subsequent
-   selection bias in performance evaluation. JMLR 11, section 5: why the best of many figures is not
-   what its settings are worth.
+   selection bias in performance evaluation. JMLR 11, section 5: why the best score of many trials
+   is too optimistic.
 """
 
 from __future__ import annotations
@@ -52,10 +54,11 @@ from textnb.selection.trials import Trials
 
 TRIALS = 40
 FOLDS = 3
-# One part of so many is held out from all trials.
+# The rows are divided into this number of parts; the last one is the test part.
 _PARTS = 5
-# Settings are judged on more rows where they are among the best third.
-_KEEP = 3
+# One of this number of settings, the best ones, goes on to the next rung.
+_REDUCTION = 3
+# Bootstrap samples of the test part.
 _SAMPLES = 500
 _SCHEMA = {
     "trial": pl.Int64, "settings": pl.String, "model": pl.String, "documents": pl.Int64,
@@ -67,13 +70,13 @@ Schedule = Generator[tuple[Candidate, int], float, None]
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """A metric on documents that no trial has seen.
+    """The value of a metric on documents that no trial has used.
 
     Attributes
     ----------
     value : float
     low, high : float
-        The middle 95 % of the values of 500 bootstrap samples of the documents.
+        Bounds of the 95 % bootstrap interval, from 500 samples of the documents.
     documents : int
     """
 
@@ -88,7 +91,7 @@ class Estimate:
 
 @dataclass(frozen=True, eq=False)
 class Tuned:
-    """What a search found.
+    """The result of a search.
 
     Attributes
     ----------
@@ -96,19 +99,19 @@ class Tuned:
         The best settings, learned from all rows.
     metric : Metric
     estimate : Estimate
-        Of the best settings, learned from the rows that trials had, on the others.
+        For the best settings, learned from the rows of the trials and judged on the test part.
     default : Estimate
-        Of `NBLinear` with its defaults, on the same documents.
+        For `NBLinear` with its defaults, on the same documents.
     trials : DataFrame
-        One row per trial: its ``settings``, the number of ``documents`` that its folds had, the
-        ``value`` of the metric (null where these settings could not be learned), whether it was
-        the ``best`` so far of those that had all documents, and its ``seconds``, which alone are
-        not the same when the search is repeated.
+        One row per trial: its ``settings``, the number of ``documents`` in its folds, the ``value``
+        of the metric (null if these settings could not be learned), whether it was the ``best`` so
+        far among trials on all documents, and its ``seconds``. A repeated search gives the same
+        table, apart from ``seconds``.
     code : str
         Python that learns the same model without a search, from ``rows``.
     settings : Candidate
     method : str
-        How rows were divided.
+        How the rows were divided, in words.
     """
 
     fitted: Fitted
@@ -146,82 +149,88 @@ def search(
 ) -> Tuned:
     """Search for the settings of a classifier of texts: see `textnb.tune`."""
     _check_budget(trials, seconds)
-    wanted = Metric.of(metric, positive)
+    goal = Metric.of(metric, positive)
     names = columns_of(text, label)
-    more = [name for name in (groups, time) if name is not None]
+    extra = [name for name in (groups, time) if name is not None]
     with reading(frame):
         rows = scan(frame, text=names, label=label)
-        # A split names a column that is missing.
-        have = rows.collect_schema().names()
-        kept = list(dict.fromkeys([*names, label, *(name for name in more if name in have)]))
-        table = rows.select(kept).collect()
+        # `split` raises the error for a missing column of groups or times.
+        available = rows.collect_schema().names()
+        columns = list(dict.fromkeys(
+            [*names, label, *(name for name in extra if name in available)]))
+        table = rows.select(columns).collect()
     outer = split(table.lazy(), label, folds=_PARTS, groups=groups, time=time, seed=seed)
-    wanted.check(outer.classes.to_list())
-    inside = outer.training_rows(_PARTS - 1)
-    learned, judged = table.filter(inside), table.filter(outer.folds == _PARTS - 1)
-    inner = split(learned.lazy(), label, folds=folds, groups=groups, time=time, seed=seed)
-    place = Trials(learned, names, label, inner, wanted, seed)
-    spaceless = any(is_spaceless(learned[name]) for name in names)
-    best, log, base = _run(place, first_candidates(spaceless), len(names), trials, seconds, seed,
-                           progress)
+    goal.check(outer.classes.to_list())
+    is_training = outer.training_rows(_PARTS - 1)
+    training, test = table.filter(is_training), table.filter(outer.folds == _PARTS - 1)
+    inner = split(training.lazy(), label, folds=folds, groups=groups, time=time, seed=seed)
+    judge = Trials(training, names, label, inner, goal, seed)
+    spaceless = any(is_spaceless(training[name]) for name in names)
+    best, log, default = _run_trials(
+        judge, first_candidates(spaceless), len(names), trials, seconds, seed, progress)
     candidate, calibration = best
     classes = outer.classes
-    found = _estimate(candidate, calibration, learned, judged, place, classes)
-    default = found if candidate is base[0] else _estimate(
-        *base, learned, judged, place, classes)
+    estimate = _estimate(candidate, calibration, training, test, judge, classes)
+    default_estimate = estimate if candidate is default[0] else _estimate(
+        *default, training, test, judge, classes)
     fitted = fit(candidate.settings(names, label), table)
     if calibration is not None:
         fitted = fitted.with_calibration(calibration)
-    return Tuned(fitted, wanted, found, default, log, _code(candidate, calibration, names, label),
-                 candidate, _method(outer, inner))
+    return Tuned(fitted, goal, estimate, default_estimate, log,
+                 _code(candidate, calibration, names, label), candidate, _method(outer, inner))
 
 
-def _run(
-    place: Trials, first: list[Candidate], columns: int, trials: int | None,
+def _run_trials(
+    judge: Trials, first: list[Candidate], columns: int, trials: int | None,
     seconds: float | None, seed: int, progress: Advance | None,
 ) -> tuple[tuple[Candidate, Calibration | None], pl.DataFrame,
            tuple[Candidate, Calibration | None]]:
-    """The best settings with their calibration, the table of trials, and the default's."""
+    """Judge settings until the budget is spent.
+
+    Returns the best settings with their calibration, the table of trials, and the default settings
+    with their calibration.
+    """
     budget = math.inf if trials is None and seconds is not None else (trials or TRIALS)
     end = math.inf if seconds is None else clock.monotonic() + seconds
-    top = len(place.rungs) - 1
-    order = _schedule(first, place.rungs, columns, seed)
+    top = len(judge.rungs) - 1
+    order = _schedule(first, judge.rungs, columns, seed)
     best: tuple[float, Candidate, Calibration | None] | None = None
-    base: tuple[Candidate, Calibration | None] | None = None
+    default: tuple[Candidate, Calibration | None] | None = None
     log: list[dict[str, Any]] = []
     candidate, rung = next(order)
     while True:
-        began = clock.monotonic()
-        judged = place.judge(candidate, rung)
-        gain = place.metric.gain(judged.value)
+        start = clock.monotonic()
+        result = judge.judge(candidate, rung)
+        gain = judge.metric.gain(result.value)
         gain = -math.inf if math.isnan(gain) else gain
-        leads = rung == top and gain > (-math.inf if best is None else best[0])
-        if leads:
-            best = gain, candidate, judged.calibration
+        is_best = rung == top and gain > (-math.inf if best is None else best[0])
+        if is_best:
+            best = gain, candidate, result.calibration
         if rung == top and candidate is first[0]:
-            base = candidate, judged.calibration
+            default = candidate, result.calibration
         row = {"trial": len(log) + 1, "settings": candidate.describe(),
-               "model": candidate.model.kind, "documents": place.rungs[rung],
-               "value": None if math.isnan(judged.value) else judged.value, "best": leads,
-               "seconds": clock.monotonic() - began}
+               "model": candidate.model.kind, "documents": judge.rungs[rung],
+               "value": None if math.isnan(result.value) else result.value, "best": is_best,
+               "seconds": clock.monotonic() - start}
         log.append(row)
         if progress is not None:
             progress(row)
-        # The default has all its trials first: there is always an answer.
-        if base is not None and (len(log) >= budget or clock.monotonic() >= end):
+        # The default settings go through all rungs first, even if the budget is smaller: so every
+        # search has a result.
+        if default is not None and (len(log) >= budget or clock.monotonic() >= end):
             break
         try:
             candidate, rung = order.send(gain)
         except StopIteration:
             break
-    if best is None or base is None:
+    if best is None or default is None:
         raise ParameterError("no settings could be learned from these rows: are there texts in "
-                             f"{', '.join(place.text)}?")
-    return (best[1], best[2]), pl.DataFrame(log, schema=_SCHEMA), base
+                             f"{', '.join(judge.text)}?")
+    return (best[1], best[2]), pl.DataFrame(log, schema=_SCHEMA), default
 
 
 def _schedule(first: list[Candidate], rungs: list[int], columns: int, seed: int) -> Schedule:
-    """Which settings to judge next, and on which rung; the value of each is sent back."""
+    """Yield the settings to judge next and their rung; the caller sends back the gain of each."""
     top = len(rungs) - 1
     values: dict[tuple[Any, ...], dict[int, float]] = {}
     tried: dict[tuple[Any, ...], Candidate] = {}
@@ -231,49 +240,51 @@ def _schedule(first: list[Candidate], rungs: list[int], columns: int, seed: int)
         tried[candidate.key] = candidate
         values.setdefault(candidate.key, {})[rung] = value
 
-    def worth(candidate: Candidate, rung: int) -> float:
+    def gain_of(candidate: Candidate, rung: int) -> float:
         return values[candidate.key].get(rung, -math.inf)
 
     for rung in range(top + 1):
         yield from judge(first[0], rung)
-    rivals = first[1:]
+    remaining = first[1:]
     for rung in range(top + 1):
-        for candidate in rivals:
+        for candidate in remaining:
             yield from judge(candidate, rung)
         if rung < top:
-            rivals = sorted(rivals, key=lambda each: -worth(each, rung))
-            rivals = rivals[:max(1, math.ceil(len(rivals) / _KEEP))]
-    random, below = np.random.default_rng(seed), max(0, top - 1)
+            remaining = sorted(remaining, key=lambda each: -gain_of(each, rung))
+            remaining = remaining[:max(1, math.ceil(len(remaining) / _REDUCTION))]
+    # A neighbour is judged on fewer rows first, and on all rows only if it is not worse there.
+    random, lower = np.random.default_rng(seed), max(0, top - 1)
     while True:
-        best = max(tried.values(), key=lambda each: worth(each, top))
-        around = [each for each in neighbours(best, columns) if each.key not in tried]
-        if not around:
+        best = max(tried.values(), key=lambda each: gain_of(each, top))
+        untried = [each for each in neighbours(best, columns) if each.key not in tried]
+        if not untried:
             return
-        candidate = around[int(random.integers(len(around)))]
-        yield from judge(candidate, below)
-        if below < top and worth(candidate, below) >= worth(best, below):
+        candidate = untried[int(random.integers(len(untried)))]
+        yield from judge(candidate, lower)
+        if lower < top and gain_of(candidate, lower) >= gain_of(best, lower):
             yield from judge(candidate, top)
 
 
 def _estimate(
-    candidate: Candidate, calibration: Calibration | None, learned: pl.DataFrame,
-    judged: pl.DataFrame, place: Trials, classes: pl.Series,
+    candidate: Candidate, calibration: Calibration | None, training: pl.DataFrame,
+    test: pl.DataFrame, judge: Trials, classes: pl.Series,
 ) -> Estimate:
-    """The metric on rows that no trial has seen."""
-    metric, names = place.metric, classes.to_list()
+    """The metric on the test part, by a model of all other rows."""
+    metric, names = judge.metric, classes.to_list()
     try:
-        fitted = fit(candidate.settings(place.text, place.label), learned)
+        fitted = fit(candidate.settings(judge.text, judge.label), training)
     except (DataError, VocabularyError):
-        # The default has no term in such texts; the best was learned from parts of these rows.
-        return Estimate(math.nan, math.nan, math.nan, judged.height)
+        # This can happen with the default settings only, if their tokenizer finds no terms in these
+        # texts. The best settings have been learned from parts of these rows before.
+        return Estimate(math.nan, math.nan, math.nan, test.height)
     if calibration is not None:
         fitted = fitted.with_calibration(calibration)
-    own, lengths = score_batch(fitted, judged)
+    own, lengths = score_batch(fitted, test)
     if fitted.calibration is not None:
         own = fitted.calibration.apply(own, lengths)
-    scores = np.full((judged.height, len(names)), -np.inf)
+    scores = np.full((test.height, len(names)), -np.inf)
     scores[:, classes.search_sorted(fitted.labels).to_numpy()] = own
-    labels = judged[place.label]
+    labels = test[judge.label]
     if isinstance(labels.dtype, (pl.Categorical, pl.Enum)):
         labels = labels.cast(pl.String)
     codes = classes.search_sorted(labels.cast(classes.dtype)).to_numpy().astype(np.int64)

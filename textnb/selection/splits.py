@@ -1,7 +1,7 @@
 """Folds of labelled documents for validation: stratified, by groups, or in order of time.
 
-The splits are those of scikit-learn. Of a lazy frame or a file, only the columns that a split needs
-are collected.
+The splits are those of scikit-learn. Only the columns that a split needs are collected from
+a lazy frame or a file.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def text_columns(text: Any, label: str | None) -> list[str]:
     Raises
     ------
     ParameterError
-        If they are no names, or one is repeated or is the label column.
+        If they are not names, or one is repeated or is the label column.
     """
     columns = [text] if isinstance(text, str) else (
         list(text) if isinstance(text, (list, tuple)) else [])
@@ -146,8 +146,8 @@ def _check_settings(folds: Any, groups: Any, time: Any, seed: Any) -> None:
     if not is_whole(seed) or not 0 <= seed < _SEEDS:
         raise ParameterError.out_of_range("seed", "an int >= 0 and below 2**32", seed)
     if time is not None and seed:
-        raise ParameterError(f"seed={seed} is of no use with time: documents are taken in order of "
-                             "time and not shuffled; leave it out")
+        raise ParameterError(f"seed={seed} has no effect with time: documents are taken in order "
+                             "of time and not shuffled; leave it out")
 
 
 def _read_columns(
@@ -218,7 +218,7 @@ def _assign_by_time(values: pl.Series, name: str, folds: int) -> Ints:
             "{folds} needs {times} different times; {name!r} has {found}",
             folds=Mention("folds", str(folds)), times=folds + 1, name=name, found=len(ends) + 1)
     cuts = [test[0] for _, test in TimeSeriesSplit(folds).split(np.zeros((len(ranks), 1)))]
-    # A cut between equal times moves behind them; each part keeps one time or more.
+    # A cut between equal times moves behind the last of them. Each part keeps at least one time.
     step = np.arange(folds)
     last = np.searchsorted(ends, cuts)
     last = np.maximum.accumulate(last - step) + step
@@ -246,8 +246,8 @@ def _times_as_numbers(values: pl.Series, name: str) -> pl.Series:
                 return values.str.strptime(kind).to_physical()
             except pl.exceptions.PolarsError:
                 continue
-    raise SchemaError(f"time column {name!r} is {dtype} and holds no times that can be told: "
-                      "dates, datetimes or numbers, or strings of the form 2026-01-31 or "
+    raise SchemaError(f"time column {name!r} is {dtype} and holds no times that can be read: "
+                      "give dates, datetimes or numbers, or strings of the form 2026-01-31 or "
                       "2026-01-31T12:00:00. Parse it first, e.g. "
                       f"pl.col({name!r}).str.to_datetime('%d.%m.%Y')")
 
@@ -260,7 +260,7 @@ def _check_no_null(values: pl.Series, name: str, role: str) -> None:
 
 
 def _warn_unlearned(partition: Split, codes: Ints) -> None:
-    """Warn of classes in a fold whose model has not learned them."""
+    """Warn if a fold has documents of a class that the model of this fold has not learned."""
     unlearned: set[int] = set()
     for fold in range(partition.count):
         learned = np.unique(codes[partition.training_rows(fold)])

@@ -1,8 +1,8 @@
-"""One trial of a search: settings are learned on some folds and judged on the others.
+"""One trial of a search: a cross-validation of settings on a part of the rows.
 
-Terms are counted once for a tokenizer and a number of rows; the rows of each fold are taken from
-that matrix. A fold's model has the terms of its own rows alone, so that its scores are those of a
-fit on them, to the bit.
+Terms are counted once for each tokenizer and number of rows; the rows of each fold are taken from
+that matrix. The model of a fold has only the terms of its own rows. So its scores are bit-identical
+to those of a model that is fitted on these rows.
 """
 
 from __future__ import annotations
@@ -32,16 +32,17 @@ from textnb.selection.splits import Split
 from textnb.text.matrix import CountMatrix
 
 Ints = NDArray[np.int64]
-# Shares of the rows that settings are judged on: most are dropped on few rows.
+# The share of the rows in each rung. Most settings are dropped on the small rungs, which are fast.
 _SHARES = (1 / 9, 1 / 3, 1.0)
-_LEAST_ROWS = 1_000
-# Bytes of matrices that are kept for further trials of the same tokens.
-_KEPT = 1 << 30
+# A rung with fewer rows than this says too little, and is left out.
+_MIN_ROWS = 1_000
+# Most bytes of matrices to keep for further trials with the same tokenizer.
+_CACHE_BYTES = 1 << 30
 
 
 @dataclass(frozen=True, eq=False)
-class Judged:
-    """Scores of the held-out documents of one trial.
+class TrialResult:
+    """The result of one trial: the scores of its held-out documents.
 
     Attributes
     ----------
@@ -51,7 +52,8 @@ class Judged:
         Calibrated where the metric needs probabilities.
     codes : int64 (n_documents,)
     calibration : Calibration or None
-        The temperature that these scores want, where the model brings none of its own.
+        The temperature that was fitted to these scores; None if the model calibrates itself, or
+        could not be learned.
     """
 
     value: float
@@ -61,72 +63,74 @@ class Judged:
 
 
 class Trials:
-    """The rows of a search, and their folds.
+    """Judges settings on the rows of a search and their folds, and caches counts of terms.
 
     Parameters
     ----------
     frame : DataFrame
-        With the text and label columns.
+        Has the text and label columns.
     text : list of str
     label : str
-    made : Split
+    partition : Split
         The fold of each row.
     metric : Metric
     seed : int
-        Which rows the smaller rungs have.
+        Chooses the rows of the smaller rungs.
     """
 
     def __init__(
-        self, frame: pl.DataFrame, text: list[str], label: str, made: Split, metric: Metric,
+        self, frame: pl.DataFrame, text: list[str], label: str, partition: Split, metric: Metric,
         seed: int,
     ) -> None:
         self.text, self.label, self.metric = text, label, metric
-        self._frame, self._made = frame, made
-        self._classes = made.classes.to_list()
-        self._codes = made.classes.search_sorted(made.labels).to_numpy().astype(np.int64)
-        shares = [share for share in _SHARES if share * frame.height >= _LEAST_ROWS] or [1.0]
-        self._rungs = _nested_rows(made.folds, self._codes, shares, seed)
+        self._frame, self._partition = frame, partition
+        self._classes = partition.classes.to_list()
+        self._codes = partition.classes.search_sorted(partition.labels).to_numpy().astype(np.int64)
+        shares = [share for share in _SHARES if share * frame.height >= _MIN_ROWS] or [1.0]
+        self._rungs = _nested_rows(partition.folds, self._codes, shares, seed)
         self._matrices: OrderedDict[object, tuple[CountMatrix, int]] = OrderedDict()
 
     @property
     def rungs(self) -> list[int]:
-        """The number of rows of each rung, ascending; the last is all."""
+        """The number of rows of each rung, ascending; the last rung has all rows."""
         return [len(rows) for rows in self._rungs]
 
-    def judge(self, candidate: Candidate, rung: int) -> Judged:
+    def judge(self, candidate: Candidate, rung: int) -> TrialResult:
         """Cross-validate settings on the rows of a rung.
 
         Settings that can't be learned from these rows have the value NaN.
         """
         rows = self._rungs[rung]
-        made = replace(self._made, labels=self._made.labels.gather(rows),
-                       folds=self._made.folds[rows])
+        partition = replace(self._partition, labels=self._partition.labels.gather(rows),
+                       folds=self._partition.folds[rows])
         codes, classes = self._codes[rows], self._classes
         try:
             counts = self._counts(candidate, rung)
-            scores = _held_out_scores(candidate, counts, made, codes, len(classes),
+            scores = _held_out_scores(candidate, counts, partition, codes, len(classes),
                                       self.metric.needs_probabilities)
         except (DataError, VocabularyError):
-            return Judged(float("nan"), np.empty((0, len(classes))), np.empty(0, np.int64), None)
-        tested = made.folds >= 0
+            return TrialResult(
+                float("nan"), np.empty((0, len(classes))), np.empty(0, np.int64), None)
+        tested = partition.folds >= 0
         scores, codes = scores[tested], codes[tested]
         calibration = None
         if candidate.model.from_counts:
-            calibration = _fitted_temperature(scores, codes, f"{made.count} folds")
+            calibration = _fitted_temperature(scores, codes, f"{partition.count} folds")
             scores = scores / calibration.temperature
-        return Judged(self.metric.value(scores, codes, classes), scores, codes, calibration)
+        return TrialResult(self.metric.value(scores, codes, classes), scores, codes, calibration)
 
     def _counts(self, candidate: Candidate, rung: int) -> CountMatrix:
         key = candidate.tokenizer, rung
         if key in self._matrices:
             self._matrices.move_to_end(key)
             return self._matrices[key][0]
-        # Of all terms: which of them are kept depends on the rows of a fold.
+        # All terms are counted (min_df is 1): which of them to keep depends on the rows of a fold.
         settings = Candidate(candidate.tokenizer, 1, Multinomial()).settings(self.text, self.label)
         batches = labelled_batches(settings, self._frame[self._rungs[rung]])
         counts = document_term_matrix(batches).counts
         size = counts.data.nbytes + counts.indices.nbytes + counts.indptr.nbytes
-        while self._matrices and size + sum(own for _, own in self._matrices.values()) > _KEPT:
+        while self._matrices and (
+                size + sum(other for _, other in self._matrices.values()) > _CACHE_BYTES):
             self._matrices.popitem(last=False)
         self._matrices[key] = counts, size
         return counts
@@ -135,7 +139,7 @@ class Trials:
 def learn(
     model: EventModel, counts: CountMatrix, labels: NDArray[np.int64], min_df: int
 ) -> tuple[Learned, NDArray[np.bool_]]:
-    """What a model learns from rows of counts, and the columns that it has weights for."""
+    """Fit a model on rows of counts; return it with the mask of the columns that it uses."""
     kept = np.bincount(counts.indices, minlength=counts.shape[1]) >= max(min_df, 1)
     if not kept.any():
         raise VocabularyError("no term is left")
@@ -149,33 +153,33 @@ def learn(
 
 
 def _held_out_scores(
-    candidate: Candidate, counts: CountMatrix, made: Split, codes: Ints, classes: int,
+    candidate: Candidate, counts: CountMatrix, partition: Split, codes: Ints, classes: int,
     calibrated: bool,
 ) -> Floats:
-    """Scores of each row by the model of other folds; -inf for classes that it has not learned."""
+    """Score each row by the model of its fold; -inf for classes that this model has not learned."""
     scores = np.full((len(codes), classes), -np.inf)
     model = candidate.model
     if isinstance(model, Linear) and not calibrated:
-        # A temperature changes no order of scores, and takes half of the time.
+        # A temperature does not change the order of scores, and fitting it takes half of the time.
         model = replace(model, held_out=0.0)
 
     def score(fold: int) -> None:
-        learned_rows, tested = made.training_rows(fold), np.flatnonzero(made.folds == fold)
-        learned, kept = learn(model, counts[learned_rows], codes[learned_rows],
-                              candidate.min_df)
+        training, tested = partition.training_rows(fold), np.flatnonzero(partition.folds == fold)
+        learned, kept = learn(model, counts[training], codes[training], candidate.min_df)
         rows = counts[tested][:, kept]
         own = learned.form.scores(rows)
         if learned.calibration is not None:
             own = learned.calibration.apply(own, np.asarray(rows.sum(axis=1)))
         scores[tested[:, None], learned.form.classes] = own
 
-    for _ in map_in_threads(score, range(made.count)):
+    for _ in map_in_threads(score, range(partition.count)):
         pass
     return scores
 
 
 def _fitted_temperature(scores: Floats, codes: Ints, method: str) -> Calibration:
-    # A class that a fold has not learned is as improbable as the least of the others.
+    # The fit needs finite scores: a class that the model of a fold has not learned gets the lowest
+    # score of the other classes.
     least = np.where(np.isneginf(scores), np.inf, scores).min(axis=1, keepdims=True)
     finite = np.where(np.isneginf(scores), np.where(np.isposinf(least), 0.0, least), scores)
     temperature = float(np.clip(best_temperature(finite, codes), 1e-9, 1e9))
@@ -183,13 +187,15 @@ def _fitted_temperature(scores: Floats, codes: Ints, method: str) -> Calibration
 
 
 def _nested_rows(folds: Ints, codes: Ints, shares: list[float], seed: int) -> list[Ints]:
-    """Rows of each rung, ascending: of each class in each fold the same share, and all of the
-    rung before."""
+    """The rows of each rung, sorted.
+
+    A rung has the same share of each class in each fold, and all rows of the rung before it.
+    """
     order = np.random.default_rng(seed).permutation(len(codes))
     order = order[np.lexsort((codes[order], folds[order]))]
     starts = np.flatnonzero(np.concatenate([[True], (np.diff(folds[order]) != 0)
                                             | (np.diff(codes[order]) != 0)]))
     sizes = np.diff(np.append(starts, len(order)))
-    place = np.arange(len(order)) - np.repeat(starts, sizes)
-    among = np.repeat(sizes, sizes)
-    return [np.sort(order[place < np.ceil(share * among)]).astype(np.int64) for share in shares]
+    rank = np.arange(len(order)) - np.repeat(starts, sizes)
+    group_size = np.repeat(sizes, sizes)
+    return [np.sort(order[rank < np.ceil(share * group_size)]).astype(np.int64) for share in shares]
