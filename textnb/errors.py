@@ -286,9 +286,12 @@ class SourceError(DataError):
     ----------
     path : str or None
         What can't be read, as the message names it; None where no single path can't.
+    of_output : bool
+        Whether it is a file that can't be written.
     """
 
     path: str | None = None
+    of_output: bool = False
 
     @classmethod
     def not_found(cls, path: str) -> SourceError:
@@ -304,7 +307,9 @@ class SourceError(DataError):
 
     @classmethod
     def unwritable(cls, path: str | os.PathLike[str], reason: object) -> SourceError:
-        return cls(f"can't write {os.fspath(path)!r}: {reason}")
+        error = cls(f"can't write {os.fspath(path)!r}: {reason}")
+        error.of_output = True
+        return error
 
     @classmethod
     def unknown_format(cls, path: str, known: Iterable[str]) -> SourceError:

@@ -67,10 +67,11 @@ class TuneOutput(Quiet, Results):
 @verb
 def tune(typed: TypedOptions, source: TuneInput, budget: Budget, done: TuneOutput) -> None:
     """Search for the settings that classify labelled rows best, and train a model with them."""
-    from textnb.files.replace import check_target, replace_file
+    from textnb.files.replace import check_model_target, check_target, replace_file
     from textnb.selection.search import search
     from textnb.storage.textmodel import save_fitted
 
+    check_model_target(done.output)
     for path in (done.output, done.table, done.picture):
         if path is not None:
             check_target(path)

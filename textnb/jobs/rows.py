@@ -105,6 +105,8 @@ def _at_key(key: str) -> Iterator[None]:
         raise SchemaError(f"{key}: {error.problem}. Rename it, or say which with "
                           f"model.{error.missing_role}") from None
     except SourceError as error:
+        if error.of_output:
+            raise
         raise error.under(key) from None
 
 
