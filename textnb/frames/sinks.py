@@ -77,7 +77,7 @@ def _report_full_disk(path: str, file: IO[bytes] | None = None) -> Iterator[None
                     None) or _no_room(file)
         if full is None:
             raise
-        raise SourceError(f"can't write {path}: {os.strerror(full)}") from error
+        raise SourceError.unwritable(path, os.strerror(full)) from error
 
 
 def _no_room(file: IO[bytes] | None) -> int | None:
