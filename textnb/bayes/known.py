@@ -1,9 +1,9 @@
 """The registry of models: event models by name, estimators by class.
 
-A model file, leave-one-out scores, bounds of pruning, exports and ranked terms rely on a model's
+Model files, leave-one-out scores, bounds of pruning, exports and ranked terms rely on a model's
 mathematics. A subclass of an estimator may change that mathematics, and code can't see whether it
-does. So what is known of a class holds for this class alone. Every other class is refused until it
-has an event model of its own and both are registered.
+does. So a registration holds for exactly one class, and not for its subclasses. A class that is not
+registered is refused until it has its own event model and both are registered.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from textnb.errors import ParameterError
 # The registry. A built-in model is one line here, an import above, and its estimator's decorator.
 _MODELS: dict[str, type[EventModel]] = {
     model.name: model for model in (Multinomial, Bernoulli, Complement, CountRatio, Linear)}
-# Every estimator whose class is known; None for those of feature tables.
+# The event model of each registered estimator; None for estimators of feature tables.
 _ESTIMATORS: dict[type, type[EventModel] | None] = {}
 # What each model must define.
 _REQUIRED = ("name", "kind", "scores_are_log_probabilities", "without_terms", "term_z")
@@ -106,10 +106,10 @@ def register_estimator(estimator: Estimator) -> Estimator:
     """Make an estimator's class known, with the event model that its own body names."""
     model = vars(estimator).get("event_model_type")
     if model is not None:
-        rival = next((other for other, its in _ESTIMATORS.items() if its is model), estimator)
-        if rival is not estimator:
+        owner = next((other for other, used in _ESTIMATORS.items() if used is model), estimator)
+        if owner is not estimator:
             raise ParameterError(f"{estimator.__name__} needs an event model of its own: "
-                                 f"{model.__name__} is that of {rival.__name__}")
+                                 f"{model.__name__} is that of {owner.__name__}")
         if model.of_terms:
             _check_parameters(model, estimator)
     elif hasattr(estimator, "event_model_type"):
@@ -168,7 +168,7 @@ def _unknown_model(name: str, purpose: str) -> ParameterError:
 
 
 def _check_model(model: type[EventModel]) -> None:
-    # With the weights of one model and the bounds of another, results would be wrong silently.
+    # A model that inherited the bounds of another model would give wrong results without an error.
     if model.__bases__ not in ((CountModel,), (EventModel,)):
         raise ParameterError(f"the event model {model.__name__} must derive from CountModel or "
                              "EventModel itself, and inherit no other model's mathematics")
@@ -184,10 +184,10 @@ def _check_model(model: type[EventModel]) -> None:
 
 def _check_parameters(model: type[EventModel], estimator: type) -> None:
     expected = {field.name: field.default for field in fields(model)}
-    given = {name: parameter.default for name, parameter
+    actual = {name: parameter.default for name, parameter
              in inspect.signature(estimator).parameters.items()}
-    if expected.keys() != given.keys() or MISSING in expected.values() or any(
-            given[name] != default for name, default in expected.items()):
+    if expected.keys() != actual.keys() or MISSING in expected.values() or any(
+            actual[name] != default for name, default in expected.items()):
         raise ParameterError(
             f"the parameters of {estimator.__name__} must be the fields of {model.__name__}, with "
-            f"the same defaults: {expected}; got {given}")
+            f"the same defaults: {expected}; got {actual}")

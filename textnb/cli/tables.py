@@ -1,4 +1,4 @@
-"""Tables for people, as Rich draws them; plain text where output is not a terminal."""
+"""Tables for people, drawn by Rich: in plain text if the output is not a terminal."""
 
 from __future__ import annotations
 

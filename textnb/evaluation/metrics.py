@@ -1,6 +1,7 @@
 """Measures of a classifier on labelled rows: accuracy, precision, recall, confusion, ROC.
 
-They follow from one table of counts (actual, predicted, n), and equal scikit-learn's to the bit.
+They are computed from one table of counts (actual, predicted, n), and are bit-identical to those of
+scikit-learn.
 """
 
 from __future__ import annotations
@@ -107,10 +108,10 @@ class Evaluation:
         sure = pl.col("decision").is_not_null()
         parts = {"answered": sure, "unsure": ~sure, "right": pl.col("decision") == pl.col("actual")}
         if self.positive is not None:
-            given = pl.col("decision").eq_missing(pl.lit(self.positive))
-            own = pl.col("actual") == self.positive
-            parts |= {"false_positives": given & ~own, "true_positives": given & own,
-                      "missed": own & ~given}
+            called = pl.col("decision").eq_missing(pl.lit(self.positive))
+            positive = pl.col("actual") == self.positive
+            parts |= {"false_positives": called & ~positive, "true_positives": called & positive,
+                      "missed": positive & ~called}
         counts = self.decisions.select(
             pl.col("n").filter(part).sum().cast(pl.Int64).alias(name)
             for name, part in parts.items())
@@ -299,7 +300,8 @@ def evaluate_roc(model: AnyModel, frame: Any, positive: Any) -> Roc:
         raise DataError.null_label(label, int(answers["actual"].is_null().arg_true()[0]))
     scores = answers["scores"].struct.unnest().to_numpy()
     k = labels.index(positive)
-    # A row that is impossible under every class is evidence for none of them.
+    # A row that is impossible under every class says nothing about the classes: its scores are
+    # set equal.
     scores = np.where(np.isneginf(scores).all(axis=1, keepdims=True), 0.0, scores)
     others = np.logaddexp.reduce(np.delete(scores, k, axis=1), axis=1)
     return roc((answers["actual"] == positive).to_numpy(), scores[:, k] - others)

@@ -114,7 +114,7 @@ def portable(plan: Plan, columns: Sequence[str]) -> Words:
     Raises
     ------
     ExportError
-        If the plan's words are no runs of characters; the message holds the reason, without advice.
+        If the plan's words are not runs of characters; the message gives the reason only.
     """
     refusal = ExportError.for_tokenizer
     if len(columns) > 1:

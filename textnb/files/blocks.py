@@ -4,11 +4,12 @@
     PK..  NAME.npy ...           and whose contents begin at multiples of 64 bytes
     PK..  blocks.npy             the SHA-256 of each 64 KiB of the file before this member
     PK..  central directory, whose comment is "textnb-model 2 sha256:" and 64 hex digits:
-          the SHA-256 of all bytes from the begin of blocks.npy to these digits
+          the SHA-256 of all bytes from the beginning of blocks.npy to these digits
 
 So one digest protects all digests, and a reader of a few bytes checks the blocks that hold them.
 The bytes around the contents (headers, directory) follow from the names, sizes and CRC-32 of the
-members: a reader builds them again and compares, and so refuses a ZIP that overlaps or lies.
+members: a reader builds them again and compares. So it refuses a ZIP whose members overlap, or
+whose fields are wrong.
 
 This imports neither NumPy nor Polars: a filter that judges one message starts with it.
 """
@@ -37,12 +38,13 @@ _DOCUMENT_LIMIT = 64 << 20
 _MARK = f"{FORMAT} {VERSION} sha256:".encode()
 _COMMENT = len(_MARK) + 64
 _DIGEST = 32
-# A ZIP's fields have 32 bits for sizes and places, and these say that 64 follow elsewhere.
+# A ZIP's fields for sizes and offsets have 32 bits. This value says that another field has 64 bits.
 _WIDE = 0xFFFF_FFFF
 _MOST_MEMBERS, _MOST_NAME = 4096, 100
 _NAME = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789_./")
 # 1 January 1980, the earliest that ZIP can name: the same content gives the same bytes.
 _TIME, _DATE = 0, 0x21
+# The id of the extra field whose zeros move the content to a multiple of 64 bytes.
 _ALIGNING = 0xD935
 _LOCAL = struct.Struct("<4s5H3I2H")
 _CENTRAL = struct.Struct("<4s6H3I5H2I")
@@ -123,8 +125,8 @@ class Blocks:
     Raises
     ------
     ModelFileError
-        If it is no such file, or one of a later version; later, if a block is not as it was
-        written.
+        If it is not such a file, or has a later version. When a block is read, also if its bytes
+        have changed.
     SourceError
         If the operating system can't read it.
     """

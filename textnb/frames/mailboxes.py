@@ -44,7 +44,7 @@ class MailFile:
 
 @dataclass(frozen=True, slots=True)
 class RawMessage:
-    """The bytes of one message, where it was, and what went wrong on the way to it."""
+    """The bytes of one message, its place, and the errors that occurred while it was read."""
 
     raw: bytes
     path: str
@@ -64,7 +64,7 @@ def is_mail_name(path: str) -> bool:
 
 
 def looks_like_mail(path: str) -> bool:
-    """Whether a path can be nothing but mail: by its name, as a Maildir, or by all it holds."""
+    """Whether a path is mail: by its name, as a Maildir, or because all its files are mail."""
     if not os.path.isdir(path):
         return is_mail_name(path)
     if is_maildir(path):
@@ -112,7 +112,7 @@ def list_mail_files(
                 flags = _FLAGS.search(place.path)
                 yield replace(place, kind="message", flags=flags[1] if flags else "")
         elif maildir and not (subfolders and is_maildir(name)):
-            # Other folders, messages that are being delivered (tmp), what programs keep there.
+            # Skip other folders, messages that are being delivered (tmp), and files of programs.
             continue
         elif os.path.isdir(name) and not os.path.islink(name):
             yield from list_mail_files(name, label, subfolders)
@@ -146,7 +146,7 @@ def read_messages(place: MailFile) -> Iterator[RawMessage]:
     """The messages of a file, in order."""
     empty = RawMessage(b"", place.path, place.label, place.flags)
     try:
-        # To read a pipe or a device could wait for ever.
+        # Reading a pipe or a device could block for ever.
         mode = os.stat(place.path).st_mode
         if stat.S_ISDIR(mode):
             os.scandir(place.path).close()
@@ -180,10 +180,10 @@ def _read_stream(file: IO[bytes], place: MailFile) -> Iterator[RawMessage]:
 def _decompress(file: Any) -> Any:
     """Open a file that may be compressed, which its first bytes show.
 
-    There is no further buffer: where a file breaks off, its contents would be lost.
+    No further buffer is added: it would lose the bytes before the point where a file breaks off.
     """
     head = file.peek(6)[:6]
-    return next((opened(file, "rb") for magic, opened in _PACKED.items()
+    return next((open_stream(file, "rb") for magic, open_stream in _PACKED.items()
                  if head.startswith(magic)), file)
 
 
@@ -204,7 +204,10 @@ def _read_content(file: Any, notes: Notes) -> bytes:
 
 
 class _Budget:
-    """A stream that refuses to give more than it is allowed between two members."""
+    """A stream that raises OSError when the description of a member is too long.
+
+    ``left`` is the number of bytes that may still be read; None means no limit.
+    """
 
     def __init__(self, file: Any) -> None:
         self._file = file

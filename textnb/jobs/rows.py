@@ -26,8 +26,8 @@ from textnb.jobs.models import estimator_of, tokenizer_of
 from textnb.jobs.staging import check_output
 
 _PARTS = 1 << 20
-# The checksum of an empty text is this start. It is in the middle of the range, so that rows with
-# empty texts are learned.
+# The start value of the checksum, which is also the checksum of an empty text. It is in the middle
+# of the range, so that rows with empty texts are learned and not held out.
 _START = 1 << 19
 
 
@@ -70,8 +70,8 @@ def read_rows(job: Job, folder: Path) -> RowFiles:
         rows = rows_where(whole, settings.train_where, "input.train_where")
         held_out = settings.test is None and settings.test_where is None
         if held_out:
-            apart = _held_out_mask(job, rows, settings.hold_out)
-            rows, tests = rows.filter(~apart), rows.filter(apart)
+            is_test = _held_out_mask(job, rows, settings.hold_out)
+            rows, tests = rows.filter(~is_test), rows.filter(is_test)
             write(tests, str(test), None)
         write(rows, str(learn), None)
     if not held_out:
@@ -117,14 +117,14 @@ def _test_source(job: Job) -> tuple[str, str]:
 
 
 def check_predictions(job: Job) -> None:
-    """Check that the rows to predict can be read: not after hours of learning.
+    """Check that the rows to predict can be read, before hours of learning and not after them.
 
     Raises
     ------
     SourceError, SchemaError
         If their source is missing, or lacks a column.
     ParameterError
-        If their condition is none on their columns.
+        If their condition is not valid SQL on their columns.
     """
     settings = job.predictions
     if settings is None or settings.input is None:
@@ -229,7 +229,7 @@ def _check_exports(job: Job) -> None:
     try:
         model = _small_model(job)
     except DataError:
-        # The job's tokenizer finds no token in these few words: only the job's rows can tell.
+        # The job's tokenizer finds no token in these few words, so nothing can be checked yet.
         return
     for number, export in enumerate(job.exports):
         with tempfile.TemporaryDirectory(prefix="textnb-") as folder:
@@ -261,23 +261,23 @@ def _small_model(job: Job) -> TextClassifier | TableClassifier:
 
 
 def _held_out_mask(job: Job, rows: pl.LazyFrame, share: float) -> pl.Expr:
-    """Mask of a share of the rows, by a checksum of their contents: copies are on one side."""
+    """Mask of a share of the rows, by a checksum of their contents: copies stay together."""
     if job.model.kind_of_rows == "texts":
         names = job.model.columns
     else:
         names = [name for name in rows.collect_schema().names() if name != job.model.label]
-    least = round(share * _PARTS)
+    limit = round(share * _PARTS)
 
-    def low(values: pl.Series) -> pl.Series:
+    def select(values: pl.Series) -> pl.Series:
         # A checksum from Python, because Polars' hashes change from release to release.
-        return pl.Series([zlib.crc32(value.encode(), _START) % _PARTS < least for value in values],
+        return pl.Series([zlib.crc32(value.encode(), _START) % _PARTS < limit for value in values],
                          dtype=pl.Boolean)
 
     texts = [pl.col(name).cast(pl.String).fill_null("") if dtype != pl.List(pl.String)
              else pl.col(name).list.join("\n") for name, dtype in rows.collect_schema().items()
              if name in names and not (dtype.is_nested() and dtype != pl.List(pl.String))]
     return pl.concat_str(texts, separator="\0").map_batches(
-        low, return_dtype=pl.Boolean, is_elementwise=True)
+        select, return_dtype=pl.Boolean, is_elementwise=True)
 
 
 def _count_malformed(path: Path) -> int:

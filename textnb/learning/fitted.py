@@ -1,4 +1,4 @@
-"""A fitted model of texts: one frozen value, which threads read once and learning replaces."""
+"""The fitted state of a text classifier: an immutable object, which further learning replaces."""
 
 from __future__ import annotations
 
@@ -38,12 +38,13 @@ class Fitted:
     chosen_l : float or None
         The value that ``l="auto"`` chose; None where l was a number.
     calibration : Calibration or None
-        It makes probabilities of scores, for answers and for the decision.
+        Converts scores to probabilities, for predictions and for the decision.
     decision : Decision or None
     pruned : Pruned or None
         The terms that a limit of memory left out.
     labels_beside : bool
-        Whether labels came beside a table and not in it. It is no part of a file.
+        Whether the labels were passed as ``y`` beside a table, and not as its column. A model file
+        does not keep this.
     labels : polars.Series
         The classes, in the type that predictions have.
     """
@@ -108,7 +109,7 @@ class Fitted:
         return self.form.named(tuple(self.terms.to_list()))
 
     def with_calibration(self, calibration: Calibration | None) -> Fitted:
-        """The same, with probabilities made by a calibration: see `set_calibration`."""
+        """Return a copy with this calibration: see `set_calibration`."""
         if calibration is not None and not isinstance(calibration, Calibration):
             raise ParameterError.out_of_range("calibration", "a Calibration, or None", calibration)
         decision = self.decision
@@ -117,18 +118,19 @@ class Fitted:
         return replace(self, calibration=calibration, decision=decision)
 
     def with_decision(self, decision: Decision | None) -> Fitted:
-        """The same, with a decision: see `set_decision`."""
+        """Return a copy with this decision: see `set_decision`."""
         if decision is not None:
             if not isinstance(decision, Decision):
                 raise ParameterError.out_of_range("decision", "a Decision, or None", decision)
             decision.check_classes(self.classes.tolist())
-            scaled, asked = self.calibration is not None, decision.evidence.get("calibrated")
-            # What is stale is known not to hold for these scores.
-            if isinstance(asked, bool) and asked != scaled and not decision.stale:
+            calibrated = self.calibration is not None
+            expected = decision.evidence.get("calibrated")
+            # A stale decision is accepted: it is already marked as not fitting these scores.
+            if isinstance(expected, bool) and expected != calibrated and not decision.stale:
                 raise ParameterError(
-                    f"the thresholds were chosen on scores that were {'' if asked else 'not '}"
-                    f"calibrated, and the model is {'' if scaled else 'not '}calibrated: choose "
-                    "them with calibration=model.calibration_")
+                    f"the thresholds were chosen on scores that were {'' if expected else 'not '}"
+                    f"calibrated, and the model is {'' if calibrated else 'not '}calibrated: "
+                    "choose them with calibration=model.calibration_")
         return replace(self, decision=decision)
 
 

@@ -2,9 +2,10 @@
 
     bytes ─> UTF-8?  ─> what the message declares elsewhere?  ─> a guess  ─> windows-1252
 
-Letters of Latin scripts are few among ASCII letters, and stand alone there; those of other scripts
-stand together. Text of the first kind is windows-1252, as statistics of letters do not tell its
-relatives apart (windows-1250, -1254). For the second kind, charset-normalizer finds the charset.
+In Latin scripts, letters beyond ASCII are rare and stand alone among ASCII letters; in other
+scripts they stand together. Text of the first kind is read as windows-1252, because statistics of
+letters cannot distinguish it from similar charsets (windows-1250, -1254). For the second kind,
+charset-normalizer finds the charset.
 """
 
 from __future__ import annotations
@@ -25,17 +26,17 @@ _LETTERS = {
     "koi8_u": (_CYRILLIC, 0.9), "cp1253": ("\u0370-\u03ff", 0.9), "cp874": ("\u0e00-\u0e7f", 0.9),
     "cp1255": ("\u05b0-\u05ff", 0.9), "cp1256": ("\u0600-\u06ff", 0.9),
 }
-# Names that people know from mail.
+# The names that are usual in mail.
 _SHOWN = {"cp932": "shift_jis", "cp949": "euc-kr", "euc_jp": "euc-jp",
           "cp950": "big5", "big5hkscs": "big5"}
 _LATIN = frozenset({"cp1252", "cp1250", "cp1254", "cp1257", "cp1258", "mac-roman", "cp437", "cp850",
                     *(f"iso8859-{part}" for part in (1, 2, 3, 4, 9, 10, 13, 14, 15, 16))})
-# Statistics of some thousand letters are as good as those of all.
+# Statistics of a few thousand letters are as good as those of a whole text.
 _SAMPLE, _LEAST = 8 << 10, 512
-# So many texts of a message are guessed; its other texts get the same charsets.
+# At most this number of texts per message are guessed; its other texts get the same charsets.
 _MAX_GUESSES = 4
 _DECLARATIONS, _WITHIN = 1 << 18, 1 << 20
-# Fewer bytes beyond ASCII say nothing: "\xe7\xe3" may be in a Portuguese word.
+# Fewer bytes beyond ASCII are too few to decide: "\xe7\xe3" may be in a Portuguese word.
 _FEWEST = 6
 _FEWEST_LETTERS = 3
 
@@ -62,7 +63,7 @@ def decode_strictly(raw: bytes, codec: str) -> str | None:
     try:
         text = raw.decode(codec)
         if not text.isascii():
-            # UTF-7 and UTF-16 give halves of pairs too.
+            # UTF-7 and UTF-16 also decode single surrogates, which are not valid text.
             text.encode()
     except UnicodeError:
         return None
@@ -90,7 +91,7 @@ def meta_charset(html: bytes) -> str | None:
 
 def without_latin_script(raw: bytes, fewest: int = _FEWEST) -> bool:
     """Whether most letters beyond ASCII are in words of their own kind, next to each other."""
-    # Dashes, dots and spaces beyond ASCII are drawn in lines.
+    # Repeated dashes, dots and spaces beyond ASCII draw lines, and are not letters.
     reduced = _REPEATED.sub(rb"\1", raw)
     runs = [len(run) for run in _HIGH.findall(reduced)]
     high = sum(runs)
@@ -114,7 +115,7 @@ def take_sample(raw: bytes, size: int = _SAMPLE) -> bytes:
     for line in _HIGH_LINE.finditer(raw, first.start(), first.start() + _WITHIN):
         piece = _TAG.sub(b" ", line[0][:4 * left])
         if len(piece) >= left:
-            # Bytes below "0" are no part of a longer character.
+            # Cut after a byte below "0": such a byte is never part of a longer character.
             whole = re.match(rb"(?s).*[\x00-\x2f]", piece[:left])
             pieces.append(piece[:left] if whole is None else whole[0])
             break
@@ -155,7 +156,7 @@ class Guess:
 
     @cached_property
     def _declared(self) -> list[str]:
-        """Codecs that the message declares anywhere, but for those that decode anything."""
+        """Codecs that the message declares anywhere, except codecs that decode all bytes."""
         names = [(found[1] or found[2]).decode("ascii")
                  for found in _DECLARED.finditer(self._message[:_DECLARATIONS])]
         codecs = [(codecs_of(name) or (WESTERN,))[0] for name in dict.fromkeys(names)]

@@ -18,7 +18,7 @@ from textnb.report.text import names_of, percent
 FEW_TESTED = 20
 FEW_LEARNED = 10
 UNBALANCED = 10.0
-# A larger share of copies in the test set is a warning, as some texts then count too often.
+# A larger share of copies in the test set gives a warning: some texts then count too often.
 MANY = 0.01
 # Labels that a finding names.
 _NAMED = 5
@@ -76,13 +76,14 @@ def _copies(model: Model, scored: Scored, frame: Any, train: Any) -> list[Findin
     if not isinstance(model, TextClassifier):
         return [Finding("note", "Duplicates are looked for in texts, not in feature tables.")]
     found = []
-    twice = find_duplicates(frame, text=model.text_columns, label=model.label_column, near=None)
-    if twice.exact:
-        conflicts = f"; labelled otherwise: {twice.conflicts:,}" if (
-            twice.conflicts) else ""
-        found.append(Finding("warning" if twice.share > MANY or twice.conflicts else "note", (
-            f"{quantity(twice.exact, 'test document')} ({percent(twice.share)}) with the very "
-            f"words of one before it{conflicts}.")))
+    repeated = find_duplicates(frame, text=model.text_columns, label=model.label_column, near=None)
+    if repeated.exact:
+        conflicts = f"; labelled otherwise: {repeated.conflicts:,}" if (
+            repeated.conflicts) else ""
+        is_serious = repeated.share > MANY or repeated.conflicts
+        found.append(Finding("warning" if is_serious else "note", (
+            f"{quantity(repeated.exact, 'test document')} ({percent(repeated.share)}) with the "
+            f"very words of one before it{conflicts}.")))
     if train is None:
         return [*found, Finding("note", "Not checked: whether test documents were among those that "
                                 "were learned. Give the training rows to have it checked.")]
@@ -136,12 +137,12 @@ def _texts(model: Model, scored: Scored) -> list[Finding]:
         null = f", {scored.missing:,} of them null" if scored.missing else ""
         found.append(Finding("warning", f"{quantity(scored.blank, 'document')} without a "
                              f"text{null}: the prior alone answers."))
-    silent = int((scored.held.lengths == 0).sum()) - scored.blank
-    if silent > 0:
-        found.append(Finding("warning" if silent > 0.05 * len(scored.held) else "note",
-                             f"{quantity(silent, 'document')} "
-                             f"({percent(silent / len(scored.held))}) with a text but without any "
-                             "term that the model knows: the prior alone answers."))
+    unknown_only = int((scored.held.lengths == 0).sum()) - scored.blank
+    if unknown_only > 0:
+        found.append(Finding("warning" if unknown_only > 0.05 * len(scored.held) else "note",
+                             f"{quantity(unknown_only, 'document')} "
+                             f"({percent(unknown_only / len(scored.held))}) with a text but "
+                             "without any term that the model knows: the prior alone answers."))
     if scored.coverage is not None and scored.coverage.message:
         found.append(Finding("warning", f"{scored.coverage.message}."))
     return found

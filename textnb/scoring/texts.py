@@ -31,7 +31,7 @@ from textnb.text.spans import pieces_of
 
 Texts = Sequence[str | None] | NDArray[Any] | pl.Series
 Rows = Source | Texts
-# Up to this number of texts are scored without a frame, which would take longer to make.
+# Up to this number of texts are scored without a frame, because building one would take longer.
 _FEW = 16
 
 
@@ -82,7 +82,7 @@ def predict_lazily(
     watch : callable, optional
         Called with each batch of rows and the SparseRows of its known terms, from several threads.
     done : callable, optional
-        Called each time after all rows were answered.
+        Called after all rows were scored, each time that the frame is collected.
     """
     columns = fitted.columns
     frame = scan(select_columns(X, columns), text=columns)
@@ -90,7 +90,7 @@ def predict_lazily(
 
 
 def coverage_of(fitted: Fitted) -> TermCoverage:
-    """A counter of texts without a term that the model knows; it is empty."""
+    """Create a counter of texts without a term that the model knows."""
     return TermCoverage(fitted.columns, not fitted.settings.tokenizer.splits_unspaced)
 
 
@@ -148,20 +148,20 @@ def joint_scores(fitted: Fitted, X: Rows, watch: Watch | None = None) -> Floats:
 
 
 def warn_stale(fitted: Fitted, probabilities: bool, decisions: bool) -> None:
-    """Warn of a calibration or a decision that answers are made with, and that no longer holds.
+    """Warn if the answers use a calibration or a decision that no longer fits the model.
 
     Parameters
     ----------
     fitted : Fitted
     probabilities, decisions : bool
-        Which of them are among the answers.
+        Whether the answers have probabilities, or decisions.
     """
-    for name, chosen, asked, again in (
+    for name, chosen, is_used, function in (
             ("calibration", fitted.calibration, probabilities, "textnb.calibrate(model, rows)"),
             ("decision", fitted.decision, decisions, "textnb.choose_threshold")):
-        if asked and chosen is not None and chosen.stale:
-            warn_caller(f"the model's {name} is stale: {chosen.stale}. Choose it again: {again}",
-                        TextnbWarning)
+        if is_used and chosen is not None and chosen.stale:
+            warn_caller(f"the model's {name} is stale: {chosen.stale}. "
+                        f"Choose it again: {function}", TextnbWarning)
 
 
 def posterior_scores(fitted: Fitted, X: Rows) -> Floats:
@@ -214,7 +214,7 @@ def predict(
 
 
 def accuracy(fitted: Fitted, X: Rows, y: ArrayLike | None = None) -> float:
-    """The share of documents whose label is predicted; a table has them in its label column."""
+    """The share of documents whose label is predicted; a table has a column of labels."""
     if y is not None:
         check_int64(y)
         predicted, actual = labels_of(fitted, X), np.asarray(y)

@@ -96,12 +96,12 @@ def check_derived(document: Mapping[str, Any], arrays: Arrays) -> None:
     expected = derived_arrays(document, arrays, kept_terms(document, arrays))
     derived = {name for name in arrays if name in ("terms/kept", *TOTALS) or
                name.startswith("index/")}
-    require(derived == set(expected), "it has other sums than those of its kind")
+    require(derived == set(expected), "its sums are not those that a model of its kind has")
     for name, values in expected.items():
         stored = arrays[name]
         require(stored.shape == values.shape and stored.dtype == values.dtype and bool(
             np.allclose(stored, values, rtol=1e-11, atol=0.0) if values.dtype.kind == "f"
-            else np.array_equal(stored, values)), f"{name} is not what its counts give")
+            else np.array_equal(stored, values)), f"{name} does not match its counts")
 
 
 def _by_term(cells: pl.DataFrame, n_terms: int, n_classes: int) -> dict[str, NDArray[Any]]:

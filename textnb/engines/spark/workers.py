@@ -9,11 +9,11 @@ from textnb.errors import ParameterError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# The check finds them without importing them, which takes no time.
+# The check looks for these without importing them, which would take long.
 _NEEDED = ("textnb", "polars", "numpy", "scipy", "sklearn", "pyarrow", "pandas")
 # Tasks of the check: a large cluster is checked on a few executors only.
 _TASKS = 4
-# Applications whose workers have passed.
+# Ids of the applications whose workers have passed the check.
 _CHECKED: set[str] = set()
 _ADVICE = (
     "Set PYSPARK_PYTHON in the environment (or spark.pyspark.python) before the session starts, to "
@@ -39,7 +39,7 @@ def check_workers(session: SparkSession) -> None:
 
     # Spark pickles a nested function by its code, and a module's function by its name. The workers
     # may not have this module.
-    def missing(_: int) -> str:
+    def find_missing(_: int) -> str:
         import importlib.util
         import platform
         import sys
@@ -52,7 +52,7 @@ def check_workers(session: SparkSession) -> None:
     rows = session.range(0, tasks, 1, tasks)
     try:
         # Without Arrow, so that a worker that lacks PyArrow can answer.
-        answers = rows.select(udf(missing, "string", useArrow=False)(rows["id"])).collect()
+        answers = rows.select(udf(find_missing, "string", useArrow=False)(rows["id"])).collect()
     except Exception as error:
         raise ParameterError(
             f"Spark's Python workers ({program}) can't work: {_reason(error)}. {_ADVICE}"

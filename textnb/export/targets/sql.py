@@ -1,6 +1,6 @@
 """Scripts of tables and views that score inside a database: the part that all dialects share.
 
-    documents, document_terms      the user's tables, made only if they do not exist
+    documents, document_terms      the user's tables, created only if they do not exist
     textnb_weights                 one row per term: term, w0, w1, ... (a column per output)
     textnb_classes                 the labels by position
     textnb_words                   the words of texts, split by each dialect in its own way
@@ -34,7 +34,7 @@ _VIEWS = ("labels", "scores", "sums", "terms", "words")
 _TABLES = ("weights", "classes", "stop_words", "characters", "casing", "ignorable")
 # Rows of one INSERT.
 ROWS = 500
-# Arguments of one call: SQLite allows 127.
+# Most arguments of one function call: SQLite allows 127.
 _ARGUMENTS = 100
 ANSWERS = "SELECT * FROM textnb_labels ORDER BY id"
 
@@ -293,7 +293,7 @@ def answer_views(bundle: Bundle, function: str) -> Iterator[str]:
 
 
 def greatest(names: Sequence[str], function: str) -> str:
-    """Write the highest of columns, in calls with a limited number of arguments."""
+    """Write the highest of several columns, in calls with a limited number of arguments."""
     while len(names) > 1:
         names = [f"{function}({', '.join(names[i:i + _ARGUMENTS])})" if names[i + 1:i + 2]
                  else names[i] for i in range(0, len(names), _ARGUMENTS)]
@@ -376,8 +376,8 @@ def separate_pairs(words: Words, text: str, code: str, condition: str) -> str:
 
 def replace_strings(words: Words, text: str) -> str:
     """Write the text with the replacements of a language's lower case."""
-    for found, becomes in words.replacements:
-        text = f"replace({text}, '{found}', '{becomes}')"
+    for old, new in words.replacements:
+        text = f"replace({text}, '{old}', '{new}')"
     return text
 
 
