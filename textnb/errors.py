@@ -34,11 +34,10 @@ _MOST_LISTED = 100
 class Mention:
     """A setting that a message names, alone (``min_df``) or with a value (``binary=True``).
 
-    As text it is written as in Python. Another reader, such as the command line, writes it its way.
+    Its text is Python's. Another reader, such as the command line, writes it in its own way.
     """
 
     def __init__(self, name: str, value: str = "") -> None:
-        # The value as Python writes it; empty without one.
         self.name, self.value = name, value
 
     def __str__(self) -> str:
@@ -128,12 +127,10 @@ class TextnbError(Exception):
         """
         error = copy(self)
         error.args = (f"{key}: {self}",)
-        if self._problem is not None:
-            error._problem = f"{key}: {self._problem}"
-        if self._command_line is not None:
-            error._command_line = f"{key}: {self._command_line}"
-        if self._parts:
-            error._parts = (f"{key}: ", *self._parts)
+        for name in ("_problem", "_command_line"):
+            if (words := getattr(self, name)) is not None:
+                setattr(error, name, f"{key}: {words}")
+        error._parts = (f"{key}: ", *self._parts) if self._parts else ()
         return error
 
     @classmethod
@@ -291,7 +288,7 @@ class SourceError(DataError):
     """
 
     path: str | None = None
-    of_output: bool = False
+    of_output = False
 
     @classmethod
     def not_found(cls, path: str) -> SourceError:
@@ -301,8 +298,7 @@ class SourceError(DataError):
 
     @classmethod
     def unreadable(cls, path: str, reason: object) -> SourceError:
-        error = cls(f"can't read {path}: {reason}")
-        error.path = path
+        (error := cls(f"can't read {path}: {reason}")).path = path
         return error
 
     @classmethod
