@@ -46,6 +46,8 @@ def _end(done: SystemExit) -> NoReturn:
     code = 0 if done.code is None else done.code
     if not isinstance(code, int):
         raise done
+    # They may write too, so streams are flushed after them.
+    atexit._run_exitfuncs()
     try:
         for stream in (sys.stdout, sys.stderr):
             if stream is not None:
@@ -53,7 +55,6 @@ def _end(done: SystemExit) -> NoReturn:
     except (OSError, ValueError):
         # Python says what it can't write, and changes the code.
         raise done from None
-    atexit._run_exitfuncs()
     os._exit(code)
 
 
