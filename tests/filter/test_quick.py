@@ -37,7 +37,7 @@ from textnb import (
     load,
 )
 from textnb.cli.quick import options_of
-from textnb.filter.quick import judge
+from textnb.filter.quick import QuickFilter, judge
 from textnb.filter.verdict import Verdict
 from textnb.scoring.texts import score_batch
 from textnb.storage.terms_reader import TermsReader, Unsupported
@@ -161,6 +161,15 @@ def test_several_kinds_of_ham(tmp_path: Path) -> None:
         model.set_decision(decision).save(path)
         for message in MESSAGES:
             check_same(*both(path, message, least_learned=1))
+
+
+@pytest.mark.parametrize("remembered", [0, 1, 3, 7, 1_000])
+def test_weights_that_are_remembered_change_no_verdict(remembered: int, tmp_path: Path) -> None:
+    path = saved(tmp_path / "m.textnb", NBLogisticRegression())
+    with QuickFilter(str(path), least_learned=0, remembered=remembered) as mail_filter:
+        for message in [*MESSAGES, *reversed(MESSAGES), *MESSAGES]:
+            assert mail_filter.judge(message) == judge(str(path), message, least_learned=0)
+            assert len(mail_filter._remembered) <= remembered
 
 
 def test_a_term_that_is_not_kept_has_no_weight(tmp_path: Path) -> None:

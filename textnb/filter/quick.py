@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from textnb.filter.verdict import DOUBT, HAM, SPAM, Verdict, default_spam, doubt_of
@@ -24,84 +24,151 @@ _ROUNDING = 1e-10
 Cutoffs = tuple[float, float]
 
 
+class QuickFilter:
+    """A filter that reads of a model file what the words of each message need.
+
+    Parameters
+    ----------
+    path : str
+        A model file of version 2. Close the filter, or use it as a context manager.
+    spam, least_learned, cutoffs
+        As of `MailFilter.load`.
+    remembered : int
+        How many terms' weights it keeps in memory for the messages that follow.
+
+    Raises
+    ------
+    Unsupported
+        If this module can't judge with the model or the settings; it says why.
+    ModelFileError, SourceError
+        If the file can't be read, or the part that was read is damaged.
+    """
+
+    def __init__(
+        self, path: str, *, spam: str | None = None, least_learned: int = 10,
+        cutoffs: Cutoffs | None = None, remembered: int = 0,
+    ) -> None:
+        self._least_learned, self._cutoffs = least_learned, cutoffs
+        self._remembered: dict[str, Weights | None] = {}
+        self._most = remembered
+        self._reader = reader = TermsReader(path)
+        try:
+            with reader.sound():
+                settings = reader.document["settings"]
+                self._columns = text_columns(settings["text"])
+                self._plan = plan_of_settings(settings["tokenizer"])
+                self._calibration = _calibration(reader.document.get("calibration"))
+                self._decision = _Decision(reader.document.get("decision"), reader.labels)
+            self._spam = spam if spam is not None else default_spam(
+                reader.labels, self._decision.positive)
+            if not any(type(label) is type(self._spam) and label == self._spam
+                       for label in reader.labels):
+                raise Unsupported(f"the class {self._spam!r}, which the model does not have")
+        except BaseException:
+            reader.close()
+            raise
+
+    def close(self) -> None:
+        self._reader.close()
+
+    def __enter__(self) -> QuickFilter:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def judge(self, message: bytes) -> Verdict:
+        """The verdict on one message, as `MailFilter.judge` gives it.
+
+        Raises
+        ------
+        Unsupported
+            If this module can't judge the message.
+        ModelFileError, SourceError
+            If the part of the file that was read is damaged.
+        """
+        if len(message) > MAX_MESSAGE:
+            raise Unsupported("a message beyond 64 MiB")
+        reader = self._reader
+        parsed = parse_message(message, self._columns)
+        texts = {name: parsed.column(name) for name in self._columns}
+        scores, length, largest = self._scores(tokens_of(self._plan, texts))
+        if self._calibration is not None:
+            temperature, exponent = self._calibration
+            by = temperature if not exponent else 1.0 + (temperature - 1.0) * length ** exponent
+            scores, largest = [score / by for score in scores], largest / by
+        odds = _log_odds(scores)
+        own = odds[reader.labels.index(self._spam)]
+        learned = dict(zip(reader.labels, reader.documents, strict=True))
+        calibrated = self._calibration is not None
+        measure = "log-odds" if calibrated or reader.are_log_probabilities else "margin"
+        errors = tuple(parsed.errors)
+        doubt = doubt_of(learned, self._spam, self._least_learned, length, own)
+        if doubt:
+            return Verdict(DOUBT, own, calibrated, doubt, errors, measure)
+        status = self._status(odds, own, _ROUNDING * max(1.0, largest))
+        return Verdict(status, own, calibrated, errors=errors, measure=measure)
+
+    def _status(self, odds: Weights, own: float, near: float) -> str:
+        if self._cutoffs is not None:
+            return _between(own, self._cutoffs, near)
+        if not self._decision.thresholds:
+            return _between(own, (0.0, math.nextafter(0.0, 1.0)), near)
+        answer = self._decision.answer(odds, near)
+        if answer is None:
+            return DOUBT
+        return SPAM if self._reader.labels[answer] == self._spam else HAM
+
+    def _scores(self, tokens: Sequence[str]) -> tuple[Weights, float, float]:
+        """Scores of the classes, the sum of the counts that were scored, and the largest absolute
+        value of a score or of a partial sum of one."""
+        reader, counts = self._reader, Counter(tokens)
+        total = [0.0] * len(reader.labels)
+        length = largest = 0.0
+        # In the order of the columns, as a sparse product adds them.
+        for term, weights in self._weights(counts):
+            value = float(counts[term])
+            if reader.above is not None:
+                if not value > reader.above:
+                    continue
+                value = 1.0
+            length += value
+            total = [score + value * weight for score, weight in zip(total, weights, strict=True)]
+            largest = max(largest, *map(abs, total))
+        scores = [score + b for score, b in zip(total, reader.intercept, strict=True)]
+        return scores, length, max(largest, *map(abs, scores))
+
+    def _weights(self, terms: Collection[str]) -> Iterable[tuple[str, Weights]]:
+        """The terms of the model among some, in the order of its columns, and their weights."""
+        remembered = self._remembered
+        if len(terms) > self._most:
+            return self._reader.weights(terms).items()
+        new = [term for term in terms if term not in remembered]
+        if len(remembered) + len(new) > self._most:
+            # All are forgotten together: that is bounded, and the words of the next messages are
+            # soon there again.
+            remembered.clear()
+            new = list(terms)
+        found = self._reader.weights(new)
+        remembered.update((term, found.get(term)) for term in new)
+        # UTF-8 sorts as code points do.
+        return [(term, weights) for term in sorted(terms)
+                if (weights := remembered[term]) is not None]
+
+
 def judge(
     path: str, message: bytes, *, spam: str | None = None, least_learned: int = 10,
     cutoffs: Cutoffs | None = None,
 ) -> Verdict:
     """The verdict on one message, as `MailFilter.load(path, ...).judge(message)` gives it.
 
-    Parameters
-    ----------
-    path : str
-        A model file of version 2.
-    message : bytes
-    spam, least_learned, cutoffs
-        As of `MailFilter.load`.
-
-    Raises
-    ------
-    Unsupported
-        If this module can't judge with the model, the settings or the message; it says why.
-    ModelFileError, SourceError
-        If the file can't be read, or the part that was read is damaged.
+    See `QuickFilter`.
     """
     if len(message) > MAX_MESSAGE:
         raise Unsupported("a message beyond 64 MiB")
-    with TermsReader(path) as reader:
-        with reader.sound():
-            settings = reader.document["settings"]
-            names = text_columns(settings["text"])
-            plan = plan_of_settings(settings["tokenizer"])
-            calibration = _calibration(reader.document.get("calibration"))
-            decision = _Decision(reader.document.get("decision"), reader.labels)
-        wanted = spam if spam is not None else default_spam(reader.labels, decision.positive)
-        if not any(type(label) is type(wanted) and label == wanted for label in reader.labels):
-            raise Unsupported(f"the class {wanted!r}, which the model does not have")
-        parsed = parse_message(message, names)
-        texts = {name: parsed.column(name) for name in names}
-        scores, length, largest = _scores(reader, tokens_of(plan, texts))
-    if calibration is not None:
-        temperature, exponent = calibration
-        by = temperature if not exponent else 1.0 + (temperature - 1.0) * length ** exponent
-        scores, largest = [score / by for score in scores], largest / by
-    odds = _log_odds(scores)
-    own = odds[reader.labels.index(wanted)]
-    learned = dict(zip(reader.labels, reader.documents, strict=True))
-    calibrated = calibration is not None
-    measure = "log-odds" if calibrated or reader.are_log_probabilities else "margin"
-    errors = tuple(parsed.errors)
-    doubt = doubt_of(learned, wanted, least_learned, length, own)
-    if doubt:
-        return Verdict(DOUBT, own, calibrated, doubt, errors, measure)
-    near = _ROUNDING * max(1.0, largest)
-    if cutoffs is not None:
-        status = _between(own, cutoffs, near)
-    elif not decision.thresholds:
-        status = _between(own, (0.0, math.nextafter(0.0, 1.0)), near)
-    else:
-        answer = decision.answer(odds, near)
-        status = DOUBT if answer is None else SPAM if reader.labels[answer] == wanted else HAM
-    return Verdict(status, own, calibrated, errors=errors, measure=measure)
-
-
-def _scores(reader: TermsReader, tokens: Sequence[str]) -> tuple[Weights, float, float]:
-    """Scores of the classes, the sum of the counts that were scored, and the largest absolute value
-    of a score or of a partial sum of one."""
-    counts = Counter(tokens)
-    total = [0.0] * len(reader.labels)
-    length = largest = 0.0
-    # In the order of the columns, as a sparse product adds them.
-    for term, weights in reader.weights(counts).items():
-        value = float(counts[term])
-        if reader.above is not None:
-            if not value > reader.above:
-                continue
-            value = 1.0
-        length += value
-        total = [score + value * weight for score, weight in zip(total, weights, strict=True)]
-        largest = max(largest, *map(abs, total))
-    scores = [score + b for score, b in zip(total, reader.intercept, strict=True)]
-    return scores, length, max(largest, *map(abs, scores))
+    with QuickFilter(path, spam=spam, least_learned=least_learned,
+                     cutoffs=cutoffs) as mail_filter:
+        return mail_filter.judge(message)
 
 
 def _log_odds(scores: Weights) -> Weights:
