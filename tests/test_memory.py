@@ -169,7 +169,7 @@ class TestMemoryErrors:
                 r"memory ran out with 50 classes and \d+ terms, whose counts and weights take .* "
                 r"MiB \(Unable to allocate 1.15 GiB\). Set memory_limit")) as caught:
             TextClassifier().fit(many_classes(50, 60))
-        assert "Set --memory-limit" in caught.value.command_line
+        assert "Set --memory-limit" in caught.value.message(lambda _: "--memory-limit")
 
     def test_in_weights(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def fails(*args: object, **kwargs: object) -> None:

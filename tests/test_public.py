@@ -31,6 +31,7 @@ SURFACE = [
     "CountStatistics",
     "DataError",
     "Decision",
+    "EngineError",
     "ExportError",
     "ForkError",
     "GaussianNB",

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from textnb.bayes.statistics import CountStatistics
     from textnb.errors import (
         DataError,
+        EngineError,
         ExportError,
         ForkError,
         ImpossibleRowError,
@@ -83,6 +84,7 @@ _HOME = {
     "CountStatistics": "bayes.statistics",
     "DataError": "errors",
     "Decision": "bayes.decision",
+    "EngineError": "errors",
     "ExportError": "errors",
     "ForkError": "errors",
     "GaussianNB": "estimators.gaussian",
@@ -157,6 +159,7 @@ __all__ = [
     "CountStatistics",
     "DataError",
     "Decision",
+    "EngineError",
     "ExportError",
     "ForkError",
     "GaussianNB",

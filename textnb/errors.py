@@ -9,7 +9,8 @@
     ├── ParameterError (ValueError)      a setting is out of its range
     ├── ExportError (ValueError)         a target can't score as the model does
     ├── ModelFileError (ValueError)      a stored model is damaged, hostile or from the future
-    └── ForkError (RuntimeError)         a forked process lacks the threads that it would wait for
+    └── EngineError (RuntimeError)       the system gives this process too little to work
+        └── ForkError                    a forked process lacks the threads that it would wait for
 
     TextnbWarning (UserWarning)
     ├── LearnedRowsWarning               rows that pass for held out were probably learned
@@ -26,8 +27,10 @@ from copy import copy
 from typing import Any, Self
 
 _LESS_MEMORY = (
-    "which leaves out the rarest terms until the rest fits; or learn fewer classes; or see "
-    "whether the label column is one: thousands of classes may be numbers of rows")
+    "Set {memory_limit}, or a lower one, which leaves out the rarest terms until the rest fits; or "
+    "learn fewer classes; or see whether the label column is one: thousands of classes may be "
+    "numbers of rows; or work where more memory is free")
+_FEWER_TERMS = "Load it where there is more, or train it with fewer terms ({memory_limit})"
 _MOST_LISTED = 100
 
 
@@ -87,13 +90,7 @@ class TextnbError(Exception):
         return error
 
     def message(self, write: Callable[[Mention], str]) -> str:
-        """The message for a reader who has other words for settings.
-
-        Parameters
-        ----------
-        write : callable
-            Takes a setting that the message names, and returns the reader's words for it.
-        """
+        """The message for a reader who has other words for settings: ``write`` gives them."""
         if self._command_line is not None or not self._parts:
             return self.command_line
         return "".join(write(part) if isinstance(part, Mention) else part for part in self._parts)
@@ -118,13 +115,7 @@ class TextnbError(Exception):
         return str(self) if self._problem is None else self._problem
 
     def under(self, key: str) -> Self:
-        """The same error, its message after the key of a file that is at fault.
-
-        Examples
-        --------
-        >>> str(SourceError("no such file: 'x'").under("input.train"))
-        "input.train: no such file: 'x'"
-        """
+        """The same error, its message after the key of a file that is at fault."""
         error = copy(self)
         error.args = (f"{key}: {self}",)
         for name in ("_problem", "_command_line"):
@@ -226,12 +217,10 @@ class DataError(TextnbError, ValueError):
     def too_large(
         cls, classes: int, terms: int, what: str, needed: int, free: int
     ) -> DataError:
-        return cls.with_advice(
-            f"{quantity(classes, 'class')} and {quantity(terms, 'term')}: {what} would take "
-            f"{needed / 2**20:,.0f} MiB at least, and {free / 2**20:,.0f} MiB of memory are free. ",
-            f"Set memory_limit, or a lower one, {_LESS_MEMORY}",
-            f"Set --memory-limit, or a lower one, {_LESS_MEMORY}"
-        )
+        return cls.naming(
+            "{size}: {what} would take {needed:,.0f} MiB at least, and {free:,.0f} MiB of memory "
+            f"are free. {_LESS_MEMORY}", what=what, needed=needed / 2**20, free=free / 2**20,
+            size=f"{quantity(classes, 'class')} and {quantity(terms, 'term')}")
 
     @classmethod
     def out_of_memory(cls, what: str, size: tuple[int, int] | None = None) -> DataError:
@@ -239,41 +228,35 @@ class DataError(TextnbError, ValueError):
         where = "" if size is None else (
             f" with {quantity(size[0], 'class')} and {quantity(size[1], 'term')}, whose counts and "
             f"weights take {16 * size[0] * size[1] / 2**20:,.0f} MiB")
-        return cls.with_advice(
-            f"memory ran out{where} ({what}). ",
-            f"Set memory_limit, or a lower one, {_LESS_MEMORY}",
-            f"Set --memory-limit, or a lower one, {_LESS_MEMORY}")
+        return cls.naming(f"memory ran out{{where}} ({{what}}). {_LESS_MEMORY}", where=where,
+                          what=what)
 
     @classmethod
     def null_label(cls, column: str, row: int) -> DataError:
         return cls.with_advice(
             f"label column {column!r} is null in row {row} (counted from 0); label it, or drop "
             "such rows: ", f"frame.filter(pl.col({column!r}).is_not_null())",
-            f"--where '{column} IS NOT NULL'"
-        )
+            f"--where '{column} IS NOT NULL'")
 
     @classmethod
     def label_beyond_int64(cls, label: object) -> DataError:
         return cls(
             f"label {label} is beyond 64 bits: integer labels go from -2**63 to 2**63 - 1. Make "
             "the labels strings: [str(label) for label in labels], or "
-            "frame.with_columns(pl.col('label').cast(pl.String))"
-        )
+            "frame.with_columns(pl.col('label').cast(pl.String))")
 
     @classmethod
     def unseen_labels(cls, labels: Sequence[object], known: Sequence[object]) -> DataError:
         return cls.with_advice(
             f"labels {_listing(labels)} were not announced; known classes are {_listing(known)}; ",
             f"pass classes={list(labels)!r} to partial_fit if they are new classes",
-            "say --new-class NAME for each that is new"
-        )
+            "say --new-class NAME for each that is new")
 
     @classmethod
     def never_learned(cls, what: str) -> DataError:
         return cls(
             f"can't forget: {what}. Only documents that were learned, with the same label and "
-            "text, can be forgotten; the model is unchanged"
-        )
+            "text, can be forgotten; the model is unchanged")
 
 
 class SourceError(DataError):
@@ -330,8 +313,7 @@ class SchemaError(DataError):
         error = cls.with_advice(
             f"no column {column!r} (the {role} column){suggestion(column, columns)}; the columns "
             f"are {_listing(columns)}. ", f"Say which with {role}=...",
-            f"Rename it, or say which with --{role}, here or to textnb train"
-        )
+            f"Rename it, or say which with --{role}, here or to textnb train")
         error.missing_role = role
         return error
 
@@ -365,7 +347,8 @@ class VocabularyError(DataError):
             f"empty vocabulary: pattern {pattern!r} finds no token in "
             f"{quantity(documents, 'document')}. "
             "The default pattern keeps words of two characters or more; for one-letter words use ",
-            f"Tokenizer(pattern=r'{one_letter}){shorten}", f"--pattern '{one_letter}{shorten}")
+            f"Tokenizer(pattern=r'{one_letter}){shorten}",
+            f"textnb train --pattern '{one_letter}{shorten}")
 
     @classmethod
     def all_pruned(
@@ -388,7 +371,8 @@ class ImpossibleRowError(DataError):
             f"row {', '.join(map(str, rows))}{more}: impossible under every class, so no class "
             "can be given. With l = 0 a term that was never seen in a class rules the class out; ",
             "use l > 0, or predict a frame, where such rows are null",
-            "train with --l above 0, or use textnb predict, where such rows have no prediction")
+            "train with textnb train --l above 0, or use textnb predict, where such rows have no "
+            "prediction")
 
 
 class ModelFileError(TextnbError, ValueError):
@@ -421,18 +405,35 @@ class ModelFileError(TextnbError, ValueError):
 
     @classmethod
     def no_room(cls, path: str, classes: int, terms: int, needed: int, free: int) -> ModelFileError:
-        return cls(f"{path}: counts and weights of {quantity(classes, 'class')} and "
-                   f"{quantity(terms, 'term')} take {needed / 2**20:,.0f} MiB, and "
-                   f"{free / 2**20:,.0f} MiB of memory are free. "
-                   "Load it where there is more, or train it with fewer terms (memory_limit)")
+        return cls.naming(
+            "{path}: counts and weights of {size} take {needed:,.0f} MiB, and {free:,.0f} MiB of "
+            f"memory are free. {_FEWER_TERMS}", path=path, needed=needed / 2**20,
+            free=free / 2**20, size=f"{quantity(classes, 'class')} and {quantity(terms, 'term')}")
 
     @classmethod
     def out_of_memory(cls, path: str, what: str) -> ModelFileError:
-        return cls(f"memory ran out while {path} was read ({what}). Load it where there is more, "
-                   "or train it with fewer terms (memory_limit)")
+        return cls.naming("memory ran out while {path} was read ({what}). " + _FEWER_TERMS,
+                          path=path, what=what)
 
 
-class ForkError(TextnbError, RuntimeError):
+class EngineError(TextnbError, RuntimeError):
+    """The system gives this process too little to work."""
+
+    @classmethod
+    def no_resources(cls, reason: str) -> EngineError:
+        return cls(f"the system gives too little to work: {reason}. Allow more threads and memory: "
+                   "ulimit -u and ulimit -v show the limits, as does a container's configuration")
+
+    @classmethod
+    def no_polars(cls, reason: str, threads: str | None) -> EngineError:
+        """Polars fails at everything; ``threads`` is what its environment variable says."""
+        if threads is not None and not threads.lstrip("0").isdecimal():
+            return cls(f"Polars can't work with POLARS_MAX_THREADS={threads!r} ({reason}). Unset "
+                       "it, or make it a number of 1 or more")
+        return cls.no_resources(f"Polars can't work ({reason})")
+
+
+class ForkError(EngineError):
     """A forked process lacks the threads that it would wait for."""
 
     @classmethod
@@ -441,8 +442,7 @@ class ForkError(TextnbError, RuntimeError):
             "this process was forked from one in which Polars had worked (through textnb or "
             "otherwise), and Polars' threads do not survive a fork: it would wait for ever. Start "
             "processes with multiprocessing.get_context('spawn') or 'forkserver', or fork before "
-            "the first use"
-        )
+            "the first use")
 
 
 def first_line(error: BaseException) -> str:

@@ -108,3 +108,18 @@ def test_settings_are_options_on_the_command_line(run: Run, folder: Path) -> Non
     assert "--input-format: unknown value 'binary=True'; choose one of" in ran.err
     ran = run("predict", "m.textnb", "mail.csv", "--top-k", "-1").checked(2)
     assert "error: --top-k must be a number of classes, 0 or more; got -1" in ran.err
+
+
+def test_advice_for_the_verb_at_hand(
+    run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("mail.csv").write_text("text,label\nfree money,spam\nnoon,ham\n")
+    run("train", "mail.csv", "-o", "m.textnb").checked()
+
+    def fails(*args: object, **kwargs: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("textnb.storage.textmodel.fit_from_file", fails)
+    ran = run("describe", "m.textnb").checked(1)
+    assert "memory ran out while m.textnb was read" in ran.err
+    assert "train it with fewer terms (--memory-limit of textnb train)" in ran.err

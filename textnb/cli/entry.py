@@ -36,6 +36,13 @@ def main() -> None:
         os._exit(130)
     except SystemExit as done:
         _end(done)
+    except BaseException as error:
+        from textnb.runtime.engine import engine_failure
+
+        if (failure := engine_failure(error)) is None:
+            raise
+        _tell(f"error: {failure}\n")
+        os._exit(1)
 
 
 def _end(done: SystemExit) -> NoReturn:

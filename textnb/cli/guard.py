@@ -374,6 +374,9 @@ def _describe(error: BaseException) -> str:
     """An error in one line, with its type where the message alone says too little."""
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
+    if isinstance(error, ImportError) and error.__cause__ is not None:
+        # Libraries put pages of general advice before the library that can't be loaded.
+        error = error.__cause__
     name = type(error).__name__
     line = (str(error).strip() or name).splitlines()[0]
     return line if isinstance(error, Failure) or line == name else f"{name}: {line}"

@@ -30,7 +30,7 @@ from click.shell_completion import CompletionItem
 from textnb.cli.console import BAD_DATA, BAD_USAGE, FAILED, guarded
 from textnb.cli.words import as_option, is_flag, is_repeated, value_of
 from textnb.errors import Mention, ParameterError
-from textnb.learning.settings import MODELS, Setting, declared, setting
+from textnb.learning.settings import MODELS, LimitSettings, Setting, declared, setting
 
 WIDTH = {"max_content_width": 100}
 # Where a context holds the flags that were typed: setting to (option, value).
@@ -69,14 +69,16 @@ def _command(
     hints = get_type_hints(function)
     hints.pop("return")
     groups = [hint for hint in hints.values() if hint is not TypedOptions]
-    options = {field.name: (name_of(field, facts), not is_flag(str(field.type)))
-               for group in groups for field, facts in declared(group)
-               if not facts.is_argument and facts.is_option}
+    options = _options_of(groups)
 
     def write(setting: Mention) -> str:
-        if setting.name not in options:
-            return str(setting)
-        return as_option(setting, *options[setting.name])
+        if setting.name in options:
+            return as_option(setting, *options[setting.name])
+        of_train = _options_of([LimitSettings])
+        if setting.name in of_train:
+            # Only `train` has it, so advice that names it is for the model's next training.
+            return f"{as_option(setting, *of_train[setting.name])} of textnb train"
+        return str(setting)
 
     def run(**typed: Any) -> None:
         def work() -> None:
@@ -87,6 +89,13 @@ def _command(
         guarded(work, bad_data, bad_usage, reader_gone, write)()
 
     return kind(function.__name__, groups, run, function.__doc__ or "")
+
+
+def _options_of(groups: list[type]) -> dict[str, tuple[str, bool]]:
+    """The options of groups by the names of their fields: name, and whether it takes a value."""
+    return {field.name: (name_of(field, facts), not is_flag(str(field.type)))
+            for group in groups for field, facts in declared(group)
+            if not facts.is_argument and facts.is_option}
 
 
 def _values(groups: list[type], typed: dict[str, Any]) -> dict[str, Any]:

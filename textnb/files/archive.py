@@ -18,7 +18,8 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from textnb.errors import DataError, ForkError, ModelFileError, SourceError, first_line
+from textnb.errors import DataError, EngineError, ModelFileError, SourceError, first_line
+from textnb.runtime.engine import engine_failure
 
 # Polars is imported where there are tables: one message is learned without it.
 if TYPE_CHECKING:
@@ -49,21 +50,25 @@ def reading_errors(name: str, kind: str = "model", member: str = "") -> Iterator
         For any error of the block; one of memory says that memory ran out.
     SourceError
         If the operating system can't read the file.
+    EngineError
+        If Polars, or a library, can't work in this process, whatever is in the file.
     """
     try:
         yield
-    except (ModelFileError, SourceError, ForkError):
+    except (ModelFileError, SourceError, EngineError):
         raise
     except OSError as error:
         raise SourceError.unreadable(name, error.strerror or error) from error
     except BaseException as error:
-        # A panic of Polars is no Exception; it is told by its name, as Polars may not be loaded.
+        # A panic of Polars is no Exception; its type is known by name, as Polars may not be loaded.
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
         # A file is not damaged because memory ran out.
         short = error if isinstance(error, MemoryError) else error.__cause__
         if isinstance(short, MemoryError):
             raise ModelFileError.out_of_memory(name, first_line(short)) from error
+        if (failure := engine_failure(error)) is not None:
+            raise failure from error
         reason = first_line(error)[:500]
         what = f"no {reason}" if isinstance(error, KeyError) else reason
         raise ModelFileError.damaged(name, f"{member}: {what}" if member else what, kind) from error

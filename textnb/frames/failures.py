@@ -12,6 +12,7 @@ from textnb.frames.cloud import explain_failure, hide_secrets, is_url
 from textnb.frames.faults import describe_fault
 from textnb.frames.formats import Csv, escape_glob, format_of, no_numbers, reader_of
 from textnb.frames.stdin import spooled_stdin
+from textnb.runtime.engine import engine_failure
 
 # The name of a frame in errors.
 _FRAME = "the frame"
@@ -42,6 +43,8 @@ class reading:
             return
         if isinstance(error, BrokenPipeError):
             return
+        if isinstance(error, engine) and (failure := engine_failure(error)) is not None:
+            raise failure from error
         if not isinstance(self._source, (str, os.PathLike)):
             if isinstance(error, engine):
                 raise SourceError.unreadable(_FRAME, first_line(error)) from error

@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterator, Sequence
 
 import polars as pl
 
-from textnb.errors import SchemaError, SourceError, first_line
+from textnb.errors import EngineError, SchemaError, SourceError, first_line
 from textnb.frames.batches import ROWS
 from textnb.frames.sources import lazy_frame_from
+from textnb.runtime.engine import engine_failure
 
 OpenLazily = Callable[[str], pl.LazyFrame]
 # Called after files were read, with the errors of those left out and the number of files.
@@ -103,8 +104,9 @@ def _common_schema(
                 raise
             continue
         except ENGINE as error:
-            if on_skip is None:
-                raise SourceError.unreadable(path, first_line(error)) from error
+            failure = _failure(path, error)
+            if on_skip is None or not isinstance(failure, SourceError):
+                raise failure from error
             continue
         if on_skip is None:
             return path, schema
@@ -124,8 +126,13 @@ def _check_frame(
         if whole:
             frame.select(pl.all().null_count()).collect()
     except ENGINE as error:
-        raise SourceError.unreadable(path, first_line(error)) from error
+        raise _failure(path, error) from error
     return frame
+
+
+def _failure(path: str, error: BaseException) -> EngineError | SourceError:
+    """The error for a file that can't be read: the system may be behind it, and not the file."""
+    return engine_failure(error) or SourceError.unreadable(path, first_line(error))
 
 
 def _pieces(path: str, frame: pl.LazyFrame, sliced: bool) -> Iterator[pl.DataFrame]:
@@ -135,7 +142,7 @@ def _pieces(path: str, frame: pl.LazyFrame, sliced: bool) -> Iterator[pl.DataFra
         for part in parts:
             yield from part.iter_slices(ROWS)
     except ENGINE as error:
-        raise SourceError.unreadable(path, first_line(error)) from error
+        raise _failure(path, error) from error
 
 
 def _slices(frame: pl.LazyFrame) -> Iterator[pl.DataFrame]:

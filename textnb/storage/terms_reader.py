@@ -22,6 +22,7 @@ from typing import Any
 
 from textnb.errors import ModelFileError, SourceError, TextnbError, first_line
 from textnb.files.blocks import Blocks, array_header, format_version
+from textnb.runtime.engine import engine_failure
 from textnb.storage.array_slices import ArraySlices
 from textnb.storage.document_check import check_text_document
 
@@ -383,6 +384,8 @@ class TermsReader:
         except MemoryError as error:
             raise ModelFileError.out_of_memory(self._name, first_line(error)) from error
         except Exception as error:
+            if (failure := engine_failure(error)) is not None:
+                raise failure from error
             reason = first_line(error)[:500]
             raise self._damaged(
                 f"no {reason}" if isinstance(error, KeyError) else reason) from error

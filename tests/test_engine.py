@@ -1,0 +1,94 @@
+"""Faults of the system are reported as such: no file is called damaged because of them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from textnb import EngineError, ModelFileError, TextClassifier
+from textnb.errors import TextnbError
+from textnb.files.archive import reading_errors
+from textnb.frames.failures import reading
+from textnb.runtime import engine
+from textnb.runtime.engine import engine_failure, polars_works
+
+ROOT = str(Path(__file__).parents[1])
+ROWS = {"text": ["cheap pills", "see you at noon"] * 10, "label": ["spam", "ham"] * 10}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("engine")
+    TextClassifier().fit(pl.DataFrame(ROWS)).save(folder / "m.textnb")
+    pl.DataFrame(ROWS).write_csv(folder / "rows.csv")
+    return folder
+
+
+@pytest.mark.parametrize(("verb", "code"), [
+    ("describe m.textnb", 1), ("predict m.textnb rows.csv", 1), ("train rows.csv -o n.textnb", 1),
+    ("predict m.textnb rows.csv --on-unreadable skip", 1),
+    ("filter m.textnb --maildir rows.csv", 3)])
+def test_polars_refuses_its_environment(folder: Path, verb: str, code: int) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-m", "textnb", *verb.split()], cwd=folder, capture_output=True, text=True,
+        stdin=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONPATH": ROOT, "POLARS_MAX_THREADS": "0", "RUST_BACKTRACE": "0"})
+    assert ran.returncode == code, ran.stderr
+    assert "error: Polars can't work with POLARS_MAX_THREADS='0' (" in ran.stderr
+    assert "Unset it, or make it a number of 1 or more" in ran.stderr
+    for words in ("sound", "can't read", "Traceback"):
+        assert words not in ran.stderr
+    assert not (folder / "n.textnb").exists()
+
+
+def no_thread() -> None:
+    raise RuntimeError("can't start new thread")
+
+
+def no_library() -> None:
+    raise ImportError("libz.so: failed to map segment from shared object", path="z.so")
+
+
+def no_library_within() -> None:
+    try:
+        no_library()
+    except ImportError as error:
+        raise ImportError("please read pages of advice") from error
+
+
+@pytest.mark.parametrize(("fault", "reason"), [
+    (no_thread, "can't start new thread"), (no_library, "failed to map segment"),
+    (no_library_within, "failed to map segment")])
+def test_the_file_is_not_blamed(fault: object, reason: str) -> None:
+    assert callable(fault)
+    with pytest.raises(EngineError, match=rf"too little to work: .*{reason}.*ulimit -u"):  # noqa: SIM117 - the block of the file is what is tested
+        with reading_errors("m.textnb"):
+            fault()
+
+
+def test_a_panic_is_the_files_fault_while_polars_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    panic = pl.exceptions.PanicException("no such thing")
+    assert polars_works()
+    assert engine_failure(panic) is None
+    with pytest.raises(ModelFileError, match="is not a sound"), reading_errors("m.textnb"):
+        raise panic
+    monkeypatch.setattr(engine, "polars_works", lambda: False)
+    for block in (reading_errors("m.textnb"), reading("rows.csv"), reading(object())):
+        with pytest.raises(EngineError, match=r"Polars can't work \(no such thing\)"), block:
+            raise panic
+    monkeypatch.setenv("POLARS_MAX_THREADS", "4")
+    assert "POLARS_MAX_THREADS" not in str(engine_failure(panic))
+    monkeypatch.setenv("POLARS_MAX_THREADS", "-1")
+    assert "POLARS_MAX_THREADS='-1'" in str(engine_failure(panic))
+
+
+def test_its_place_among_errors() -> None:
+    assert issubclass(EngineError, (TextnbError, RuntimeError))
+    assert not issubclass(EngineError, ValueError)
+    assert engine_failure(EngineError("known")) is None
+    assert engine_failure(ValueError("of the file")) is None

@@ -1,0 +1,55 @@
+"""Whether a failure comes from the system (its limits, its environment) or from data.
+
+Polars panics where it gets no thread or no memory, and where `POLARS_MAX_THREADS` is no number that
+it takes. Some files make it panic, too. So a file is blamed only while Polars works otherwise.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from textnb.errors import EngineError, first_line
+from textnb.runtime.forks import FORK
+
+# The words of CPython, whose exception has no type of its own.
+_NO_THREAD = "can't start new thread"
+_LIBRARIES = (".so", ".pyd", ".dylib")
+
+
+def engine_failure(error: BaseException) -> EngineError | None:
+    """The error to raise where the system is behind a failure; None where it is not.
+
+    Parameters
+    ----------
+    error : BaseException
+        What was raised. Errors that textnb raises on purpose are not looked at.
+    """
+    if isinstance(error, EngineError) or FORK.lost:
+        return None
+    while (cause := error.__cause__) is not None:
+        error = cause
+    reason = first_line(error)
+    if type(error) is RuntimeError and reason == _NO_THREAD:
+        return EngineError.no_resources(reason)
+    if isinstance(error, ImportError) and str(error.path or reason).endswith(_LIBRARIES):
+        return EngineError.no_resources(f"a library can't be loaded: {reason}")
+    # A panic before Polars is there is one of its import.
+    is_early = type(error).__name__ == "PanicException" and "polars" not in sys.modules
+    if isinstance(error, EngineError) or (polars_works() and not is_early):
+        return None
+    return EngineError.no_polars(reason, os.environ.get("POLARS_MAX_THREADS"))
+
+
+def polars_works() -> bool:
+    """Whether Polars answers the smallest query; True where it has not been imported."""
+    polars = sys.modules.get("polars")
+    if polars is None:
+        return True
+    try:
+        return bool(polars.DataFrame({"a": [1]}).lazy().select(polars.all().sum()).collect().height)
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
+        # A panic is no Exception.
+        return False
