@@ -33,6 +33,7 @@ ORDER = (
     ("engines",),
     ("jobs",),
     ("filter",),
+    ("serving",),
     ("cli",),
 )
 RANK = {place: rank for rank, places in enumerate(ORDER) for place in places}

@@ -68,7 +68,8 @@ def export(file: ModelFile, how: ExportOptions, done: ExportOutput) -> None:
     from textnb.export.targets.known import target_of_path
     from textnb.export.write import export_model
     from textnb.frames.cloud import hide_secrets
-    from textnb.learning.memory_limit import byte_size, byte_words
+    from textnb.learning.memory_limit import byte_words
+    from textnb.runtime.sizes import byte_size
 
     reads: Any = how.input
     positive, check, output = how.positive, how.check, done.output

@@ -20,6 +20,7 @@ VERBS = {
     "explain": "Show what decides one text, or one mail message, term by term.",
     "mail": "Write mail as a table, a row per message; malformed messages too, with what is wrong.",
     "filter": "Judge one message from standard input: exit code 0 spam, 1 ham, 2 unsure, 3 error.",
+    "serve": "Judge messages over a socket, in the protocol of SpamAssassin's spamd.",
     "run": "Run a job: train, validate, calibrate, decide, test, report, predict, export in one "
            "go.",
     "update": "Learn more labelled rows: the model is that of one training on all rows.",
@@ -58,6 +59,8 @@ def command_of(verb: str) -> click.Command | None:
             from textnb.cli.mail import mail as command
         case "filter":
             from textnb.cli.filter import filter_mail as command
+        case "serve":
+            from textnb.cli.serve import serve as command
         case "run":
             from textnb.cli.run import run as command
         case "update":

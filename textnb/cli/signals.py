@@ -71,6 +71,14 @@ def listen(leave: Callable[[], object]) -> None:
     threading.Thread(target=_watch, args=(reader, passed_on, leave), daemon=True).start()
 
 
+def release() -> None:
+    """Leave the signals to a verb that handles them itself, and ends by them."""
+    global _state
+    if _state == "listening":
+        _state = "released"
+        signal.set_wakeup_fd(-1)
+
+
 def finish() -> None:
     """Ignore signals from now on: the command is done, and an interrupt would only cut its end."""
     if _state == "listening":

@@ -20,7 +20,7 @@ from textnb.export.targets.known import target_of, target_of_path
 from textnb.files.replace import check_target, replace_file
 from textnb.frames.scan import check_columns
 from textnb.learning.fitted import fitted_texts
-from textnb.learning.memory_limit import byte_size
+from textnb.runtime.sizes import byte_size
 
 
 def model_file(target: Target) -> str:

@@ -155,6 +155,13 @@ class MailFilter:
                    parts.choices.calibration, decision, least_learned, cutoffs,
                    "log-odds" if logs or parts.choices.calibration is not None else "margin")
 
+    @property
+    def least_odds(self) -> float:
+        """The least log-odds of spam, base e, for which a message is spam."""
+        if self.cutoffs is not None:
+            return self.cutoffs[1]
+        return 0.0 if self.decision is None else float(self.decision.thresholds[self.spam])
+
     def judge(self, message: bytes) -> Verdict:
         """The verdict on one message; it may hold any bytes.
 

@@ -68,6 +68,16 @@ class QuickFilter:
             reader.close()
             raise
 
+    @property
+    def least_odds(self) -> float:
+        """The least log-odds of spam, base e, for which a message is spam."""
+        if self._cutoffs is not None:
+            return self._cutoffs[1]
+        if not self._decision.thresholds:
+            return 0.0
+        least = self._decision.thresholds[self._reader.labels.index(self._spam)]
+        return float(least)
+
     def close(self) -> None:
         self._reader.close()
 

@@ -32,7 +32,7 @@ from textnb.jobs.models import (
     estimators,
     tokenizer_of,
 )
-from textnb.learning.memory_limit import byte_size, check_memory_limit, memory_size
+from textnb.learning.memory_limit import check_memory_limit, memory_size
 from textnb.learning.settings import (
     ColumnSettings,
     LimitSettings,
@@ -40,6 +40,7 @@ from textnb.learning.settings import (
     declared,
     foreign_settings,
 )
+from textnb.runtime.sizes import byte_size
 from textnb.text.vocabulary import Limits
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")

@@ -1,0 +1,339 @@
+"""textnb serve: real clients, replaced models, killed workers, and requests that mean harm."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import threading
+import time
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from tests.cli.conftest import PROGRAM
+from textnb import ComplementNB, Decision, MailFilter, MultinomialNB, TextClassifier
+
+HERE = str(Path(__file__).parents[2])
+SPAM = b"Subject: cheap\n\ncheap pills, a prize\n"
+HAM = b"Subject: minutes\n\nsee you at noon for the minutes\n"
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Unix sockets")
+
+
+def saved(path: Path, swapped: bool = False, estimator: Any = None) -> Path:
+    labels = ["ham", "ham", "spam", "spam"] if swapped else ["spam", "spam", "ham", "ham"]
+    TextClassifier(estimator or MultinomialNB(), text="body").fit(pl.DataFrame({
+        "body": ["cheap pills", "a prize for you", "see you at noon", "the minutes"] * 5,
+        "label": labels * 5})).save(path)
+    return path
+
+
+class Server:
+    """A server in a process of its own, and what it has logged."""
+
+    def __init__(self, folder: Path, model: Path, *arguments: object) -> None:
+        self.path = str(folder / "s")
+        self.process = subprocess.Popen(
+            [*PROGRAM, "serve", str(model), "--listen", self.path, *map(str, arguments)],
+            stderr=subprocess.PIPE, env={**os.environ, "PYTHONPATH": HERE}, cwd=folder)
+        self.events: list[dict[str, Any]] = []
+        self.other = ""
+        self._reading = threading.Thread(target=self._read, daemon=True)
+        self._reading.start()
+        self.wait_for("serving")
+
+    def _read(self) -> None:
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            try:
+                self.events.append(json.loads(line))
+            except ValueError:
+                self.other += line.decode()
+
+    def wait_for(self, event: str, number: int = 1) -> dict[str, Any]:
+        end = time.monotonic() + 60
+        while time.monotonic() < end:
+            found = [one for one in [*self.events] if one["event"] == event]
+            if len(found) >= number:
+                return found[number - 1]
+            if self.process.poll() is not None and not self._reading.is_alive():
+                break
+            time.sleep(0.01)
+        raise AssertionError(f"no {event!r}: {self.events} {self.other}")
+
+    def send(self, request: bytes) -> bytes:
+        with socket.socket(socket.AF_UNIX) as client:
+            client.settimeout(30)
+            client.connect(self.path)
+            client.sendall(request)
+            client.shutdown(socket.SHUT_WR)
+            return received(client)
+
+    def ask(self, command: str, message: bytes, *headers: str) -> bytes:
+        head = "".join(f"{header}\r\n" for header in (f"Content-length: {len(message)}", *headers))
+        return self.send(f"{command} SPAMC/1.5\r\n{head}\r\n".encode() + message)
+
+    def workers(self) -> list[int]:
+        children = subprocess.run(["pgrep", "-P", str(self.process.pid)], capture_output=True,
+                                  text=True, check=False)
+        return sorted(map(int, children.stdout.split()))
+
+    def stop(self) -> int:
+        self.process.send_signal(signal.SIGTERM)
+        return self.ended()
+
+    def ended(self) -> int:
+        code = self.process.wait(30)
+        self._reading.join(30)
+        assert self.process.stderr is not None
+        self.process.stderr.close()
+        return code
+
+
+def received(client: socket.socket) -> bytes:
+    blocks = []
+    while block := client.recv(1 << 16):
+        blocks.append(block)
+    return b"".join(blocks)
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    folder = tmp_path_factory.mktemp("s")
+    saved(folder / "other.textnb", swapped=True)
+    server = Server(folder, saved(folder / "m.textnb"), "--workers", 2, "--max-bytes", "5K",
+                    "--client-timeout", 2, "--user", f"eve={folder / 'other.textnb'}")
+    yield server
+    assert server.stop() == 0
+    assert not os.path.exists(server.path)
+    assert not server.other, server.other
+
+
+def test_verdicts_are_those_of_the_filter(served: Server) -> None:
+    judge = MailFilter.load(Path(served.path).with_name("m.textnb"))
+    for message, is_spam in ((SPAM, b"True"), (HAM, b"False")):
+        odds = judge.judge(message).log_odds
+        assert served.ask("CHECK", message) == (
+            b"SPAMD/1.1 0 EX_OK\r\nSpam: %s ; %.1f / 5.0\r\n\r\n" % (is_spam, 5 + odds))
+    assert served.ask("SYMBOLS", b"Subject: x\n\nzzz\n").endswith(b"TEXTNB_UNSURE")
+
+
+def test_a_processed_message_has_the_verdict(served: Server) -> None:
+    answer = served.ask("PROCESS", SPAM)
+    head, _, message = answer.partition(b"\r\n\r\n")
+    assert b"Content-length: %d" % len(message) in head
+    assert b"X-Spam-Flag: YES\n" in message
+    assert message.endswith(SPAM)
+
+
+def test_a_message_may_end_with_the_connection(served: Server) -> None:
+    assert b"Spam: True" in served.send(b"CHECK SPAMC/1.2\r\n\r\n" + SPAM)
+
+
+def test_a_compressed_message(served: Server) -> None:
+    assert b"Spam: True" in served.ask("CHECK", zlib.compress(SPAM), "Compress: zlib")
+    assert b"longer than" in served.ask("CHECK", zlib.compress(bytes(1 << 22)), "Compress: zlib")
+
+
+def test_users_have_models_of_their_own(served: Server) -> None:
+    assert b"Spam: False" in served.ask("CHECK", SPAM, "User: eve")
+    assert b"Spam: True" in served.ask("CHECK", SPAM, "User: adam")
+    assert b"76 EX_PROTOCOL" in served.ask("CHECK", SPAM, "User: ../eve")
+
+
+def test_ping_skip_and_status(served: Server) -> None:
+    assert served.send(b"PING SPAMC/1.2\r\n") == b"SPAMD/1.5 0 PONG\r\n"
+    assert served.send(b"PING SPAMC/1.5\r\n\r\n") == b"SPAMD/1.5 0 PONG\r\n"
+    assert served.send(b"SKIP SPAMC/1.5\r\n\r\n") == b""
+    served.ask("CHECK", SPAM)
+    before = json.loads(served.send(b"STATUS SPAMC/1.5\r\n\r\n").partition(b"\r\n\r\n")[2])
+    served.ask("CHECK", SPAM)
+    after = json.loads(served.send(b"STATUS SPAMC/1.5\r\n\r\n").partition(b"\r\n\r\n")[2])
+    assert after["spam"] == before["spam"] + 1
+
+
+def test_the_log_has_no_text(served: Server) -> None:
+    served.ask("CHECK", b"Message-ID: <one@two>\n" + SPAM, "User: adam")
+    end = time.monotonic() + 10
+    while not (found := [one for one in [*served.events] if one.get("message_id")]):
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    line = found[-1]
+    assert (line["verdict"], line["message_id"], line["user"]) == ("spam", "<one@two>", "adam")
+    assert "pills" not in json.dumps(served.events)
+
+
+@pytest.mark.parametrize(("request_", "answer"), [
+    (b"", b"76 EX_PROTOCOL closed"), (b"GET / HTTP/1.0\r\n\r\n", b"76 EX_PROTOCOL no command"),
+    (b"CHECK SPAMC/1.5\r\nContent-length: 9999999\r\n\r\n", b"65 EX_DATAERR the message is longer"),
+    (b"CHECK SPAMC/1.5\r\n\r\n" + bytes(6000), b"65 EX_DATAERR the message is longer"),
+    (b"CHECK SPAMC/1.5\r\nContent-length: 9\r\n\r\nabc", b"76 EX_PROTOCOL Content-length is 9"),
+    (b"CHECK SPAMC/1.5\r\nContent-length: 0\r\n\r\n", b"65 EX_DATAERR the message is empty"),
+    (b"C" * 20_000, b"76 EX_PROTOCOL a line is too long"),
+    (b"CHECK SPAMC/1.5\r\n" + b"a: b\r\n" * 300 + b"\r\n", b"76 EX_PROTOCOL too many headers"),
+    (b"TELL SPAMC/1.5\r\nMessage-class: spam\r\nSet: local\r\nContent-length: 3\r\n\r\nabc",
+     b"69 EX_UNAVAILABLE this server does not learn")])
+def test_requests_that_are_refused(served: Server, request_: bytes, answer: bytes) -> None:
+    try:
+        got = served.send(request_)
+    except (BrokenPipeError, ConnectionResetError):
+        # It need not read to its end what it refuses.
+        got = answer
+    assert answer in got[:80]
+    assert b"Spam: True" in served.ask("CHECK", SPAM)
+
+
+def test_slow_clients_hinder_nobody(served: Server) -> None:
+    slow = [socket.socket(socket.AF_UNIX) for _ in range(40)]
+    for client in slow:
+        client.settimeout(30)
+        client.connect(served.path)
+        client.sendall(b"CHECK SPAMC/1.5\r\nContent-length: 100\r\n\r\nabc")
+    assert b"Spam: True" in served.ask("CHECK", SPAM)
+    assert b"79 EX_TIMEOUT" in received(slow[0])
+    for client in slow:
+        client.close()
+
+
+def test_only_the_owner_and_the_group_may_connect(served: Server) -> None:
+    assert stat.S_IMODE(os.stat(served.path).st_mode) == 0o660
+
+
+@pytest.mark.skipif(shutil.which("spamc") is None, reason="spamc is not installed")
+def test_spamc(served: Server) -> None:
+    def spamc(message: bytes, *arguments: str) -> tuple[int, bytes]:
+        done = subprocess.run(["spamc", "-U", served.path, *arguments], input=message,
+                              capture_output=True, check=False)
+        return done.returncode, done.stdout
+
+    assert spamc(b"", "-K")[0] == 0
+    for message, code in ((SPAM, 1), (HAM, 0)):
+        got, text = spamc(message, "-c")
+        assert (got, text.endswith(b"/5.0\n")) == (code, True)
+        assert spamc(message)[1].endswith(message)
+        assert spamc(message, "--headers")[1].endswith(message)
+    assert spamc(SPAM, "-y")[1] == b"TEXTNB_SPAM"
+    assert b"textnb: spam" in spamc(SPAM, "-R")[1]
+    assert b"textnb" not in spamc(HAM, "-r")[1]
+    # Without -x, a message that is too long comes back as it is.
+    assert spamc(SPAM + bytes(6000)) == (0, SPAM + bytes(6000))
+    assert spamc(SPAM, "-u", "eve", "-c")[0] == 0
+
+
+def test_a_replaced_model_judges_the_next_message(tmp_path: Path) -> None:
+    model = saved(tmp_path / "m.textnb")
+    server = Server(tmp_path, model, "--workers", 1)
+    assert b"Spam: True" in server.ask("CHECK", SPAM)
+    saved(model, swapped=True)
+    assert b"Spam: False" in server.ask("CHECK", SPAM)
+    server.wait_for("reloaded")
+    # A file that is no model changes nothing, however it comes; nor does one that is gone.
+    (tmp_path / "n").write_bytes(b"junk")
+    os.replace(tmp_path / "n", model)
+    assert b"Spam: False" in server.ask("CHECK", SPAM)
+    assert "reason" in server.wait_for("not reloaded")
+    model.unlink()
+    assert b"Spam: False" in server.ask("CHECK", SPAM)
+    # One that only the whole model can judge by.
+    saved(model, estimator=MultinomialNB(l=0.0))
+    assert b"Spam: True" in server.ask("CHECK", SPAM)
+    saved(model, swapped=True)
+    assert b"Spam: False" in server.ask("CHECK", SPAM)
+    assert server.stop() == 0
+
+
+def test_a_killed_worker_is_replaced(tmp_path: Path) -> None:
+    server = Server(tmp_path, saved(tmp_path / "m.textnb"), "--workers", 2)
+    before = server.workers()
+    assert len(before) == 2
+    for worker in before:
+        os.kill(worker, signal.SIGKILL)
+    # A client that connects meanwhile waits.
+    assert b"Spam: True" in server.ask("CHECK", SPAM)
+    server.wait_for("ended", 2)
+    assert not set(server.workers()) & set(before)
+    server.process.send_signal(signal.SIGHUP)
+    server.wait_for("reloading")
+    assert b"Spam: True" in server.ask("CHECK", SPAM)
+    assert server.stop() == 0
+
+
+def test_requests_that_were_begun_are_answered_at_the_end(tmp_path: Path) -> None:
+    server = Server(tmp_path, saved(tmp_path / "m.textnb"), "--workers", 1)
+    with socket.socket(socket.AF_UNIX) as client:
+        client.settimeout(30)
+        client.connect(server.path)
+        client.sendall(b"CHECK SPAMC/1.5\r\nContent-length: %d\r\n\r\n" % len(SPAM))
+        # Another request comes through, so the first one has been accepted.
+        assert b"Spam: True" in server.ask("CHECK", SPAM)
+        server.process.send_signal(signal.SIGTERM)
+        server.wait_for("stopping")
+        client.sendall(SPAM)
+        assert b"Spam: True" in received(client)
+    assert server.ended() == 0
+
+
+def test_workers_end_with_the_server(tmp_path: Path) -> None:
+    server = Server(tmp_path, saved(tmp_path / "m.textnb"), "--workers", 2)
+    workers = server.workers()
+    server.process.kill()
+    server.ended()
+    end = time.monotonic() + 30
+    while any(os.path.exists(f"/proc/{worker}/cmdline") and Path(
+            f"/proc/{worker}/cmdline").read_bytes() for worker in workers):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    # The socket of a killed server is taken over.
+    again = Server(tmp_path, tmp_path / "m.textnb", "--workers", 1)
+    assert b"Spam: True" in again.ask("CHECK", SPAM)
+    assert again.stop() == 0
+
+
+def test_thresholds_of_the_model_are_those_of_the_score(tmp_path: Path) -> None:
+    classifier = TextClassifier(ComplementNB(), text="body").fit(pl.DataFrame({
+        "body": ["cheap pills", "a prize for you", "see you at noon", "the minutes"] * 5,
+        "label": ["spam", "spam", "ham", "ham"] * 5}))
+    classifier.set_decision(Decision({"spam": 1.5, "ham": 0.5}, positive="spam"))
+    classifier.save(tmp_path / "m.textnb")
+    odds = MailFilter.load(tmp_path / "m.textnb").judge(SPAM).log_odds
+    server = Server(tmp_path, tmp_path / "m.textnb", "--workers", 1)
+    assert b"Spam: True ; %.1f / 5.0" % (5 + odds - 1.5) in server.ask("CHECK", SPAM)
+    assert server.stop() == 0
+
+
+@pytest.mark.parametrize(("arguments", "code", "error"), [
+    (["none.textnb", "--listen", "x"], 1, "no such model file"),
+    (["m.textnb", "--listen", "0.0.0.0:783"], 2, "loopback"),
+    (["m.textnb", "--listen", "[::]:783"], 2, "loopback"),
+    (["m.textnb", "--listen", "example.org:783"], 2, "HOST:PORT"),
+    (["m.textnb", "--listen", "m.textnb"], 1, "a file that is no socket"),
+    (["m.textnb", "--listen", "no/such/folder/s"], 1, "No such file"),
+    (["m.textnb", "--listen", "x" * 200], 1, "100 bytes"),
+    (["m.textnb", "--listen", "x", "--user", "eve"], 2, "NAME=FILE"),
+    (["m.textnb", "--listen", "x", "--user", "eve=none.textnb"], 1, "no such model file"),
+    (["m.textnb", "--listen", "x", "--timeout", "0"], 2, "--timeout"),
+    (["m.textnb", "--listen", "x", "--max-bytes", "many"], 2, "--max-bytes"),
+    (["m.textnb", "--listen", "x", "--spam-class", "junk"], 1, "no class 'junk'"),
+    (["junk.textnb", "--listen", "x"], 1, "junk.textnb"),
+    (["m.textnb"], 2, "--listen")])
+def test_what_can_not_be_served_is_said_at_once(
+    tmp_path: Path, arguments: list[str], code: int, error: str
+) -> None:
+    saved(tmp_path / "m.textnb")
+    (tmp_path / "junk.textnb").write_bytes(b"junk")
+    environment = {name: value for name, value in os.environ.items()
+                   if name not in ("RUNTIME_DIRECTORY", "XDG_RUNTIME_DIR")}
+    done = subprocess.run(
+        [*PROGRAM, "serve", *arguments], capture_output=True, text=True, check=False, timeout=60,
+        cwd=tmp_path, env={**environment, "PYTHONPATH": HERE})
+    assert (done.returncode, error in done.stderr) == (code, True), done.stderr
+    assert not (tmp_path / "x").exists()

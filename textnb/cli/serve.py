@@ -1,0 +1,107 @@
+"""The verb serve: verdicts over a socket, in the protocol of SpamAssassin's spamd."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+from textnb.cli import signals
+from textnb.cli.inputs import ModelFile
+from textnb.cli.options import option, verb
+from textnb.cli.verdicts import LONGEST_SECONDS, log_odds_of
+from textnb.errors import ParameterError
+
+_SOCKET = "textnb.sock"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdicts:
+    """Verdict."""
+
+    spam_class: str | None = option(
+        "Class that is spam.  [default: the class of the model's decision, else spam]",
+        metavar="CLASS")
+    spam_cutoff: float | None = option(
+        "Judge as spam from this probability on, instead of by the model's decision.")
+    ham_cutoff: float | None = option(
+        "With --spam-cutoff: judge as ham up to this probability, and as unsure between the two.")
+    min_learned: int = option(
+        "Answer unsure if the model has learned fewer messages of spam, or of the rest.",
+        default=10)
+    user: list[str] | None = option(
+        "Judge the mail of a user by a model file of its own; repeat it for several. The mail of "
+        "all other users is judged by MODEL.", metavar="NAME=FILE")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Service:
+    """Service."""
+
+    listen: list[str] | None = option(
+        "Path of a Unix socket, or HOST:PORT of a loopback address; repeat it for several.  "
+        f"[default: {_SOCKET} in $RUNTIME_DIRECTORY or $XDG_RUNTIME_DIR]", metavar="ADDRESS")
+    workers: int | None = option(
+        "Processes that judge.  [default: one per processor]", least=1)
+    timeout: float = option("Seconds after which judging one message fails.", default=30.0)
+    client_timeout: float = option(
+        "Seconds in which a client must have sent its message.", default=60.0)
+    max_bytes: str = option(
+        "Longest message that is judged, in bytes or with a unit: 500K, 16M.", default="16M",
+        metavar="N")
+    connections: int = option(
+        "Connections of one worker at the same time; further ones wait.", default=32, least=1,
+        is_common=False)
+
+
+@verb
+def serve(file: ModelFile, how: Verdicts, service: Service) -> None:
+    """Judge messages over a socket, in the protocol of SpamAssassin's spamd.
+
+    spamc, Exim, spamass-milter and mail readers that speak to spamd work unchanged. The server
+    logs a line of JSON per verdict on standard error. A model file that is replaced is judged by
+    from the next message on. SIGTERM ends the server once its last requests are answered.
+    """
+    from textnb.runtime.sizes import byte_size
+    from textnb.serving.server import Server, listen
+    from textnb.serving.settings import Settings
+
+    for name, value in (("--timeout", service.timeout),
+                        ("--client-timeout", service.client_timeout)):
+        if not 0.0 < value <= LONGEST_SECONDS:
+            raise ParameterError.out_of_range(
+                name, f"seconds, more than 0 and up to {LONGEST_SECONDS:,.0f}", value)
+    if how.min_learned < 0:
+        raise ParameterError.out_of_range("--min-learned", "a count", how.min_learned)
+    judging: dict[str, Any] = {
+        "spam": how.spam_class, "least_learned": how.min_learned,
+        "cutoffs": log_odds_of(how.spam_cutoff, how.ham_cutoff)}
+    settings = Settings(
+        model=os.path.abspath(file.model), users=_users(how.user or []), judging=judging,
+        workers=service.workers or os.cpu_count() or 1,
+        max_bytes=byte_size("--max-bytes", service.max_bytes),
+        timeout=service.timeout, client_timeout=service.client_timeout,
+        connections=service.connections)
+    listeners = [listen(address) for address in service.listen or [_default_socket()]]
+    signals.release()
+    Server(settings, listeners).run()
+
+
+def _users(named: list[str]) -> dict[str, str]:
+    """Model files by the names of users."""
+    users: dict[str, str] = {}
+    for one in named:
+        name, equals, path = one.partition("=")
+        if not equals or not name or not path or name in users:
+            raise ParameterError.out_of_range(
+                "--user", "NAME=FILE, once for each name", one)
+        users[name] = os.path.abspath(path)
+    return users
+
+
+def _default_socket() -> str:
+    folder = os.environ.get("RUNTIME_DIRECTORY") or os.environ.get("XDG_RUNTIME_DIR")
+    if not folder:
+        raise ParameterError("say where to listen: --listen PATH of a Unix socket, such as "
+                             "/run/textnb/textnb.sock, or --listen 127.0.0.1:783")
+    return os.path.join(folder.split(":")[0], _SOCKET)

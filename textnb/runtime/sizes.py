@@ -1,0 +1,45 @@
+"""Sizes in bytes, as people write them."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from textnb.errors import ParameterError
+
+
+def byte_size(name: str, value: Any, least: int = 1) -> Any:
+    """Bytes from text: a number, with K, M or G for 1024, 1024² or 1024³ bytes.
+
+    Parameters
+    ----------
+    name : str
+        What the size is of, for the error.
+    value : str
+        What is no string is given back as it is: the function that takes it checks it.
+    least : int
+        Bytes.
+
+    Raises
+    ------
+    ParameterError
+        If it is none, or below ``least``.
+
+    Examples
+    --------
+    >>> byte_size("--max-bytes", "5M"), byte_size("--max-bytes", "1.5 KiB")
+    (5242880, 1536)
+    """
+    if not isinstance(value, str):
+        return value
+    found = re.fullmatch(r"(\d{1,19}(?:\.\d{1,19})?) ?([kmg]?)(?:i?b)?", value.strip().lower(),
+                         re.ASCII)
+    unit = 1 if found is None else 1024 ** " kmg".index(found[2] or " ")
+    # Whole numbers stay whole: a float has no room for all that are below 2**63.
+    size = 0 if found is None else (
+        int(float(found[1]) * unit) if "." in found[1] else int(found[1]) * unit)
+    if not least <= size < 2**63:
+        at_least = "1M" if least == 1 << 20 else str(least)
+        raise ParameterError.out_of_range(
+            name, f"bytes, such as 500M or 2G (times 1024² or 1024³), {at_least} or more", value)
+    return size

@@ -1,0 +1,1 @@
+"""Verdicts over a socket, in the protocol of SpamAssassin's spamd."""

@@ -1,0 +1,153 @@
+"""A verdict in spamd's terms: a score, a threshold, the names of rules, and headers of a message.
+
+The threshold is always 5, SpamAssassin's own, so that settings of mail systems keep their meaning.
+The score is 5 + the log-odds of spam (base e) - the log-odds from which the model says spam. So a
+message is spam if its score is at least 5, and each further point makes spam e times as likely.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from importlib.metadata import version
+
+from textnb.filter.verdict import SPAM, Verdict
+from textnb.runtime.values import Value
+
+THRESHOLD = 5.0
+# What one decimal and the columns of a log take.
+_LOWEST, _HIGHEST = -999.9, 999.9
+_MOST_STARS = 50
+# The names of headers that this program writes, or that programs that read them trust. A sender may
+# have written any of them.
+_OWN = re.compile(
+    rb"(?:X-Textnb-Status|X-Spam-(?:Flag|Level|Status|Score|Report|Checker-Version|Bar|"
+    rb"Prev-Subject|Prev-Content-Type))[ \t]*:", re.IGNORECASE)
+
+
+class Mark(Value):
+    """A verdict in spamd's terms.
+
+    Attributes
+    ----------
+    is_spam : bool
+        An unsure message is not spam.
+    score, threshold : float
+        Of one decimal; spam has a score of at least the threshold.
+    symbols : tuple of str
+        Of SpamAssassin's kind, e.g. ("TEXTNB_SPAM",).
+    report : str
+        For people.
+    status : str
+        The value of ``X-Textnb-Status``.
+    """
+
+    is_spam: bool
+    score: float
+    threshold: float
+    symbols: tuple[str, ...]
+    report: str
+    status: str
+
+
+def mark_of(verdict: Verdict, least: float) -> Mark:
+    """The verdict in spamd's terms.
+
+    Parameters
+    ----------
+    verdict : Verdict
+    least : float
+        The log-odds from which the model says spam; infinite if it never or always does.
+
+    Examples
+    --------
+    >>> mark_of(Verdict("spam", 9.25, True), 4.6).score
+    9.7
+    >>> mark_of(Verdict("unsure", 4.59999, True), 4.6).score
+    4.9
+    """
+    is_spam = verdict.status == SPAM
+    score = _score(verdict.log_odds, least)
+    # What is rounded, or rules of the model that are not its threshold, must not contradict it.
+    score = max(score, THRESHOLD) if is_spam else min(score, THRESHOLD - 0.1)
+    symbols = (f"TEXTNB_{verdict.status.upper()}",
+               *(["TEXTNB_MALFORMED"] if verdict.errors else []))
+    probability = f", probability {verdict.probability:.6f}" if verdict.calibrated else ""
+    lines = [f"textnb: {verdict.status}, score {score} of {THRESHOLD} required",
+             f"{verdict.measure} {verdict.log_odds:.6f}{probability}",
+             *([f"unsure, as {verdict.reason}"] if verdict.reason else []),
+             *(f"malformed: {error}" for error in verdict.errors)]
+    status = (f"{verdict.status}; {verdict.measure}={verdict.log_odds:.6f}; "
+              f"probability={verdict.probability:.6f}; "
+              f"calibrated={'yes' if verdict.calibrated else 'no'}")
+    return Mark(is_spam, score, THRESHOLD, symbols, "\n".join(lines) + "\n", status)
+
+
+def marks_of(mark: Mark) -> list[str]:
+    """The headers of a verdict, a line each."""
+    name = f"textnb {version('textnb')}"
+    stars = "*" * max(0, min(_MOST_STARS, int(mark.score)))
+    return [
+        f"X-Spam-Checker-Version: {name}",
+        *(["X-Spam-Flag: YES"] if mark.is_spam else []),
+        f"X-Spam-Level: {stars}",
+        f"X-Spam-Status: {'Yes' if mark.is_spam else 'No'}, score={mark.score} "
+        f"required={mark.threshold} tests={','.join(mark.symbols)} autolearn=no version={name}",
+        f"X-Textnb-Status: {mark.status}"]
+
+
+def marked(message: bytes, headers: list[str], *, only_headers: bool = False) -> bytes:
+    """A message with the headers of its verdict before all others.
+
+    Headers of these names that the sender wrote are left out. Nothing else changes.
+
+    Parameters
+    ----------
+    message : bytes
+    headers : list of str
+        ASCII, without ends of lines.
+    only_headers : bool
+        Leave out the body.
+    """
+    first, found, _ = message.partition(b"\n")
+    ending = b"\r\n" if found and first.endswith(b"\r") else b"\n"
+    lines, body = _split(message)
+    own = [header.encode("ascii") + ending for header in headers]
+    envelope = 1 if lines and lines[0].startswith(b"From ") else 0
+    # A continuation line before any header would continue ours.
+    while envelope < len(lines) and lines[envelope][:1] in (b" ", b"\t"):
+        envelope += 1
+    kept, skips = [], False
+    for line in lines[envelope:]:
+        if line[:1] not in (b" ", b"\t"):
+            skips = _OWN.match(line) is not None
+        if not skips:
+            kept.append(line)
+    if only_headers:
+        body = ending
+    return b"".join([*lines[:envelope], *own, *kept, body])
+
+
+def _split(message: bytes) -> tuple[list[bytes], bytes]:
+    """The lines up to the first empty one, and the rest from there on.
+
+    A line that is no header ends the block for some readers and not for others: a header that the
+    sender wrote below it goes too.
+    """
+    lines, at = [], 0
+    while at < len(message):
+        end = message.find(b"\n", at) + 1 or len(message)
+        line = message[at:end]
+        if line in (b"\n", b"\r\n"):
+            break
+        lines.append(line)
+        at = end
+    return lines, message[at:]
+
+
+def _score(odds: float, least: float) -> float:
+    if math.isnan(odds):
+        return 0.0
+    if math.isinf(least):
+        return _HIGHEST if least < 0 else _LOWEST
+    return round(max(_LOWEST, min(_HIGHEST, THRESHOLD + odds - least)), 1)

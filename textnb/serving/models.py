@@ -1,0 +1,92 @@
+"""A model file that is in use while others replace it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from textnb.errors import SourceError, TextnbError, first_line
+from textnb.filter.quick import QuickFilter
+from textnb.filter.verdict import Verdict
+from textnb.storage.terms_reader import Unsupported
+
+if TYPE_CHECKING:
+    from textnb.filter.mailfilter import MailFilter
+
+# Terms whose weights stay in memory: some 20 MB for two classes.
+REMEMBERED = 100_000
+
+
+class ServedModel:
+    """Judges by a model file, and by its successor once the file is replaced.
+
+    A successor that can't be read changes nothing: the model that was read before judges on.
+
+    Parameters
+    ----------
+    path : str
+    settings : dict
+        ``spam``, ``least_learned`` and ``cutoffs``, as of `MailFilter.load`.
+    note : callable
+        Is called with the name of an event and its facts.
+
+    Raises
+    ------
+    TextnbError
+        If the file can't be read at first, or is no model of mail.
+    """
+
+    def __init__(self, path: str, settings: dict[str, Any], note: Callable[..., object]) -> None:
+        self._path, self._settings, self._note = path, settings, note
+        self._quick: QuickFilter | None = None
+        self._whole: MailFilter | None = None
+        self._state = self._look()
+        if self._state is None:
+            raise SourceError(f"no such model file: {path!r}")
+        self._load()
+
+    def judge(self, message: bytes) -> tuple[Verdict, float]:
+        """The verdict, and the log-odds from which the model says spam."""
+        state = self._look()
+        if state is not None and state != self._state:
+            self._state = state
+            try:
+                self._load()
+                self._note("reloaded", model=self._path)
+            except (TextnbError, OSError, MemoryError) as error:
+                self._note("not reloaded", model=self._path, reason=first_line(error))
+        if self._quick is not None:
+            try:
+                return self._quick.judge(message), self._quick.least_odds
+            except Unsupported:
+                # A score at a threshold, say. The whole model knows.
+                pass
+        if self._whole is None:
+            self._whole = self._load_whole()
+        return self._whole.judge(message), self._whole.least_odds
+
+    def _load(self) -> None:
+        """Open the file. What was open is given up only then."""
+        quick, whole = None, None
+        try:
+            quick = QuickFilter(self._path, **self._settings, remembered=REMEMBERED)
+        except Unsupported:
+            whole = self._load_whole()
+        if self._quick is not None:
+            self._quick.close()
+        self._quick, self._whole = quick, whole
+
+    def _load_whole(self) -> MailFilter:
+        # Imported here: it takes Polars, which most models don't need.
+        from textnb.filter.mailfilter import MailFilter
+
+        return MailFilter.load(self._path, **self._settings)
+
+    def _look(self) -> tuple[int, ...] | None:
+        """What changes when the file is replaced; None while there is none."""
+        try:
+            state = os.stat(self._path)
+        except OSError:
+            return None
+        return state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns

@@ -1,0 +1,216 @@
+"""spamd's protocol: requests and answers as bytes, without sockets.
+
+    PROCESS SPAMC/1.5\\r\\n            SPAMD/1.1 0 EX_OK\\r\\n
+    Content-length: 42\\r\\n    ──>   Content-length: 211\\r\\n
+    \\r\\n                            Spam: True ; 12.3 / 5.0\\r\\n
+    message                         \\r\\n
+                                    message with the headers of the verdict
+
+What it does is what spamd 4.0 does, but where a comment says why not. It imports the standard
+library alone.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from textnb.runtime.values import Value
+from textnb.serving.marks import Mark, marked, marks_of
+
+# Of a line and of the lines before a message, as in spamd.
+LONGEST_LINE, MOST_HEADERS = 8192, 255
+JUDGING = ("CHECK", "SYMBOLS", "REPORT", "REPORT_IFSPAM", "PROCESS", "HEADERS")
+COMMANDS = (*JUDGING, "PING", "SKIP", "TELL", "STATUS")
+_FIRST = re.compile(r"([A-Z_]{1,32}) SPAMC/([0-9]{1,3})\.([0-9]{1,3})")
+_USER = re.compile(r"[-A-Za-z0-9_.@+]{1,128}")
+# Codes are those of sysexits.h, and 79 is spamd's own.
+CODES = {"EX_OK": 0, "EX_DATAERR": 65, "EX_UNAVAILABLE": 69, "EX_SOFTWARE": 70, "EX_TEMPFAIL": 75,
+         "EX_PROTOCOL": 76, "EX_NOPERM": 77, "EX_TIMEOUT": 79}
+
+
+class Refused(Exception):
+    """A request that gets no verdict.
+
+    Parameters
+    ----------
+    code : str
+        A name of `CODES`.
+    why : str
+        One line for the client.
+    """
+
+    def __init__(self, code: str, why: str) -> None:
+        super().__init__(why)
+        self.code = code
+
+    def answer(self) -> bytes:
+        """The answer to the client."""
+        why = re.sub(r"[^ -~]+", " ", str(self))[:500]
+        return f"SPAMD/1.0 {CODES[self.code]} {self.code} {why}\r\n".encode("ascii")
+
+
+class Request(Value):
+    """What a client asks, without the message.
+
+    Attributes
+    ----------
+    command : str
+        One of `COMMANDS`.
+    version : (int, int)
+        Of the protocol.
+    length : int or None
+        Bytes of the message as they are sent; None if the client closes its side at the end.
+    user : str or None
+    is_compressed : bool
+        Whether the message is compressed by zlib.
+    headers : mapping of str to str
+        All headers of the request, by their names in lower case.
+    """
+
+    command: str
+    version: tuple[int, int]
+    length: int | None = None
+    user: str | None = None
+    is_compressed: bool = False
+    headers: Mapping[str, str] = {}
+
+
+def parse_command(line: bytes) -> Request:
+    """The request that a first line begins.
+
+    Raises
+    ------
+    Refused
+        If it is none.
+
+    Examples
+    --------
+    >>> parse_command(b"PING SPAMC/1.2\\r\\n").command
+    'PING'
+    """
+    match = _FIRST.fullmatch(line.decode("latin-1").rstrip("\r\n"))
+    if match is None or match[1] not in COMMANDS:
+        raise Refused("EX_PROTOCOL", f"no command of SPAMC/1.5: {line[:60]!r}")
+    return Request(match[1], (int(match[2]), int(match[3])))
+
+
+def has_headers(request: Request) -> bool:
+    """Whether headers follow the first line: not after the PING of an old client, which waits."""
+    return request.command not in ("PING", "SKIP") or request.version >= (1, 5)
+
+
+def with_headers(request: Request, lines: Iterable[bytes]) -> Request:
+    """A request with its headers.
+
+    Raises
+    ------
+    Refused
+        If a header is malformed, or asks what nobody here does.
+    """
+    headers: dict[str, str] = {}
+    for line in lines:
+        name, colon, value = line.decode("latin-1").partition(":")
+        if not colon:
+            raise Refused("EX_PROTOCOL", f"header not in 'Name: value' format: {line[:60]!r}")
+        if headers.setdefault(name.strip().lower(), value.strip()) != value.strip():
+            # Two lengths would leave it to the reader where the message ends.
+            raise Refused("EX_PROTOCOL", f"two headers {name.strip()[:60]!r}")
+    length, user = headers.get("content-length"), headers.get("user")
+    if length is not None and not re.fullmatch("[0-9]{1,15}", length):
+        raise Refused("EX_PROTOCOL", f"Content-length is not a number: {length[:60]!r}")
+    if user is not None and not _USER.fullmatch(user):
+        raise Refused("EX_PROTOCOL", "the user is not a name")
+    compressed = headers.get("compress")
+    if compressed is not None and compressed.lower() != "zlib":
+        raise Refused("EX_PROTOCOL", f"compression is not zlib: {compressed[:60]!r}")
+    if compressed is not None and length is None:
+        raise Refused("EX_PROTOCOL", "Compress needs Content-length")
+    return Request(request.command, request.version, None if length is None else int(length),
+                   user, compressed is not None, headers)
+
+
+def message_of(request: Request, body: bytes, max_bytes: int) -> bytes:
+    """The message of a request, inflated where it is compressed.
+
+    Parameters
+    ----------
+    request : Request
+    body : bytes
+        As it was sent.
+    max_bytes : int
+        A longer message is refused before it takes more memory.
+
+    Raises
+    ------
+    Refused
+    """
+    if request.length is not None and len(body) != request.length:
+        raise Refused("EX_PROTOCOL", f"Content-length is {request.length}, and {len(body)} bytes "
+                                     "came")
+    if not request.is_compressed:
+        return body
+    inflating = zlib.decompressobj()
+    try:
+        message = inflating.decompress(body, max_bytes + 1)
+    except zlib.error as error:
+        raise Refused("EX_DATAERR", f"the message can't be inflated: {error}") from None
+    if len(message) > max_bytes:
+        raise too_long(max_bytes)
+    if not inflating.eof:
+        raise Refused("EX_DATAERR", "the compressed message is cut")
+    return message
+
+
+def too_long(max_bytes: int) -> Refused:
+    return Refused("EX_DATAERR", f"the message is longer than {max_bytes} bytes")
+
+
+def answer(request: Request, mark: Mark, message: bytes) -> bytes:
+    """The answer to a request for a verdict.
+
+    Parameters
+    ----------
+    request : Request
+        Of a command of `JUDGING`.
+    mark : Mark
+        The verdict in spamd's terms.
+    message : bytes
+    """
+    command, version = request.command, request.version
+    yes, no = ("Yes", "No") if command == "REPORT_IFSPAM" else ("True", "False")
+    spam = f"Spam: {yes if mark.is_spam else no} ; {mark.score} / {mark.threshold}\r\n"
+    if command == "CHECK":
+        return f"SPAMD/1.1 0 EX_OK\r\n{spam}\r\n".encode("ascii")
+    match command:
+        case "PROCESS" | "HEADERS":
+            body = marked(message, marks_of(mark), only_headers=command == "HEADERS")
+        case "SYMBOLS":
+            body = ",".join(mark.symbols).encode("ascii") + (b"\r\n" if version < (1, 3) else b"")
+        case "REPORT" | "REPORT_IFSPAM":
+            shown = command == "REPORT" or mark.is_spam
+            body = mark.report.encode("utf-8", "backslashreplace") if shown else b""
+        case _:
+            raise Refused("EX_PROTOCOL", f"{command} asks for no verdict")
+    length = f"Content-length: {len(body)}\r\n"
+    if command in ("PROCESS", "HEADERS"):
+        if version < (1, 2):
+            return b"SPAMD/1.0 0 EX_OK\r\n" + body
+        headers = length + (spam if version >= (1, 3) else "")
+    else:
+        headers = (length if version >= (1, 3) else "") + spam
+    return f"SPAMD/1.1 0 EX_OK\r\n{headers}\r\n".encode("ascii") + body
+
+
+def answer_to_ping() -> bytes:
+    return b"SPAMD/1.5 0 PONG\r\n"
+
+
+def answer_with_text(text: str, headers: Mapping[str, Any] | None = None) -> bytes:
+    """An answer that is neither a verdict nor a refusal."""
+    body = text.encode("utf-8")
+    shown = "".join(f"{name}: {value}\r\n" for name, value in (headers or {}).items())
+    return (f"SPAMD/1.1 0 EX_OK\r\n{shown}Content-length: {len(body)}\r\n\r\n").encode(
+        "ascii") + body

@@ -1,0 +1,234 @@
+"""The server: it listens, keeps its workers running, and stops them.
+
+    server ──> worker 1     each takes connections from the same sockets (textnb.serving.worker)
+           ──> worker 2
+             <── shared counters: a worker that judges for too long is killed, and replaced
+
+The server itself reads no mail and no model, so it has nothing that could fail by what is sent.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import select
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+
+from textnb.errors import ParameterError, SourceError, TextnbError
+from textnb.serving.counters import Counters, size
+from textnb.serving.log import log
+from textnb.serving.settings import Settings
+from textnb.serving.worker import READY
+
+_BACKLOG = 256
+_SOCKET_MODE = 0o660
+_WATCH_SECONDS = 0.2
+# The worker's own alarm comes first; the server's is for a worker that hangs in a library.
+_LATER_SECONDS = 2.0
+# A worker that ends sooner than this after its start will end again.
+_SHORT_SECONDS = 1.0
+_START_SECONDS = 120.0
+
+
+def listen(address: str) -> socket.socket:
+    """A listening socket.
+
+    Parameters
+    ----------
+    address : str
+        The path of a Unix socket, or HOST:PORT of a loopback address.
+
+    Raises
+    ------
+    ParameterError
+        If the address is not one of this machine alone.
+    SourceError
+        If nothing can listen there: because another server does, say.
+    """
+    host, colon, port = address.rpartition(":")
+    try:
+        if "/" not in address and colon:
+            return _listen_tcp(address, host.strip("[]"), port)
+        return _listen_unix(address)
+    except OSError as error:
+        raise SourceError(f"can't listen at {address}: {error.strerror or error}") from None
+
+
+def _listen_tcp(address: str, host: str, port: str) -> socket.socket:
+    try:
+        ip = ipaddress.ip_address("127.0.0.1" if host == "localhost" else host)
+        number = int(port)
+    except ValueError:
+        raise ParameterError.out_of_range(
+            "--listen", "the path of a socket, or HOST:PORT such as 127.0.0.1:783", address
+            ) from None
+    if not ip.is_loopback or not 0 <= number < 1 << 16:
+        raise ParameterError(
+            f"--listen {address}: the protocol has no passwords, so TCP is for loopback addresses "
+            "such as 127.0.0.1:783 alone")
+    family = socket.AF_INET6 if ip.version == 6 else socket.AF_INET
+    found = socket.socket(family, socket.SOCK_STREAM)
+    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    found.bind((str(ip), number))
+    found.listen(_BACKLOG)
+    return found
+
+
+def _listen_unix(path: str) -> socket.socket:
+    with suppress(FileNotFoundError):
+        if not stat.S_ISSOCK(os.lstat(path).st_mode):
+            raise SourceError(f"can't listen at {path}: there is a file that is no socket")
+        with socket.socket(socket.AF_UNIX) as probe:
+            try:
+                probe.connect(path)
+            except ConnectionRefusedError:
+                # Its server was killed.
+                os.unlink(path)
+            else:
+                raise SourceError(f"can't listen at {path}: another server does")
+    found = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    # The mode must hold from the start, before anybody can connect.
+    before = os.umask(0o777 & ~_SOCKET_MODE)
+    try:
+        found.bind(path)
+    except OSError as error:
+        if "too long" in str(error):
+            raise SourceError(f"can't listen at {path}: the path of a socket has up to about 100 "
+                              "bytes") from None
+        raise
+    finally:
+        os.umask(before)
+    found.listen(_BACKLOG)
+    return found
+
+
+class Server:
+    """Listens, and keeps workers running.
+
+    Parameters
+    ----------
+    settings : Settings
+    listeners : sequence of socket
+    """
+
+    def __init__(self, settings: Settings, listeners: Sequence[socket.socket]) -> None:
+        self._settings, self._listeners = settings, listeners
+        # It is open as long as the server runs.
+        self._shared = tempfile.TemporaryFile()  # noqa: SIM115
+        self._shared.truncate(size(settings.workers))
+        self._counters = Counters(self._shared.fileno(), settings.workers)
+        self._workers: list[tuple[subprocess.Popen[bytes], float]] = []
+        # Workers that were replaced, and answer the last of their requests.
+        self._leaving: list[subprocess.Popen[bytes]] = []
+        self._asked: set[int] = set()
+
+    def run(self) -> None:
+        """Serve until SIGTERM or SIGINT; SIGHUP replaces the workers, one after the other.
+
+        Raises
+        ------
+        TextnbError
+            If the workers can't read a model, or do not start.
+        """
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, lambda number, _: self._asked.add(number))
+        try:
+            started = [self._start(number) for number in range(self._settings.workers)]
+            self._workers = [(worker, time.monotonic()) for worker in started]
+            for worker in started:
+                _wait_for(worker)
+            log("serving", listen=[_name(listener) for listener in self._listeners],
+                workers=len(started), model=self._settings.model)
+            while not self._asked & {signal.SIGTERM, signal.SIGINT}:
+                self._watch()
+                time.sleep(_WATCH_SECONDS)
+            log("stopping")
+        finally:
+            self._stop()
+
+    def _start(self, number: int) -> subprocess.Popen[bytes]:
+        self._counters.free(number)
+        descriptors = [listener.fileno() for listener in self._listeners]
+        # -P: a folder in which the server is started must not give it modules.
+        return subprocess.Popen(
+            [sys.executable, "-P", "-m", "textnb.serving.worker", self._settings.as_text(),
+             str(self._shared.fileno()), str(number), *map(str, descriptors)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, close_fds=True,
+            pass_fds=[self._shared.fileno(), *descriptors], start_new_session=True)
+
+    def _watch(self) -> None:
+        """Replace the workers that have ended or hang, and all of them after SIGHUP."""
+        limit = self._settings.timeout
+        for number, (worker, since) in enumerate(self._workers):
+            if limit and self._counters.busy_seconds(number) > limit + _LATER_SECONDS:
+                log("killed", worker=worker.pid, reason="it judges one message for too long")
+                worker.kill()
+                worker.wait()
+            if worker.poll() is not None:
+                log("ended", worker=worker.pid, code=worker.returncode)
+                if time.monotonic() - since < _SHORT_SECONDS:
+                    time.sleep(_SHORT_SECONDS)
+                self._replace(number)
+        if signal.SIGHUP in self._asked:
+            self._asked.discard(signal.SIGHUP)
+            log("reloading")
+            for number, (worker, _) in enumerate(self._workers):
+                self._replace(number)
+                worker.terminate()
+                self._leaving.append(worker)
+        self._leaving = [worker for worker in self._leaving if worker.poll() is None]
+
+    def _replace(self, number: int) -> None:
+        worker = self._start(number)
+        self._workers[number] = worker, time.monotonic()
+        try:
+            _wait_for(worker)
+        except TextnbError as error:
+            log("not started", worker=worker.pid, reason=str(error))
+
+    def _stop(self) -> None:
+        workers = [*self._leaving, *(worker for worker, _ in self._workers)]
+        for worker in workers:
+            assert worker.stdin is not None
+            worker.stdin.close()
+        end = time.monotonic() + self._settings.grace + 1.0
+        for worker in workers:
+            with suppress(subprocess.TimeoutExpired):
+                worker.wait(max(0.0, end - time.monotonic()))
+            worker.kill()
+            worker.wait()
+        for listener in self._listeners:
+            name = _name(listener)
+            listener.close()
+            if name.startswith("/") or ":" not in name:
+                with suppress(OSError):
+                    os.unlink(name)
+
+
+def _wait_for(worker: subprocess.Popen[bytes]) -> None:
+    """Wait until a worker has read its models."""
+    assert worker.stdout is not None
+    said, end = b"", time.monotonic() + _START_SECONDS
+    while not said.endswith(READY):
+        ready, _, _ = select.select([worker.stdout], [], [], max(0.0, end - time.monotonic()))
+        if not ready:
+            worker.kill()
+        block = os.read(worker.stdout.fileno(), 1 << 12)
+        if not block:
+            code = worker.wait()
+            raise SourceError(said.decode("utf-8", "replace").strip()
+                              or f"a worker ended with code {code} before it was ready")
+        said += block
+
+
+def _name(listener: socket.socket) -> str:
+    name = listener.getsockname()
+    return name if isinstance(name, str) else f"{name[0]}:{name[1]}"

@@ -1,0 +1,256 @@
+"""One worker of a server: it takes connections, judges their messages, and answers.
+
+    connection -> request -> message -> model of the user -> verdict -> answer
+
+The server (`textnb.serving.server`) starts it, with the listening sockets, and ends it: by closing
+its standard input, or by SIGTERM. It answers the requests that it has read so far before it ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Sequence
+from typing import NoReturn
+
+from textnb.errors import TextnbError, first_line
+from textnb.filter.verdict import Verdict
+from textnb.serving import protocol
+from textnb.serving.counters import Counters
+from textnb.serving.log import log, message_id
+from textnb.serving.marks import mark_of
+from textnb.serving.models import ServedModel
+from textnb.serving.protocol import Refused, Request
+from textnb.serving.settings import Settings, from_text
+
+READY = b"ready\n"
+
+
+class Worker:
+    """Answers requests.
+
+    Parameters
+    ----------
+    settings : Settings
+    counters : Counters
+
+    Raises
+    ------
+    TextnbError
+        If a model can't be read.
+    """
+
+    def __init__(self, settings: Settings, counters: Counters) -> None:
+        self._settings, self._counters = settings, counters
+        judging = dict(settings.judging)
+        if judging.get("cutoffs") is not None:
+            judging["cutoffs"] = tuple(judging["cutoffs"])
+        models = {path: ServedModel(path, judging, log)
+                  for path in {settings.model, *settings.users.values()}}
+        self._default = models[settings.model]
+        self._users = {user: models[path] for user, path in settings.users.items()}
+
+    async def serve(self, listeners: Sequence[socket.socket], stop: asyncio.Event) -> None:
+        """Take connections until it is asked to stop; then answer those that are there."""
+        free = asyncio.Semaphore(self._settings.connections)
+        tasks: set[asyncio.Task[None]] = set()
+        accepting = [asyncio.ensure_future(self._accept(listener, free, tasks))
+                     for listener in listeners]
+        stopping = asyncio.ensure_future(stop.wait())
+        await asyncio.wait([*accepting, stopping], return_when=asyncio.FIRST_COMPLETED)
+        for one in accepting:
+            one.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=self._settings.grace)
+
+    async def _accept(
+        self, listener: socket.socket, free: asyncio.Semaphore, tasks: set[asyncio.Task[None]]
+    ) -> NoReturn:
+        loop = asyncio.get_running_loop()
+        while True:
+            await free.acquire()
+            try:
+                connection, _ = await loop.sock_accept(listener)
+            except OSError as error:
+                # Too many open files, say: others will be closed.
+                free.release()
+                log("not accepted", reason=error.strerror)
+                await asyncio.sleep(0.1)
+                continue
+            except BaseException:
+                free.release()
+                raise
+            task = asyncio.ensure_future(self._answer(connection))
+            tasks.add(task)
+            task.add_done_callback(tasks.discard)
+            task.add_done_callback(lambda _: free.release())
+
+    async def _answer(self, connection: socket.socket) -> None:
+        self._counters.add("connections")
+        writer = None
+        try:
+            reader, writer = await asyncio.open_connection(
+                sock=connection, limit=protocol.LONGEST_LINE)
+            try:
+                async with asyncio.timeout(self._settings.client_timeout):
+                    request, message = await self._read(reader)
+                answer = self._reply(request, message)
+            except TimeoutError:
+                answer = self._refuse(Refused("EX_TIMEOUT", "the request was not sent in time"))
+            except Refused as refused:
+                answer = self._refuse(refused)
+            writer.write(answer)
+            async with asyncio.timeout(self._settings.client_timeout):
+                await writer.drain()
+                writer.close()
+                await writer.wait_closed()
+        except (OSError, TimeoutError):
+            # The client is gone.
+            pass
+        finally:
+            if writer is None:
+                connection.close()
+            else:
+                writer.transport.abort()
+
+    async def _read(self, reader: asyncio.StreamReader) -> tuple[Request, bytes]:
+        first = await _line(reader)
+        if not first:
+            raise Refused("EX_PROTOCOL", "closed before a request")
+        request = protocol.parse_command(first)
+        if protocol.has_headers(request):
+            lines: list[bytes] = []
+            while line := (await _line(reader)).rstrip(b"\r\n"):
+                lines.append(line)
+                if len(lines) > protocol.MOST_HEADERS:
+                    raise Refused("EX_PROTOCOL", "too many headers")
+            request = protocol.with_headers(request, lines)
+        if request.command not in (*protocol.JUDGING, "TELL"):
+            return request, b""
+        most = self._settings.max_bytes
+        if (request.length or 0) > most:
+            raise protocol.too_long(most)
+        body = await _body(reader, request.length, most)
+        return request, protocol.message_of(request, body, most)
+
+    def _reply(self, request: Request, message: bytes) -> bytes:
+        match request.command:
+            case "PING":
+                return protocol.answer_to_ping()
+            case "SKIP":
+                return b""
+            case "STATUS":
+                return protocol.answer_with_text(json.dumps(self._counters.totals()) + "\n")
+            case "TELL":
+                raise Refused("EX_UNAVAILABLE", "this server does not learn")
+        started = time.perf_counter()
+        verdict, least = self._judge(request, message)
+        mark = mark_of(verdict, least)
+        answer = protocol.answer(request, mark, message)
+        self._counters.add(verdict.status)
+        log("verdict", command=request.command, verdict=verdict.status, score=mark.score,
+            reason=verdict.reason, bytes=len(message), user=request.user,
+            milliseconds=round((time.perf_counter() - started) * 1e3, 1),
+            message_id=message_id(message))
+        return answer
+
+    def _judge(self, request: Request, message: bytes) -> tuple[Verdict, float]:
+        model = self._users.get(request.user or "", self._default)
+        if not message:
+            raise Refused("EX_DATAERR", "the message is empty")
+        self._counters.begin()
+        if self._settings.timeout:
+            signal.setitimer(signal.ITIMER_REAL, self._settings.timeout)
+        try:
+            return model.judge(message)
+        except _TooLate:
+            raise Refused("EX_TIMEOUT", "the message was not judged in time") from None
+        except TextnbError as error:
+            raise Refused("EX_TEMPFAIL", first_line(error)) from None
+        except Exception as error:
+            # One message must not end the worker; the client tries again, or passes it on.
+            raise Refused("EX_SOFTWARE", f"the message could not be judged: {first_line(error)}"
+                          ) from error
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0.0)
+            self._counters.end()
+
+    def _refuse(self, refused: Refused) -> bytes:
+        failed = refused.code in ("EX_SOFTWARE", "EX_TEMPFAIL")
+        self._counters.add("failed" if failed else "refused")
+        log("failed" if failed else "refused", code=refused.code, reason=str(refused)[:500])
+        return refused.answer()
+
+
+class _TooLate(BaseException):
+    """Judging took too long. No library catches it."""
+
+
+def _raise_too_late(number: int, frame: object) -> NoReturn:
+    raise _TooLate
+
+
+async def _line(reader: asyncio.StreamReader) -> bytes:
+    try:
+        return await reader.readline()
+    except ValueError:
+        raise Refused("EX_PROTOCOL", "a line is too long") from None
+
+
+async def _body(reader: asyncio.StreamReader, length: int | None, most: int) -> bytes:
+    """The bytes of the message; without a length, those up to the end of the stream."""
+    blocks, left = [], most + 1 if length is None else length
+    while left and (block := await reader.read(min(left, 1 << 16))):
+        blocks.append(block)
+        left -= len(block)
+    if length is None and not left:
+        raise protocol.too_long(most)
+    return b"".join(blocks)
+
+
+async def _run(worker: Worker, listeners: Sequence[socket.socket]) -> None:
+    loop, stop = asyncio.get_running_loop(), asyncio.Event()
+
+    def leave() -> None:
+        loop.remove_reader(0)
+        stop.set()
+
+    loop.add_signal_handler(signal.SIGTERM, stop.set)
+    # The server writes nothing there: it is gone, however it ended.
+    loop.add_reader(0, leave)
+    os.write(1, READY)
+    await worker.serve(listeners, stop)
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Serve until asked to stop.
+
+    Parameters
+    ----------
+    arguments : sequence of str
+        The settings, the descriptor of the shared counters, the worker's number, and the
+        descriptors of the listening sockets.
+    """
+    settings, shared, number, *descriptors = arguments
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    signal.signal(signal.SIGALRM, _raise_too_late)
+    values = from_text(settings)
+    try:
+        worker = Worker(values, Counters(int(shared), values.workers, int(number)))
+    except TextnbError as error:
+        os.write(1, f"{error}".encode("utf-8", "backslashreplace"))
+        sys.exit(1)
+    listeners = [socket.socket(fileno=int(descriptor)) for descriptor in descriptors]
+    for listener in listeners:
+        listener.setblocking(False)
+    asyncio.run(_run(worker, listeners))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
