@@ -26,7 +26,8 @@ ROOMS = {
     "estimators": "scikit-learn's interface",
     "evaluation": "metrics, validation", "report": "the HTML report",
     "export": "weights for other systems", "engines": "Spark",
-    "jobs": "jobs in TOML", "filter": "the mail filter", "cli": "the command line",
+    "jobs": "jobs in TOML", "filter": "the mail filter",
+    "serving": "verdicts over a socket", "cli": "the command line",
 }
 
 
