@@ -1,0 +1,121 @@
+"""Mail through a real Postfix and spamass-milter to a Maildir, judged by textnb serve."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import smtplib
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.serving.server import HAM, SPAM, Server, saved
+
+PROGRAMS = ("postfix", "spamass-milter", "spamc")
+USER = "textnb-test"
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="Postfix needs root"),
+    pytest.mark.skipif(not all(map(shutil.which, PROGRAMS)),
+                       reason=f"needs the packages {', '.join(PROGRAMS)}")]
+
+MAIN = """
+compatibility_level = 3.6
+queue_directory = {folder}/queue
+data_directory = {folder}/data
+command_directory = /usr/sbin
+daemon_directory = /usr/lib/postfix/sbin
+mail_owner = postfix
+setgid_group = postdrop
+inet_interfaces = loopback-only
+inet_protocols = ipv4
+myhostname = mail.example.org
+mydestination = example.org
+home_mailbox = Maildir/
+smtpd_milters = unix:{folder}/milter
+milter_default_action = tempfail
+maillog_file = {folder}/log
+maillog_file_prefixes = {folder}
+alias_maps =
+alias_database =
+local_recipient_maps =
+smtpd_recipient_restrictions = permit_mynetworks, reject
+"""
+
+
+@pytest.fixture
+def maildir(tmp_path: Path) -> Iterator[Path]:
+    """The Maildir of a user that exists for the test alone."""
+    subprocess.run(["useradd", "--create-home", "--home-dir", str(tmp_path / "home"), USER],
+                   check=True)
+    # Whoever delivers must be able to go there.
+    for folder in (tmp_path, *tmp_path.parents):
+        if folder.stat().st_uid == 0 and folder != Path("/"):
+            folder.chmod(folder.stat().st_mode | 0o011)
+    yield tmp_path / "home" / "Maildir"
+    subprocess.run(["userdel", USER], check=True)
+
+
+@pytest.fixture
+def port(tmp_path: Path) -> Iterator[int]:
+    """The port of a Postfix whose milter is asked about every message."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        number: int = found.getsockname()[1]
+    folder = tmp_path / "postfix"
+    for name in ("conf", "queue", "data"):
+        (folder / name).mkdir(parents=True)
+    os.chown(folder / "data", pwd.getpwnam("postfix").pw_uid, -1)
+    (folder / "conf" / "main.cf").write_text(MAIN.format(folder=folder))
+    services = Path("/usr/share/postfix/master.cf.dist").read_text().splitlines()
+    (folder / "conf" / "master.cf").write_text("\n".join(
+        f"127.0.0.1:{number} inet n - n - - smtpd" if line.startswith("smtp      inet") else
+        line.replace(" y       -", " n       -") for line in services) + "\n")
+    for name in ("postfix-files", "dynamicmaps.cf"):
+        if (Path("/etc/postfix") / name).exists():
+            shutil.copy(Path("/etc/postfix") / name, folder / "conf" / name)
+    subprocess.run(["postfix", "-c", folder / "conf", "start"], check=True, capture_output=True)
+    yield number
+    subprocess.run(["postfix", "-c", folder / "conf", "stop"], check=True, capture_output=True)
+
+
+def wait_until(done: object, what: str) -> None:
+    end = time.monotonic() + 60
+    while not done():  # type: ignore[operator]  # a function without arguments
+        assert time.monotonic() < end, what
+        time.sleep(0.05)
+
+
+def test_mail_is_delivered_with_its_verdict(tmp_path: Path, maildir: Path, port: int) -> None:
+    server = Server(tmp_path, saved(tmp_path / "m.textnb"))
+    os.chmod(server.path, 0o666)
+    milter = tmp_path / "postfix" / "milter"
+    process = subprocess.Popen(["spamass-milter", "-p", milter, "-u", "nobody", "--", "-U",
+                                server.path, "-x"], stderr=subprocess.DEVNULL)
+    try:
+        wait_until(milter.exists, "no milter")
+        milter.chmod(0o666)
+        with smtplib.SMTP("127.0.0.1", port) as client:
+            for message in (SPAM, HAM, b"X-Spam-Flag: YES\nX-Spam-Status: Yes\n" + HAM):
+                client.sendmail("a@example.net", [f"{USER}@example.org"], message)
+        wait_until(lambda: maildir.is_dir() and len([*(maildir / "new").iterdir()]) == 3,
+                   (tmp_path / "postfix" / "log").read_text())
+    finally:
+        process.kill()
+        process.wait()
+    assert server.stop() == 0
+    delivered = [path.read_bytes() for path in (maildir / "new").iterdir()]
+    spam = [message for message in delivered if b"cheap pills" in message]
+    ham = [message for message in delivered if b"noon" in message]
+    assert b"X-Spam-Flag: YES" in spam[0]
+    assert b"X-Spam-Status: Yes, score=" in spam[0]
+    assert len(ham) == 2
+    for message in ham:
+        # What the sender forged is gone.
+        assert b"X-Spam-Flag: YES" not in message
+        assert b"X-Spam-Status: No, score=" in message
