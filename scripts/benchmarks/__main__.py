@@ -13,23 +13,28 @@
 
 TEXTNB_CORPORA names the folder of the corpora; without it, speed takes the docstrings of the
 installed libraries. --record keeps the figures in docs/benchmarks/measured.json.
+
+Accuracy takes hours on all corpora. Each figure is kept, by --record or --json, as soon as it is
+measured; figures of other corpora and sides stay. With --resume, what is there is not measured
+again.
 """
 
 from __future__ import annotations
 
 import argparse
 import datetime
+import json
 import os
 import platform
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from benchmarks import pages
+from benchmarks import accuracy, pages
 from benchmarks.sides import SIDES
 from benchmarks.speed import TASKS, instructions, note, speed
 
@@ -61,8 +66,11 @@ def main() -> None:
                 found[section] |= figures
                 if arguments.json:
                     arguments.json.write_text(pages.as_text(found))
+                if arguments.record and section == "accuracy":
+                    pages.write({**pages.recorded(), section: found[section]})
 
-            keep(measured(section, arguments, folder, stored, keep))
+            about = found[section]["about"]
+            keep(measured(section, arguments, folder, stored, keep, about))
     if arguments.record or "pages" in chosen:
         pages.write({**pages.recorded(), **found})
     for section, figures in found.items():
@@ -87,17 +95,24 @@ def parsed() -> argparse.Namespace:
                         "docstrings, or sizes of repeated reviews such as '1 GB'")
     parser.add_argument("--tasks", nargs="*", default=TASKS, choices=TASKS, metavar="TASK",
                         help="of " + "; ".join(TASKS))
-    parser.add_argument("--sides", nargs="*", default=tuple(SIDES), choices=tuple(SIDES),
-                        metavar="SIDE", help="of " + "; ".join(SIDES))
+    parser.add_argument("--sides", nargs="*", metavar="SIDE",
+                        help="of " + "; ".join(SIDES) + "; or of accuracy: "
+                        + "; ".join(accuracy.SIDES))
     parser.add_argument("--cores", type=int, help="let all sides use N cores alone")
     parser.add_argument("--folder", type=_path, help="for temporary files")
     parser.add_argument("--json", type=_path, help="write the figures here")
+    parser.add_argument("--resume", action="store_true",
+                        help="keep the figures of accuracy that --json or the record has")
     parser.add_argument("--record", action="store_true",
                         help="write the figures into docs/benchmarks, pages and pictures too")
     arguments = parser.parse_args()
     if unknown := set(arguments.section) - {*SECTIONS, "pages", "all"}:
         parser.error(f"no section {sorted(unknown)[0]!r}: expected {', '.join(SECTIONS)}, "
                      "pages or all")
+    known = [side for section in arguments.section for side in sides_of(section)]
+    if wrong := [side for side in arguments.sides or () if side not in known]:
+        parser.error(f"no side {wrong[0]!r} of {arguments.section[0]}: expected "
+                     f"{'; '.join(dict.fromkeys(known))}")
     if min(arguments.runs, arguments.large_runs) < 1:
         parser.error("--runs and --large-runs must be 1 or more")
     if arguments.cores:
@@ -107,6 +122,13 @@ def parsed() -> argparse.Namespace:
     return arguments
 
 
+def sides_of(section: str, asked: Sequence[str] | None = None) -> tuple[str, ...]:
+    """The sides of a section, or those of them that are asked for."""
+    every = {"accuracy": (*accuracy.SIDES,), "all": (*SIDES, *accuracy.SIDES)}.get(
+        section, tuple(SIDES))
+    return tuple(side for side in asked or () if side in every) or every
+
+
 def _path(text: str) -> Path:
     """A path as the caller means it: scripts/bench changes the folder."""
     return Path(os.environ.get("BENCH_FROM", ".")) / text
@@ -114,25 +136,26 @@ def _path(text: str) -> Path:
 
 def measured(
     section: str, arguments: argparse.Namespace, folder: Path, stored: bool,
-    keep: Callable[[dict[str, Any]], None],
+    keep: Callable[[dict[str, Any]], None], about: dict[str, Any],
 ) -> dict[str, Any]:
     quick, names = arguments.quick, arguments.corpora
+    peers = sides_of(section, arguments.sides)
     if section == "speed":
         names = names or (["sms_spam"] if stored and quick else ["docstrings"] if not stored
                           else ["sms_spam", "20newsgroups", "imdb", "1 GB"])
-        return speed(names, folder, arguments.runs, arguments.sides, arguments.tasks,
+        return speed(names, folder, arguments.runs, peers, arguments.tasks,
                      arguments.large_runs, keep)
     if section == "scale":
         return speed(names or SCALE[:1 if quick else None], folder, 1, ["textnb"],
                      ["train", "predict"], keep=keep)
     if section == "instructions":
-        sides = [name for name in arguments.sides if name.startswith("textnb")]
+        sides = [name for name in peers if name.startswith("textnb")]
         return instructions(names or ["imdb" if stored else "docstrings"], folder, sides,
                             arguments.tasks)
     if section == "accuracy":
-        from benchmarks.accuracy import accuracy
-
-        return accuracy(names or (["sms_spam"] if quick else []), folder)
+        return accuracy.accuracy(
+            names or (["sms_spam"] if quick else []), folder,
+            peers, before(arguments, about), arguments.resume, keep)
     if section == "spark":
         from benchmarks.spark import spark
 
@@ -144,6 +167,22 @@ def measured(
     from benchmarks.filters import filters
 
     return filters(quick)
+
+
+def before(arguments: argparse.Namespace, about: dict[str, Any]) -> list[dict[str, Any]]:
+    """Figures of accuracy that were measured with the same versions on the same processor."""
+    file = arguments.json
+    stored = (json.loads(file.read_text()) if file and file.exists()
+              else pages.recorded() if arguments.record else {}).get("accuracy")
+    if stored is None:
+        return []
+    other = [name for name in ("cpu", "cores", "python", "textnb", "versions")
+             if stored["about"][name] != about[name]]
+    if other:
+        note(f"earlier figures of accuracy are left out: measured with other {', '.join(other)}")
+        return []
+    rows: list[dict[str, Any]] = stored["rows"]
+    return rows
 
 
 def machine() -> dict[str, Any]:

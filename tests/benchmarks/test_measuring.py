@@ -106,6 +106,34 @@ def test_accuracy_is_that_of_the_answers(tmp_path: Path) -> None:
                                    "log_loss": 5 / 4 * np.log(2)})
 
 
+def test_a_run_that_is_resumed_measures_what_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pl.DataFrame({"label": ["a", "b"] * 6, "text": ["one two"] * 12}).write_parquet(
+        tmp_path / "rows.parquet")
+    name, calls = str(tmp_path / "rows.parquet"), []
+    one, two, three = list(accuracy.SIDES)[:3]
+
+    def measure(corpus: data.Corpus, side: str, folder: Path) -> dict[str, Any]:
+        calls.append(side)
+        return {"corpus": corpus.name, "side": side, "accuracy": 1.0}
+
+    monkeypatch.setattr(accuracy, "measure", measure)
+    before: list[dict[str, Any]] = [
+        {"corpus": "rows", "side": two, "accuracy": 0.5}, {"corpus": "older", "side": one},
+        {"corpus": "rows", "side": one, "failed": "no memory"}]
+    kept: list[Any] = []
+    found = accuracy.accuracy([name], tmp_path / "first", [three, one, two], before, True,
+                              kept.append)
+    assert calls == [three, one], "what failed is measured again"
+    assert [(row["corpus"], row["side"]) for row in found["rows"]] == [
+        ("older", one), ("rows", one), ("rows", two), ("rows", three)]
+    assert found["rows"][2]["accuracy"] == 0.5
+    assert [len(figures["rows"]) for figures in kept] == [4, 4], "each figure is kept at once"
+    accuracy.accuracy([name], tmp_path / "second", [two], before, False, kept.append)
+    assert calls[2:] == [two], "without --resume all that is asked for is measured"
+
+
 def test_an_unknown_section_or_corpus_is_named() -> None:
     def said(*arguments: str) -> str:
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
@@ -113,6 +141,8 @@ def test_an_unknown_section_or_corpus_is_named() -> None:
 
     assert "no section 'spede': expected speed," in said("spede")
     assert "no corpus 'imbd': expected docstrings," in said("--corpora", "imbd", "--runs", "1")
+    assert "no side 'textnb' of accuracy: expected" in said("accuracy", "--sides", "textnb")
+    assert "no side 'fastTxt' of speed: expected scikit-learn" in said("speed", "--sides", "fastTxt")
 
 
 def test_a_job_leaves_answers(tmp_path: Path) -> None:
