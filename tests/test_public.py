@@ -62,6 +62,7 @@ SURFACE = [
     "TextClassifier",
     "TextnbError",
     "TextnbWarning",
+    "TfidfComplementNB",
     "Tokenizer",
     "Tuned",
     "UnknownTermsWarning",

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from textnb.estimators.ratio import LogCountRatio, NBLogisticRegression
     from textnb.estimators.table import TableClassifier
     from textnb.estimators.text import TextClassifier
+    from textnb.estimators.tfidf import TfidfComplementNB
     from textnb.estimators.tuning import tune
     from textnb.evaluation.against_rest import operating_points, roca
     from textnb.evaluation.calibration import Reliability, calibrate, fit_calibration, reliability
@@ -115,6 +116,7 @@ _HOME = {
     "TextClassifier": "estimators.text",
     "TextnbError": "errors",
     "TextnbWarning": "errors",
+    "TfidfComplementNB": "estimators.tfidf",
     "Tokenizer": "text.tokens",
     "Tuned": "selection.search",
     "UnknownTermsWarning": "errors",
@@ -190,6 +192,7 @@ __all__ = [
     "TextClassifier",
     "TextnbError",
     "TextnbWarning",
+    "TfidfComplementNB",
     "Tokenizer",
     "Tuned",
     "UnknownTermsWarning",

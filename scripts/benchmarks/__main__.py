@@ -5,6 +5,7 @@
     scale         textnb from 10 MB to 3 GB of text
     instructions  instructions for a byte of text, by perf or valgrind
     accuracy      accuracy, macro-F1, log loss and CPU seconds on all corpora
+    recipe        complement models on tf-idf, beside their published figures
     tables        dense models beside scikit-learn's, on MNIST
     filters       mail filters on SpamAssassin's messages, beside bogofilter
     spark         textnb on Spark beside Spark ML; needs Java and textnb[spark]
@@ -38,7 +39,8 @@ from benchmarks import accuracy, pages
 from benchmarks.sides import SIDES
 from benchmarks.speed import TASKS, instructions, note, speed
 
-SECTIONS = ("speed", "scale", "instructions", "accuracy", "tables", "filters", "spark")
+SECTIONS = ("speed", "scale", "instructions", "accuracy", "recipe", "tables", "filters",
+            "spark")
 NO_CORPORA = ("speed", "instructions", "accuracy")
 SCALE = ("10 MB", "100 MB", "1 GB", "3 GB")
 
@@ -156,6 +158,10 @@ def measured(
         return accuracy.accuracy(
             names or (["sms_spam"] if quick else []), folder,
             peers, before(arguments, about), arguments.resume, keep)
+    if section == "recipe":
+        from benchmarks.recipe import recipe
+
+        return recipe()
     if section == "spark":
         from benchmarks.spark import spark
 

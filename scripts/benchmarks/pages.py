@@ -24,7 +24,8 @@ DOCS = Path(__file__).parents[2] / "docs"
 RECORD = DOCS / "benchmarks" / "measured.json"
 BLOCK = re.compile(r"(<!-- figures: (\w+) -->\n).*?(<!-- end of figures -->)", re.DOTALL)
 TITLES = {"speed": "Speed", "scale": "Growing files", "instructions": "Instructions",
-          "accuracy": "Accuracy", "tables": "Feature tables", "filters": "Mail filters",
+          "accuracy": "Accuracy",
+          "recipe": "Naive Bayes on tf-idf", "tables": "Feature tables", "filters": "Mail filters",
           "spark": "Spark"}
 OWN = "textnb"
 # What a section has a list of.
@@ -204,6 +205,18 @@ def accuracy(found: Row) -> str:
                      seconds(row["cpu_seconds"]), memory(row)), code=False)
 
 
+def recipe(found: Row) -> str:
+    def published(row: Row) -> tuple[str, ...]:
+        return tuple(f"{value:.3f}" for value in row["published"] or ()) or ("", "", "")
+
+    return table(("model", "20 Newsgroups", "published", "Reuters, micro", "published",
+                  "Reuters, macro", "published"),
+                 ((f"`{row['side']}`", *(cell for pair in zip(
+                     (f"{row[what]:.3f}" for what in ("accuracy", "micro", "macro")),
+                     published(row), strict=True) for cell in pair))
+                  for row in found["rows"]), left=1)
+
+
 def tables(found: Row) -> str:
     def pair(row: Row, what: str) -> tuple[str, str, str]:
         theirs, ours = row.get(f"sklearn_{what}"), row[f"textnb_{what}"]
@@ -237,6 +250,7 @@ BLOCKS: dict[str, tuple[str, Callable[[Row], str]]] = {
     "beyond": ("speed", beyond), "parts": ("speed", parts), "short": ("speed", short),
     "losses": ("speed", losses), "scale": ("scale", scale),
     "instructions": ("instructions", instructions), "accuracy": ("accuracy", accuracy),
+    "recipe": ("recipe", recipe),
     "spark": ("spark", spark), "tables": ("tables", tables), "filters": ("filters", filters)}
 
 

@@ -19,6 +19,7 @@ from textnb import (
     NBLinear,
     NBLogisticRegression,
     TextClassifier,
+    TfidfComplementNB,
     Tokenizer,
 )
 
@@ -56,9 +57,10 @@ MODELS: dict[str, TextClassifier] = {
     "characters": TextClassifier(tokenizer=Tokenizer(analyzer="char_wb", ngram_range=(2, 3))),
     "ratios": TextClassifier(NBLogisticRegression(), min_df=2),
     "linear": TextClassifier(NBLinear(held_out=0), min_df=2),
+    "complement, tf-idf": TextClassifier(TfidfComplementNB(norm=True)),
 }
 every_model = pytest.mark.parametrize("name", MODELS)
-by_rows = ("ratios", "linear")
+by_rows = ("ratios", "linear", "complement, tf-idf")
 every_count = pytest.mark.parametrize("name", [name for name in MODELS if name not in by_rows])
 both_corpora = pytest.mark.parametrize("train", [SPAM, NEWS], ids=["two classes", "four classes"])
 

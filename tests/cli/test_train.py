@@ -477,7 +477,8 @@ def test_a_folder_per_class_is_read_in_its_encoding(run: Run, folder: Path) -> N
     (["--min-df", "5", "--max-df", "2"], r"--max-df 2 .* is fewer than --min-df 5"),
     (["--max-features", "0"], r"--max-features must be .*got 0"),
     (["--max-features", "all"], r"Invalid value for '--max-features'"),
-    (["--norm"], r"--norm belongs to --model complement; got --model multinomial"),
+    (["--norm"], "--norm belongs to --model complement, complement-tfidf; got --model "
+     "multinomial"),
     (["--stop-words", "stop.txt", "--analyzer", "char"], r"--stop-words .* need --analyzer word"),
     (["--input-format", "xlsx"], r"format: unknown value 'xlsx'"),
     (["--where", "colour = 'red'"], r"--where .*colour.*the columns are text, label, split, id"),

@@ -18,12 +18,14 @@ from textnb.bayes.counts.complement import Complement
 from textnb.bayes.counts.linear import Linear
 from textnb.bayes.counts.multinomial import Multinomial
 from textnb.bayes.counts.ratio import CountRatio
+from textnb.bayes.counts.tfidf_complement import TfidfComplement
 from textnb.bayes.event_model import CountModel, EventModel
 from textnb.errors import ParameterError
 
 # The registry. A built-in model is one line here, an import above, and its estimator's decorator.
 _MODELS: dict[str, type[EventModel]] = {
-    model.name: model for model in (Multinomial, Bernoulli, Complement, CountRatio, Linear)}
+    model.name: model for model in (
+        Multinomial, Bernoulli, Complement, TfidfComplement, CountRatio, Linear)}
 # The event model of each registered estimator; None for estimators of feature tables.
 _ESTIMATORS: dict[type, type[EventModel] | None] = {}
 # What each model must define.

@@ -25,10 +25,10 @@ from numpy.typing import NDArray
 from textnb.bayes.calibration import Calibration
 from textnb.bayes.class_weight import class_weights
 from textnb.bayes.event_model import Learned
-from textnb.bayes.features import FeatureMap, canonical, presence, without_zeros
+from textnb.bayes.features import FeatureMap, canonical, without_zeros
 from textnb.bayes.forms import Floats
 from textnb.bayes.linear_solver import LinearSolution, LinearSolver, SolverRows
-from textnb.bayes.ratio import presence_statistics
+from textnb.bayes.ratio import document_statistics
 from textnb.bayes.statistics import CountStatistics, as_smoothing
 from textnb.bayes.warm_start import WarmStart
 from textnb.errors import DataError, ParameterError
@@ -416,11 +416,7 @@ def _statistics(
     counts: sp.csr_array, labels: NDArray[Any], weight: Floats | None
 ) -> CountStatistics:
     """Rows of each class that hold each term."""
-    present = presence(counts, 0.0)
-    if weight is None:
-        statistics = presence_statistics(present, labels)
-    else:
-        statistics = CountStatistics.from_matrix(present, labels, sample_weight=weight)
+    statistics = document_statistics(counts, labels, weight)
     if len(statistics.classes) < 2:
         raise DataError("a linear model tells classes apart: the number of classes in the data has "
                         f"to be greater than one; got one class: {statistics.classes.tolist()}")

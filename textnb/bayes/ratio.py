@@ -66,6 +66,23 @@ def presence_statistics(rows: sp.csr_array, y: NDArray[Any]) -> CountStatistics:
     return CountStatistics(classes, np.bincount(codes), feature_count)
 
 
+def document_statistics(
+    counts: sp.csr_array, labels: NDArray[Any], weight: Floats | None = None
+) -> CountStatistics:
+    """Rows of each class that hold each term.
+
+    Parameters
+    ----------
+    counts : csr_array (n_rows, n_terms)
+    labels : (n_rows,)
+    weight : float64 (n_rows,), optional
+    """
+    present = presence(counts, 0.0)
+    if weight is None:
+        return presence_statistics(present, labels)
+    return CountStatistics.from_matrix(present, labels, sample_weight=weight)
+
+
 def rows_as_used(rows: sp.csr_array, binarize: bool) -> sp.csr_array:
     """Rows for the solver: presence where the model binarizes, and indices of 32 bits."""
     if max(rows.nnz, *rows.shape) < 2**31 and rows.indices.dtype != np.int32:

@@ -147,7 +147,9 @@ def complement_weights(feature_count: NDArray[Any], l: Smoothing, norm: bool) ->
                         l, feature_count.shape)
     if norm:
         # Rows that are whole in memory are added up in an order that loses less.
-        logged /= np.ascontiguousarray(logged).sum(axis=1, keepdims=True)
+        sums = np.ascontiguousarray(logged).sum(axis=1, keepdims=True)
+        # One term alone has θ = 1: its weight is 0, and so is the sum.
+        np.divide(logged, sums, out=logged, where=True if sums.all() else sums != 0)
     else:
         np.negative(logged, out=logged)
     return logged

@@ -1,4 +1,4 @@
-"""Fitting for the linear models that learn weights from rows of counts, and not from sums."""
+"""Fitting for the linear models that learn from rows of counts: sums of counts do not suffice."""
 
 from __future__ import annotations
 

@@ -12,10 +12,12 @@ from textnb.estimators.event_estimator import check_reading, event_model_of
 from textnb.estimators.linear import NBLinear
 from textnb.estimators.naive_bayes import BernoulliNB, ComplementNB, MultinomialNB
 from textnb.estimators.ratio import NBLogisticRegression
+from textnb.estimators.tfidf import TfidfComplementNB
 from textnb.text.tokens import Tokenizer
 
 # An import of their modules registers them.
-BUILT_IN = (MultinomialNB, BernoulliNB, ComplementNB, NBLogisticRegression, NBLinear)
+BUILT_IN = (MultinomialNB, BernoulliNB, ComplementNB, TfidfComplementNB, NBLogisticRegression,
+            NBLinear)
 
 
 def text_estimators() -> dict[str, type]:

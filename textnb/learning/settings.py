@@ -130,8 +130,8 @@ class LimitSettings:
 @dataclass(frozen=True, kw_only=True)
 class _Smoothed:
     l: NumberOrAuto = setting(
-        1.0, "Smoothing parameter: a number, or (but for nblr and nblinear) auto, chosen by "
-             "leave-one-out.",
+        1.0, "Smoothing parameter: a number, or (but for complement-tfidf, nblr and "
+             "nblinear) auto, chosen by leave-one-out.",
         names=("--l",))
 
 
@@ -187,6 +187,22 @@ class ComplementSettings(_Counted):
 
 
 @dataclass(frozen=True, kw_only=True)
+class _Tfidf:
+    tf: str = setting("sublinear", "What a count c becomes: 1 + log(c), c, or 1.",
+                      choices=("sublinear", "count", "presence"), is_common=False)
+    idf: bool = setting(True, "Multiply by inverse document frequencies.",
+                        names=("--idf/--no-idf",), is_common=False)
+    unit_length: bool = setting(True, "Divide each document by its length.", is_option=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TfidfComplementSettings(_Tfidf, _Weighted, _Smoothed):
+    """Settings of ``complement-tfidf``."""
+
+    norm: bool = setting(False, "Normalise the weights.", is_common=False)
+
+
+@dataclass(frozen=True, kw_only=True)
 class RatioSettings(_Weighted, _Smoothed):
     """Settings of ``nblr``."""
 
@@ -208,7 +224,7 @@ class RatioSettings(_Weighted, _Smoothed):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SupportVectorSettings(_Weighted, _Smoothed):
+class SupportVectorSettings(_Tfidf, _Weighted, _Smoothed):
     """Settings of ``nblinear``."""
 
     l: NumberOrAuto = setting(0.3, "Smoothing of the ratios.", names=("--l",))
@@ -218,11 +234,6 @@ class SupportVectorSettings(_Weighted, _Smoothed):
                         choices=("hinge", "log"), is_common=False)
     power: float = setting(0.5, "Of each term's log-count ratio, by which its feature is "
                                 "multiplied; 0 for plain tf-idf.", is_common=False)
-    tf: str = setting("sublinear", "What a count c becomes: 1 + log(c), c, or 1.",
-                      choices=("sublinear", "count", "presence"), is_common=False)
-    idf: bool = setting(True, "Multiply by inverse document frequencies.",
-                        names=("--idf/--no-idf",), is_common=False)
-    unit_length: bool = setting(True, "Divide each document by its length.", is_option=False)
     tol: float = setting(1e-2, "End at this tolerance.", is_common=False)
     max_iter: int = setting(100, "Most Newton steps.", is_common=False)
     held_out: float = setting(
@@ -282,8 +293,8 @@ class CentroidSettings(_Priors):
 # The kinds of models that this package registers, and the settings of each.
 TEXT_MODELS: Mapping[str, type] = {
     "multinomial": MultinomialSettings, "bernoulli": BernoulliSettings,
-    "complement": ComplementSettings, "nblr": RatioSettings,
-    "nblinear": SupportVectorSettings}
+    "complement": ComplementSettings, "complement-tfidf": TfidfComplementSettings,
+    "nblr": RatioSettings, "nblinear": SupportVectorSettings}
 TABLE_MODELS: Mapping[str, type] = {
     "gaussian": GaussianSettings, "lda": LinearSettings, "qda": QuadraticSettings,
     "rda": RegularizedSettings, "centroid": CentroidSettings}

@@ -108,11 +108,15 @@ _TOKENIZER: dict[str, Check] = {
 _COUNTING: dict[str, Check] = {
     "l": _is_smoothing, "fit_prior": _is_bool, "class_prior": _is_any(_is_none, _is_prior)}
 _ITERATIONS = _is_whole(1, 2**31)
+_TFIDF: dict[str, Check] = {"tf": _is_one_of("sublinear", "count", "presence"), "idf": _is_bool,
+                            "unit_length": _is_bool}
 _PARAMETERS: dict[str, dict[str, Check]] = {
     "MultinomialNB": _COUNTING,
     "BernoulliNB": {**_COUNTING, "binarize": _is_any(
         _is_none, _is_bool, lambda value: _is_number(value) and value >= 0)},
     "ComplementNB": _COUNTING,
+    "TfidfComplementNB": {
+        "l": lambda value: value != "auto" and _is_smoothing(value), "norm": _is_bool, **_TFIDF},
     "NBLogisticRegression": {
         "l": _is_smoothing_above_zero, "C": _is_above_zero,
         "beta": _is_any(_is_bool, _is_within(0, 1)),
@@ -120,8 +124,7 @@ _PARAMETERS: dict[str, dict[str, Check]] = {
         "max_iter": _ITERATIONS, "early_stopping": _is_bool, "validation_fraction": _is_share},
     "NBLinear": {
         "l": _is_smoothing_above_zero, "C": _is_above_zero, "loss": _is_one_of("hinge", "log"),
-        "power": _is_within(0, 2), "tf": _is_one_of("sublinear", "count", "presence"),
-        "idf": _is_bool, "unit_length": _is_bool, "tol": _is_above_zero,
+        "power": _is_within(0, 2), **_TFIDF, "tol": _is_above_zero,
         "max_iter": _ITERATIONS, "held_out": _is_within(0, 0.5)},
 }
 

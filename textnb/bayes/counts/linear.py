@@ -10,14 +10,13 @@ from numpy.typing import NDArray
 
 from textnb.bayes.class_weight import check_class_weight
 from textnb.bayes.event_model import EventModel, Learned
-from textnb.bayes.features import FeatureMap, Idf, Length, Presence, Step, Sublinear
+from textnb.bayes.features import FeatureMap
 from textnb.bayes.forms import Floats, LinearForm
 from textnb.bayes.parameters import is_number, is_whole
 from textnb.bayes.statistics import CountStatistics, as_smoothing
+from textnb.bayes.tfidf import check_tfidf, tfidf_map
 from textnb.bayes.warm_start import WarmStart
 from textnb.errors import ParameterError
-
-FREQUENCIES = ("sublinear", "count", "presence")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -97,35 +96,22 @@ class Linear(EventModel):
         binary : bool
             Whether a term counts once per document, whatever ``tf`` is.
         """
-        steps: list[Step] = []
-        if binary or self.tf == "presence":
-            steps.append(Presence())
-        elif self.tf == "sublinear":
-            steps.append(Sublinear())
-        if self.idf:
-            steps.append(Idf.smooth(statistics.feature_count.sum(axis=0),
-                                    statistics.class_count.sum()))
-        if self.unit_length:
-            steps.append(Length())
-        return FeatureMap(tuple(steps))
+        return tfidf_map(self, statistics, binary)
 
     def check(self, n_features: int, n_classes: int) -> None:
         if np.min(as_smoothing(self.l, n_features)) <= 0:
             raise ParameterError.out_of_range("l", "above 0 (a count of 0 has no logarithm)",
                                               self.l)
         check_class_weight(self.class_weight)
-        for name, known in (("loss", ("hinge", "log")), ("tf", FREQUENCIES)):
-            if getattr(self, name) not in known:
-                raise ParameterError.unknown_choice(name, getattr(self, name), known)
+        if self.loss not in ("hinge", "log"):
+            raise ParameterError.unknown_choice("loss", self.loss, ("hinge", "log"))
+        check_tfidf(self)
         for name in ("C", "tol"):
             value = getattr(self, name)
             if not (is_number(value) and np.isfinite(value) and value > 0):
                 raise ParameterError.out_of_range(name, "a finite number above 0", value)
         if not (is_number(self.power) and 0.0 <= self.power <= 2.0):
             raise ParameterError.out_of_range("power", "in [0, 2]", self.power)
-        for name in ("idf", "unit_length"):
-            if not isinstance(getattr(self, name), (bool, np.bool_)):
-                raise ParameterError.out_of_range(name, "True or False", getattr(self, name))
         if not (is_whole(self.max_iter) and 1 <= self.max_iter < 2**31):
             raise ParameterError.out_of_range("max_iter", "an integer above 0 and below 2**31",
                                               self.max_iter)
