@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 from pathlib import Path
@@ -10,7 +11,7 @@ import polars as pl
 import pytest
 
 from tests.cli.conftest import Run, files_in
-from textnb import TextClassifier, load
+from textnb import TextClassifier, load, scan
 
 
 @pytest.fixture
@@ -149,3 +150,34 @@ def test_a_message_that_can_not_be_read_is_not_learned_as_empty(run: Run, classe
         assert "1 message is malformed" in run(
             verb, model, classes, "--input-format", "mail").checked().err
     assert model.read_bytes() == before
+
+
+def test_messages_that_cannot_be_read_are_left_out(run: Run, box: Path) -> None:
+    broken = box / "ham" / "3.eml.gz"
+    broken.write_bytes(gzip.compress(b"Subject: Late\n\n" + os.urandom(30_000))[:20_000])
+    skip = ("--on-unreadable", "skip")
+    run("train", box, "-o", "m.textnb").checked(1)
+    for call in (("train", box, "-o", "m.textnb"), ("update", "m.textnb", box, "-o", "n.textnb"),
+                 ("predict", "m.textnb", box, "-o", "answers.parquet"), ("test", "m.textnb", box)):
+        ran = run(*call, *skip).checked()
+        assert "left out 1 of 5 files:\n" in ran.err
+        assert "mail/ham/3.eml.gz: Compressed file ended" in ran.err
+    assert load("m.textnb").statistics_.documents == 4
+    assert pl.read_parquet("answers.parquet")["subject"].to_list() == [
+        "Minutes", "Lunch", "Free", "Free"]
+    with pytest.warns(UserWarning, match=r"1 of 5 files could not be read and were left out: .*gz"):
+        assert scan(str(box), text="text", on_error="skip").collect().height == 4
+
+
+def test_headers_that_no_message_has(run: Run, box: Path) -> None:
+    train = ("train", box, "-o", "m.textnb", "--text")
+    ran = run(*train, "subject", "--text", "X-Mailr", "--text", "list-id").checked()
+    assert "warning: no message has a header 'X-Mailr' - did you mean 'x-mailer'?\n" in ran.err
+    assert "warning: no message has a header 'list-id'\n" in ran.err
+    assert "warning" not in run(*train, "x-mailer", "--text", "body").checked().err
+    assert "no message has a header 'x-mailr'" in run(*train, "x-mailr").checked(1).err
+    assert "no message" not in run(*train, "x-mailr", "--text", "body", "-q").checked().err
+    # A column of a table may be empty, too.
+    Path("rows.csv").write_text("text,note,label\nfree money,,spam\nnoon,\" \",ham\n")
+    ran = run("train", "rows.csv", "-o", "m.textnb", "--text", "text", "--text", "note").checked()
+    assert "warning: the column 'note' holds no text in any row\n" in ran.err

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -65,10 +65,6 @@ class InputRows(RowOptions):
         "for standard input.")
 
 
-# How the errors of a message begin that could not be read, or not to its end.
-UNREADABLE = "unreadable"
-
-
 @dataclass(frozen=True, kw_only=True)
 class MailOptions:
     """Mail."""
@@ -83,7 +79,8 @@ class InputOptions(MailOptions, InputRows):
     """Input."""
 
     on_unreadable: str = option(
-        "Of local files that can't be read to their end: stop, or list them and leave them out",
+        "Of local files, and messages, that can't be read to their end: stop, or list them and "
+        "leave them out",
         default="raise", choices=("raise", "skip"), is_common=False)
 
 
@@ -318,6 +315,7 @@ class MalformedMail:
         """Raise SourceError for a file that can't be read: it must not be learned as no text."""
         from textnb.cli.words import plain
         from textnb.errors import SourceError
+        from textnb.frames.mbox import UNREADABLE
 
         for path, errors in sorted(self.errors.items()):
             for error in errors:
@@ -325,7 +323,7 @@ class MalformedMail:
                     raise SourceError.unreadable(
                         plain(path), f"{plain(error.removeprefix(UNREADABLE).lstrip(': '))}. "
                         "No model was written, as it would count as a message without words: make "
-                        "it readable, take it away, or leave it out with --where")
+                        "it readable, take it away, or leave it out with --on-unreadable skip")
 
 
 def count_malformed(frame: pl.LazyFrame, text: Any) -> tuple[pl.LazyFrame, MalformedMail]:
@@ -348,8 +346,8 @@ def count_malformed(frame: pl.LazyFrame, text: Any) -> tuple[pl.LazyFrame, Malfo
     return frame.with_columns(counted.alias(column)), malformed
 
 
-def count_textless(frame: pl.LazyFrame, text: Any) -> tuple[pl.LazyFrame, Callable[[int], int]]:
-    """A table whose rows without a text are counted while they are read.
+class TextColumns:
+    """What the text columns of a table hold, counted while its rows are read.
 
     Parameters
     ----------
@@ -357,30 +355,59 @@ def count_textless(frame: pl.LazyFrame, text: Any) -> tuple[pl.LazyFrame, Callab
     text : str or sequence of str
         The text columns.
 
-    Returns
-    -------
+    Attributes
+    ----------
     frame : LazyFrame
-    textless : callable
-        From the number of rows to how many of them hold no text. (The rows may have been read
-        several times, each time all of them.)
+        The table; reading it counts.
     """
-    import polars as pl
 
-    columns = [text] if isinstance(text, str) else list(text)
-    schema = frame.collect_schema()
-    if any(schema[name] != pl.String for name in columns):
-        return frame, lambda rows: 0
-    # For each batch that was read its rows, and those without a text. Batches come from threads.
-    read: list[tuple[int, int]] = []
+    def __init__(self, frame: pl.LazyFrame, text: str | Sequence[str]) -> None:
+        import polars as pl
 
-    def look(texts: pl.Series) -> pl.Series:
+        self._columns = [text] if isinstance(text, str) else list(text)
+        self._source = self.frame = frame
+        # For each batch that was read its rows, and those without a text. Batches come from
+        # threads, and the rows may be read several times, each time all of them.
+        self._batches: list[tuple[int, int]] = []
+        self._with_text: set[str] = set()
+        schema = frame.collect_schema()
+        if any(schema[name] != pl.String for name in self._columns):
+            return
+        first = self._columns[0]
+        self.frame = frame.with_columns(pl.struct(self._columns).map_batches(
+            self._look, return_dtype=schema[first], is_elementwise=True).alias(first))
+
+    def _look(self, texts: pl.Series) -> pl.Series:
+        import polars as pl
+
         fields = texts.struct.unnest()
-        blank = fields.select(pl.all_horizontal(
-            ~pl.all().fill_null("").str.contains(r"\S")).sum()).item()
-        read.append((fields.height, int(blank)))
-        return fields[columns[0]]
+        present = fields.select(pl.all().fill_null("").str.contains(r"\S"))
+        self._batches.append((
+            fields.height, int(present.select((~pl.any_horizontal(pl.all())).sum()).item())))
+        self._with_text |= {name for name in self._columns if present[name].any()}
+        return fields[self._columns[0]]
 
-    seen = pl.struct(columns).map_batches(
-        look, return_dtype=schema[columns[0]], is_elementwise=True)
-    return frame.with_columns(seen.alias(columns[0])), lambda rows: (
-        sum(blank for _, blank in read) * rows // max(1, sum(height for height, _ in read)))
+    def textless(self, rows: int) -> int:
+        """How many of ``rows`` rows, which are all, hold no text."""
+        return sum(blank for _, blank in self._batches) * rows // max(
+            1, sum(height for height, _ in self._batches))
+
+    def warn_of_empty(self) -> None:
+        """Warn of columns that hold no text in any row; of mail they are headers, maybe misspelt.
+
+        Call it after the rows were read.
+        """
+        from textnb.cli.console import note
+        from textnb.cli.words import plain
+        from textnb.errors import suggestion
+        from textnb.frames.mail import COLUMNS, header_names
+
+        if not any(height for height, _ in self._batches):
+            return
+        is_mail = set(COLUMNS[1:]) <= set(self._source.collect_schema())
+        for name in (name for name in self._columns if name not in self._with_text):
+            if is_mail and name not in (*COLUMNS, "text"):
+                near = suggestion(name.lower(), header_names(self._source))
+                note(f"warning: no message has a header {plain(name)!r}{plain(near)}")
+            elif len(self._columns) > 1:
+                note(f"warning: the column {plain(name)!r} holds no text in any row")

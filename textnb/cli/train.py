@@ -9,9 +9,9 @@ from textnb.cli.console import note, progress
 from textnb.cli.inputs import (
     InputOptions,
     Quiet,
+    TextColumns,
     check_apart,
     count_malformed,
-    count_textless,
     reading,
     rows,
 )
@@ -104,6 +104,7 @@ def _train_texts(
     done: TrainOutput,
 ) -> None:
     from textnb.cli import settings
+    from textnb.errors import VocabularyError
     from textnb.learning.fitting import check_start, fit
     from textnb.learning.memory_limit import memory_size
     from textnb.learning.text_settings import TextSettings
@@ -123,7 +124,7 @@ def _train_texts(
         check_start(text_settings, start)
     frame = rows(source.input, source, text, source.label)
     counted, note_count = count_malformed(frame, text)
-    counted, textless = count_textless(counted, text)
+    texts = TextColumns(counted, text)
     documents: list[int] = []
     with (reading(source.input, frame, source.where),
           progress("training", "learned from", done.quiet) as advance):
@@ -131,14 +132,19 @@ def _train_texts(
             documents.append(rows)
             advance(rows)
 
-        fitted = fit(text_settings, counted, sample_weight=source.weight, start=start,
-                     progress=count_rows)
+        try:
+            fitted = fit(text_settings, texts.frame, sample_weight=source.weight, start=start,
+                         progress=count_rows)
+        except VocabularyError:
+            texts.warn_of_empty()
+            raise
     note_count.refuse_unreadable()
     save_fitted(fitted, done.output)
     if done.quiet:
         return
     note_count(source.input)
-    without = textless(sum(documents))
+    texts.warn_of_empty()
+    without = texts.textless(sum(documents))
     if without:
         note(f"note: {quantity(without, 'row', 'holds', 'hold')} no text (null, empty or white "
              "space alone): learned in the shares of the classes, without terms")

@@ -11,6 +11,7 @@ from textnb.cli.inputs import (
     InputOptions,
     Quiet,
     Results,
+    TextColumns,
     check_apart,
     count_malformed,
     reading,
@@ -83,9 +84,10 @@ def tune(typed: TypedOptions, source: TuneInput, budget: Budget, done: TuneOutpu
     text: Any = source.text or "text"
     frame = rows(source.input, source, text, source.label)
     counted, note_count = count_malformed(frame, text)
+    texts = TextColumns(counted, text)
     with reading(source.input, frame, source.where):
         found = search(
-            counted, text=text, label=source.label, metric=budget.metric,
+            texts.frame, text=text, label=source.label, metric=budget.metric,
             positive=_parse_class(frame, source.label, budget.positive), trials=budget.trials,
             seconds=budget.seconds, folds=budget.folds, groups=budget.groups, time=budget.time,
             seed=budget.seed, progress=None if done.quiet else _note_trial)
@@ -97,6 +99,7 @@ def tune(typed: TypedOptions, source: TuneInput, budget: Budget, done: TuneOutpu
         write_trials_picture(found, done.picture)
     if not done.quiet:
         note_count(source.input)
+        texts.warn_of_empty()
     command = _command(found, typed, source.input, done.output)
     _show(found, command, budget.seconds, done.results_format)
 

@@ -20,6 +20,8 @@ from textnb.frames.mailboxes import (
     list_mail_files,
     read_messages,
 )
+from textnb.frames.mbox import UNREADABLE
+from textnb.frames.slices import OnSkip
 from textnb.frames.sources import lazy_frame_from
 from textnb.frames.stdin import spool_stdin
 from textnb.mail.charsets import replace_surrogates
@@ -93,6 +95,23 @@ def scan_mail(
     >>> mail.select("subject", "body", "x-mailer").collect().row(0)
     ('Hello', 'Body', 'none')
     """
+    return scan_messages(source, headers=headers, label=label, subfolders=subfolders)
+
+
+def scan_messages(
+    source: Any, *, headers: Sequence[str], label: bool | None = None, subfolders: bool = False,
+    on_skip: OnSkip | None = None,
+) -> pl.LazyFrame:
+    """`scan_mail`, and with ``on_skip`` without the messages that can't be read.
+
+    Parameters
+    ----------
+    source, headers, label, subfolders
+        As in `scan_mail`.
+    on_skip : callable, optional
+        Called after all messages were read, with the errors of those left out, if any, and the
+        number of all messages.
+    """
     check_fork()
     names = check_headers(headers)
     taken = [name for name in names if name in COLUMNS]
@@ -112,10 +131,20 @@ def scan_mail(
         columns: list[str], predicate: pl.Expr | None, n_rows: int | None
     ) -> Iterator[pl.DataFrame]:
         wanted = pl.Schema({name: schema[name] for name in columns})
-        for found in _batches_of_items(_read_items(roots, subfolders), n_rows, _BATCH_ROWS):
+        items = _read_items(roots, subfolders)
+        if on_skip is not None:
+            items = _readable(items, on_skip)
+        for found in _batches_of_items(items, n_rows, _BATCH_ROWS):
             yield _frame_of_items(found, wanted, names, predicate)
 
     return lazy_frame_from(read, schema)
+
+
+def header_names(frame: pl.LazyFrame, messages: int = 1000) -> list[str]:
+    """The names of the headers that a table of mail has in its first messages, in lower case."""
+    name = pl.col("headers").str.split("\n").list.explode().str.extract(r"^([^\s:]+):")
+    return (frame.head(messages).select(name.str.to_lowercase()).collect()
+            .to_series().drop_nulls().unique().sort().to_list())
 
 
 def mail_errors(frame: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame:
@@ -192,6 +221,22 @@ def _read_items(roots: Mapping[str, str], subfolders: bool) -> Iterator[RawMessa
         for item in (item for place in _places(root, subfolders) for item in read_messages(place)):
             yield item if root == name else replace(
                 item, path=name + item.path.removeprefix(root))
+
+
+def _readable(items: Iterable[RawMessage], on_skip: OnSkip) -> Iterator[RawMessage]:
+    """The messages that can be read; ``on_skip`` gets the errors of the others."""
+    skipped: list[SourceError] = []
+    count = 0
+    for item in items:
+        count += 1
+        reason = next((error for error in item.errors if error.startswith(UNREADABLE)), None)
+        if reason is None:
+            yield item
+        else:
+            skipped.append(SourceError.unreadable(
+                replace_surrogates(item.path), reason.removeprefix(UNREADABLE).lstrip(": ")))
+    if skipped:
+        on_skip(skipped, count)
 
 
 def _places(root: str, subfolders: bool) -> Iterator[MailFile]:

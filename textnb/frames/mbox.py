@@ -34,11 +34,15 @@ _EMPTY = (b"\n", b"\r\n", b"")
 _QUOTED = re.compile(rb">+From ")
 
 
+# How the error of a message begins that could not be read, or not to its end.
+UNREADABLE = "unreadable"
+
+
 def failure_note(error: BaseException) -> str:
     """The note of a message for an error that a reader raised."""
     notes = Notes()
     reason = error.strerror if isinstance(error, OSError) else None
-    note(notes, "unreadable", reason or str(error) or type(error).__name__)
+    note(notes, UNREADABLE, reason or str(error) or type(error).__name__)
     return notes[0]
 
 

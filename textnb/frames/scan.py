@@ -36,7 +36,7 @@ from textnb.frames.kinds import Table, as_polars
 from textnb.frames.lake import FORMATS as LAKES
 from textnb.frames.lake import scan_lake, table_format
 from textnb.frames.mail import COLUMNS as MAIL_COLUMNS
-from textnb.frames.mail import scan_mail
+from textnb.frames.mail import scan_messages
 from textnb.frames.mailboxes import looks_like_mail
 from textnb.frames.paths import TEXT_FORMATS, check_file, check_text
 from textnb.frames.slices import OnSkip, scan_in_turn
@@ -93,8 +93,8 @@ def scan(
         without permission, a link that leads nowhere, a pipe): raise an error that names it; or
         leave out the whole file, and after the other files warn which were left out and why (or
         call the callable with the list of `SourceError` and the number of files). Files of rows
-        are then read twice: to their end, before a row is used, and for their rows. It is not for
-        mail, where a file that can't be read is a row whose ``errors`` say so.
+        are then read twice: to their end, before a row is used, and for their rows. Of mail, where
+        "raise" gives a row whose ``errors`` say what can't be read, each such message is left out.
     subfolders : bool
         For mail only: also read the folders of each Maildir, such as ``.Spam``; see `scan_mail`.
     separator : str, optional
@@ -126,10 +126,7 @@ columns are 'text', 'label'. Say which with text=...
     how = Csv(None if text is None else no_numbers, _check_separator(separator, source, format))
     on_skip = _on_skip(on_error, source)
     if _is_mail(source, format):
-        if on_skip is not None:
-            raise ParameterError("on_error is not for mail: a file that can't be read is a row "
-                                 "whose errors say so")
-        frame = _scan_mail(source, text, encoding, subfolders)
+        frame = _scan_mail(source, text, encoding, subfolders, on_skip)
     elif subfolders:
         raise ParameterError.naming(
             "{subfolders} is for mail, as a Maildir has folders; the source is no mail, or needs "
@@ -161,16 +158,17 @@ def _is_mail(source: Any, format: str | None) -> bool:
 
 
 def _scan_mail(
-    source: Any, text: str | Sequence[str] | None, encoding: str, subfolders: bool
+    source: Any, text: str | Sequence[str] | None, encoding: str, subfolders: bool,
+    on_skip: OnSkip | None,
 ) -> pl.LazyFrame:
     """Scan mail with the headers that are read as texts, and with subject and body as ``text``."""
     if encoding.lower().replace("-", "") != "utf8":
         raise ParameterError(f"encoding={encoding!r} is not for mail: each message tells its own")
     columns = [text] if isinstance(text, str) else list(text or [])
     with reading(source):
-        frame = scan_mail(source, headers=[
+        frame = scan_messages(source, headers=[
             name for name in columns if name not in MAIL_COLUMNS and name != "text"],
-            subfolders=subfolders)
+            subfolders=subfolders, on_skip=on_skip)
     if "text" not in columns:
         return frame
     return frame.with_columns(
