@@ -15,10 +15,11 @@ import scipy.sparse as sp
 
 import textnb
 from textnb.bayes import linear_solver
-from textnb.bayes.dual_descent import descend
-from textnb.bayes.linear_solver import LinearSolver, SolverRows
+from textnb.bayes.dual_descent import descend, descend_together
+from textnb.bayes.linear_solver import LinearSolver
 from textnb.bayes.native import kernel
 from textnb.bayes.native.kernel import build, compiled_descent
+from textnb.bayes.solver_rows import SolverRows
 from textnb.errors import ParameterError
 from textnb.runtime import native
 from textnb.runtime.native import Loaded
@@ -49,7 +50,8 @@ def uncompiled() -> SimpleNamespace:
         return lambda *arguments: function(*(
             memoryview(value) if isinstance(value, np.ndarray) else value for value in arguments))
 
-    return SimpleNamespace(begin=with_views(module.begin), descend=with_views(module.descend))
+    return SimpleNamespace(**{name: with_views(getattr(module, name)) for name in (
+        "begin", "descend", "begin_lanes", "descend_lanes")})
 
 
 def objective(rows, scale, y, cost, weights, bias) -> float:
@@ -120,6 +122,74 @@ def test_rows_that_cost_nothing_and_too_few_passes():
     nothing = descend(loops, rows, scale, y, np.zeros(60), 1e-6, 10)
     assert nothing.converged
     assert not nothing.weights.any()
+
+
+def problems(n: int, seed: int = 7):
+    """Problems of the same rows: scales, y and costs of each."""
+    rows, *first = problem(seed)
+    rng = np.random.default_rng(seed)
+    more = [(rng.uniform(-2.0, 2.0, rows.shape[1]), rng.choice([-1.0, 1.0], rows.shape[0]),
+             rng.uniform(0.5, 2.0, rows.shape[0])) for _ in range(n - 1)]
+    return rows, *zip(first, *more, strict=True)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4])
+def test_several_problems_at_once_have_the_optimum_of_each(n):
+    loops = compiled_descent() or uncompiled()
+    rows, scales, ys, costs = problems(n)
+    for starts in ([None] * n, [None, *[np.full(60, 0.5)] * (n - 1)]):
+        together = descend_together(loops, rows, scales, ys, costs, 1e-9, 5000, starts)
+        assert len(together) == n
+        for found, scale, y, cost in zip(together, scales, ys, costs, strict=True):
+            alone = descend(loops, rows, scale, y, cost, 1e-9, 5000)
+            assert found.converged
+            np.testing.assert_allclose(found.weights, alone.weights, rtol=0, atol=1e-7)
+            np.testing.assert_allclose(found.bias, alone.bias, rtol=0, atol=1e-7)
+            np.testing.assert_allclose(found.duals, alone.duals, rtol=0, atol=1e-7)
+            pull = found.duals * y
+            np.testing.assert_allclose(found.weights, scale**2 * (rows.T @ pull), atol=1e-12)
+
+
+def test_a_problem_has_the_same_bits_whatever_problems_are_beside_it():
+    loops = compiled_descent() or uncompiled()
+    rows, scales, ys, costs = problems(4)
+    whole = descend_together(loops, rows, scales, ys, costs, 1e-3, 100, [None] * 4)
+    assert len({found.passes for found in whole}) > 1
+    for some in ([0, 1], [3, 2, 0]):
+        found = descend_together(loops, rows, *([each[k] for k in some] for each in (
+            scales, ys, costs)), 1e-3, 100, [None] * len(some))
+        for k, each in zip(some, found, strict=True):
+            assert np.array_equal(each.weights, whole[k].weights)
+            assert (each.bias, each.passes) == (whole[k].bias, whole[k].passes)
+
+
+@needs_compiler
+def test_uncompiled_several_problems_have_the_bits_that_they_have_compiled():
+    rows, scales, ys, costs = problems(3)
+    starts = [None, np.full(60, 0.25), None]
+    python, compiled = (descend_together(loops, rows, scales, ys, costs, 1e-3, 100, starts)
+                        for loops in (uncompiled(), build().modules[0]))
+    for one, other in zip(python, compiled, strict=True):
+        assert np.array_equal(one.weights, other.weights)
+        assert np.array_equal(one.duals, other.duals)
+        assert (one.bias, one.passes) == (other.bias, other.passes)
+
+
+def test_several_problems_where_rows_cost_nothing_or_passes_are_few():
+    loops = compiled_descent() or uncompiled()
+    rows, scales, ys, costs = problems(3)
+    for cost in costs:
+        cost[50:] = 0.0
+    found = descend_together(loops, rows, scales, ys, costs, 1e-3, 100, [None] * 3)
+    alone = descend_together(loops, rows[:50], scales, [y[:50] for y in ys],
+                             [cost[:50] for cost in costs], 1e-3, 100, [None] * 3)
+    for one, other in zip(found, alone, strict=True):
+        assert np.array_equal(one.weights, other.weights)
+        assert not one.duals[50:].any()
+    few = descend_together(loops, rows, scales, ys, costs, 1e-9, 1, [None] * 3)
+    assert not any(each.converged for each in few)
+    nothing = descend_together(loops, rows, scales, ys, [np.zeros(60)] * 3, 1e-3, 9, [None] * 3)
+    assert all(each.converged and not each.weights.any() for each in nothing)
 
 
 @needs_compiler

@@ -12,7 +12,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
 from textnb.bayes import linear_solver
-from textnb.bayes.linear_solver import LinearSolver, SolverRows
+from textnb.bayes.linear_solver import LinearSolver
+from textnb.bayes.solver_rows import SolverRows
 
 LOSSES = ("hinge", "log")
 

@@ -5,6 +5,7 @@ The loops are those of `textnb.bayes.native.descent`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from textnb.bayes.forms import Floats
+
+# Problems of the same rows that are solved at once.
+LANES = 4
+_SEED = 0x9E3779B97F4A7C15
+# The bytes in a line of the processor's cache.
+_LINE = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +79,7 @@ def descend(
         duals[paid] = start[paid]
         loops.begin(*matrix, y, duals, state, bias)
     order = np.flatnonzero(paid).astype(np.int32)
-    seed = np.array([0x9E3779B97F4A7C15], dtype=np.uint64)
+    seed = np.array([_SEED], dtype=np.uint64)
     active, passes, converged = len(order), 0, not len(order)
     bounds[0] = np.inf
     while passes < most and not converged:
@@ -87,3 +94,61 @@ def descend(
             # Rows that were put aside may matter again.
             active, bounds[0] = len(order), np.inf
     return DualPoint(state[::2].copy(), float(bias[0]), duals, passes, converged)
+
+
+def descend_together(
+    loops: Any, rows: sp.csr_array, scales: Sequence[Floats], ys: Sequence[Floats],
+    costs: Sequence[Floats], tolerance: float, most: int, starts: Sequence[Floats | None],
+) -> list[DualPoint]:
+    """The solutions of several problems of the same rows, each as by `descend`.
+
+    Each row is read once for all of them. Their order of rows is the same, so that a problem's
+    duals, below the tolerance, have other bits than those of `descend`; they do not depend on the
+    problems beside it.
+
+    Parameters
+    ----------
+    loops, rows, tolerance, most
+        As of `descend`.
+    scales, ys, costs, starts : sequence
+        One for each problem, of which there are at most `LANES`. Rows that cost nothing are the
+        same in all of them.
+    """
+    n_rows, n_features = rows.shape
+    n_lanes = len(ys)
+    paid = costs[0] > 0
+    state = _aligned(n_features, 2 * LANES)
+    # Lanes without a problem don't move.
+    y, ridge = np.ones((n_rows, LANES)), np.full((n_rows, LANES), -1.0)
+    duals, squares = np.zeros((n_rows, LANES)), np.zeros((n_rows, LANES))
+    for lane in range(n_lanes):
+        np.multiply(scales[lane], scales[lane], out=state[:, LANES + lane])
+        y[:, lane] = ys[lane]
+        np.divide(0.5, costs[lane], out=ridge[:, lane], where=paid)
+        start = starts[lane]
+        if start is not None:
+            duals[paid, lane] = start[paid]
+    matrix, bias = (rows.indptr, rows.indices, rows.data), np.zeros(LANES)
+    if duals.any():
+        loops.begin_lanes(*matrix, y, duals, state, bias)
+    order = np.flatnonzero(paid).astype(np.int32)
+    seed, moves, bounds = np.array([_SEED], dtype=np.uint64), np.zeros(LANES), np.zeros((2, LANES))
+    passes = np.zeros(LANES, dtype=np.int64)
+    coming = np.arange(LANES) < (n_lanes if len(order) else 0)
+    while coming.any() and passes.max() < most:
+        passes[coming] += 1
+        loops.descend_lanes(*matrix, y, ridge, squares, order, seed, duals, state, bias, moves,
+                            bounds)
+        solved = coming & (bounds[0] - bounds[1] <= tolerance)
+        ridge[:, solved] = -1.0
+        coming &= ~solved
+    return [DualPoint(state[:, lane].copy(), float(bias[lane]), duals[:, lane].copy(),
+                      int(passes[lane]), not coming[lane]) for lane in range(n_lanes)]
+
+
+def _aligned(n_rows: int, n_columns: int) -> Floats:
+    """Zeros, each row of which begins where a line of the cache does."""
+    size = n_rows * n_columns
+    room = np.zeros(size + _LINE // 8)
+    first = -room.ctypes.data % _LINE // 8
+    return room[first:first + size].reshape(n_rows, n_columns)

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
@@ -27,8 +28,9 @@ from textnb.bayes.class_weight import class_weights
 from textnb.bayes.event_model import Learned
 from textnb.bayes.features import FeatureMap, canonical, without_zeros
 from textnb.bayes.forms import Floats
-from textnb.bayes.linear_solver import LinearSolution, LinearSolver, SolverRows
+from textnb.bayes.linear_solver import LinearSolution, LinearSolver
 from textnb.bayes.ratio import document_statistics
+from textnb.bayes.solver_rows import SolverRows
 from textnb.bayes.statistics import CountStatistics, as_smoothing
 from textnb.bayes.warm_start import WarmStart
 from textnb.errors import DataError, ParameterError
@@ -222,15 +224,17 @@ class _Problems:
         points: Sequence[tuple[Floats, float] | None] | None = None,
     ) -> Iterator[tuple[int, LinearSolution]]:
         """The solutions, and of which class each is; from duals, or from weights."""
-        def of(place: int) -> LinearSolution:
-            k = self.positives[place]
-            return self.solver.solve_scaled(
-                self.rows, self.codes == k, self.cost, self.scales.of(k),
-                None if starts is None else starts[place],
-                None if points is None else points[place])
+        def of(places: range) -> list[LinearSolution]:
+            classes = [self.positives[place] for place in places]
+            return self.solver.solve_classes(
+                self.rows, [self.codes == k for k in classes], self.cost,
+                [self.scales.of(k) for k in classes],
+                None if starts is None else [starts[place] for place in places],
+                None if points is None else [points[place] for place in places])
 
-        for k, found in zip(self.positives, map_in_threads(of, range(len(self.positives))),
-                            strict=True):
+        blocks = even_blocks(len(self.positives), self.solver.classes_at_once(self.rows))
+        solutions = chain.from_iterable(map_in_threads(of, blocks))
+        for k, found in zip(self.positives, solutions, strict=True):
             if not (np.isfinite(found.shared).all() and np.isfinite(found.alone).all()
                     and np.isfinite(found.intercept)):
                 raise ParameterError(f"C={self.C!r} is too large for these rows: the solver found "
@@ -325,6 +329,19 @@ def best_sigmoids(
                      bounds=[(low, high), (-_LARGEST_SHIFT, _LARGEST_SHIFT)],
                      options={"ftol": 1e-14, "gtol": 1e-9, "maxiter": 500})
     return float(np.exp(-found.x[0])), float(found.x[1])
+
+
+def even_blocks(size: int, most: int) -> list[range]:
+    """Cut ``range(size)`` into the fewest blocks of at most ``most``, of nearly equal sizes.
+
+    Examples
+    --------
+    >>> even_blocks(5, 4)
+    [range(0, 2), range(2, 5)]
+    """
+    n_blocks = -(-size // most)
+    ends = [size * block // n_blocks for block in range(n_blocks + 1)]
+    return [range(a, b) for a, b in pairwise(ends)]
 
 
 class _Scales:

@@ -24,16 +24,19 @@ References
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from textnb.bayes.dual_descent import descend
+from textnb.bayes.dual_descent import LANES, DualPoint, descend, descend_together
 from textnb.bayes.forms import Floats
 from textnb.bayes.losses import LOSSES, Loss
 from textnb.bayes.native.kernel import compiled_descent
+from textnb.bayes.solver_rows import SolverRows
 
 # The part of the possible gain of a Newton step that conjugate gradients may leave.
 _REST = 0.1
@@ -52,59 +55,6 @@ _RANGE = 50.0
 _FEW = 1 << 17
 # Rows that descent can't learn in so many passes (C is large, say) are left to Newton's method.
 _MOST_PASSES = 50
-
-
-@dataclass(frozen=True, eq=False)
-class SolverRows:
-    """Rows as the solver reads them.
-
-    Attributes
-    ----------
-    shared : csr_array of float64 (n_rows, n_shared)
-        Columns that two rows hold, the most frequent first: what is read most is close together.
-    columns : int64 (n_shared,)
-        Their indices among all columns.
-    row, column : int64 (n_own,)
-        Place of each value in a column that only one row holds.
-    value : float64 (n_own,)
-    n_features : int
-    """
-
-    shared: sp.csr_array
-    columns: NDArray[np.int64]
-    row: NDArray[np.int64]
-    column: NDArray[np.int64]
-    value: Floats
-    n_features: int
-
-    @classmethod
-    def of(cls, rows: sp.csr_array, loss: str) -> SolverRows:
-        """The rows of a matrix.
-
-        Parameters
-        ----------
-        rows : csr_array (n_rows, n_features)
-            One entry per cell. It is not changed.
-        loss : {"hinge", "log"}
-            The loss of the solver.
-        """
-        holders = np.bincount(rows.indices, minlength=rows.shape[1])
-        least = 2 if LOSSES[loss].absorbs_own_features else 1
-        order = np.argsort(-holders, kind="stable")
-        columns = order[:np.count_nonzero(holders >= least)]
-        place = np.full(rows.shape[1], -1, dtype=np.int64)
-        place[columns] = np.arange(len(columns))
-        places = place[rows.indices]
-        inside = places >= 0
-        row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
-        ends = np.concatenate([[0], np.cumsum(np.bincount(row[inside], minlength=rows.shape[0]))])
-        index = np.int32 if max(rows.nnz, *rows.shape) < 2**31 else np.int64
-        shared = sp.csr_array(
-            (rows.data[inside].astype(np.float64), places[inside].astype(index),
-             ends.astype(index)), shape=(rows.shape[0], len(columns)))
-        outside = ~inside
-        return cls(shared, columns, row[outside], rows.indices[outside].astype(np.int64),
-                   rows.data[outside].astype(np.float64), rows.shape[1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,28 +151,39 @@ class LinearSolver:
             the scale is a log-count ratio.
         """
         problem = self._problem(rows, positive, cost, (scale[rows.columns], scale[rows.column]))
-        if start is None:
-            return self._solve(problem)
-        return self._solve(problem, point=problem.at(start[0][rows.columns], start[1]))
+        point = None if start is None else problem.at(start[0][rows.columns], start[1])
+        return self._solve([problem], None, [point])[0]
 
-    def solve_scaled(
-        self, rows: SolverRows, positive: NDArray[np.bool_], cost: Floats,
-        scales: tuple[Floats, Floats], duals: Floats | None = None,
-        start: tuple[Floats, float] | None = None,
-    ) -> LinearSolution:
-        """As `solve`, with the scales of the shared columns and of those that one row holds.
+    def classes_at_once(self, rows: SolverRows) -> int:
+        """How many classes `solve_classes` solves in less time than one after the other."""
+        return 1 if self._loops(rows.shared) is None else LANES
+
+    def solve_classes(
+        self, rows: SolverRows, positives: Sequence[NDArray[np.bool_]], cost: Floats,
+        scales: Sequence[tuple[Floats, Floats]],
+        duals: Sequence[Floats | None] | None = None,
+        starts: Sequence[tuple[Floats, float] | None] | None = None,
+    ) -> list[LinearSolution]:
+        """As `solve`, for several classes of the same rows, each against the rest.
 
         Parameters
         ----------
-        rows, positive, cost
-        scales : (float64 (n_shared,), float64 (n_own,))
-        duals : float64 (n_rows,), optional
-            Of a solution of nearly the same rows, to start from.
-        start : (float64 (n_shared,), float), optional
-            Its weights of the shared columns and its intercept.
+        rows, cost
+        positives : sequence of bool (n_rows,)
+            At most `classes_at_once` of them.
+        scales : sequence of (float64 (n_shared,), float64 (n_own,))
+            Scales of the shared columns, and of the columns that one row holds.
+        duals : sequence of float64 (n_rows,), optional
+            Those of solutions of nearly the same rows, to start from.
+        starts : sequence of (float64 (n_shared,), float) or None, optional
+            Their weights of the shared columns and their intercepts.
         """
-        problem = self._problem(rows, positive, cost, scales)
-        return self._solve(problem, duals, None if start is None else problem.at(*start))
+        problems = [self._problem(rows, positive, cost, scale)
+                    for positive, scale in zip(positives, scales, strict=True)]
+        points = [None if start is None else problem.at(*start)
+                  for problem, start in zip(problems, starts or [None for _ in problems],
+                                            strict=True)]
+        return self._solve(problems, duals, points)
 
     def _problem(
         self, rows: SolverRows, positive: NDArray[np.bool_], cost: Floats,
@@ -235,20 +196,48 @@ class LinearSolver:
         reduced = cost / (1.0 + 2.0 * cost * squares)
         return _Problem(rows, rows.shared, scales, own, y, reduced, LOSSES[self.loss])
 
+    def _loops(self, rows: sp.csr_array) -> Any | None:
+        by_descent = self.loss == "hinge" and rows.nnz >= _FEW
+        return compiled_descent() if by_descent else None
+
     def _solve(
-        self, problem: _Problem, duals: Floats | None = None, point: _Point | None = None
+        self, problems: list[_Problem], duals: Sequence[Floats | None] | None,
+        points: list[_Point | None],
+    ) -> list[LinearSolution]:
+        """Each from duals, or from a point, or from nothing."""
+        if duals is None:
+            duals = [None for _ in problems]
+        loops = self._loops(problems[0].rows)
+        ends: list[DualPoint | None] = [None] * len(problems)
+        if loops is not None and not (self._tight and all(p is not None for p in points)):
+            starts = [d if p is None else problem.duals(p)
+                      for problem, d, p in zip(problems, duals, points, strict=True)]
+            ends = [*self._descend(loops, problems, starts)]
+        return [self._finish(*each) for each in zip(problems, ends, duals, points, strict=True)]
+
+    @property
+    def _tight(self) -> bool:
+        return self.tol < _LOOSE
+
+    def _descend(
+        self, loops: Any, problems: list[_Problem], starts: list[Floats | None]
+    ) -> list[DualPoint]:
+        end = _RANGE * max(self.tol, _LOOSE), min(self.max_iter, _MOST_PASSES)
+        if len(problems) == 1:
+            one = problems[0]
+            return [descend(loops, one.rows, one.scale, one.y, one.cost, *end, starts[0])]
+        return descend_together(
+            loops, problems[0].rows, [each.scale for each in problems],
+            [each.y for each in problems], [each.cost for each in problems], *end, starts)
+
+    def _finish(
+        self, problem: _Problem, found: DualPoint | None, duals: Floats | None,
+        point: _Point | None,
     ) -> LinearSolution:
-        """From duals, or from a point, or from nothing."""
-        by_descent = self.loss == "hinge" and problem.rows.nnz >= _FEW
-        loops = compiled_descent() if by_descent else None
-        tight, passes = self.tol < _LOOSE, 0
-        if loops is not None and not (tight and point is not None):
-            if point is not None:
-                duals = problem.duals(point)
-            found = descend(loops, problem.rows, problem.scale, problem.y, problem.cost,
-                            _RANGE * max(self.tol, _LOOSE), min(self.max_iter, _MOST_PASSES),
-                            duals)
-            if found.converged and not tight:
+        """The solution, by Newton's method where descent did not find it."""
+        passes = 0
+        if found is not None:
+            if found.converged and not self._tight:
                 return problem.solution(found.weights, found.bias, found.duals, found.passes,
                                         found.converged)
             point, passes = problem.at(found.weights, found.bias), found.passes
