@@ -127,6 +127,7 @@ def test_only_the_owner_and_the_group_may_connect(served: Server) -> None:
     assert stat.S_IMODE(os.stat(served.path).st_mode) == 0o660
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("spamc") is None, reason="spamc is not installed")
 def test_spamc(served: Server) -> None:
     def spamc(message: bytes, *arguments: str) -> tuple[int, bytes]:
@@ -170,6 +171,7 @@ def test_a_replaced_model_judges_the_next_message(tmp_path: Path) -> None:
     assert server.stop() == 0
 
 
+@pytest.mark.slow
 def test_a_killed_worker_is_replaced(tmp_path: Path) -> None:
     server = Server(tmp_path, saved(tmp_path / "m.textnb"), "--workers", 2)
     before = server.workers()
@@ -186,6 +188,7 @@ def test_a_killed_worker_is_replaced(tmp_path: Path) -> None:
     assert server.stop() == 0
 
 
+@pytest.mark.slow
 def test_requests_that_were_begun_are_answered_at_the_end(tmp_path: Path) -> None:
     server = Server(tmp_path, saved(tmp_path / "m.textnb"), "--workers", 1)
     with socket.socket(socket.AF_UNIX) as client:
@@ -201,6 +204,7 @@ def test_requests_that_were_begun_are_answered_at_the_end(tmp_path: Path) -> Non
     assert server.ended() == 0
 
 
+@pytest.mark.slow
 def test_workers_end_with_the_server(tmp_path: Path) -> None:
     server = Server(tmp_path, saved(tmp_path / "m.textnb"), "--workers", 2)
     workers = server.workers()
@@ -217,6 +221,7 @@ def test_workers_end_with_the_server(tmp_path: Path) -> None:
     assert again.stop() == 0
 
 
+@pytest.mark.slow
 def test_thresholds_of_the_model_are_those_of_the_score(tmp_path: Path) -> None:
     classifier = TextClassifier(ComplementNB(), text="body").fit(pl.DataFrame({
         "body": ["cheap pills", "a prize for you", "see you at noon", "the minutes"] * 5,
@@ -229,6 +234,7 @@ def test_thresholds_of_the_model_are_those_of_the_score(tmp_path: Path) -> None:
     assert server.stop() == 0
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize(("arguments", "code", "error"), [
     (["none.textnb", "--listen", "x"], 1, "no such model file"),
     (["m.textnb", "--listen", "0.0.0.0:783"], 2, "loopback"),

@@ -54,8 +54,21 @@ class Service:
         is_common=False)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Learning:
+    """Learning."""
+
+    allow_tell: list[str] | None = option(
+        "Learn what clients of this user of the system tell (spamc -L), on Unix sockets; repeat "
+        "it for several. Without it, nobody may.", metavar="USER")
+    ham_class: str | None = option(
+        "Class that is learned as ham.  [default: the one that is not spam]", metavar="CLASS")
+    learn_seconds: float = option(
+        "Seconds between two times at which the model learns what was told.", default=60.0)
+
+
 @verb
-def serve(file: ModelFile, how: Verdicts, service: Service) -> None:
+def serve(file: ModelFile, how: Verdicts, learning: Learning, service: Service) -> None:
     """Judge messages over a socket, in the protocol of SpamAssassin's spamd.
 
     spamc, Exim, spamass-milter and mail readers that speak to spamd work unchanged. The server
@@ -67,7 +80,8 @@ def serve(file: ModelFile, how: Verdicts, service: Service) -> None:
     from textnb.serving.settings import Settings
 
     for name, value in (("--timeout", service.timeout),
-                        ("--client-timeout", service.client_timeout)):
+                        ("--client-timeout", service.client_timeout),
+                        ("--learn-seconds", learning.learn_seconds)):
         if not 0.0 < value <= LONGEST_SECONDS:
             raise ParameterError.out_of_range(
                 name, f"seconds, more than 0 and up to {LONGEST_SECONDS:,.0f}", value)
@@ -81,7 +95,8 @@ def serve(file: ModelFile, how: Verdicts, service: Service) -> None:
         workers=service.workers or os.cpu_count() or 1,
         max_bytes=byte_size("--max-bytes", service.max_bytes),
         timeout=service.timeout, client_timeout=service.client_timeout,
-        connections=service.connections)
+        connections=service.connections, tellers=_tellers(learning.allow_tell or []),
+        ham=learning.ham_class, learn_seconds=learning.learn_seconds)
     listeners = [listen(address) for address in service.listen or [_default_socket()]]
     signals.release()
     Server(settings, listeners).run()
@@ -97,6 +112,20 @@ def _users(named: list[str]) -> dict[str, str]:
                 "--user", "NAME=FILE, once for each name", one)
         users[name] = os.path.abspath(path)
     return users
+
+
+def _tellers(names: list[str]) -> list[int]:
+    """Numbers of the system's users."""
+    import pwd
+
+    tellers = []
+    for name in names:
+        try:
+            tellers.append(int(name) if name.isdecimal() else pwd.getpwnam(name).pw_uid)
+        except KeyError:
+            raise ParameterError.out_of_range(
+                "--allow-tell", "the name or number of a user of this system", name) from None
+    return tellers
 
 
 def _default_socket() -> str:

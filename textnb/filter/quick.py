@@ -35,6 +35,8 @@ class QuickFilter:
         As of `MailFilter.load`.
     remembered : int
         How many terms' weights it keeps in memory for the messages that follow.
+    takes_stale : bool
+        Judge by a stale calibration or decision too, for a caller that says so itself.
 
     Raises
     ------
@@ -46,7 +48,7 @@ class QuickFilter:
 
     def __init__(
         self, path: str, *, spam: str | None = None, least_learned: int = 10,
-        cutoffs: Cutoffs | None = None, remembered: int = 0,
+        cutoffs: Cutoffs | None = None, remembered: int = 0, takes_stale: bool = False,
     ) -> None:
         self._least_learned, self._cutoffs = least_learned, cutoffs
         self._remembered: dict[str, Weights | None] = {}
@@ -57,8 +59,10 @@ class QuickFilter:
                 settings = reader.document["settings"]
                 self._columns = text_columns(settings["text"])
                 self._plan = plan_of_settings(settings["tokenizer"])
-                self._calibration = _calibration(reader.document.get("calibration"))
-                self._decision = _Decision(reader.document.get("decision"), reader.labels)
+                self._calibration = _calibration(_chosen(
+                    reader.document.get("calibration"), takes_stale))
+                self._decision = _Decision(_chosen(
+                    reader.document.get("decision"), takes_stale), reader.labels)
             self._spam = spam if spam is not None else default_spam(
                 reader.labels, self._decision.positive)
             if not any(type(label) is type(self._spam) and label == self._spam
@@ -67,6 +71,21 @@ class QuickFilter:
         except BaseException:
             reader.close()
             raise
+
+    @property
+    def labels(self) -> list[Any]:
+        """The classes."""
+        return list(self._reader.labels)
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns of a table of mail that are judged."""
+        return list(self._columns)
+
+    @property
+    def spam(self) -> Any:
+        """The class that is spam."""
+        return self._spam
 
     @property
     def least_odds(self) -> float:
@@ -194,6 +213,13 @@ def _log_odds(scores: Weights) -> Weights:
         top = max(others)
         odds.append(score - top - math.log(sum(math.exp(other - top) for other in others)))
     return odds
+
+
+def _chosen(values: Any, takes_stale: bool) -> Any:
+    """A calibration or decision of a document, without the reason why it is stale."""
+    if takes_stale and isinstance(values, dict) and type(values.get("stale")) is str:
+        return {name: value for name, value in values.items() if name != "stale"}
+    return values
 
 
 def _calibration(values: Any) -> tuple[float, float] | None:

@@ -6,7 +6,7 @@ import mmap
 import struct
 import time
 
-NAMES = ("connections", "spam", "ham", "unsure", "refused", "failed")
+NAMES = ("connections", "spam", "ham", "unsure", "told", "refused", "failed")
 _SLOT = struct.Struct(f"<d{len(NAMES)}q")
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from textnb.errors import SourceError, TextnbError, first_line
 from textnb.filter.quick import QuickFilter
 from textnb.filter.verdict import Verdict
+from textnb.mail.message import MAX_MESSAGE, parse_message
 from textnb.storage.terms_reader import Unsupported
 
 if TYPE_CHECKING:
@@ -31,6 +32,10 @@ class ServedModel:
     note : callable
         Is called with the name of an event and its facts.
 
+    Attributes
+    ----------
+    path : str
+
     Raises
     ------
     TextnbError
@@ -38,7 +43,7 @@ class ServedModel:
     """
 
     def __init__(self, path: str, settings: dict[str, Any], note: Callable[..., object]) -> None:
-        self._path, self._settings, self._note = path, settings, note
+        self.path, self._settings, self._note = path, settings, note
         self._quick: QuickFilter | None = None
         self._whole: MailFilter | None = None
         self._state = self._look()
@@ -53,24 +58,54 @@ class ServedModel:
             self._state = state
             try:
                 self._load()
-                self._note("reloaded", model=self._path)
+                self._note("reloaded", model=self.path)
             except (TextnbError, OSError, MemoryError) as error:
-                self._note("not reloaded", model=self._path, reason=first_line(error))
+                self._note("not reloaded", model=self.path, reason=first_line(error))
         if self._quick is not None:
             try:
                 return self._quick.judge(message), self._quick.least_odds
             except Unsupported:
                 # A score at a threshold, say. The whole model knows.
                 pass
+        whole = self._whole_model()
+        return whole.judge(message), whole.least_odds
+
+    def judged_texts(self, message: bytes) -> tuple[str | None, dict[str, str | None]]:
+        """The Message-ID of a message, and the texts that the model judges and learns."""
+        columns = self._quick.columns if self._quick is not None else self._whole_model().columns
+        parsed = parse_message(message[:MAX_MESSAGE], columns)
+        return parsed.message_id, {name: parsed.column(name) for name in columns}
+
+    def label_of(self, told: str, ham: str | None) -> Any:
+        """The class of ``spam`` or ``ham``, the words of the protocol; None if it is not clear.
+
+        Parameters
+        ----------
+        told : {"spam", "ham"}
+        ham : str or None
+            The class of ham, where there are several that are not spam.
+        """
+        if self._quick is not None:
+            spam, labels = self._quick.spam, self._quick.labels
+        else:
+            whole = self._whole_model()
+            spam, labels = whole.spam, list(whole.learned)
+        if told == "spam":
+            return spam
+        others = [label for label in labels if label != spam and ham in (None, str(label))]
+        return others[0] if len(others) == 1 else None
+
+    def _whole_model(self) -> MailFilter:
         if self._whole is None:
             self._whole = self._load_whole()
-        return self._whole.judge(message), self._whole.least_odds
+        return self._whole
 
     def _load(self) -> None:
         """Open the file. What was open is given up only then."""
         quick, whole = None, None
         try:
-            quick = QuickFilter(self._path, **self._settings, remembered=REMEMBERED)
+            quick = QuickFilter(self.path, **self._settings, remembered=REMEMBERED,
+                                takes_stale=True)
         except Unsupported:
             whole = self._load_whole()
         if self._quick is not None:
@@ -81,12 +116,12 @@ class ServedModel:
         # Imported here: it takes Polars, which most models don't need.
         from textnb.filter.mailfilter import MailFilter
 
-        return MailFilter.load(self._path, **self._settings)
+        return MailFilter.load(self.path, **self._settings)
 
     def _look(self) -> tuple[int, ...] | None:
         """What changes when the file is replaced; None while there is none."""
         try:
-            state = os.stat(self._path)
+            state = os.stat(self.path)
         except OSError:
             return None
         return state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns

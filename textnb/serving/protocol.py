@@ -15,7 +15,6 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from textnb.runtime.values import Value
 from textnb.serving.marks import Mark, marked, marks_of
@@ -204,13 +203,36 @@ def answer(request: Request, mark: Mark, message: bytes) -> bytes:
     return f"SPAMD/1.1 0 EX_OK\r\n{headers}\r\n".encode("ascii") + body
 
 
+def told_of(request: Request) -> str | None:
+    """What a request TELL says of its message: "spam", "ham", or None to forget it.
+
+    Raises
+    ------
+    Refused
+        If it says nothing that this server can do.
+    """
+    asked = request.headers
+    is_set, is_removed = ("local" in asked.get(name, "").lower() for name in ("set", "remove"))
+    if is_set == is_removed:
+        raise Refused("EX_PROTOCOL", "TELL needs either Set: local or Remove: local")
+    if is_removed:
+        return None
+    told = asked.get("message-class", "").lower()
+    if told not in ("spam", "ham"):
+        raise Refused("EX_PROTOCOL", "TELL with Set needs Message-class: spam or ham")
+    return told
+
+
+def answer_to_tell(told: str | None, changed: bool) -> bytes:
+    done = "" if not changed else "DidRemove: local\r\n" if told is None else "DidSet: local\r\n"
+    return f"SPAMD/1.1 0 EX_OK\r\n{done}Content-length: 0\r\n\r\n".encode("ascii")
+
+
 def answer_to_ping() -> bytes:
     return b"SPAMD/1.5 0 PONG\r\n"
 
 
-def answer_with_text(text: str, headers: Mapping[str, Any] | None = None) -> bytes:
+def answer_with_text(text: str) -> bytes:
     """An answer that is neither a verdict nor a refusal."""
     body = text.encode("utf-8")
-    shown = "".join(f"{name}: {value}\r\n" for name, value in (headers or {}).items())
-    return (f"SPAMD/1.1 0 EX_OK\r\n{shown}Content-length: {len(body)}\r\n\r\n").encode(
-        "ascii") + body
+    return f"SPAMD/1.1 0 EX_OK\r\nContent-length: {len(body)}\r\n\r\n".encode("ascii") + body

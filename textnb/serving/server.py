@@ -2,6 +2,7 @@
 
     server ──> worker 1     each takes connections from the same sockets (textnb.serving.worker)
            ──> worker 2
+           ──> learner      now and then, if clients may tell what a message is
              <── shared counters: a worker that judges for too long is killed, and replaced
 
 The server itself reads no mail and no model, so it has nothing that could fail by what is sent.
@@ -10,6 +11,7 @@ The server itself reads no mail and no model, so it has nothing that could fail 
 from __future__ import annotations
 
 import ipaddress
+import math
 import os
 import select
 import signal
@@ -36,6 +38,9 @@ _LATER_SECONDS = 2.0
 # A worker that ends sooner than this after its start will end again.
 _SHORT_SECONDS = 1.0
 _START_SECONDS = 120.0
+# -P: a folder in which the server is started must not give its processes modules.
+_PYTHON = (sys.executable, "-P", "-m")
+_LEARNER = (*_PYTHON, "textnb.serving.learner")
 
 
 def listen(address: str) -> socket.socket:
@@ -129,6 +134,10 @@ class Server:
         # Workers that were replaced, and answer the last of their requests.
         self._leaving: list[subprocess.Popen[bytes]] = []
         self._asked: set[int] = set()
+        self._learner: subprocess.Popen[bytes] | None = None
+        # The messages told when the last learner began, and when that was. Some may be pending from
+        # an earlier time.
+        self._learned, self._learned_at = -1, -math.inf
 
     def run(self) -> None:
         """Serve until SIGTERM or SIGINT; SIGHUP replaces the workers, one after the other.
@@ -140,6 +149,8 @@ class Server:
         """
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, lambda number, _: self._asked.add(number))
+        if self._settings.tellers:
+            _check_learning(self._settings.models)
         try:
             started = [self._start(number) for number in range(self._settings.workers)]
             self._workers = [(worker, time.monotonic()) for worker in started]
@@ -149,6 +160,7 @@ class Server:
                 workers=len(started), model=self._settings.model)
             while not self._asked & {signal.SIGTERM, signal.SIGINT}:
                 self._watch()
+                self._learn()
                 time.sleep(_WATCH_SECONDS)
             log("stopping")
         finally:
@@ -157,9 +169,8 @@ class Server:
     def _start(self, number: int) -> subprocess.Popen[bytes]:
         self._counters.free(number)
         descriptors = [listener.fileno() for listener in self._listeners]
-        # -P: a folder in which the server is started must not give it modules.
         return subprocess.Popen(
-            [sys.executable, "-P", "-m", "textnb.serving.worker", self._settings.as_text(),
+            [*_PYTHON, "textnb.serving.worker", self._settings.as_text(),
              str(self._shared.fileno()), str(number), *map(str, descriptors)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, close_fds=True,
             pass_fds=[self._shared.fileno(), *descriptors], start_new_session=True)
@@ -186,6 +197,19 @@ class Server:
                 self._leaving.append(worker)
         self._leaving = [worker for worker in self._leaving if worker.poll() is None]
 
+    def _learn(self) -> None:
+        """Let the models learn what was told since the last time."""
+        if not self._settings.tellers:
+            return
+        if self._learner is not None and self._learner.poll() is None:
+            return
+        told, now = self._counters.totals()["told"], time.monotonic()
+        if told != self._learned and now - self._learned_at >= self._settings.learn_seconds:
+            self._learned, self._learned_at = told, now
+            self._learner = subprocess.Popen(
+                [*_LEARNER, "learn", *self._settings.models], stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL, start_new_session=True)
+
     def _replace(self, number: int) -> None:
         worker = self._start(number)
         self._workers[number] = worker, time.monotonic()
@@ -205,12 +229,24 @@ class Server:
                 worker.wait(max(0.0, end - time.monotonic()))
             worker.kill()
             worker.wait()
+        if self._learner is not None:
+            # What it has not finished, the next one does.
+            self._learner.terminate()
+            self._learner.wait()
         for listener in self._listeners:
             name = _name(listener)
             listener.close()
             if name.startswith("/") or ":" not in name:
                 with suppress(OSError):
                     os.unlink(name)
+
+
+def _check_learning(models: Sequence[str]) -> None:
+    done = subprocess.run([*_LEARNER, "check", *models], stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, check=False)
+    if done.returncode:
+        raise SourceError(done.stdout.decode("utf-8", "replace")
+                          or f"the models could not be read (code {done.returncode})")
 
 
 def _wait_for(worker: subprocess.Popen[bytes]) -> None:

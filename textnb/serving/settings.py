@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from textnb.runtime.values import Value
@@ -32,6 +32,13 @@ class Settings(Value):
         Of one worker at the same time; others wait.
     grace : float
         Seconds in which requests are answered after the server was asked to stop.
+    tellers : sequence of int
+        The numbers of the system's users whose clients may tell what a message is. If there is any,
+        the server learns.
+    ham : str or None
+        The class that is learned as ham, where the model has several that are not spam.
+    learn_seconds : float
+        Between two times at which the models learn what was told.
     """
 
     model: str
@@ -43,6 +50,14 @@ class Settings(Value):
     client_timeout: float = 60.0
     connections: int = 32
     grace: float = 10.0
+    tellers: Sequence[int] = ()
+    ham: str | None = None
+    learn_seconds: float = 60.0
+
+    @property
+    def models(self) -> list[str]:
+        """All model files, each once."""
+        return list(dict.fromkeys([self.model, *self.users.values()]))
 
     def as_text(self) -> str:
         return json.dumps(vars(self))

@@ -13,6 +13,7 @@ import json
 import os
 import signal
 import socket
+import struct
 import sys
 import time
 from collections.abc import Sequence
@@ -27,8 +28,11 @@ from textnb.serving.marks import mark_of
 from textnb.serving.models import ServedModel
 from textnb.serving.protocol import Refused, Request
 from textnb.serving.settings import Settings, from_text
+from textnb.storage.ledger import Ledger, message_key
 
 READY = b"ready\n"
+# Process, user and group.
+_PEER = struct.Struct("iII")
 
 
 class Worker:
@@ -50,10 +54,10 @@ class Worker:
         judging = dict(settings.judging)
         if judging.get("cutoffs") is not None:
             judging["cutoffs"] = tuple(judging["cutoffs"])
-        models = {path: ServedModel(path, judging, log)
-                  for path in {settings.model, *settings.users.values()}}
+        models = {path: ServedModel(path, judging, log) for path in settings.models}
         self._default = models[settings.model]
         self._users = {user: models[path] for user, path in settings.users.items()}
+        self._ledgers: dict[str, Ledger] = {}
 
     async def serve(self, listeners: Sequence[socket.socket], stop: asyncio.Event) -> None:
         """Take connections until it is asked to stop; then answer those that are there."""
@@ -99,7 +103,7 @@ class Worker:
             try:
                 async with asyncio.timeout(self._settings.client_timeout):
                     request, message = await self._read(reader)
-                answer = self._reply(request, message)
+                answer = self._reply(request, message, connection)
             except TimeoutError:
                 answer = self._refuse(Refused("EX_TIMEOUT", "the request was not sent in time"))
             except Refused as refused:
@@ -138,7 +142,7 @@ class Worker:
         body = await _body(reader, request.length, most)
         return request, protocol.message_of(request, body, most)
 
-    def _reply(self, request: Request, message: bytes) -> bytes:
+    def _reply(self, request: Request, message: bytes, connection: socket.socket) -> bytes:
         match request.command:
             case "PING":
                 return protocol.answer_to_ping()
@@ -147,7 +151,7 @@ class Worker:
             case "STATUS":
                 return protocol.answer_with_text(json.dumps(self._counters.totals()) + "\n")
             case "TELL":
-                raise Refused("EX_UNAVAILABLE", "this server does not learn")
+                return self._tell(request, message, connection)
         started = time.perf_counter()
         verdict, least = self._judge(request, message)
         mark = mark_of(verdict, least)
@@ -159,8 +163,39 @@ class Worker:
             message_id=message_id(message))
         return answer
 
+    def _tell(self, request: Request, message: bytes, connection: socket.socket) -> bytes:
+        """Note durably what a message is; the model learns it a little later."""
+        if not self._settings.tellers:
+            raise Refused("EX_UNAVAILABLE", "this server does not learn")
+        if _user_of(connection) not in self._settings.tellers:
+            raise Refused("EX_NOPERM", "this user may not tell what a message is")
+        told, model = protocol.told_of(request), self._model_of(request)
+        label = None if told is None else model.label_of(told, self._settings.ham)
+        if told is not None and label is None:
+            raise Refused("EX_UNAVAILABLE", "the model has several classes that are not spam: "
+                                            "start the server with --ham-class")
+        if not message:
+            raise Refused("EX_DATAERR", "the message is empty")
+        try:
+            key = message_key(*model.judged_texts(message))
+            changed = self._ledger_of(model).add(key, label, message)
+        except TextnbError as error:
+            raise Refused("EX_TEMPFAIL", first_line(error)) from None
+        self._counters.add("told")
+        log("told", told=told or "forget", changed=changed, user=request.user,
+            bytes=len(message), message_id=message_id(message))
+        return protocol.answer_to_tell(told, changed)
+
+    def _ledger_of(self, model: ServedModel) -> Ledger:
+        if model.path not in self._ledgers:
+            self._ledgers[model.path] = Ledger(model.path)
+        return self._ledgers[model.path]
+
+    def _model_of(self, request: Request) -> ServedModel:
+        return self._users.get(request.user or "", self._default)
+
     def _judge(self, request: Request, message: bytes) -> tuple[Verdict, float]:
-        model = self._users.get(request.user or "", self._default)
+        model = self._model_of(request)
         if not message:
             raise Refused("EX_DATAERR", "the message is empty")
         self._counters.begin()
@@ -185,6 +220,16 @@ class Worker:
         self._counters.add("failed" if failed else "refused")
         log("failed" if failed else "refused", code=refused.code, reason=str(refused)[:500])
         return refused.answer()
+
+
+def _user_of(connection: socket.socket) -> int | None:
+    """The number of the system's user at the other end; None where the system does not say."""
+    if connection.family != getattr(socket, "AF_UNIX", None) or not hasattr(
+            socket, "SO_PEERCRED"):
+        return None
+    peer = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size)
+    user: int = _PEER.unpack(peer)[1]
+    return user
 
 
 class _TooLate(BaseException):

@@ -1,0 +1,101 @@
+"""Learns into models what clients have told a server: a process of its own, for a moment.
+
+    pending messages of the ledger -> what to forget, what to learn -> a new model in its place
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import polars as pl
+
+from textnb.errors import TextnbError, first_line
+from textnb.files.lock import lock_path
+from textnb.learning import fitting
+from textnb.learning.fitted import Fitted
+from textnb.learning.memory_limit import check_unpruned
+from textnb.mail.message import MAX_MESSAGE, parse_message
+from textnb.serving.log import log
+from textnb.storage.ledger import Ledger, Pending, changes
+from textnb.storage.textmodel import load_fitted, save_fitted
+
+_BATCH = 1000
+# Hashes and classes of so many messages are 60 MB.
+KEPT = 1_000_000
+
+
+def check(model: str) -> None:
+    """Raises TextnbError if a model can't learn message by message."""
+    fitted = load_fitted(model)
+    fitting.counts_that_add(fitted)
+    check_unpruned(fitted.pruned, "learning more")
+
+
+def learn(model: str, kept: int = KEPT) -> int:
+    """Learn all that is pending for a model, and return the number of messages.
+
+    A message that can't be learned, or forgotten, is given up: the log says why.
+    """
+    done = 0
+    with lock_path(model), Ledger(model) as ledger:
+        ledger.finish()
+        while pending := ledger.pending(_BATCH):
+            done += _learn(model, ledger, pending)
+        ledger.keep(kept)
+    return done
+
+
+def _learn(model: str, ledger: Ledger, pending: Sequence[Pending]) -> int:
+    fitted = load_fitted(model)
+    to_forget, to_learn = changes(ledger, pending)
+    if not to_forget and not to_learn:
+        ledger.settle(pending[-1].number)
+        return len(pending)
+    try:
+        # Learned first: a model without any document is none.
+        if to_learn:
+            fitted = fitting.learn_more(fitted, fitted.settings, _frame(fitted, to_learn))
+        if to_forget:
+            fitted = fitting.forget(fitted, _frame(fitted, to_forget))
+    except TextnbError as error:
+        if len(pending) == 1:
+            log("not learned", model=model, reason=first_line(error))
+            ledger.drop(pending[0].number)
+            return 0
+        return sum(_learn(model, ledger, [one]) for one in pending)
+    save_fitted(fitted, ledger.next_model)
+    ledger.replace_model(pending[-1].number)
+    log("learned", model=model, messages=len(to_learn), forgotten=len(to_forget))
+    return len(pending)
+
+
+def _frame(fitted: Fitted, rows: Sequence[tuple[bytes, Any]]) -> pl.DataFrame:
+    columns: dict[str, list[Any]] = {name: [] for name in fitted.columns}
+    for message, _ in rows:
+        parsed = parse_message(message[:MAX_MESSAGE], fitted.columns)
+        for name, values in columns.items():
+            values.append(parsed.column(name))
+    labels = pl.Series(fitted.settings.label, [label for _, label in rows])
+    return pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String)).with_columns(labels)
+
+
+def main(arguments: Sequence[str]) -> None:
+    """``check MODEL...`` or ``learn MODEL...``."""
+    verb, *models = arguments
+    for model in models:
+        try:
+            if verb == "check":
+                check(model)
+            else:
+                learn(model)
+        except TextnbError as error:
+            if verb == "check":
+                sys.stdout.write(f"{model}: {error}")
+                sys.exit(1)
+            log("not learned", model=model, reason=first_line(error))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

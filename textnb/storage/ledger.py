@@ -1,0 +1,301 @@
+"""A ledger of the messages that a model has learned, and of those that it is to learn.
+
+    add (durable) -> pending -> learned into the model file -> learned
+
+It is a database of SQLite beside the model file. A message that was learned is a hash and a class;
+one that is pending is kept as it came until the model has learned it, and is then overwritten.
+
+A message is learned once, also if the process that learns ends amid its work. The new model is
+written to a file of its own, which the ledger names, and then moved over the old one: where that
+file is gone, the move was made.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sqlite3
+import stat
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from textnb.errors import SourceError
+
+SUFFIX = ".ledger"
+_NEXT = ".next"
+_VERSION = 1
+_APPLICATION = 0x746E6C67
+_BUSY_SECONDS = 5.0
+_TABLES = """
+CREATE TABLE learned (id BLOB PRIMARY KEY, class TEXT NOT NULL, at INTEGER NOT NULL) WITHOUT ROWID;
+CREATE INDEX learned_at ON learned (at);
+CREATE TABLE pending (
+    number INTEGER PRIMARY KEY AUTOINCREMENT, id BLOB NOT NULL, class TEXT, message BLOB NOT NULL,
+    at INTEGER NOT NULL);
+CREATE INDEX pending_id ON pending (id);
+CREATE TABLE moving (last INTEGER NOT NULL, file TEXT NOT NULL);
+"""
+
+
+class Pending(NamedTuple):
+    """A message that is to be learned, or forgotten.
+
+    Attributes
+    ----------
+    number : int
+        Ascends in the order in which they came.
+    id : bytes
+        See `message_key`.
+    label : label or None
+        The class that it is learned as; None to forget it.
+    message : bytes
+    """
+
+    number: int
+    id: bytes
+    label: Any
+    message: bytes
+
+
+def message_key(message_id: str | None, texts: Mapping[str, str | None]) -> bytes:
+    """A hash of a message's Message-ID and of the texts that a model learns of it.
+
+    Headers that are added on the way change nothing, unless the model learns them.
+    """
+    content = json.dumps([message_id, sorted(texts.items())])
+    return hashlib.sha256(content.encode("utf-8", "surrogatepass")).digest()
+
+
+def ledger_path(model: str | os.PathLike[str]) -> str:
+    """The path of a model's ledger."""
+    return os.fspath(model) + SUFFIX
+
+
+class Ledger:
+    """The ledger of a model file; it is made if there is none.
+
+    Parameters
+    ----------
+    model : path
+
+    Raises
+    ------
+    SourceError
+        If there is a file of its name that is no ledger, or it can't be opened.
+    """
+
+    def __init__(self, model: str | os.PathLike[str]) -> None:
+        self._model = os.fspath(model)
+        self.path = ledger_path(model)
+        with self._reporting():
+            # Before SQLite opens it, so that nobody else can ever read it.
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0),
+                             0o600))
+            self._database = sqlite3.connect(
+                self.path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+            try:
+                self._begin()
+            except BaseException:
+                self._database.close()
+                raise
+
+    def _begin(self) -> None:
+        run = self._database.execute
+        run("PRAGMA journal_mode = WAL")
+        # An answer says that the message is safe.
+        run("PRAGMA synchronous = FULL")
+        run("PRAGMA secure_delete = ON")
+        with self._transaction():
+            application, = run("PRAGMA application_id").fetchone()
+            version, = run("PRAGMA user_version").fetchone()
+            if (application, version) == (0, 0) and not run(
+                    "SELECT count(*) FROM sqlite_master").fetchone()[0]:
+                for statement in filter(str.strip, _TABLES.split(";")):
+                    run(statement)
+                run(f"PRAGMA application_id = {_APPLICATION}")
+                run(f"PRAGMA user_version = {_VERSION}")
+            elif (application, version) != (_APPLICATION, _VERSION):
+                raise SourceError(
+                    f"{self.path} is no ledger of this version of textnb: move it away")
+
+    def close(self) -> None:
+        self._database.close()
+
+    def __enter__(self) -> Ledger:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def __len__(self) -> int:
+        """The number of messages that were learned."""
+        with self._reporting():
+            number: int = self._database.execute("SELECT count(*) FROM learned").fetchone()[0]
+            return number
+
+    def label_of(self, id: bytes) -> Any:
+        """The class that a message has, once all that is pending is done; None if it has none."""
+        with self._reporting():
+            found = self._database.execute(
+                "SELECT class FROM pending WHERE id = ? ORDER BY number DESC LIMIT 1",
+                (id,)).fetchone() or self._database.execute(
+                "SELECT class FROM learned WHERE id = ?", (id,)).fetchone()
+            return None if found is None or found[0] is None else json.loads(found[0])
+
+    def add(self, id: bytes, label: Any, message: bytes) -> bool:
+        """Note durably that a message is to be learned as a class, or forgotten (None).
+
+        Returns
+        -------
+        bool
+            Whether that changes anything.
+        """
+        with self._reporting(), self._transaction():
+            if self.label_of(id) == label:
+                return False
+            self._database.execute(
+                "INSERT INTO pending (id, class, message, at) VALUES (?, ?, ?, ?)",
+                (id, None if label is None else json.dumps(label), message, int(time.time())))
+            return True
+
+    def pending(self, most: int) -> list[Pending]:
+        """The first messages that are pending."""
+        with self._reporting():
+            rows = self._database.execute(
+                "SELECT number, id, class, message FROM pending ORDER BY number LIMIT ?", (most,))
+            return [Pending(number, id, None if label is None else json.loads(label), message)
+                    for number, id, label, message in rows]
+
+    def learned_label(self, id: bytes) -> Any:
+        """The class under which the model has learned a message; None if it has not."""
+        with self._reporting():
+            found = self._database.execute(
+                "SELECT class FROM learned WHERE id = ?", (id,)).fetchone()
+            return None if found is None else json.loads(found[0])
+
+    def drop(self, number: int) -> None:
+        """Give up a message that can't be learned."""
+        with self._reporting(), self._transaction():
+            self._database.execute("DELETE FROM pending WHERE number = ?", (number,))
+
+    @property
+    def next_model(self) -> str:
+        """Where the model that has learned what is pending is written."""
+        return self.path + _NEXT
+
+    def replace_model(self, last: int) -> None:
+        """Move `next_model` over the model; all that is pending up to a number is learned then."""
+        with self._reporting():
+            _keep_rights(self._model, self.next_model)
+            with self._transaction():
+                self._database.execute("DELETE FROM moving")
+                self._database.execute(
+                    "INSERT INTO moving VALUES (?, ?)", (last, os.path.basename(self.next_model)))
+            os.replace(self.next_model, self._model)
+            _sync_folder(self._model)
+        self.finish()
+
+    def finish(self) -> None:
+        """Finish what a process that ended has begun; the caller holds the model's lock."""
+        with self._reporting():
+            found = self._database.execute("SELECT last FROM moving").fetchone()
+            if found is None or os.path.exists(self.next_model):
+                # The move was not made, and what is pending is learned anew.
+                with self._transaction():
+                    self._database.execute("DELETE FROM moving")
+                if os.path.exists(self.next_model):
+                    os.unlink(self.next_model)
+                return
+            self.settle(found[0])
+
+    def settle(self, last: int) -> None:
+        """Note that the model has learned all that is pending up to a number."""
+        with self._reporting(), self._transaction():
+            run = self._database.execute
+            rows = run("SELECT id, class, at FROM pending WHERE number <= ? ORDER BY number",
+                       (last,))
+            for id, label, at in rows.fetchall():
+                run("DELETE FROM learned WHERE id = ?", (id,))
+                if label is not None:
+                    run("INSERT INTO learned VALUES (?, ?, ?)", (id, label, at))
+            run("DELETE FROM pending WHERE number <= ?", (last,))
+            run("DELETE FROM moving")
+
+    def keep(self, most: int) -> None:
+        """Leave out the oldest messages that were learned, so that no more than some are left.
+
+        The model keeps what it has learned of them; they can't be forgotten any more.
+        """
+        with self._reporting(), self._transaction():
+            beyond = self._database.execute("SELECT count(*) FROM learned").fetchone()[0] - most
+            if beyond > 0:
+                self._database.execute(
+                    "DELETE FROM learned WHERE id IN "
+                    "(SELECT id FROM learned ORDER BY at LIMIT ?)", (beyond,))
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        if self._database.in_transaction:
+            yield
+            return
+        self._database.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self._database.execute("ROLLBACK")
+            raise
+        self._database.execute("COMMIT")
+
+    @contextmanager
+    def _reporting(self) -> Iterator[None]:
+        """Name the file in every error."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise SourceError(f"the ledger {self.path} can't be used: {error}") from error
+        except OSError as error:
+            raise SourceError.unreadable(self.path, error.strerror or error) from error
+        except (ValueError, TypeError) as error:
+            raise SourceError(f"the ledger {self.path} is damaged: {error}") from error
+
+
+def changes(
+    ledger: Ledger, pending: Sequence[Pending]
+) -> tuple[list[tuple[bytes, Any]], list[tuple[bytes, Any]]]:
+    """What a model forgets and what it learns, so that all that is pending is done.
+
+    Returns
+    -------
+    to_forget, to_learn : list of (message, label)
+    """
+    last = {entry.id: entry for entry in pending}
+    to_forget, to_learn = [], []
+    for id, entry in last.items():
+        before = ledger.learned_label(id)
+        if before == entry.label:
+            continue
+        if before is not None:
+            to_forget.append((entry.message, before))
+        if entry.label is not None:
+            to_learn.append((entry.message, entry.label))
+    return to_forget, to_learn
+
+
+def _keep_rights(model: str, path: str) -> None:
+    """Give the new file the mode, owner and group of the model, as far as that is allowed."""
+    state = Path(model).stat()
+    os.chmod(path, stat.S_IMODE(state.st_mode))
+    if hasattr(os, "chown") and os.geteuid() == 0:
+        os.chown(path, state.st_uid, state.st_gid)
+
+
+def _sync_folder(path: str) -> None:
+    descriptor = os.open(os.path.dirname(os.path.abspath(path)), os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
