@@ -103,12 +103,11 @@ def test_no_text_stays_in_the_ledger(tmp_path: Path, server: Server) -> None:
     assert b"watches" not in path.read_bytes()
 
 
-@pytest.mark.parametrize(("headers", "code"), [
-    (["Set: local"], b"76 EX_PROTOCOL"), (["Set: local", "Message-class: eggs"], b"76"),
-    (["Message-class: spam"], b"76"), (["Set: remote", "Message-class: spam"], b"76"),
-    (["Set: local", "Remove: local", "Message-class: spam"], b"76")])
-def test_what_is_told_must_be_clear(server: Server, headers: list[str], code: bytes) -> None:
-    assert code in server.ask("TELL", NEW, *headers)
+def test_what_is_told_must_be_clear(server: Server) -> None:
+    for headers in (["Set: local"], ["Set: local", "Message-class: eggs"], ["Message-class: spam"],
+                    ["Set: remote", "Message-class: spam"],
+                    ["Set: local", "Remove: local", "Message-class: spam"]):
+        assert b"76 EX_PROTOCOL" in server.ask("TELL", NEW, *headers)
     assert b"65 EX_DATAERR" in server.ask("TELL", b"", "Set: local", "Message-class: spam")
 
 
