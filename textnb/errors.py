@@ -393,8 +393,8 @@ class ModelFileError(TextnbError, ValueError):
 
     @classmethod
     def unknown_features(cls, path: str, names: Sequence[str]) -> ModelFileError:
-        return cls(f"{path} needs a reader that knows {', '.join(map(repr, names[:10]))[:200]}, "
-                   "which this textnb does not. Upgrade with: pip install --upgrade textnb")
+        return cls(f"{path} was written by a newer textnb: it has {', '.join(names[:10])[:200]}, "
+                   "which this one does not know. Upgrade with: pip install --upgrade textnb")
 
     @classmethod
     def too_large(cls, path: str, needed: int, limit: int) -> ModelFileError:

@@ -228,7 +228,7 @@ def test_models_that_are_not_known_are_refused_by_name(
     (("classes", "rows"), 7, "'rows' among the classes"),
     (("estimator", "name"), "NBLinear", "estimator 'NBLinear'"),
     (("layers",), 2, "other layers"),
-    (("settings", "tokenizer", "newer"), ["urls"], "tokenizer's setting newer.*Upgrade"),
+    (("settings", "tokenizer", "newer"), ["urls"], "tokenizer's setting 'newer'.*Upgrade"),
     (("settings", "tokenizer", "lowercase"), "de", "tokenizer's setting lowercase .*'de'"),
     (("settings", "tokenizer", "ngram_range"), [1, 10**9], "ngram_range")], ids=str)
 def test_what_nobody_told_it_of_is_refused_by_name(

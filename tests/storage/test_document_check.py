@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from itertools import chain
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import pytest
@@ -65,7 +66,7 @@ def test_every_setting_is_known() -> None:
 def test_a_setting_of_a_newer_release_asks_for_an_upgrade() -> None:
     found = document()
     found["settings"]["tokenizer"]["newer"] = []
-    with pytest.raises(ModelFileError, match=r"m\.textnb needs .* setting newer.*Upgrade with"):
+    with pytest.raises(ModelFileError, match=r"a newer textnb: it has .* 'newer'.*Upgrade with"):
         check_text_document("m.textnb", found)
 
 
@@ -77,3 +78,25 @@ def test_kinds_that_no_tokenizer_keeps(changed: dict[str, Any]) -> None:
     found["settings"]["tokenizer"] |= changed
     with pytest.raises(ValueError, match="tokenizer"):
         check_text_document("m.textnb", found)
+
+
+@pytest.mark.parametrize(("path", "what"), [
+    (("settings", "subword"), "the setting 'subword'"),
+    (("estimator", "parameters", "newer"), "the parameter of MultinomialNB 'newer'"),
+    (("calibration",), "the value of the calibration 'bins'"),
+    (("decision",), "the value of the decision 'bins'")])
+def test_what_only_a_newer_release_writes(path: tuple[str, ...], what: str) -> None:
+    found = document()
+    place = found
+    for name in path[:-1]:
+        place = place[name]
+    place[path[-1]] = {"bins": 3}
+    with pytest.raises(ModelFileError, match=(
+            rf"^m\.textnb was written by a newer textnb: it has {what}, which this one does not "
+            r"know\. Upgrade with: pip install")):
+        check_text_document("m.textnb", found)
+
+
+def test_parameters_that_event_models_check() -> None:
+    assert {*chain(*document_check._MORE_PARAMETERS.values())} == ELSEWHERE - {
+        "text", "tokenizer", "class_weight"}

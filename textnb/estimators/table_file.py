@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,7 +13,7 @@ from sklearn.mixture import GaussianMixture
 from sklearn.neighbors import KernelDensity
 
 from textnb.bayes.moments import MomentStatistics
-from textnb.errors import ParameterError
+from textnb.errors import ModelFileError, ParameterError
 from textnb.estimators.base import FormClassifier
 from textnb.estimators.discriminants import LinearDiscriminantAnalysis, NearestCentroid
 from textnb.estimators.gaussian import GaussianNB, MomentClassifier
@@ -93,7 +94,8 @@ def unpack_table(
         If a value is missing, of another type, or out of its range.
     """
     with reading_errors(path):
-        settings = read_settings(manifest, "TableClassifier", (*TABLE_SETTINGS, CLASS_WEIGHT))
+        _refuse_unknown(path, manifest)
+        settings = read_settings(manifest, (*TABLE_SETTINGS, CLASS_WEIGHT))
         weights = unpack_class_weight(settings.pop(CLASS_WEIGHT))
         more = {} if weights is None else {CLASS_WEIGHT: weights}
         settings["estimator"] = _make_estimator(manifest, more)
@@ -139,6 +141,23 @@ def unpack_table(
             tables, classes, class_count, len(names), estimator.diagonal)
         estimator.restore_settings(manifest["estimator"]["learned"])
         return settings, names, estimator.fit_statistics(statistics, names)
+
+
+def _refuse_unknown(path: str, manifest: Mapping[str, Any]) -> None:
+    """Raise ModelFileError for what only a newer release can have written."""
+    name, parameters = manifest["estimator"]["name"], manifest["estimator"]["parameters"]
+    require(set(TABLE_SETTINGS) <= set(manifest["settings"]),
+            "its settings are not those of tables")
+    unknown = [f"the setting {setting!r}" for setting in sorted(
+        set(manifest["settings"]) - {*TABLE_SETTINGS, CLASS_WEIGHT})]
+    if name not in _ESTIMATORS:
+        unknown.append(f"the model {name!r}")
+    else:
+        known = inspect.signature(_ESTIMATORS[name]).parameters
+        unknown += [f"the parameter {parameter!r} of {name}"
+                    for parameter in sorted(set(parameters) - set(known) - {CLASS_WEIGHT})]
+    if unknown:
+        raise ModelFileError.unknown_features(path, unknown)
 
 
 def _are_features(names: list[str], columns: list[str]) -> bool:

@@ -186,7 +186,8 @@ class Blocks:
             raise self.damaged("what it requires is not a list of names")
         unknown = sorted(set(required) - FEATURES)
         if unknown:
-            raise ModelFileError.unknown_features(self._name, unknown)
+            raise ModelFileError.unknown_features(
+                self._name, [f"the feature {name!r}" for name in unknown])
         return values
 
     def check_headers(self) -> None:

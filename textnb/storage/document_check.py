@@ -95,6 +95,7 @@ _SETTINGS: dict[str, Check] = {
     "max_df": _is_limit, "max_features": _is_any(_is_none, _is_whole(1, 2**63)),
     "vocabulary": _is_any(_is_none, _is_strings),
     "memory_limit": _is_any(_is_none, _is_whole(LEAST_MEMORY_LIMIT, 2**63))}
+_OTHER_SETTINGS = ("text", "tokenizer", "class_weight")
 _TOKENIZER: dict[str, Check] = {
     "pattern": lambda value: type(value) is str,
     "lowercase": _is_one_of(True, False, *LANGUAGES),
@@ -108,6 +109,12 @@ _TOKENIZER: dict[str, Check] = {
 _COUNTING: dict[str, Check] = {
     "l": _is_smoothing, "fit_prior": _is_bool, "class_prior": _is_any(_is_none, _is_prior)}
 _ITERATIONS = _is_whole(1, 2**31)
+# The event model checks these.
+_MORE_PARAMETERS = {"ComplementNB": ("norm",), "NBLogisticRegression": ("binarize", "random_state")}
+# What a calibration and a decision may have.
+_OF_CALIBRATION = (
+    "temperature", "length_exponent", "documents", "method", "shift", "link", "stale")
+_OF_DECISION = ("thresholds", "positive", "evidence", "stale")
 _TFIDF: dict[str, Check] = {"tf": _is_one_of("sublinear", "count", "presence"), "idf": _is_bool,
                             "unit_length": _is_bool}
 _PARAMETERS: dict[str, dict[str, Check]] = {
@@ -143,24 +150,42 @@ def check_text_document(path: str, document: Mapping[str, Any]) -> None:
     Raises
     ------
     ModelFileError
-        If the tokenizer has a setting that this release does not know.
+        If there is a setting, or a parameter of a model, that this release does not know.
     ValueError, KeyError, TypeError
         If a value is missing, of another type, or out of its range.
     """
     settings, estimator, classes = (
         document["settings"], document["estimator"], document["classes"])
     _require(_is_one_of(1)(document.get("layers", 1)), "its counts have other layers than one")
+    _refuse_unknown(path, "setting", settings, (*_SETTINGS, *_OTHER_SETTINGS))
     _check_values("setting", settings, _SETTINGS)
     columns = _check_columns(settings)
     _check_tokenizer(path, settings["tokenizer"], columns)
     name, parameters = estimator["name"], estimator["parameters"]
     _require(type(name) is str and isinstance(parameters, dict), "its estimator is not described")
+    if name in _PARAMETERS:
+        _refuse_unknown(path, f"parameter of {name}", parameters,
+                        # Class weights are stored among the settings; a later check says so.
+                        (*_PARAMETERS[name], *_MORE_PARAMETERS.get(name, ()), "class_weight"))
     _check_values(f"parameter of {name}", parameters, _PARAMETERS.get(name, {}))
     _check_classes(classes)
     _check_what_excludes(settings, name, parameters, len(classes["labels"]))
     _check_chosen_l(document.get("l"), parameters.get("l"))
     _check_pruned(document.get("pruned"))
+    for what, known in (("calibration", _OF_CALIBRATION), ("decision", _OF_DECISION)):
+        if isinstance(chosen := document.get(what), dict):
+            _refuse_unknown(path, f"value of the {what}", chosen, known)
     _check_scale(document.get("calibration"), document.get("decision"))
+
+
+def _refuse_unknown(
+    path: str, what: str, values: Mapping[str, Any], known: Collection[str]
+) -> None:
+    """Raise ModelFileError for names that only a newer release can have written."""
+    _require(isinstance(values, dict), f"what should hold each {what} is no object")
+    unknown = sorted(set(values) - set(known))
+    if unknown:
+        raise ModelFileError.unknown_features(path, [f"the {what} {name!r}" for name in unknown])
 
 
 def _check_values(what: str, values: Mapping[str, Any], checks: Mapping[str, Check]) -> None:
@@ -181,10 +206,7 @@ def _check_columns(settings: Mapping[str, Any]) -> list[str]:
 
 def _check_tokenizer(path: str, settings: Mapping[str, Any], columns: Collection[str]) -> None:
     _require(isinstance(settings, dict), "its tokenizer is not described")
-    unknown = [name for name in settings if name not in _TOKENIZER]
-    if unknown:
-        raise ModelFileError.unknown_features(
-            path, [f"the tokenizer's setting {name}" for name in sorted(unknown)])
+    _refuse_unknown(path, "tokenizer's setting", settings, _TOKENIZER)
     _check_values("tokenizer's setting", settings, _TOKENIZER)
     _require(not settings.get("stop_words") or settings.get("analyzer", "word") == "word",
              "its tokenizer has stop words and no words")

@@ -18,7 +18,7 @@ from textnb.bayes.calibration import Calibration
 from textnb.bayes.class_weight import check_class_weight
 from textnb.bayes.decision import Decision
 from textnb.bayes.event_model import EventModel
-from textnb.bayes.known import event_model
+from textnb.bayes.known import event_model, text_models
 from textnb.bayes.pruning import Pruned
 from textnb.bayes.statistics import CountStatistics, check_int64
 from textnb.errors import ModelFileError
@@ -29,6 +29,8 @@ from textnb.storage.document_check import check_text_document
 from textnb.text.term_counts import TermCounts
 from textnb.text.tokens import Tokenizer
 
+# Kinds of classifiers.
+KINDS = ("TextClassifier", "TableClassifier")
 # A parameter of an estimator that is stored among the classifier's settings. No reader ignores a
 # setting, so one that does not know class weights refuses the file.
 CLASS_WEIGHT = "class_weight"
@@ -104,8 +106,9 @@ def text_parts(
     ValueError, KeyError, ...
         If a value is missing, of another type, or out of its range.
     """
-    settings = read_settings(manifest, "TextClassifier", (*TEXT_SETTINGS, CLASS_WEIGHT))
+    check_kind(path, manifest)
     check_text_document(path, manifest)
+    settings = read_settings(manifest, (*TEXT_SETTINGS, CLASS_WEIGHT))
     class_weight = unpack_class_weight(settings.pop(CLASS_WEIGHT))
     settings["tokenizer"] = Tokenizer.from_file(settings["tokenizer"])
     documents, is_weighted = manifest["classes"].get("rows"), "rows" in manifest["classes"]
@@ -143,6 +146,9 @@ def text_parts(
     parameters = {**estimator["parameters"], CLASS_WEIGHT: class_weight}
     if choices.l is not None:
         parameters["l"] = choices.l
+    if estimator["name"] not in [model.name for model in text_models().values()]:
+        raise ModelFileError.unknown_features(path, [
+            f"the model {estimator['name']!r} (unless it is one of yours: import it first)"])
     model = event_model(estimator["name"], parameters)
     require(model.from_counts != has_weights, f"its tables are not those of a {model.name}")
     return TextParts(settings, model,
@@ -150,13 +156,19 @@ def text_parts(
                      choices)
 
 
-def read_settings(
-    manifest: Mapping[str, Any], kind: str, names: tuple[str, ...]
-) -> dict[str, Any]:
-    """The classifier's settings, as the file has them."""
-    require(manifest["kind"] == kind, f"kind {manifest['kind']!r} is unknown")
+def check_kind(path: str, manifest: Mapping[str, Any]) -> None:
+    """Raise ModelFileError for a kind of classifier that this release does not know."""
+    kind = manifest["kind"]
+    require(type(kind) is str, "its kind is no name")
+    if kind not in KINDS:
+        raise ModelFileError.unknown_features(path, [f"the kind of classifier {kind!r}"])
+
+
+def read_settings(manifest: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    """The classifier's settings, as the file has them; ValueError where one is missing."""
     settings = {**{name: None for name in OPTIONAL if name in names}, **manifest["settings"]}
-    require(set(settings) == set(names), f"its settings are not those of a {kind}")
+    require(set(settings) == set(names),
+            f"its settings are not those of a {manifest['kind']}: {', '.join(names)}")
     return settings
 
 
