@@ -273,7 +273,7 @@ class TestFrames:
         assert read.collect_schema() == {"text": dtype, "n": pl.Int64}
         assert read.collect()["text"].to_list() == values
 
-    @pytest.mark.parametrize("values", [[1, 2], [1.5], [True], [b"a"], [["a"]]])
+    @pytest.mark.parametrize("values", [[1, 2], [1.5], [True], [b"a"], [[1]]])
     def test_text_of_another_type(self, values: list[Any]) -> None:
         frame = pl.DataFrame({"body": values})
         with pytest.raises(SchemaError) as caught:
@@ -281,6 +281,15 @@ class TestFrames:
         message = str(caught.value)
         assert f"text column 'body' must be String; it is {frame['body'].dtype}" in message
         assert "pl.col('body').cast(pl.String)" in message
+
+    def test_lists_of_tokens(self) -> None:
+        frame = pl.DataFrame({"body": [["a"]], "subject": ["b"]})
+        with pytest.raises(SchemaError, match=r"Tokenizer\(token_columns=\['body'\]\)"):
+            scan(frame, text=["body", "subject"])
+        for tokens in (["body"], None):
+            assert scan(frame, text=["body", "subject"], tokens=tokens).collect().equals(frame)
+        with pytest.raises(SchemaError, match=r"'subject' must be List\(String\)"):
+            scan(frame, text=["body", "subject"], tokens=["body", "subject"])
 
     @pytest.mark.parametrize("values", [
         ["a"], [1], [True], pl.Series(["a"], dtype=pl.Categorical),

@@ -50,7 +50,7 @@ class TestTexts:
 
     @pytest.mark.parametrize(("texts", "place", "kind"), [
         (["one", 2], 1, "int"), ([b"one"], 0, "bytes"), (["one", None, 1.5], 2, "float"),
-        ([["one"], ["two"]], 0, "list"), (np.array([["one"], ["two"]]), 0, "list"),
+        (np.array([["one"], ["two"]]), 0, "list"),
         (np.array(["one", float("nan")], dtype=object), 1, "float"), (np.array([1, 2]), 0, "int"),
     ])
     def test_an_item_that_is_not_a_string_is_named(
@@ -58,6 +58,12 @@ class TestTexts:
     ) -> None:
         with pytest.raises(DataError, match=rf"text {place} \(counted from 0\) is of type {kind};"):
             table_of_texts(texts, ["text"])
+
+    def test_lists_are_refused_where_texts_are_expected(self) -> None:
+        with pytest.raises(SchemaError, match=r"'text' must be String; it is List\(String\)"):
+            table_of_texts([["one"], ["two"]], ["text"])
+        assert table_of_texts([["one"], None], ["text"], ["text"])["text"].to_list() == [
+            ["one"], None]
 
     def test_a_series_of_another_type(self) -> None:
         with pytest.raises(SchemaError, match="text column 'n' must be String; it is Int64"):

@@ -22,7 +22,8 @@ ELSEWHERE = {"text", "tokenizer", "class_weight", "random_state", "norm", "binar
 
 
 def document(**tokenizer: Any) -> dict[str, Any]:
-    model = TextClassifier(tokenizer=Tokenizer(**tokenizer)).fit(TEXTS, LABELS)
+    texts = [[text] for text in TEXTS] if tokenizer.get("token_columns") else TEXTS
+    model = TextClassifier(tokenizer=Tokenizer(**tokenizer)).fit(texts, LABELS)
     return pack_text(model.fitted_)[0]
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 import sys
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from itertools import groupby, pairwise, takewhile
 from typing import Any
@@ -81,14 +81,15 @@ def _category(major: str) -> str:
 
 
 def terms(
-    columns: Mapping[str, str | None], settings: Mapping[str, Any], *, plain: bool
+    columns: Mapping[str, str | Sequence[str | None] | None], settings: Mapping[str, Any], *,
+    plain: bool,
 ) -> list[str]:
     """The terms of one document, in order (in some order for characters).
 
     Parameters
     ----------
-    columns : mapping of str to str or None
-        The text columns of the document, by name.
+    columns : mapping of str to str, list of str, or None
+        The text columns of the document, by name; those of tokens as lists.
     settings : mapping
         As `Tokenizer.to_dict`.
     plain : bool
@@ -98,10 +99,15 @@ def terms(
             for name, text in columns.items() for gram in ngrams(name, text, settings)]
 
 
-def ngrams(name: str, text: str | None, settings: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
+def ngrams(
+    name: str, text: str | Sequence[str | None] | None, settings: Mapping[str, Any]
+) -> list[tuple[str, list[str]]]:
     """The n-grams of one column: the field's prefix, and the words, or one run of characters."""
-    field = settings["field_prefix"]
+    field, lists = settings["field_prefix"], settings["token_columns"]
     prefix = f"{name}:" if field is True or (field and name in field) else ""
+    if lists is True or (lists and name in lists):
+        return [(prefix, gram) for gram in _ngrams_of_tokens(text or [], settings)]
+    assert text is None or isinstance(text, str)
     text = cleaned(text or "", settings)
     least, most = settings["ngram_range"]
     if settings["analyzer"] == "char":
@@ -122,6 +128,14 @@ def ngrams(name: str, text: str | None, settings: Mapping[str, Any]) -> list[tup
     words = [word for word in find(text) if word not in stops]
     return [(prefix, words[at:at + n])
             for n in range(least, most + 1) for at in range(len(words) - n + 1)]
+
+
+def _ngrams_of_tokens(tokens: Sequence[str | None], settings: Mapping[str, Any]) -> list[list[str]]:
+    least, most = settings["ngram_range"]
+    stops = {cleaned(stop, settings) for stop in settings["stop_words"]}
+    words = [word for token in tokens if token is not None
+             and (word := cleaned(token, settings)) and word not in stops]
+    return [words[at:at + n] for n in range(least, most + 1) for at in range(len(words) - n + 1)]
 
 
 def kept_and_words(text: str, settings: Mapping[str, Any]) -> list[str]:

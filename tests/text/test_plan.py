@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import pickle
+import re
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -46,8 +47,8 @@ from textnb.text.plan import (
     StopWords,
     StripAccents,
     WordsAndPairs,
-    plan_of,
 )
+from textnb.text.planning import plan_of
 from textnb.text.spans import pieces_of
 from textnb.text.term_counts import CountSpec
 
@@ -73,6 +74,11 @@ VALUES: dict[str, list[dict[str, Any]]] = {
                      {"field_prefix": True, "analyzer": "char_wb"}],
     "keep": [{"keep": ("emoji", "symbols", "abbreviations", "punctuation")},
              {"keep": ("symbols",), "unspaced": "whole", "ngram_range": (1, 2)}],
+    "token_columns": [{"token_columns": True}, {"token_columns": ("text",), "ngram_range": (1, 2)},
+                      {"token_columns": True, "ngram_range": (2, 3), "lowercase": "tr",
+                       "strip_accents": "unicode", "field_prefix": True},
+                      {"token_columns": True, "stop_words": ("The", "cat's"), "normalize": "NFKC"},
+                      {"token_columns": True, "strip_accents": "ascii", "lowercase": False}],
     "unspaced": [{"unspaced": "whole"}, {"unspaced": "whole", "ngram_range": (1, 2)}],
 }
 CASES = [pytest.param(name, changed, id=f"{name}-{number}")
@@ -86,27 +92,37 @@ TEXTS = [
     "C++ c# \u7ebfc++, U.S. $5.50 \u20ac3 10%! \u2764\ufe0f\U0001f600x?\U0001f600 au.s. 1a++ a_b#",
     "I\u015eIK I\u0307I I\u0327\u0307 \u0130I \u0644\u0640\u0640\u064e\u0639"]
 ROWS = pl.DataFrame({"text": TEXTS})
+LISTS = [[*re.split("(?<=[,. ])", text), None] for text in TEXTS]
+LIST_ROWS = pl.DataFrame({"text": LISTS}, schema={"text": pl.List(pl.String)})
 SPLIT = Tokenizer(pattern="[^ ]+", lowercase=False)
 
 Tokens = list[list[str]]
 Refusal = (ParameterError, ExportError)
 
 
+def rows(tokenizer: Tokenizer) -> pl.DataFrame:
+    return LIST_ROWS if tokenizer.token_columns else ROWS
+
+
+def texts(tokenizer: Tokenizer) -> Sequence[Any]:
+    return LISTS if tokenizer.token_columns else TEXTS
+
+
 def by_expressions(tokenizer: Tokenizer) -> Tokens:
-    return ROWS.select(t=tokenizer.expr("text"))["t"].to_list()
+    return rows(tokenizer).select(t=tokenizer.expr("text"))["t"].to_list()
 
 
 def by_separators(tokenizer: Tokenizer) -> Tokens:
     plan = tokenizer.plan()
     found = separators(plan)
-    rows = ROWS.select(t=split_expr(plan, "text"))["t"].to_list()
+    split = rows(tokenizer).select(t=split_expr(plan, "text"))["t"].to_list()
     assert found is not None
     return [pl.Series(row, dtype=pl.String).filter(
-        found.are_words(pl.Series(row, dtype=pl.String))).to_list() for row in rows]
+        found.are_words(pl.Series(row, dtype=pl.String))).to_list() for row in split]
 
 
 def by_plain_python(tokenizer: Tokenizer) -> Tokens:
-    found = [plain_tokens(tokenizer.plan(), {"text": text}) for text in TEXTS]
+    found = [plain_tokens(tokenizer.plan(), {"text": text}) for text in texts(tokenizer)]
     return [row for row in found if row is not None]
 
 
@@ -114,14 +130,14 @@ def by_compiled_kernel(tokenizer: Tokenizer) -> Tokens:
     if compiled_plan(tokenizer.plan()) is None:
         assert why_expressions(tokenizer)
         raise ParameterError(f"{why_expressions(tokenizer)}: {tokenizer!r}")
-    counts, terms = count_matrix([ROWS], tokenizer, "text")
+    counts, terms = count_matrix([rows(tokenizer)], tokenizer, "text")
     return [np.repeat(terms.to_numpy(), row).tolist() for row in counts.toarray()]
 
 
 def by_polars_code(tokenizer: Tokenizer) -> Tokens:
     names: dict[str, Any] = {"pl": pl}
     exec(source_of(tokenizer.plan(), ["text"]), names)
-    return ROWS.select(t=names["tokens"]("text"))["t"].to_list()
+    return rows(tokenizer).select(t=names["tokens"]("text"))["t"].to_list()
 
 
 def by_a_portable_program(tokenizer: Tokenizer, path: Path) -> Tokens:
@@ -139,9 +155,10 @@ ENGINES: dict[str, Callable[..., Tokens]] = {
 
 
 def expected(tokenizer: Tokenizer) -> list[Counter[str]]:
-    plain = isinstance(tokenizer.plan().after_cleaning[0], Runs | WordsAndPairs)
+    plain = not tokenizer.token_columns and isinstance(
+        tokenizer.plan().after_cleaning[0], Runs | WordsAndPairs)
     return [Counter(oracle.terms({"text": text}, tokenizer.to_dict(), plain=plain))
-            for text in TEXTS]
+            for text in texts(tokenizer)]
 
 
 def check_tokens(found: Tokens, tokenizer: Tokenizer) -> None:
@@ -150,8 +167,8 @@ def check_tokens(found: Tokens, tokenizer: Tokenizer) -> None:
 
 def _bundle(tokenizer: Tokenizer) -> Bundle:
     """A bundle for texts whose weights tell all terms of `TEXTS` apart."""
-    rows = ROWS.with_columns(label=pl.Series(["a", "b"] * 5)[:len(TEXTS)])
-    bundle = bundle_of(TextClassifier(tokenizer=tokenizer).fit(rows))
+    labelled = rows(tokenizer).with_columns(label=pl.Series(["a", "b"] * 5)[:len(TEXTS)])
+    bundle = bundle_of(TextClassifier(tokenizer=tokenizer).fit(labelled))
     weights = np.random.default_rng(3).normal(size=bundle.form.weights.shape)
     return dataclasses.replace(
         bundle, reads="text", form=dataclasses.replace(bundle.form, weights=weights))
@@ -182,6 +199,8 @@ class TestEveryFieldAndEngine:
 
     @pytest.mark.parametrize(("name", "changed"), CASES)
     def test_the_values_matter(self, name: str, changed: dict[str, Any]) -> None:
+        if name == "token_columns":
+            pytest.skip("the texts are lists with it, and strings without it")
         default = {**changed, name: getattr(Tokenizer(), name)}
         assert expected(Tokenizer(**changed)) != expected(Tokenizer(**default))
 
@@ -230,7 +249,7 @@ class TestEveryFieldAndEngine:
             assert names_one(refusal, FIELDS)
             return
         try:
-            answered = engine.run(bundle, file, rows_of(bundle, ROWS))
+            answered = engine.run(bundle, file, rows_of(bundle, rows(tokenizer)))
         except EngineMissing as missing:
             pytest.skip(str(missing))
         columns = {term: place for place, term in enumerate(bundle.terms)}

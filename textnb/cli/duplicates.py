@@ -63,6 +63,8 @@ def duplicates(
     """Count the rows of TEST whose text, or nearly the same text, is also in TRAIN."""
     from textnb.errors import ParameterError
     from textnb.evaluation.duplicates import find_duplicates
+    from textnb.frames.token_columns import lists_of_tokens
+    from textnb.text.tokens import Tokenizer
 
     train, test, label = sides.train, sides.test, sides.label
     if search.exact and "near" in typed:
@@ -79,8 +81,9 @@ def duplicates(
         test, other, columns, label, where="--test-where")
     with (reading(train, before, sides.where),
           reading(train if test is None else test, sought, sides.test_where, "--test-where")):
+        tokenizer = Tokenizer(token_columns=tuple(lists_of_tokens(before, columns)))
         found = find_duplicates(before, None if test is None else sought, text=columns, label=label,
-                                near=None if search.exact else search.near)
+                                near=None if search.exact else search.near, tokenizer=tokenizer)
         if shown.results_format == "json":
             out(as_json({**found.to_dict(), "pairs": found.pairs.to_dicts()}))
             return
@@ -109,7 +112,10 @@ def _interesting(pairs: pl.DataFrame, most: int) -> pl.DataFrame:
 def _beginnings(frame: pl.LazyFrame, numbers: pl.Series, columns: list[str]) -> pl.Series:
     import polars as pl
 
-    whole = pl.concat_str([pl.col(name).cast(pl.String) for name in columns], separator=" ",
+    from textnb.frames.token_columns import as_text
+
+    schema = frame.collect_schema()
+    whole = pl.concat_str([as_text(schema, name) for name in columns], separator=" ",
                           ignore_nulls=True).str.slice(0, _SHOWN)
     texts = (frame.select(whole.alias("text")).with_row_index("row")
              .filter(pl.col("row").is_in(numbers.unique().to_list())).collect())

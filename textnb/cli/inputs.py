@@ -144,7 +144,9 @@ def rows(
 
         source, settings = scan_database(options.query or "", input), {}
     if text is not None:
-        frame = scan(source, text=text, label=label, subfolders=subfolders, **settings)
+        # What learns or scores checks which columns hold lists of tokens.
+        frame = scan(source, text=text, label=label, subfolders=subfolders, tokens=None,
+                     **settings)
     elif subfolders:
         raise ParameterError("--subfolders is for mail; this model is one of feature tables")
     else:

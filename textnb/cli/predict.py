@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -163,6 +164,20 @@ class ExplainOutput(Results):
     k: int = option("Terms to show.", "-k", default=20)
 
 
+def _list_of_tokens(typed: str) -> list[str]:
+    """The tokens of a list that was typed as JSON."""
+    from textnb.errors import ParameterError
+
+    try:
+        found = json.loads(typed)
+    except ValueError:
+        found = None
+    if not isinstance(found, list) or not all(isinstance(token, str) for token in found):
+        raise ParameterError(f"the model reads lists of tokens: type one as JSON, such as "
+                             f'\'["good", "film"]\'; got {typed!r:.60}')
+    return found
+
+
 @verb
 def explain(source: ExplainInput, shown: ExplainOutput) -> None:
     """Show what decides one text, or one mail message, term by term."""
@@ -191,6 +206,8 @@ def explain(source: ExplainInput, shown: ExplainOutput) -> None:
             raise SourceError.unreadable("standard input", f"it is not UTF-8: {error}") from None
     elif not text.isprintable():
         words = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    if isinstance(words, str) and (column or fitted.columns[0]) in fitted.token_columns:
+        words = _list_of_tokens(words)
     found = texts.highlight(
         fitted, words if column is None else {column: words}, shown.k)
     parts = found.table.drop("predicted", "runner_up")

@@ -121,6 +121,7 @@ def _validate(
     from textnb.evaluation.folds import score_folds
     from textnb.evaluation.leave_one_out import leave_one_out as each_left_out
     from textnb.selection.splits import split
+    from textnb.text.tokens import Tokenizer
 
     parts = None if leave_one_out else split(frame, classifier.label, **how)
     if positive is not None:
@@ -132,7 +133,9 @@ def _validate(
         folds = np.arange(len(held))
     else:
         held, folds = score_folds(classifier, frame, parts, progress=advance), parts.folds
-    return held, copies_learned(same_texts(frame, text=classifier.text), folds)
+    lists = tuple(classifier.fitted_.token_columns)
+    same = same_texts(frame, text=classifier.text, tokenizer=Tokenizer(token_columns=lists))
+    return held, copies_learned(same, folds)
 
 
 def _show(held: HeldOut, copies: int, positive: str | None, format: str) -> None:

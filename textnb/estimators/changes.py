@@ -55,6 +55,9 @@ def _changes(
     for name, before in fitted.items():
         after: Any = now.get(name)
         whole = f"{part}{name}"
+        if name == "token_columns" and after is False:
+            # `fit` sets it by the types of the columns.
+            continue
         if _has_parameters(before) and type(before) is type(after):
             changed += _changes(before.get_params(deep=False), after.get_params(deep=False),
                                 f"{whole}__")

@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -42,7 +42,7 @@ from textnb.learning.text_settings import TextSettings, columns_of
 from textnb.scoring import texts
 from textnb.scoring.columns import Answers
 from textnb.scoring.explain import Explanation
-from textnb.scoring.texts import Rows
+from textnb.scoring.texts import Rows, Text
 from textnb.selection.automatic import AUTO, fit_by_search
 from textnb.storage.textmodel import save_fitted
 from textnb.text.matrix import CountMatrix
@@ -159,7 +159,8 @@ class TextClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : table, path, or sequence of str
-            A table with the text and label columns (see `textnb.scan`), or the texts themselves.
+            A table with the text and label columns (see `textnb.scan`), or the texts themselves;
+            lists of tokens in place of texts: see ``token_columns`` of `Tokenizer`.
         y : array (n_documents,), optional
             Labels, if X does not hold them: of texts, or of a table in memory. Labels of a table
             that are passed separately, as by scikit-learn, also make `predict` return an array.
@@ -418,15 +419,13 @@ class TextClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
         """
         return texts.top(self.fitted_, k, label)
 
-    def explain(
-        self, text: str | Mapping[str, str], k: int = 20
-    ) -> pl.DataFrame:
+    def explain(self, text: Text, k: int = 20) -> pl.DataFrame:
         """Explain one text: `predict(..., explain=k)` for it, with one row per entry.
 
         Parameters
         ----------
-        text : str, or mapping of str to str
-            A text of the first text column, or texts by the names of columns; others are empty.
+        text : str, list of str, or mapping of str to these
+            A text (or tokens) of the first text column, or texts by column; others are empty.
         k : int
             Terms to show.
 
@@ -440,7 +439,7 @@ class TextClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
         """
         return texts.explanation(self.fitted_, text, k)
 
-    def highlight(self, text: str | Mapping[str, str], k: int = 20) -> Explanation:
+    def highlight(self, text: Text, k: int = 20) -> Explanation:
         """Explain one text to look at: in a notebook, the text with its words coloured.
 
         Parameters
@@ -570,7 +569,8 @@ class TextClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
 
     def input_columns(self, frame: pl.LazyFrame) -> list[str]:
         """The columns that are read; SchemaError if the frame lacks one."""
-        scan(frame, text=self.text_columns)
+        tokens = self._fitted.token_columns if hasattr(self, "_fitted") else ()
+        scan(frame, text=self.text_columns, tokens=tokens)
         return self.text_columns
 
     @property

@@ -14,6 +14,7 @@ from textnb.estimators.text import TextClassifier
 from textnb.frames.batches import Progress
 from textnb.frames.failures import reading
 from textnb.frames.scan import scan
+from textnb.frames.token_columns import as_text
 from textnb.runtime import notebook
 
 _EXAMPLES = 20
@@ -177,12 +178,14 @@ def _compare_answers(
                 pl.DataFrame(schema={"row": pl.Int64, **schema, "text": pl.String}))
     columns = [*dict.fromkeys([*a.text_columns, *b.text_columns])]
     with reading(frame):
-        rows = scan(frame, text=columns).select(columns)
+        # Each model checks whether its columns hold texts or lists of tokens.
+        rows = scan(frame, text=columns, tokens=None).select(columns)
+        schema = rows.collect_schema()
         answers = a.predict(rows, progress=progress).select(
             *columns, pl.col(_answer_column(a)).alias(_ANSWER_A))
         answers = b.predict(answers).select(
             *columns, _ANSWER_A, pl.col(_answer_column(b)).alias(_ANSWER_B))
-        text = pl.concat_str([pl.col(name).cast(pl.String).fill_null("").str.slice(0, _CHARACTERS)
+        text = pl.concat_str([as_text(schema, name).fill_null("").str.slice(0, _CHARACTERS)
                               for name in columns], separator=" | ")
         numbered = answers.select(
             pl.int_range(pl.len(), dtype=pl.Int64).alias("row"), pl.col(_ANSWER_A).alias("a"),

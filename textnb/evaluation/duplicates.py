@@ -217,6 +217,7 @@ class _Texts:
 
     def __init__(self, tokenizer: Tokenizer, columns: list[str], label: str | None):
         self._tokens, self._columns, self._label = tokenizer.expr(columns), columns, label
+        self._lists = tokenizer.columns_of_tokens(columns)
         self._words = Interner()
         self._codes: list[pl.Series] = []
         self._labels: list[pl.Series] = []
@@ -226,7 +227,7 @@ class _Texts:
         rows = 0
         keys = [] if self._label is None else [self._label]
         with reading(frame):
-            lazy = scan(frame, text=self._columns, label=self._label)
+            lazy = scan(frame, text=self._columns, label=self._label, tokens=self._lists)
             for batch in batches(lazy.select(*self._columns, *keys), self._columns):
                 codes = batch.select(
                     self._tokens.cast(pl.List(self._words.dtype)).alias("codes"))["codes"]

@@ -98,8 +98,10 @@ def cross_validate(
         raise ParameterError(
             f"cross_validate is for a TextClassifier; got {type(model).__name__}. For feature "
             "tables use sklearn.model_selection.cross_val_score(model, table, labels)")
+    names = text_columns(model.text, model.label)
     with reading(frame):
-        rows = scan(frame, text=text_columns(model.text, model.label), label=model.label)
+        rows = scan(frame, text=names, label=model.label,
+                    tokens=model.tokenizer.columns_of_tokens(names))
         partition = split(rows, model.label, folds=folds, groups=groups, time=time, seed=seed)
         return score_folds(model, rows, partition, progress=progress)
 
@@ -110,7 +112,8 @@ def score_folds(
     """Score each document by a model of the other folds, as `cross_validate` does."""
     names = text_columns(model.text, model.label)
     with reading(frame):
-        read = scan(frame, text=names, label=model.label).select(*names, model.label)
+        read = scan(frame, text=names, label=model.label,
+                    tokens=model.tokenizer.columns_of_tokens(names)).select(*names, model.label)
         if _follows_from_sums(model):
             parts = _split_batches(read, names, partition, progress)
             models = _fit_by_subtraction(model, _count_folds(model, parts, partition), partition)

@@ -236,7 +236,7 @@ def held_out(
         raise ParameterError.out_of_range("model", "a TextClassifier", type(model).__name__)
     names, parts, novelty = fitted.columns, [], NoveltyCount(fitted)
     with reading(frame):
-        rows = scan(frame, text=names, label=fitted.label)
+        rows = scan(frame, text=names, label=fitted.label, tokens=fitted.token_columns)
         for batch, codes in labelled_batches(
                 rows, names, fitted.label, pl.Series(fitted.classes.tolist()), progress):
             scores, lengths = score_batch(fitted, batch, novelty.watch(codes))

@@ -100,7 +100,7 @@ def open_leave_one_out(
         event_model, model.statistics_, settings.limits, settings.vocabulary, settings.binary)
     names, label = settings.columns, settings.label
     with reading(frame):
-        lazy = scan(frame, text=names, label=label)
+        lazy = scan(frame, text=names, label=label, tokens=settings.token_columns)
         rows = lazy.select(*names, labels_as(label, lazy, reader.classes.dtype))
     return reader, LabelledBatches(
         batches(rows, names, progress=progress), settings.count_spec)

@@ -167,7 +167,7 @@ def scan_for(model: AnyModel, rows: Any) -> pl.LazyFrame:
     """Scan labelled rows as the model's own `fit` does."""
     fitted = fitted_texts(model)
     if fitted is not None:
-        return scan(rows, text=fitted.columns, label=fitted.label)
+        return scan(rows, text=fitted.columns, label=fitted.label, tokens=fitted.token_columns)
     return scan_table(rows, model.features_, model.label_column)
 
 

@@ -56,7 +56,8 @@ def mistakes(
     if fitted is None:
         raise ParameterError.out_of_range("model", "a TextClassifier", type(model).__name__)
     names, label, dtype = fitted.columns, fitted.label, fitted.labels.dtype
-    lazy = scan(select_columns(frame, [*names, label]), text=names, label=label)
+    lazy = scan(select_columns(frame, [*names, label]), text=names, label=label,
+                tokens=fitted.token_columns)
     # Renamed, because a label column named "predicted" would clash with the answer's name.
     rows = lazy.select(*names, labels_as(label, lazy, dtype).alias(_ACTUAL))
     scored: pl.LazyFrame = predict(fitted, rows, progress=progress)

@@ -188,7 +188,7 @@ def _read_test(
     names, label, vocabulary = model.text_columns, model.label_column, model.fitted_.vocabulary
     counts, codes, novelty = [], [], NoveltyCount(model.fitted_)
     with reading(test):
-        rows = scan(test, text=names, label=label)
+        rows = scan(test, text=names, label=label, tokens=model.fitted_.token_columns)
         for batch, own in labelled_batches(
                 rows, names, label, pl.Series(model.classes_.tolist()), progress):
             counts.append(vocabulary.counts(batch, names))

@@ -200,6 +200,12 @@ class Bundle:
         assert self.tokenizer is not None
         return documents.select(self.tokenizer.expr(list(self.columns)).alias("tokens"))["tokens"]
 
+    @property
+    def token_columns(self) -> list[str]:
+        """The text columns that hold lists of tokens."""
+        assert self.tokenizer is not None
+        return self.tokenizer.columns_of_tokens(self.columns)
+
     def counts(self, documents: pl.DataFrame) -> CountMatrix:
         """Count the terms in documents: (n_rows, n_terms)."""
         assert self.tokenizer is not None

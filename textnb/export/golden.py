@@ -56,12 +56,16 @@ _WRITTEN: tuple[str | None, ...] = (
 
 
 def documents(bundle: Bundle) -> pl.DataFrame:
-    """Make the golden documents: String columns with the names of the model's text columns."""
+    """Make the golden documents, in columns with the names of the model's text columns.
+
+    For a column of tokens, these are what single spaces separate.
+    """
     texts = [*_WRITTEN, *_documents_of_terms(bundle)]
     # With several columns, each is shifted by one row, so that every field holds every text.
-    return pl.DataFrame(
+    frame = pl.DataFrame(
         {name: texts[shift:] + texts[:shift] for shift, name in enumerate(bundle.columns)},
         schema=dict.fromkeys(bundle.columns, pl.String))
+    return frame.with_columns(pl.col(name).str.split(" ") for name in bundle.token_columns)
 
 
 def vectors(bundle: Bundle) -> Floats:

@@ -40,6 +40,7 @@ from textnb.text.plan import (
     Splitting,
     StopWords,
     StripAccents,
+    TokenColumns,
     TurkicLowercase,
     WordsAndPairs,
 )
@@ -141,6 +142,9 @@ def portable(plan: Plan, columns: Sequence[str]) -> Words:
                 raise refusal(f"{step.setting}: n-grams of characters are not portable")
             case StopWords():
                 pass
+            case TokenColumns():
+                raise refusal(f"{step.setting}: such columns are lists of tokens, and this target "
+                              "reads texts")
             case FieldPrefix():
                 raise refusal("field prefixes are not portable")
             case NGrams():

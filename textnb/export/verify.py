@@ -163,7 +163,7 @@ def _prepare(
     if bundle.reads == "features":
         feature_columns(lazy, columns, None)
     else:
-        check_columns(lazy, text=columns)
+        check_columns(lazy, text=columns, tokens=bundle.token_columns)
     frame = lazy.select(columns).collect()
     if bundle.reads == "features":
         x = frame.cast(pl.Float64).to_numpy()

@@ -220,7 +220,8 @@ def _compare_decisions(
     compared = flipped = 0
     largest = 0.0
     columns = list(whole.columns)
-    for batch in check_columns(rows.lazy(), text=columns).select(columns).collect_batches(
+    checked = check_columns(rows.lazy(), text=columns, tokens=whole.token_columns)
+    for batch in checked.select(columns).collect_batches(
             chunk_size=4096, maintain_order=True, lazy=True):
         tell(f"comparing decisions, {quantity(compared, 'row')}")
         full, less = whole.scores(whole.counts(batch)), pruned.scores(pruned.counts(batch))

@@ -27,7 +27,7 @@ def batches(
     ----------
     frame : LazyFrame or DataFrame
     text : sequence of str
-        The String columns whose bytes count. One row is never divided.
+        The columns, of texts or of lists of tokens, whose bytes count. One row is never divided.
     rows, max_bytes : int
     progress : callable, optional
         Called with the number of rows of each batch once the next one is asked for.
@@ -57,8 +57,11 @@ def _split_by_bytes(
     if not text or chunk.height <= 1:
         yield chunk
         return
-    length = pl.col(*text).cast(pl.String).str.len_bytes().cast(pl.Int64)
-    sizes = chunk.select(pl.sum_horizontal(length)).to_series()
+    lists = [name for name in text if isinstance(chunk.schema[name], pl.List)]
+    lengths = [pl.col(name).cast(pl.List(pl.String)).list.join("", ignore_nulls=True)
+               if name in lists else pl.col(name).cast(pl.String) for name in text]
+    sizes = chunk.select(pl.sum_horizontal(
+        length.str.len_bytes().cast(pl.Int64) for length in lengths)).to_series()
     ends = np.cumsum(sizes.to_numpy())
     start = 0
     while start < chunk.height:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import glob as globbing
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -41,6 +41,7 @@ from textnb.frames.mailboxes import looks_like_mail
 from textnb.frames.paths import TEXT_FORMATS, check_file, check_text
 from textnb.frames.slices import OnSkip, scan_in_turn
 from textnb.frames.stdin import spool_stdin
+from textnb.frames.token_columns import check_texts
 from textnb.runtime.caller import warn_caller
 from textnb.runtime.forks import check_fork
 
@@ -60,6 +61,7 @@ def scan(
     on_error: str | OnSkip = "raise",
     subfolders: bool = False,
     separator: str | None = None,
+    tokens: Collection[str] | None = (),
 ) -> pl.LazyFrame:
     """Open a table of documents lazily, and check its columns.
 
@@ -100,6 +102,9 @@ def scan(
     separator : str, optional
         For CSV only: the character between fields, such as ``";"``; else it is the comma, and in
         TSV the tab.
+    tokens : collection of str, optional
+        Those columns of ``text`` that must hold lists of tokens, List(String), as `Tokenizer`'s
+        ``token_columns`` says; None if each may hold a text or such a list.
 
     Returns
     -------
@@ -134,7 +139,7 @@ columns are 'text', 'label'. Say which with text=...
     else:
         frame = _frame_of(source, format, encoding, how, storage_options, on_skip)
     with reading(source):
-        return check_columns(frame, text=text, label=label)
+        return check_columns(frame, text=text, label=label, tokens=tokens)
 
 
 def _check_separator(separator: str | None, source: Any, format: str | None) -> str | None:
@@ -225,9 +230,13 @@ def _warn(skipped: list[SourceError], files: int) -> None:
 
 
 def check_columns(
-    frame: pl.LazyFrame, *, text: str | Sequence[str] | None = None, label: str | None = None
+    frame: pl.LazyFrame, *, text: str | Sequence[str] | None = None, label: str | None = None,
+    tokens: Collection[str] | None = (),
 ) -> pl.LazyFrame:
-    """Check that a frame has its text and label columns, of suitable types; return the frame."""
+    """Check that a frame has its text and label columns, of suitable types; return the frame.
+
+    See `scan`.
+    """
     check_fork()
     columns = [text] if isinstance(text, str) else list(text or [])
     if not columns and label is None:
@@ -236,11 +245,7 @@ def check_columns(
     for column in columns:
         if column not in schema:
             raise missing_column(column, schema.names(), "text")
-        dtype = schema[column]
-        if dtype == pl.Object:
-            raise SchemaError.mixed_types(column, "text")
-        if not isinstance(dtype, (pl.String, pl.Categorical, pl.Enum, pl.Null)):
-            raise SchemaError.wrong_type(column, "text", "String", dtype)
+    check_texts(schema, columns, tokens)
     if label is not None:
         if label not in schema:
             raise missing_column(label, schema.names(), "label")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Collection, Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import polars as pl
 
 from textnb.errors import DataError, ParameterError, SchemaError, quantity
 from textnb.frames.kinds import as_polars, check_unicode, in_memory, kind_of, series_of
+from textnb.frames.token_columns import check_texts
 from textnb.runtime.forks import check_fork
 
 
@@ -24,15 +25,27 @@ def labels_beside_table(X: Any, y: Any) -> bool:
     return y is not None and kind_of(X) is not None
 
 
-def table_of_texts(texts: Any, columns: Sequence[str]) -> pl.DataFrame:
-    """A sequence of strings (None for a missing one) as a table with one text column.
+def table_of_texts(
+    texts: Any, columns: Sequence[str], tokens: Collection[str] = ()
+) -> pl.DataFrame:
+    """A sequence of texts (None for a missing one) as a table with one text column.
+
+    Parameters
+    ----------
+    texts : sequence of str, or of sequences of str
+        Texts, or lists of tokens.
+    columns : sequence of str
+        The text columns that the classifier reads: there must be one.
+    tokens : collection of str
+        The column, if it must hold lists of tokens.
 
     Raises
     ------
     SchemaError
-        If the classifier reads several text columns.
+        If the classifier reads several text columns, or the texts are lists of tokens and should
+        not be, or should be.
     DataError
-        If an item is not a string; its place is named.
+        If an item is neither a string nor a list of strings; its place is named.
     """
     check_fork()
     if len(columns) != 1:
@@ -42,13 +55,20 @@ def table_of_texts(texts: Any, columns: Sequence[str]) -> pl.DataFrame:
     if isinstance(texts, pl.Series):
         if isinstance(texts.dtype, (pl.Categorical, pl.Enum)):
             texts = texts.cast(pl.String)
-        if texts.dtype not in (pl.String, pl.Null):
-            raise SchemaError.wrong_type(texts.name, "text", "String", texts.dtype)
-        named: pl.Series = texts.cast(pl.String).alias(columns[0])
-        return named.to_frame()
+        check_texts(pl.Schema({texts.name: texts.dtype}), [texts.name],
+                    [texts.name] if columns[0] in tokens else ())
+        named: pl.Series = texts if columns[0] in tokens else texts.cast(pl.String)
+        return named.alias(columns[0]).to_frame()
     if isinstance(texts, (bytes, Mapping)) or not hasattr(texts, "__iter__"):
         raise ParameterError.out_of_range("X", "a table, a path, or a sequence of texts", texts)
     items = texts.tolist() if hasattr(texts, "tolist") else list(texts)
+    # The rows of a table of two dimensions are no lists of tokens.
+    is_table = getattr(texts, "ndim", 1) > 1
+    if not is_table and (columns[0] in tokens or any(
+            isinstance(item, (list, tuple)) for item in items)):
+        frame = _table_of_tokens(items, columns[0])
+        check_texts(frame.schema, columns, tokens)
+        return frame
     for place, item in enumerate(items):
         if item is not None and not isinstance(item, str):
             raise DataError(f"text {place} (counted from 0) is of type {type(item).__name__}; "
@@ -57,6 +77,20 @@ def table_of_texts(texts: Any, columns: Sequence[str]) -> pl.DataFrame:
         return pl.DataFrame({columns[0]: items}, schema={columns[0]: pl.String})
     except UnicodeEncodeError:
         check_unicode(items, "text")
+        raise
+
+
+def _table_of_tokens(items: Sequence[Any], column: str) -> pl.DataFrame:
+    for place, item in enumerate(items):
+        if item is not None and not (isinstance(item, (list, tuple)) and all(
+                token is None or isinstance(token, str) for token in item)):
+            raise DataError(f"text {place} (counted from 0) must be a list of tokens, which are "
+                            f"strings; got {item!r:.60}")
+    try:
+        return pl.DataFrame({column: items}, schema={column: pl.List(pl.String)})
+    except UnicodeEncodeError:
+        for item in items:
+            check_unicode(item or (), "token")
         raise
 
 

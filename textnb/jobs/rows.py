@@ -145,7 +145,8 @@ def scan_source(job: Job, source: str, format: str | None, *, labels: bool) -> p
     label = model.label if labels else None
     options = job.input.storage_options if is_url(source) else None
     if model.kind_of_rows == "texts":
-        return scan(source, text=model.columns, label=label, format=format,
+        # `fit` and the model's predictions check which columns hold lists of tokens.
+        return scan(source, text=model.columns, label=label, format=format, tokens=None,
                     encoding=job.input.encoding, storage_options=options,
                     separator=job.input.separator)
     return scan_table(source, model.features, label, format=format, encoding=job.input.encoding,
@@ -253,11 +254,13 @@ def _small_model(job: Job) -> TextClassifier | TableClassifier:
             table.with_columns(label=pl.Series(labels)))
     columns = settings.columns
     words = pl.Series([f"first words number {n}" if n % 2 else "other text" for n in range(12)])
+    tokenizer = tokenizer_of(settings.tokens)
     model = TextClassifier(
         estimator, text=columns[0] if len(columns) == 1 else columns, label=settings.label,
-        tokenizer=tokenizer_of(settings.tokens), binary=settings.binary)
-    return model.fit(pl.DataFrame({**dict.fromkeys(columns, words),
-                                   settings.label: pl.Series(labels)}))
+        tokenizer=tokenizer, binary=settings.binary)
+    texts = {**dict.fromkeys(columns, words),
+             **dict.fromkeys(tokenizer.columns_of_tokens(columns), words.str.split(" "))}
+    return model.fit(pl.DataFrame({**texts, settings.label: pl.Series(labels)}))
 
 
 def _held_out_mask(job: Job, rows: pl.LazyFrame, share: float) -> pl.Expr:

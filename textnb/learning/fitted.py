@@ -95,6 +95,11 @@ class Fitted:
         return list(self.settings.columns)
 
     @property
+    def token_columns(self) -> list[str]:
+        """The text columns that hold lists of tokens."""
+        return self.settings.token_columns
+
+    @property
     def label(self) -> str:
         """The label column."""
         return self.settings.label

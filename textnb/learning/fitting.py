@@ -8,10 +8,10 @@ Each function returns a new `Fitted` and does not change its arguments.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import polars as pl
@@ -35,6 +35,7 @@ from textnb.frames.texts import (
     table_of_texts,
     with_labels,
 )
+from textnb.frames.token_columns import ListOfTokens
 from textnb.frames.weights import weight_column, with_weights
 from textnb.learning.documents import (
     LabelledBatches,
@@ -56,6 +57,7 @@ from textnb.text.matrix import Vocabulary
 from textnb.text.term_counts import TermCounts, check_complete
 
 Weight = str | ArrayLike | None
+Found = TypeVar("Found")
 OTHER_CLASSES = ("the classes have changed: the decision, whose thresholds were for others, is "
                  "dropped")
 
@@ -79,10 +81,10 @@ def fit(
         check_start(settings, start)
     read = [*settings.columns, *([] if y is not None else [settings.label])]
     X = convert_table(X, [*read, *([sample_weight] if isinstance(sample_weight, str) else [])])
-    if settings.model.from_counts:
-        fitted, tokens, documents = _fit_by_counting(settings, X, y, sample_weight, progress)
-    else:
-        fitted, tokens, documents = _fit_from_rows(settings, X, y, sample_weight, progress, start)
+    fitted, tokens, documents = _by_types_of_columns(settings, lambda settings: (
+        _fit_by_counting(settings, X, y, sample_weight, progress)
+        if settings.model.from_counts else
+        _fit_from_rows(settings, X, y, sample_weight, progress, start)))
     _warn_of_lone_terms(fitted, tokens, documents)
     _log("fit", started, fitted)
     return fitted
@@ -107,7 +109,14 @@ def learn_more(
     started = time.perf_counter()
     check_unpruned(None if fitted is None else fitted.pruned, "learning more")
     announced = announced_labels(classes)
-    more = count(settings, X, y, sample_weight=sample_weight, progress=progress)
+
+    def count_more(settings: TextSettings) -> tuple[TextSettings, TermCounts]:
+        return settings, count(settings, X, y, sample_weight=sample_weight, progress=progress)
+
+    if fitted is None:
+        settings, more = _by_types_of_columns(settings, count_more)
+    else:
+        _, more = count_more(settings)
     total = more
     if fitted is not None or announced:
         known = [*([] if fitted is None else fitted.classes.tolist()), *announced]
@@ -277,12 +286,29 @@ def labelled_rows(
     if not is_table(X):
         if y is None:
             raise ParameterError("y is needed where X is a sequence of texts")
-        return with_labels(table_of_texts(X, text), y, label)
+        return with_labels(table_of_texts(X, text, settings.token_columns), y, label)
     if y is None:
-        return scan(select_columns(X, [*text, label, *more]), text=text, label=label)
+        return scan(select_columns(X, [*text, label, *more]), text=text, label=label,
+                    tokens=settings.token_columns)
     frame = rows_in_memory(select_columns(X, [*text, *more]), label)
-    scan(frame, text=text)
+    scan(frame, text=text, tokens=settings.token_columns)
     return with_labels(frame, y, label)
+
+
+def _by_types_of_columns(
+    settings: TextSettings, learn: Callable[[TextSettings], Found]
+) -> Found:
+    """Learn with text columns as lists of tokens, where they are and no setting says which are.
+
+    Types are checked before any row is read, so that nothing is done twice.
+    """
+    try:
+        return learn(settings)
+    except ListOfTokens as error:
+        if settings.tokenizer.token_columns is not False:
+            raise
+        columns = error.columns
+    return learn(settings.with_token_columns(columns))
 
 
 def _fit_by_counting(

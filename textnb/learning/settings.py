@@ -110,6 +110,9 @@ class TokenSettings:
     keep: Kinds = setting(
         (), "Tokens besides words, such as emoji,symbols: of emoji, symbols (c++ $5 10%), "
             "abbreviations (u.s.), punctuation (! ?).", metavar="KINDS", is_common=False)
+    token_columns: Prefixes = setting(
+        False, "Text columns that are lists of tokens, and not texts. By default, those that are "
+               "lists where the model is trained.", is_option=False)
 
 
 @dataclass(frozen=True, kw_only=True)

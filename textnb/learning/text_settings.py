@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -81,6 +82,23 @@ class TextSettings:
     def tokenizer(self) -> Tokenizer:
         tokenizer: Tokenizer = self.parameters["tokenizer"]
         return tokenizer
+
+    @property
+    def token_columns(self) -> list[str]:
+        """The text columns that hold lists of tokens."""
+        return self.tokenizer.columns_of_tokens(self.columns)
+
+    def with_token_columns(self, columns: Sequence[str]) -> TextSettings:
+        """Settings for text columns of which these hold lists of tokens.
+
+        Raises
+        ------
+        ParameterError
+            If the tokenizer can't read lists: see `Tokenizer`.
+        """
+        tokenizer = self.tokenizer.with_params(token_columns=tuple(columns))
+        tokenizer.expr(self.columns)
+        return replace(self, parameters={**self.parameters, "tokenizer": tokenizer})
 
     @property
     def label(self) -> str:

@@ -30,6 +30,7 @@ from textnb.evaluation.novelty import UNVERIFIED
 from textnb.evaluation.roc import Rates, roc
 from textnb.frames.batches import Progress
 from textnb.frames.failures import reading
+from textnb.frames.token_columns import as_text
 from textnb.runtime.threads import map_in_threads
 from textnb.scoring.columns import where_possible
 from textnb.scoring.texts import score_batch
@@ -118,10 +119,11 @@ class _Results:
         labels = batch[LABEL]
         self._keep_worst(batch, held, labels)
         if isinstance(self.model, TextClassifier):
-            text = pl.col(self.columns).cast(pl.String)
-            blank = text.str.strip_chars().fill_null("") == ""
+            texts = [as_text(batch.schema, name) for name in self.columns]
+            blank = [text.str.strip_chars().fill_null("") == "" for text in texts]
+            missing = [text.is_null() for text in texts]
             self.blank += int(batch.select(pl.all_horizontal(blank).sum()).item())
-            self.missing += int(batch.select(pl.all_horizontal(text.is_null()).sum()).item())
+            self.missing += int(batch.select(pl.all_horizontal(missing).sum()).item())
         self.parts.append(held)
         self.labels.append(labels)
         self.rows += batch.height
@@ -135,7 +137,8 @@ class _Results:
             "row": wrong + self.rows, "actual": labels.gather(pl.Series(wrong)),
             "predicted": self.classes.gather(pl.Series(held.predicted[wrong])),
             "log_odds": sure}))
-        self.worst.append(batch.select(self.columns)[wrong])
+        self.worst.append(batch.select(
+            as_text(batch.schema, name) for name in self.columns)[wrong])
         answers, worst = pl.concat(self.worst_answers), pl.concat(self.worst)
         order = np.argsort(-answers["log_odds"].to_numpy(), kind="stable")[:MISTAKES]
         self.worst_answers, self.worst = [answers[order]], [worst[order]]

@@ -13,6 +13,7 @@ from textnb.evaluation.duplicates import find_duplicates
 from textnb.evaluation.held_out import UNKNOWN
 from textnb.report.data import Model, Scored, learned_rows
 from textnb.report.text import names_of, percent
+from textnb.text.tokens import Tokenizer
 
 # With fewer rows, a share of one half has a 95 % interval of more than 20 points each way.
 FEW_TESTED = 20
@@ -76,7 +77,10 @@ def _copies(model: Model, scored: Scored, frame: Any, train: Any) -> list[Findin
     if not isinstance(model, TextClassifier):
         return [Finding("note", "Duplicates are looked for in texts, not in feature tables.")]
     found = []
-    repeated = find_duplicates(frame, text=model.text_columns, label=model.label_column, near=None)
+    how: dict[str, Any] = {
+        "text": model.text_columns, "label": model.label_column, "near": None,
+        "tokenizer": Tokenizer(token_columns=tuple(model.fitted_.token_columns))}
+    repeated = find_duplicates(frame, **how)
     if repeated.exact:
         conflicts = f"; labelled otherwise: {repeated.conflicts:,}" if (
             repeated.conflicts) else ""
@@ -87,8 +91,7 @@ def _copies(model: Model, scored: Scored, frame: Any, train: Any) -> list[Findin
     if train is None:
         return [*found, Finding("note", "Not checked: whether test documents were among those that "
                                 "were learned. Give the training rows to have it checked.")]
-    learned = find_duplicates(train, frame, text=model.text_columns, label=model.label_column,
-                              near=None)
+    learned = find_duplicates(train, frame, **how)
     if not learned.exact:
         return [*found, Finding("note", "No test document has the very words of one of the "
                                 f"{quantity(learned.against, 'training row')}.")]

@@ -31,6 +31,8 @@ from textnb.text.spans import pieces_of
 
 Texts = Sequence[str | None] | NDArray[Any] | pl.Series
 Rows = Source | Texts
+# A text, or tokens where a column holds lists of them; or some of them by their columns.
+Text = str | Sequence[str] | Mapping[str, str | Sequence[str] | None]
 # Up to this number of texts are scored without a frame, because building one would take longer.
 _FEW = 16
 
@@ -41,19 +43,27 @@ def scorer_of(fitted: Fitted) -> Scorer:
                   fitted.calibration, fitted.decision)
 
 
-def row_of(fitted: Fitted, text: str | Mapping[str, str]) -> pl.DataFrame:
-    """One text as a row of the text columns."""
-    names = fitted.columns
-    if not isinstance(text, (str, Mapping)) or (isinstance(text, Mapping) and not all(
-            value is None or isinstance(value, str) for value in text.values())):
-        raise ParameterError.out_of_range(
-            "text", "one text, or a dict of texts by their columns", text)
-    texts = {names[0]: text} if isinstance(text, str) else dict(text)
+def row_of(fitted: Fitted, text: Text) -> pl.DataFrame:
+    """One text as a row of the text columns; a column of tokens has a list of them."""
+    names, lists = fitted.columns, fitted.token_columns
+    texts: dict[str, Any] = dict(text) if isinstance(text, Mapping) else {names[0]: text}
     for name in texts:
         if name not in names:
             raise ParameterError.unknown_choice("text column", name, names)
-    return pl.DataFrame({name: [texts.get(name, "") or ""] for name in names},
-                        schema=dict.fromkeys(names, pl.String))
+    for name in names:
+        value = texts.setdefault(name, None)
+        if value is None:
+            texts[name] = [] if name in lists else ""
+        elif name in lists and not (isinstance(value, (list, tuple)) and all(
+                isinstance(token, str) for token in value)):
+            raise ParameterError.out_of_range(
+                "text", f"a list of tokens for the column {name!r}", value)
+        elif name not in lists and not isinstance(value, str):
+            raise ParameterError.out_of_range(
+                "text", "one text, or a dict of texts by their columns", text)
+    return pl.DataFrame(
+        {name: [texts[name]] for name in names},
+        schema={name: pl.List(pl.String) if name in lists else pl.String() for name in names})
 
 
 def explain_row(fitted: Fitted, frame: pl.DataFrame, k: int) -> dict[str, Any]:
@@ -85,7 +95,7 @@ def predict_lazily(
         Called after all rows were scored, each time that the frame is collected.
     """
     columns = fitted.columns
-    frame = scan(select_columns(X, columns), text=columns)
+    frame = scan(select_columns(X, columns), text=columns, tokens=fitted.token_columns)
     return scorer_of(fitted).frame(frame, answers or Answers(), progress, watch, done)
 
 
@@ -104,8 +114,9 @@ def matrices(
         if rows is not None:
             yield rows
             return
-    frame = (scan(select_columns(X, columns), text=columns) if is_table(X)
-             else table_of_texts(X, columns))
+    tokens = fitted.token_columns
+    frame = (scan(select_columns(X, columns), text=columns, tokens=tokens) if is_table(X)
+             else table_of_texts(X, columns, tokens))
 
     def count(batch: pl.DataFrame) -> SparseRows:
         counts = vocabulary.rows(batch, columns)
@@ -226,7 +237,8 @@ def accuracy(fitted: Fitted, X: Rows, y: ArrayLike | None = None) -> float:
     if not is_table(X):
         raise ParameterError("y is needed if X is a sequence of texts")
     label, columns, scorer = fitted.label, fitted.columns, scorer_of(fitted)
-    rows = scan(select_columns(X, [*columns, label]), text=columns, label=label)
+    rows = scan(select_columns(X, [*columns, label]), text=columns, label=label,
+                tokens=fitted.token_columns)
     with reading(X):
         share = scorer.frame(rows, Answers()).select(
             (pl.col("predicted") == labels_as(label, rows, scorer.labels.dtype))
@@ -248,12 +260,12 @@ def top(fitted: Fitted, k: int, label: Any = None) -> pl.DataFrame:
                      fitted.labels, k, label)
 
 
-def explanation(fitted: Fitted, text: str | Mapping[str, str], k: int) -> pl.DataFrame:
+def explanation(fitted: Fitted, text: Text, k: int) -> pl.DataFrame:
     """Explain one text, with one row per entry: see `TextClassifier.explain`."""
     return explanation_table(explain_row(fitted, row_of(fitted, text), k), fitted.labels.dtype)
 
 
-def highlight(fitted: Fitted, text: str | Mapping[str, str], k: int) -> Explanation:
+def highlight(fitted: Fitted, text: Text, k: int) -> Explanation:
     """Explain one text to look at: see `TextClassifier.highlight`."""
     columns, tokenizer, model = fitted.columns, fitted.settings.tokenizer, fitted.model
     frame = row_of(fitted, text)

@@ -35,7 +35,7 @@ from textnb.storage.plain_plan import plan_of_settings, text_columns, tokens_of
 from textnb.storage.terms_reader import Unsupported
 from textnb.storage.totals import TOTALS, smoothing
 from textnb.text.byte_keys import begins_of, is_ascending
-from textnb.text.plan import with_missing
+from textnb.text.planning import with_missing
 
 _END = 128
 _BASIC = ("terms/bytes", "terms/ends", "counts/ends", "counts/classes", "counts/values")

@@ -18,7 +18,7 @@ from typing import Any
 from textnb.errors import ModelFileError
 from textnb.text.casing import LANGUAGES
 from textnb.text.kept import KINDS
-from textnb.text.plan import ACCENTS, NORMALIZATIONS, UNSPACED_WAYS
+from textnb.text.planning import ACCENTS, NORMALIZATIONS, UNSPACED_WAYS
 
 LEAST_MEMORY_LIMIT = 1 << 20
 _LABELS = {"string": str, "integer": int, "boolean": bool}
@@ -104,6 +104,7 @@ _TOKENIZER: dict[str, Check] = {
     "analyzer": _is_one_of("word", "char", "char_wb"),
     "normalize": _is_one_of(None, *NORMALIZATIONS), "strip_accents": _is_one_of(None, *ACCENTS),
     "stop_words": _is_any(_is_none, _is_strings), "field_prefix": _is_any(_is_bool, _is_strings),
+    "token_columns": _is_any(_is_bool, _is_strings),
     "unspaced": _is_one_of(*UNSPACED_WAYS),
     "keep": lambda value: type(value) is list and all(map(_is_one_of(*KINDS), value))}
 _COUNTING: dict[str, Check] = {
@@ -212,9 +213,12 @@ def _check_tokenizer(path: str, settings: Mapping[str, Any], columns: Collection
              "its tokenizer has stop words and no words")
     _require(not settings.get("keep") or settings.get("analyzer", "word") == "word",
              "its tokenizer keeps what is beside words, and has no words")
-    prefix = settings.get("field_prefix", False)
-    _require(type(prefix) is bool or set(prefix) <= set(columns),
-             "its tokenizer writes prefixes of columns that it does not read")
+    _require(not settings.get("token_columns") or settings.get("analyzer", "word") == "word",
+             "its tokenizer has columns of tokens, and no words")
+    for name, what in (("field_prefix", "writes prefixes of"), ("token_columns", "has tokens in")):
+        named = settings.get(name, False)
+        _require(type(named) is bool or set(named) <= set(columns),
+                 f"its tokenizer {what} columns that it does not read")
 
 
 def _check_classes(classes: Mapping[str, Any]) -> None:

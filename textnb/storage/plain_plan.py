@@ -5,13 +5,14 @@ The file was not checked as a whole, so that an unknown setting or value is refu
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from textnb.errors import ParameterError, first_line
 from textnb.storage.terms_reader import Unsupported
 from textnb.text.plain import plain_tokens
-from textnb.text.plan import Plan, plan_of, with_missing
+from textnb.text.plan import Plan
+from textnb.text.planning import plan_of, with_missing
 
 # Characters of a document. Polars tokenizes more of them faster, even with its import.
 _LONGEST = 1 << 20
@@ -31,8 +32,8 @@ def plan_of_settings(settings: Any) -> Plan:
     least, most = settings["ngram_range"]
     if (type(least), type(most)) != (int, int) or not 1 <= least <= most <= _MOST_WORDS:
         raise Unsupported(f"ngram_range={(least, most)!r}")
-    for name in ("stop_words", "field_prefix"):
-        value = settings[name]
+    for name in ("stop_words", "field_prefix", "token_columns"):
+        value = settings[name] if name in settings else with_missing(settings)[name]
         if type(value) is not bool and not (
                 isinstance(value, list) and all(isinstance(word, str) for word in value)):
             raise Unsupported(f"{name}={value!r}")
@@ -43,9 +44,14 @@ def plan_of_settings(settings: Any) -> Plan:
         raise Unsupported(f"the tokenizer: {first_line(error)}") from None
 
 
-def tokens_of(plan: Plan, texts: Mapping[str, str | None]) -> list[str]:
-    """The tokens of a document's text columns, in the order of the texts."""
-    if sum(len(text or "") for text in texts.values()) > _LONGEST:
+def tokens_of(plan: Plan, texts: Mapping[str, str | Sequence[str] | None]) -> list[str]:
+    """The tokens of a document's text columns, in the order of the texts.
+
+    A column of tokens has a list of them.
+    """
+    lengths = (len(text) if isinstance(text, str) else sum(map(len, text or ()))
+               for text in texts.values())
+    if sum(lengths) > _LONGEST:
         raise Unsupported("a long message")
     try:
         tokens = plain_tokens(plan, texts)

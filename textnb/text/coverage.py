@@ -69,8 +69,10 @@ class TermCoverage:
         silent = np.flatnonzero(np.diff(counts.indptr) == 0)
         blank = without = spaceless = 0
         if len(silent):
-            text = pl.concat_str([pl.col(name).cast(pl.String).fill_null("")
-                                  for name in self._columns], separator=" ")
+            text = pl.concat_str([
+                pl.col(name).list.join(" ") if isinstance(documents.schema[name], pl.List)
+                else pl.col(name).cast(pl.String) for name in self._columns],
+                separator=" ", ignore_nulls=True)
             kinds = documents[silent].select(
                 blank=text.str.strip_chars() == "", spaceless=text.str.contains(SPACELESS))
             blank = int(kinds["blank"].sum())

@@ -30,9 +30,11 @@ from textnb.text.plan import (
     Plan,
     Runs,
     SingleSpaces,
+    Splitting,
     Step,
     StopWords,
     StripAccents,
+    TokenColumns,
     TurkicLowercase,
     WordsAndKept,
     WordsAndPairs,
@@ -41,7 +43,7 @@ from textnb.text.unspaced import UNSPACED, pairs_by_replacing
 
 
 def tokens_expr(plan: Plan, text: str | Sequence[str]) -> pl.Expr:
-    """Tokens of one or several text columns: String -> List(String).
+    """Tokens of one or several text columns: String, or lists of tokens -> List(String).
 
     Null counts as empty. The tokens of several columns follow each other.
 
@@ -52,15 +54,22 @@ def tokens_expr(plan: Plan, text: str | Sequence[str]) -> pl.Expr:
     """
     check_fork()
     columns = _columns(text)
-    lists = [_run(plan.steps, _text(name), prefix)
-             for name, prefix in zip(columns, plan.prefixes(columns), strict=True)]
+    lists = [_of_tokens(plan, name, prefix) if holds_tokens
+             else _run(plan.steps, _text(name), prefix)
+             for name, prefix, holds_tokens in zip(
+                 columns, plan.prefixes(columns), plan.hold_tokens(columns), strict=True)]
     return lists[0] if len(lists) == 1 else pl.concat_list(lists)
 
 
 def cleaned_exprs(plan: Plan, text: str | Sequence[str]) -> list[pl.Expr]:
-    """Each text column after the cleaning steps, as input of the splitting step."""
+    """Each text column after the cleaning steps, as input of the splitting step.
+
+    A column of tokens stays List(String), of tokens that are cleaned and not empty.
+    """
     check_fork()
-    return [_run(plan.cleaning, _text(name), "") for name in _columns(text)]
+    columns = _columns(text)
+    return [_cleaned_tokens(plan, name) if holds_tokens else _run(plan.cleaning, _text(name), "")
+            for name, holds_tokens in zip(columns, plan.hold_tokens(columns), strict=True)]
 
 
 class Separators(NamedTuple):
@@ -139,6 +148,43 @@ def stop_tokens(plan: Plan) -> frozenset[str]:
     return found
 
 
+def stop_tokens_of_lists(plan: Plan) -> frozenset[str]:
+    """The tokens that the plan drops from columns of tokens.
+
+    Examples
+    --------
+    >>> plan = Plan((Lowercase(), Matches("[^ ]+"), TokenColumns(None), StopWords(("The End",))))
+    >>> stop_tokens_of_lists(plan) == {"the end"}
+    True
+    """
+    step = plan.find(StopWords)
+    if step is None:
+        return frozenset()
+    check_fork()
+    texts = pl.DataFrame({"text": list(step.texts)}, schema={"text": pl.String})
+    return frozenset(texts.select(_run(plan.cleaning, _text("text"), ""))["text"].to_list())
+
+
+def _cleaned_tokens(plan: Plan, column: str) -> pl.Expr:
+    """The tokens of a column of lists: each is cleaned, and what is null or empty is dropped."""
+    cleaned = _run(plan.cleaning, pl.element().cast(pl.String), "")
+    # Without a cast of the column itself, which would make one token of a text.
+    kept = pl.col(column).list.eval(cleaned.filter(cleaned != ""))
+    return pl.when(pl.col(column).is_not_null()).then(kept).otherwise(
+        pl.lit([], dtype=pl.List(pl.String)))
+
+
+def _of_tokens(plan: Plan, column: str, prefix: str) -> pl.Expr:
+    """`_run` for a column of tokens."""
+    tokens = _cleaned_tokens(plan, column)
+    if plan.find(StopWords) is not None:
+        stops = pl.Series(sorted(stop_tokens_of_lists(plan)), dtype=pl.String)
+        tokens = tokens.list.eval(pl.element().filter(~pl.element().is_in(stops.implode())))
+    then = tuple(step for step in plan.after_cleaning
+                 if not isinstance(step, Splitting | TokenColumns | StopWords))
+    return _run(then, tokens, prefix)
+
+
 def _run(steps: tuple[Step, ...], value: pl.Expr, prefix: str) -> pl.Expr:
     text = value
     for place, step in enumerate(steps):
@@ -174,6 +220,9 @@ def _run(steps: tuple[Step, ...], value: pl.Expr, prefix: str) -> pl.Expr:
                 value = _characters(value, least, most)
             case CharactersInWords(least=least, most=most):
                 value = _characters_in_words(value, least, most)
+            case TokenColumns():
+                # Columns of tokens are read by `_of_tokens`.
+                pass
             case StopWords(texts=texts):
                 stops = pl.Series(sorted(_tokens_of(steps[:place], texts)), dtype=pl.String)
                 dropped = pl.element().is_in(stops.implode())

@@ -5,7 +5,8 @@ Python does not know the result is None, because Polars may know it, and the cal
 all other texts both find the same tokens. The expressions of `textnb.text.expressions` define the
 meaning of a plan, and this engine refuses every step that it can't run with the same result.
 
->>> from textnb.text.plan import Lowercase, Plan, words_of
+>>> from textnb.text.plan import Lowercase, Plan
+>>> from textnb.text.planning import words_of
 >>> plan = Plan((Lowercase(), words_of(r"[\p{L}']+")))
 >>> plain_tokens(plan, {"text": "The cat's 2 naïve हिन्दी cats"})
 ['the', "cat's", 'naïve', 'ह', 'न', 'द', 'cats']
@@ -15,8 +16,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Mapping
-from functools import lru_cache
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache, reduce
 
 from textnb.errors import ParameterError
 from textnb.text.casing import TURKIC
@@ -24,6 +25,7 @@ from textnb.text.marks import RANGES, TATWEEL
 from textnb.text.plan import (
     Characters,
     CharactersInWords,
+    Cleaning,
     Escape,
     FieldPrefix,
     Lowercase,
@@ -32,9 +34,11 @@ from textnb.text.plan import (
     Plan,
     Runs,
     SingleSpaces,
+    Splitting,
     Step,
     StopWords,
     StripAccents,
+    TokenColumns,
     TurkicLowercase,
     WordsAndPairs,
 )
@@ -49,14 +53,16 @@ _MEMBER = re.compile(r"\\p\{(?P<category>\w+)\}|\\(?P<shorthand>[wd])|(?P<first>
 _CIRCLED = ((0x24B6, 0x24E9), (0x1F130, 0x1F149), (0x1F150, 0x1F169), (0x1F170, 0x1F189))
 
 
-def plain_tokens(plan: Plan, columns: Mapping[str, str | None]) -> list[str] | None:
+def plain_tokens(
+    plan: Plan, columns: Mapping[str, str | Sequence[str | None] | None]
+) -> list[str] | None:
     """The tokens of one document, in the order of the text.
 
     Parameters
     ----------
     plan : Plan
-    columns : mapping of str to str or None
-        The text columns by name; None counts as empty.
+    columns : mapping of str to str, list of str, or None
+        The text columns by name, those of tokens as lists; None counts as empty.
 
     Returns
     -------
@@ -66,13 +72,21 @@ def plain_tokens(plan: Plan, columns: Mapping[str, str | None]) -> list[str] | N
     Raises
     ------
     ParameterError
-        If the plan has a step that plain Python does not run; it is named.
+        If the plan has a step that plain Python does not run; it is named. Also if a column holds a
+        text in place of a list of tokens, or the reverse.
     """
     found: list[str] | None = []
-    for text, prefix in zip(columns.values(), plan.prefixes(list(columns)), strict=True):
-        known = _known(text or "")
+    names = list(columns)
+    for name, prefix, holds_tokens in zip(
+            names, plan.prefixes(names), plan.hold_tokens(names), strict=True):
+        text = columns[name] or ([] if holds_tokens else "")
+        if isinstance(text, str) == holds_tokens:
+            expected = "a list of tokens" if holds_tokens else "a text"
+            raise ParameterError(f"column {name!r} must hold {expected}; it holds {text!r:.60}")
+        known = _known(text if isinstance(text, str) else "".join(filter(None, text)))
         # An unknown step is refused for every text.
-        tokens = _run(plan.steps, text or "" if known else "", prefix)
+        tokens = (_run(plan.steps, text if known else "", prefix) if isinstance(text, str)
+                  else _run_tokens(plan, text if known else [], prefix))
         if tokens is None or not known:
             found = None
         elif found is not None:
@@ -80,25 +94,35 @@ def plain_tokens(plan: Plan, columns: Mapping[str, str | None]) -> list[str] | N
     return found
 
 
-def _run(steps: tuple[Step, ...], text: str, prefix: str) -> list[str] | None:
-    tokens: list[str] = []
+def _clean(step: Step, text: str) -> str:
+    match step:
+        case Normalize(form=("NFC" | "NFD" | "NFKC" | "NFKD") as form):
+            return unicodedata.normalize(form, text)
+        case Lowercase():
+            return text.lower()
+        case TurkicLowercase(language="tr" | "az"):
+            for found, becomes in TURKIC:
+                text = text.replace(found, becomes)
+            return text.lower()
+        case StripAccents(kind="ascii"):
+            return "".join(c for c in unicodedata.normalize("NFKD", text) if c.isascii())
+        case StripAccents(kind="unicode" | "marks"):
+            dropped = _dropped(tatweel=step.kind == "unicode")
+            return unicodedata.normalize("NFKD", text).translate(dropped)
+        case SingleSpaces():
+            return re.sub(r"\s\s+", " ", text)
+    raise _unknown(step)
+
+
+def _run(
+    steps: tuple[Step, ...], text: str, prefix: str, tokens: Sequence[str] = ()
+) -> list[str] | None:
+    """The tokens of a text, or what steps after the splitting make of tokens."""
+    tokens = list(tokens)
     for place, step in enumerate(steps):
         match step:
-            case Normalize(form=("NFC" | "NFD" | "NFKC" | "NFKD") as form):
-                text = unicodedata.normalize(form, text)
-            case Lowercase():
-                text = text.lower()
-            case TurkicLowercase(language="tr" | "az"):
-                for found, becomes in TURKIC:
-                    text = text.replace(found, becomes)
-                text = text.lower()
-            case StripAccents(kind="ascii"):
-                text = "".join(c for c in unicodedata.normalize("NFKD", text) if c.isascii())
-            case StripAccents(kind="unicode" | "marks"):
-                dropped = _dropped(tatweel=step.kind == "unicode")
-                text = unicodedata.normalize("NFKD", text).translate(dropped)
-            case SingleSpaces():
-                text = re.sub(r"\s\s+", " ", text)
+            case Cleaning():
+                text = _clean(step, text)
             case Runs(members=members, least=least):
                 words = text.translate(_others_to_spaces(members)).split(" ")
                 tokens = [word for word in words if len(word) >= least]
@@ -113,6 +137,9 @@ def _run(steps: tuple[Step, ...], text: str, prefix: str) -> list[str] | None:
                 for word in text.split():
                     short = [f" {word} "] if len(word) + 2 < least else []
                     tokens += [*short, *_characters(f" {word} ", least, most)]
+            case TokenColumns():
+                # Columns of tokens are read by `_run_tokens`.
+                pass
             case StopWords(texts=texts):
                 stops = _tokens_of(steps[:place], texts)
                 if stops is None:
@@ -127,9 +154,30 @@ def _run(steps: tuple[Step, ...], text: str, prefix: str) -> list[str] | None:
                 tokens = [" ".join(tokens[at:at + n]) for n in range(least, most + 1)
                           for at in range(len(tokens) - n + 1)]
             case _:
-                raise ParameterError(f"{step.setting}: plain Python does not run this step of the "
-                                     "tokenizer's plan; Polars' expressions may")
+                raise _unknown(step)
     return tokens
+
+
+def _unknown(step: Step) -> ParameterError:
+    return ParameterError(f"{step.setting}: plain Python does not run this step of the "
+                          "tokenizer's plan; Polars' expressions may")
+
+
+def _run_tokens(plan: Plan, given: Sequence[str | None], prefix: str) -> list[str] | None:
+    """`_run` for a column of tokens, each of which is cleaned and not split."""
+    def clean(token: str) -> str:
+        return reduce(lambda text, step: _clean(step, text), plan.cleaning, token)
+
+    tokens = [cleaned for token in given if token and (cleaned := clean(token))]
+    step = plan.find(StopWords)
+    if step is not None:
+        if not all(map(_known, step.texts)):
+            return None
+        stops = {clean(text) for text in step.texts}
+        tokens = [token for token in tokens if token not in stops]
+    then = tuple(step for step in plan.after_cleaning
+                 if not isinstance(step, Splitting | TokenColumns | StopWords))
+    return _run(then, "", prefix, tokens)
 
 
 @lru_cache(maxsize=64)

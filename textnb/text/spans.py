@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
 
 import polars as pl
 
@@ -12,6 +13,7 @@ from textnb.text.expressions import (
     cleaned_exprs,
     kept_or_word,
     stop_tokens,
+    stop_tokens_of_lists,
     unspaced_class,
 )
 from textnb.text.kept import kept_pattern
@@ -26,6 +28,7 @@ from textnb.text.plan import (
     Plan,
     Runs,
     StopWords,
+    TokenColumns,
     WordsAndKept,
     WordsAndPairs,
 )
@@ -37,7 +40,7 @@ Pieces = list[tuple[str, float | None]]
 
 
 def pieces_of(
-    tokenizer: Tokenizer, columns: Sequence[str], texts: Mapping[str, str],
+    tokenizer: Tokenizer, columns: Sequence[str], texts: Mapping[str, str | Sequence[str]],
     contributions: Mapping[str, float],
 ) -> tuple[dict[str, Pieces], float]:
     """Each text in pieces, with the contribution of the terms of each word.
@@ -52,6 +55,7 @@ def pieces_of(
     tokenizer : Tokenizer
     columns : sequence of str
     texts : mapping of column to str
+        For a column of tokens a list of them, which one space separates in the pieces.
     contributions : mapping of term to float
 
     Returns
@@ -76,14 +80,22 @@ def pieces_of(
     shown: dict[str, str] = {}
     places: dict[str, list[tuple[str, list[int]]]] = {}
     plan = tokenizer.plan()
-    for column in columns:
-        row = pl.DataFrame({name: [texts[column] if name == column else ""] for name in columns},
-                           schema=dict.fromkeys(columns, pl.String))
-        at = list(columns).index(column)
+    _check_known(plan)
+    lists = tokenizer.columns_of_tokens(columns)
+    for at, column in enumerate(columns):
+        row = pl.DataFrame(
+            {name: [texts[column] if name == column else [] if name in lists else ""]
+             for name in columns},
+            schema={name: pl.List(pl.String) if name in lists else pl.String() for name in columns})
         cleaned = row.select(cleaned_exprs(plan, columns)[at].alias("text")).item()
-        shown[column] = texts[column] if len(texts[column]) == len(cleaned) else cleaned
-        _check_known(plan)
-        match plan.after_cleaning:
+        if column in lists:
+            cleaned = cleaned.to_list()
+        shown_text = texts[column] if len(texts[column]) == len(cleaned) else cleaned
+        shown[column] = " ".join(shown_text) if column in lists else str(shown_text)
+        match () if column in lists else plan.after_cleaning:
+            case ():
+                tokens = row.select(tokenizer.expr(columns).alias("tokens")).item().to_list()
+                spans[column], found = _tokens(plan, list(shown_text), cleaned, tokens)
             case (Matches() | Runs() | WordsAndPairs() | WordsAndKept(), *_):
                 tokens = row.select(tokenizer.expr(columns).alias("tokens")).item().to_list()
                 spans[column], found = _words(plan, cleaned, tokens)
@@ -116,7 +128,7 @@ def _check_known(plan: Plan) -> None:
                 pass
             case Characters() | CharactersInWords():
                 pass
-            case StopWords() | Escape() | FieldPrefix() | NGrams() | OwnCode():
+            case TokenColumns() | StopWords() | Escape() | FieldPrefix() | NGrams() | OwnCode():
                 pass
             case _:
                 raise ParameterError(f"{step.setting}: the places of terms in a text are not known "
@@ -128,15 +140,29 @@ def _words(
 ) -> tuple[list[tuple[int, int]], list[tuple[str, list[int]]]]:
     """Spans of words and of the characters of pairs; and the terms with the spans they cover."""
     spans, words = _spans(plan, cleaned)
-    stops = stop_tokens(plan)
+    return spans, _terms(plan, words, stop_tokens(plan), tokens)
+
+
+def _tokens(
+    plan: Plan, shown: list[str], cleaned: list[str], tokens: list[str]
+) -> tuple[list[tuple[int, int]], list[tuple[str, list[int]]]]:
+    """Spans of the tokens of a list, where one space joins those that are shown; and the terms."""
+    ends = list(accumulate(len(token) + 1 for token in shown))
+    spans = [(end - len(token) - 1, end - 1) for token, end in zip(shown, ends, strict=True)]
+    words = [(token, [place]) for place, token in enumerate(cleaned)]
+    return spans, _terms(plan, words, stop_tokens_of_lists(plan), tokens)
+
+
+def _terms(
+    plan: Plan, words: list[tuple[str, list[int]]], stops: frozenset[str], tokens: list[str]
+) -> list[tuple[str, list[int]]]:
+    """The terms with the spans that they cover; none if they are not those of the engine."""
     kept = [covered for word, covered in words if word not in stops]
     ngrams = plan.find(NGrams) or NGrams(1, 1)
     windows = [sorted({place for covered in kept[first:first + n] for place in covered})
                for n in range(ngrams.least, ngrams.most + 1)
                for first in range(len(kept) - n + 1)]
-    if len(windows) != len(tokens):
-        return spans, []
-    return spans, list(zip(tokens, windows, strict=True))
+    return list(zip(tokens, windows, strict=True)) if len(windows) == len(tokens) else []
 
 
 def _spans(

@@ -25,16 +25,19 @@ from textnb.text.casing import LANGUAGES
 from textnb.text.expressions import tokens_expr
 from textnb.text.kept import KINDS
 from textnb.text.plan import (
-    ACCENTS,
-    NORMALIZATIONS,
-    UNSPACED_WAYS,
     Escape,
     Matches,
     NGrams,
     OwnCode,
     Plan,
     Runs,
+    TokenColumns,
     WordsAndKept,
+)
+from textnb.text.planning import (
+    ACCENTS,
+    NORMALIZATIONS,
+    UNSPACED_WAYS,
     plan_of,
     with_missing,
     words_of,
@@ -100,6 +103,12 @@ class Tokenizer:
         (``10%``). "abbreviations": two or more letters with a full stop behind each (``u.s.``).
         "punctuation": each ``!`` and ``?``. The pattern must be a run of one class of characters.
         Expressions read such texts, not the compiled kernel.
+    token_columns : bool or sequence of str
+        Text columns that are lists of tokens, which your own program has split, and not texts: all
+        text columns, or those named. `TextClassifier.fit` sets it by the columns' types. Cleaning
+        (``normalize``, ``lowercase``, ``strip_accents``) applies to each token, and tokens that are
+        null or empty after it are dropped. Each stop word is one token. ``pattern``, ``unspaced``
+        and ``keep`` are for the other columns, and refused where there are none.
 
     Raises
     ------
@@ -125,15 +134,17 @@ class Tokenizer:
     field_prefix: bool | tuple[str, ...] = False
     unspaced: Literal["pairs", "whole"] = "pairs"
     keep: tuple[str, ...] = ()
+    token_columns: bool | tuple[str, ...] = False
 
     def __post_init__(self) -> None:
         # Lists become tuples, because a frozen setting must be hashable.
         object.__setattr__(self, "ngram_range", _ngram_range(self.ngram_range))
         stop_words = () if self.stop_words is None else self.stop_words
         object.__setattr__(self, "stop_words", _strings("stop_words", stop_words))
-        if not isinstance(self.field_prefix, bool):
-            prefixes = _strings("field_prefix", self.field_prefix)
-            object.__setattr__(self, "field_prefix", prefixes)
+        for name in ("field_prefix", "token_columns"):
+            columns = getattr(self, name)
+            if not isinstance(columns, bool):
+                object.__setattr__(self, name, _strings(name, columns))
         kinds = _strings("keep", () if self.keep is None else self.keep)
         for kind in kinds:
             _choice("keep", kind, KINDS)
@@ -153,6 +164,10 @@ class Tokenizer:
         if not isinstance(self.pattern, str):
             raise ParameterError.out_of_range("pattern", "a regular expression (str)", self.pattern)
         _check_pattern(self.pattern)
+        if self.token_columns and self.analyzer != "word":
+            raise ParameterError.naming(
+                "{token_columns} hold words: they need {analyzer='word'}; got {got}",
+                got=Mention("analyzer", repr(self.analyzer)))
         if self.keep and (self.analyzer != "word" or isinstance(words_of(self.pattern), Matches)):
             raise ParameterError(
                 f"keep={self.keep!r} needs analyzer='word' and a pattern that is a run of one "
@@ -190,36 +205,65 @@ class Tokenizer:
         return _plan(self)
 
     def expr(self, text: TextColumns) -> pl.Expr:
-        """Tokens of one or several text columns, as an expression String -> List(String).
+        """Tokens of one or several text columns, as an expression to List(String).
 
-        Null counts as empty. The tokens of several columns follow each other; no n-gram crosses
-        from one column into the next. N-grams of one length follow in order of the text for words,
-        and in no stated order for characters.
+        Text columns are of type String, those of `token_columns` List(String). Null is empty. The
+        tokens of several columns follow each other; no n-gram crosses from one column into the
+        next. N-grams of one length follow in order of the text for words, and in no stated order
+        for characters.
 
         Parameters
         ----------
         text : str or sequence of str
-            Name or names of String columns.
+            Name or names of the columns.
 
         Returns
         -------
         polars.Expr
         """
+        self._check_columns([text] if isinstance(text, str) else list(text))
         return tokens_expr(self.plan(), text)
 
-    def tokens(self, text: str) -> list[str]:
-        """Tokens of one text, to look at.
+    def tokens(self, text: str | Sequence[str]) -> list[str]:
+        r"""Tokens of one text, to look at; with `token_columns`, of a list of tokens.
 
         Examples
         --------
         >>> Tokenizer(analyzer="char_wb", ngram_range=(3, 3)).tokens("a cat")
         [' a ', ' ca', 'cat', 'at ']
+        >>> Tokenizer(token_columns=True, ngram_range=(2, 2)).tokens(["New York", "City"])
+        ['new\\ york city']
         """
+        dtype = pl.List(pl.String) if self.token_columns else pl.String
         listed: list[str] = (
-            pl.DataFrame({"text": [text]}, schema={"text": pl.String})
+            pl.DataFrame({"text": [text]}, schema={"text": dtype})
             .select(self.expr("text").alias("text")).item().to_list()
         )
         return listed
+
+    def columns_of_tokens(self, columns: Sequence[str]) -> list[str]:
+        """Those text columns that hold lists of tokens.
+
+        Examples
+        --------
+        >>> Tokenizer(token_columns=["words"]).columns_of_tokens(["subject", "words"])
+        ['words']
+        """
+        holds = self.plan().hold_tokens(columns)
+        return [name for name, tokens in zip(columns, holds, strict=True) if tokens]
+
+    def _check_columns(self, columns: Sequence[str]) -> None:
+        """Raise ParameterError for settings of texts if all columns are of tokens."""
+        # A subclass may have a plan of its own, which must have all steps that are needed.
+        step = self.plan().find(TokenColumns)
+        if step is None or not all(step.hold_tokens(columns)):
+            return
+        for name in ("pattern", "unspaced", "keep"):
+            value = getattr(self, name)
+            if value != getattr(Tokenizer, name):
+                raise ParameterError(
+                    f"{name}={value!r} is for texts, and the text columns {list(columns)!r} are "
+                    "lists of tokens, which are not split: leave it at its default")
 
     @property
     def joins_words(self) -> bool:
@@ -229,6 +273,8 @@ class Tokenizer:
     @property
     def splits_unspaced(self) -> bool:
         """Whether scripts without spaces are cut; otherwise whole phrases of them are words."""
+        if self.token_columns is True:
+            return True
         match self.plan().after_cleaning[0]:
             case Runs() | Matches() | WordsAndKept(pairs=False):
                 return False

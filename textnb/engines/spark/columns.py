@@ -10,6 +10,7 @@ import polars as pl
 
 from textnb.engines.spark.workers import check_workers
 from textnb.errors import DataError, ParameterError, SchemaError
+from textnb.text.tokens import Tokenizer
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -64,6 +65,14 @@ def check_columns(frame: DataFrame, text: Sequence[str], label: str | None = Non
         _check_column(frame, column, "text", _TEXTS, "a string")
     if label is not None:
         _check_column(frame, label, "label", _LABELS, "a string, a boolean or an integer")
+
+
+def check_no_tokens(tokenizer: Tokenizer, text: Sequence[str]) -> None:
+    """Raises ParameterError if text columns hold lists of tokens."""
+    if tokenizer.columns_of_tokens(text):
+        raise ParameterError(f"token_columns={tokenizer.token_columns!r}: Spark reads texts only; "
+                             "join the tokens to texts of one space between them, and fit with "
+                             'Tokenizer(pattern="[^ ]+")')
 
 
 def _check_column(

@@ -12,6 +12,7 @@ from textnb.bayes.statistics import is_auto
 from textnb.engines.spark.columns import (
     check_columns,
     check_frame,
+    check_no_tokens,
     check_single,
     polars_schema,
 )
@@ -98,6 +99,7 @@ def _fit_text(model: TextClassifier, frame: DataFrame, prune: bool) -> TextClass
     estimator = _check_estimator(model)
     _check_rows(frame)
     fresh: TextClassifier = clone(model)
+    check_no_tokens(fresh.tokenizer, fresh.text_columns)
     text = fresh.input_columns(pl.LazyFrame(schema=dict.fromkeys(frame.columns, pl.String)))
     check_columns(frame, text, model.label)
     # Counting one row refuses wrong settings before the cluster starts to work.

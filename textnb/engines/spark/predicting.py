@@ -16,6 +16,7 @@ from textnb.engines.spark.columns import (
     Batches,
     check_columns,
     check_frame,
+    check_no_tokens,
     check_single,
     number_columns,
     polars_frame,
@@ -153,6 +154,7 @@ def _model_bytes(model: TextClassifier | TableClassifier) -> bytes:
 def _input_columns(model: TextClassifier | TableClassifier, frame: DataFrame) -> list[str]:
     """The columns that the model reads, after a check that the frame has them."""
     if isinstance(model, TextClassifier):
+        check_no_tokens(model.fitted_.settings.tokenizer, model.text_columns)
         strings = pl.LazyFrame(schema=dict.fromkeys(frame.columns, pl.String))
         columns = model.input_columns(strings)
         check_columns(frame, columns)

@@ -10,7 +10,7 @@ import polars as pl
 
 from textnb.errors import ExportError
 from textnb.text.expressions import stop_tokens
-from textnb.text.plan import Escape, Matches, NGrams, Plan, Splitting, StopWords
+from textnb.text.plan import Escape, Matches, NGrams, Plan, Splitting, StopWords, TokenColumns
 
 # `[^x]+`: one character separates words. StringSplit can match no other pattern.
 _SEPARATED = re.compile(r"\[\^([^\\\[\]^]|\\[tnr]|\\[!-/:;=?@\[-`{-~])\]\+")
@@ -55,7 +55,8 @@ def split_of(plan: Plan, columns: Sequence[str]) -> Split:
     # Steps are sorted so that the first refusal is one that a user can act on: escapes follow from
     # other settings.
     for step in sorted(plan.steps, key=lambda step: (
-            not isinstance(step, Splitting), isinstance(step, Escape))):
+            not isinstance(step, TokenColumns), not isinstance(step, Splitting),
+            isinstance(step, Escape))):
         match step:
             case Matches(pattern=pattern) if found := _SEPARATED.fullmatch(pattern):
                 separator = _ESCAPES.get(found[1], found[1][-1])

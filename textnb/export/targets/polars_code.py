@@ -23,7 +23,12 @@ from textnb.export.targets.embedded import embed_json, fill_template
 from textnb.export.targets.program import run_program
 from textnb.files.parquet import ENGINE_ERRORS, decode
 from textnb.text.casing import TURKIC
-from textnb.text.expressions import kept_or_word, stop_tokens, unspaced_class
+from textnb.text.expressions import (
+    kept_or_word,
+    stop_tokens,
+    stop_tokens_of_lists,
+    unspaced_class,
+)
 from textnb.text.marks import ACCENTS, COMBINING
 from textnb.text.plan import (
     WHITE,
@@ -38,8 +43,10 @@ from textnb.text.plan import (
     Plan,
     Runs,
     SingleSpaces,
+    Splitting,
     StopWords,
     StripAccents,
+    TokenColumns,
     TurkicLowercase,
     WordsAndKept,
     WordsAndPairs,
@@ -143,16 +150,25 @@ def source_of(plan: Plan, columns: Sequence[str]) -> str:
         lists = [_split(*pair) for pair in zip(columns, [''])]
         return lists[0] if len(lists) == 1 else pl.concat_list(lists)
     """
-    prefixes = plan.prefixes(columns)
-    body = ['text = pl.col(column).cast(pl.String).fill_null("")', *_steps(plan, any(prefixes))]
+    prefixes, lists = plan.prefixes(columns), plan.hold_tokens(columns)
+    body = ['text = pl.col(column).cast(pl.String).fill_null("")',
+            *_lines_of(plan.steps, plan, any(prefixes))]
+    read = f"[_split(*pair) for pair in zip(columns, {_literal(prefixes)})]"
+    of_tokens: list[str] = []
+    if any(lists):
+        of_tokens = ["def _clean(column, prefix):",
+                     *(f"    {line}" for line in _steps_of_tokens(plan, any(prefixes))), "", ""]
+        read = (f"[(_clean if is_list else _split)(column, prefix) for column, prefix, is_list "
+                f"in zip(columns, {_literal(prefixes)}, {_literal(lists)})]")
     return "\n".join([
         "def _split(column, prefix):",
         *(f"    {line}" for line in body),
         "",
         "",
+        *of_tokens,
         "def tokens(*columns):",
         '    """The tokens of texts: List(String)."""',
-        f"    lists = [_split(*pair) for pair in zip(columns, {_literal(prefixes)})]",
+        f"    lists = {read}",
         "    return lists[0] if len(lists) == 1 else pl.concat_list(lists)",
     ])
 
@@ -186,9 +202,11 @@ def _clean(step: PlanStep, name: str) -> str | None:
     return None
 
 
-def _steps(plan: Plan, prefixed: bool) -> list[str]:
-    lines, tokens = [], "words"
-    for step in plan.steps:
+def _lines_of(steps: Sequence[PlanStep], plan: Plan, prefixed: bool) -> list[str]:
+    """Write the lines of some steps of a plan."""
+    lines: list[str] = []
+    tokens = "words"
+    for step in steps:
         line = _clean(step, "text")
         if line is not None:
             lines.append(line)
@@ -211,6 +229,9 @@ def _steps(plan: Plan, prefixed: bool) -> list[str]:
             case CharactersInWords(least=least, most=most):
                 tokens = "grams"
                 lines += _characters_in_words(least, most)
+            case TokenColumns():
+                # `_steps_of_tokens` writes what reads such columns.
+                pass
             case StopWords():
                 lines += _drop_stop_words(stop_tokens(plan))
             case Escape(characters=characters):
@@ -224,6 +245,22 @@ def _steps(plan: Plan, prefixed: bool) -> list[str]:
                 raise ExportError.for_tokenizer(
                     f"{step.setting}: it can't be written as Polars code")
     return [*lines, f"return {tokens}"]
+
+
+def _steps_of_tokens(plan: Plan, prefixed: bool) -> list[str]:
+    """Write the lines for a column of tokens; `_lines_of` has refused steps that are not known."""
+    rest = tuple(step for step in plan.after_cleaning
+                 if not isinstance(step, Splitting | TokenColumns | StopWords))
+    stops = stop_tokens_of_lists(plan)
+    return [
+        "text = pl.element().cast(pl.String)",
+        *(line for step in plan.cleaning if (line := _clean(step, "text"))),
+        'kept = pl.col(column).list.eval(text.filter(text != ""))',
+        "none = pl.lit([], dtype=pl.List(pl.String))",
+        "words = pl.when(pl.col(column).is_not_null()).then(kept).otherwise(none)",
+        *(_drop_stop_words(stops) if stops else []),
+        *_lines_of(rest, plan, prefixed),
+    ]
 
 
 def _strip(name: str, dropped: str) -> str:
