@@ -25,6 +25,7 @@ from tests.storage.members import (
     with_array,
     with_value,
 )
+from tests.storage.test_weights import SPARSE, some_texts
 from tests.tiers import examples
 from textnb import (
     BernoulliNB,
@@ -34,6 +35,7 @@ from textnb import (
     MailFilter,
     ModelFileError,
     MultinomialNB,
+    NBLinear,
     NBLogisticRegression,
     PlugInBayes,
     SourceError,
@@ -56,6 +58,7 @@ MODELS: dict[str, Callable[[], Any]] = {
     "complement": lambda: TextClassifier(
         ComplementNB(norm=True), max_features=6, binary=True).fit(FRAME),
     "linear": lambda: TextClassifier(NBLogisticRegression()).fit(FRAME),
+    "few weights": lambda: TextClassifier(NBLinear()).fit(some_texts(3)),
     "weighted": lambda: TextClassifier(MultinomialNB(class_weight="balanced")).fit(
         FRAME, sample_weight=np.arange(1.0, 6.0)),
     "gaussian": lambda: TableClassifier(GaussianNB()).fit(NUMBERS),
@@ -211,6 +214,7 @@ ARRAYS = [(model, name) for model, names in {
     "bernoulli": ("totals/absent", "totals/counts", "counts/values"),
     "complement": ("totals/norms", "terms/kept"),
     "linear": ("weights", "terms/ends"), "weighted": ("counts/values",),
+    "few weights": ("weights/ends", "weights/classes", "weights/values"),
     "gaussian": ("means", "scatter"), "lda": ("means", "scatter"),
     "plugin": ("rows/classes", "rows/values")}.items() for name in names]
 
@@ -224,7 +228,7 @@ def test_no_change_of_an_array_gives_another_answer(
     array = arrays_of(content)[name]
     refused(load, with_array(content, name, None))
     # Counts, weights and moments may be others; sums and places may not.
-    free = ("counts/values", "weights", "means", "scatter", "rows/classes", "rows/values",
+    free = ("counts/values", "weights", *SPARSE, "means", "scatter", "rows/classes", "rows/values",
             "terms/bytes", "terms/documents", "counts/classes")
     outcomes = {}
     for what, change in CHANGES.items():

@@ -82,17 +82,34 @@ def check_counts(arrays: Arrays, n_terms: int, n_classes: int) -> NDArray[np.int
     require(ends.shape == (1, n_terms) and ends.dtype.kind == "i" and classes.ndim == 1
             and classes.dtype.kind in "ui" and values.shape == classes.shape
             and values.dtype.kind in "if", "counts are not of their shapes and types")
-    wide = ends[0].astype(np.int64)
-    _check_ends(wide, len(classes), "counts")
+    columns = check_cells(ends[0], classes, values, n_classes, "counts")
     # Sums must be exact, even as float64.
     require(bool((values > 0).all()) and float(values.sum(dtype=np.float64)) < 2**53,
             "a count is not above 0, or counts are too large to add")
-    require(not len(classes) or 0 <= int(classes.min()) <= int(classes.max()) < n_classes,
-            "a count is of no class")
-    columns = np.repeat(np.arange(n_terms, dtype=np.int64), np.diff(wide, prepend=0))
-    require(bool((np.diff(columns * n_classes + classes) > 0).all()),
-            "the classes of a term are not sorted")
     return columns
+
+
+def check_cells(
+    ends: NDArray[Any], classes: NDArray[Any], values: NDArray[Any], n_classes: int, what: str
+) -> NDArray[np.int64]:
+    """Check where the values of terms end and of which classes they are; return the term of each
+    value."""
+    require(ends.ndim == classes.ndim == 1 and ends.dtype.kind == "i"
+            and classes.dtype.kind in "ui" and values.shape == classes.shape,
+            f"{what} are not of their shapes and types")
+    wide = ends.astype(np.int64)
+    _check_ends(wide, len(classes), what)
+    require(not len(classes) or 0 <= int(classes.min()) <= int(classes.max()) < n_classes,
+            f"one of its {what} is of no class")
+    terms = np.repeat(np.arange(len(wide), dtype=np.int64), np.diff(wide, prepend=0))
+    require(bool((np.diff(terms * n_classes + classes) > 0).all()),
+            f"the classes of a term's {what} are not sorted")
+    return terms
+
+
+def smallest_index(n: int) -> type[np.integer[Any]]:
+    """The smallest type of a file that holds integers below n."""
+    return np.uint8 if n <= 1 << 8 else np.uint16 if n <= 1 << 16 else np.int32
 
 
 def _check_ends(ends: NDArray[np.int64], length: int, what: str) -> None:

@@ -26,6 +26,7 @@ from textnb.files.archive import LABEL_TYPES, check_size, read_labels, require, 
 from textnb.learning.parameters import DEFAULTS, plain
 from textnb.runtime.memory import free_memory
 from textnb.storage.document_check import check_text_document
+from textnb.storage.weights import weights_of_table
 from textnb.text.term_counts import TermCounts
 from textnb.text.tokens import Tokenizer
 
@@ -140,7 +141,7 @@ def text_parts(
         intercept = np.array(manifest["intercept"], dtype=np.float64)
         require(intercept.shape == (len(classes),) and bool(np.isfinite(intercept).all()),
                 "intercepts are not one finite number per class")
-        weights = Weights(_weights(tables["weights"], len(classes), len(terms)), intercept)
+        weights = Weights(weights_of_table(tables["weights"], len(classes), len(terms)), intercept)
     estimator, choices = manifest["estimator"], _choices(manifest)
     require(CLASS_WEIGHT not in estimator["parameters"], "its class weights are in two places")
     parameters = {**estimator["parameters"], CLASS_WEIGHT: class_weight}
@@ -253,11 +254,3 @@ def _counts(
     dense = np.zeros((n_classes, n_terms), dtype=count.dtype)
     dense[row, column] = count
     return dense
-
-
-def _weights(table: pl.DataFrame, n_classes: int, n_terms: int) -> NDArray[np.float64]:
-    require(table.schema == pl.Schema({str(k): pl.Float64 for k in range(n_classes)})
-            and table.height == n_terms, "weights are not one per class and term")
-    weights: NDArray[np.float64] = np.ascontiguousarray(table.to_numpy())
-    require(bool(np.isfinite(weights).all()), "a weight is not finite")
-    return weights

@@ -243,15 +243,22 @@ class TermsReader:
 
     def _counts(self, column: int) -> dict[int, float]:
         """The counts of a term that are not 0, by class."""
-        classes, values = self._arrays["counts/classes"], self._arrays["counts/values"]
-        start, end = self._bounds(self._arrays["counts/ends"], column, column + 1, classes.count)
-        codes, counts = classes.slice(start, end), values.slice(start, end)
-        found = dict(zip(codes, counts, strict=True))
-        if not all(0 <= code < len(self.labels) and 0 < count < 2**53
-                   for code, count in found.items()):
+        found = self._by_class("counts", column)
+        if not all(0 < count < 2**53 for count in found.values()):
             raise self._damaged("a count is out of range")
+        return found
+
+    def _by_class(self, name: str, column: int) -> dict[int, float]:
+        """The values of a term that are stored, by class."""
+        ends, classes, values = (
+            self._arrays[f"{name}/{part}"] for part in ("ends", "classes", "values"))
+        start, end = self._bounds(ends, column, column + 1, classes.count)
+        codes = classes.slice(start, end)
+        found = dict(zip(codes, values.slice(start, end), strict=True))
+        if not all(0 <= code < len(self.labels) for code in found):
+            raise self._damaged(f"one of its {name} is of no class")
         if any(a >= b for a, b in pairwise(codes)):
-            raise self._damaged("the classes of a term are not sorted")
+            raise self._damaged(f"the classes of a term's {name} are not sorted")
         return found
 
     # Weights
@@ -267,10 +274,12 @@ class TermsReader:
                     type(b) is float and isfinite(b) for b in intercept):
                 raise Unsupported("intercepts that are not one number per class")
             self.intercept = intercept
+            self.are_log_probabilities = self._parameters["loss"] == "log"
+            if "weights" not in self._arrays:
+                return self._sparse_weights(classes)
             weights = self._array_of("weights", "d")
             if weights.count != self._n_terms * classes:
                 raise self._damaged("weights are not one per class and term")
-            self.are_log_probabilities = self._parameters["loss"] == "log"
             return lambda column: self._finite(
                 weights.slice(column * classes, (column + 1) * classes))
         ends = self._array_of("counts/ends", "iq")
@@ -290,6 +299,20 @@ class TermsReader:
             self._complement(l, totals, kept) if name == "ComplementNB" else
             self._multinomial(l, totals, kept))
         return lambda column: of_counts(self._counts(column))
+
+    def _sparse_weights(self, n_classes: int) -> Callable[[int], Weights]:
+        """Of a file that stores the weights alone that are not 0."""
+        ends = self._array_of("weights/ends", "iq")
+        classes = self._array_of("weights/classes", "BHi")
+        values = self._array_of("weights/values", "d")
+        if ends.count != self._n_terms or values.count != classes.count:
+            raise self._damaged("weights are not of their shapes")
+
+        def weights(column: int) -> Weights:
+            found = self._by_class("weights", column)
+            return self._finite(found.get(k, 0.0) for k in range(n_classes))
+
+        return weights
 
     def _multinomial(self, l: float, totals: list[float], kept: int) -> WeightsOf:
         below = [total + l * kept for total in totals]

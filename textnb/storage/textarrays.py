@@ -8,7 +8,7 @@
     counts/ends                    (layers, terms): where the counts of a term end
     counts/classes, counts/values  the counts that are not 0, and their classes
     totals/...                     sums over all terms, see `textnb.storage.totals`
-    weights                        (terms, classes), for a model that keeps weights
+    weights, or weights/...        for a model that keeps weights, see `textnb.storage.weights`
 
 The values of one term are next to each other, so that one read gets them.
 """
@@ -29,11 +29,13 @@ from textnb.storage.arithmetic import (
     check_terms,
     derived_arrays,
     narrow,
+    smallest_index,
     stored_arrays,
 )
 from textnb.storage.manifest import COUNT_COLUMNS, WEIGHTED_COLUMNS, unpack_classes
 from textnb.storage.totals import TOTALS, kept_terms
 from textnb.storage.version2 import Arrays
+from textnb.storage.weights import DENSE, SPARSE, read_weights, weights_arrays
 from textnb.text.utf8 import bytes_of, strings_of
 
 _COLUMNS = {"document_frequency": "terms/documents", "occurrences": "terms/occurrences"}
@@ -49,7 +51,8 @@ def text_arrays(
     frequency = {array: narrow(tables["terms"][name].to_numpy())
                  for name, array in _COLUMNS.items() if name in tables["terms"].columns}
     counts = _by_term(tables["counts"], len(ends), len(manifest["classes"]["labels"]))
-    weights = {"weights": tables["weights"].to_numpy()} if "weights" in tables else {}
+    weights = {} if "weights" not in tables else weights_arrays(
+        tables["weights"], len(ends), len(manifest["classes"]["labels"]))
     document = {**manifest, "layers": 1}
     basic = {"terms/bytes": text, "terms/ends": narrow(ends), **frequency, **counts, **weights}
     return document, stored_arrays(document, basic, kept_terms(document, basic))
@@ -57,7 +60,7 @@ def text_arrays(
 
 def text_array_names(document: Mapping[str, Any]) -> Collection[str]:
     """The arrays that a model of texts may have."""
-    return {*_TERMS, *_COLUMNS.values(), *COUNTS, "terms/kept", "weights", *TOTALS}
+    return {*_TERMS, *_COLUMNS.values(), *COUNTS, "terms/kept", DENSE, *SPARSE, *TOTALS}
 
 
 def text_tables(document: Mapping[str, Any], arrays: Arrays) -> dict[str, pl.DataFrame]:
@@ -76,12 +79,8 @@ def text_tables(document: Mapping[str, Any], arrays: Arrays) -> dict[str, pl.Dat
             terms[name] = pl.Series(values.astype(np.int64))
     tables = {"terms": pl.DataFrame(terms),
               "counts": _by_class(arrays, n_terms, n_classes)}
-    if "weights" in arrays:
-        weights = arrays["weights"]
-        require(weights.shape == (n_terms, n_classes) and weights.dtype.kind == "f",
-                "weights are not one per class and term")
-        tables["weights"] = pl.DataFrame(weights, schema=[str(k) for k in range(n_classes)])
-    return tables
+    weights = read_weights(arrays, n_terms, n_classes)
+    return tables if weights is None else {**tables, "weights": weights}
 
 
 def check_derived(document: Mapping[str, Any], arrays: Arrays) -> None:
@@ -109,8 +108,8 @@ def _by_term(cells: pl.DataFrame, n_terms: int, n_classes: int) -> dict[str, NDA
     # The columns of each class are sorted, so that this stable sort is a merge.
     order = np.argsort(columns, kind="stable")
     ends = np.cumsum(np.bincount(columns, minlength=n_terms))
-    kind = np.uint8 if n_classes <= 1 << 8 else np.uint16 if n_classes <= 1 << 16 else np.int32
-    return {"counts/ends": narrow(ends)[None, :], "counts/classes": classes[order].astype(kind),
+    return {"counts/ends": narrow(ends)[None, :],
+            "counts/classes": classes[order].astype(smallest_index(n_classes)),
             "counts/values": narrow(values[order])}
 
 

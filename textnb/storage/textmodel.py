@@ -6,7 +6,7 @@
 
     of a text model      terms     term, words of an n-gram, document frequency, occurrences
                          counts    class, column, count: the non-zero counts
-                         weights   one column per class (only discriminative models)
+                         weights   see `textnb.storage.weights` (only discriminative models)
     of a table model     means     class, feature, mean
                          scatter   class, row, column, value: the lower triangle, or the diagonal
                          rows      class and features, for models that keep their data
@@ -41,6 +41,7 @@ from textnb.storage.manifest import (
     pack_classes,
     text_parts,
 )
+from textnb.storage.weights import weights_table
 from textnb.text.tokens import Tokenizer, check_exact
 
 Packed = tuple[dict[str, Any], dict[str, pl.DataFrame]]
@@ -91,8 +92,7 @@ def pack_text(fitted: Fitted) -> Packed:
         _check_features(fitted)
         counts, all_terms = fitted.counts, fitted.terms
         extra: dict[str, Any] = {"intercept": fitted.form.intercept.tolist()}
-        tables = {"weights": pl.DataFrame(
-            fitted.form.weights, schema=[str(k) for k in range(len(fitted.classes))])}
+        tables = {"weights": weights_table(fitted.form.weights)}
     else:
         counts, all_terms, extra, tables = learned.counts, learned.terms, {}, {}
     terms = all_terms.alias("term").to_frame()

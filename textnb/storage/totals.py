@@ -34,6 +34,10 @@ def smoothing(document: Mapping[str, Any]) -> float | None:
     return float(l)
 
 
+def _has_weights(arrays: Arrays) -> bool:
+    return any(name == "weights" or name.startswith("weights/") for name in arrays)
+
+
 def kept_terms(document: Mapping[str, Any], arrays: Arrays) -> NDArray[np.bool_] | None:
     """A mask of the terms within the limits of a model on counts.
 
@@ -45,7 +49,7 @@ def kept_terms(document: Mapping[str, Any], arrays: Arrays) -> NDArray[np.bool_]
         If no term is within the limits, or the limits are not valid.
     """
     settings, classes = document["settings"], document["classes"]
-    if "weights" in arrays or settings["vocabulary"] is not None:
+    if _has_weights(arrays) or settings["vocabulary"] is not None:
         return None
     # That module imports Polars.
     from textnb.text.vocabulary import Limits
@@ -71,7 +75,7 @@ def totals(
 ) -> dict[str, NDArray[Any]]:
     """The sums by name; none for a model whose weights need more than these."""
     l = smoothing(document)
-    if l is None or kept is None or "weights" in arrays:
+    if l is None or kept is None or _has_weights(arrays):
         return {}
     n_terms, n_kept = len(kept), int(kept.sum())
     documents = np.array(document["classes"]["documents"], dtype=np.int64)

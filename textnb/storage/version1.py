@@ -27,6 +27,7 @@ from textnb.files.archive import (
     read_document,
     read_table,
     reading_errors,
+    require,
 )
 from textnb.files.parquet import MalformedTable
 
@@ -47,9 +48,13 @@ def read_archive(
         with zipfile.ZipFile(file) as archive:
             manifest = _manifest(archive, name)
             _check_sizes(archive, manifest, name, max_bytes)
-            return manifest, {
+            tables = {
                 table: _table(archive.read(f"{table}.parquet"), declared, name, table, max_bytes)
                 for table, declared in manifest["tables"].items()}
+        # Later versions alone leave out the weights of 0.
+        require("weights" not in tables or "place" not in tables["weights"].columns,
+                "weights are not one per class and term")
+        return manifest, tables
 
 
 def stated_checksum(path: str | os.PathLike[str]) -> str:
