@@ -49,6 +49,7 @@ SURFACE = [
     "NBLinear",
     "NBLogisticRegression",
     "NearestCentroid",
+    "OnlineResult",
     "ParameterError",
     "PlugInBayes",
     "QuadraticDiscriminantAnalysis",
@@ -95,6 +96,7 @@ SURFACE = [
     "scan_mail",
     "smoothing_path",
     "tune",
+    "validate_online",
     "verify_export",
     "write_report",
 ]

@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from textnb.evaluation.leave_one_out import leave_one_out
     from textnb.evaluation.metrics import evaluate, evaluate_roc
     from textnb.evaluation.mistakes import mistakes
+    from textnb.evaluation.online import OnlineResult, validate_online
     from textnb.evaluation.roc import roc
     from textnb.evaluation.smoothing import SmoothingPath, smoothing_path
     from textnb.export.describe import describe_model
@@ -103,6 +104,7 @@ _HOME = {
     "NBLinear": "estimators.linear",
     "NBLogisticRegression": "estimators.ratio",
     "NearestCentroid": "estimators.discriminants",
+    "OnlineResult": "evaluation.online",
     "ParameterError": "errors",
     "PlugInBayes": "estimators.plugin",
     "QuadraticDiscriminantAnalysis": "estimators.quadratic",
@@ -149,6 +151,7 @@ _HOME = {
     "scan_mail": "frames.mail",
     "smoothing_path": "evaluation.smoothing",
     "tune": "estimators.tuning",
+    "validate_online": "evaluation.online",
     "verify_export": "export.verify",
     "write_report": "report.page",
 }
@@ -179,6 +182,7 @@ __all__ = [
     "NBLinear",
     "NBLogisticRegression",
     "NearestCentroid",
+    "OnlineResult",
     "ParameterError",
     "PlugInBayes",
     "QuadraticDiscriminantAnalysis",
@@ -225,6 +229,7 @@ __all__ = [
     "scan_mail",
     "smoothing_path",
     "tune",
+    "validate_online",
     "verify_export",
     "write_report",
 ]

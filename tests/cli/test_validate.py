@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -240,3 +241,26 @@ def test_documents_that_can_not_be_judged_are_counted(run: Run, folder: Path) ->
     assert (type(answer["log_loss"]["before"]), answer["not_judged"]) == (float, 1)
     path = run("validate", "m.textnb", "rows.parquet", "--smoothing", "1,0.1", "-q").checked()
     assert "5 documents, 1 of them in no loss)" in path.out
+
+
+def in_order() -> pl.DataFrame:
+    rng = np.random.default_rng(1)
+    labels = np.where(rng.random(200) < 0.4, "spam", "ham")
+    words = {"spam": ["cheap", "pills", "you"], "ham": ["noon", "minutes", "you"]}
+    return pl.DataFrame({"text": [" ".join(rng.choice(words[label], 3)) for label in labels],
+                         "label": labels, "day": rng.permutation(200)})
+
+
+def test_rows_in_order(run: Run, tmp_path: Path) -> None:
+    in_order().write_parquet(tmp_path / "rows.parquet")
+    run("train", tmp_path / "rows.parquet", "-o", tmp_path / "m.textnb").checked()
+    done = run("validate", tmp_path / "m.textnb", tmp_path / "rows.parquet", "--online", "--block",
+               40, "--time", "day").checked()
+    assert "160 documents, online, blocks of 40" in done.out
+    assert "1-ROCA" in done.out
+    shown = run("validate", tmp_path / "m.textnb", tmp_path / "rows.parquet", "--online",
+                "--format", "json", "--positive", "ham", "--delay", 10).checked()
+    assert '"positive": "ham"' in shown.out
+    for wrong in (["--block", 10], ["--online", "--folds", 3], ["--online", "--leave-one-out"],
+                  ["--online", "--positive", "eggs"], ["--online", "--feedback", 2]):
+        run("validate", tmp_path / "m.textnb", tmp_path / "rows.parquet", *wrong).checked(2)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 # Options that divide the rows into folds; leave-one-out needs none of them.
 _OF_FOLDS = ("folds", "groups", "time", "seed")
+_OF_BLOCKS = ("block", "delay", "feedback")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +42,16 @@ class Validation:
     seed: int = option("Seed of the shuffle before the rows are divided.", default=0)
     leave_one_out: bool = option(
         "INPUT is what MODEL learned: each row is left out in turn.", default=False)
+    online: bool = option(
+        "Judge the rows in order, each block by a model of those before it, as a mail filter "
+        "meets its messages: 1-ROCA, and errors of --positive.  [its default: spam]",
+        default=False)
+    block: int = option("With --online: rows that one model judges.", default=100, least=1,
+                        is_common=False)
+    delay: int = option("With --online: rows that come before a row is learned.", default=0,
+                        least=0, is_common=False)
+    feedback: float = option("With --online: share of the rows that are ever learned.",
+                             default=1.0, is_common=False)
     smoothing: str | None = option(
         "Compare values of l, such as 1,0.1,0.01, or auto for 17 of them, by leaving out each row "
         "that MODEL learned in turn.", metavar="N,N,...")
@@ -66,6 +77,9 @@ def validate(
     grid = None if smoothing is None else _grid(smoothing)
     classifier = text_model(file.model)
     frame = rows(input, source, classifier.text, classifier.label)
+    if method.online:
+        _validate_online(classifier, frame, source, method, done)
+        return
     with reading(input, frame, source.where), progress(
             "validating", "validated", done.quiet) as advance:
         if smoothing is not None:
@@ -90,11 +104,45 @@ def _check_one_method(typed: dict[str, Any]) -> None:
     """ParameterError for options that would have no effect."""
     from textnb.errors import ParameterError
 
-    excluded = {"smoothing": (*_OF_FOLDS, "positive"), "leave_one_out": _OF_FOLDS}
+    excluded = {"smoothing": (*_OF_FOLDS, "positive", "online"),
+                "leave_one_out": (*_OF_FOLDS, "online"), "online": ("folds", "groups")}
     for method, names in excluded.items():
         for name in names:
             if method in typed and name in typed:
                 raise ParameterError(f"--{name} does not go with --{method.replace('_', '-')}")
+    for name in _OF_BLOCKS:
+        if name in typed and "online" not in typed:
+            raise ParameterError(f"--{name} belongs to --online")
+
+
+def _validate_online(
+    classifier: TextClassifier, frame: pl.LazyFrame, source: InputRows, method: Validation,
+    done: ValidateOutput,
+) -> None:
+    from textnb.cli.settings import as_label
+    from textnb.cli.tables import frame_table, show
+    from textnb.evaluation.online import HAM_SHARE, validate_online
+
+    positive = as_label(done.positive or "spam", classifier.classes_, "--positive")
+    with reading(source.input, frame, source.where), progress(
+            "judging", "judged", done.quiet) as advance:
+        result = validate_online(
+            classifier, frame, positive, time=method.time, block=method.block, delay=method.delay,
+            feedback=method.feedback, seed=method.seed, progress=advance)
+    if done.results_format == "json":
+        out(as_json(result.to_dict()))
+        return
+    out(f"{quantity(len(result.held), 'document')}, {result.held.method}")
+    out(f"1-ROCA {result.roca:.4f} % ({_shown(result.roca_interval, 4)})")
+    out(f"{positive} missed at {100 * HAM_SHARE:g} % false positives: "
+        f"{result.missed_at_share:.2f} % ({_shown(result.missed_interval, 2)})")
+    out(f"at log-odds 0: {result.false_positives:.3f} % false positives, "
+        f"{result.false_negatives:.3f} % of {positive} missed")
+    show(frame_table(result.curve, title="in order, by tenths of the documents"))
+
+
+def _shown(interval: tuple[float, float], digits: int) -> str:
+    return f"95 % interval {interval[0]:.{digits}f} to {interval[1]:.{digits}f}"
 
 
 def _grid(smoothing: str) -> list[float] | None:

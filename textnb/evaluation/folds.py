@@ -114,7 +114,7 @@ def score_folds(
     with reading(frame):
         read = scan(frame, text=names, label=model.label,
                     tokens=model.tokenizer.columns_of_tokens(names)).select(*names, model.label)
-        if _follows_from_sums(model):
+        if follows_from_sums(model):
             parts = _split_batches(read, names, partition, progress)
             models = _fit_by_subtraction(model, _count_folds(model, parts, partition), partition)
             scores, lengths = _score_rows(models, _split_batches(read, names, partition), partition)
@@ -217,7 +217,7 @@ def accuracy_by_fold(held: HeldOut) -> pl.DataFrame:
         documents=pl.len().cast(pl.Int64), accuracy=pl.col("right").mean()).sort("fold")
 
 
-def _follows_from_sums(model: TextClassifier) -> bool:
+def follows_from_sums(model: TextClassifier) -> bool:
     """Whether sums of counts determine the model; a parameter that is chosen needs the rows."""
     estimator = model.estimator
     if estimator is None or isinstance(estimator, str):

@@ -227,6 +227,18 @@ def _assign_by_time(values: pl.Series, name: str, folds: int) -> Ints:
     return parts + LEARNED_ONLY
 
 
+def time_order(values: pl.Series, name: str) -> Ints:
+    """The rows in order of a column of times; equal times stay in the order of the rows.
+
+    Raises
+    ------
+    DataError, SchemaError
+        If a time is null, or the column holds no times.
+    """
+    _check_no_null(values, name, "time")
+    return np.argsort(_times_as_numbers(values, name).to_numpy(), kind="stable").astype(np.int64)
+
+
 def _times_as_numbers(values: pl.Series, name: str) -> pl.Series:
     """Times as numbers that sort in their order: strings are parsed, so "10" comes after "9"."""
     dtype = values.dtype
@@ -255,8 +267,10 @@ def _times_as_numbers(values: pl.Series, name: str) -> pl.Series:
 def _check_no_null(values: pl.Series, name: str, role: str) -> None:
     if values.null_count():
         row = int(values.is_null().arg_true()[0])
-        raise DataError(f"{role} column {name!r} is null in row {row} (counted from 0); fill "
-                        f"it, or drop such rows: frame.filter(pl.col({name!r}).is_not_null())")
+        raise DataError.with_advice(
+            f"{role} column {name!r} is null in row {row} (counted from 0); fill it, or drop such "
+            "rows: ", f"frame.filter(pl.col({name!r}).is_not_null())",
+            f'--where \'"{name}" is not null\'')
 
 
 def _warn_unlearned(partition: Split, codes: Ints) -> None:

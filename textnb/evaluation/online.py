@@ -1,0 +1,292 @@
+"""Judge documents in order, and learn each block after it was judged: the order of a mailbox.
+
+    block 0 -> learned
+    block 1 -> judged by what was learned -> learned
+    block 2 -> judged ...
+
+The setting and its measures are those of the TREC spam track: G. V. Cormack, T. R. Lynam (2005),
+TREC 2005 spam track overview. Delayed and partial feedback are those of TREC 2006 and 2007.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from textnb.bayes.forms import Floats
+from textnb.bayes.parameters import is_number, is_whole
+from textnb.errors import DataError, ParameterError, quantity
+from textnb.estimators.text import TextClassifier
+from textnb.evaluation.against_rest import check_positive, set_against_rest
+from textnb.evaluation.folds import follows_from_sums
+from textnb.evaluation.held_out import HeldOut, codes_of
+from textnb.evaluation.roc import roc
+from textnb.frames.batches import Progress
+from textnb.frames.failures import reading
+from textnb.frames.scan import scan
+from textnb.frames.texts import as_int64
+from textnb.scoring.texts import score_batch
+from textnb.selection.splits import text_columns, time_order
+from textnb.text.term_counts import TermCounts
+
+HAM_SHARE = 0.001
+_SAMPLES = 200
+_PARTS = 10
+Interval = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class OnlineResult:
+    """Measures of one class, such as spam, over documents that were judged in order.
+
+    Attributes
+    ----------
+    held : HeldOut
+        The scores, in order; ``folds`` are the blocks.
+    positive : label
+    roca : float
+        1-ROCA%: see `textnb.roca`.
+    missed_at_share : float
+        Per cent of the positive documents that are missed where 0.1 % of the others are called
+        positive: sm% at hm% = .1.
+    false_positives, false_negatives : float
+        Per cent of the other documents that are called positive at log-odds 0 (hm%), and of the
+        positive ones that are not (sm%).
+    roca_interval, missed_interval : (float, float)
+        95 % intervals, from 200 bootstrap samples of the documents.
+    curve : DataFrame
+        A row per tenth of the documents: ``documents`` judged up to its end, ``learned`` by the
+        model that judged the last of them, and ``roca``, ``false_positives`` and
+        ``false_negatives`` in it; null where it lacks one side.
+    """
+
+    held: HeldOut
+    positive: Any
+    roca: float
+    missed_at_share: float
+    false_positives: float
+    false_negatives: float
+    roca_interval: Interval
+    missed_interval: Interval
+    curve: pl.DataFrame
+
+    def __repr__(self) -> str:
+        return (f"OnlineResult({quantity(len(self.held), 'document')}, {self.positive!r}: 1-ROCA "
+                f"{self.roca:.4f} %, {self.missed_at_share:.2f} % missed at "
+                f"{100 * HAM_SHARE:g} % false positives)")
+
+    def to_dict(self) -> dict[str, Any]:
+        """All but the scores, JSON-ready."""
+        return {"method": self.held.method, "positive": self.positive,
+                "documents": len(self.held), "roca": self.roca,
+                "roca_interval": list(self.roca_interval),
+                "missed_at_share": self.missed_at_share,
+                "missed_interval": list(self.missed_interval), "share": HAM_SHARE,
+                "false_positives": self.false_positives,
+                "false_negatives": self.false_negatives, "curve": self.curve.to_dicts()}
+
+
+def validate_online(
+    model: TextClassifier, frame: Any, positive: Any = "spam", *, time: str | None = None,
+    block: int = 100, delay: int = 0, feedback: float = 1.0, seed: int = 0,
+    progress: Progress | None = None,
+) -> OnlineResult:
+    """Judge documents in order, each block by a model of those before it.
+
+    Models that follow from sums of counts learn each block after it was judged. Others
+    (`NBLinear`, ``l="auto"``) are fitted again for each block: choose larger blocks.
+
+    Parameters
+    ----------
+    model : TextClassifier
+        The settings. It need not be fitted, and is not changed.
+    frame : DataFrame, LazyFrame or path
+        With the model's text and label columns. It is collected in memory.
+    positive : label
+        The class whose errors are measured against all others.
+    time : str, optional
+        Column in whose order the documents come; by default they come as they stand.
+    block : int
+        Documents that are judged by the same model. The first block is learned and not judged; it
+        is longer where it lacks a class.
+    delay : int
+        Documents that come between a document and the time at which it is learned.
+    feedback : float
+        Share of the documents that are ever learned: in (0, 1].
+    seed : int
+        Chooses these documents.
+    progress : callable, optional
+        Called with the number of documents of each block.
+
+    Raises
+    ------
+    ParameterError
+        If a setting is out of range, or ``positive`` is no class.
+    DataError
+        If there are no rows, one class alone, a label or time is null, or nothing is left to judge.
+
+    Examples
+    --------
+    >>> frame = pl.DataFrame({"text": ["cheap pills", "see you", "pills", "you and me"] * 5,
+    ...                       "label": ["spam", "ham"] * 10})
+    >>> result = validate_online(TextClassifier(), frame, block=4)
+    >>> len(result.held), result.roca, result.false_negatives
+    (16, 0.0, 0.0)
+    """
+    _check_settings(block, delay, feedback)
+    names = text_columns(model.text, model.label)
+    with reading(frame):
+        keys = [] if time is None else [time]
+        rows = scan(frame, text=names, label=model.label,
+                    tokens=model.tokenizer.columns_of_tokens(names)).select(
+            *dict.fromkeys([*names, model.label, *keys])).collect()
+        if not rows.height:
+            raise DataError.no_rows("the input")
+        if rows[model.label].null_count():
+            raise DataError.null_label(model.label, int(rows[model.label].is_null().arg_true()[0]))
+        if time is not None:
+            rows = rows[time_order(rows[time], time)]
+        rows = rows.select(*names, model.label)
+        labels = as_int64(rows[model.label])
+        classes = labels.unique().sort()
+        check_positive(classes.to_list(), positive)
+        learned = np.random.default_rng(seed).random(rows.height) < feedback
+        held, learned_by = _judge_blocks(
+            model, rows, names, codes_of(labels, classes), classes, learned, block, delay, progress)
+    return _measured(held, positive, learned_by)
+
+
+def _check_settings(block: Any, delay: Any, feedback: Any) -> None:
+    if not is_whole(block) or block < 1:
+        raise ParameterError.out_of_range("block", "an int >= 1", block)
+    if not is_whole(delay) or delay < 0:
+        raise ParameterError.out_of_range("delay", "an int >= 0", delay)
+    if not is_number(feedback) or not 0.0 < feedback <= 1.0:
+        raise ParameterError.out_of_range("feedback", "a share above 0 and up to 1", feedback)
+
+
+def _judge_blocks(
+    model: TextClassifier, rows: pl.DataFrame, names: list[str], actual: NDArray[np.int64],
+    classes: pl.Series, learned: NDArray[np.bool_], block: int, delay: int,
+    progress: Progress | None,
+) -> tuple[HeldOut, NDArray[np.int64]]:
+    """Scores of the blocks after the first, and how many documents the model of each learned."""
+    learner = _learner(model)
+    begin = _first_to_judge(actual, learned, len(classes), block, delay)
+    scores = np.full((rows.height, len(classes)), -np.inf)
+    lengths, blocks = np.zeros(rows.height), np.zeros(rows.height, dtype=np.int64)
+    numbers = np.zeros(rows.height, dtype=np.int64)
+    known = 0
+    for number, start in enumerate(range(begin, rows.height, block)):
+        end = min(start + block, rows.height)
+        upto = max(0, start - delay)
+        fitted = learner(rows.filter(_between(rows.height, known, upto) & pl.Series(learned)),
+                         rows.filter(_between(rows.height, 0, upto) & pl.Series(learned)))
+        known = upto
+        place = np.arange(start, end)
+        own, lengths[place] = score_batch(fitted.fitted_, rows[start:end].select(names))
+        columns = codes_of(pl.Series(fitted.classes_.tolist()), classes)
+        scores[place[:, None], columns] = own
+        blocks[place], numbers[place] = number, int(learned[:upto].sum())
+        if progress is not None:
+            progress(end - start)
+    judged = np.arange(begin, rows.height)
+    parts = [f"online, blocks of {block:,}", *([f"delay {delay:,}"] if delay else []),
+             *([f"feedback on {learned.mean():.1%}"] if not learned.all() else [])]
+    return HeldOut(classes.to_numpy(), scores[judged], actual[judged], lengths[judged],
+                   ", ".join(parts), blocks[judged]), numbers[judged]
+
+
+def _between(height: int, start: int, end: int) -> pl.Series:
+    mask = np.zeros(height, dtype=np.bool_)
+    mask[start:end] = True
+    return pl.Series(mask)
+
+
+def _learner(
+    model: TextClassifier
+) -> Callable[[pl.DataFrame, pl.DataFrame], TextClassifier]:
+    """A function of the documents that are new, and of all: it gives the model of all."""
+    if not follows_from_sums(model):
+        return lambda _, rows: cast(TextClassifier, clone(model)).fit(rows)
+    settings = clone(model)
+    total: list[TermCounts] = []
+
+    def learn(new: pl.DataFrame, _: pl.DataFrame) -> TextClassifier:
+        if new.height:
+            more = settings.count(new)
+            total[:] = [total[0] + more] if total else [more]
+        fitted: TextClassifier = clone(model).fit_statistics(total[0])
+        return fitted
+
+    return learn
+
+
+def _first_to_judge(
+    actual: NDArray[np.int64], learned: NDArray[np.bool_], n_classes: int, block: int, delay: int
+) -> int:
+    """The number of the first document that is judged: by a model of all classes."""
+    usable = np.where(learned, actual, -1)
+    if len(np.unique(actual)) < 2 or len(set(usable.tolist()) - {-1}) < n_classes:
+        raise DataError("the documents that are learned lack a class: there is nothing to judge by")
+    first = max(int(np.argmax(usable == k)) for k in range(n_classes)) + 1
+    begin = max(block, -(-first // block) * block) + delay
+    if begin >= len(actual):
+        raise DataError(f"all {len(actual):,} documents are needed before every class was learned "
+                        "once: give more of them, smaller blocks or a shorter delay")
+    return begin
+
+
+def _measured(held: HeldOut, positive: Any, learned: NDArray[np.int64]) -> OnlineResult:
+    sides = set_against_rest(held, positive)
+    sides.check_both()
+    odds, spam = sides.odds[:, sides.k], sides.positive
+    rng = np.random.default_rng(0)
+    samples = []
+    for _ in range(_SAMPLES):
+        some = rng.integers(len(spam), size=len(spam))
+        if spam[some].all() or not spam[some].any():
+            continue
+        samples.append((_roca(odds[some], spam[some]), _missed(odds[some], spam[some])))
+    low, high = np.percentile(np.array(samples), [2.5, 97.5], axis=0)
+    return OnlineResult(
+        held, positive, _roca(odds, spam), _missed(odds, spam), *_errors(odds, spam),
+        (float(low[0]), float(high[0])), (float(low[1]), float(high[1])),
+        _curve(odds, spam, learned))
+
+
+def _roca(odds: Floats, spam: NDArray[np.bool_]) -> float:
+    return (1.0 - roc(spam, odds).auc) * 100.0
+
+
+def _missed(odds: Floats, spam: NDArray[np.bool_]) -> float:
+    """Per cent of spam below the lowest threshold that calls `HAM_SHARE` of ham spam at most."""
+    ham = np.sort(odds[~spam])[::-1]
+    allowed = int(HAM_SHARE * len(ham))
+    threshold = ham[allowed] if allowed < len(ham) else -np.inf
+    return float((odds[spam] <= threshold).mean() * 100.0)
+
+
+def _errors(odds: Floats, spam: NDArray[np.bool_]) -> tuple[float, float]:
+    """Per cent of ham above log-odds 0, and of spam that is not."""
+    return (float((odds[~spam] > 0.0).mean() * 100.0), float((odds[spam] <= 0.0).mean() * 100.0))
+
+
+def _curve(odds: Floats, spam: NDArray[np.bool_], learned: NDArray[np.int64]) -> pl.DataFrame:
+    rows = []
+    for part in np.array_split(np.arange(len(odds)), min(_PARTS, len(odds))):
+        row: dict[str, Any] = {"documents": int(part[-1]) + 1, "learned": int(learned[part[-1]])}
+        both = spam[part].any() and not spam[part].all()
+        wrong = _errors(odds[part], spam[part]) if both else (None, None)
+        row |= {"roca": _roca(odds[part], spam[part]) if both else None,
+                "false_positives": wrong[0], "false_negatives": wrong[1]}
+        rows.append(row)
+    return pl.DataFrame(rows, schema={
+        "documents": pl.Int64, "learned": pl.Int64, "roca": pl.Float64,
+        "false_positives": pl.Float64, "false_negatives": pl.Float64})
