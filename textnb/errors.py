@@ -286,8 +286,7 @@ class SourceError(DataError):
 
     @classmethod
     def unwritable(cls, path: str | os.PathLike[str], reason: object) -> SourceError:
-        error = cls(f"can't write {os.fspath(path)!r}: {reason}")
-        error.of_output = True
+        (error := cls(f"can't write {os.fspath(path)!r}: {reason}")).of_output = True
         return error
 
     @classmethod
@@ -310,10 +309,11 @@ class SchemaError(DataError):
 
     @classmethod
     def missing_column(cls, column: str, columns: Sequence[str], role: str) -> SchemaError:
+        word = role.removeprefix("sample_")
         error = cls.with_advice(
-            f"no column {column!r} (the {role} column){suggestion(column, columns)}; the columns "
+            f"no column {column!r} (the {word} column){suggestion(column, columns)}; the columns "
             f"are {_listing(columns)}. ", f"Say which with {role}=...",
-            f"Rename it, or say which with --{role}, here or to textnb train")
+            f"Rename it, or say which with --{word}, here or to textnb train")
         error.missing_role = role
         return error
 

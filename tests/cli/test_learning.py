@@ -36,6 +36,29 @@ def test_update_is_one_training_on_all(run: Run, model: Path, folder: Path) -> N
     assert model.read_bytes() == (folder / "both.textnb").read_bytes()
 
 
+def test_several_inputs_are_learned_and_forgotten(run: Run, model: Path, folder: Path) -> None:
+    before = model.read_bytes()
+    (folder / "1.eml").write_bytes(b"Subject: Lunch\n\nat noon")
+    (folder / "2.eml").write_bytes(b"Subject: Late lunch\n\nat one")
+    parts = ("new.csv", "sport.parquet")
+    run("update", model, *parts, "--new-class", "sport", "-o", "once.textnb").checked()
+    for part in parts:
+        ran = run("update", model, part, "--new-class", "sport").checked()
+    assert model.read_bytes() == (folder / "once.textnb").read_bytes()
+    run("update", model, "1.eml", "2.eml", "--as", "ham").checked()
+    run("forget", model, "2.eml", "1.eml", "--as", "ham").checked()
+    assert model.read_bytes() == (folder / "once.textnb").read_bytes()
+    ran = run("update", model, *parts, "./new.csv").checked(2)
+    assert "./new.csv is named twice, and its rows would count twice" in ran.err
+    ran = run("update", model, "new.csv", "none.csv").checked(1)
+    assert "no such file or folder: 'none.csv'" in ran.err
+    # Nothing is written before all inputs were read.
+    assert model.read_bytes() == (folder / "once.textnb").read_bytes()
+    ran = run("forget", model, "new.csv", "sport.parquet").checked()
+    assert "forgot 3 documents" in ran.err
+    assert model.read_bytes() == before
+
+
 def test_forget_takes_an_update_back(run: Run, model: Path, folder: Path) -> None:
     before = model.read_bytes()
     run("update", model, folder / "new.csv", "-q").checked()

@@ -69,6 +69,16 @@ def test_calibrate_on_what_was_learned(run: Run, model: Path, mail: Path) -> Non
     assert json.loads(answered.out.splitlines()[0])["calibrated"] is True
 
 
+def test_calibrate_shows_and_writes_nothing(run: Run, model: Path, mail: Path) -> None:
+    before = model.read_bytes()
+    shown = run("calibrate", model, mail, "--dry-run").checked().out
+    assert model.read_bytes() == before
+    assert files_in(model.parent) == ["m.textnb", "mail.parquet"]
+    refused = run("calibrate", model, mail, "--dry-run", "-o", "n.textnb").checked(2)
+    assert "--dry-run writes nothing: leave out --output" in refused.err
+    assert run("calibrate", model, mail).checked().out == shown
+
+
 def test_calibrate_on_rows_held_out(run: Run, model: Path, held: Path) -> None:
     before = model.read_bytes()
     ran = run("calibrate", model, held, "--held-out", "--no-length", "-o", "new.textnb",

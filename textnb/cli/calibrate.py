@@ -34,6 +34,9 @@ class CalibrationOptions:
 class CalibrateOutput(Quiet, Results, ModelOutput):
     """Output."""
 
+    dry_run: bool = option("Show the temperature that it would fit, and write nothing.",
+                           default=False)
+
 
 @verb
 def calibrate(
@@ -41,12 +44,15 @@ def calibrate(
 ) -> None:
     """Fit a temperature, so that probabilities mean what they say, and keep it in the model."""
     from textnb.cli import evidence
+    from textnb.errors import ParameterError
     from textnb.evaluation.calibration import fit_calibration, link_of, scores_of_learned
     from textnb.evaluation.held_out import held_out as scored_apart
     from textnb.evaluation.novelty import evidence_of
     from textnb.files.lock import lock_path
     from textnb.files.replace import check_model_target
 
+    if done.dry_run and done.output is not None:
+        raise ParameterError("--dry-run writes nothing: leave out --output")
     input, output = source.input, done.output or file.model
     check_model_target(output)
     check_apart(input, output)
@@ -60,8 +66,11 @@ def calibrate(
         calibration = fit_calibration(
             held, length_aware=not how.no_length, link=link_of(classifier))
         figures = evidence.reliability_table(held, calibration)
-        classifier.set_calibration(calibration).save(output)
-    evidence.note_stale(classifier)
+        classifier.set_calibration(calibration)
+        if not done.dry_run:
+            classifier.save(output)
+    if not done.dry_run:
+        evidence.note_stale(classifier)
     evidence.note_unverified(held.novelty, done.quiet)
     if done.results_format == "json":
         out(as_json({"calibration": calibration.to_dict(), **figures,

@@ -39,7 +39,7 @@ class ExportOptions:
         "Of two classes: one w and b, above 0 where this class wins.", metavar="CLASS")
     input: str | None = option(
         "Whether the target splits texts itself (the default, if it can) or gets their terms",
-        choices=("text", "terms"))
+        choices=("text", "terms"), python="reads")
     top: int | None = option("Keep the N terms that can move a decision most.")
     max_bytes: str | None = option(
         "Keep as many terms as a file of this size holds, such as 500K or 5M.", metavar="SIZE")

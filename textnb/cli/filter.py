@@ -36,7 +36,7 @@ class VerdictOptions:
         "With --spam-cutoff: judge as ham up to this probability, and as unsure between the two.")
     min_learned: int = option(
         "Answer unsure if the model has learned fewer messages of spam, or of the rest.",
-        default=10)
+        default=10, python="least_learned")
     timeout: float | None = option(
         "Seconds after which judging one message fails; 0 is no limit.  "
         f"[default: {guard.TIMEOUT_SECONDS:.0f}]")

@@ -44,7 +44,7 @@ class RowOptions:
     storage_option: list[str] | None = option(
         "Option of URLs, such as aws_region=eu-west-1; repeat it for several. Others see it in the "
         "list of processes: put secrets into AWS_SECRET_ACCESS_KEY and the like.",
-        metavar="KEY=VALUE", is_common=False)
+        metavar="KEY=VALUE", is_common=False, python="storage_options")
     query: str | None = option(
         "The rows of a database (postgresql://user@host/name). Put its password into PGPASSWORD "
         "or ~/.pgpass.", metavar="SELECT", is_common=False)
@@ -55,14 +55,17 @@ class RowOptions:
         is_common=False)
 
 
+_KINDS_OF_INPUT = (
+    "Parquet, IPC, CSV, TSV, NDJSON or .txt file, mail (.eml, .mbox, Maildir), glob, folder, "
+    "folder per class, URL (s3://...), Delta or Iceberg table, database with --query, or - for "
+    "standard input.")
+
+
 @dataclass(frozen=True, kw_only=True)
 class InputRows(RowOptions):
     """Input."""
 
-    input: str = argument(
-        "Parquet, IPC, CSV, TSV, NDJSON or .txt file, mail (.eml, .mbox, Maildir), glob, folder, "
-        "folder per class, URL (s3://...), Delta or Iceberg table, database with --query, or - "
-        "for standard input.")
+    input: str = argument(_KINDS_OF_INPUT)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,13 +78,40 @@ class MailOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class InputOptions(MailOptions, InputRows):
+class ReadOptions(MailOptions, RowOptions):
     """Input."""
 
     on_unreadable: str = option(
         "Of local files, and messages, that can't be read to their end: stop, or list them and "
         "leave them out",
-        default="raise", choices=("raise", "skip"), is_common=False)
+        default="raise", choices=("raise", "skip"), is_common=False, python="on_error")
+
+
+@dataclass(frozen=True, kw_only=True)
+class InputOptions(ReadOptions, InputRows):
+    """Input."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inputs(ReadOptions):
+    """Input."""
+
+    inputs: list[str] = argument(f"{_KINDS_OF_INPUT} Several are read one after the other.")
+
+    def check(self, output: str) -> None:
+        """Raise ParameterError for an input that is also the output, or is named twice."""
+        import os
+
+        from textnb.errors import ParameterError
+
+        named: set[str] = set()
+        for input in self.inputs:
+            check_apart(input, output)
+            place = os.path.realpath(input)
+            if place in named:
+                raise ParameterError(f"{input} is named twice, and its rows would count twice: "
+                                     "name it once")
+            named.add(place)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,7 +161,7 @@ def rows(
     from textnb.frames.conditions import rows_where
     from textnb.frames.scan import scan, scan_table
 
-    more = options if isinstance(options, InputOptions) else None
+    more = options if isinstance(options, ReadOptions) else None
     subfolders = more is not None and more.subfolders
     source: Any = input
     settings: dict[str, Any] = {

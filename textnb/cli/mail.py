@@ -22,7 +22,8 @@ class MailInput(MailOptions):
         "Message file, mbox, Maildir, folder of these, folder per class, tar archive, glob, or - "
         "for a message on standard input.")
     header: list[str] | None = option(
-        "Add a column for this header; repeat it for several.", metavar="NAME")
+        "Add a column for this header; repeat it for several.", metavar="NAME",
+        python="headers")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from textnb.cli.inputs import InputOptions
+    from textnb.cli.inputs import ReadOptions
     from textnb.storage.add_document import Updated
 
 # Columns of a table of mail: those that are texts, and the others.
@@ -21,7 +21,7 @@ _OTHERS = frozenset(["message_id", "date", "attachments", "flags", "path", "erro
 
 
 def add_message(
-    model: str, source: InputOptions, as_class: str, target: str,
+    model: str, input: str, source: ReadOptions, as_class: str, target: str,
     parse_label: Callable[[str, list[Any]], Any],
 ) -> Updated | None:
     """Learn the message that is the input; None if the input or the model needs the full command.
@@ -30,13 +30,14 @@ def add_message(
     ----------
     model, target : str
         The model file to read, and the one to write.
-    source : InputOptions
+    input : str
+    source : ReadOptions
     as_class : str
         The class of the message, as text.
     parse_label : callable
         Takes the class as text and the known classes, and returns the class.
     """
-    if not _is_one_message(source):
+    if not _is_one_message(input, source):
         return None
     from textnb.storage.add_document import ModelToExtend
     from textnb.storage.terms_reader import Unsupported
@@ -47,7 +48,7 @@ def add_message(
         if label not in known.labels or not set(known.columns) <= _TEXTS or (
                 known.label in _TEXTS | _OTHERS):
             return None
-        message = _message(source.input)
+        message = _message(input)
         if message is None:
             return None
         from textnb.mail.message import parse_message
@@ -58,14 +59,14 @@ def add_message(
         return None
 
 
-def _is_one_message(source: InputOptions) -> bool:
+def _is_one_message(input: str, source: ReadOptions) -> bool:
     """Whether the input may be one message, and no option asks for anything else."""
     plain = (source.encoding == "utf-8" and source.on_unreadable == "raise" and not (
         source.where or source.query or source.storage_option))
-    if source.input == "-":
+    if input == "-":
         return plain and source.format == "mail"
     return (plain and source.format in (None, "mail")
-            and source.input.lower().endswith(".eml") and os.path.isfile(source.input))
+            and input.lower().endswith(".eml") and os.path.isfile(input))
 
 
 def _message(path: str) -> bytes | None:

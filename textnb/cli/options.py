@@ -92,8 +92,8 @@ def _command(
 
 
 def _options_of(groups: list[type]) -> dict[str, tuple[str, bool]]:
-    """The options of groups by the names of their fields: name, and whether it takes a value."""
-    return {field.name: (name_of(field, facts), not is_flag(str(field.type)))
+    """The options of groups by the names in errors: name, and whether it takes a value."""
+    return {facts.python or field.name: (name_of(field, facts), not is_flag(str(field.type)))
             for group in groups for field, facts in declared(group)
             if not facts.is_argument and facts.is_option}
 
@@ -138,6 +138,7 @@ class Command(click.Command):
         self, name: str, groups: list[type], callback: Callable[..., None], help: str
     ) -> None:
         params: list[click.Parameter] = []
+        self.groups = groups
         # The title of the group of each parameter, by the parameter's name.
         self.titles: dict[str, str] = {}
         self.arguments: list[tuple[str, str]] = []

@@ -36,7 +36,8 @@ class Features:
 
     features: str | None = option(
         "Feature columns, such as x1,x2.  [default: all numeric ones]", metavar="X,X")
-    weight: str | None = option("Column of weights of the documents.", is_common=False)
+    weight: str | None = option(
+        "Column of weights of the documents.", is_common=False, python="sample_weight")
 
 
 @dataclass(frozen=True, kw_only=True)

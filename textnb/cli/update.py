@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,14 +11,13 @@ from textnb.cli.console import as_json, note, out, progress
 from textnb.cli.evidence import note_stale
 from textnb.cli.inputs import (
     AnyModel,
-    InputOptions,
+    Inputs,
     ModelFile,
     ModelOutput,
     Quiet,
     Results,
     RowOptions,
     any_model,
-    check_apart,
     classes_of,
     count_malformed,
     features_of,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LabelledRows(InputOptions):
+class LabelledRows(Inputs):
     """Input."""
 
     as_class: str | None = option("Class of all rows, for an input without a label column.",
@@ -66,9 +66,9 @@ def update(file: ModelFile, source: LabelledRows, how: LearningOptions, done: Ch
     from textnb.files.lock import lock_path
     from textnb.files.replace import check_model_target
 
-    input, target = source.input, done.output or file.model
+    target = done.output or file.model
     check_model_target(target)
-    check_apart(input, target)
+    source.check(target)
     with lock_path(target):
         if not (how.new_class or how.on_error) and _add_message(file.model, source, done, target):
             return
@@ -77,30 +77,35 @@ def update(file: ModelFile, source: LabelledRows, how: LearningOptions, done: Ch
 
         model = any_model(file.model)
         is_text = text_columns(model) is not None
-        frame, malformed = count_malformed(_labelled_rows(model, source), text_columns(model))
+        tables = [_Table(model, source, input) for input in source.inputs]
         known = classes_of(model).tolist()
         classes = [_parse_label(name, known) for name in how.new_class or []] or None
         if how.on_error:
             if not is_text:
                 raise ParameterError("--on-error is for models of texts")
-            with reading(input, frame, source.where):
-                # Collected now: the model that judges the rows is about to change.
-                wrong = mistakes(model, frame).collect()
-            frame = wrong.lazy()
-            if not wrong.height:
+            for table in tables:
+                with table.reading():
+                    # Collected now: the model that judges the rows is about to change.
+                    table.frame = mistakes(model, table.frame).collect().lazy()
+            tables = [table for table in tables if table.frame.collect().height]
+            if not tables:
                 note("no row was misjudged: nothing to learn, and the model is unchanged")
                 if done.output is not None:
                     _save(model, target)
                 return
-        with (reading(input, frame, source.where),
-              progress("learning", "learned from", done.quiet, unit_of(model)) as advance):
-            model = (learn_more(model, model.settings, frame, classes=classes, progress=advance)
-                     if is_text else
-                     model.partial_fit(frame, classes=classes, progress=advance))
-        malformed.refuse_unreadable()
+        with progress("learning", "learned from", done.quiet, unit_of(model)) as advance:
+            for table in tables:
+                with table.reading():
+                    model = (learn_more(model, model.settings, table.frame, classes=classes,
+                                        progress=advance)
+                             if is_text else
+                             model.partial_fit(table.frame, classes=classes, progress=advance))
+        for table in tables:
+            table.malformed.refuse_unreadable()
         _save(model, target)
     if not done.quiet:
-        malformed(input)
+        for table in tables:
+            table.malformed(table.input)
         note(f"{quantity(len(classes_of(model)), 'class')}, {_size(model)} -> {target}")
     note_stale(model)
 
@@ -112,8 +117,8 @@ def _add_message(model: str, source: LabelledRows, done: ChangedModel, target: s
     from textnb.cli.one_message import add_message
 
     started = time.monotonic()
-    updated = None if source.as_class is None else add_message(
-        model, source, source.as_class, target, _parse_label)
+    updated = None if source.as_class is None or len(source.inputs) > 1 else add_message(
+        model, source.inputs[0], source, source.as_class, target, _parse_label)
     if updated is None:
         return False
     if not done.quiet:
@@ -133,19 +138,22 @@ def forget(file: ModelFile, source: LabelledRows, done: ChangedModel) -> None:
     from textnb.learning import fitting
     from textnb.storage.textmodel import load_fitted, save_fitted
 
-    input, target = source.input, done.output or file.model
+    target = done.output or file.model
     check_model_target(target)
-    check_apart(input, target)
+    source.check(target)
     with lock_path(target):
-        fitted = load_fitted(file.model)
-        frame, malformed = count_malformed(_labelled_rows(fitted, source), fitted.columns)
-        with (reading(input, frame, source.where),
-              progress("forgetting", "forgot", done.quiet) as advance):
-            rest = fitting.forget(fitted, frame, progress=advance)
-        malformed.refuse_unreadable()
+        rest = load_fitted(file.model)
+        tables = [_Table(rest, source, input) for input in source.inputs]
+        with progress("forgetting", "forgot", done.quiet) as advance:
+            for table in tables:
+                with table.reading():
+                    rest = fitting.forget(rest, table.frame, progress=advance)
+        for table in tables:
+            table.malformed.refuse_unreadable()
         save_fitted(rest, target)
     if not done.quiet:
-        malformed(input)
+        for table in tables:
+            table.malformed(table.input)
         note(f"{quantity(len(rest.classes), 'class')}, {_size(rest)} -> {target}")
     note_stale(rest)
 
@@ -243,7 +251,27 @@ def diff(source: TwoModels, shown: DiffOutput) -> None:
         show(frame_table(result.examples, title="some of them"))
 
 
-def _labelled_rows(model: AnyModel, source: LabelledRows) -> pl.LazyFrame:
+class _Table:
+    """The labelled rows of one input.
+
+    Attributes
+    ----------
+    input : str
+    frame : LazyFrame
+    malformed : MalformedMail
+    """
+
+    def __init__(self, model: AnyModel, source: LabelledRows, input: str) -> None:
+        self.input, self._where = input, source.where
+        self.frame, self.malformed = count_malformed(
+            _labelled_rows(model, source, input), text_columns(model))
+
+    def reading(self) -> AbstractContextManager[None]:
+        """A context in which errors name the input."""
+        return reading(self.input, self.frame, self._where)
+
+
+def _labelled_rows(model: AnyModel, source: LabelledRows, input: str) -> pl.LazyFrame:
     """The input's rows with labels of the model's type: their own, or the class of ``--as``."""
     import polars as pl
 
@@ -253,7 +281,7 @@ def _labelled_rows(model: AnyModel, source: LabelledRows) -> pl.LazyFrame:
     column, label = model.label, source.as_class
     known = classes_of(model).tolist()
     try:
-        frame = rows(source.input, source, text_columns(model),
+        frame = rows(input, source, text_columns(model),
                      column if label is None else None, features_of(model))
     except SchemaError as error:
         if error.missing_role != "label":

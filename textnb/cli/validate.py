@@ -54,7 +54,7 @@ class Validation:
                              default=1.0, is_common=False)
     smoothing: str | None = option(
         "Compare values of l, such as 1,0.1,0.01, or auto for 17 of them, by leaving out each row "
-        "that MODEL learned in turn.", metavar="N,N,...")
+        "that MODEL learned in turn.", metavar="N,N,...", python="grid")
 
 
 @dataclass(frozen=True, kw_only=True)

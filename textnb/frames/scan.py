@@ -42,6 +42,7 @@ from textnb.frames.paths import TEXT_FORMATS, check_file, check_text
 from textnb.frames.slices import OnSkip, scan_in_turn
 from textnb.frames.stdin import spool_stdin
 from textnb.frames.token_columns import check_texts
+from textnb.mail.message import check_headers
 from textnb.runtime.caller import warn_caller
 from textnb.runtime.forks import check_fork
 
@@ -170,10 +171,10 @@ def _scan_mail(
     if encoding.lower().replace("-", "") != "utf8":
         raise ParameterError(f"encoding={encoding!r} is not for mail: each message tells its own")
     columns = [text] if isinstance(text, str) else list(text or [])
+    headers = check_headers(
+        [name for name in columns if name not in MAIL_COLUMNS and name != "text"], "text")
     with reading(source):
-        frame = scan_messages(source, headers=[
-            name for name in columns if name not in MAIL_COLUMNS and name != "text"],
-            subfolders=subfolders, on_skip=on_skip)
+        frame = scan_messages(source, headers=headers, subfolders=subfolders, on_skip=on_skip)
     if "text" not in columns:
         return frame
     return frame.with_columns(
@@ -220,7 +221,8 @@ def _on_skip(on_error: Any, source: Any) -> OnSkip | None:
     if on_error != "skip" and not callable(on_error):
         raise ParameterError.out_of_range("on_error", "'raise', 'skip' or a callable", on_error)
     if not isinstance(source, (str, os.PathLike)):
-        raise ParameterError("on_error is for files; the rows of a frame are read elsewhere")
+        raise ParameterError.naming(
+            "{on_error} is for files; the rows of a frame are read elsewhere")
     return _warn if on_error == "skip" else on_error
 
 
@@ -279,7 +281,8 @@ def _open(
     options = check_storage_options(path, storage_options)
     lake = format if format in LAKES else table_format(path) if format is None else None
     if on_skip is not None and (is_url(path) or lake):
-        raise ParameterError(f"on_error is for local files of rows; {hide_secrets(path)} is none")
+        raise ParameterError.naming("{on_error} is for local files of rows; {path} is none",
+                                    path=hide_secrets(path))
     if lake is not None:
         return scan_lake(path, lake, options)
     if is_url(path):
@@ -359,7 +362,8 @@ def _open_folder(
                                            recursive=True))
         if partitioned:
             if on_skip is not None:
-                raise ParameterError("on_error is not for a folder of partitions (name=value): "
-                                     f"name its files: {path}/**/*.parquet")
+                raise ParameterError.naming("{on_error} is not for a folder of partitions "
+                                            "(name=value): name its files: {path}/**/*.parquet",
+                                            path=path)
             return pl.scan_parquet(globbing.escape(path), hive_partitioning=True)
     return scan_folder(path, encoding, on_skip)

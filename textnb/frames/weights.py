@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from textnb.errors import DataError, ParameterError, SchemaError, quantity
+from textnb.errors import DataError, Mention, ParameterError, SchemaError, quantity
 from textnb.frames.kinds import in_memory
 from textnb.frames.texts import is_table
 
@@ -39,7 +39,8 @@ def weight_column(X: Any, sample_weight: Any, taken: list[str]) -> str | None:
             raise ParameterError(f"sample_weight={sample_weight!r} names a column, and a list of "
                                  "texts has none: pass one weight per text")
         if sample_weight in taken:
-            raise ParameterError(f"sample_weight={sample_weight!r} is also a text or label column")
+            raise ParameterError.naming("{setting} is also a text or label column",
+                                        setting=Mention("sample_weight", repr(sample_weight)))
         return sample_weight
     if is_table(X) and not in_memory(X):
         raise ParameterError("an array of weights goes with texts or a table in memory; a "
@@ -82,7 +83,7 @@ def checked_weights(weights: pl.Series, first_row: int) -> NDArray[np.float64]:
     DataError
         If one is missing, no number, infinite or below 0; its row is named.
     """
-    name = "sample_weight" if weights.name == BESIDE else f"sample_weight column {weights.name!r}"
+    name = "sample_weight" if weights.name == BESIDE else f"the weight column {weights.name!r}"
     if weights.dtype == pl.Boolean:
         raise DataError(f"{name} holds truth values: weights are numbers >= 0")
     numbers = weights.cast(pl.Float64, strict=False)

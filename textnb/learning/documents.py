@@ -95,7 +95,8 @@ def document_term_matrix(
         return DocumentTermMatrix(counts, terms, pl.concat(labels).to_numpy())
     weight = np.concatenate(weights)
     if not weight.any():
-        raise ParameterError("sample_weight is zero for every document: nothing would be learned")
+        raise ParameterError.naming(
+            "{sample_weight} is zero for every document: nothing would be learned")
     return DocumentTermMatrix(counts, terms, pl.concat(labels).to_numpy(), weight)
 
 

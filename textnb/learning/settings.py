@@ -50,6 +50,8 @@ class Setting:
         Whether the command line has it. If not, it is for Python and jobs.
     least : int or None
         The least number that is allowed.
+    python : str
+        Its name in Python and in its errors, where the command line has another one.
     """
 
     help: str
@@ -61,6 +63,7 @@ class Setting:
     is_argument: bool = False
     is_option: bool = True
     least: int | None = None
+    python: str = ""
 
 
 def setting(default: Any = MISSING, help: str = "", **facts: Any) -> Any:

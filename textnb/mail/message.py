@@ -66,8 +66,8 @@ class MailMessage(Value):
         return self.from_ if name == "from" else self.requested[name]
 
 
-def check_headers(headers: Sequence[str]) -> list[str]:
-    """Check names of headers, and return them as a list.
+def check_headers(headers: Sequence[str], setting: str = "headers") -> list[str]:
+    """Check names of headers, which a setting gives, and return them as a list.
 
     Raises
     ------
@@ -78,9 +78,9 @@ def check_headers(headers: Sequence[str]) -> list[str]:
     for name in names:
         if not isinstance(name, str) or not _HEADER_NAME.fullmatch(name):
             raise ParameterError.out_of_range(
-                "headers", "names of headers, such as 'received'", name)
+                setting, "names of headers, such as 'received'", name)
     if len(set(names)) < len(names):
-        raise ParameterError.out_of_range("headers", "different names", names)
+        raise ParameterError.out_of_range(setting, "different names", names)
     return names
 
 
