@@ -46,6 +46,9 @@ for before, after in json.loads(sys.argv[1]):
     os._exit(0)
 """
 FIT = "model = textnb.TextClassifier().fit(frame)"
+IMPORTS = ["from textnb import *", "textnb.TextClassifier()",
+           "import textnb.report.page, textnb.export.write, textnb.jobs.run",
+           "import textnb.filter.mailfilter, textnb.cli.main"]
 
 
 def forked(*turns: tuple[str, str]) -> list[str]:
@@ -87,11 +90,11 @@ def test_files_are_not_read_either(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="needs names of threads")
-def test_a_query_of_the_caller_is_noticed() -> None:
+@pytest.mark.parametrize("parents", [
+    pytest.param(["; ".join(IMPORTS)], id="together"),
+    pytest.param(["", *IMPORTS], id="in turn", marks=pytest.mark.slow)])
+def test_a_query_of_the_caller_is_noticed(parents: list[str]) -> None:
     # And a child after imports alone works, whatever they were.
-    parents = ["", "from textnb import *", "textnb.TextClassifier()",
-               "import textnb.report.page, textnb.export.write, textnb.jobs.run",
-               "import textnb.filter.mailfilter, textnb.cli.main"]
     child = f"{FIT}; model.predict(frame); model.predict(texts)"
     *answers, last = forked(*((parent, child) for parent in parents), (
         "pl.LazyFrame({'a': [1]}).select(pl.col('a').sum()).collect()", FIT))
@@ -128,6 +131,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_a_pool_of_forks_says_so(tmp_path: Path) -> None:
     (tmp_path / "pool.py").write_text(_POOL)
     done = subprocess.run([sys.executable, tmp_path / "pool.py"], capture_output=True, text=True,

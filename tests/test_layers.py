@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -54,6 +55,11 @@ def sources() -> dict[str, str]:
             for path in sorted(ROOT.rglob("*.py"))}
 
 
+@cache
+def tree_of(source: str) -> ast.Module:
+    return ast.parse(source)
+
+
 def place(module: str) -> str:
     return module.split(".")[0]
 
@@ -64,7 +70,7 @@ def imports(module: str, source: str, modules: Mapping[str, str]) -> Iterator[st
     ``from textnb.text import tokens`` is ``textnb.text.tokens`` if that is a module.
     """
     package = [PACKAGE, *module.split(".")[:-1]]
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(tree_of(source)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -121,7 +127,7 @@ def violations(modules: Mapping[str, str]) -> list[str]:
 def loaded_at_import(source: str) -> set[str]:
     """Top-level names of what a module imports as soon as it is imported itself."""
     found: set[str] = set()
-    nodes: list[ast.AST] = list(ast.parse(source).body)
+    nodes: list[ast.AST] = list(tree_of(source).body)
     while nodes:
         node = nodes.pop()
         if isinstance(node, ast.Import):
@@ -166,7 +172,7 @@ def beyond_reexports(source: str) -> list[str]:
                 return name in allowed_functions
         return False
 
-    return [ast.unparse(node) for node in ast.parse(source).body if not fine(node)]
+    return [ast.unparse(node) for node in tree_of(source).body if not fine(node)]
 
 
 def _literal(node: ast.expr) -> bool:
@@ -246,9 +252,9 @@ def test_no_module_is_named_utils() -> None:
 def filters_of_warnings(source: str) -> set[str]:
     """The names by which a module changes what becomes of warnings in the whole process."""
     names = {"catch_warnings", "simplefilter", "filterwarnings", "resetwarnings", "showwarning"}
-    return {node.attr for node in ast.walk(ast.parse(source))
+    return {node.attr for node in ast.walk(tree_of(source))
             if isinstance(node, ast.Attribute) and node.attr in names} | {
-            alias.name for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom)
+            alias.name for node in ast.walk(tree_of(source)) if isinstance(node, ast.ImportFrom)
             for alias in node.names if alias.name in names}
 
 
@@ -316,6 +322,7 @@ def test_help_is_light(argv: list[str]) -> None:
     assert "click" in modules
 
 
+@pytest.mark.slow
 def test_a_name_loads_what_it_needs() -> None:
     # What the checks of lightness would see if they failed.
     assert loaded("import textnb; textnb.TextClassifier") >= {"sklearn", "polars", "scipy"}

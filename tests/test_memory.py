@@ -82,6 +82,7 @@ class TestRefusal:
         with pytest.raises(ModelFileError, match="of 2,000 classes and 2,200 terms take 67 MiB"):
             load(path)
 
+    @pytest.mark.slow
     def test_under_a_limit_of_address_space(self) -> None:
         """As a user has it: the command ends with what to do, and takes no memory before."""
         pytest.importorskip("resource")
@@ -112,7 +113,7 @@ except DataError as error:
         assert 0 < len(model.vocabulary_) < 600
         assert model.pruned_ is not None
 
-    @pytest.mark.sweep(1)
+    @pytest.mark.slow
     @pytest.mark.parametrize("kernel", ["on", "off"])
     def test_a_limit_bounds_the_counting_of_many_classes(
         self, kernel: str, monkeypatch: pytest.MonkeyPatch

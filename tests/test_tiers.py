@@ -82,6 +82,7 @@ def test_the_quick_tests_are_the_default(folder: Path) -> None:
     assert "\nnot selected: 19 of --all and 1 of --release\n" in output
 
 
+@pytest.mark.slow
 def test_all(folder: Path) -> None:
     output = ran(folder, "--all")
     assert [len(cases(output, name)) for name in ("server", "slow", "release", "product", "sweep")

@@ -35,7 +35,7 @@ X = np.array([[2, 0, 1, 0], [1, 0, 0, 2], [0, 1, 0, 0], [0, 3, 1, 0], [0, 2, 2, 
 Y = np.array(["ham", "ham", "ham", "spam", "spam", "eggs"])
 
 
-@pytest.mark.sweep(100)
+@pytest.mark.sweep(60)
 @parametrize_with_checks([kind() for kind in ESTIMATORS],
                          expected_failed_checks=expected_failures)
 def test_scikit_learn_takes_it_for_an_estimator(

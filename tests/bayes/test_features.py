@@ -243,7 +243,7 @@ def test_a_step_from_outside_is_refused_by_name(name: str) -> None:
         EXECUTORS[name](form_of(UNKNOWN))
 
 
-@pytest.mark.sweep(5)
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("features", [UNKNOWN, *(
     each for name, each in MAPS.items() if name not in ("identity", "presence"))], ids=repr)
 def test_bounds_of_what_is_left_out_are_refused(

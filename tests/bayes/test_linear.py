@@ -27,6 +27,7 @@ from textnb.bayes.linear import best_sigmoids, best_temperature
 from textnb.errors import DataError, ParameterError
 
 
+@pytest.mark.sweep(65)
 @parametrize_with_checks([NBLinear(), NBLinear(loss="log", power=1.0)],
                          expected_failed_checks=expected_failures)
 def test_scikit_learns_checks(estimator, check):

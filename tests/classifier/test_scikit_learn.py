@@ -116,6 +116,7 @@ class TestScikitLearn:
             assert np.array_equal(copy.predict_proba(NEWS), model.predict_proba(NEWS))
             assert copy.predict(NEWS, explain=2).equals(model.predict(NEWS, explain=2))
 
+    @pytest.mark.slow
     def test_a_pickle_scores_the_same_in_another_process(self, tmp_path: Path) -> None:
         """As joblib sends models to its workers."""
         model = TextClassifier().fit(NEWS)

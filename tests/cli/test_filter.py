@@ -64,6 +64,7 @@ def test_what_is_stale_is_told(run: Run, model: Path) -> None:
     assert run("filter", model, "--spam-cutoff", "0.9", input=SPAM).err == ""
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("arguments", [
     ["--no-such-option"], [], ["mail.textnb", "--min-learned", "x"], ["none.textnb"]])
 def test_every_failure_is_3(model: Path, arguments: list[str]) -> None:
@@ -289,7 +290,7 @@ def test_two_filters_at_once_file_each_message_once(model: Path, maildir: Path) 
     for number in range(number_of_more):
         (maildir / "new" / f"{number}.more").write_bytes(HAM if number % 4 else SPAM)
     processes = [start("filter", model, "--maildir", maildir, "--format", "json")
-                 for _ in range(3)]
+                 for _ in range(2)]
     ran = [finished(process).checked() for process in processes]
     told = [json.loads(line) for one in ran for line in one.out.splitlines()]
     spam = [entry["path"] for entry in told if entry["filed"]]
@@ -366,6 +367,7 @@ def test_a_message_that_can_not_be_read(run: Run, model: Path, maildir: Path) ->
     assert "2.ham" in ran.out
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize(("arguments", "message", "code"), [
     (["none.textnb"], SPAM, 3), (["none.textnb", "-p", "-e"], SPAM, 3),
     (["mail.textnb"], OTHER, 2), (["mail.textnb", "-e"], OTHER, 0)])

@@ -203,6 +203,7 @@ def test_a_message_beyond_the_limit_is_passed_on_whole(model: Path) -> None:
     assert (code, out) == (3, large)
 
 
+@pytest.mark.slow
 def test_no_more_is_read_than_is_judged(model: Path) -> None:
     with open("/dev/zero", "rb") as endless:
         ran = finished(start("filter", model, stdin=endless))

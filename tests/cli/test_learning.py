@@ -227,6 +227,7 @@ def _hold(path: str, held: object, go: object) -> None:
         os.replace(f"{path}.next", path)
 
 
+@pytest.mark.slow
 def test_a_lock_follows_the_file_that_takes_its_place(folder: Path) -> None:
     Path("a").write_text("old")
     Path("a.next").write_text("new")

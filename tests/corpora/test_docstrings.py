@@ -25,6 +25,7 @@ def frame() -> pl.DataFrame:
     return docstrings.build()
 
 
+@pytest.mark.slow
 def test_the_table(frame: pl.DataFrame) -> None:
     assert frame.schema == dict.fromkeys(("name", "label", "text", "split"), pl.String)
     assert frame.null_count().row(0) == (0, 0, 0, 0)
@@ -34,6 +35,19 @@ def test_the_table(frame: pl.DataFrame) -> None:
     assert all(len(text) >= 40 for text in frame["text"])
 
 
+def test_one_library_alone_is_read() -> None:
+    """A quick test; the slow ones read all four."""
+    modules = list(docstrings._modules("polars"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = dict(docstrings._docstrings("polars", modules))
+    assert len(found) > 500
+    assert "rows" in found["polars.DataFrame.filter"]
+    assert not [name for name, text in found.items() if "polars" in text.lower()]
+    assert not [name for name in found if any(part.startswith("_") for part in name.split("."))]
+
+
+@pytest.mark.slow
 def test_well_known_names_are_there(frame: pl.DataFrame) -> None:
     known = {
         "numpy.linalg.norm": "numpy",  # a dispatched function
@@ -50,6 +64,7 @@ def test_well_known_names_are_there(frame: pl.DataFrame) -> None:
     assert {name: labels.get(name) for name in known} == known
 
 
+@pytest.mark.slow
 def test_no_private_test_vendored_or_deprecated_names(frame: pl.DataFrame) -> None:
     parts = {part for name in frame["name"] for part in name.split(".")}
     assert not [part for part in parts if part.startswith("_")]
@@ -58,6 +73,7 @@ def test_no_private_test_vendored_or_deprecated_names(frame: pl.DataFrame) -> No
     assert not [name for name in frame["name"] if name.startswith(unwanted)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "give_away",
     [
@@ -70,6 +86,7 @@ def test_no_give_away_is_left(frame: pl.DataFrame, give_away: str) -> None:
     assert found["name"].to_list() == []
 
 
+@pytest.mark.slow
 def test_no_text_occurs_twice(frame: pl.DataFrame) -> None:
     assert frame["text"].n_unique() == frame.height
 
@@ -89,6 +106,7 @@ def test_a_text_of_two_libraries_is_dropped_and_the_first_name_kept(
     assert built["name"].to_list() == ["numpy.a", "scipy.b"]
 
 
+@pytest.mark.slow
 def test_the_split_follows_from_the_name(frame: pl.DataFrame) -> None:
     tests = {
         name

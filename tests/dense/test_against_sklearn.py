@@ -75,7 +75,7 @@ def their_posterior(model: Any, X: Array) -> Array:
     return gaussian.posterior(scores)
 
 
-@pytest.mark.sweep(100)
+@pytest.mark.sweep(60)
 @parametrize_with_checks([
     GaussianNB(), GaussianNB(shared_variance=True), LinearDiscriminantAnalysis(),
     QuadraticDiscriminantAnalysis(), RegularizedDiscriminantAnalysis(), NearestCentroid(),

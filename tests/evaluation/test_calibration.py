@@ -91,6 +91,7 @@ def test_an_exponent_that_does_not_earn_its_place_is_zero() -> None:
         "by hand")
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize(("temperature", "exponent"), [
     (3.0, 0.0), (1.2, 0.8), (4.0, 0.3), (0.3, 0.0)])
 def test_a_known_temperature_is_found_again(temperature: float, exponent: float) -> None:

@@ -449,6 +449,7 @@ def sample_messages() -> Iterator[bytes]:
         yield from (b"From " + part for part in content.split(b"\nFrom ")[1:12])
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("message", [MESSAGES[0], MESSAGES[1], MESSAGES[7]])
 @pytest.mark.parametrize("arguments", [
     [], ["-p"], ["-e", "--format", "json"], ["-ep", "--timeout", "30"],

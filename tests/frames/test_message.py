@@ -395,6 +395,7 @@ HOSTILE = {
 
 
 class TestHostile:
+    @pytest.mark.sweep(9)
     @pytest.mark.parametrize("name", HOSTILE)
     def test_a_megabyte_takes_no_time(self, name: str) -> None:
         raw = HOSTILE[name]()

@@ -189,6 +189,7 @@ class TestCommand:
         assert done.returncode == 0, done.stderr
         return done.stderr, "True" in done.stdout
 
+    @pytest.mark.sweep(1)
     @pytest.mark.parametrize(("arguments", "given"), [
         (["a.eml"], ""), (["-", "--input-format", "mail"], "a.eml")])
     def test_one_message_needs_no_polars(
@@ -204,6 +205,7 @@ class TestCommand:
         assert polars
         assert (folder / "new.textnb").read_bytes() == (folder / "other.textnb").read_bytes()
 
+    @pytest.mark.sweep(1)
     @pytest.mark.parametrize("options", [
         ["box.mbox"], ["a.eml", "--new-class", "x"], ["a.eml", "--on-error"]])
     def test_all_else_goes_the_other_way(self, options: list[str], folder: Path) -> None:

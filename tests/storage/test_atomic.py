@@ -233,6 +233,7 @@ textnb.cli.entry.main()
 """
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize(("where", "step", "name"), [
     (*PLACES[0], "SIGTERM"), (*PLACES[1], "SIGTERM"), (*PLACES[1], "SIGINT")])
 def test_the_command_tidies_up_when_it_is_stopped(

@@ -264,19 +264,22 @@ def test_terms_that_are_not_sorted_strings_are_refused(
     refused(load, content)
 
 
-def test_values_of_the_document(load: Callable[..., Any], files: dict[str, bytes]) -> None:
+@pytest.mark.sweep(1)
+@pytest.mark.parametrize("name", ["multinomial", "gaussian"])
+def test_values_of_the_document(
+    name: str, load: Callable[..., Any], files: dict[str, bytes]
+) -> None:
     """Each value of the document in turn: a refusal, or a model that works."""
     values = (..., None, [], {}, 7, -1, 0.5, "x", True, 10**400, [None], [[1]])
-    for name in ("multinomial", "gaussian"):
-        document = document_of(files[name])
-        paths = [(key,) for key in document] + [
-            (key, inner) for key, value in document.items() if isinstance(value, dict)
-            for inner in value] + [("arrays", array, key) for array in document["arrays"]
-                                   for key in ("type", "shape")]
-        for path in paths:
-            for value in values:
-                model = refused_or(partial(load, with_value(files[name], path, value)))
-                assert model is None or scores(model)
+    document = document_of(files[name])
+    paths = [(key,) for key in document] + [
+        (key, inner) for key, value in document.items() if isinstance(value, dict)
+        for inner in value] + [("arrays", array, key) for array in document["arrays"]
+                               for key in ("type", "shape")]
+    for path in paths:
+        for value in values:
+            model = refused_or(partial(load, with_value(files[name], path, value)))
+            assert model is None or scores(model)
 
 
 def test_an_error_shows_no_control_characters(

@@ -364,7 +364,8 @@ assert model.predict_proba(frame).shape == (rows, 2)
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="ru_maxrss is in KiB on Linux")
-@pytest.mark.parametrize("script", [COUNT, CLASSIFY], ids=["count", "classify"])
+@pytest.mark.sweep(1)
+@pytest.mark.parametrize("script", [CLASSIFY, COUNT], ids=["classify", "count"])
 def test_nothing_is_dense(script: str) -> None:
     """One byte for each of 20,000 x 50,000 cells would be 954 MiB."""
     done = subprocess.run([sys.executable, "-c", PEAK, script], check=True, capture_output=True,

@@ -94,7 +94,7 @@ def codes(listing: str) -> list[int]:
     return sorted(found)
 
 
-@pytest.mark.sweep(4)
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_they_differ_on_new_characters_alone(question: str) -> None:
     python, engine, known = QUESTIONS[question]
