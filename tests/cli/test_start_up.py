@@ -7,10 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from tests.cli.conftest import MAIL, PROGRAM
-from textnb import TextClassifier
+from textnb import NBLinear, TextClassifier
 from textnb.text.native.kernel import build
 
 # A second or more, for nothing that these verbs need.
@@ -33,7 +34,22 @@ VERBS = {
     "verify": ["verify", "exported"],
     "describe": ["describe", "m.textnb"],
     "threshold": ["threshold", "m.textnb", "mail.parquet", "--class", "spam", "--costs", "10,1"],
+    "threshold --leave-one-out": ["threshold", "learned.textnb", "mail.parquet", "--class", "spam",
+                                  "--costs", "10,1", "--leave-one-out"],
     "threshold --clear": ["threshold", "m.textnb", "--clear"],
+    "calibrate": ["calibrate", "learned.textnb", "mail.parquet", "-o", "new.textnb"],
+    "calibrate of a linear model": [
+        "calibrate", "linear.textnb", "three.parquet", "-o", "new.textnb"],
+    "calibrate --held-out": [
+        "calibrate", "learned.textnb", "mail.parquet", "--held-out", "-o", "new.textnb"],
+    "diff": ["diff", "m.textnb", "learned.textnb", "mail.parquet"],
+    "validate": ["validate", "learned.textnb", "mail.parquet", "--folds", "2", "--positive",
+                 "spam"],
+    "validate --leave-one-out": ["validate", "learned.textnb", "mail.parquet", "--leave-one-out"],
+    "validate --smoothing": ["validate", "learned.textnb", "mail.parquet", "--smoothing", "1,0.1"],
+    "validate --online": ["validate", "learned.textnb", "three.parquet", "--online", "--block",
+                          "2"],
+    "duplicates": ["duplicates", "mail.parquet"],
 }
 
 
@@ -45,7 +61,11 @@ def folder(tmp_path: Path) -> Path:
     MAIL.write_parquet(tmp_path / "mail.parquet")
     MAIL.head(2).write_parquet(tmp_path / "some.parquet")
     model = TextClassifier().fit(MAIL)
-    model.save(tmp_path / "m.textnb")
+    for name in ("m.textnb", "learned.textnb"):
+        model.save(tmp_path / name)
+    rows = pl.concat([MAIL] * 3)
+    TextClassifier(NBLinear()).fit(rows).save(tmp_path / "linear.textnb")
+    rows.write_parquet(tmp_path / "three.parquet")
     export_model(model, tmp_path / "exported", to="python")
     return tmp_path
 

@@ -157,9 +157,14 @@ that are registered; Mine is a class of its own, and what it changes is not know
         raise _unknown_model(type(estimator).__name__, purpose)
 
 
+def is_registered(model: EventModel) -> bool:
+    """Whether the model's own class is registered."""
+    return _MODELS.get(model.name) is type(model)
+
+
 def check_event_model(model: EventModel, purpose: str) -> None:
     """Raises ParameterError for a model whose class is not registered."""
-    if _MODELS.get(model.name) is not type(model):
+    if not is_registered(model):
         raise _unknown_model(model.name, purpose)
 
 

@@ -14,7 +14,6 @@ from textnb.cli.inputs import (
     check_apart,
     reading,
     rows,
-    text_model,
 )
 from textnb.cli.options import option, verb
 
@@ -50,6 +49,7 @@ def calibrate(
     from textnb.evaluation.novelty import evidence_of
     from textnb.files.lock import lock_path
     from textnb.files.replace import check_model_target
+    from textnb.storage.textmodel import load_fitted, save_fitted
 
     if done.dry_run and done.output is not None:
         raise ParameterError("--dry-run writes nothing: leave out --output")
@@ -57,20 +57,20 @@ def calibrate(
     check_model_target(output)
     check_apart(input, output)
     with lock_path(output):
-        classifier = text_model(file.model)
-        frame = rows(input, source, classifier.text, classifier.label)
+        fitted = load_fitted(file.model)
+        frame = rows(input, source, fitted.columns, fitted.label)
         score = scored_apart if how.held_out else scores_of_learned
         with reading(input, frame, source.where), progress(
                 "scoring", "scored", done.quiet) as advance:
-            held = score(classifier, frame, progress=advance)
+            held = score(fitted, frame, progress=advance)
         calibration = fit_calibration(
-            held, length_aware=not how.no_length, link=link_of(classifier))
+            held, length_aware=not how.no_length, link=link_of(fitted))
         figures = evidence.reliability_table(held, calibration)
-        classifier.set_calibration(calibration)
+        fitted = fitted.with_calibration(calibration)
         if not done.dry_run:
-            classifier.save(output)
+            save_fitted(fitted, output)
     if not done.dry_run:
-        evidence.note_stale(classifier)
+        evidence.note_stale(fitted)
     evidence.note_unverified(held.novelty, done.quiet)
     if done.results_format == "json":
         out(as_json({"calibration": calibration.to_dict(), **figures,

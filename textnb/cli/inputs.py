@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     import polars as pl
     from numpy.typing import NDArray
 
-    from textnb.estimators.text import TextClassifier
-
 # A `Fitted` of texts or a `TableClassifier`; importing the second would import scikit-learn.
 AnyModel = Any
 
@@ -271,14 +269,6 @@ def any_model(path: str) -> AnyModel:
     from textnb.estimators.load import load
 
     return load(path)
-
-
-def text_model(path: str) -> TextClassifier:
-    """A classifier of texts; ParameterError where the file holds one of feature tables."""
-    from textnb.estimators.text import TextClassifier
-    from textnb.storage.textmodel import load_fitted
-
-    return TextClassifier.of(load_fitted(path))
 
 
 @contextmanager

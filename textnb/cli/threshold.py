@@ -166,18 +166,11 @@ def _check_one_goal(input: str | None, typed: set[str]) -> None:
         raise ParameterError(f"{way} needs --class: the class whose errors are counted")
 
 
-def _score(
-    fitted: Fitted, frame: Any, leave_one_out: bool, advance: Any
-) -> HeldOut:
-    if leave_one_out:
-        # These need scikit-learn.
-        from textnb.estimators.text import TextClassifier
-        from textnb.evaluation.leave_one_out import leave_one_out as each_left_out
-
-        return each_left_out(TextClassifier.of(fitted), frame, progress=advance)
+def _score(fitted: Fitted, frame: Any, leave_one_out: bool, advance: Any) -> HeldOut:
     from textnb.evaluation.held_out import held_out
+    from textnb.evaluation.leave_one_out import leave_one_out as each_left_out
 
-    return held_out(fitted, frame, progress=advance)
+    return (each_left_out if leave_one_out else held_out)(fitted, frame, progress=advance)
 
 
 def _prepare(

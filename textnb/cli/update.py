@@ -24,7 +24,6 @@ from textnb.cli.inputs import (
     reading,
     rows,
     text_columns,
-    text_model,
     unit_of,
 )
 from textnb.cli.options import argument, option, verb
@@ -222,12 +221,13 @@ def diff(source: TwoModels, shown: DiffOutput) -> None:
     from textnb.cli.tables import frame_table, show
     from textnb.errors import ParameterError
     from textnb.evaluation.comparison import compare_models
+    from textnb.storage.textmodel import load_fitted
 
     input = source.input
-    first, second = text_model(source.a), text_model(source.b)
+    first, second = load_fitted(source.a), load_fitted(source.b)
     frame = None
     if input is not None:
-        columns = [*dict.fromkeys([*first.text_columns, *second.text_columns])]
+        columns = [*dict.fromkeys([*first.columns, *second.columns])]
         frame = rows(input, source, columns)
     elif source.where is not None or source.query is not None or source.storage_option:
         raise ParameterError("--where, --query and --storage-option are for the rows of INPUT: "

@@ -13,7 +13,6 @@ from textnb.cli.inputs import (
     Results,
     reading,
     rows,
-    text_model,
 )
 from textnb.cli.options import TypedOptions, option, verb
 from textnb.errors import quantity
@@ -21,8 +20,8 @@ from textnb.errors import quantity
 if TYPE_CHECKING:
     import polars as pl
 
-    from textnb.estimators.text import TextClassifier
     from textnb.evaluation.held_out import HeldOut
+    from textnb.learning.fitted import Fitted
 
 # Options that divide the rows into folds; leave-one-out needs none of them.
 _OF_FOLDS = ("folds", "groups", "time", "seed")
@@ -72,22 +71,24 @@ def validate(
     done: ValidateOutput,
 ) -> None:
     """Cross-validate a model's settings: its tokenizer, limits and estimator are fitted again."""
+    from textnb.storage.textmodel import load_fitted
+
     _check_one_method(typed)
     input, smoothing = source.input, method.smoothing
     grid = None if smoothing is None else _grid(smoothing)
-    classifier = text_model(file.model)
-    frame = rows(input, source, classifier.text, classifier.label)
+    fitted = load_fitted(file.model)
+    frame = rows(input, source, fitted.columns, fitted.label)
     if method.online:
-        _validate_online(classifier, frame, source, method, done)
+        _validate_online(fitted, frame, source, method, done)
         return
     with reading(input, frame, source.where), progress(
             "validating", "validated", done.quiet) as advance:
         if smoothing is not None:
             from textnb.evaluation.smoothing import smoothing_path
 
-            path = smoothing_path(classifier, frame, grid, progress=advance)
+            path = smoothing_path(fitted, frame, grid, progress=advance)
         else:
-            held, copies = _validate(classifier, frame, method.leave_one_out, advance,
+            held, copies = _validate(fitted, frame, method.leave_one_out, advance,
                                      done.positive, folds=method.folds, groups=method.groups,
                                      time=method.time, seed=method.seed)
     if smoothing is not None:
@@ -116,18 +117,18 @@ def _check_one_method(typed: dict[str, Any]) -> None:
 
 
 def _validate_online(
-    classifier: TextClassifier, frame: pl.LazyFrame, source: InputRows, method: Validation,
+    fitted: Fitted, frame: pl.LazyFrame, source: InputRows, method: Validation,
     done: ValidateOutput,
 ) -> None:
     from textnb.cli.settings import as_label
     from textnb.cli.tables import frame_table, show
     from textnb.evaluation.online import HAM_SHARE, validate_online
 
-    positive = as_label(done.positive or "spam", classifier.classes_, "--positive")
+    positive = as_label(done.positive or "spam", fitted.classes, "--positive")
     with reading(source.input, frame, source.where), progress(
             "judging", "judged", done.quiet) as advance:
         result = validate_online(
-            classifier, frame, positive, time=method.time, block=method.block, delay=method.delay,
+            fitted, frame, positive, time=method.time, block=method.block, delay=method.delay,
             feedback=method.feedback, seed=method.seed, progress=advance)
     if done.results_format == "json":
         out(as_json(result.to_dict()))
@@ -158,7 +159,7 @@ def _grid(smoothing: str) -> list[float] | None:
 
 
 def _validate(
-    classifier: TextClassifier, frame: pl.LazyFrame, leave_one_out: bool, advance: Any,
+    fitted: Fitted, frame: pl.LazyFrame, leave_one_out: bool, advance: Any,
     positive: str | None, **how: Any,
 ) -> tuple[HeldOut, int]:
     """Scores, and how many documents have the words of one that their model has learned."""
@@ -171,18 +172,18 @@ def _validate(
     from textnb.selection.splits import split
     from textnb.text.tokens import Tokenizer
 
-    parts = None if leave_one_out else split(frame, classifier.label, **how)
+    parts = None if leave_one_out else split(frame, fitted.label, **how)
     if positive is not None:
         # Before the rows are scored, which takes long.
-        as_label(positive, classifier.classes_ if parts is None else parts.classes.to_numpy(),
+        as_label(positive, fitted.classes if parts is None else parts.classes.to_numpy(),
                  "--positive")
     if parts is None:
-        held = each_left_out(classifier, frame, progress=advance)
+        held = each_left_out(fitted, frame, progress=advance)
         folds = np.arange(len(held))
     else:
-        held, folds = score_folds(classifier, frame, parts, progress=advance), parts.folds
-    lists = tuple(classifier.fitted_.token_columns)
-    same = same_texts(frame, text=classifier.text, tokenizer=Tokenizer(token_columns=lists))
+        held, folds = score_folds(fitted, frame, parts, progress=advance), parts.folds
+    lists = tuple(fitted.token_columns)
+    same = same_texts(frame, text=fitted.columns, tokenizer=Tokenizer(token_columns=lists))
     return held, copies_learned(same, folds)
 
 

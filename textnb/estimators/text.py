@@ -194,7 +194,7 @@ class TextClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
             self._fitted = self.tuned_.fitted
         else:
             self._fitted = fitting.fit(
-                self._settings(), X, y, sample_weight=sample_weight, progress=progress,
+                self.text_settings(), X, y, sample_weight=sample_weight, progress=progress,
                 start=getattr(self, "_fitted", None) if warm_start else None)
         return self
 
@@ -220,7 +220,7 @@ class TextClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
         """
         fitted = self._fitted_for("learning more") if hasattr(self, "_fitted") else None
         self._fitted = fitting.learn_more(
-            fitted, self._settings() if fitted is None else fitted.settings, X, y, classes,
+            fitted, self.text_settings() if fitted is None else fitted.settings, X, y, classes,
             sample_weight=sample_weight, progress=progress)
         return self
 
@@ -265,7 +265,7 @@ class TextClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
         their parts.
         """
         fitted = self._fitted_for("counting") if hasattr(self, "_fitted") else None
-        settings = self._settings() if fitted is None else fitted.settings
+        settings = self.text_settings() if fitted is None else fitted.settings
         return fitting.count(settings, X, y, progress=progress)
 
     def fit_statistics(self, statistics: TermCounts) -> Self:
@@ -277,7 +277,7 @@ class TextClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
             From `count` of a classifier with the same settings.
         """
         l = self._fitted.chosen_l if hasattr(self, "_fitted") else None
-        self._fitted = fitting.fit_from_counts(self._settings(), statistics, l=l)
+        self._fitted = fitting.fit_from_counts(self.text_settings(), statistics, l=l)
         return self
 
     @classmethod
@@ -585,8 +585,8 @@ class TextClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
         """The label column; after `fit`, the one of the fit."""
         return self._fitted.label if hasattr(self, "_fitted") else self.label
 
-    def _settings(self) -> TextSettings:
-        """The present parameters, checked and copied."""
+    def text_settings(self) -> TextSettings:
+        """The present parameters, checked and copied; ParameterError for ``estimator="auto"``."""
         parameters = {name: getattr(self, name) for name in DEFAULTS}
         return TextSettings.of(event_model_of_texts(self.estimator), **parameters)
 

@@ -16,25 +16,27 @@ References
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 from scipy.optimize import brentq, minimize
-from sklearn.metrics import brier_score_loss
 
 from textnb.bayes.calibration import LINKS, Calibration
 from textnb.bayes.forms import Floats, log_posterior
 from textnb.bayes.linear import best_sigmoids
 from textnb.errors import DataError, ParameterError, quantity
-from textnb.estimators.text import TextClassifier
 from textnb.evaluation.folds import cross_validate
 from textnb.evaluation.held_out import UNKNOWN, HeldOut
 from textnb.evaluation.leave_one_out import leave_one_out
 from textnb.frames.batches import Progress
+from textnb.learning.fitted import Fitted, check_texts
 from textnb.runtime import notebook
 from textnb.runtime.caller import warn_caller
+
+if TYPE_CHECKING:
+    from textnb.estimators.text import TextClassifier
 
 # Bounds of log T, base e.
 _LOWEST, _HIGHEST = -20.0, 20.0
@@ -133,9 +135,10 @@ def reliability(held: HeldOut, bins: int = 15) -> Reliability:
     confidence, right = posterior.max(axis=1), used.predicted == used.actual
     table = _bins(confidence, right, bins)
     gap = (table["accuracy"] - table["confidence"]).abs() * table["documents"]
-    brier = brier_score_loss(used.actual, posterior, labels=range(len(used.classes)),
-                             scale_by_half=False)
-    return Reliability(table, float(gap.sum()) / len(used), float(brier), used.log_loss, len(used),
+    distance = posterior.copy()
+    distance[np.arange(len(used)), used.actual] -= 1.0
+    brier = float((distance ** 2).sum(axis=1).mean())
+    return Reliability(table, float(gap.sum()) / len(used), brier, used.log_loss, len(used),
                        len(held) - len(used))
 
 
@@ -229,7 +232,7 @@ def fit_calibration(
 
 
 def calibrate(
-    model: TextClassifier, frame: Any, *, length_aware: bool = True,
+    model: TextClassifier | Fitted, frame: Any, *, length_aware: bool = True,
     progress: Progress | None = None,
 ) -> Calibration:
     """Fit a model's temperature on the rows that it learned, by leave-one-out or by folds.
@@ -271,23 +274,22 @@ def calibrate(
 
 
 def scores_of_learned(
-    model: TextClassifier, frame: Any, *, progress: Progress | None = None
+    model: TextClassifier | Fitted, frame: Any, *, progress: Progress | None = None
 ) -> HeldOut:
     """Score the rows that a model learned as if it had not learned them.
 
     By leave-one-out; by five folds, each with a model of the others, where counts can't be
     subtracted because the model learns from all rows at once.
     """
-    if not isinstance(model, TextClassifier):
-        raise ParameterError.out_of_range("model", "a TextClassifier", type(model).__name__)
-    if model.fitted_.model.from_counts:
+    if check_texts(model).model.from_counts:
         return leave_one_out(model, frame, progress=progress)
     return cross_validate(model, frame, progress=progress)
 
 
-def link_of(model: TextClassifier) -> str:
+def link_of(model: TextClassifier | Fitted) -> str:
     """The link by which a model's scores become probabilities: see `Calibration`."""
-    return "softmax" if len(model.classes_) < 3 else model.fitted_.model.link
+    fitted = check_texts(model)
+    return "softmax" if len(fitted.classes) < 3 else fitted.model.link
 
 
 def _fit_sigmoids(used: HeldOut) -> Calibration:

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
 from textnb.bayes.forms import Floats
 from textnb.errors import ParameterError, quantity
-from textnb.estimators.text import TextClassifier
 from textnb.frames.batches import Progress
 from textnb.frames.failures import reading
 from textnb.frames.scan import scan
 from textnb.frames.token_columns import as_text
+from textnb.learning.fitted import Fitted, fitted_texts
 from textnb.runtime import notebook
+from textnb.scoring.columns import Answers
+from textnb.scoring.texts import predict
+
+if TYPE_CHECKING:
+    from textnb.estimators.text import TextClassifier
 
 _EXAMPLES = 20
 _CHARACTERS = 200
@@ -76,7 +81,7 @@ class Comparison:
 
 
 def compare_models(
-    a: TextClassifier, b: TextClassifier, frame: Any = None, *, k: int = 20,
+    a: TextClassifier | Fitted, b: TextClassifier | Fitted, frame: Any = None, *, k: int = 20,
     progress: Progress | None = None,
 ) -> Comparison:
     """Compare two models of texts, and their answers for the same rows.
@@ -94,36 +99,41 @@ def compare_models(
 
     Examples
     --------
+    >>> from textnb import TextClassifier
     >>> a = TextClassifier().fit(["good film", "bad film"], ["pos", "neg"])
     >>> b = TextClassifier().fit(["good film", "bad film", "good plot"], ["pos", "neg", "pos"])
     >>> result = compare_models(a, b, pl.DataFrame({"text": ["film", "plot"]}))
     >>> result.flipped.rows(), result.terms_gained, result.classes["drift"].round(3).to_list()
     ([('neg', 'pos', 2)], 1, [-0.167, 0.167])
     """
-    for model in (a, b):
-        if not isinstance(model, TextClassifier):
-            raise ParameterError("models of texts are compared; got "
-                                 f"{type(model).__name__}")
+    left, right = _texts(a), _texts(b)
     if type(k) is not int or k < 1:
         raise ParameterError.out_of_range("k", "an int >= 1", k)
-    if type(a.classes_.tolist()[0]) is not type(b.classes_.tolist()[0]):
+    if type(left.classes.tolist()[0]) is not type(right.classes.tolist()[0]):
         raise ParameterError("the models' labels are of different types: "
-                             f"{a.classes_.tolist()[0]!r} and {b.classes_.tolist()[0]!r}")
-    terms_a, terms_b = (pl.Series("term", model.vocabulary_) for model in (a, b))
-    documents, flipped, examples = _compare_answers(a, b, frame, progress)
+                             f"{left.classes.tolist()[0]!r} and {right.classes.tolist()[0]!r}")
+    terms_a, terms_b = (model.terms.alias("term") for model in (left, right))
+    documents, flipped, examples = _compare_answers(left, right, frame, progress)
     return Comparison(
-        _compare_classes(a, b), _compare_weights(a, b, terms_a, terms_b, k),
+        _compare_classes(left, right), _compare_weights(left, right, terms_a, terms_b, k),
         len(terms_b) - int(terms_b.is_in(terms_a.implode()).sum()),
         len(terms_a) - int(terms_a.is_in(terms_b.implode()).sum()),
         documents, flipped, examples)
 
 
-def _compare_classes(a: TextClassifier, b: TextClassifier) -> pl.DataFrame:
+def _texts(model: Any) -> Fitted:
+    fitted = fitted_texts(model)
+    if fitted is None:
+        raise ParameterError(f"models of texts are compared; got {type(model).__name__}")
+    return fitted
+
+
+def _compare_classes(a: Fitted, b: Fitted) -> pl.DataFrame:
     frames = []
     for side, model in (("a", a), ("b", b)):
-        documents = np.asarray(model.estimator_.statistics_.class_count)
+        documents = np.asarray(model.counts.class_count)
         frames.append(pl.DataFrame({
-            "class": model.classes_.tolist(), f"documents_{side}": documents,
+            "class": model.classes.tolist(), f"documents_{side}": documents,
             f"share_{side}": documents / documents.sum()}))
     joined = frames[0].join(frames[1], on="class", how="full", coalesce=True)
     return joined.sort("class").select(
@@ -132,10 +142,10 @@ def _compare_classes(a: TextClassifier, b: TextClassifier) -> pl.DataFrame:
 
 
 def _compare_weights(
-    a: TextClassifier, b: TextClassifier, terms_a: pl.Series, terms_b: pl.Series, k: int
+    a: Fitted, b: Fitted, terms_a: pl.Series, terms_b: pl.Series, k: int
 ) -> pl.DataFrame:
     tables = []
-    for label in [name for name in a.classes_.tolist() if name in b.classes_.tolist()]:
+    for label in [name for name in a.classes.tolist() if name in b.classes.tolist()]:
         left, right = _weights(a, terms_a, label, "a"), _weights(b, terms_b, label, "b")
         both = left.join(right, on="term", how="full", coalesce=True)
         change = pl.col("weight_b").fill_null(0.0) - pl.col("weight_a").fill_null(0.0)
@@ -154,12 +164,10 @@ def _compare_weights(
         "change": pl.Float64, "moved": pl.Float64})
 
 
-def _weights(
-    model: TextClassifier, terms: pl.Series, label: Any, side: str
-) -> pl.DataFrame:
-    form = model.linear_form()
-    k = model.classes_.tolist().index(label)
-    counts = np.asarray(model.estimator_.feature_count_[k], dtype=np.float64)
+def _weights(model: Fitted, terms: pl.Series, label: Any, side: str) -> pl.DataFrame:
+    form = model.form
+    k = model.classes.tolist().index(label)
+    counts = np.asarray(model.counts.feature_count[k], dtype=np.float64)
     own: Floats = form.weights[:, k]
     if len(form.classes) > 1:
         with np.errstate(invalid="ignore"):
@@ -169,21 +177,21 @@ def _weights(
 
 
 def _compare_answers(
-    a: TextClassifier, b: TextClassifier, frame: Any, progress: Progress | None
+    a: Fitted, b: Fitted, frame: Any, progress: Progress | None
 ) -> tuple[int, pl.DataFrame, pl.DataFrame]:
-    dtype = pl.Series(a.classes_.tolist()).dtype
+    dtype = a.labels.dtype
     schema = {"a": dtype, "b": dtype}
     if frame is None:
         return (0, pl.DataFrame(schema={**schema, "documents": pl.Int64}),
                 pl.DataFrame(schema={"row": pl.Int64, **schema, "text": pl.String}))
-    columns = [*dict.fromkeys([*a.text_columns, *b.text_columns])]
+    columns = [*dict.fromkeys([*a.columns, *b.columns])]
     with reading(frame):
         # Each model checks whether its columns hold texts or lists of tokens.
         rows = scan(frame, text=columns, tokens=None).select(columns)
         schema = rows.collect_schema()
-        answers = a.predict(rows, progress=progress).select(
+        answers = predict(a, rows, Answers(), progress).select(
             *columns, pl.col(_answer_column(a)).alias(_ANSWER_A))
-        answers = b.predict(answers).select(
+        answers = predict(b, answers, Answers()).select(
             *columns, _ANSWER_A, pl.col(_answer_column(b)).alias(_ANSWER_B))
         text = pl.concat_str([as_text(schema, name).fill_null("").str.slice(0, _CHARACTERS)
                               for name in columns], separator=" | ")
@@ -200,5 +208,5 @@ def _compare_answers(
             flipped.sort(["documents", "a", "b"], descending=[True, False, False]), examples)
 
 
-def _answer_column(model: TextClassifier) -> str:
-    return "predicted" if model.decision_ is None else "decision"
+def _answer_column(model: Fitted) -> str:
+    return "predicted" if model.decision is None else "decision"

@@ -10,34 +10,36 @@ limits are chosen from the difference too.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from sklearn.base import clone
 
 from textnb.bayes.forms import Floats
-from textnb.bayes.known import known_event_model
-from textnb.bayes.statistics import is_auto
 from textnb.errors import DataError, ParameterError, quantity
-from textnb.estimators.text import TextClassifier
 from textnb.evaluation.held_out import UNKNOWN, HeldOut, codes_of
 from textnb.evaluation.metrics import Evaluation, evaluation
+from textnb.evaluation.recipe import Recipe
 from textnb.frames.batches import Progress, batches
 from textnb.frames.failures import reading
-from textnb.frames.scan import scan
+from textnb.learning.fitted import Fitted
+from textnb.learning.fitting import count, fit_from_counts
+from textnb.learning.text_settings import TextSettings
 from textnb.runtime.threads import map_in_threads
 from textnb.scoring.texts import score_batch
-from textnb.selection.splits import LEARNED_ONLY, Split, split, text_columns
+from textnb.selection.splits import LEARNED_ONLY, Split, split
 from textnb.text.term_counts import TermCounts
+
+if TYPE_CHECKING:
+    from textnb.estimators.text import TextClassifier
 
 # Bytes of text, of all folds together, that may wait to be counted.
 _BUFFER = 128 << 20
 
 
 def cross_validate(
-    model: TextClassifier, frame: Any, *, folds: int = 5, groups: str | None = None,
+    model: TextClassifier | Fitted, frame: Any, *, folds: int = 5, groups: str | None = None,
     time: str | None = None, seed: int = 0, progress: Progress | None = None,
 ) -> HeldOut:
     """Score each labelled document by a model of the other folds.
@@ -88,49 +90,47 @@ def cross_validate(
 
     Examples
     --------
+    >>> from textnb import TextClassifier
     >>> frame = pl.DataFrame({"text": ["good film", "good", "bad film", "bad"],
     ...                       "label": ["pos", "pos", "neg", "neg"]})
     >>> held = cross_validate(TextClassifier(), frame, folds=2)
     >>> held.accuracy, sorted(held.folds.tolist())
     (1.0, [0, 0, 1, 1])
     """
-    if not isinstance(model, TextClassifier):
-        raise ParameterError(
-            f"cross_validate is for a TextClassifier; got {type(model).__name__}. For feature "
-            "tables use sklearn.model_selection.cross_val_score(model, table, labels)")
-    names = text_columns(model.text, model.label)
+    recipe = Recipe.of(model, "cross_validate")
     with reading(frame):
-        rows = scan(frame, text=names, label=model.label,
-                    tokens=model.tokenizer.columns_of_tokens(names))
-        partition = split(rows, model.label, folds=folds, groups=groups, time=time, seed=seed)
+        rows = recipe.scan(frame)
+        partition = split(rows, recipe.label, folds=folds, groups=groups, time=time, seed=seed)
         return score_folds(model, rows, partition, progress=progress)
 
 
 def score_folds(
-    model: TextClassifier, frame: Any, partition: Split, *, progress: Progress | None = None
+    model: TextClassifier | Fitted, frame: Any, partition: Split, *,
+    progress: Progress | None = None,
 ) -> HeldOut:
     """Score each document by a model of the other folds, as `cross_validate` does."""
-    names = text_columns(model.text, model.label)
+    recipe = Recipe.of(model, "cross_validate")
+    names, settings = recipe.columns, recipe.summed
     with reading(frame):
-        read = scan(frame, text=names, label=model.label,
-                    tokens=model.tokenizer.columns_of_tokens(names)).select(*names, model.label)
-        if follows_from_sums(model):
+        read = recipe.scan(frame).select(*names, recipe.label)
+        if settings is not None:
             parts = _split_batches(read, names, partition, progress)
-            models = _fit_by_subtraction(model, _count_folds(model, parts, partition), partition)
+            models = _fit_by_subtraction(
+                settings, _count_folds(settings, parts, partition), partition)
             scores, lengths = _score_rows(models, _split_batches(read, names, partition), partition)
         else:
             collected = read.collect()
             if progress is not None:
                 progress(collected.height)
-            models = [clone(model).fit(collected.filter(pl.Series(partition.training_rows(fold))))
+            models = [recipe.fit(collected.filter(pl.Series(partition.training_rows(fold))))
                       for fold in range(partition.count)]
             scores, lengths = _score_rows(
                 models, _split_batches(collected, names, partition), partition)
     tested = partition.folds != LEARNED_ONLY
     actual = codes_of(partition.labels, partition.classes)
     # For each fold and class, whether the fold's model has learned the class.
-    learned = np.stack([np.isin(partition.classes.to_numpy(), model.classes_[
-        model.fitted_.counts.class_count > 0]) for model in models])
+    learned = np.stack([np.isin(partition.classes.to_numpy(), fitted.classes[
+        fitted.counts.class_count > 0]) for fitted in models])
     without = ~learned[partition.folds[tested], actual[tested]]
     posterior = _calibrate_folds(models, scores, lengths, partition)
     return HeldOut(partition.classes.to_numpy(), scores[tested], actual[tested], lengths[tested],
@@ -140,17 +140,17 @@ def score_folds(
 
 
 def _calibrate_folds(
-    models: list[TextClassifier], scores: Floats, lengths: Floats, partition: Split
+    models: list[Fitted], scores: Floats, lengths: Floats, partition: Split
 ) -> Floats | None:
     """The scores, calibrated by each fold's model; None where none chose a calibration."""
-    chosen = [model.calibration_ for model in models]
+    chosen = [fitted.calibration for fitted in models]
     if not any(chosen):
         return None
     posterior = scores.copy()
-    for fold, (model, calibration) in enumerate(zip(models, chosen, strict=True)):
+    for fold, (fitted, calibration) in enumerate(zip(models, chosen, strict=True)):
         if calibration is not None:
             rows = np.flatnonzero(partition.folds == fold)
-            columns = codes_of(pl.Series(model.classes_.tolist()), partition.classes)
+            columns = codes_of(fitted.labels, partition.classes)
             cells = rows[:, None], columns
             posterior[cells] = calibration.apply(scores[cells], lengths[rows])
     return posterior
@@ -217,15 +217,6 @@ def accuracy_by_fold(held: HeldOut) -> pl.DataFrame:
         documents=pl.len().cast(pl.Int64), accuracy=pl.col("right").mean()).sort("fold")
 
 
-def follows_from_sums(model: TextClassifier) -> bool:
-    """Whether sums of counts determine the model; a parameter that is chosen needs the rows."""
-    estimator = model.estimator
-    if estimator is None or isinstance(estimator, str):
-        return estimator is None
-    known = known_event_model(estimator)
-    return known is not None and known.from_counts and not is_auto(estimator.l)
-
-
 Part = tuple[NDArray[np.int64], pl.DataFrame]
 
 
@@ -247,23 +238,23 @@ def _split_batches(
 
 
 def _fit_by_subtraction(
-    model: TextClassifier, counts: dict[int, TermCounts], partition: Split
-) -> list[TextClassifier]:
+    settings: TextSettings, counts: dict[int, TermCounts], partition: Split
+) -> list[Fitted]:
     models = []
     if partition.in_time:
         learned = counts[LEARNED_ONLY]
         for fold in range(partition.count):
-            models.append(clone(model).fit_statistics(learned))
+            models.append(fit_from_counts(settings, learned))
             learned = learned + counts[fold]
         return models
     total = counts[0]
     for fold in range(1, partition.count):
         total = total + counts[fold]
-    return [clone(model).fit_statistics(total - counts[fold]) for fold in range(partition.count)]
+    return [fit_from_counts(settings, total - counts[fold]) for fold in range(partition.count)]
 
 
 def _count_folds(
-    model: TextClassifier, read: Iterator[tuple[Part, ...]], partition: Split
+    settings: TextSettings, read: Iterator[tuple[Part, ...]], partition: Split
 ) -> dict[int, TermCounts]:
     """Count the documents of each fold in one pass.
 
@@ -272,11 +263,9 @@ def _count_folds(
     waiting: dict[int, list[pl.DataFrame]] = {}
     sizes: dict[int, float] = {}
     counts: dict[int, TermCounts] = {}
-    # The clone counts with the current parameters, also if the model was fitted with others.
-    settings = clone(model)
 
     def add(fold: int) -> None:
-        more = settings.count(pl.concat(waiting.pop(fold)))
+        more = count(settings, pl.concat(waiting.pop(fold)))
         counts[fold] = counts[fold] + more if fold in counts else more
         sizes[fold] = 0
 
@@ -293,17 +282,17 @@ def _count_folds(
 
 
 def _score_rows(
-    models: list[TextClassifier], read: Iterator[tuple[Part, ...]], partition: Split
+    models: list[Fitted], read: Iterator[tuple[Part, ...]], partition: Split
 ) -> tuple[Floats, Floats]:
     scores = np.full((len(partition.folds), len(partition.classes)), -np.inf)
     lengths = np.zeros(len(partition.folds))
-    columns = [codes_of(pl.Series(model.classes_.tolist()), partition.classes) for model in models]
+    columns = [codes_of(fitted.labels, partition.classes) for fitted in models]
 
     def score(parts: tuple[Part, ...]) -> None:
         for rows, part in parts:
             fold = int(partition.folds[rows[0]])
             if fold != LEARNED_ONLY:
-                own, lengths[rows] = score_batch(models[fold].fitted_, part)
+                own, lengths[rows] = score_batch(models[fold], part)
                 scores[rows[:, None], columns[fold]] = own
 
     for _ in map_in_threads(score, read):

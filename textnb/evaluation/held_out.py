@@ -23,7 +23,7 @@ from textnb.frames.batches import Progress, batches
 from textnb.frames.failures import reading
 from textnb.frames.scan import scan
 from textnb.frames.texts import labels_as
-from textnb.learning.fitted import fitted_texts
+from textnb.learning.fitted import check_texts
 from textnb.runtime import notebook
 from textnb.scoring.texts import score_batch
 
@@ -231,9 +231,7 @@ def held_out(
         ``novelty`` has the figures. If there are too few rows for a verdict, there is no warning,
         and ``method`` is "rows given as held out (can't be verified)".
     """
-    fitted = fitted_texts(model)
-    if fitted is None:
-        raise ParameterError.out_of_range("model", "a TextClassifier", type(model).__name__)
+    fitted = check_texts(model)
     names, parts, novelty = fitted.columns, [], NoveltyCount(fitted)
     with reading(frame):
         rows = scan(frame, text=names, label=fitted.label, tokens=fitted.token_columns)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,19 +10,26 @@ from textnb.bayes.event_model import EventModel
 from textnb.bayes.known import check_event_model
 from textnb.bayes.statistics import as_smoothing
 from textnb.errors import ParameterError
-from textnb.estimators.text import TextClassifier
 from textnb.evaluation.held_out import HeldOut, in_classes
 from textnb.frames.batches import Progress, batches
 from textnb.frames.failures import reading
 from textnb.frames.scan import scan
 from textnb.frames.texts import labels_as
 from textnb.learning.documents import LabelledBatches
+from textnb.learning.fitted import Fitted, check_texts
+from textnb.learning.fitting import counts_that_add
 from textnb.learning.leave_one_out import LeaveOneOutReader
 from textnb.learning.memory_limit import check_unpruned
 
+if TYPE_CHECKING:
+    from textnb.estimators.text import TextClassifier
+
+# An action that needs the parameters of the fit.
+LEAVING_OUT = "leaving documents out"
+
 
 def leave_one_out(
-    model: TextClassifier, frame: Any, *, progress: Progress | None = None
+    model: TextClassifier | Fitted, frame: Any, *, progress: Progress | None = None
 ) -> HeldOut:
     """Score each learned document by the model fitted to all documents but it.
 
@@ -60,28 +67,27 @@ def leave_one_out(
     Examples
     --------
     >>> import polars as pl
+    >>> from textnb import TextClassifier
     >>> train = pl.DataFrame({"text": ["aa aa", "aa bb", "bb"], "label": ["x", "x", "y"]})
     >>> left_out = leave_one_out(TextClassifier().fit(train), train)
     >>> np.exp(left_out.scores).round(4).tolist()  # P(text, class) without the text
     [[0.125, 0.0556], [0.0938, 0.1111], [0.3333, 0.0]]
     """
-    event_model = event_model_of(model)
-    reader, documents = open_leave_one_out(model, frame, event_model, progress)
-    scorer = reader.whole.scorer(
-        as_smoothing(event_model.l, len(model.fitted_.terms)))
+    fitted = check_texts(model, LEAVING_OUT)
+    event_model = model_that_counts(fitted)
+    reader, documents = open_leave_one_out(fitted, frame, event_model, progress)
+    scorer = reader.whole.scorer(as_smoothing(event_model.l, len(fitted.terms)))
     with reading(frame):
         parts = [(scorer(rows), rows.codes, rows.lengths) for rows in reader.rows(documents)]
     scores, actual, lengths = (np.concatenate(column) for column in zip(*parts, strict=True))
     alone = reader.statistics.counts.class_count <= 1
-    return HeldOut(model.classes_, scores, actual, lengths, "leave-one-out",
+    return HeldOut(fitted.classes, scores, actual, lengths, "leave-one-out",
                    without_class=in_classes(actual, alone))
 
 
-def event_model_of(model: TextClassifier) -> EventModel:
-    """The model's event model; ParameterError where it does not learn by counting."""
-    if not isinstance(model, TextClassifier):
-        raise ParameterError.out_of_range("model", "a TextClassifier", type(model).__name__)
-    event_model = model.fitted_.solved_model
+def model_that_counts(fitted: Fitted) -> EventModel:
+    """The event model; ParameterError where it does not learn by counting."""
+    event_model = fitted.solved_model
     if not event_model.from_counts:
         raise ParameterError(f"{event_model.name} learns from all documents at once, and "
                              "none can be subtracted: use k folds")
@@ -90,14 +96,13 @@ def event_model_of(model: TextClassifier) -> EventModel:
 
 
 def open_leave_one_out(
-    model: TextClassifier, frame: Any, event_model: EventModel, progress: Progress | None
+    fitted: Fitted, frame: Any, event_model: EventModel, progress: Progress | None
 ) -> tuple[LeaveOneOutReader, LabelledBatches]:
     """Open the documents of a model, and the reader that leaves each of them out."""
-    model.check_unchanged("leaving documents out")
-    check_unpruned(model.pruned_, "leaving documents out")
-    settings = model.fitted_.settings
+    check_unpruned(fitted.pruned, LEAVING_OUT)
+    settings = fitted.settings
     reader = LeaveOneOutReader.of(
-        event_model, model.statistics_, settings.limits, settings.vocabulary, settings.binary)
+        event_model, counts_that_add(fitted), settings.limits, settings.vocabulary, settings.binary)
     names, label = settings.columns, settings.label
     with reading(frame):
         lazy = scan(frame, text=names, label=label, tokens=settings.token_columns)

@@ -6,13 +6,12 @@ from typing import Any
 
 import polars as pl
 
-from textnb.errors import ParameterError
 from textnb.frames.answers import rows_in_kind_of
 from textnb.frames.batches import Progress
 from textnb.frames.kinds import select_columns
 from textnb.frames.scan import scan
 from textnb.frames.texts import labels_as
-from textnb.learning.fitted import fitted_texts
+from textnb.learning.fitted import check_texts
 from textnb.scoring.texts import predict
 
 _ACTUAL = "__textnb_actual"
@@ -52,9 +51,7 @@ def mistakes(
     >>> mistakes(model, rows).rows()
     [('bad', 'pos')]
     """
-    fitted = fitted_texts(model)
-    if fitted is None:
-        raise ParameterError.out_of_range("model", "a TextClassifier", type(model).__name__)
+    fitted = check_texts(model)
     names, label, dtype = fitted.columns, fitted.label, fitted.labels.dtype
     lazy = scan(select_columns(frame, [*names, label]), text=names, label=label,
                 tokens=fitted.token_columns)

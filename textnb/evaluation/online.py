@@ -12,28 +12,30 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from sklearn.base import clone
 
 from textnb.bayes.forms import Floats
 from textnb.bayes.parameters import is_number, is_whole
 from textnb.errors import DataError, ParameterError, quantity
-from textnb.estimators.text import TextClassifier
 from textnb.evaluation.against_rest import check_positive, set_against_rest
-from textnb.evaluation.folds import follows_from_sums
 from textnb.evaluation.held_out import HeldOut, codes_of
+from textnb.evaluation.recipe import Recipe
 from textnb.evaluation.roc import roc
 from textnb.frames.batches import Progress
 from textnb.frames.failures import reading
-from textnb.frames.scan import scan
 from textnb.frames.texts import as_int64
+from textnb.learning.fitted import Fitted
+from textnb.learning.fitting import count, fit_from_counts
 from textnb.scoring.texts import score_batch
-from textnb.selection.splits import text_columns, time_order
+from textnb.selection.splits import time_order
 from textnb.text.term_counts import TermCounts
+
+if TYPE_CHECKING:
+    from textnb.estimators.text import TextClassifier
 
 HAM_SHARE = 0.001
 _SAMPLES = 200
@@ -93,7 +95,7 @@ class OnlineResult:
 
 
 def validate_online(
-    model: TextClassifier, frame: Any, positive: Any = "spam", *, time: str | None = None,
+    model: TextClassifier | Fitted, frame: Any, positive: Any = "spam", *, time: str | None = None,
     block: int = 100, delay: int = 0, feedback: float = 1.0, seed: int = 0,
     progress: Progress | None = None,
 ) -> OnlineResult:
@@ -133,6 +135,7 @@ def validate_online(
 
     Examples
     --------
+    >>> from textnb import TextClassifier
     >>> frame = pl.DataFrame({"text": ["cheap pills", "see you", "pills", "you and me"] * 5,
     ...                       "label": ["spam", "ham"] * 10})
     >>> result = validate_online(TextClassifier(), frame, block=4)
@@ -140,25 +143,24 @@ def validate_online(
     (16, 0.0, 0.0)
     """
     _check_settings(block, delay, feedback)
-    names = text_columns(model.text, model.label)
+    recipe = Recipe.of(model, "validate_online")
+    names, label = recipe.columns, recipe.label
     with reading(frame):
         keys = [] if time is None else [time]
-        rows = scan(frame, text=names, label=model.label,
-                    tokens=model.tokenizer.columns_of_tokens(names)).select(
-            *dict.fromkeys([*names, model.label, *keys])).collect()
+        rows = recipe.scan(frame).select(*dict.fromkeys([*names, label, *keys])).collect()
         if not rows.height:
             raise DataError.no_rows("the input")
-        if rows[model.label].null_count():
-            raise DataError.null_label(model.label, int(rows[model.label].is_null().arg_true()[0]))
+        if rows[label].null_count():
+            raise DataError.null_label(label, int(rows[label].is_null().arg_true()[0]))
         if time is not None:
             rows = rows[time_order(rows[time], time)]
-        rows = rows.select(*names, model.label)
-        labels = as_int64(rows[model.label])
+        rows = rows.select(*names, label)
+        labels = as_int64(rows[label])
         classes = labels.unique().sort()
         check_positive(classes.to_list(), positive)
         learned = np.random.default_rng(seed).random(rows.height) < feedback
         held, learned_by = _judge_blocks(
-            model, rows, names, codes_of(labels, classes), classes, learned, block, delay, progress)
+            recipe, rows, codes_of(labels, classes), classes, learned, block, delay, progress)
     return _measured(held, positive, learned_by)
 
 
@@ -172,12 +174,11 @@ def _check_settings(block: Any, delay: Any, feedback: Any) -> None:
 
 
 def _judge_blocks(
-    model: TextClassifier, rows: pl.DataFrame, names: list[str], actual: NDArray[np.int64],
-    classes: pl.Series, learned: NDArray[np.bool_], block: int, delay: int,
-    progress: Progress | None,
+    recipe: Recipe, rows: pl.DataFrame, actual: NDArray[np.int64], classes: pl.Series,
+    learned: NDArray[np.bool_], block: int, delay: int, progress: Progress | None,
 ) -> tuple[HeldOut, NDArray[np.int64]]:
     """Scores of the blocks after the first, and how many documents the model of each learned."""
-    learner = _learner(model)
+    learner = _learner(recipe)
     begin = _first_to_judge(actual, learned, len(classes), block, delay)
     scores = np.full((rows.height, len(classes)), -np.inf)
     lengths, blocks = np.zeros(rows.height), np.zeros(rows.height, dtype=np.int64)
@@ -190,8 +191,8 @@ def _judge_blocks(
                          rows.filter(_between(rows.height, 0, upto) & pl.Series(learned)))
         known = upto
         place = np.arange(start, end)
-        own, lengths[place] = score_batch(fitted.fitted_, rows[start:end].select(names))
-        columns = codes_of(pl.Series(fitted.classes_.tolist()), classes)
+        own, lengths[place] = score_batch(fitted, rows[start:end].select(recipe.columns))
+        columns = codes_of(fitted.labels, classes)
         scores[place[:, None], columns] = own
         blocks[place], numbers[place] = number, int(learned[:upto].sum())
         if progress is not None:
@@ -209,21 +210,18 @@ def _between(height: int, start: int, end: int) -> pl.Series:
     return pl.Series(mask)
 
 
-def _learner(
-    model: TextClassifier
-) -> Callable[[pl.DataFrame, pl.DataFrame], TextClassifier]:
+def _learner(recipe: Recipe) -> Callable[[pl.DataFrame, pl.DataFrame], Fitted]:
     """A function of the documents that are new, and of all: it gives the model of all."""
-    if not follows_from_sums(model):
-        return lambda _, rows: cast(TextClassifier, clone(model)).fit(rows)
-    settings = clone(model)
+    settings = recipe.summed
+    if settings is None:
+        return lambda _, rows: recipe.fit(rows)
     total: list[TermCounts] = []
 
-    def learn(new: pl.DataFrame, _: pl.DataFrame) -> TextClassifier:
+    def learn(new: pl.DataFrame, _: pl.DataFrame) -> Fitted:
         if new.height:
-            more = settings.count(new)
+            more = count(settings, new)
             total[:] = [total[0] + more] if total else [more]
-        fitted: TextClassifier = clone(model).fit_statistics(total[0])
-        return fitted
+        return fit_from_counts(settings, total[0])
 
     return learn
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -20,14 +20,17 @@ from textnb.bayes.choice import (
 from textnb.bayes.forms import Floats
 from textnb.bayes.parameters import is_number
 from textnb.errors import DataError, ParameterError, quantity
-from textnb.estimators.text import TextClassifier
 from textnb.evaluation.held_out import UNKNOWN, labelled_batches
-from textnb.evaluation.leave_one_out import event_model_of, open_leave_one_out
+from textnb.evaluation.leave_one_out import LEAVING_OUT, model_that_counts, open_leave_one_out
 from textnb.evaluation.novelty import Novelty, NoveltyCount
 from textnb.frames.batches import Progress
 from textnb.frames.failures import reading
 from textnb.frames.scan import scan
+from textnb.learning.fitted import Fitted, check_texts
 from textnb.runtime import notebook
+
+if TYPE_CHECKING:
+    from textnb.estimators.text import TextClassifier
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +79,7 @@ class SmoothingPath:
 
 
 def smoothing_path(
-    model: TextClassifier, frame: Any = None, grid: Iterable[float] | None = None, *,
+    model: TextClassifier | Fitted, frame: Any = None, grid: Iterable[float] | None = None, *,
     test: Any = None, progress: Progress | None = None,
 ) -> SmoothingPath:
     """Compute losses and accuracy for a grid of ``l``, from one reading of the documents.
@@ -140,31 +143,33 @@ def smoothing_path(
 
     Examples
     --------
+    >>> from textnb import TextClassifier
     >>> train = pl.DataFrame({"text": ["aa aa", "aa bb", "bb", "bb aa"] * 5,
     ...                       "label": ["x", "x", "y", "y"] * 5})
     >>> path = smoothing_path(TextClassifier().fit(train), train, [0.1, 1.0])
     >>> path.table.select("l", "accuracy").rows(), path.best
     ([(0.1, 0.75), (1.0, 0.75)], 1.0)
     """
-    event_model = event_model_of(model)
+    fitted = check_texts(model, LEAVING_OUT if test is None else None)
+    event_model = model_that_counts(fitted)
     values = _check_grid(GRID if grid is None else grid)
     if (frame is None) == (test is None):
         raise ParameterError("give either frame, the documents that were learned, or test, other "
                              "documents: one of them")
     if test is None:
         free = replace(event_model, l=1.0)
-        reader, documents = open_leave_one_out(model, frame, free, progress)
+        reader, documents = open_leave_one_out(fitted, frame, free, progress)
         with reading(frame):
             rows = list(reader.rows(documents))
         countable = np.concatenate([reader.whole.countable(batch.codes) for batch in rows])
         path, method = leave_one_out_path(reader.whole, rows, values), "leave-one-out"
     else:
-        counts, codes, novelty = _read_test(model, test, progress)
+        counts, codes, novelty = _read_test(fitted, test, progress)
         novelty.warn()
         countable = codes != UNKNOWN
-        _check_known(model, countable)
+        _check_known(fitted, countable)
         path, method = measure_grid(
-            lambda l: _score(model, counts, l), codes, countable, values
+            lambda l: _score(fitted, counts, l), codes, countable, values
         ), novelty.method
     best = best_smoothing(path, event_model.scores_are_log_probabilities)
     return SmoothingPath(_table(path), best, method, len(countable), int((~countable).sum()))
@@ -182,32 +187,31 @@ def _check_grid(grid: Iterable[Any]) -> list[float]:
 
 
 def _read_test(
-    model: TextClassifier, test: Any, progress: Progress | None
+    fitted: Fitted, test: Any, progress: Progress | None
 ) -> tuple[list[Any], NDArray[np.int64], Novelty]:
     """Count the terms of each batch; with the class of each document, and their novelty."""
-    names, label, vocabulary = model.text_columns, model.label_column, model.fitted_.vocabulary
-    counts, codes, novelty = [], [], NoveltyCount(model.fitted_)
+    names, label = fitted.columns, fitted.label
+    counts, codes, novelty = [], [], NoveltyCount(fitted)
     with reading(test):
-        rows = scan(test, text=names, label=label, tokens=model.fitted_.token_columns)
+        rows = scan(test, text=names, label=label, tokens=fitted.token_columns)
         for batch, own in labelled_batches(
-                rows, names, label, pl.Series(model.classes_.tolist()), progress):
-            counts.append(vocabulary.counts(batch, names))
+                rows, names, label, pl.Series(fitted.classes.tolist()), progress):
+            counts.append(fitted.vocabulary.counts(batch, names))
             codes.append(own)
             novelty.add(counts[-1], own)
     return counts, np.concatenate(codes), novelty.result
 
 
-def _check_known(model: TextClassifier, countable: NDArray[np.bool_]) -> None:
-    if len(model.classes_) < 2:
+def _check_known(fitted: Fitted, countable: NDArray[np.bool_]) -> None:
+    if len(fitted.classes) < 2:
         raise DataError("a smoothing parameter is chosen by how well classes are told apart, and "
                         "the model has one class")
     if not countable.any():
         raise DataError("the model knows none of the labels of the test set; its classes are "
-                        f"{', '.join(map(repr, model.classes_.tolist()[:10]))}")
+                        f"{', '.join(map(repr, fitted.classes.tolist()[:10]))}")
 
 
-def _score(model: TextClassifier, counts: list[Any], l: float) -> Floats:
-    fitted = model.fitted_
+def _score(fitted: Fitted, counts: list[Any], l: float) -> Floats:
     form = replace(fitted.model, l=l).learn_counts(
         fitted.counts, binary=fitted.settings.binary).form
     return np.concatenate([form.scores(batch) for batch in counts])

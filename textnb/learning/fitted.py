@@ -148,5 +148,31 @@ def fitted_texts(model: Any) -> Fitted | None:
     >>> fitted_texts(TextClassifier().fit(["good", "bad"], ["pos", "neg"]))
     Fitted(MultinomialNB, 2 terms, 2 classes)
     """
-    state = model if isinstance(model, Fitted) else model.fitted_
+    if isinstance(model, Fitted):
+        return model
+    # The class is asked: the property of a classifier that is not fitted raises an error.
+    state = model.fitted_ if hasattr(type(model), "fitted_") else None
     return state if isinstance(state, Fitted) else None
+
+
+def check_texts(model: Any, what: str | None = None) -> Fitted:
+    """The fitted state of a model of texts, or of a classifier.
+
+    Parameters
+    ----------
+    model : TextClassifier or Fitted
+    what : str, optional
+        An action for which a classifier must have the parameters that it was fitted with, as the
+        subject of a sentence.
+
+    Raises
+    ------
+    ParameterError
+        If the model is none of texts, or parameters were changed since the fit.
+    """
+    fitted = fitted_texts(model)
+    if fitted is None:
+        raise ParameterError.out_of_range("model", "a TextClassifier", type(model).__name__)
+    if what is not None and fitted is not model:
+        model.check_unchanged(what)
+    return fitted

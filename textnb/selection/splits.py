@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from sklearn.model_selection import TimeSeriesSplit
 
 from textnb.bayes.parameters import is_whole
 from textnb.errors import DataError, Mention, ParameterError, SchemaError, quantity
@@ -217,7 +216,8 @@ def _assign_by_time(values: pl.Series, name: str, folds: int) -> Ints:
         raise ParameterError.naming(
             "{folds} needs {times} different times; {name!r} has {found}",
             folds=Mention("folds", str(folds)), times=folds + 1, name=name, found=len(ends) + 1)
-    cuts = [test[0] for _, test in TimeSeriesSplit(folds).split(np.zeros((len(ranks), 1)))]
+    # Those of scikit-learn's TimeSeriesSplit: the parts after the first have one size.
+    cuts = len(ranks) - len(ranks) // (folds + 1) * np.arange(folds, 0, -1)
     # A cut between equal times moves behind the last of them. Each part keeps at least one time.
     step = np.arange(folds)
     last = np.searchsorted(ends, cuts)
