@@ -23,7 +23,7 @@ from textnb.bayes import linear_solver
 from textnb.bayes.calibration import Calibration
 from textnb.bayes.counts.linear import Linear
 from textnb.bayes.known import event_model
-from textnb.bayes.linear import best_sigmoids, best_temperature
+from textnb.bayes.temperature import best_sigmoids, best_temperature
 from textnb.errors import DataError, ParameterError
 
 

@@ -6,10 +6,6 @@ References
 ----------
 .. [1] S. Wang, C. D. Manning (2012). Baselines and bigrams: simple, good sentiment and topic
    classification. ACL, section 2.1: the log-count ratio.
-.. [2] C. Guo, G. Pleiss, Y. Sun, K. Q. Weinberger (2017). On calibration of modern neural networks.
-   ICML, section 4.2: temperature scaling.
-.. [3] B. Zadrozny, C. Elkan (2002). Transforming classifier scores into accurate multiclass
-   probability estimates. KDD, section 5: one against the rest, normalised.
 """
 
 from __future__ import annotations
@@ -32,6 +28,7 @@ from textnb.bayes.linear_solver import LinearSolution, LinearSolver
 from textnb.bayes.ratio import document_statistics
 from textnb.bayes.solver_rows import SolverRows
 from textnb.bayes.statistics import CountStatistics, as_smoothing
+from textnb.bayes.temperature import best_sigmoids, best_temperature
 from textnb.bayes.warm_start import WarmStart
 from textnb.errors import DataError, ParameterError
 from textnb.runtime.caller import warn_caller
@@ -42,9 +39,6 @@ from textnb.runtime.threads import map_in_threads
 _LARGEST = 1e30
 # The least number of held-out rows that a temperature is fitted on.
 _LEAST_HELD_OUT = 20
-# The largest 1 / T of the search.
-_MOST_SURE = 1e6
-_LARGEST_SHIFT = 100.0
 
 
 def learn_from_rows(
@@ -119,11 +113,14 @@ def learn_and_calibrate(
     scores = _scores_of_others(model, counts, labels, own, judge, binary, pulls)
     codes = np.searchsorted(learned.counts.classes, labels[judge])
     judged = np.ones(len(codes)) if weight is None else weight[judge]
-    temperature = best_temperature(scores, codes, judged)
-    calibration = Calibration(temperature, 0.0, int(judge.sum()), "rows held out by fit")
+    documents, method = int(judge.sum()), "rows held out by fit"
     if scores.shape[1] > 2:
-        temperature, shift = best_sigmoids(scores, codes, judged, temperature)
-        calibration = replace(calibration, temperature=temperature, link="sigmoid", shift=shift)
+        temperature, shift = best_sigmoids(scores, codes, judged)
+        calibration = Calibration(
+            temperature, 0.0, documents, method, link="sigmoid", shift=shift)
+    else:
+        calibration = Calibration(
+            best_temperature(scores, codes, judged), 0.0, documents, method)
     return replace(learned, calibration=calibration)
 
 
@@ -240,95 +237,6 @@ class _Problems:
                 raise ParameterError(f"C={self.C!r} is too large for these rows: the solver found "
                                      "weights that are no finite numbers. Take a smaller C")
             yield k, found
-
-
-def best_temperature(
-    scores: Floats, codes: NDArray[np.int64], weight: Floats | None = None
-) -> float:
-    """The T that makes the labels most likely under ``softmax(scores / T)`` [2]_.
-
-    One more label is assumed, which is any class with equal probability: without it, labels that
-    are all right would give T = 0.
-
-    Parameters
-    ----------
-    scores : float64 (n_rows, n_classes)
-        Finite.
-    codes : int64 (n_rows,)
-        The class of each row.
-    weight : float64 (n_rows,), optional
-
-    Examples
-    --------
-    >>> scores = np.array([[1.0, 0.0]] * 4)
-    >>> sure = best_temperature(scores, np.array([0, 0, 0, 0]))
-    >>> less = best_temperature(scores, np.array([0, 0, 0, 1]))
-    >>> round(sure, 3), round(less, 3)
-    (0.455, 1.18)
-    """
-    scores = scores - scores.max(axis=1, keepdims=True)
-    weight = np.ones(len(codes)) if weight is None else weight
-    total = float(weight.sum())
-    if not (scores < 0).any() or not total:
-        return 1.0
-    own = scores[np.arange(len(codes)), codes]
-    share = 1.0 / (total + 1.0)
-    wanted = (1.0 - share) * own + share * scores.mean(axis=1)
-
-    def slope(inverse: float) -> float:
-        powers = np.exp(inverse * scores)
-        expected = (powers * scores).sum(axis=1) / powers.sum(axis=1)
-        return float((weight * (expected - wanted)).sum())
-
-    # The loss is convex in 1 / T: its slope rises.
-    low, high = np.log(1.0 / _MOST_SURE), np.log(_MOST_SURE)
-    for _ in range(60):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if slope(float(np.exp(middle))) < 0 else (low, middle)
-    return float(np.exp(-0.5 * (low + high)))
-
-
-def best_sigmoids(
-    scores: Floats, codes: NDArray[np.int64], weight: Floats, start: float = 1.0
-) -> tuple[float, float]:
-    """T and shift under which labels are most likely by normalised ``σ(score / T + shift)`` [3]_.
-
-    One label more than there are is taken to be any class with equal chances, as in
-    `best_temperature`.
-
-    Parameters
-    ----------
-    scores : float64 (n_rows, n_classes)
-        Finite: margins of each class against the rest.
-    codes : int64 (n_rows,)
-    weight : float64 (n_rows,)
-    start : float
-        Where the search for T begins.
-    """
-    from scipy.optimize import minimize
-
-    total = float(weight.sum())
-    if not total:
-        return start, 0.0
-    share = 1.0 / (total + 1.0)
-    wanted = np.full(scores.shape, share / scores.shape[1])
-    wanted[np.arange(len(codes)), codes] += 1.0 - share
-
-    def loss(point: Floats) -> tuple[float, Floats]:
-        slope = np.exp(point[0])
-        inner = slope * scores + point[1]
-        logs = -np.logaddexp(0.0, -inner)
-        logs -= np.logaddexp.reduce(logs, axis=1)[:, None]
-        change = weight[:, None] * (np.exp(logs) - wanted) * np.exp(-np.logaddexp(0.0, inner))
-        gradient = np.array([slope * (change * scores).sum(), change.sum()])
-        return -float((weight[:, None] * wanted * logs).sum()) / total, gradient / total
-
-    low, high = -np.log(_MOST_SURE), np.log(_MOST_SURE)
-    begin = np.array([np.clip(-np.log(start), low, high), 0.0])
-    found = minimize(loss, begin, jac=True, method="L-BFGS-B",
-                     bounds=[(low, high), (-_LARGEST_SHIFT, _LARGEST_SHIFT)],
-                     options={"ftol": 1e-14, "gtol": 1e-9, "maxiter": 500})
-    return float(np.exp(-found.x[0])), float(found.x[1])
 
 
 def even_blocks(size: int, most: int) -> list[range]:

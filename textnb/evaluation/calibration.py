@@ -25,7 +25,7 @@ from scipy.optimize import brentq, minimize
 
 from textnb.bayes.calibration import LINKS, Calibration
 from textnb.bayes.forms import Floats, log_posterior
-from textnb.bayes.linear import best_sigmoids
+from textnb.bayes.temperature import best_sigmoids
 from textnb.errors import DataError, ParameterError, quantity
 from textnb.evaluation.folds import cross_validate
 from textnb.evaluation.held_out import UNKNOWN, HeldOut

@@ -20,8 +20,8 @@ from textnb.bayes.counts.multinomial import Multinomial
 from textnb.bayes.event_model import EventModel, Learned
 from textnb.bayes.features import presence
 from textnb.bayes.forms import Floats
-from textnb.bayes.linear import best_temperature
 from textnb.bayes.statistics import CountStatistics
+from textnb.bayes.temperature import best_temperature
 from textnb.errors import DataError, VocabularyError
 from textnb.learning.documents import document_term_matrix
 from textnb.learning.fitting import labelled_batches
