@@ -116,10 +116,14 @@ def test_a_method_that_would_not_be_called_is_refused(method: str) -> None:
 def test_a_model_of_weights_may_fit_in_its_own_way() -> None:
     class Own(NBLogisticRegression):
         def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+            types.append(X.dtype)
             return super().fit(X, y, sample_weight)
 
+    types: list[Any] = []
     model = TextClassifier(Own()).fit(FRAME)
     assert model.classes_.tolist() == ["x", "y"]
+    # The matrix that is made within has int32: code of one's own might add more than these hold.
+    assert types == [model.transform(FRAME).dtype] == [np.int64]
     with pytest.raises(ParameterError, match="a model file is known for"):
         model.save("never written")
 

@@ -67,7 +67,7 @@ def by_hand(tokenizer: Tokenizer, texts: list[str | None], terms: list[str]) -> 
     return sp.csr_array(dense)
 
 
-def assert_canonical(counts: sp.csr_array, data: type = np.int64) -> None:
+def assert_canonical(counts: sp.csr_array, data: type = np.int32) -> None:
     assert isinstance(counts, sp.csr_array)
     assert counts.data.dtype == data
     assert counts.indices.dtype == counts.indptr.dtype == np.int32

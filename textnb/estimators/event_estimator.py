@@ -12,7 +12,7 @@ from textnb.bayes.event_model import EventModel, Learned
 from textnb.bayes.forms import Floats
 from textnb.bayes.keyness import TermZ
 from textnb.bayes.known import check_model, known_event_model, registered_estimators
-from textnb.bayes.statistics import CountStatistics
+from textnb.bayes.statistics import CountStatistics, as_counts
 from textnb.errors import ParameterError
 
 _SCORING = ("predict", "predict_proba", "predict_log_proba", "predict_joint_log_proba")
@@ -134,8 +134,9 @@ class OwnModel(EventModel):
         self, rows: Any, labels: NDArray[Any], sample_weight: Floats | None = None, *,
         binary: bool = False,
     ) -> Learned:
+        # A user's code gets the type that `TextClassifier.transform` gives.
         return self._learned_by(
-            clone(self.estimator).fit(rows, labels, sample_weight=sample_weight), binary)
+            clone(self.estimator).fit(as_counts(rows), labels, sample_weight=sample_weight), binary)
 
     @staticmethod
     def _learned_by(estimator: Any, binary: bool) -> Learned:

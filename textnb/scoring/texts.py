@@ -248,7 +248,8 @@ def accuracy(fitted: Fitted, X: Rows, y: ArrayLike | None = None) -> float:
 
 def term_counts(fitted: Fitted, X: Rows) -> CountMatrix:
     """Counts of the vocabulary's terms: csr_array of int64 (n_documents, n_terms)."""
-    counts = stack_blocks(list(matrices(fitted, X)), len(fitted.terms))
+    # As scikit-learn's CountVectorizer has them: a caller's sums of int32 could wrap.
+    counts = stack_blocks(list(matrices(fitted, X)), len(fitted.terms), np.int64)
     if fitted.settings.binary:
         counts.data[:] = 1
     return counts

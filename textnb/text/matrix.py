@@ -206,9 +206,10 @@ def count_matrix(
 
     Returns
     -------
-    counts : csr_array of int64 (n_documents, n_terms)
+    counts : csr_array of int32 (n_documents, n_terms)
         A row per document, in order, also for empty ones; indices are sorted and without
-        duplicates, and int32 for fewer than 2**31 entries.
+        duplicates, and int32 for fewer than 2**31 entries. No document has 2**31 tokens, so that
+        every count fits.
     terms : polars.Series of String
         Sorted; one per column.
 
@@ -301,12 +302,12 @@ def _fill_rows(
     maker: RowMaker, batches: list[tuple[int, Codes, Ints]], columns: list[Codes], width: int,
     meanwhile: Callable[[], None],
 ) -> sp.csr_array:
-    """Write all batches into one matrix of int64."""
+    """Write all batches into one matrix of int32."""
     entries = np.concatenate([np.zeros(1, dtype=np.int64), *map_in_threads(
         lambda batch: maker.entries(*batch[1:], columns[batch[0]]), batches)])
     indptr = np.cumsum(entries)
     index_type = np.int32 if max(indptr[-1], width) < 2**31 else np.int64
-    indices, data = np.empty(indptr[-1], dtype=index_type), np.empty(indptr[-1], dtype=np.int64)
+    indices, data = np.empty(indptr[-1], dtype=index_type), np.empty(indptr[-1], dtype=np.int32)
     rows = np.cumsum([0, *(len(ends) for _, _, ends in batches)])
 
     def fill(batch: int) -> None:
@@ -395,14 +396,16 @@ def _keep_entries(
     return before[ends] - before[ends - lengths], codes[keep]
 
 
-def stack_blocks(blocks: list[CountMatrix | SparseRows], width: int) -> sp.csr_array:
-    """One int64 matrix of all blocks, which are taken from the list and freed one by one."""
+def stack_blocks(
+    blocks: list[CountMatrix | SparseRows], width: int, dtype: type[np.integer[Any]] = np.int32
+) -> sp.csr_array:
+    """One matrix of all blocks, which are taken from the list and freed one by one."""
     import scipy.sparse as sp
 
     entries = sum(block.nnz for block in blocks)
     rows = sum(block.shape[0] for block in blocks)
     index_type = np.int32 if max(entries, width) < 2**31 else np.int64
-    indices, data = np.empty(entries, dtype=index_type), np.empty(entries, dtype=np.int64)
+    indices, data = np.empty(entries, dtype=index_type), np.empty(entries, dtype=dtype)
     indptr = np.zeros(rows + 1, dtype=index_type)
     row = at = 0
     # Reversed and popped, so that each block is freed once it is copied.
