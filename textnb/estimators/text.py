@@ -376,10 +376,7 @@ class TextClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
         return texts.accuracy(self.fitted_, X, y)
 
     def transform(self, X: Rows) -> CountMatrix:
-        """Counts of the vocabulary's terms: csr_array of int64 (n_documents, n_terms).
-
-        Indices are int32 for fewer than 2**31 entries, as those of scikit-learn's CountVectorizer.
-        """
+        """Counts of the vocabulary's terms: csr_array of int64 (n_documents, n_terms)."""
         return texts.term_counts(self.fitted_, X)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
