@@ -34,7 +34,7 @@ from textnb.bayes.statistics import CountStatistics
 from textnb.cli import settings
 from textnb.estimators.discrete import DiscreteNB
 from textnb.filter.mailfilter import MailFilter
-from textnb.jobs.models import estimator_of
+from textnb.jobs.models import text_model
 
 FRAME = pl.DataFrame({"text": ["aa bb", "aa aa", "bb cc", "cc dd"] * 6,
                       "label": ["x", "x", "y", "y"] * 6})
@@ -170,7 +170,7 @@ def test_a_report(model: TextClassifier, tmp_path: Path) -> None:
 
 
 def test_job_files_and_the_command_line(model: TextClassifier) -> None:
-    assert estimator_of("toyroot", {"l": 0.2, "power": 2.0}).power == 2.0
+    assert text_model("toyroot", {"l": 0.2, "power": 2.0}).parameters()["power"] == 2.0
     settings.check_options("toyroot", {"l": 1.0})
     assert type(settings.text_model("toyroot", {"l": 0.3})) is ToyRoot
     with pytest.raises(ParameterError, match="--norm belongs to --model complement"):

@@ -20,13 +20,13 @@ from textnb.cli.main import VERBS, command_of
 from textnb.cli.options import Command, name_of
 from textnb.cli.train import ModelOptions, TokenOptions, TrainInput
 from textnb.cli.words import is_flag
-from textnb.estimators.texts import BUILT_IN
+from textnb.estimators.texts import BUILT_IN, text_kinds
 from textnb.export.targets.known import TARGETS
 from textnb.frames import sinks
 from textnb.frames.scan import scan
 from textnb.jobs.configuration import Model
 from textnb.jobs.jobfile import read_job
-from textnb.jobs.models import TABLES, estimators
+from textnb.jobs.models import table_estimators
 from textnb.learning.settings import (
     MODELS,
     TABLE_MODELS,
@@ -77,7 +77,8 @@ def test_the_classifier_agrees() -> None:
 
 @pytest.mark.parametrize("kind", MODELS)
 def test_each_kind_agrees(kind: str) -> None:
-    assert disagreements(declared_defaults(MODELS[kind]), defaults_of(estimators()[kind])) == set()
+    estimator = {**text_kinds(), **table_estimators()}[kind]
+    assert disagreements(declared_defaults(MODELS[kind]), defaults_of(estimator)) == set()
 
 
 def test_the_kinds_are_those_of_the_registry() -> None:
@@ -87,7 +88,7 @@ def test_the_kinds_are_those_of_the_registry() -> None:
     assert {each.event_model_type.kind for each in BUILT_IN} == set(built_in)
     assert {each.__name__ for each in BUILT_IN} <= set(textnb.__all__)
     assert list(TEXT_MODELS) == list(built_in)
-    assert list(TABLE_MODELS) == list(TABLES)
+    assert list(TABLE_MODELS) == list(table_estimators())
     for kind, model in built_in.items():
         actual = {field.name: field.default for field in fields(model)}
         assert disagreements(declared_defaults(MODELS[kind]), actual) == set(), kind

@@ -50,7 +50,27 @@ VERBS = {
     "validate --online": ["validate", "learned.textnb", "three.parquet", "--online", "--block",
                           "2"],
     "duplicates": ["duplicates", "mail.parquet"],
+    "run": ["run", "job.toml"],
+    "run --check": ["run", "job.toml", "--check"],
 }
+JOB = """
+output = "out"
+[input]
+train = "three.parquet"
+[validation]
+folds = 2
+[calibration]
+[decision]
+min_probability = 0.6
+[test]
+positive = "spam"
+[terms]
+[predictions]
+explain = 2
+[[exports]]
+file = "spam.sql"
+to = "sql-sqlite"
+"""
 
 
 @pytest.fixture
@@ -66,6 +86,7 @@ def folder(tmp_path: Path) -> Path:
     rows = pl.concat([MAIL] * 3)
     TextClassifier(NBLinear()).fit(rows).save(tmp_path / "linear.textnb")
     rows.write_parquet(tmp_path / "three.parquet")
+    (tmp_path / "job.toml").write_text(JOB)
     export_model(model, tmp_path / "exported", to="python")
     return tmp_path
 

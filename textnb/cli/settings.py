@@ -50,12 +50,9 @@ def text_model(model: str, typed: Mapping[str, Any]) -> EventModel:
 
 def table_estimator(model: str, typed: Mapping[str, Any]) -> Any:
     """The estimator of a model of feature tables, its parameters checked."""
-    # Imported here: only models of feature tables need scikit-learn.
-    from textnb.jobs.models import TABLES
+    from textnb.jobs import models
 
-    chosen = TABLES[model](**_parameters(model, typed))
-    chosen.check_settings(1, 2)
-    return chosen
+    return models.table_estimator(model, _parameters(model, typed))
 
 
 def tokenizer(tokens: TokenSettings, typed: Mapping[str, Any]) -> Tokenizer:

@@ -21,19 +21,15 @@ from typing import Annotated, Any, Literal, get_type_hints
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model, model_validator
 
+from textnb.bayes.known import text_models
 from textnb.errors import ParameterError
-from textnb.estimators.texts import text_kinds
 from textnb.export.targets.known import target_of, target_of_path
 from textnb.frames.cloud import is_url
 from textnb.frames.sinks import ENDINGS
-from textnb.jobs.models import (
-    TABLES,
-    estimator_of,
-    estimators,
-    tokenizer_of,
-)
+from textnb.jobs.models import kinds, table_estimator, text_model, tokenizer_of
 from textnb.learning.memory_limit import check_memory_limit, memory_size
 from textnb.learning.settings import (
+    TABLE_MODELS,
     ColumnSettings,
     LimitSettings,
     TokenSettings,
@@ -171,20 +167,22 @@ class Model(_Declared):
 
     @model_validator(mode="after")
     def _check(self) -> Model:
-        if self.kind not in estimators():
-            raise ParameterError.unknown_choice("kind", self.kind, estimators())
+        if self.kind not in kinds():
+            raise ParameterError.unknown_choice("kind", self.kind, kinds())
         for name in sorted(self.model_fields_set & foreign_settings(self.kind)):
-            kinds = text_kinds() if self.kind in TABLES else TABLES
-            raise ValueError(f"{name} belongs to the kinds {', '.join(kinds)}; kind is "
+            others = text_models() if self.kind in TABLE_MODELS else TABLE_MODELS
+            raise ValueError(f"{name} belongs to the kinds {', '.join(others)}; kind is "
                              f"{self.kind!r}")
-        estimator = estimator_of(self.kind, self.parameters)
-        if self.kind not in TABLES:
+        if self.kind in TABLE_MODELS:
+            table_estimator(self.kind, self.parameters)
+        else:
+            model = text_model(self.kind, self.parameters)
             tokenizer_of(self.tokens).expr(self.columns or ["text"])
             Limits(self.min_df, self.max_df, self.max_features)
-            check_memory_limit(self.memory_limit, estimator.event_model("a job"), given=False)
+            check_memory_limit(self.memory_limit, model, given=False)
             if not self.columns or len(set(self.columns)) < len(self.columns):
                 raise ValueError("text must be a column, or several different ones")
-        if self.label in (self.columns if self.kind not in TABLES else self.features or ()):
+        if self.label in (self.columns if self.kind not in TABLE_MODELS else self.features or ()):
             raise ValueError(f"the label column {self.label!r} is also one that is read")
         if self.label in ("predicted", "decision"):
             raise ValueError(f"label {self.label!r} is the name of an answer: rename the column")
@@ -203,7 +201,7 @@ class Model(_Declared):
     @property
     def kind_of_rows(self) -> Literal["texts", "tables"]:
         """The kind of rows that the model reads."""
-        return "texts" if self.kind not in TABLES else "tables"
+        return "texts" if self.kind not in TABLE_MODELS else "tables"
 
     @property
     def columns(self) -> list[str]:
@@ -330,7 +328,7 @@ class Job(Section):
 
     @model_validator(mode="after")
     def _check(self) -> Job:
-        if self.model.kind in TABLES:
+        if self.model.kind in TABLE_MODELS:
             for name in ("validation", "calibration", "decision", "terms"):
                 if getattr(self, name) is not None:
                     raise ValueError(f"[{name}] is for models of texts; model.kind is "
@@ -362,7 +360,7 @@ class Job(Section):
              and self.decision.min_probability is None)) if asks]
         if not sections:
             return
-        model = estimator_of(self.model.kind, self.model.parameters).event_model(sections[0])
+        model = text_model(self.model.kind, self.model.parameters)
         obstacle = model.obstacle_to_leaving_out
         key = "model.max_features" if self.model.max_features is not None else (
             None if obstacle is None else f"model.{obstacle}")

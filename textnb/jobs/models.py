@@ -2,46 +2,73 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import fields
 from typing import Any
 
+from textnb.bayes.event_model import EventModel
+from textnb.bayes.known import text_models
 from textnb.bayes.parameters import check_smoothing_name
 from textnb.errors import ParameterError, suggestion
-from textnb.estimators.discriminants import LinearDiscriminantAnalysis, NearestCentroid
-from textnb.estimators.gaussian import GaussianNB
-from textnb.estimators.quadratic import (
-    QuadraticDiscriminantAnalysis,
-    RegularizedDiscriminantAnalysis,
-)
-from textnb.estimators.texts import text_kinds
+from textnb.learning.settings import TABLE_MODELS
 from textnb.text.tokens import Tokenizer
-
-TABLES: dict[str, type[Any]] = {
-    "gaussian": GaussianNB, "lda": LinearDiscriminantAnalysis,
-    "qda": QuadraticDiscriminantAnalysis, "rda": RegularizedDiscriminantAnalysis,
-    "centroid": NearestCentroid}
 
 # Settings of the tokenizer, in Python and on the command line.
 _OF_TOKENIZER = {field.name for field in fields(Tokenizer)} | {"ngrams", "ngram", "sklearn"}
 
 
-def estimators() -> dict[str, type[Any]]:
-    """The estimators by kind: of texts, then of tables."""
-    return {**text_kinds(), **TABLES}
+def kinds() -> list[str]:
+    """The kinds of models: of texts, then of tables."""
+    return [*text_models(), *TABLE_MODELS]
 
 
-def estimator_of(kind: str, parameters: Mapping[str, Any]) -> Any:
-    """Make the estimator of a kind, and check its settings before rows are read.
+def table_estimators() -> dict[str, type[Any]]:
+    """The estimators of feature tables by kind."""
+    # Imported here: only models of feature tables need scikit-learn.
+    from textnb.estimators import discriminants, gaussian, quadratic
+
+    return {
+        "gaussian": gaussian.GaussianNB, "lda": discriminants.LinearDiscriminantAnalysis,
+        "qda": quadratic.QuadraticDiscriminantAnalysis,
+        "rda": quadratic.RegularizedDiscriminantAnalysis,
+        "centroid": discriminants.NearestCentroid}
+
+
+def text_model(kind: str, parameters: Mapping[str, Any]) -> EventModel:
+    """Make the event model of a kind of texts, and check its settings before rows are read.
 
     Raises
     ------
     ParameterError
         If a setting is not known, or out of its range.
     """
-    own = estimators()[kind]
-    known = own().get_params()
-    check_smoothing_name(own.__name__, parameters, known)
+    own = text_models()[kind]
+    _check_names(kind, own.name, parameters, [field.name for field in fields(own)])
+    model = own(**parameters)
+    model.check(1, 2)
+    return model
+
+
+def table_estimator(kind: str, parameters: Mapping[str, Any]) -> Any:
+    """Make the estimator of a kind of tables, and check its settings before rows are read.
+
+    Raises
+    ------
+    ParameterError
+        If a setting is not known, or out of its range.
+    """
+    own = table_estimators()[kind]
+    _check_names(kind, own.__name__, parameters, own().get_params())
+    estimator = own(**parameters)
+    estimator.check_settings(1, 2)
+    return estimator
+
+
+def _check_names(
+    kind: str, name: str, parameters: Mapping[str, Any], known: Collection[str]
+) -> None:
+    """ParameterError for settings that a kind does not have."""
+    check_smoothing_name(name, parameters, known)
     unknown = [name for name in parameters if name not in known]
     if unknown:
         keys = sorted(known)
@@ -51,9 +78,6 @@ def estimator_of(kind: str, parameters: Mapping[str, Any]) -> Any:
             *(["n-grams, patterns and the like are keys of its tokenizer: tokenizer = "
                "{ ngram_range = [1, 2] }"] if of_tokenizer else []),
             f"the settings of the kind {kind} are {', '.join(keys)}"]))
-    estimator = own(**parameters)
-    estimator.check_settings(1, 2)
-    return estimator
 
 
 def tokenizer_of(settings: Mapping[str, Any]) -> Tokenizer:

@@ -8,12 +8,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
 from textnb.errors import DataError, ExportError, ParameterError, SchemaError, SourceError
-from textnb.estimators.table import TableClassifier
-from textnb.estimators.text import TextClassifier
 from textnb.evaluation.binomial import trials_needed
 from textnb.export.write import export_model
 from textnb.frames.cloud import is_url
@@ -22,8 +21,10 @@ from textnb.frames.failures import reading
 from textnb.frames.scan import scan, scan_table
 from textnb.frames.sinks import write
 from textnb.jobs.configuration import Job
-from textnb.jobs.models import estimator_of, tokenizer_of
+from textnb.jobs.models import table_estimator, text_model, tokenizer_of
 from textnb.jobs.staging import check_output
+from textnb.learning.fitting import fit
+from textnb.learning.text_settings import TextSettings
 
 _PARTS = 1 << 20
 # The start value of the checksum, which is also the checksum of an empty text. It is in the middle
@@ -242,25 +243,29 @@ def _check_exports(job: Job) -> None:
                 raise ExportError(f"exports.{number}: {error}") from None
 
 
-def _small_model(job: Job) -> TextClassifier | TableClassifier:
+def _small_model(job: Job) -> Any:
+    """A `Fitted` of texts, or a `TableClassifier`."""
     settings, labels = job.model, ["a", "b"] * 6
-    estimator = estimator_of(settings.kind, {
-        name: value for name, value in settings.parameters.items()
-        if name not in ("class_weight", "class_prior", "priors")})
+    parameters = {name: value for name, value in settings.parameters.items()
+                  if name not in ("class_weight", "class_prior", "priors")}
     if settings.kind_of_rows == "tables":
+        # Imported here: only models of feature tables need scikit-learn.
+        from textnb.estimators.table import TableClassifier
+
         numbers = [[n % 2 + n / 7, n * n % 5] for n in range(12)]
         table = pl.DataFrame(numbers, schema=["x", "y"], orient="row").cast(pl.Float64)
-        return TableClassifier(estimator, label="label").fit(
+        return TableClassifier(
+            table_estimator(settings.kind, parameters), label="label").fit(
             table.with_columns(label=pl.Series(labels)))
     columns = settings.columns
     words = pl.Series([f"first words number {n}" if n % 2 else "other text" for n in range(12)])
     tokenizer = tokenizer_of(settings.tokens)
-    model = TextClassifier(
-        estimator, text=columns[0] if len(columns) == 1 else columns, label=settings.label,
+    small = TextSettings.of(
+        text_model(settings.kind, parameters), text=columns, label=settings.label,
         tokenizer=tokenizer, binary=settings.binary)
     texts = {**dict.fromkeys(columns, words),
              **dict.fromkeys(tokenizer.columns_of_tokens(columns), words.str.split(" "))}
-    return model.fit(pl.DataFrame({**texts, settings.label: pl.Series(labels)}))
+    return fit(small, pl.DataFrame({**texts, settings.label: pl.Series(labels)}))
 
 
 def _held_out_mask(job: Job, rows: pl.LazyFrame, share: float) -> pl.Expr:

@@ -17,8 +17,6 @@ import polars as pl
 
 from textnb.bayes.decision import Decision as Thresholds
 from textnb.errors import ExportError, quantity
-from textnb.estimators.table import TableClassifier
-from textnb.estimators.text import TextClassifier
 from textnb.evaluation.calibration import fit_calibration, reliability
 from textnb.evaluation.class_thresholds import choose_class_thresholds
 from textnb.evaluation.decisions import choose_threshold
@@ -40,7 +38,7 @@ from textnb.jobs.configuration import (
     Terms,
     Validation,
 )
-from textnb.jobs.models import estimator_of, tokenizer_of
+from textnb.jobs.models import table_estimator, text_model, tokenizer_of
 from textnb.jobs.rows import (
     RowFiles,
     check_labels,
@@ -50,10 +48,15 @@ from textnb.jobs.rows import (
     scan_stored,
 )
 from textnb.jobs.staging import RECORD, record, stage_output
+from textnb.learning.fitted import Fitted
+from textnb.learning.fitting import fit
 from textnb.learning.memory_limit import byte_words
 from textnb.learning.parameters import plain
+from textnb.learning.text_settings import TextSettings
+from textnb.scoring import texts
+from textnb.scoring.columns import Answers
+from textnb.storage.textmodel import save_fitted
 
-Model = TextClassifier | TableClassifier
 # A step of a job: it takes the work, the section of the job that asks for it, and what counts rows.
 Step = Callable[["_Work", Any, Callable[[int], None]], None]
 
@@ -84,6 +87,7 @@ class _Work:
     folder: Path
     observer: Observer
     rows: RowFiles
+    # A `Fitted` of texts, or a `TableClassifier`; importing that would import scikit-learn.
     model: Any = None
     left_out: HeldOut | None = None
 
@@ -171,35 +175,40 @@ def _record_of_job(job: Job) -> Any:
 
 def _train(work: _Work) -> None:
     advance = work.observer.step("training")
-    settings = work.job.model
-    estimator = estimator_of(settings.kind, settings.parameters)
-    model: Model
-    if settings.kind_of_rows == "texts":
-        columns = settings.columns
-        model = TextClassifier(
-            estimator, text=columns[0] if len(columns) == 1 else columns, label=settings.label,
-            tokenizer=tokenizer_of(settings.tokens), min_df=settings.min_df,
-            max_df=settings.max_df, max_features=settings.max_features, binary=settings.binary,
-            memory_limit=settings.memory_limit)
-    else:
-        model = TableClassifier(estimator, features=settings.features, label=settings.label)
+    frame, learn = scan_stored(work.rows.train), (
+        _learn_texts if work.job.model.kind_of_rows == "texts" else _learn_table)
     with reading(work.job.input.train):
-        model.fit(scan_stored(work.rows.train), progress=advance)
-    work.model = model
-    size = (quantity(len(model.vocabulary_), "term") if isinstance(model, TextClassifier)
-            else quantity(len(model.feature_names_), "feature"))
-    work.observer.result(f"{quantity(len(model.classes_), 'class')}, {size}"
-                         f"{_describe_smoothing(model)}")
-    pruned = getattr(model, "pruned_", None)
-    if pruned is not None:
-        work.observer.result(pruned.describe())
+        learn(work, frame, advance)
 
 
-def _describe_smoothing(model: Model) -> str:
-    l = getattr(model.estimator_, "l_", None)
-    if l is None or getattr(model.estimator_, "l", None) != "auto":
-        return ""
-    return f", l = {l:g} chosen by leave-one-out"
+def _learn_texts(work: _Work, frame: pl.LazyFrame, advance: Callable[[int], None]) -> None:
+    settings = work.job.model
+    columns = settings.columns
+    fitted = work.model = fit(TextSettings.of(
+        text_model(settings.kind, settings.parameters),
+        text=columns[0] if len(columns) == 1 else columns, label=settings.label,
+        tokenizer=tokenizer_of(settings.tokens), min_df=settings.min_df,
+        max_df=settings.max_df, max_features=settings.max_features, binary=settings.binary,
+        memory_limit=settings.memory_limit), frame, progress=advance)
+    chosen = "" if fitted.chosen_l is None else (
+        f", l = {fitted.chosen_l:g} chosen by leave-one-out")
+    work.observer.result(f"{quantity(len(fitted.classes), 'class')}, "
+                         f"{quantity(len(fitted.terms), 'term')}{chosen}")
+    if fitted.pruned is not None:
+        work.observer.result(fitted.pruned.describe())
+
+
+def _learn_table(work: _Work, frame: pl.LazyFrame, advance: Callable[[int], None]) -> None:
+    # Imported here: only models of feature tables need scikit-learn.
+    from textnb.estimators.table import TableClassifier
+
+    settings = work.job.model
+    model = work.model = TableClassifier(
+        table_estimator(settings.kind, settings.parameters), features=settings.features,
+        label=settings.label)
+    model.fit(frame, progress=advance)
+    work.observer.result(f"{quantity(len(model.classes_), 'class')}, "
+                         f"{quantity(len(model.feature_names_), 'feature')}")
 
 
 def _leave_one_out_once(work: _Work) -> HeldOut:
@@ -235,17 +244,17 @@ def _validate(work: _Work, settings: Validation, advance: Callable[[int], None])
 def _calibrate(work: _Work, settings: Calibration, advance: Callable[[int], None]) -> None:
     held = _leave_one_out_once(work)
     chosen = fit_calibration(held, length_aware=settings.length_aware)
-    work.model.set_calibration(chosen)
+    work.model = work.model.with_calibration(chosen)
     before, after = reliability(held).log_loss, reliability(held.calibrated(chosen)).log_loss
     work.observer.result(f"log loss {before:.3f} -> {after:.3f} by leave-one-out")
 
 
 def _decide(work: _Work, settings: Decision, advance: Callable[[int], None]) -> None:
     held = _leave_one_out_once(work) if settings.scored == "leave-one-out" else _folds(work)
-    calibration = work.model.calibration_
+    calibration = work.model.calibration
     if settings.min_probability is not None:
         least = float(np.log(settings.min_probability / (1.0 - settings.min_probability)))
-        decision = Thresholds(dict.fromkeys(work.model.classes_.tolist(), least),
+        decision = Thresholds(dict.fromkeys(work.model.classes.tolist(), least),
                             evidence={"min_probability": settings.min_probability,
                                         "calibrated": calibration is not None})
     elif settings.min_precision is not None:
@@ -258,7 +267,7 @@ def _decide(work: _Work, settings: Decision, advance: Callable[[int], None]) -> 
             max_false_positive_rate=settings.max_false_positive_rate,
             max_false_negative_rate=settings.max_false_negative_rate,
             costs=None if settings.costs is None else (settings.costs[0], settings.costs[1]))
-    work.model.set_decision(decision)
+    work.model = work.model.with_decision(decision)
     work.observer.result(_describe_thresholds(decision.thresholds))
 
 
@@ -269,19 +278,23 @@ def _describe_thresholds(thresholds: Any) -> str:
 
 
 def _test(work: _Work) -> None:
-    work.model.save(work.folder / "model.textnb")
+    model, path = work.model, work.folder / "model.textnb"
+    if isinstance(model, Fitted):
+        save_fitted(model, path)
+    else:
+        model.save(path)
     advance = work.observer.step("testing")
     settings, test = work.job.test, scan_stored(work.rows.test)
     positive = settings.positive
-    result = evaluate(work.model, test, progress=advance)
+    result = evaluate(model, test, progress=advance)
     values = result.to_dict()
     if positive is not None:
         values["rates"] = result.rates(positive).to_dict()
-        values["roc_auc"] = evaluate_roc(work.model, test, positive).auc
-    if isinstance(work.model, TextClassifier) and len(work.model.classes_) > 1:
-        held = held_out(work.model, test)
-        measured = reliability(held.calibrated(work.model.calibration_))
-        values["calibrated"] = work.model.calibration_ is not None
+        values["roc_auc"] = evaluate_roc(model, test, positive).auc
+    if isinstance(model, Fitted) and len(model.classes) > 1:
+        held = held_out(model, test)
+        measured = reliability(held.calibrated(model.calibration))
+        values["calibrated"] = model.calibration is not None
         values |= {"log_loss": _finite_or_none(measured.log_loss), "brier": measured.brier,
                  "expected_calibration_error": measured.expected_calibration_error,
                  "not_judged": measured.excluded}
@@ -296,17 +309,18 @@ def _test(work: _Work) -> None:
             not work.rows.held_out):
         work.observer.result(f"note: {result.novelty.message}")
     if settings.report is not None:
+        from textnb.estimators.text import TextClassifier
         from textnb.report.page import write_report
 
         work.observer.step("writing the report")
-        learned = (scan_stored(work.rows.train)
-                   if isinstance(work.model, TextClassifier) else None)
-        write_report(work.model, test, work.folder / settings.report, positive=positive,
-                     train=learned)
+        of_texts = isinstance(model, Fitted)
+        write_report(TextClassifier.of(model) if of_texts else model, test,
+                     work.folder / settings.report, positive=positive,
+                     train=scan_stored(work.rows.train) if of_texts else None)
 
 
 def _list_terms(work: _Work, settings: Terms, advance: Callable[[int], None]) -> None:
-    work.model.top(settings.k).write_csv(work.folder / settings.file)
+    texts.top(work.model, settings.k).write_csv(work.folder / settings.file)
 
 
 def _predict(work: _Work, settings: Predictions, advance: Callable[[int], None]) -> None:
@@ -314,12 +328,13 @@ def _predict(work: _Work, settings: Predictions, advance: Callable[[int], None])
         frame: pl.LazyFrame = scan_stored(work.rows.test)
     else:
         frame = scan_source(work.job, settings.input, settings.format, labels=False)
-    options: dict[str, Any] = {"probability": settings.probability, "scores": settings.scores}
-    if isinstance(work.model, TextClassifier):
-        options |= {"top": settings.top, "explain": settings.explain}
+    answers = Answers(settings.probability, settings.scores, settings.explain, settings.top)
     with reading(settings.input or work.job.input.train):
         rows = rows_where(frame, settings.where, "predictions.where")
-        predicted = work.model.predict(rows, progress=advance, **options)
+        predicted = (
+            texts.predict(work.model, rows, answers, advance)
+            if isinstance(work.model, Fitted) else work.model.predict(
+                rows, probability=answers.probability, scores=answers.scores, progress=advance))
         write(predicted, str(work.folder / settings.file), None)
     work.observer.result(f"-> {settings.file}")
 
