@@ -126,6 +126,37 @@ def test_the_order_of_trials_knows_no_budget(rows: pl.DataFrame) -> None:
     assert timed.drop("seconds").equals(long.head(timed.height))
 
 
+def test_a_lead_that_chance_can_make_keeps_the_defaults(run: Run, rows: pl.DataFrame) -> None:
+    random = np.random.default_rng(0)
+    noise = rows.with_columns(label=pl.Series(random.choice(["x", "y"], rows.height)))
+    found = search(noise, trials=16)
+    values = found.trials["value"].to_list()
+    assert found.lead is not None
+    assert found.lead.settings == found.trials.filter("best")["settings"][-1] != "nblinear"
+    assert found.lead.value == pytest.approx(max(values) - values[0])
+    assert found.lead.low <= 0 < found.lead.value < found.lead.high
+    assert found.settings.describe() == "nblinear"
+    assert found.estimate is found.default
+    noise.write_parquet("noise.parquet")
+    shown = run("tune", "noise.parquet", "--trials", 16, "-o", "m.textnb").checked().out
+    assert f"best of 16 trials: {found.lead.settings}\n" in shown
+    assert "which chance can do: the defaults are kept" in shown
+    assert "model = TextClassifier(NBLinear()).fit(rows)" in shown
+
+
+def test_a_sure_lead_takes_the_place_of_the_defaults() -> None:
+    """Only the order of words tells the labels apart."""
+    random = np.random.default_rng(0)
+    labels = random.choice(["x", "y"], 400)
+    texts = [" ".join(f"{'up down' if label == 'x' else 'down up'} w{n}"
+                      for n in random.integers(40, size=3)) for label in labels]
+    found = search(pl.DataFrame({"text": texts, "label": labels}), trials=4)
+    assert found.lead is not None
+    assert found.lead.low > 0
+    assert found.settings.tokenizer == PAIRS
+    assert found.to_dict()["lead"]["settings"] == found.settings.describe()
+
+
 def test_settings_are_dropped_on_few_rows_and_judged_on_all() -> None:
     first = first_candidates(False)
     order = _schedule(first, [100, 300, 900], 1, 0)

@@ -127,9 +127,15 @@ def _show(found: Tuned, command: str, seconds: float | None, format: str) -> Non
     if format == "json":
         out(as_json({**found.to_dict(), "command": command}))
         return
-    out(f"best of {found.trials.height} trials: {found.settings.describe()}")
-    out(f"{found.metric} {estimate} on {estimate.documents:,} documents that no trial has seen; "
-        f"nblinear with its defaults {default}")
+    lead = found.lead
+    if lead is not None and not lead.is_sure:
+        out(f"best of {found.trials.height} trials: {lead.settings}")
+        out(f"its {found.metric} is better than that of the defaults by {lead}, "
+            "which chance can do: the defaults are kept")
+    else:
+        out(f"best of {found.trials.height} trials: {found.settings.describe()}")
+    out(f"{found.metric} {estimate} on {estimate.documents:,} documents that no trial has seen"
+        + ("" if estimate is default else f"; nblinear with its defaults {default}"))
     if seconds is not None:
         out(f"--trials {found.trials.height} repeats this search")
     out(f"\n{found.code}\n\n{command}")
