@@ -18,6 +18,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from benchmarks.accuracy import DEFAULT, TUNED
 from benchmarks.sides import PARTS, SHORT, WHOLE
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -81,8 +82,9 @@ def block(name: str, figures: dict[str, Any]) -> str:
 
 
 def section_text(section: str, figures: dict[str, Any]) -> str:
-    return "\n\n".join(text for of, make in BLOCKS.values()
-                       if of == section and (text := make(figures)))
+    return "\n\n".join(text for name, (of, make) in BLOCKS.items()
+                       if of == section and not name.endswith("_of_corpora")
+                       and (text := make(figures)))
 
 
 def about(machine: dict[str, Any]) -> str:
@@ -205,6 +207,42 @@ def accuracy(found: Row) -> str:
                      seconds(row["cpu_seconds"]), memory(row)), code=False)
 
 
+def of_corpora(name: str, form: str = "{:.4f}") -> Callable[[Row], str]:
+    """A table of one figure: a row for each side, a column for each corpus, and the mean of the
+    sides that are measured on all of them."""
+    def make(found: Row) -> str:
+        rows = [row for row in found["rows"] if row.get(name) is not None
+                and row["side"] != TUNED]
+        names = list(dict.fromkeys(row["corpus"] for row in rows))
+        values = {(row["side"], row["corpus"]): row[name] for row in rows}
+        lines = []
+        for side in dict.fromkeys(row["side"] for row in rows):
+            own = [values.get((side, corpus)) for corpus in names]
+            known = [value for value in own if value is not None]
+            mean = [sum(known) / len(known)] if len(known) == len(names) else [None]
+            lines.append((side.removeprefix(f"{OWN}, "), *(
+                "" if value is None else form.format(value) for value in own + mean)))
+        return table(("model, tokens", *names, "mean"), lines, left=1)
+
+    return make
+
+
+def tuned(found: Row) -> str:
+    """The search for settings beside the default, on the test rows."""
+    by = {(row["corpus"], row["side"]): row for row in found["rows"]}
+    lines = []
+    for corpus in dict.fromkeys(row["corpus"] for row in found["rows"]):
+        row, default = by.get((corpus, TUNED)), by.get((corpus, DEFAULT))
+        if row and default and "failed" not in row:
+            answered = int(row["task"].split(" / ")[1].replace(",", ""))
+            lines.append((corpus, f"`{row['settings']}`", f"{default['accuracy']:.4f}",
+                          f"{row['accuracy']:.4f}",
+                          f"{answered * (row['accuracy'] - default['accuracy']):+.0f} of "
+                          f"{answered:,}", seconds(row["cpu_seconds"])))
+    return table(("corpus", "settings that were found", "accuracy of the defaults", "tuned",
+                  "documents", "CPU"), lines, left=2)
+
+
 def recipe(found: Row) -> str:
     def published(row: Row) -> tuple[str, ...]:
         return tuple(f"{value:.3f}" for value in row["published"] or ()) or ("", "", "")
@@ -250,7 +288,10 @@ BLOCKS: dict[str, tuple[str, Callable[[Row], str]]] = {
     "beyond": ("speed", beyond), "parts": ("speed", parts), "short": ("speed", short),
     "losses": ("speed", losses), "scale": ("scale", scale),
     "instructions": ("instructions", instructions), "accuracy": ("accuracy", accuracy),
-    "recipe": ("recipe", recipe),
+    **{f"{figure}_of_corpora": ("accuracy", of_corpora(figure, form)) for figure, form in (
+        ("accuracy", "{:.4f}"), ("macro_f1", "{:.4f}"), ("log_loss", "{:.3f}"),
+        ("cpu_seconds", "{:.1f}"))},
+    "tuned": ("accuracy", tuned), "recipe": ("recipe", recipe),
     "spark": ("spark", spark), "tables": ("tables", tables), "filters": ("filters", filters)}
 
 
