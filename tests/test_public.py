@@ -85,6 +85,7 @@ SURFACE = [
     "leave_one_out",
     "load",
     "mail_errors",
+    "mail_tokens",
     "mistakes",
     "operating_points",
     "parse_message",

@@ -74,6 +74,7 @@ if TYPE_CHECKING:
     from textnb.frames.mail import mail_errors, scan_mail
     from textnb.frames.scan import scan
     from textnb.mail.message import parse_message
+    from textnb.mail.tokens import mail_tokens
     from textnb.report.page import write_report
     from textnb.selection.search import Tuned
     from textnb.text.tokens import Tokenizer
@@ -140,6 +141,7 @@ _HOME = {
     "leave_one_out": "evaluation.leave_one_out",
     "load": "estimators.load",
     "mail_errors": "frames.mail",
+    "mail_tokens": "mail.tokens",
     "mistakes": "evaluation.mistakes",
     "operating_points": "evaluation.against_rest",
     "parse_message": "mail.message",
@@ -218,6 +220,7 @@ __all__ = [
     "leave_one_out",
     "load",
     "mail_errors",
+    "mail_tokens",
     "mistakes",
     "operating_points",
     "parse_message",

@@ -11,7 +11,8 @@ import polars as pl
 import pytest
 
 from tests.cli.conftest import Run, files_in
-from textnb import TextClassifier, load, scan
+from textnb import MailFilter, TextClassifier, load, mail_tokens, scan
+from textnb.filter.quick import judge
 
 
 @pytest.fixture
@@ -39,6 +40,59 @@ def test_a_table(run: Run, box: Path) -> None:
         ("spam", "Free", None)]
     lines = run("mail", box, "-q").checked().out.splitlines()
     assert [json.loads(line)["subject"] for line in lines] == ["Minutes", "Lunch", "Free", "Free"]
+
+
+def test_tokens_are_the_same_from_everywhere(run: Run, box: Path, folder: Path) -> None:
+    raw = (folder / "mail/spam/1.eml").read_bytes()
+    expected = mail_tokens(raw)
+    assert {"subject:free", "free", "offer"} <= set(expected)
+    (folder / "box.mbox").write_bytes(b"From a@b.org Sat Jan  3 01:05:34 1996\n" + raw + b"\n")
+    (folder / "Maildir/cur").mkdir(parents=True)
+    (folder / "Maildir/cur/1:2,S").write_bytes(raw)
+    for source in ("mail/spam/1.eml", "box.mbox", "Maildir"):
+        out = run("mail", source, "--tokens", "-q").checked().out
+        assert json.loads(out)["tokens"] == expected
+    assert json.loads(run("mail", "-", "--tokens", input=raw).checked().out)["tokens"] == expected
+    run("mail", box, "--tokens", "-o", "mail.parquet").checked()
+    assert pl.read_parquet("mail.parquet")["tokens"].to_list()[2] == expected
+    assert "tokens" not in json.loads(run("mail", "-", input=raw).checked().out)
+
+
+def test_a_model_of_tokens(run: Run, box: Path) -> None:
+    run("train", box, "--input-format", "mail", "--text", "tokens", "-o", "m.textnb",
+        "--binary").checked()
+    model = load("m.textnb")
+    assert isinstance(model, TextClassifier)
+    assert "subject:free" in model.vocabulary_
+    run("predict", "m.textnb", box, "--input-format", "mail", "-o", "p.csv").checked()
+    assert pl.read_csv("p.csv")["predicted"].to_list() == ["ham", "ham", "spam", "spam"]
+
+
+def test_a_filter_judges_and_learns_tokens(run: Run, box: Path, folder: Path) -> None:
+    raw = (folder / "mail/spam/1.eml").read_bytes()
+    run("train", box, "--input-format", "mail", "--text", "tokens", "-o", "m.textnb").checked()
+    ran = run("filter", "m.textnb", "--min-learned", "1", input=raw)
+    assert ran.out.startswith("spam ")
+    quick = judge("m.textnb", raw, least_learned=1)
+    whole = MailFilter.load("m.textnb", least_learned=1).judge(raw)
+    assert quick.log_odds == pytest.approx(whole.log_odds, rel=1e-12)
+    explained = json.loads(
+        run("explain", "m.textnb", "mail/spam/1.eml", "--format", "json").checked().out)
+    assert explained["filter"]["log_odds"] == pytest.approx(whole.log_odds)
+    assert "subject:free" in json.dumps(explained)
+    run("update", "m.textnb", "mail/ham/1.eml", "--as", "spam", "-o", "one.textnb").checked()
+    (folder / "again").mkdir()
+    (folder / "again/1.eml").write_bytes((folder / "mail/ham/1.eml").read_bytes())
+    run("update", "m.textnb", "again", "--as", "spam", "-o", "all.textnb").checked()
+    assert Path("one.textnb").read_bytes() == Path("all.textnb").read_bytes()
+
+
+def test_lists_that_mail_does_not_have_are_named(run: Run, box: Path, folder: Path) -> None:
+    rows = pl.DataFrame({"words": [["a"], ["b"]] * 10, "label": ["spam", "ham"] * 10})
+    TextClassifier(text="words").fit(rows).save("m.textnb")
+    ran = run("filter", "m.textnb", input=b"Subject: a\n\na")
+    assert ran.code == 3
+    assert "of mail only 'attachments', 'errors' and 'tokens' are lists" in ran.err
 
 
 def test_update_learns_the_folder_that_is_named(run: Run, folder: Path) -> None:

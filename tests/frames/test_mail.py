@@ -465,8 +465,8 @@ class TestLazy:
         write("r/spam/2.eml", message("spam"))
         frame = scan_mail("r")
         parsed: list[bytes] = []
-        parse = mail.parse_message
-        monkeypatch.setattr(mail, "parse_message",
+        parse = mail.read_message
+        monkeypatch.setattr(mail, "read_message",
                             lambda raw, headers: parsed.append(raw) or parse(raw, headers))
         assert frame.select("label", "path").collect().rows() == [
             ("ham", "r/ham/1.eml"), ("spam", "r/spam/2.eml")]

@@ -423,12 +423,13 @@ class TextColumns:
         from textnb.cli.words import plain
         from textnb.errors import suggestion
         from textnb.frames.mail import COLUMNS, header_names
+        from textnb.mail.columns import TOKENS
 
         if not any(height for height, _ in self._batches):
             return
         is_mail = set(COLUMNS[1:]) <= set(self._source.collect_schema())
         for name in (name for name in self._columns if name not in self._with_text):
-            if is_mail and name not in (*COLUMNS, "text"):
+            if is_mail and name not in (*COLUMNS, TOKENS, "text"):
                 near = suggestion(name.lower(), header_names(self._source))
                 note(f"warning: no message has a header {plain(name)!r}{plain(near)}")
             elif len(self._columns) > 1:

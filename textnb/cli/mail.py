@@ -24,6 +24,9 @@ class MailInput(MailOptions):
     header: list[str] | None = option(
         "Add a column for this header; repeat it for several.", metavar="NAME",
         python="headers")
+    tokens: bool = option(
+        "Add a column with the tokens that mail is judged by: words, and what headers, links and "
+        "MIME parts say.", default=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +61,8 @@ def mail(source: MailInput, done: MailOutput) -> None:
     if output is not None:
         sinks.output_format(output, output_format)
     with reading(path):
-        frame = scan_mail(path, headers=source.header or [], subfolders=source.subfolders)
+        frame = scan_mail(path, headers=source.header or [], subfolders=source.subfolders,
+                          tokens=source.tokens)
     malformed: list[pl.DataFrame] = []
     with reading(path), progress("reading", "read", done.quiet, "message") as advance:
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -79,12 +79,14 @@ def stdin_bytes(limit: int = -1) -> bytes:
     return content
 
 
-def columns_of(message: bytes, columns: Sequence[str]) -> tuple[dict[str, str], list[str]]:
+def columns_of(
+    message: bytes, columns: Sequence[str], lists: Collection[str]
+) -> tuple[dict[str, str | list[str]], list[str]]:
     """The columns of a message that a model reads, and what is malformed in it."""
-    from textnb.mail.message import MAX_MESSAGE, parse_message
+    from textnb.mail.columns import message_columns
 
-    parsed = parse_message(message[:MAX_MESSAGE], columns)
-    return {name: parsed.column(name) or "" for name in columns}, list(parsed.errors)
+    found, parsed = message_columns(message, columns, lists)
+    return {name: value or "" for name, value in found.items()}, list(parsed.errors)
 
 
 def filter_verdict(path: str, fitted: Fitted, message: bytes) -> dict[str, Any] | None:

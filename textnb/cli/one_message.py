@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from textnb.cli.inputs import ReadOptions
     from textnb.storage.add_document import Updated
 
-# Columns of a table of mail: those that are texts, and the others.
+# Columns of a table of mail: texts, lists of tokens, and the others.
 _TEXTS = frozenset(["from", "to", "subject", "headers", "body", "links", "images"])
+_LISTS = frozenset(["tokens"])
 _OTHERS = frozenset(["message_id", "date", "attachments", "flags", "path", "errors"])
 
 
@@ -45,16 +46,16 @@ def add_message(
     try:
         known = ModelToExtend(model)
         label = parse_label(as_class, known.labels)
-        if label not in known.labels or not set(known.columns) <= _TEXTS or (
-                known.label in _TEXTS | _OTHERS):
+        if label not in known.labels or not set(known.columns) - set(known.lists) <= _TEXTS or (
+                not set(known.lists) <= _LISTS or known.label in _TEXTS | _OTHERS | _LISTS):
             return None
         message = _message(input)
         if message is None:
             return None
-        from textnb.mail.message import parse_message
+        from textnb.mail.columns import message_columns
 
-        parsed = parse_message(message, known.columns)
-        return known.add({name: parsed.column(name) for name in known.columns}, label, target)
+        columns, _ = message_columns(message, known.columns, known.lists)
+        return known.add(columns, label, target)
     except Unsupported:
         return None
 

@@ -197,7 +197,7 @@ def explain(source: ExplainInput, shown: ExplainOutput) -> None:
     errors, verdict = None, None
     if column is None and messages.is_message(text, fitted.columns, message):
         raw = messages.message_bytes(text)
-        words, errors = messages.columns_of(raw, fitted.columns)
+        words, errors = messages.columns_of(raw, fitted.columns, fitted.token_columns)
         verdict = messages.filter_verdict(model, fitted, raw)
     elif text == "-":
         try:

@@ -22,7 +22,8 @@ from textnb.bayes.forms import Floats, LinearForm
 from textnb.errors import ModelFileError, ParameterError, quantity
 from textnb.files.archive import MAX_BYTES, reading_errors
 from textnb.filter.verdict import DOUBT, HAM, LEAST_LEARNED, SPAM, Verdict, default_spam, doubt_of
-from textnb.mail.message import BEYOND, MAX_MESSAGE, parse_message
+from textnb.mail.columns import message_columns
+from textnb.mail.message import BEYOND, MAX_MESSAGE
 from textnb.storage.archive import is_table_model, read_archive
 from textnb.storage.manifest import TextParts, text_parts
 from textnb.text.term_counts import CountSpec, check_complete
@@ -162,6 +163,11 @@ class MailFilter:
             return self.cutoffs[1]
         return 0.0 if self.decision is None else float(self.decision.thresholds[self.spam])
 
+    @property
+    def lists(self) -> list[str]:
+        """The columns that hold lists of tokens."""
+        return self.tokenizer.columns_of_tokens(self.columns)
+
     def judge(self, message: bytes) -> Verdict:
         """The verdict on one message; it may hold any bytes.
 
@@ -170,9 +176,12 @@ class MailFilter:
         message : bytes
             As received: headers, an empty line, the body.
         """
-        parsed = parse_message(message[:MAX_MESSAGE], self.columns)
-        row = pl.DataFrame({name: [parsed.column(name)] for name in self.columns},
-                           schema=dict.fromkeys(self.columns, pl.String))
+        lists = self.lists
+        values, parsed = message_columns(message, self.columns, lists)
+        row = pl.DataFrame(
+            {name: [values[name]] for name in self.columns},
+            schema={name: pl.List(pl.String) if name in lists else pl.String()
+                    for name in self.columns})
         scores, length = self._scores(row)
         errors = tuple(parsed.errors)
         if len(message) > MAX_MESSAGE:

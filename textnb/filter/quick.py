@@ -15,7 +15,8 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from textnb.filter.verdict import DOUBT, HAM, SPAM, Verdict, default_spam, doubt_of
-from textnb.mail.message import MAX_MESSAGE, parse_message
+from textnb.mail.columns import message_columns
+from textnb.mail.message import MAX_MESSAGE
 from textnb.storage.plain_plan import plan_of_settings, text_columns, tokens_of
 from textnb.storage.terms_reader import TermsReader, Unsupported, Weights
 
@@ -59,6 +60,8 @@ class QuickFilter:
                 settings = reader.document["settings"]
                 self._columns = text_columns(settings["text"])
                 self._plan = plan_of_settings(settings["tokenizer"])
+                self.lists = [name for name, is_list in zip(
+                    self._columns, self._plan.hold_tokens(self._columns), strict=True) if is_list]
                 self._calibration = _calibration(_chosen(
                     reader.document.get("calibration"), takes_stale))
                 self._decision = _Decision(_chosen(
@@ -119,8 +122,7 @@ class QuickFilter:
         if len(message) > MAX_MESSAGE:
             raise Unsupported("a message beyond 64 MiB")
         reader = self._reader
-        parsed = parse_message(message, self._columns)
-        texts = {name: parsed.column(name) for name in self._columns}
+        texts, parsed = message_columns(message, self._columns, self.lists)
         scores, length, largest = self._scores(tokens_of(self._plan, texts))
         if self._calibration is not None:
             temperature, exponent = self._calibration
@@ -128,10 +130,10 @@ class QuickFilter:
             scores, largest = [score / by for score in scores], largest / by
         odds = _log_odds(scores)
         own = odds[reader.labels.index(self._spam)]
+        errors = tuple(parsed.errors)
         learned = dict(zip(reader.labels, reader.documents, strict=True))
         calibrated = self._calibration is not None
         measure = "log-odds" if calibrated or reader.are_log_probabilities else "margin"
-        errors = tuple(parsed.errors)
         doubt = doubt_of(learned, self._spam, self._least_learned, length, own)
         if doubt:
             return Verdict(DOUBT, own, calibrated, doubt, errors, measure)

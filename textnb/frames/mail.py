@@ -25,7 +25,9 @@ from textnb.frames.slices import OnSkip
 from textnb.frames.sources import lazy_frame_from
 from textnb.frames.stdin import spool_stdin
 from textnb.mail.charsets import replace_surrogates
-from textnb.mail.message import check_headers, parse_message
+from textnb.mail.columns import TOKENS
+from textnb.mail.message import check_headers, read_message
+from textnb.mail.tokens import tokens_of_message
 from textnb.runtime.forks import check_fork
 
 _SCHEMA = {
@@ -46,6 +48,7 @@ def scan_mail(
     headers: Sequence[str] = (),
     label: bool | None = None,
     subfolders: bool = False,
+    tokens: bool = False,
 ) -> pl.LazyFrame:
     """Lazy rows of mail messages, in the order of their sorted paths.
 
@@ -65,6 +68,8 @@ def scan_mail(
     subfolders : bool
         Also the folders of each Maildir, such as ``.Spam`` and ``.Sent``. They are left out by
         default, as they hold mail of another kind.
+    tokens : bool
+        Whether there is a column ``tokens``: what mail is judged by, see `mail_tokens`.
 
     Returns
     -------
@@ -75,8 +80,9 @@ def scan_mail(
         parts' links and images, one per line); ``attachments`` (List of String); ``flags``
         (String, the letters of a Maildir's file name; null for other sources); ``path`` (String:
         the file, ``mbox#2``, ``archive:member``); ``errors`` (List of String: what was malformed,
-        empty where nothing was); and a String column per header asked for. Where all columns asked
-        for are among ``label``, ``path`` and ``flags``, no message is parsed.
+        empty where nothing was); ``tokens`` (List of String) if asked for; and a String column per
+        header asked for. Where all columns asked for are among ``label``, ``path`` and ``flags``,
+        no message is parsed.
 
     Raises
     ------
@@ -95,18 +101,19 @@ def scan_mail(
     >>> mail.select("subject", "body", "x-mailer").collect().row(0)
     ('Hello', 'Body', 'none')
     """
-    return scan_messages(source, headers=headers, label=label, subfolders=subfolders)
+    return scan_messages(source, headers=headers, label=label, subfolders=subfolders,
+                         tokens=tokens)
 
 
 def scan_messages(
     source: Any, *, headers: Sequence[str], label: bool | None = None, subfolders: bool = False,
-    on_skip: OnSkip | None = None,
+    tokens: bool = False, on_skip: OnSkip | None = None,
 ) -> pl.LazyFrame:
     """`scan_mail`, and with ``on_skip`` without the messages that can't be read.
 
     Parameters
     ----------
-    source, headers, label, subfolders
+    source, headers, label, subfolders, tokens
         As in `scan_mail`.
     on_skip : callable, optional
         Called after all messages were read, with the errors of those left out, if any, and the
@@ -114,17 +121,18 @@ def scan_messages(
     """
     check_fork()
     names = check_headers(headers)
-    taken = [name for name in names if name in COLUMNS]
+    own = {**_SCHEMA, **({TOKENS: pl.List(pl.String())} if tokens else {})}
+    taken = [name for name in names if name == "label" or name in own]
     if taken:
         raise ParameterError.out_of_range(
-            "headers", f"other than the columns that are there anyway ({', '.join(COLUMNS)})",
-            taken[0])
+            "headers", "other than the columns that are there anyway "
+            f"({', '.join(['label', *own])})", taken[0])
     roots = _find_roots(source, subfolders)
     labelled = _have_labels(roots) if label is None else label
     if label and not _have_labels(roots):
         raise SourceError.unreadable(
             str(source), "it has no folder per class, from which a label could come")
-    schema = pl.Schema({**({"label": pl.String()} if labelled else {}), **_SCHEMA,
+    schema = pl.Schema({**({"label": pl.String()} if labelled else {}), **own,
                         **{name: pl.String() for name in names}})
 
     def read(
@@ -272,7 +280,9 @@ def _frame_of_items(
         kept = unparsed.with_row_index("row").filter(predicate)["row"]
         found, predicate = [found[row] for row in kept], None
     parsed = not set(wanted) <= _UNPARSED
-    rows = [_parsed_row(item, headers) if parsed else _unparsed_row(item) for item in found]
+    with_tokens = TOKENS in wanted and TOKENS not in headers
+    rows = [_parsed_row(item, headers, with_tokens) if parsed else _unparsed_row(item)
+            for item in found]
     frame = pl.DataFrame({name: pl.Series([row[name] for row in rows], dtype=dtype)
                           for name, dtype in wanted.items()}, schema=wanted)
     return frame if predicate is None else frame.filter(predicate)
@@ -284,8 +294,8 @@ def _unparsed_row(item: RawMessage) -> dict[str, Any]:
             "flags": item.flags, "path": replace_surrogates(item.path)}
 
 
-def _parsed_row(item: RawMessage, headers: Sequence[str]) -> dict[str, Any]:
-    message = parse_message(item.raw, headers)
+def _parsed_row(item: RawMessage, headers: Sequence[str], tokens: bool) -> dict[str, Any]:
+    message, structure = read_message(item.raw, headers)
     # A message that could not be read is not empty.
     unread = not item.raw and item.errors
     return {**_unparsed_row(item), "message_id": message.message_id, "date": message.date,
@@ -293,4 +303,5 @@ def _parsed_row(item: RawMessage, headers: Sequence[str]) -> dict[str, Any]:
             "headers": message.headers, "body": message.body,
             "links": message.column("links"), "images": message.column("images"),
             "attachments": list(message.attachments),
-            "errors": [*item.errors, *(() if unread else message.errors)], **message.requested}
+            "errors": [*item.errors, *(() if unread else message.errors)], **message.requested,
+            **({TOKENS: tokens_of_message(message, structure)} if tokens else {})}

@@ -42,6 +42,7 @@ from textnb.frames.paths import TEXT_FORMATS, check_file, check_text
 from textnb.frames.slices import OnSkip, scan_in_turn
 from textnb.frames.stdin import spool_stdin
 from textnb.frames.token_columns import check_texts
+from textnb.mail.columns import TOKENS
 from textnb.mail.message import check_headers
 from textnb.runtime.caller import warn_caller
 from textnb.runtime.forks import check_fork
@@ -167,14 +168,19 @@ def _scan_mail(
     source: Any, text: str | Sequence[str] | None, encoding: str, subfolders: bool,
     on_skip: OnSkip | None,
 ) -> pl.LazyFrame:
-    """Scan mail with the headers that are read as texts, and with subject and body as ``text``."""
+    """Scan mail with the columns that are read as texts.
+
+    Names that are not columns of mail are headers, but ``text``, which is subject and body, and
+    ``tokens``.
+    """
     if encoding.lower().replace("-", "") != "utf8":
         raise ParameterError(f"encoding={encoding!r} is not for mail: each message tells its own")
     columns = [text] if isinstance(text, str) else list(text or [])
     headers = check_headers(
-        [name for name in columns if name not in MAIL_COLUMNS and name != "text"], "text")
+        [name for name in columns if name not in (*MAIL_COLUMNS, TOKENS, "text")], "text")
     with reading(source):
-        frame = scan_messages(source, headers=headers, subfolders=subfolders, on_skip=on_skip)
+        frame = scan_messages(source, headers=headers, subfolders=subfolders,
+                              tokens=TOKENS in columns, on_skip=on_skip)
     if "text" not in columns:
         return frame
     return frame.with_columns(

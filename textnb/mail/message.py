@@ -16,7 +16,7 @@ from email.utils import parsedate_to_datetime
 from textnb.errors import ParameterError, quantity
 from textnb.mail.charset_guess import Guess
 from textnb.mail.charsets import Notes, header_text, note
-from textnb.mail.parts import PartReader, split_headers, structure_headers
+from textnb.mail.parts import PartHeaders, PartReader, split_headers, structure_headers
 from textnb.runtime.values import Value
 
 # Servers let through some tens of MiB.
@@ -64,6 +64,24 @@ class MailMessage(Value):
         if name in ("links", "images"):
             return "\n".join(getattr(self, name))
         return self.from_ if name == "from" else self.requested[name]
+
+
+class MessageStructure(Value):
+    """What the columns of a message leave out, and its features need.
+
+    Attributes
+    ----------
+    fields : tuple of (str, str)
+        Names of all headers in lower case, with their decoded values; those of a name together.
+    parts : tuple of PartHeaders
+        All MIME parts, the message itself first.
+    alternatives : tuple of str
+        Texts that are no part of the body, as another alternative was chosen.
+    """
+
+    fields: tuple[tuple[str, str], ...]
+    parts: tuple[PartHeaders, ...]
+    alternatives: tuple[str, ...]
 
 
 def check_headers(headers: Sequence[str], setting: str = "headers") -> list[str]:
@@ -122,6 +140,13 @@ def parse_message(raw: bytes, headers: Sequence[str] = ()) -> MailMessage:
     >>> parse_message(b"Content-Type: text/plain; charset=x\\nDate: today\\n\\n").errors
     ('bad date: today', 'unknown charset: x')
     """
+    return read_message(raw, headers)[0]
+
+
+def read_message(
+    raw: bytes, headers: Sequence[str] = ()
+) -> tuple[MailMessage, MessageStructure]:
+    """As `parse_message`, with the structure of the message."""
     if not isinstance(raw, (bytes, bytearray, memoryview)):
         raise ParameterError.out_of_range("raw", "bytes", type(raw).__name__)
     names, notes = check_headers(headers), Notes()
@@ -152,10 +177,13 @@ def parse_message(raw: bytes, headers: Sequence[str] = ()) -> MailMessage:
     date = _date(texts["date"][0], notes) if "date" in texts else None
     reader = PartReader(notes, guess)
     found = reader.text(structure_headers(lines), body, 0)
-    return MailMessage(
+    message = MailMessage(
         field("message-id"), date, field("from"), field("to"), field("subject"), "\n".join(shown),
         found.text, found.html, tuple(reader.links), tuple(reader.images),
         tuple(reader.attachments), {name: field(name) for name in names}, tuple(notes))
+    return message, MessageStructure(
+        tuple((name, text) for name, found_texts in texts.items() for text in found_texts),
+        tuple(reader.parts), tuple(reader.alternatives))
 
 
 def _date(text: str, notes: Notes) -> datetime | None:

@@ -49,6 +49,16 @@ class PartText(NamedTuple):
     html: bool
 
 
+class PartHeaders(NamedTuple):
+    """How a part's headers describe it: each in lower case but the name, and empty if absent."""
+
+    content_type: str
+    charset: str
+    encoding: str
+    disposition: str
+    name: str
+
+
 def split_headers(raw: bytes, notes: Notes) -> tuple[list[tuple[str, str]], bytes]:
     """The header lines, bytes beyond ASCII as surrogates, and the body after them."""
     block = _HEADER_LINES.match(raw)
@@ -91,12 +101,18 @@ class PartReader:
     ----------
     attachments, links, images : list of str
         What the parts hold, in order.
+    parts : list of PartHeaders
+        All parts, those that hold others too, in order.
+    alternatives : list of str
+        Texts of the alternatives that were not chosen.
     """
 
     def __init__(self, notes: Notes, guess: Guess) -> None:
         self.attachments: list[str] = []
         self.links: list[str] = []
         self.images: list[str] = []
+        self.parts: list[PartHeaders] = []
+        self.alternatives: list[str] = []
         self._notes = notes
         self._guess = guess
         self._parts = 0
@@ -111,6 +127,9 @@ class PartReader:
                  f"parts nested deeper than {MAX_DEPTH} not read")
             return PartText("", False)
         kind, charset, boundary, name, attached = self._read_parameters(mime)
+        self.parts.append(PartHeaders(
+            kind, str(charset or "").lower(), _first_word(mime, "content-transfer-encoding"),
+            _first_word(mime, "content-disposition"), name))
         if kind.startswith("multipart/"):
             parts = self._split_parts(body, boundary)
             if parts is not None:
@@ -185,13 +204,15 @@ class PartReader:
             if self._parts > MAX_PARTS:
                 break
         if kind == "multipart/alternative":
-            return _choose_alternative(texts)
+            chosen = _choose_alternative(texts)
+            self.alternatives += [part.text for part in texts if part is not chosen and part.text]
+            return chosen
         shown = [part for part in texts if part.text.strip()]
         return PartText("\n".join(part.text for part in shown), any(part.html for part in shown))
 
     def _decode_transfer(self, mime: Message, body: bytes) -> bytes:
         """The body without its transfer encoding."""
-        encoding = str(mime.get("content-transfer-encoding", "")).split(";")[0].strip().lower()
+        encoding = _first_word(mime, "content-transfer-encoding")
         if encoding in ("", "7bit", "8bit", "binary"):
             return body
         if encoding == "quoted-printable":
@@ -217,6 +238,11 @@ class PartReader:
         self.links += found.links
         self.images += found.images
         return PartText(found.text, True)
+
+
+def _first_word(mime: Message, header: str) -> str:
+    """A header's value without its parameters, in lower case; empty if absent."""
+    return str(mime.get(header, "")).split(";")[0].strip().lower()
 
 
 def divide(body: bytes, boundary: bytes, limit: int) -> tuple[list[bytes], bool]:

@@ -16,7 +16,7 @@ from textnb.files.lock import lock_path
 from textnb.learning import fitting
 from textnb.learning.fitted import Fitted
 from textnb.learning.memory_limit import check_unpruned
-from textnb.mail.message import MAX_MESSAGE, parse_message
+from textnb.mail.columns import message_columns
 from textnb.serving.log import log
 from textnb.storage.ledger import Ledger, Pending, changes
 from textnb.storage.textmodel import load_fitted, save_fitted
@@ -74,11 +74,13 @@ def _learn(model: str, ledger: Ledger, pending: Sequence[Pending]) -> int:
 def _frame(fitted: Fitted, rows: Sequence[tuple[bytes, Any]]) -> pl.DataFrame:
     columns: dict[str, list[Any]] = {name: [] for name in fitted.columns}
     for message, _ in rows:
-        parsed = parse_message(message[:MAX_MESSAGE], fitted.columns)
+        found, _ = message_columns(message, fitted.columns, fitted.token_columns)
         for name, values in columns.items():
-            values.append(parsed.column(name))
+            values.append(found[name])
     labels = pl.Series(fitted.settings.label, [label for _, label in rows])
-    return pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String)).with_columns(labels)
+    schema = {name: pl.List(pl.String) if name in fitted.token_columns else pl.String()
+              for name in columns}
+    return pl.DataFrame(columns, schema=schema).with_columns(labels)
 
 
 def main(arguments: Sequence[str]) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from textnb.errors import SourceError, TextnbError, first_line
 from textnb.filter.quick import QuickFilter
 from textnb.filter.verdict import Verdict
-from textnb.mail.message import MAX_MESSAGE, parse_message
+from textnb.mail.columns import message_columns
 from textnb.storage.terms_reader import Unsupported
 
 if TYPE_CHECKING:
@@ -70,11 +70,13 @@ class ServedModel:
         whole = self._whole_model()
         return whole.judge(message), whole.least_odds
 
-    def judged_texts(self, message: bytes) -> tuple[str | None, dict[str, str | None]]:
+    def judged_texts(
+        self, message: bytes
+    ) -> tuple[str | None, dict[str, str | list[str] | None]]:
         """The Message-ID of a message, and the texts that the model judges and learns."""
-        columns = self._quick.columns if self._quick is not None else self._whole_model().columns
-        parsed = parse_message(message[:MAX_MESSAGE], columns)
-        return parsed.message_id, {name: parsed.column(name) for name in columns}
+        model = self._quick if self._quick is not None else self._whole_model()
+        texts, parsed = message_columns(message, model.columns, model.lists)
+        return parsed.message_id, texts
 
     def label_of(self, told: str, ham: str | None) -> Any:
         """The class of ``spam`` or ``ham``, the words of the protocol; None if it is not clear.

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
@@ -84,6 +84,8 @@ class ModelToExtend:
         The classes.
     columns : list of str
         The text columns.
+    lists : list of str
+        Those of them that hold lists of tokens.
     label : str
         The name of the label column.
 
@@ -110,15 +112,18 @@ class ModelToExtend:
         self.labels: list[Any] = self._document["classes"]["labels"]
         self.columns, self.label = text_columns(settings["text"]), settings["label"]
         self._plan = plan_of_settings(settings["tokenizer"])
+        self.lists = [name for name, is_list in zip(
+            self.columns, self._plan.hold_tokens(self.columns), strict=True) if is_list]
 
     def add(
-        self, texts: Mapping[str, str | None], label: Any, target: str | os.PathLike[str]
+        self, texts: Mapping[str, str | Sequence[str] | None], label: Any,
+        target: str | os.PathLike[str],
     ) -> Updated:
         """Write the model that has learned one document more.
 
         Parameters
         ----------
-        texts : mapping of str to str or None
+        texts : mapping of str to str, list of str or None
             The text columns.
         label : label
             One of the classes.

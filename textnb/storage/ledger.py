@@ -61,7 +61,7 @@ class Pending(NamedTuple):
     message: bytes
 
 
-def message_key(message_id: str | None, texts: Mapping[str, str | None]) -> bytes:
+def message_key(message_id: str | None, texts: Mapping[str, Any]) -> bytes:
     """A hash of a message's Message-ID and of the texts that a model learns of it.
 
     Headers that are added on the way change nothing, unless the model learns them.

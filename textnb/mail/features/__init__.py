@@ -1,0 +1,1 @@
+"""The kinds of tokens of a message: one function per kind."""

@@ -1,0 +1,137 @@
+"""Tokens of a message's headers: subject, addresses, mail program, hosts, and which ones it has.
+
+Only headers that are named here are read. So the marks of other filters (``X-Spam-Status``), lists
+(``List-Id``) and mail programs (``X-UID``) are left out, and so are those of filters to come: a
+model that learns another filter's verdict errs with it, and fails when that filter is changed or
+removed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from textnb.mail.features.hosts import ADDRESS, host_suffixes
+from textnb.mail.features.words import LONGEST, pieces, plain_words
+from textnb.mail.message import MailMessage, MessageStructure
+
+# Their presence tells something of the program that wrote the message, and of its sender.
+_PRESENCE = frozenset([
+    "bcc", "cc", "comments", "content-class", "content-description", "content-disposition",
+    "content-id", "content-language", "content-transfer-encoding", "content-type", "date",
+    "dkim-signature", "domainkey-signature", "from", "importance", "in-reply-to", "keywords",
+    "mail-followup-to", "message-id", "mime-version", "organization", "priority", "received",
+    "references", "reply-to", "return-path", "sender", "subject", "thread-index", "thread-topic",
+    "to", "user-agent", "x-mailer", "x-mimeole", "x-msmail-priority", "x-originating-ip",
+    "x-originalarrivaltime", "x-priority"])
+_VALUES = frozenset(["content-class", "content-language", "importance", "organization", "priority",
+                     "x-msmail-priority", "x-priority"])
+_EXPECTED = ("from", "to", "subject", "date", "message-id", "mime-version", "content-type")
+_MAILERS = frozenset(["x-mailer", "user-agent", "x-mimeole"])
+_ADDRESSES = ("from", "to", "cc", "reply-to", "return-path")
+# Of a header's value, in characters; of addresses and of servers, their number.
+_LONGEST_VALUE, _MOST_ADDRESSES, _MOST_HOPS = 4096, 20, 20
+
+_ADDRESS = re.compile(r"[^\s<>(),;:\"'@]{1,64}@[^\s<>(),;:\"'@]{1,255}")
+_MARK = re.compile(
+    r"^(?:\W{0,5}(?:(?:suspected|possible|probable|likely)\W{1,3})?(?:spam|junk|bulk)"
+    r"[^\w\s]{0,3}[\])}*>:][\])}*>:\s]*)+", re.I)
+# Not versions of mail servers (8.11.6).
+_HOST = re.compile(r"(?<![\w.-])(?:(?:\d{1,3}\.){3}\d{1,3}(?![\w.-])"
+                   r"|(?:[A-Za-z0-9][A-Za-z0-9-]{0,62}\.){1,10}[A-Za-z][A-Za-z0-9-]{1,62})", re.A)
+_HELO = re.compile(r"\bfrom\s+(\S{1,255})(?:\s+\(([^()]{0,255}))?")
+_ZONE = re.compile(r"[+-]\d{4}\b", re.A)
+_DIGITS, _LETTERS = re.compile(r"[0-9]+"), re.compile(r"[A-Za-z]+")
+
+
+def subject_tokens(message: MailMessage, structure: MessageStructure) -> Iterator[str]:
+    """The subject's words with their punctuation, those in capitals, and plain words.
+
+    The mark of another filter before them is left out.
+    """
+    subject = _MARK.sub("", (message.subject or "")[:_LONGEST_VALUE])
+    for piece in pieces(subject):
+        yield f"subject:{piece.lower()}"
+        if len(piece) > 1 and piece.isupper():
+            yield f"subject:capitals:{piece.lower()}"
+    yield from (f"subject:{word}" for word in plain_words(subject))
+
+
+def address_tokens(message: MailMessage, structure: MessageStructure) -> Iterator[str]:
+    """Names, addresses and hosts of senders and recipients, and how they go together."""
+    addresses: dict[str, list[str]] = {}
+    for name, value in structure.fields:
+        if name not in _ADDRESSES:
+            continue
+        text = value[:_LONGEST_VALUE]
+        found = [address.lower() for address in _ADDRESS.findall(text)]
+        addresses.setdefault(name, []).extend(found)
+        if name != "return-path":
+            yield from (f"{name}:name:{word}" for word in plain_words(_ADDRESS.sub(" ", text)))
+        for address in found[:_MOST_ADDRESSES]:
+            user, _, host = address.rpartition("@")
+            yield f"{name}:address:{address[:LONGEST]}"
+            yield f"{name}:user:{_DIGITS.sub('9', user)[:LONGEST]}"
+            yield from (f"{name}:host:{suffix}" for suffix in host_suffixes(host))
+    for name in ("to", "cc"):
+        count = len(addresses.get(name, ()))
+        yield f"{name}:count:{count if count < 3 else '3+' if count < 10 else '10+'}"
+    sender = set(addresses.get("from", ())[:1])
+    for name in ("reply-to", "return-path", "to"):
+        if addresses.get(name):
+            yield f"{name}:{'is' if sender & set(addresses[name]) else 'is-not'}-from"
+
+
+def mailer_tokens(message: MailMessage, structure: MessageStructure) -> Iterator[str]:
+    """The program that wrote the message, and the words of its name."""
+    for name, value in structure.fields:
+        if name in _MAILERS:
+            yield f"mailer:{value[:LONGEST].lower()}"
+            yield from (f"mailer:{word[:LONGEST]}" for word in value[:255].lower().split())
+
+
+def received_tokens(message: MailMessage, structure: MessageStructure) -> Iterator[str]:
+    """Servers that passed the message on, and whether their names are true; times are left out."""
+    hops = [value for name, value in structure.fields if name == "received"]
+    for hop in hops[:_MOST_HOPS]:
+        text = hop[:1024]
+        text = text.rpartition(";")[0] or text
+        if found := _HELO.search(text):
+            own, seen = found[1].strip("[]"), found[2] or ""
+            yield "received:own-name:" + (
+                "address" if ADDRESS.fullmatch(own) else "host" if "." in own else "word")
+            if seen and own.lower() not in seen.lower():
+                yield "received:own-name-is-another"
+            if "unknown" in seen.lower():
+                yield "received:unknown"
+        for host in dict.fromkeys(_HOST.findall(text)):
+            yield from (f"received:{suffix}" for suffix in host_suffixes(host))
+    yield f"received:count:{min(len(hops), 12)}"
+
+
+def header_tokens(message: MailMessage, structure: MessageStructure) -> Iterator[str]:
+    """Which of the known headers there are, the values of some, and which ones are missing."""
+    present = set()
+    for name, value in structure.fields:
+        present.add(name)
+        if name in _PRESENCE:
+            yield f"header:{name}"
+        if name in _VALUES:
+            yield from (f"{name}:{word}" for word in plain_words(value[:255]))
+    yield from (f"no-header:{name}" for name in _EXPECTED if name not in present)
+
+
+def id_tokens(message: MailMessage, structure: MessageStructure) -> Iterator[str]:
+    """The form of the message's id and of its date, without the day and the time."""
+    own = (message.message_id or "")[:255].strip().strip("<>")
+    user, _, host = own.rpartition("@")
+    yield f"message-id:form:{_form(user)}"
+    yield from (f"message-id:host:{suffix}" for suffix in host_suffixes(host))
+    date = next((value for name, value in structure.fields if name == "date"), "")[:200]
+    zone = _ZONE.search(date)
+    yield f"date:zone:{zone[0] if zone else 'none'}"
+    yield f"date:form:{_form(date)}"
+
+
+def _form(text: str) -> str:
+    return _LETTERS.sub("a", _DIGITS.sub("9", text)).lower()[:LONGEST]

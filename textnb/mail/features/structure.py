@@ -1,0 +1,38 @@
+"""Tokens of a message's MIME parts and attachments."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from textnb.mail.features.words import LONGEST
+from textnb.mail.message import MailMessage, MessageStructure
+
+_SEPARATORS = re.compile(r"[\W_]+")
+_DIGITS = re.compile(r"\d+")
+_MOST_PARTS = 100
+
+
+def part_tokens(message: MailMessage, structure: MessageStructure) -> Iterator[str]:
+    """Content types, charsets, transfer encodings and dispositions, and what is malformed."""
+    for part in structure.parts[:_MOST_PARTS]:
+        kind = f"mime:{part.content_type[:LONGEST]}"
+        yield kind
+        yield f"{kind}:encoding:{part.encoding[:LONGEST] or 'none'}"
+        yield f"{kind}:charset:{part.charset[:LONGEST] or 'none'}"
+        if part.disposition:
+            yield f"{kind}:disposition:{part.disposition[:LONGEST]}"
+    count = len(structure.parts)
+    yield f"mime:parts:{count if count < 6 else '6+'}"
+    yield "mime:tree:" + "+".join(part.content_type[:LONGEST] for part in structure.parts[:4])
+    yield from (f"malformed:{error.split(':')[0].lower()}" for error in message.errors)
+
+
+def attachment_tokens(message: MailMessage, structure: MessageStructure) -> Iterator[str]:
+    """Words of attachments' names, digits as one 9, and their endings."""
+    for part in structure.parts[:_MOST_PARTS]:
+        if part.name:
+            stem, _, ending = part.name.lower().rpartition(".")
+            yield f"attachment:ending:{ending[:LONGEST]}"
+            yield from (f"attachment:{_DIGITS.sub('9', word)[:LONGEST]}"
+                        for word in _SEPARATORS.split(stem) if word)

@@ -1,0 +1,83 @@
+"""What a message is judged by, as tokens: words, and what headers, links and parts say.
+
+    bytes ─> message, structure ─> tokens of each kind, by one function per kind ─> each token once
+
+A kind is here because it makes errors fewer on two corpora of mail, by folds and in the order of
+time; the documentation has the figures. A token says what it is of: ``subject:offer``,
+``link:host:example.org``, ``mime:text/html``. Words of the text have no colon, so no text can pass
+for a header. All tokens are in lower case, so that a tokenizer's lower-casing changes none of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from textnb.mail.features.headers import (
+    address_tokens,
+    header_tokens,
+    id_tokens,
+    mailer_tokens,
+    received_tokens,
+    subject_tokens,
+)
+from textnb.mail.features.links import link_tokens
+from textnb.mail.features.structure import attachment_tokens, part_tokens
+from textnb.mail.features.words import style_tokens, word_tokens
+from textnb.mail.message import MAX_MESSAGE, MailMessage, MessageStructure, read_message
+
+Kind = Callable[[MailMessage, MessageStructure], Iterator[str]]
+
+KINDS: Mapping[str, Kind] = {
+    "subject": subject_tokens,
+    "addresses": address_tokens,
+    "mailer": mailer_tokens,
+    "received": received_tokens,
+    "headers": header_tokens,
+    "id": id_tokens,
+    "parts": part_tokens,
+    "attachments": attachment_tokens,
+    "links": link_tokens,
+    "style": style_tokens,
+    "words": word_tokens,
+}
+
+
+def mail_tokens(message: bytes) -> list[str]:
+    """The tokens of one mail message: what a filter of mail judges it by.
+
+    Other filters' headers (``X-Spam-Status``), their marks in the subject (``[SPAM]``), those of
+    mailing lists (``List-Id``) and those of mail programs (``X-UID``) are left out.
+
+    Parameters
+    ----------
+    message : bytes
+        As received: headers, an empty line, the body. A first line ``From ...``, as in mbox files,
+        is left out, and so is what is beyond 64 MiB. No bytes make it fail.
+
+    Returns
+    -------
+    list of str
+        Each token once, in the order in which it is found. The column ``tokens`` of `scan_mail` has
+        the same.
+
+    Raises
+    ------
+    ParameterError
+        If ``message`` is not bytes.
+
+    Examples
+    --------
+    >>> tokens = mail_tokens(b"Subject: Offer!\\nX-Spam-Status: Yes\\n\\nSee http://a.example/buy")
+    >>> [token for token in tokens if token.startswith(("subject", "link:host"))]
+    ['subject:offer!', 'subject:offer', 'link:host:example', 'link:host:a.example']
+    >>> tokens[-2:]
+    ['http', 'a.example/buy']
+    """
+    raw = message[:MAX_MESSAGE] if isinstance(message, (bytes, bytearray)) else message
+    return tokens_of_message(*read_message(raw))
+
+
+def tokens_of_message(message: MailMessage, structure: MessageStructure) -> list[str]:
+    """`mail_tokens` of a message that has been read."""
+    return list(dict.fromkeys(
+        token for tokens_of in KINDS.values() for token in tokens_of(message, structure)))
