@@ -89,6 +89,17 @@ def test_top_is_strict_json_without_smoothing(run: Run, folder: Path) -> None:
     assert {row["term"] for row in rows} == {"aa", "bb", "cc"}
 
 
+def test_infinite_numbers_say_what_they_mean(run: Run, folder: Path) -> None:
+    TextClassifier(MultinomialNB(l=0)).fit(MAIL).save("m.textnb")
+    TextClassifier(MultinomialNB(l=1)).fit(MAIL).save("smooth.textnb")
+    for call in (("top", "m.textnb"), ("explain", "m.textnb", MAIL["text"][0])):
+        ran = run(*call).checked()
+        assert "inf" in ran.out
+        assert "note: inf and -inf are of terms that a class has never had" in ran.err
+        strict(run(*call, "--format", "json").checked().out)
+        assert "inf and -inf" not in run(call[0], "smooth.textnb", *call[2:]).checked().err
+
+
 def test_top_shows_labels_and_terms_inert(run: Run, odd: Path) -> None:
     ran = run("top", odd).checked()
     assert all(c.isprintable() or c == "\n" for c in ran.out + ran.err)

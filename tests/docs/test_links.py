@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import sys
 from collections.abc import Iterator
@@ -106,3 +107,39 @@ def test_pages_are_generated_from_the_program() -> None:
     picture = rooms_picture()
     assert all(f">{room}/</text>" in picture for layer in order() for room in layer
                if room != "errors")
+
+
+NAMED = re.compile(r"`~?(textnb(?:\.[A-Za-z_]\w*)+)")
+TEXTS = [*PAGES, *sorted(path for folder in ("textnb", "scripts", "corpora")
+                         for path in (ROOT / folder).rglob("*.py"))]
+
+
+def is_there(name: str) -> bool:
+    """Whether a dotted name is that of a module, or of what a module holds."""
+    parts = name.split(".")
+    for end in range(len(parts), 0, -1):
+        try:
+            found: object = importlib.import_module(".".join(parts[:end]))
+        except ImportError:
+            continue
+        missing = object()
+        for part in parts[end:]:
+            found = getattr(found, part, missing)
+        return found is not missing
+    return False
+
+
+def test_modules_and_functions_that_texts_name_are_there() -> None:
+    """In documentation, docstrings and comments, between backticks."""
+    named: dict[str, str] = {}
+    for path in TEXTS:
+        if path.name != "CHANGELOG.md":
+            named.update(dict.fromkeys(
+                NAMED.findall(path.read_text("utf-8")), str(path.relative_to(ROOT))))
+    files = (".toml", ".textnb", ".zip", ".py")
+    gone = {name: place for name, place in named.items()
+            if not name.endswith(files) and not is_there(name)}
+    assert gone == {}
+    assert len(named) > 40
+    assert not is_there("textnb.text.native.source")
+    assert is_there("textnb.text.tokens.Tokenizer.plan")

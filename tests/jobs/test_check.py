@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from textnb import ExportError
-from textnb.errors import DataError, ParameterError, SourceError
+from textnb.errors import DataError, ParameterError, SchemaError, SourceError
 from textnb.jobs.jobfile import read_job
 from textnb.jobs.rows import check_job
 from textnb.jobs.run import Silent, run_job
@@ -56,6 +56,18 @@ def test_a_source_at_fault_is_named_by_its_key(
 ) -> None:
     with pytest.raises(DataError, match=message) as caught:
         check(tmp_path, setting)
+    assert "--" not in caught.value.command_line
+
+
+@pytest.mark.parametrize(("mark", "advice"), [
+    (";", 'input.separator = ";"'), ("\t", 'input.format = "tsv"')])
+def test_another_separator_is_named_by_its_key(tmp_path: Path, mark: str, advice: str) -> None:
+    check(tmp_path)
+    (tmp_path / "other.csv").write_text(f"text{mark}label\na word{mark}x\n")
+    with pytest.raises(SchemaError) as caught:
+        check_job(read_job(tmp_path / "job.toml", ["input.test=other.csv"]))
+    assert str(caught.value).startswith("input.test: no column 'text' (the text column): the only")
+    assert str(caught.value).endswith(f". Say so with {advice}")
     assert "--" not in caught.value.command_line
 
 

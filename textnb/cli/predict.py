@@ -127,7 +127,7 @@ class TopOptions(Results):
 def top(file: ModelFile, shown: TopOptions) -> None:
     """Show the terms that distinguish each class best."""
     from textnb.cli.settings import as_label
-    from textnb.cli.tables import frame_table, show
+    from textnb.cli.tables import frame_table, note_infinite, show
     from textnb.scoring import texts
     from textnb.storage.textmodel import load_fitted
 
@@ -143,6 +143,7 @@ def top(file: ModelFile, shown: TopOptions) -> None:
         hidden = ["class", "measure"] if measure == "z" else ["class", "measure", "z"]
         show(frame_table(group.drop(hidden), title=str(name)))
     note(f"ranked by {_MEASURES[str(terms['measure'].first())]}")
+    note_infinite(terms)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,7 +183,7 @@ def _list_of_tokens(typed: str) -> list[str]:
 def explain(source: ExplainInput, shown: ExplainOutput) -> None:
     """Show what decides one text, or one mail message, term by term."""
     from textnb.cli import messages
-    from textnb.cli.tables import frame_table, show
+    from textnb.cli.tables import frame_table, note_infinite, show
     from textnb.cli.words import plain
     from textnb.errors import ParameterError, SourceError
     from textnb.scoring import texts
@@ -230,5 +231,6 @@ def explain(source: ExplainInput, shown: ExplainOutput) -> None:
             f"{verdict['log_odds']:.3f}{scaled}")
     if found.note:
         note(f"note: {found.note}")
+    note_infinite(parts)
     if errors:
         note(f"note: the message is malformed: {plain('; '.join(errors))}")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.table import Table
 
+from textnb.cli.console import note
 from textnb.cli.words import plain
 from textnb.errors import quantity
 
@@ -44,6 +45,16 @@ def frame_table(frame: pl.DataFrame, title: str = "") -> Table:
     for row in frame.iter_rows():
         table.add_row(*(_cell(value) for value in row))
     return table
+
+
+def note_infinite(frame: pl.DataFrame) -> None:
+    """Note what infinite numbers of a table that was shown mean."""
+    from polars import selectors
+
+    if any(column.is_infinite().any() for column in frame.select(selectors.float())):
+        note("note: inf and -inf are of terms that a class has never had: with l = 0 such a term "
+             "rules the class out, whatever else the text holds. Train with textnb train --l above "
+             "0 to avoid them")
 
 
 def show_evaluation(result: Evaluation) -> None:

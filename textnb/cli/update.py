@@ -218,7 +218,7 @@ class DiffOutput(Results):
 @verb
 def diff(source: TwoModels, shown: DiffOutput) -> None:
     """Show how two models differ: classes, terms that moved most, decisions that change."""
-    from textnb.cli.tables import frame_table, show
+    from textnb.cli.tables import frame_table, note_infinite, show
     from textnb.errors import ParameterError
     from textnb.evaluation.comparison import compare_models
     from textnb.storage.textmodel import load_fitted
@@ -240,6 +240,7 @@ def diff(source: TwoModels, shown: DiffOutput) -> None:
     show(frame_table(result.classes, title="documents and shares of the classes"))
     for (name,), group in result.terms.group_by("class", maintain_order=True):
         show(frame_table(group.drop("class"), title=f"terms that moved most: {name}"))
+    note_infinite(result.terms)
     out(f"{quantity(result.terms_gained, 'term')} gained, {result.terms_lost:,} lost")
     if input is None:
         return

@@ -46,17 +46,29 @@ def describe_fault(path: str, format: str) -> str | None:
         return None
 
 
+class WrongSeparator(SchemaError):
+    """The fields of a CSV file were not divided, as it has another separator.
+
+    Attributes
+    ----------
+    separator : str
+        The one that it seems to have.
+    """
+
+    separator = ""
+
+
 def missing_column(column: str, columns: Sequence[str], role: str) -> SchemaError:
     """The error for a column that is not there; of a file of one column, with its separator."""
     alone = columns[0] if len(columns) == 1 else ""
     mark = next((mark for mark in SEPARATORS if mark in alone), None)
     if mark is None:
         return SchemaError.missing_column(column, columns, role)
-    error = SchemaError.with_advice(
+    error = WrongSeparator.with_advice(
         f"no column {column!r} (the {role} column): the only column is {alone!r}, so that the "
         f"fields seem to be separated by {mark!r}. ", f"Say so: scan(path, separator={mark!r})",
         f"Say so with --separator '{mark}'" if mark != "\t" else "Say so with --input-format tsv")
-    error.missing_role = role
+    error.separator = mark
     return error
 
 

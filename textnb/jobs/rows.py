@@ -18,6 +18,7 @@ from textnb.export.write import export_model
 from textnb.frames.cloud import is_url
 from textnb.frames.conditions import rows_where
 from textnb.frames.failures import reading
+from textnb.frames.faults import WrongSeparator
 from textnb.frames.scan import scan, scan_table
 from textnb.frames.sinks import write
 from textnb.jobs.configuration import Job
@@ -100,6 +101,10 @@ def _at_key(key: str) -> Iterator[None]:
     """A context in which errors of a source name the job's key that says where it is."""
     try:
         yield
+    except WrongSeparator as error:
+        advice = ('input.format = "tsv"' if error.separator == "\t" else
+                  f'input.separator = "{error.separator}"')
+        raise SchemaError(f"{key}: {error.problem}. Say so with {advice}") from None
     except SchemaError as error:
         if error.missing_role not in ("text", "label"):
             raise error.under(key) from None
