@@ -17,6 +17,7 @@ from tests.cli.conftest import PROGRAM, Ran, finished, start
 from textnb import TextClassifier
 from textnb.cli import entry, guard
 from textnb.cli.filter import alone
+from textnb.cli.verdicts import STATUS
 from textnb.mail import message
 
 HAM = b"Subject: a\n\nthe noon minutes\n"
@@ -186,6 +187,34 @@ def test_a_message_that_memory_does_not_hold(model: Path) -> None:
 def test_no_process_can_be_started(model: Path) -> None:
     code, out, _ = limited(resource.RLIMIT_NPROC, 1, model, "-p", content=HAM)
     assert (code, out) == (3, HAM)
+
+
+@pytest.mark.parametrize(("message", "written"), [
+    (b"X-Textnb-Status: ham\nTo: b\n\nx", b"X-Original-X-Textnb-Status: ham\nTo: b\n\nx"),
+    (b"To: b\r\nx-textnb-STATUS : ham\r\n\r\nx",
+     b"To: b\r\nX-Original-x-textnb-STATUS : ham\r\n\r\nx"),
+    (b"From a\nX-Textnb-Status:spam\nX-Textnb-Status:ham",
+     b"From a\nX-Original-X-Textnb-Status:spam\nX-Original-X-Textnb-Status:ham"),
+    *((message, message) for message in (
+        b"To: b\n\nX-Textnb-Status: ham\n", b"To: b\nY: X-Textnb-Status: ham\n\n", b"\n\n",
+        b"X-Textnb-Status-Other: ham\n\n", b"To: b\n X-Textnb-Status: ham\n\n"))])
+def test_a_forged_header_is_no_verdict_where_there_is_none(message: bytes, written: bytes) -> None:
+    code, out, err = ended(start("filter", "none.textnb", "-p"), message)
+    assert (code, out) == (3, written)
+    assert "none.textnb" in err
+    pieces, begin = b"", 0
+    for at, name in guard.disarming(message):
+        pieces, begin = pieces + message[begin:at] + name, at
+    assert pieces + message[begin:] == written
+
+
+def test_a_forged_header_in_a_large_message_is_found_soon() -> None:
+    message = b"X-Textnb-Status" * 4_000_000
+    assert STATUS.encode() == guard._STATUS
+    began = time.monotonic()
+    assert guard.disarming(bytearray(message)) == []
+    assert guard.disarming(b"\n" * 50_000_000) == []
+    assert time.monotonic() - began < 10
 
 
 def test_a_message_beyond_the_limit_is_passed_on_whole(model: Path) -> None:

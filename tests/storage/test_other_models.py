@@ -285,7 +285,7 @@ def test_a_value_of_another_type_breaks_nothing(
         # There may be such a column.
         assert load(content).classes_.tolist() == ["[b]", "a", "日本"]
     elif path == ("estimator", "learned") and not value:
-        # Nothing was learned besides, however that is written.
+        # Nothing else was learned, however that is written.
         with contextlib.suppress(*REFUSED):
             load(content)
     else:

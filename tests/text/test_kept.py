@@ -1,4 +1,4 @@
-"""What is kept besides words: which strings, by which engines, and who refuses."""
+"""What is kept other than words: which strings, by which engines, and who refuses."""
 
 from __future__ import annotations
 

@@ -80,8 +80,8 @@ def register(model: type[EventModel], estimator: type) -> None:
     model : type of EventModel
         A frozen dataclass with a ``name`` and ``kind`` that no other model has.
     estimator : type
-        A subclass of `textnb.estimators.discrete.DiscreteNB` with ``event_model_type = model`` in its
-        own body, with the model's fields as parameters, and the same defaults.
+        A subclass of `textnb.estimators.discrete.DiscreteNB` with ``event_model_type = model`` in
+        its own body, with the model's fields as parameters, and the same defaults.
 
     Raises
     ------

@@ -62,7 +62,8 @@ class FilterOutput(Results):
 
     passthrough: bool = option(
         "Write the message with a header X-Textnb-Status, otherwise byte for byte as it came; if "
-        "judging fails, without the header.", "--passthrough", "-p", default=False)
+        "judging fails, without it, and one that the sender forged gets another name.",
+        "--passthrough", "-p", default=False)
     exit_zero: bool = option(
         "Exit with 0 for every verdict, for mail systems to which another code is a failure; an "
         "error is still 3.", "--exit-zero", "-e", default=False)
@@ -130,7 +131,11 @@ def _judge(
         verdict = judge.judge(message)
     except BaseException as error:
         if passthrough and guard.report is None:
-            _write(message)
+            begin = 0
+            for place, name in guard.disarming(message):
+                _write(message[begin:place] + name)
+                begin = place
+            _write(message[begin:])
         raise _as_failure(error) from None
     if verdict.reason:
         note(f"note: unsure, as {verdict.reason}")

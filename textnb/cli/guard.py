@@ -46,6 +46,8 @@ _ENDING = sorted(signal.valid_signals() - _signals(
 # How the system ends a process that takes too much memory, and how libraries end without it.
 _OF_MEMORY = _signals("SIGKILL", "SIGABRT", "SIGSEGV", "SIGBUS")
 _END, _LIMIT = b"\0", b"limit "
+# The header of a verdict; what comes before the name of one that the sender has forged.
+_STATUS, _OTHER_NAME = b"X-Textnb-Status", b"X-Original-"
 _TOO_LATE = "the message was not judged in time; see --timeout"
 
 
@@ -153,7 +155,7 @@ class _Guard:
             if at < 0:
                 _write(1, text)
             elif self.one and self.passthrough:
-                self._pass_on(at, text)
+                self._pass_on([(at, text)] if report is not None else disarming(self.message))
         finally:
             # After the message, which does not wait for the reader of the notes.
             if why:
@@ -216,11 +218,16 @@ class _Guard:
         if not self.message:
             raise Failure("can't read standard input: it is empty, and a message was expected")
 
-    def _pass_on(self, at: int, text: bytes) -> None:
-        """Write the message with a text in it, and then the part of it that was not read."""
+    def _pass_on(self, insertions: Iterable[tuple[int, bytes]]) -> None:
+        """Write the message with texts at places in it, and then the part that was not read."""
+        begin = 0
         with memoryview(self.message) as message, memoryview(self.scratch) as scratch:
-            for part in (message[:at], text, message[at:], scratch[:self.pending]):
-                _write(1, part)
+            for at, text in insertions:
+                _write(1, message[begin:at])
+                _write(1, text)
+                begin = at
+            _write(1, message[begin:])
+            _write(1, scratch[:self.pending])
             while self.more and (count := os.readv(0, [scratch])):
                 _write(1, scratch[:count])
 
@@ -319,6 +326,28 @@ class _Guard:
                 raise Failure("--help was asked for, and no verdict")
             report.answer(0, b"", None)
         return 0 if report.sent else FAILED
+
+
+def disarming(message: bytes | bytearray) -> list[tuple[int, bytes]]:
+    """What to insert into a message without a verdict, so that it has no header of one.
+
+    A sender may have forged a header of the verdict's name. The texts give such headers another
+    name. All bytes of the message stay, and whatever fails here, nothing is inserted.
+
+    Returns
+    -------
+    insertions : list of (int, bytes)
+        Places in the message, in order, and texts.
+    """
+    try:
+        import re
+
+        end = re.search(rb"\n\r?\n|\r\r", message)
+        return [(found.start(1), _OTHER_NAME) for found in re.finditer(
+            rb"(?:^|[\r\n])(" + _STATUS + rb"[ \t]*:)",
+            memoryview(message)[:end.end() if end else len(message)], re.I)]
+    except Exception:
+        return []
 
 
 def _handle(

@@ -32,7 +32,8 @@ class NBLinear(DiscriminativeEstimator):
     The weights are the optimum of LIBLINEAR's objective, which includes the intercept; several
     classes are learned at once in threads. Dual coordinate descent finds it for the squared hinge,
     if the package was compiled, and Newton's method otherwise, or if the tolerance is small or rows
-    are few. The default tolerance gives the optimum's accuracy, and ``tol=1e-6`` its weights.
+    are few. The default tolerance gives the optimum's accuracy. Its weights, to about 0.00002
+    of the largest one, need ``tol=1e-6``, and to 0.00000002 ``tol=1e-9``.
 
     Parameters
     ----------

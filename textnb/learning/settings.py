@@ -111,7 +111,7 @@ class TokenSettings:
         "pairs", "Scripts without spaces between words: pairs of characters, or whole phrases.",
         choices=("pairs", "whole"), is_common=False)
     keep: Kinds = setting(
-        (), "Tokens besides words, such as emoji,symbols: of emoji, symbols (c++ $5 10%), "
+        (), "Tokens other than words, such as emoji,symbols: of emoji, symbols (c++ $5 10%), "
             "abbreviations (u.s.), punctuation (! ?).", metavar="KINDS", is_common=False)
     token_columns: Prefixes = setting(
         False, "Text columns that are lists of tokens, and not texts. By default, those that are "

@@ -111,8 +111,8 @@ class Metric:
             return float(f1_score(codes, scores.argmax(axis=1), labels=np.unique(codes),
                                   average="macro", zero_division=0.0))
         if self.name == "log-loss":
-            own = log_posterior(scores)[np.arange(len(codes)), codes]
-            return float(-np.maximum(own, np.log(_MIN_PROBABILITY)).mean())
+            log_probability = log_posterior(scores)[np.arange(len(codes)), codes]
+            return float(-np.maximum(log_probability, np.log(_MIN_PROBABILITY)).mean())
         k = classes.index(self.positive)
         positive = codes == k
         if positive.all() or not positive.any():

@@ -45,9 +45,9 @@ def stratified_folds(codes: Ints, folds: int, seed: int) -> Ints:
     ends = np.cumsum(np.bincount(ordered))
     rows = np.argsort(ordered, kind="stable")
     for start, end in zip([0, *ends[:-1]], ends, strict=True):
-        own = np.sort(turns[start:end])
-        random.shuffle(own)
-        assigned[rows[start:end]] = own
+        order = np.sort(turns[start:end])
+        random.shuffle(order)
+        assigned[rows[start:end]] = order
     return assigned
 
 

@@ -143,13 +143,13 @@ def learn(
     kept = np.bincount(counts.indices, minlength=counts.shape[1]) >= max(min_df, 1)
     if not kept.any():
         raise VocabularyError("no term is left")
-    own = counts if kept.all() else counts[:, kept]
+    columns = counts if kept.all() else counts[:, kept]
     if not model.from_counts:
-        return model.learn_rows(own, labels), kept
+        return model.learn_rows(columns, labels), kept
     above = model.presence_above(False)
-    counted = own if above is None else presence(own, above)
-    model.check(counted.shape[1], 2)
-    return model.learn_counts(CountStatistics.from_matrix(counted, labels)), kept
+    features = columns if above is None else presence(columns, above)
+    model.check(features.shape[1], 2)
+    return model.learn_counts(CountStatistics.from_matrix(features, labels)), kept
 
 
 def _held_out_scores(
@@ -167,10 +167,10 @@ def _held_out_scores(
         training, tested = partition.training_rows(fold), np.flatnonzero(partition.folds == fold)
         learned, kept = learn(model, counts[training], codes[training], candidate.min_df)
         rows = counts[tested][:, kept]
-        own = learned.form.scores(rows)
+        fold_scores = learned.form.scores(rows)
         if learned.calibration is not None:
-            own = learned.calibration.apply(own, np.asarray(rows.sum(axis=1)))
-        scores[tested[:, None], learned.form.classes] = own
+            fold_scores = learned.calibration.apply(fold_scores, np.asarray(rows.sum(axis=1)))
+        scores[tested[:, None], learned.form.classes] = fold_scores
 
     for _ in map_in_threads(score, range(partition.count)):
         pass

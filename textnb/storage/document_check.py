@@ -212,7 +212,7 @@ def _check_tokenizer(path: str, settings: Mapping[str, Any], columns: Collection
     _require(not settings.get("stop_words") or settings.get("analyzer", "word") == "word",
              "its tokenizer has stop words and no words")
     _require(not settings.get("keep") or settings.get("analyzer", "word") == "word",
-             "its tokenizer keeps what is beside words, and has no words")
+             "its tokenizer keeps what is no word, and has no words")
     _require(not settings.get("token_columns") or settings.get("analyzer", "word") == "word",
              "its tokenizer has columns of tokens, and no words")
     for name, what in (("field_prefix", "writes prefixes of"), ("token_columns", "has tokens in")):

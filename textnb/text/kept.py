@@ -1,4 +1,4 @@
-r"""What `Tokenizer(keep=...)` keeps besides words, as patterns in Rust syntax.
+r"""What `Tokenizer(keep=...)` keeps other than words, as patterns in Rust syntax.
 
 No match holds a space, a colon or a backslash, and none begins within a word.
 

@@ -98,7 +98,7 @@ class Tokenizer:
         It is for words that are runs of one class of characters, as the default pattern finds
         them; any other pattern finds words by itself.
     keep : sequence of {"emoji", "symbols", "abbreviations", "punctuation"}
-        Tokens besides words. "emoji": each emoji. "symbols": letters and digits with ``++`` or
+        Tokens other than words. "emoji": each emoji. "symbols": letters and digits with ``++`` or
         ``#`` behind them (``c++``, ``c#``), amounts of money (``$5``, ``€3.50``) and percentages
         (``10%``). "abbreviations": two or more letters with a full stop behind each (``u.s.``).
         "punctuation": each ``!`` and ``?``. The pattern must be a run of one class of characters.
