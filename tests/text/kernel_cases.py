@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from hypothesis import strategies as st
 
 from textnb import Tokenizer
+from textnb.text.kept import KINDS
 
 SERVED = {
     "default": Tokenizer(),
@@ -29,6 +30,12 @@ SERVED = {
     "characters": Tokenizer(analyzer="char", ngram_range=(1, 3)),
     "within words": Tokenizer(analyzer="char_wb", ngram_range=(2, 4)),
     "longer than words": Tokenizer(analyzer="char_wb", ngram_range=(6, 7)),
+    "kept": Tokenizer(keep=KINDS),
+    "kept pairs": Tokenizer(
+        r"\w{3,}", keep=("symbols", "emoji"), ngram_range=(1, 2), stop_words=("c#", "a b")),
+    "kept whole": Tokenizer(r"[\p{L}\p{N}']+", keep=("abbreviations", "punctuation"),
+                            unspaced="whole", field_prefix=True),
+    "kept beside digits": Tokenizer("[a-e0-9]{2,}", keep=KINDS, lowercase=False),
     "prefixed": Tokenizer(field_prefix=True, stop_words=("the",)),
     "prefixed pairs": Tokenizer(field_prefix=("text",), ngram_range=(1, 2)),
     "prefixed characters": Tokenizer(analyzer="char", ngram_range=(1, 2), field_prefix=True),
@@ -40,12 +47,15 @@ NOT_SERVED = [Tokenizer(r"[\p{L}']{2,}|[\p{N}]+"), Tokenizer("[^,]+"),
 # bytes; marks, joiners and what folds; NUL; white space of many kinds; unassigned.
 ODD = "\x00\x1c\x85\xa0  　﻿​‍़्ँ́İıßſKſςΣͅ🙂‿_-'09٣Ⅷ一힣퟿￾𐐀𝒜𠀀󠀁􏿿\U00050000"
 UNSPACED = "\u4e00\u4e01\u4e02\u30fc\u0e48"
+KEPT = "+#$%!?.,15\u20ac\u00a3\u2764\ufe0f\U0001f600c_ \u4e00"
 DOCUMENTS: list[str | None] = [
     "The cat's 2 naïve हिन्दी cats!", None, "", "the THE cat_9 été ÉTÉ", ODD, "\x00\x00 a\x00b ab",
     "x" * 7 + " " + "x" * 8 + " " + "x" * 14 + " " + "x" * 15, "sevenab sevenabc", "a b  c\t\nd",
     r"a:b \\: c\:text: a\\\ text:a",
     "USB\u7ebfA \u623f\u95f4\u5f88\u597d\uff0c\u597d x\u597d_ \uff8a\uff9f",
-    "\u0e44\u0e17\u0e22ab\u4e00"]
+    "\u0e44\u0e17\u0e22ab\u4e00",
+    "C++ c# \u4e00c++ \u00e9c# x_c++ U.S. \u00e9.\u4e00. $5.50, \u20ac3,1.%x 10%! 1.5.5% 1..5% $. "
+    "\u2764\ufe0f\U0001f600x?\U0001f600 au.s.a. 1a++ a_b# \u00bd% 1,2,3,%"]
 
 
 def frame_of(texts: list[str | None], **columns: Any) -> pl.DataFrame:
@@ -73,4 +83,5 @@ def assert_same_rows(rows: sp.csr_array, own: sp.csr_array) -> None:
 
 TEXTS = st.lists(
     st.none() | st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
-    | st.text(st.sampled_from(ODD + "aab  \nthe" + UNSPACED), max_size=60), max_size=8)
+    | st.text(st.sampled_from(ODD + "aab  \nthe" + UNSPACED), max_size=60)
+    | st.text(st.sampled_from(KEPT), max_size=40), max_size=8)

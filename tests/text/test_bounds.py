@@ -45,7 +45,7 @@ def texts(seed: int, rows: int) -> list[str | None]:
 
 
 @pytest.mark.parametrize("number", range(1, 9))
-@pytest.mark.parametrize("name", ["default", "pairs", "within words", "prefixed"])
+@pytest.mark.parametrize("name", ["default", "pairs", "within words", "prefixed", "kept"])
 def test_any_number_of_threads(name: str, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     frame, tokenizer = frame_of(texts(number, 600)), SERVED[name]
     monkeypatch.setenv("TEXTNB_KERNEL", "off")

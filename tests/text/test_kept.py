@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import polars as pl
@@ -11,9 +12,10 @@ from hypothesis import strategies as st
 
 import textnb
 from tests.text import plain_tokens as oracle
+from tests.text.kernel_cases import KEPT
 from tests.tiers import examples
 from textnb import ExportError, ParameterError, TextClassifier, Tokenizer
-from textnb.text.compiled import reading
+from textnb.text.compiled import reading, why_no_kernel
 from textnb.text.kept import KINDS
 from textnb.text.plain import plain_tokens
 from textnb.text.spans import pieces_of
@@ -41,8 +43,36 @@ def test_of_a_text(text: str, tokens: list[str]) -> None:
 def test_against_the_plain_tokenizer(texts: list[str], kinds: list[str], unspaced: str) -> None:
     tokenizer = Tokenizer(keep=tuple(kinds), unspaced=unspaced)  # type: ignore[arg-type]
     frame = pl.DataFrame({"text": texts}, schema={"text": pl.String})
-    assert frame.select(t=tokenizer.expr("text"))["t"].to_list() == [
-        oracle.terms({"text": text}, tokenizer.to_dict(), plain=True) for text in texts]
+    expected = [oracle.terms({"text": text}, tokenizer.to_dict(), plain=True) for text in texts]
+    assert frame.select(t=tokenizer.expr("text"))["t"].to_list() == expected
+    assert [plain_tokens(tokenizer.plan(), {"text": text}) for text in texts] == expected
+
+
+@settings(deadline=None, max_examples=examples(200))
+@given(st.lists(st.text(st.sampled_from(KEPT) | st.characters(exclude_categories=["Cs"]),
+                        max_size=40), max_size=5),
+       st.sampled_from([r"[\p{L}\p{M}\p{N}_]{3,}", r"[\p{L}']+", r"\w{2,}", "[a-c]+", "[0-9]{2,}"]),
+       st.lists(st.sampled_from(KINDS), min_size=1, unique=True),
+       st.sampled_from(["pairs", "whole"]))
+def test_plain_python_finds_what_the_patterns_match(
+    texts: list[str], pattern: str, kinds: list[str], unspaced: str
+) -> None:
+    tokenizer = Tokenizer(pattern, keep=tuple(kinds), unspaced=unspaced)  # type: ignore[arg-type]
+    frame = pl.DataFrame({"text": texts}, schema={"text": pl.String})
+    found = [plain_tokens(tokenizer.plan(), {"text": text}) for text in texts]
+    assert [(tokens is None) or tokens for tokens in found] == [
+        (plain is None) or tokens for tokens, plain in zip(
+            frame.select(t=tokenizer.expr("text"))["t"].to_list(), found, strict=True)]
+
+
+@pytest.mark.parametrize("pattern", [r"\w{2,}", "[b-c]+", "[0-9]{3,}"])
+@pytest.mark.parametrize("piece", ["a", "1", "1.", "a.", "+#", "$", "\u4e00", "a1"])
+def test_time_grows_with_the_length_alone(pattern: str, piece: str) -> None:
+    tokenizer, text = Tokenizer(pattern, keep=KINDS), piece * (100_000 // len(piece))
+    began = time.process_time()
+    plain_tokens(tokenizer.plan(), {"text": text})
+    # It takes less than half a second; if each place looked at the rest, it would take minutes.
+    assert time.process_time() - began < 20
 
 
 @pytest.mark.parametrize("unspaced", ["pairs", "whole"])
@@ -59,9 +89,7 @@ def test_who_reads_them_and_who_refuses(tmp_path: Path) -> None:
     assert {"c++", "c#", "!", "?", "$5", "😀"} <= set(model.vocabulary_)
     model.save(tmp_path / "model.textnb")
     assert textnb.load(tmp_path / "model.textnb").tokenizer == EVERY
-    assert reading(EVERY).startswith("expressions: ")
-    with pytest.raises(ParameterError, match="keep="):
-        plain_tokens(EVERY.plan(), {"text": "a"})
+    assert reading(EVERY) == "the compiled kernel" or why_no_kernel()
     for target in ("python", "javascript", "sql-sqlite"):
         with pytest.raises(ExportError, match="keep="):
             textnb.export_model(model, tmp_path / target, target)

@@ -46,6 +46,8 @@ def scorer_of(fitted: Fitted) -> Scorer:
 def row_of(fitted: Fitted, text: Text) -> pl.DataFrame:
     """One text as a row of the text columns; a column of tokens has a list of them."""
     names, lists = fitted.columns, fitted.token_columns
+    if text is None:
+        raise _no_text(text)
     texts: dict[str, Any] = dict(text) if isinstance(text, Mapping) else {names[0]: text}
     for name in texts:
         if name not in names:
@@ -59,11 +61,15 @@ def row_of(fitted: Fitted, text: Text) -> pl.DataFrame:
             raise ParameterError.out_of_range(
                 "text", f"a list of tokens for the column {name!r}", value)
         elif name not in lists and not isinstance(value, str):
-            raise ParameterError.out_of_range(
-                "text", "one text, or a dict of texts by their columns", text)
+            raise _no_text(text)
     return pl.DataFrame(
         {name: [texts[name]] for name in names},
         schema={name: pl.List(pl.String) if name in lists else pl.String() for name in names})
+
+
+def _no_text(text: Any) -> ParameterError:
+    return ParameterError.out_of_range(
+        "text", "one text, or a dict of texts by their columns", text)
 
 
 def explain_row(fitted: Fitted, frame: pl.DataFrame, k: int) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from textnb.text.kept import EMOJI, LETTER, LETTER_OR_NUMBER
 from textnb.text.unspaced import RANGES
 
 Ints = NDArray[np.int64]
@@ -22,12 +23,13 @@ _MUCH_TEXT, _BLOCK_BITS = 1 << 21, 8
 class CharacterClass:
     """Whether each code point is a member of a class of the regular expressions.
 
-    1 for a member, 0 for others; with ``pairs``, 2 for members that make pairs of characters. The
-    engine decides on code points when texts first hold them, and once for each.
+    1 for a member, 0 for others; with ``pairs``, 2 for members that make pairs of characters. With
+    ``kept``, in addition the bits that `textnb.text.native.spans.kept_words` reads. The engine
+    decides on code points when texts first hold them, and once for each.
     """
 
-    def __init__(self, members: str, pairs: bool = False):
-        self._members, self._pairs, self._turn = members, pairs, Lock()
+    def __init__(self, members: str, pairs: bool = False, kept: bool = False):
+        self._members, self._pairs, self._kept, self._turn = members, pairs, kept, Lock()
         self._table = np.zeros(0x110000, dtype=np.uint8)
         self._known = np.zeros(0x110000 >> _BLOCK_BITS, dtype=np.bool_)
         self._read = 0
@@ -60,16 +62,25 @@ class CharacterClass:
         for begin, end in _ASSIGNED:
             assigned |= (points >= begin) & (points < end)
         points = points[assigned]
-        every = points.astype("<u4").tobytes().decode("utf-32-le")
-        # Each other character becomes NUL, which is in no class: what did not change is a member.
-        kept = pl.Series([every]).str.replace_all(rf"[^{self._members}]", "\0").item()
-        self._table[points] = np.frombuffer(kept.encode("utf-32-le"), dtype="<u4") != 0
+        found = _are_members(points, f"[{self._members}]").astype(np.uint8)
         if self._pairs:
             for first, last in RANGES:
-                self._table[points[(points >= first) & (points <= last)]] *= 2
+                found[(points >= first) & (points <= last)] *= 2
+        if self._kept:
+            for bit, pattern in ((4, LETTER), (8, LETTER_OR_NUMBER), (16, EMOJI)):
+                found |= bit * _are_members(points, pattern).astype(np.uint8)
+        self._table[points] = found
+
+
+def _are_members(points: Ints, pattern: str) -> NDArray[np.bool_]:
+    every = points.astype("<u4").tobytes().decode("utf-32-le")
+    # Each other character becomes NUL, which is in no class: what did not change is a member.
+    kept = pl.Series([every]).str.replace_all(f"[^{pattern}]", "\0").item()
+    members: NDArray[np.bool_] = np.frombuffer(kept.encode("utf-32-le"), dtype="<u4") != 0
+    return members
 
 
 @lru_cache(maxsize=8)
-def character_class(members: str, pairs: bool) -> CharacterClass:
+def character_class(members: str, pairs: bool, kept: bool = False) -> CharacterClass:
     """The class of these members; it is shared by all tables of a process."""
-    return CharacterClass(members, pairs)
+    return CharacterClass(members, pairs, kept)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import NamedTuple
 
+from textnb.text.kept import KINDS
 from textnb.text.plan import (
     WHITE,
     Characters,
@@ -20,6 +21,7 @@ from textnb.text.plan import (
     StopWords,
     StripAccents,
     TurkicLowercase,
+    WordsAndKept,
     WordsAndPairs,
 )
 
@@ -45,6 +47,8 @@ class CompiledPlan(NamedTuple):
         Characters that get a backslash inside a term; then the backslash gets one, too.
     pairs : bool
         Words are cut where a script without spaces begins, which becomes pairs of characters.
+    kept : int
+        What else is a token: a bit for each of `textnb.text.kept.KINDS`, the first one lowest.
     """
 
     words: bool
@@ -55,6 +59,7 @@ class CompiledPlan(NamedTuple):
     prefixed: bool = False
     escaped: str = ""
     pairs: bool = False
+    kept: int = 0
 
 
 @lru_cache(maxsize=256)
@@ -84,6 +89,10 @@ def compiled_plan(plan: Plan) -> CompiledPlan | None:
             found = CompiledPlan(True, members, least, words)
         case WordsAndPairs(members=members, least=least) if not escaped:
             found = CompiledPlan(True, members, least, words, pairs=True)
+        case WordsAndKept(members=members, least=least, pairs=pairs, kinds=kinds) if (
+                not escaped and set(kinds) <= set(KINDS)):
+            found = CompiledPlan(True, members, least, words, pairs=pairs, kept=sum(
+                1 << KINDS.index(kind) for kind in set(kinds)))
         case Characters(least=n, most=m) if words == (1, 1) and escaped in ("", ":"):
             found = CompiledPlan(False, WHITE, 1, (n, m))
         case CharactersInWords(least=n, most=m) if words == (1, 1) and escaped in ("", ":"):
@@ -104,8 +113,8 @@ def why_unknown(plan: Plan) -> str:
     """
     if compiled_plan(plan) is not None:
         return ""
-    known = (Runs, WordsAndPairs, Characters, CharactersInWords, StopWords, Escape, FieldPrefix,
-             NGrams)
+    known = (Runs, WordsAndPairs, WordsAndKept, Characters, CharactersInWords, StopWords, Escape,
+             FieldPrefix, NGrams)
     step = next((step for step in plan.after_cleaning if not isinstance(step, known)), None)
     if isinstance(step, Matches):
         return f"the pattern {step.pattern!r} is no run of one class of characters"

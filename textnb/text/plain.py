@@ -22,6 +22,7 @@ from functools import lru_cache, reduce
 from textnb.errors import ParameterError
 from textnb.text.casing import TURKIC
 from textnb.text.marks import RANGES, TATWEEL
+from textnb.text.plain_kept import kept_and_words
 from textnb.text.plan import (
     Characters,
     CharactersInWords,
@@ -40,6 +41,7 @@ from textnb.text.plan import (
     StripAccents,
     TokenColumns,
     TurkicLowercase,
+    WordsAndKept,
     WordsAndPairs,
 )
 from textnb.text.unspaced import stretches
@@ -130,6 +132,8 @@ def _run(
                 tokens = []
                 for run in text.translate(_others_to_spaces(members)).split(" "):
                     tokens += _words_and_pairs(run, least)
+            case WordsAndKept(members=members, least=least, pairs=pairs, kinds=kinds):
+                tokens = kept_and_words(text, _membership(members), least, pairs, kinds)
             case Characters(least=least, most=most):
                 tokens = _characters(text, least, most)
             case CharactersInWords(least=least, most=most):
@@ -232,8 +236,14 @@ class _OthersToSpaces(dict[int, str]):
 
 @lru_cache(maxsize=8)
 def _others_to_spaces(members: str) -> _OthersToSpaces:
+    return _OthersToSpaces(_membership(members))
+
+
+@lru_cache(maxsize=8)
+def _membership(members: str) -> Callable[[str], bool]:
+    """Whether a character is in a class."""
     tests = [_test_of(member) for member in _MEMBER.finditer(members)]
-    return _OthersToSpaces(lambda character: any(test(character) for test in tests))
+    return lambda character: any(test(character) for test in tests)
 
 
 def _test_of(member: re.Match[str]) -> Callable[[str], bool]:

@@ -259,7 +259,14 @@ class TermTable:
     ) -> tuple[Codes, Ints]:
         """Codes of single words, or of n-grams of characters, and the texts' ends."""
         spans = self._kernel.spans
-        members = character_class(self._compiled.members, self._compiled.pairs).of(source)
+        kept = self._compiled.kept
+        members = character_class(
+            self._compiled.members, self._compiled.pairs, bool(kept)).of(source)
+        if kept:
+            # A single byte may be a word, with no other one between it and the next.
+            return self._look_up(table, partial(spans.kept_words, source),
+                                 (members, self._least, kept), source, ends,
+                                 self._buffer(len(source) + 1), add)
         if self._words:
             # Nothing need stand between a word and a character of three bytes that is one too.
             shortest = 2 if self._compiled.pairs else self._least + 1

@@ -102,7 +102,6 @@ class Tokenizer:
         ``#`` behind them (``c++``, ``c#``), amounts of money (``$5``, ``€3.50``) and percentages
         (``10%``). "abbreviations": two or more letters with a full stop behind each (``u.s.``).
         "punctuation": each ``!`` and ``?``. The pattern must be a run of one class of characters.
-        Expressions read such texts, not the compiled kernel.
     token_columns : bool or sequence of str
         Text columns that are lists of tokens, which your own program has split, and not texts: all
         text columns, or those named. `TextClassifier.fit` sets it by the columns' types. Cleaning

@@ -176,6 +176,164 @@ def words(
     return n, begin, stretch
 
 
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _class_at(
+    text: cython.const[cython.uchar][::1], at: Place, end: Place,
+    classes: cython.const[cython.uchar][::1],
+) -> cython.uchar:
+    """The classes of the character at a place; none at the end."""
+    return classes[_character(text, at, _size(text[at]))] if at < end else 0
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _end_of_run(
+    text: cython.const[cython.uchar][::1], at: Place, end: Place,
+    classes: cython.const[cython.uchar][::1], wanted: cython.uchar,
+) -> Place:
+    """The end of the run of characters of a class that begins at a place."""
+    while at < end and classes[_character(text, at, _size(text[at]))] & wanted:
+        at += _size(text[at])
+    return at
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _end_of_amount(text: cython.const[cython.uchar][::1], at: Place, end: Place) -> Place:
+    """The end of digits with full stops or commas between them; ``at`` if there is no digit."""
+    last: Place = at
+    while at < end and 48 <= text[at] <= 57:
+        at += 1
+        last = at
+        if at + 1 < end and (text[at] == 46 or text[at] == 44) and 48 <= text[at + 1] <= 57:
+            at += 1
+    return last
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(-1)
+def _kept_spans(
+    text: cython.const[cython.uchar][::1], begin: Place, end: Place,
+    classes: cython.const[cython.uchar][::1], least: Place, kinds: Place,
+    begins: cython.longlong[::1], stops: cython.longlong[::1], n: Place,
+) -> Place:
+    """Write the spans of what is kept, words and pairs after the first n; return their number."""
+    at: Place = begin
+    after: Place
+    last: Place
+    place: Place
+    characters: Place
+    code: Place
+    # Where no name, share or word begins at one place of a run, none begins up to its end.
+    no_name: Place = begin
+    no_share: Place = begin
+    no_word: Place = begin
+    of: cython.uchar
+    while at < end:
+        code = _character(text, at, _size(text[at]))
+        of = classes[code]
+        after = at
+        if of & 16 and kinds & 1:
+            after = at + _size(text[at])
+        elif kinds & 8 and (code == 33 or code == 63):
+            after = at + 1
+        elif kinds & 2 and (code == 36 or code == 0xA3 or code == 0xA5 or code == 0x20AC):
+            place = at + _size(text[at])
+            last = _end_of_amount(text, place, end)
+            after = last if last > place else at
+        elif kinds & 2 and 48 <= code <= 57 and at >= no_share:
+            no_share = _end_of_amount(text, at, end)
+            if no_share < end and text[no_share] == 37:
+                after = no_share + 1
+        if of & 4 and kinds & 2 and at >= no_name:
+            no_name = _end_of_run(text, at, end, classes, 8)
+            if no_name < end and text[no_name] == 35:
+                after = no_name + 1
+            elif no_name + 1 < end and text[no_name] == 43 and text[no_name + 1] == 43:
+                after = no_name + 2
+        if of & 4 and kinds & 4 and after == at:
+            last, characters = at, 0
+            while _class_at(text, last, end, classes) & 4:
+                place = last + _size(text[last])
+                if place >= end or text[place] != 46:
+                    break
+                last = place + 1
+                characters += 1
+            if characters > 1:
+                after = last
+        if after > at:
+            begins[n], stops[n] = at, after
+            n += 1
+        elif of & 2:
+            # A run of characters that make pairs.
+            last = at
+            after = at + _size(text[at])
+            if not _class_at(text, after, end, classes) & 2:
+                begins[n], stops[n] = at, after
+                n += 1
+            while _class_at(text, after, end, classes) & 2:
+                begins[n] = last
+                last = after
+                after += _size(text[after])
+                stops[n] = after
+                n += 1
+        elif of & 1 and at >= no_word:
+            no_word = _end_of_run(text, at, end, classes, 1)
+            characters = no_word - at
+            place = at
+            while characters >= least and place < no_word:
+                characters -= (text[place] & 0xC0) == 0x80
+                place += 1
+            if characters >= least:
+                after = no_word
+                begins[n], stops[n] = at, after
+                n += 1
+        at = after if after > at else at + _size(text[at])
+    return n
+
+
+def kept_words(
+    text: cython.const[cython.uchar][::1], begin: Place, stretch: Place,
+    ends: cython.const[cython.longlong][::1], classes: cython.const[cython.uchar][::1],
+    least: Place, kinds: Place, edges: cython.longlong[::1],
+    begins: cython.longlong[::1], stops: cython.longlong[::1], before: Place,
+    counts: cython.longlong[::1],
+) -> tuple:
+    """`words` with the kinds of `textnb.text.kept` as bits, in their order, the lowest first.
+
+    ``classes`` has bits: 1 for members of words, 2 for those that make pairs, 4 for letters and 8
+    for letters and numbers of names, 16 for emoji. A single byte may be a word.
+    """
+    n: Place = 0
+    end: Place
+    full: cython.bint = False
+    with cython.nogil:
+        while stretch < ends.shape[0]:
+            while begin < ends[stretch]:
+                end = min(begin + _PIECE, ends[stretch])
+                # A long stretch is cut before white space of ASCII, which is in no token.
+                while end < ends[stretch] and (text[end] > 32 or classes[text[end]]):
+                    end += 1
+                full = n + (end - begin) + 1 > begins.shape[0]
+                if full:
+                    break
+                n = _kept_spans(text, begin, end, classes, least, kinds, begins, stops, n)
+                begin = end
+            if full:
+                break
+            counts[stretch] = before + n
+            stretch += 1
+    return n, begin, stretch
+
+
 def characters(
     text: cython.const[cython.uchar][::1], begin: Place, stretch: Place,
     ends: cython.const[cython.longlong][::1], least: Place, most: Place, whole: cython.bint,
