@@ -90,11 +90,28 @@ def test_who_reads_them_and_who_refuses(tmp_path: Path) -> None:
     model.save(tmp_path / "model.textnb")
     assert textnb.load(tmp_path / "model.textnb").tokenizer == EVERY
     assert reading(EVERY) == "the compiled kernel" or why_no_kernel()
-    for target in ("python", "javascript", "sql-sqlite"):
+    for target in ("sql-sqlite", "sql-postgres", "onnx"):
         with pytest.raises(ExportError, match="keep="):
-            textnb.export_model(model, tmp_path / target, target)
-    textnb.export_model(model, tmp_path / "polars", "polars")
-    assert textnb.verify_export(tmp_path / "polars").passed
+            textnb.export_model(model, tmp_path / target, target, reads="text")
+
+
+@pytest.mark.parametrize("target", ["polars", "python", "javascript", "sql-duckdb"])
+@pytest.mark.parametrize("tokenizer", [
+    EVERY, Tokenizer(keep=("symbols", "emoji"), unspaced="whole", ngram_range=(1, 2)),
+    Tokenizer("[a-c]+", keep=("abbreviations", "symbols"), stop_words=("u.s.",), lowercase="tr")])
+def test_exports_that_read_texts(target: str, tokenizer: Tokenizer, tmp_path: Path) -> None:
+    rows = pl.DataFrame({"text": [*FRAME["text"], *PIECES, "".join(PIECES), " a".join(PIECES)]})
+    labels = ["a", "b"] * (rows.height // 2) + ["a"] * (rows.height % 2)
+    model = TextClassifier(tokenizer=tokenizer).fit(rows, labels)
+    made = textnb.export_model(model, tmp_path / "bundle", target, reads="text")
+    try:
+        found = [textnb.verify_export(made.path), textnb.verify_export(made.path, rows)]
+    except ExportError as missing:
+        if "is not installed" not in str(missing):
+            raise
+        pytest.skip(str(missing))
+    assert [one.passed for one in found] == [True, True]
+    assert (made.path / "characters.json").exists() is False
 
 
 def test_one_order() -> None:

@@ -125,6 +125,13 @@ class Bundle:
         return portable(self.tokenizer.plan(), self.columns)
 
     @cached_property
+    def words_and_kept(self) -> Words:
+        """`words` for targets that also find what `Words.kept` says."""
+        if self.tokenizer is None:
+            raise ExportError("this form reads numbers, not texts")
+        return portable(self.tokenizer.plan(), self.columns, knows_kept=True)
+
+    @cached_property
     def weights(self) -> Floats:
         """The weights: a column per class, or ``w`` alone: float64 (n_terms, n_outputs)."""
         if self.positive is None:

@@ -53,6 +53,14 @@ _WRITTEN: tuple[str | None, ...] = (
     "\ue000private \U000f0000use \U0010ffff \u0378unassigned",
     "word " * 300 + "x" * 5000,
 )
+# For tokenizers that keep more than words.
+_KEPT = (
+    "C++ C# F# c++11 A_C++ ÉC++ 𐐀# Ⅷ# ½# 1c#線c++線 c+ +c ++ # c+++ c##",
+    "U.S. U.S.A u.s. É.Ü. a.b c. x.y.z. 線.好. 1.2. au.s. A..B. U.S.C++",
+    "$5 $5.50 €3,000.00 £1. ¥ $ $x $1,2,3. 10% 1.5% 1,000.5% 5 % 1.% 1..5% 1.5.5%% x5% $5% 5%5%",
+    "wow! what?! !!! ?x! x!y 線!好? ❤ ❤\ufe0f 😀😀x ☕ ✓ 👩\u200d👧 🇪🇺 ① 🅰 中😀国 x😀y",
+    "1." * 300 + " " + "a" * 300 + " " + "a1" * 150 + "++ " + "!?" * 100 + "線" * 300 + "$" * 100,
+)
 
 
 def documents(bundle: Bundle) -> pl.DataFrame:
@@ -60,7 +68,9 @@ def documents(bundle: Bundle) -> pl.DataFrame:
 
     For a column of tokens, these are what single spaces separate.
     """
-    texts = [*_WRITTEN, *_documents_of_terms(bundle)]
+    assert bundle.tokenizer is not None
+    kept = _KEPT if bundle.tokenizer.keep else ()
+    texts = [*_WRITTEN, *kept, *_documents_of_terms(bundle)]
     # With several columns, each is shifted by one row, so that every field holds every text.
     frame = pl.DataFrame(
         {name: texts[shift:] + texts[:shift] for shift, name in enumerate(bundle.columns)},

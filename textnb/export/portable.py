@@ -26,6 +26,7 @@ from textnb.errors import ExportError
 from textnb.export import characters
 from textnb.text.casing import TURKIC
 from textnb.text.expressions import stop_tokens, unspaced_class
+from textnb.text.kept import EMOJI, KINDS, LETTER, LETTER_OR_NUMBER
 from textnb.text.plan import (
     Characters,
     CharactersInWords,
@@ -42,6 +43,7 @@ from textnb.text.plan import (
     StripAccents,
     TokenColumns,
     TurkicLowercase,
+    WordsAndKept,
     WordsAndPairs,
 )
 
@@ -65,6 +67,8 @@ class Words:
         Whether characters of scripts without spaces make pairs, and separate other words.
     replacements : tuple of (str, str)
         Strings of the text, and what replaces them before lower-casing, in this order.
+    kept : tuple of str
+        Kinds of tokens besides words: see `textnb.text.kept`.
     """
 
     member: str
@@ -74,6 +78,7 @@ class Words:
     stop_words: tuple[str, ...]
     pairs: bool = False
     replacements: tuple[tuple[str, str], ...] = ()
+    kept: tuple[str, ...] = ()
 
     @cached_property
     def unspaced(self) -> characters.Ranges:
@@ -89,6 +94,21 @@ class Words:
     def members(self) -> characters.Ranges:
         """First and last code points of the characters of words."""
         return characters.members(self.member)
+
+    @cached_property
+    def letters(self) -> characters.Ranges:
+        """Characters with which kept names and abbreviations begin."""
+        return characters.members(LETTER)
+
+    @cached_property
+    def letters_or_numbers(self) -> characters.Ranges:
+        """Characters of kept names."""
+        return characters.members(LETTER_OR_NUMBER)
+
+    @cached_property
+    def emoji(self) -> characters.Ranges:
+        """Characters that the kind "emoji" keeps."""
+        return characters.members(EMOJI)
 
     def is_member(self, character: str) -> bool:
         """Whether a character belongs to words."""
@@ -109,8 +129,15 @@ class Words:
         return {**self.lower.mapping, characters.SIGMA: characters.SMALL_SIGMA}
 
 
-def portable(plan: Plan, columns: Sequence[str]) -> Words:
+def portable(plan: Plan, columns: Sequence[str], *, knows_kept: bool = False) -> Words:
     """Convert a plan to runs of characters.
+
+    Parameters
+    ----------
+    plan : Plan
+    columns : sequence of str
+    knows_kept : bool
+        Whether the target finds what `Words.kept` says. If not, it is refused.
 
     Raises
     ------
@@ -122,7 +149,8 @@ def portable(plan: Plan, columns: Sequence[str]) -> Words:
         raise refusal(f"several text columns ({', '.join(columns)}) are not portable")
     lower, ngrams = False, NGrams(1, 1)
     replacements: tuple[tuple[str, str], ...] = ()
-    runs: Runs | WordsAndPairs | None = None
+    runs: Runs | WordsAndPairs | WordsAndKept | None = None
+    kept: tuple[str, ...] = ()
     # The splitting is checked first: if it is not portable, changing other settings does not help.
     for step in sorted(plan.steps, key=lambda step: not isinstance(step, Splitting)):
         match step:
@@ -135,6 +163,10 @@ def portable(plan: Plan, columns: Sequence[str]) -> Words:
                               "decompositions, or none")
             case Runs() | WordsAndPairs():
                 runs = step
+            case WordsAndKept(kinds=kinds) if knows_kept and set(kinds) <= set(KINDS):
+                runs, kept = step, kinds
+            case WordsAndKept():
+                raise refusal(f"{step.setting}: this target finds words, and nothing beside them")
             case Matches(pattern=pattern):
                 raise refusal(f"pattern {pattern!r} is not a run of one class of characters, "
                               "and regular expressions differ between engines")
@@ -153,5 +185,6 @@ def portable(plan: Plan, columns: Sequence[str]) -> Words:
                 raise refusal(f"{step.setting}: no engine but Polars runs it")
     assert runs is not None, "a plan splits texts"
     return Words(f"[{runs.members}]", runs.least, lower, (ngrams.least, ngrams.most),
-                 tuple(sorted(stop_tokens(plan))), isinstance(runs, WordsAndPairs),
-                 replacements)
+                 tuple(sorted(stop_tokens(plan))),
+                 isinstance(runs, WordsAndPairs) or (isinstance(runs, WordsAndKept) and runs.pairs),
+                 replacements, kept)

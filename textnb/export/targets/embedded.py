@@ -21,8 +21,8 @@ from textnb.export.portable import Words
 # Characters that could end a literal or a script. In JSON they occur inside strings only.
 _INERT = {code: f"\\u{code:04x}" for code in map(ord, "'`$<")}
 # The head of a part of a template, such as `#[text terms]` or `//[features]`. The part is used for
-# these inputs, or for forms with `simple` feature maps (presence at most) or `mapped` ones (all
-# others).
+# these inputs, for forms with `simple` feature maps (presence at most) or `mapped` ones (all
+# others), or for texts of which more than words is `kept`, or not (`unkept`).
 _PART = re.compile(r"^(?:#|//)\[([a-z ]+)\]\n", re.M)
 _MARK = re.compile(r"@([A-Z]+)@")
 
@@ -42,6 +42,8 @@ def fill_template(template: str, bundle: Bundle, **texts: str) -> str:
     first, *parts = _PART.split(whole)
     simple = bundle.form.features.is_simple
     own = {"all", bundle.reads, "simple" if simple else "mapped"}
+    if bundle.reads == "text" and bundle.tokenizer is not None:
+        own.add("kept" if bundle.tokenizer.keep else "unkept")
     kept = first + "".join(text for tags, text in zip(parts[::2], parts[1::2], strict=True)
                            if own & set(tags.split()))
     texts["VERSION"] = version("textnb")
@@ -60,7 +62,7 @@ def embed_json(
     ----------
     bundle : Bundle
     words : bool
-        Include the characters of words.
+        Include the characters of words, and those of what is kept.
     by_output : bool
         Write weights output by output, not term by term.
     columns : sequence of str, optional
@@ -79,7 +81,7 @@ def embed_json(
     if columns is not None:
         head["columns"] = list(columns)
     if words:
-        head["words"] = _words(bundle.words)
+        head["words"] = _words(bundle.words_and_kept)
     return (_inert(head)[:-1] + ',"terms":[\n' + ",\n".join(map(_inert, bundle.terms))
             + '\n],"weights":[\n' + ",\n".join(map(_inert, weights)) + "\n]}")
 
@@ -93,6 +95,9 @@ def _words(words: Words) -> dict[str, Any]:
         "lower": None if lower is None else lower.mapping,
         "cased": [] if lower is None else _flat(lower.cased),
         "ignorable": [] if lower is None else _flat(lower.ignorable),
+        **({} if not words.kept else {"kept": {
+            "kinds": list(words.kept), "letters": _flat(words.letters),
+            "letters_or_numbers": _flat(words.letters_or_numbers), "emoji": _flat(words.emoji)}}),
     }
 
 

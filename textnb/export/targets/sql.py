@@ -128,7 +128,11 @@ class Sql(ABC):
         if bundle.reads == "features":
             self.check_features(bundle)
         elif bundle.reads == "text":
-            _ = bundle.words
+            self.words(bundle)
+
+    def words(self, bundle: Bundle) -> Words:
+        """The words of texts; ExportError if the engine does not find them."""
+        return bundle.words
 
     def check_features(self, bundle: Bundle) -> None:
         """Raises ExportError if features can't be the columns of a table."""
@@ -171,9 +175,10 @@ class Sql(ABC):
         if bundle.reads == "text":
             yield (f"CREATE TABLE IF NOT EXISTS documents (id {self.id_type} PRIMARY KEY, "
                    "text TEXT);")
-            yield from self.stop_words(bundle.words)
-            yield from self.split(bundle.words)
-            yield ngrams_view(bundle.words.ngram_range)
+            words = self.words(bundle)
+            yield from self.stop_words(words)
+            yield from self.split(words)
+            yield ngrams_view(words.ngram_range)
         else:
             yield f"CREATE TABLE IF NOT EXISTS documents (id {self.id_type} PRIMARY KEY);"
             yield (f"CREATE TABLE IF NOT EXISTS document_terms (id {self.id_type} NOT NULL, "

@@ -55,6 +55,9 @@ class DuckDb(Sql):
             yield (f"INSERT INTO textnb_weights SELECT term, {elements} FROM (SELECT term, "
                    f"CAST(w AS DOUBLE[]) AS w FROM (VALUES\n{values}\n) v(term, w)) r;")
 
+    def words(self, bundle: Bundle) -> Words:
+        return bundle.words_and_kept
+
     def split(self, words: Words) -> Iterator[str]:
         text = self._lower_text(words)
         stops = ("\n  AND word NOT IN (SELECT word FROM textnb_stop_words)"
@@ -66,10 +69,13 @@ class DuckDb(Sql):
         if words.unspaced:
             source = separate_pairs(words, "text", _CODE, "regexp_matches({0}, '{1}')")
             is_word = f"({is_word} OR regexp_matches(word, '{pair_class(words, _CODE)}'))"
+        found = f"[{regex_class(words.members, _CODE)}]+"
+        if words.kept:
+            found, is_word = _kept_or_word(words), "word <> ''"
         yield ("CREATE VIEW textnb_words AS SELECT id, position, word FROM (\n"
                "  SELECT id, unnest(words) AS word, unnest(range(len(words))) AS position FROM (\n"
                f"    SELECT id, regexp_extract_all({source}, "
-               f"'[{regex_class(words.members, _CODE)}]+') AS words FROM (\n"
+               f"'{found}') AS words FROM (\n"
                f"SELECT id, {text} AS text FROM {documents}) l) s) w\n"
                f"WHERE {is_word}{stops};")
 
@@ -114,3 +120,15 @@ class DuckDb(Sql):
                 names = ", ".join(map(quote_name, frame.columns))
                 connection.execute(f"INSERT INTO {table} ({names}) SELECT * FROM source_{table}")
             return read_answers(bundle, connection.execute(ANSWERS).fetchall())
+
+
+def _kept_or_word(words: Words) -> str:
+    """Write the pattern of kept tokens and of words; the pairs of a text are apart before."""
+    letter, name, emoji, member = (
+        f"[{regex_class(ranges, _CODE)}]" for ranges in (
+            words.letters, words.letters_or_numbers, words.emoji, words.members))
+    number = "[0-9]+(?:[.,][0-9]+)*"
+    kept = {"emoji": emoji, "punctuation": "[!?]", "abbreviations": rf"(?:{letter}\.){{2,}}",
+            "symbols": rf"{letter}{name}*(?:\+\+|#)|[$€£¥]{number}|{number}%"}
+    pairs = [f"{pair_class(words, _CODE)}+"] if words.unspaced else []
+    return "|".join([*(kept[kind] for kind in words.kept), f"{member}{{{words.least},}}", *pairs])
