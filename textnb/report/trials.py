@@ -9,7 +9,7 @@ import polars as pl
 
 from textnb.errors import ParameterError
 from textnb.files.replace import replace_file
-from textnb.report.charts import INSTALL, LINES
+from textnb.report.charts import LINES, check_installed
 from textnb.selection.search import Tuned
 
 FORMATS = ("svg", "png", "html")
@@ -21,13 +21,7 @@ def check_picture(path: str | os.PathLike[str]) -> None:
     if ending not in FORMATS:
         raise ParameterError.out_of_range(
             "picture", f"a file name that ends in .{', .'.join(FORMATS)}", os.fspath(path))
-    try:
-        import altair
-        import vl_convert
-    except ImportError as error:
-        raise ParameterError(f"a picture needs {error.name or 'more libraries'}: {INSTALL}"
-                             ) from error
-    del altair, vl_convert
+    check_installed("a picture")
 
 
 def write_trials_picture(tuned: Tuned, path: str | os.PathLike[str]) -> None:
@@ -45,9 +39,10 @@ def write_trials_picture(tuned: Tuned, path: str | os.PathLike[str]) -> None:
     ParameterError
         If the ending is another one, or Altair is not installed.
     """
-    import altair as alt
-
     check_picture(path)
+    import altair as alt
+    import vl_convert
+
     rows = tuned.trials.filter(pl.col("value").is_not_null() & pl.col("value").is_finite())
     rows = rows.with_columns(documents=pl.format("{} documents", "documents"))
     order = rows["documents"].unique(maintain_order=True).to_list()
@@ -67,12 +62,8 @@ def write_trials_picture(tuned: Tuned, path: str | os.PathLike[str]) -> None:
     ending = Path(path).suffix.removeprefix(".").lower()
     with replace_file(path) as file:
         if ending == "png":
-            import vl_convert
-
             file.write(vl_convert.vegalite_to_png(chart.to_json(), scale=2))
         elif ending == "svg":
-            import vl_convert
-
             file.write(vl_convert.vegalite_to_svg(chart.to_json()).encode())
         else:
             file.write(chart.to_html(inline=True).encode())
