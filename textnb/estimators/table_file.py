@@ -22,7 +22,8 @@ from textnb.estimators.quadratic import (
     QuadraticDiscriminantAnalysis,
     RegularizedDiscriminantAnalysis,
 )
-from textnb.files.archive import check_size, reading_errors, require
+from textnb.files.archive import check_size, reading_errors
+from textnb.files.require import require
 from textnb.learning.parameters import plain
 from textnb.storage.manifest import (
     CLASS_WEIGHT,

@@ -31,12 +31,12 @@ from textnb.files.archive import (
     read_labels,
     read_table,
     reading_errors,
-    require,
     write_document,
     write_labels,
     write_member,
 )
 from textnb.files.replace import replace_file, replace_folder, report_write_errors
+from textnb.files.require import require
 from textnb.text.tokens import Tokenizer
 
 # Version 2 added feature maps other than presence. Bundles without them are written as version 1,

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from textnb.errors import DataError, EngineError, ModelFileError, SourceError, first_line
+from textnb.files.require import require
 from textnb.runtime.engine import engine_failure
 
 # Polars is imported where there are tables: one message is learned without it.
@@ -72,12 +73,6 @@ def reading_errors(name: str, kind: str = "model", member: str = "") -> Iterator
         reason = first_line(error)[:500]
         what = f"no {reason}" if isinstance(error, KeyError) else reason
         raise ModelFileError.damaged(name, f"{member}: {what}" if member else what, kind) from error
-
-
-def require(is_sound: bool, what: str) -> None:
-    """Raise ValueError, with ``what`` as its message, unless a value from a file is sound."""
-    if not is_sound:
-        raise ValueError(what)
 
 
 def check_size(name: str, needed: int, max_bytes: int) -> None:

@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 
 from textnb.bayes.calibration import LEARNED_SINCE, Calibration
 from textnb.bayes.decision import Decision
-from textnb.files.archive import MAX_BYTES, reading_errors, require
+from textnb.files.archive import MAX_BYTES, reading_errors
 from textnb.files.blocks import Blocks, format_version
+from textnb.files.require import require
 from textnb.storage import version2
 from textnb.storage.arithmetic import (
     check_counts,

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from textnb.files.archive import require
+from textnb.files.require import require
 from textnb.storage.totals import totals
 from textnb.text.byte_keys import begins_of
 

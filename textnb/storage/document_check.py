@@ -16,6 +16,7 @@ from itertools import pairwise
 from typing import Any
 
 from textnb.errors import ModelFileError
+from textnb.files.require import require
 from textnb.text.casing import LANGUAGES
 from textnb.text.kept import KINDS
 from textnb.text.planning import ACCENTS, NORMALIZATIONS, UNSPACED_WAYS
@@ -157,13 +158,13 @@ def check_text_document(path: str, document: Mapping[str, Any]) -> None:
     """
     settings, estimator, classes = (
         document["settings"], document["estimator"], document["classes"])
-    _require(_is_one_of(1)(document.get("layers", 1)), "its counts have other layers than one")
+    require(_is_one_of(1)(document.get("layers", 1)), "its counts have other layers than one")
     _refuse_unknown(path, "setting", settings, (*_SETTINGS, *_OTHER_SETTINGS))
     _check_values("setting", settings, _SETTINGS)
     columns = _check_columns(settings)
     _check_tokenizer(path, settings["tokenizer"], columns)
     name, parameters = estimator["name"], estimator["parameters"]
-    _require(type(name) is str and isinstance(parameters, dict), "its estimator is not described")
+    require(type(name) is str and isinstance(parameters, dict), "its estimator is not described")
     if name in _PARAMETERS:
         _refuse_unknown(path, f"parameter of {name}", parameters,
                         # Class weights are stored among the settings; a later check says so.
@@ -183,7 +184,7 @@ def _refuse_unknown(
     path: str, what: str, values: Mapping[str, Any], known: Collection[str]
 ) -> None:
     """Raise ModelFileError for names that only a newer release can have written."""
-    _require(isinstance(values, dict), f"what should hold each {what} is no object")
+    require(isinstance(values, dict), f"what should hold each {what} is no object")
     unknown = sorted(set(values) - set(known))
     if unknown:
         raise ModelFileError.unknown_features(path, [f"the {what} {name!r}" for name in unknown])
@@ -191,47 +192,47 @@ def _refuse_unknown(
 
 def _check_values(what: str, values: Mapping[str, Any], checks: Mapping[str, Check]) -> None:
     for name, check in checks.items():
-        _require(name not in values or check(values[name]),
-                 f"the {what} {name} has a value that it can't have: "
-                 f"{repr(values.get(name))[:60]}")
+        require(name not in values or check(values[name]),
+                f"the {what} {name} has a value that it can't have: "
+                f"{repr(values.get(name))[:60]}")
 
 
 def _check_columns(settings: Mapping[str, Any]) -> list[str]:
     text = settings["text"]
     columns = [text] if type(text) is str else text
-    _require(_is_strings(columns) and 0 < len(columns) == len(set(columns)),
-             "its text columns are no names of different columns")
-    _require(settings["label"] not in columns, "its label column is a text column")
+    require(_is_strings(columns) and 0 < len(columns) == len(set(columns)),
+            "its text columns are no names of different columns")
+    require(settings["label"] not in columns, "its label column is a text column")
     return list(columns)
 
 
 def _check_tokenizer(path: str, settings: Mapping[str, Any], columns: Collection[str]) -> None:
-    _require(isinstance(settings, dict), "its tokenizer is not described")
+    require(isinstance(settings, dict), "its tokenizer is not described")
     _refuse_unknown(path, "tokenizer's setting", settings, _TOKENIZER)
     _check_values("tokenizer's setting", settings, _TOKENIZER)
-    _require(not settings.get("stop_words") or settings.get("analyzer", "word") == "word",
-             "its tokenizer has stop words and no words")
-    _require(not settings.get("keep") or settings.get("analyzer", "word") == "word",
-             "its tokenizer keeps what is no word, and has no words")
-    _require(not settings.get("token_columns") or settings.get("analyzer", "word") == "word",
-             "its tokenizer has columns of tokens, and no words")
+    require(not settings.get("stop_words") or settings.get("analyzer", "word") == "word",
+            "its tokenizer has stop words and no words")
+    require(not settings.get("keep") or settings.get("analyzer", "word") == "word",
+            "its tokenizer keeps what is no word, and has no words")
+    require(not settings.get("token_columns") or settings.get("analyzer", "word") == "word",
+            "its tokenizer has columns of tokens, and no words")
     for name, what in (("field_prefix", "writes prefixes of"), ("token_columns", "has tokens in")):
         named = settings.get(name, False)
-        _require(type(named) is bool or set(named) <= set(columns),
-                 f"its tokenizer {what} columns that it does not read")
+        require(type(named) is bool or set(named) <= set(columns),
+                f"its tokenizer {what} columns that it does not read")
 
 
 def _check_classes(classes: Mapping[str, Any]) -> None:
     kind, labels, documents = _LABELS[classes["type"]], classes["labels"], classes["documents"]
-    _require(type(labels) is list and len(labels) > 0
-             and all(type(label) is kind for label in labels), "its labels are not of their type")
-    _require(kind is not int or all(-2**63 <= label < 2**63 for label in labels),
-             "a label is beyond 64 bits")
-    _require(all(a < b for a, b in pairwise(labels)), "labels are not sorted")
+    require(type(labels) is list and len(labels) > 0
+            and all(type(label) is kind for label in labels), "its labels are not of their type")
+    require(kind is not int or all(-2**63 <= label < 2**63 for label in labels),
+            "a label is beyond 64 bits")
+    require(all(a < b for a, b in pairwise(labels)), "labels are not sorted")
     number = float if "rows" in classes else int
-    _require(type(documents) is list and len(documents) == len(labels)
-             and all(type(n) is number and n >= 0 for n in documents)
-             and sum(documents) < _EXACT, "documents per class are not counts")
+    require(type(documents) is list and len(documents) == len(labels)
+            and all(type(n) is number and n >= 0 for n in documents)
+            and sum(documents) < _EXACT, "documents per class are not counts")
 
 
 def _check_what_excludes(
@@ -241,55 +242,50 @@ def _check_what_excludes(
     memory, is_limited = settings.get("memory_limit"), any(
         settings[limit] != value or type(settings[limit]) is not type(value)
         for limit, value in (("min_df", 1), ("max_df", 1.0), ("max_features", None)))
-    _require(prior is None or name not in _OF_COUNTS or len(prior) == n_classes,
-             "there is not one prior per class")
+    require(prior is None or name not in _OF_COUNTS or len(prior) == n_classes,
+            "there is not one prior per class")
     if settings["vocabulary"] is not None:
-        _require(not is_limited and memory is None, "its given vocabulary is limited")
+        require(not is_limited and memory is None, "its given vocabulary is limited")
     if memory is not None:
-        _require(settings.get("class_weight") is None and l != "auto" and type(l) is not list,
-                 "its memory limit does not go with class weights, or with l")
-        _require(name in _OF_COUNTS or name not in _PARAMETERS,
-                 f"{name} does not go with a memory limit")
+        require(settings.get("class_weight") is None and l != "auto" and type(l) is not list,
+                "its memory limit does not go with class weights, or with l")
+        require(name in _OF_COUNTS or name not in _PARAMETERS,
+                f"{name} does not go with a memory limit")
 
 
 def _check_chosen_l(chosen: Any, l: Any) -> None:
-    _require(chosen is None or (type(chosen) is float and _is_number(chosen) and chosen >= 0.0),
-             "l is not a number >= 0")
-    _require((l == "auto") == (chosen is not None),
-             "l was chosen and is not \"auto\", or the other way round")
+    require(chosen is None or (type(chosen) is float and _is_number(chosen) and chosen >= 0.0),
+            "l is not a number >= 0")
+    require((l == "auto") == (chosen is not None),
+            "l was chosen and is not \"auto\", or the other way round")
 
 
 def _check_pruned(pruned: Any) -> None:
     if pruned is None:
         return
-    _require(isinstance(pruned, dict) and set(pruned) == {*_PRUNED_COUNTS, *_PRUNED_BOUNDS},
-             "what was pruned is not described as it should be")
-    _require(all(type(pruned[name]) is int and pruned[name] > 0 for name in _PRUNED_COUNTS),
-             "what was pruned is not counted by integers above 0")
-    _require(all(pruned[name] is None or pruned[name] == "inf"
-                 or (type(pruned[name]) is float and pruned[name] >= 0.0)
-                 for name in _PRUNED_BOUNDS), "what pruning can change is not a number >= 0")
+    require(isinstance(pruned, dict) and set(pruned) == {*_PRUNED_COUNTS, *_PRUNED_BOUNDS},
+            "what was pruned is not described as it should be")
+    require(all(type(pruned[name]) is int and pruned[name] > 0 for name in _PRUNED_COUNTS),
+            "what was pruned is not counted by integers above 0")
+    require(all(pruned[name] is None or pruned[name] == "inf"
+                or (type(pruned[name]) is float and pruned[name] >= 0.0)
+                for name in _PRUNED_BOUNDS), "what pruning can change is not a number >= 0")
 
 
 def _check_scale(calibration: Any, decision: Any) -> None:
     """Thresholds that were chosen on calibrated scores mean nothing on others."""
-    _require(calibration is None or isinstance(calibration, dict),
-             "its calibration is not described")
+    require(calibration is None or isinstance(calibration, dict),
+            "its calibration is not described")
     if decision is None:
         return
-    _require(isinstance(decision, dict) and isinstance(decision["evidence"], dict)
-             and type(decision["thresholds"]) is list, "its decision is not described")
+    require(isinstance(decision, dict) and isinstance(decision["evidence"], dict)
+            and type(decision["thresholds"]) is list, "its decision is not described")
     positive = decision["positive"]
-    _require(positive is None or any(
+    require(positive is None or any(
         type(row["label"]) is type(positive) and row["label"] == positive
         for row in decision["thresholds"]), "its decision is for a class without a threshold")
     asked = decision["evidence"].get("calibrated")
     # What is stale is known not to hold for these scores.
-    _require(type(asked) is not bool or asked == (calibration is not None)
-             or bool(decision.get("stale")),
-             "the thresholds of its decision are for scores that were calibrated otherwise")
-
-
-def _require(is_sound: bool, what: str) -> None:
-    if not is_sound:
-        raise ValueError(what)
+    require(type(asked) is not bool or asked == (calibration is not None)
+            or bool(decision.get("stale")),
+            "the thresholds of its decision are for scores that were calibrated otherwise")

@@ -22,7 +22,8 @@ from textnb.bayes.known import event_model, text_models
 from textnb.bayes.pruning import Pruned
 from textnb.bayes.statistics import CountStatistics, check_int64
 from textnb.errors import ModelFileError
-from textnb.files.archive import LABEL_TYPES, check_size, read_labels, require, write_labels
+from textnb.files.archive import LABEL_TYPES, check_size, read_labels, write_labels
+from textnb.files.require import require
 from textnb.learning.parameters import DEFAULTS, plain
 from textnb.runtime.memory import free_memory
 from textnb.storage.document_check import check_text_document

@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from textnb.files.archive import require
+from textnb.files.require import require
 from textnb.storage.version2 import Arrays
 
 _MOMENTS, _ROWS = frozenset({"means", "scatter"}), frozenset({"rows/classes", "rows/values"})

@@ -22,7 +22,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from textnb.files.archive import require
+from textnb.files.require import require
 from textnb.storage.arithmetic import (
     COUNTS,
     check_counts,

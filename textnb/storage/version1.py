@@ -27,9 +27,9 @@ from textnb.files.archive import (
     read_document,
     read_table,
     reading_errors,
-    require,
 )
 from textnb.files.parquet import MalformedTable
+from textnb.files.require import require
 
 FORMAT, VERSION = "textnb-model", 1
 _MANIFEST = "model.json"

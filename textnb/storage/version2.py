@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from textnb.errors import SourceError
-from textnb.files.archive import check_size, reading_errors, require, write_document
+from textnb.files.archive import check_size, reading_errors, write_document
 from textnb.files.blocks import (
     DIGESTS,
     DOCUMENT,
@@ -31,6 +31,7 @@ from textnb.files.blocks import (
     write_blocks,
 )
 from textnb.files.replace import replace_file
+from textnb.files.require import require
 
 Arrays = Mapping[str, NDArray[Any]]
 # Types of arrays: bytes; small and larger integers; numbers.

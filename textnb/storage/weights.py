@@ -20,7 +20,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from textnb.files.archive import require
+from textnb.files.require import require
 from textnb.storage.arithmetic import check_cells, narrow, smallest_index
 
 DENSE = "weights"
