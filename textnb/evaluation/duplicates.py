@@ -20,8 +20,9 @@ from textnb.evaluation.similarity import shingles, similar_before
 from textnb.frames.batches import batches
 from textnb.frames.failures import reading
 from textnb.frames.scan import scan
+from textnb.learning.text_settings import columns_of, text_names
 from textnb.runtime import notebook
-from textnb.selection.splits import LEARNED_ONLY, text_columns
+from textnb.selection.splits import LEARNED_ONLY
 from textnb.text.interner import Interner
 from textnb.text.tokens import Tokenizer
 
@@ -147,7 +148,8 @@ def find_duplicates(
     if not is_whole(shingle) or shingle < 1:
         raise ParameterError.out_of_range("shingle", "an int >= 1", shingle)
     sides = [train] if test is None else [train, test]
-    texts = _Texts(tokenizer, text_columns(text, label), label)
+    columns = text_names(text) if label is None else columns_of(text, label)
+    texts = _Texts(tokenizer, columns, label)
     heights = [texts.add(side, name) for side, name in
                zip(sides, ("the training set", "the test set"), strict=False)]
     lengths, codes = texts.tokens()
@@ -181,7 +183,7 @@ def same_texts(
     >>> same_texts(pl.DataFrame({"text": ["aa bb", "", "AA bb!", ""]})).tolist()
     [0, 1, 0, 3]
     """
-    texts = _Texts(tokenizer, text_columns(text, None), None)
+    texts = _Texts(tokenizer, text_names(text), None)
     texts.add(frame, "the input")
     return _first_rows(texts.documents())
 

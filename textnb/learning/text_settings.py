@@ -140,11 +140,17 @@ def columns_of(text: Any, label: Any) -> list[str]:
     ParameterError
         If they are no names of different columns, or the label's is among them.
     """
+    columns = text_names(text)
+    if not isinstance(label, str) or label in columns:
+        raise ParameterError.out_of_range("label", "a column that is no text column", label)
+    return columns
+
+
+def text_names(text: Any) -> list[str]:
+    """The text columns, one or several; ParameterError if they are no different names."""
     columns = [text] if isinstance(text, str) else (
         list(text) if isinstance(text, (list, tuple)) else [])
     if not columns or not all(isinstance(name, str) for name in columns) or (
             len(set(columns)) < len(columns)):
         raise ParameterError.out_of_range("text", "a column, or several different ones", text)
-    if not isinstance(label, str) or label in columns:
-        raise ParameterError.out_of_range("label", "a column that is no text column", label)
     return columns

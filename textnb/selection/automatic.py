@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from textnb.bayes.counts.multinomial import Multinomial
 from textnb.errors import ParameterError
 from textnb.frames.batches import Progress
 from textnb.frames.kinds import convert_table
@@ -13,7 +14,6 @@ from textnb.frames.texts import labels_beside_table
 from textnb.learning.fitting import labelled_rows
 from textnb.learning.parameters import DEFAULTS, plain
 from textnb.learning.text_settings import TextSettings
-from textnb.selection.candidates import first_candidates
 from textnb.selection.search import Tuned, search
 
 AUTO = "auto"
@@ -45,7 +45,8 @@ def fit_by_search(
     if changed:
         raise ParameterError(f"estimator='auto' also chooses the tokenizer and the limits: leave "
                              f"{', '.join(changed)} at the default, or give an estimator")
-    settings = TextSettings.of(first_candidates(False)[0].model, text=text, label=label)
+    # Rows are read by the names of columns alone; the search chooses all other settings.
+    settings = TextSettings.of(Multinomial(), text=text, label=label)
     labels_beside = labels_beside_table(X, y)
     columns = [*settings.columns, *([] if y is not None else [label])]
     rows = labelled_rows(settings, convert_table(X, columns), y)

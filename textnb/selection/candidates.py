@@ -109,8 +109,9 @@ def first_candidates(spaceless: bool) -> list[Candidate]:
         Candidate(words, 1, Complement(l=0.1)), Candidate(pairs, 1, Complement(l=0.1)),
         Candidate(pairs, 1, Bernoulli(l=0.03))]
     if spaceless:
-        candidates[2:2] = [Candidate(Tokenizer(analyzer="char", ngram_range=(1, 2)), 1, linear),
-                      Candidate(Tokenizer(analyzer="char", ngram_range=(1, 3)), 2, linear)]
+        candidates[2:2] = [
+            Candidate(Tokenizer(analyzer="char", ngram_range=(1, 2)), 1, linear),
+            Candidate(Tokenizer(analyzer="char", ngram_range=(1, 3)), 2, linear)]
     return candidates
 
 

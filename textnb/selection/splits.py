@@ -116,24 +116,6 @@ def split(
     return partition
 
 
-def text_columns(text: Any, label: str | None) -> list[str]:
-    """Check one or several names of text columns, and return them as a list.
-
-    Raises
-    ------
-    ParameterError
-        If they are not names, or one is repeated or is the label column.
-    """
-    columns = [text] if isinstance(text, str) else (
-        list(text) if isinstance(text, (list, tuple)) else [])
-    if not columns or not all(isinstance(name, str) for name in columns) or (
-            len(set(columns)) < len(columns)):
-        raise ParameterError.out_of_range("text", "a column, or several different ones", text)
-    if label in columns:
-        raise ParameterError.out_of_range("label", "a column that is no text column", label)
-    return columns
-
-
 def _check_settings(folds: Any, groups: Any, time: Any, seed: Any) -> None:
     if not is_whole(folds) or folds < 2:
         raise ParameterError.out_of_range("folds", "an int >= 2", folds)
