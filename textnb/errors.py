@@ -208,15 +208,11 @@ class DataError(TextnbError, ValueError):
     """The rows are not what a classifier can learn from or score."""
 
     @classmethod
-    def no_rows(
-        cls, source: str, consequence: str = "nothing can be learned from it"
-    ) -> DataError:
+    def no_rows(cls, source: str, consequence: str = "nothing can be learned from it") -> DataError:
         return cls(f"{source} has no rows: {consequence}")
 
     @classmethod
-    def too_large(
-        cls, classes: int, terms: int, what: str, needed: int, free: int
-    ) -> DataError:
+    def too_large(cls, classes: int, terms: int, what: str, needed: int, free: int) -> DataError:
         return cls.naming(
             "{size}: {what} would take {needed:,.0f} MiB at least, and {free:,.0f} MiB of memory "
             f"are free. {_LESS_MEMORY}", what=what, needed=needed / 2**20, free=free / 2**20,
@@ -281,12 +277,14 @@ class SourceError(DataError):
 
     @classmethod
     def unreadable(cls, path: str, reason: object) -> SourceError:
-        (error := cls(f"can't read {path}: {reason}")).path = path
+        error = cls(f"can't read {path}: {reason}")
+        error.path = path
         return error
 
     @classmethod
     def unwritable(cls, path: str | os.PathLike[str], reason: object) -> SourceError:
-        (error := cls(f"can't write {os.fspath(path)!r}: {reason}")).of_output = True
+        error = cls(f"can't write {os.fspath(path)!r}: {reason}")
+        error.of_output = True
         return error
 
     @classmethod
@@ -465,9 +463,7 @@ def quantity(number: float, noun: str, one: str = "", several: str = "") -> str:
                                   one if number == 1 else several)))
 
 
-def suggestion(
-    got: str, known: Sequence[str], synonyms: Mapping[str, str] | None = None
-) -> str:
+def suggestion(got: str, known: Sequence[str], synonyms: Mapping[str, str] | None = None) -> str:
     """The known names that are meant most likely, as a question; "" where no name is similar.
 
     Parameters
