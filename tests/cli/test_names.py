@@ -18,7 +18,7 @@ ROOT = Path(textnb.__file__).parent
 # What an error may name though no option of the command line gives it: settings of Python and of
 # jobs, parts of a model's mathematics, and values that are no settings.
 PYTHON_ALONE = {
-    "TEXTNB_KERNEL", "X", "a folder of a Maildir", "a label of this model", "a setting of texts",
+    "TEXTNB_KERNEL", "X", "a folder of a Maildir", "a setting of texts",
     "above", "binarize", "bins", "calibration", "chosen", "class", "classes", "cv", "decision",
     "density", "estimator", "fourth", "kind", "link", "min_categories", "n_components", "naive",
     "name", "prune", "raw", "reg_param", "search", "shingle", "stale", "step of a feature map",

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from textnb.cli.words import parse_label
 
 if TYPE_CHECKING:
     from textnb.cli.inputs import ReadOptions
@@ -23,7 +24,6 @@ _OTHERS = frozenset(["message_id", "date", "attachments", "flags", "path", "erro
 
 def add_message(
     model: str, input: str, source: ReadOptions, as_class: str, target: str,
-    parse_label: Callable[[str, list[Any]], Any],
 ) -> Updated | None:
     """Learn the message that is the input; None if the input or the model needs the full command.
 
@@ -35,8 +35,6 @@ def add_message(
     source : ReadOptions
     as_class : str
         The class of the message, as text.
-    parse_label : callable
-        Takes the class as text and the known classes, and returns the class.
     """
     if not _is_one_message(input, source):
         return None
@@ -45,7 +43,7 @@ def add_message(
 
     try:
         known = ModelToExtend(model)
-        label = parse_label(as_class, known.labels)
+        label = parse_label(as_class, type(known.labels[0]))
         if label not in known.labels or not set(known.columns) - set(known.lists) <= _TEXTS or (
                 not set(known.lists) <= _LISTS or known.label in _TEXTS | _OTHERS | _LISTS):
             return None

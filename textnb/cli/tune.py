@@ -108,12 +108,13 @@ def _parse_class(frame: Any, label: str, typed: str | None) -> Any:
     """A class in the type of the labels, from its text on the command line."""
     import polars as pl
 
+    from textnb.cli.words import parse_label
+
     if typed is None:
         return None
     kind = frame.collect_schema()[label]
-    if kind.is_integer():
-        return int(typed) if typed.lstrip("-").isdigit() else typed
-    return {"true": True, "false": False}.get(typed.lower(), typed) if kind == pl.Boolean else typed
+    return parse_label(typed, bool if kind == pl.Boolean else int if kind.is_integer() else str,
+                       "--positive")
 
 
 def _note_trial(trial: dict[str, Any]) -> None:

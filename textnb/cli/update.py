@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from textnb.cli.console import as_json, note, out, progress
 from textnb.cli.evidence import note_stale
@@ -27,6 +26,7 @@ from textnb.cli.inputs import (
     unit_of,
 )
 from textnb.cli.options import argument, option, verb
+from textnb.cli.words import parse_label
 from textnb.errors import quantity
 from textnb.learning.settings import setting
 
@@ -78,7 +78,7 @@ def update(file: ModelFile, source: LabelledRows, how: LearningOptions, done: Ch
         is_text = text_columns(model) is not None
         tables = [_Table(model, source, input) for input in source.inputs]
         known = classes_of(model).tolist()
-        classes = [_parse_label(name, known) for name in how.new_class or []] or None
+        classes = [parse_label(name, type(known[0])) for name in how.new_class or []] or None
         if how.on_error:
             if not is_text:
                 raise ParameterError("--on-error is for models of texts")
@@ -117,7 +117,7 @@ def _add_message(model: str, source: LabelledRows, done: ChangedModel, target: s
 
     started = time.monotonic()
     updated = None if source.as_class is None or len(source.inputs) > 1 else add_message(
-        model, source.inputs[0], source, source.as_class, target, _parse_label)
+        model, source.inputs[0], source, source.as_class, target)
     if updated is None:
         return False
     if not done.quiet:
@@ -296,24 +296,8 @@ def _labelled_rows(model: AnyModel, source: LabelledRows, input: str) -> pl.Lazy
                              "write them without that column")
     if label is not None:
         return frame.with_columns(
-            pl.lit(_parse_label(label, known), dtype=dtype).alias(column))
+            pl.lit(parse_label(label, type(known[0])), dtype=dtype).alias(column))
     return frame.with_columns(labels_as(column, frame, dtype).alias(column))
-
-
-def _parse_label(name: str, known: list[Any]) -> Any:
-    """A label in the type of the known labels, from its text on the command line."""
-    from textnb.errors import ParameterError
-
-    if isinstance(known[0], bool):
-        if name.lower() in ("true", "false"):
-            return name.lower() == "true"
-        raise ParameterError.out_of_range("a label of this model", "true or false", name)
-    if isinstance(known[0], int):
-        if not re.fullmatch(r"-?[0-9]{1,19}", name) or not -2**63 <= int(name) < 2**63:
-            raise ParameterError.out_of_range(
-                "a label of this model", "an integer of 64 bits", name)
-        return int(name)
-    return name
 
 
 def _size(model: AnyModel) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -152,3 +153,30 @@ def _lines(path: str) -> tuple[str, ...]:
             return tuple(line.strip() for line in file if line.strip())
     except (OSError, UnicodeDecodeError) as error:
         raise SourceError.unreadable(path, error) from None
+
+
+def parse_label(name: str, kind: type, what: str = "a label of this model") -> Any:
+    """A label in the type of a model's labels.
+
+    Parameters
+    ----------
+    name : str
+    kind : type
+        bool, int, or str for all others.
+    what : str
+        What the text is, for errors.
+
+    Raises
+    ------
+    ParameterError
+        If the text is no value of the type.
+    """
+    if kind is bool:
+        if name.lower() in ("true", "false"):
+            return name.lower() == "true"
+        raise ParameterError.out_of_range(what, "true or false", name)
+    if kind is int:
+        if not re.fullmatch(r"-?[0-9]{1,19}", name) or not -2**63 <= int(name) < 2**63:
+            raise ParameterError.out_of_range(what, "an integer of 64 bits", name)
+        return int(name)
+    return name
