@@ -91,6 +91,10 @@ ESTIMATORS = [
     MultinomialNB(l="auto"), BernoulliNB(), BernoulliNB(l=0.3, binarize=1.0), ComplementNB(),
     ComplementNB(l=0.2, norm=True), NBLogisticRegression(), NBLogisticRegression(binarize=False),
     NBLogisticRegression(loss="hinge")]
+# Their maps divide by the length of a text, so that scores are no sums of counts times weights.
+LINEAR = [
+    NBLinear(tf="presence", idf=False, power=1.0, C=10.0), NBLinear(idf=False),
+    NBLinear(tf="count", idf=False, unit_length=False), NBLinear(loss="log", idf=False, held_out=0)]
 SETTINGS: list[dict[str, Any]] = [
     {}, {"min_df": 5}, {"max_features": 6}, {"binary": True}, {"memory_limit": 1 << 30},
     {"tokenizer": Tokenizer(ngram_range=(1, 2), field_prefix=["subject"])},
@@ -98,13 +102,13 @@ SETTINGS: list[dict[str, Any]] = [
     {"tokenizer": Tokenizer(analyzer="char_wb", ngram_range=(2, 4), normalize="NFKC")}]
 
 
-@pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
+@pytest.mark.parametrize("estimator", [*ESTIMATORS, *LINEAR], ids=repr)
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
 def test_the_verdict_is_the_filters(
     estimator: Any, settings: dict[str, Any], tmp_path: Path
 ) -> None:
     if "memory_limit" in settings and (
-            isinstance(estimator, NBLogisticRegression) or estimator.l == "auto"):
+            isinstance(estimator, (NBLogisticRegression, NBLinear)) or estimator.l == "auto"):
         pytest.skip("it needs all documents")
     path = tmp_path / "m.textnb"
     model = TextClassifier(estimator, text=["subject", "body"], **settings).fit(ROWS)
@@ -115,6 +119,13 @@ def test_the_verdict_is_the_filters(
             assert abs(whole.log_odds) < 1e-9
             continue
         check_same(quick, whole)
+
+
+def test_inverse_document_frequencies_are_left_to_the_filter(tmp_path: Path) -> None:
+    path = tmp_path / "m.textnb"
+    TextClassifier(NBLinear(), text=["subject", "body"]).fit(ROWS).save(path)
+    quick, whole = both(path, MESSAGES[3])
+    assert (quick, whole.status) == ("inverse document frequencies", "spam")
 
 
 @pytest.mark.filterwarnings("ignore::textnb.errors.UnknownTermsWarning")
@@ -226,7 +237,7 @@ def test_models_that_are_not_known_are_refused_by_name(
     (("settings", "idf"), True, "'idf' among the settings"),
     (("features",), {}, "'features' among the model.json"),
     (("classes", "rows"), 7, "'rows' among the classes"),
-    (("estimator", "name"), "NBLinear", "estimator 'NBLinear'"),
+    (("estimator", "name"), "TfidfComplementNB", "estimator 'TfidfComplementNB'"),
     (("layers",), 2, "other layers"),
     (("settings", "tokenizer", "newer"), ["urls"], "tokenizer's setting 'newer'.*Upgrade"),
     (("settings", "tokenizer", "lowercase"), "de", "tokenizer's setting lowercase .*'de'"),

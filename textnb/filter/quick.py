@@ -157,17 +157,27 @@ class QuickFilter:
         total = [0.0] * len(reader.labels)
         length = largest = 0.0
         # In the order of the columns, as a sparse product adds them.
-        for term, weights in self._weights(counts):
-            value = float(counts[term])
-            if reader.above is not None:
-                if not value > reader.above:
-                    continue
-                value = 1.0
+        for value, weights in self._values((counts[term], weights)
+                                           for term, weights in self._weights(counts)):
             length += value
             total = [score + value * weight for score, weight in zip(total, weights, strict=True)]
             largest = max(largest, *map(abs, total))
         scores = [score + b for score, b in zip(total, reader.intercept, strict=True)]
         return scores, length, max(largest, *map(abs, scores))
+
+    def _values(self, counted: Iterable[tuple[int, Weights]]) -> list[tuple[float, Weights]]:
+        """What the model's feature map makes of counts, with the weights of their terms."""
+        above = self._reader.above
+        if above is not None:
+            found = [(1.0, weights) for count, weights in counted if count > above]
+        elif self._reader.is_sublinear:
+            found = [(1.0 + math.log(count), weights) for count, weights in counted]
+        else:
+            found = [(float(count), weights) for count, weights in counted]
+        if not self._reader.has_unit_length or not found:
+            return found
+        norm = math.sqrt(math.fsum(value * value for value, _ in found))
+        return [(value / norm, weights) for value, weights in found]
 
     def _weights(self, terms: Collection[str]) -> Iterable[tuple[str, Weights]]:
         """The terms of the model among some, in the order of its columns, and their weights."""

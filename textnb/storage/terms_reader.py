@@ -38,7 +38,11 @@ _PARAMETERS = {
     "NBLogisticRegression": {
         "l", "C", "beta", "loss", "binarize", "tol", "max_iter", "early_stopping",
         "validation_fraction", "random_state"},
+    "NBLinear": {"l", "C", "loss", "power", "tf", "idf", "unit_length", "tol", "max_iter",
+                 "held_out"},
 }
+# Their weights are stored, and not derived from counts.
+_WITH_WEIGHTS = frozenset(["NBLogisticRegression", "NBLinear"])
 _TYPES = {"|u1": "B", "<u2": "H", "<i4": "i", "<i8": "q", "<f8": "d"}
 Weights = list[float]
 WeightsOf = Callable[[Mapping[int, float]], Weights]
@@ -65,6 +69,10 @@ class TermsReader:
         One per class.
     above : float or None
         A term counts as 1 if its count is above this; None if counts add up.
+    is_sublinear : bool
+        Whether a count c becomes 1 + log(c).
+    has_unit_length : bool
+        Whether what the counts became is divided by its Euclidean length.
     are_log_probabilities : bool
         Whether scores are log P(text, class), up to a constant per text.
 
@@ -150,14 +158,21 @@ class TermsReader:
             if type(above) is not bool:
                 raise Unsupported(f"binarize={above!r}")
             above = 0.0 if above else None
+        elif name == "NBLinear":
+            # Their document frequencies would have to be read too.
+            if self._parameters["idf"] is not False:
+                raise Unsupported("inverse document frequencies")
+            above = 0.0 if self._parameters["tf"] == "presence" else None
         elif name == "BernoulliNB" and above is None and not settings["binary"]:
             raise Unsupported("binarize=None")
         self.above = 0.0 if settings["binary"] else None if above is None else _number(
             "binarize", above)
+        self.is_sublinear = self.above is None and self._parameters.get("tf") == "sublinear"
+        self.has_unit_length = self._parameters.get("unit_length") is True
 
     def _check_complete(self, settings: Mapping[str, Any]) -> None:
         """Check that the arrays are there that the settings need, though nothing is read here."""
-        if self.document["estimator"]["name"] == "NBLogisticRegression":
+        if self.document["estimator"]["name"] in _WITH_WEIGHTS:
             return
         least, most = settings["min_df"], settings["max_df"]
         has_limits = not (least == 0 or (least == 1 and type(least) is int)) or not (
@@ -266,7 +281,7 @@ class TermsReader:
     def _weights_of(self, name: str) -> Callable[[int], Weights]:
         """A function that gives the weights of a column; it also sets the intercept."""
         classes = len(self.labels)
-        if name == "NBLogisticRegression":
+        if name in _WITH_WEIGHTS:
             if type(self._parameters.get("l")) is list:
                 raise Unsupported("smoothing per term")
             intercept = self.document["intercept"]
