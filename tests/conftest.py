@@ -63,8 +63,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     tiers.configure(config)
+    if config.getoption("numprocesses", None):
+        _leave_cores_to_other_processes()
     if threading.current_thread() is threading.main_thread():
         _let_programs_hear_signals()
+
+
+def _leave_cores_to_other_processes() -> None:
+    """Let the processes of a parallel run multiply matrices by one thread each.
+
+    The threads of several processes wait for each other busily, which takes more time than the
+    tests. This comes before xdist starts the processes, which inherit it.
+    """
+    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
+        os.environ.setdefault(name, "1")
 
 
 def _let_programs_hear_signals() -> None:

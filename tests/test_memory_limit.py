@@ -27,7 +27,7 @@ MIB = 1 << 20
 @pytest.fixture(scope="module")
 def wide() -> pl.DataFrame:
     """More words than fit in a mebibyte: two of its own for each document, and common ones."""
-    frame = documents(rows=4000)
+    frame = documents(rows=3000)
     return frame.with_row_index("i").select(
         pl.format("{} own{} its{}", "text", "i", "i").alias("text"), "label")
 
@@ -119,7 +119,7 @@ def test_folds_are_those_of_fits(wide: pl.DataFrame) -> None:
 
 def test_no_term_within_other_limits(wide: pl.DataFrame) -> None:
     with pytest.raises(VocabularyError, match="none is within"):
-        TextClassifier(min_df=4000, memory_limit=MIB).fit(wide)
+        TextClassifier(min_df=3000, memory_limit=MIB).fit(wide)
 
 
 @pytest.mark.parametrize("estimator", [MultinomialNB(), ComplementNB(), BernoulliNB()], ids=str)

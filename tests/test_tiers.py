@@ -99,6 +99,7 @@ def test_a_release_leaves_nothing_out(folder: Path) -> None:
     assert "not selected" not in output
 
 
+@pytest.mark.slow
 def test_a_test_that_is_named_runs(folder: Path) -> None:
     output = ran(folder, "test_them.py::test_slow", "test_them.py::test_product")
     assert len(cases(output, "slow")) == 1

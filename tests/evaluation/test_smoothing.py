@@ -301,7 +301,7 @@ def refused(estimator: Any) -> dict[str, str]:
 
 
 # The three share what chooses.
-@pytest.mark.sweep(25)
+@pytest.mark.sweep(12)
 @parametrize_with_checks([MultinomialNB(l="auto")], expected_failed_checks=refused)
 def test_scikit_learn_takes_a_model_that_chooses(
     estimator: Any, check: Callable[[Any], None]

@@ -133,7 +133,7 @@ def test_inverse_document_frequencies_are_left_to_the_filter(tmp_path: Path) -> 
 def test_scores_are_those_of_predict(estimator: Any, tmp_path: Path) -> None:
     rng = random.Random(3)
     words = [f"w{n}" for n in range(3000)]
-    texts = [" ".join(rng.choices(words, k=rng.randrange(1, 60))) for _ in range(400)]
+    texts = [" ".join(rng.choices(words, k=rng.randrange(1, 60))) for _ in range(200)]
     if estimator.get_params().get("class_prior") is None:
         labels = [rng.choice(["x", "y", "z"]) for _ in texts]
     else:

@@ -200,6 +200,7 @@ class TestMarks:
         with pytest.raises(SourceError, match="it is UTF-16"):
             scan(tmp_path).collect()
 
+    @pytest.mark.slow
     def test_standard_input(self) -> None:
         code = ("from textnb.frames.scan import scan;"
                 "print(scan('-', text='text').collect().rows())")

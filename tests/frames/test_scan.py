@@ -460,7 +460,7 @@ class TestStandardInput:
         assert done.returncode == 0, done.stderr.decode()
         return done.stdout.decode()
 
-    @pytest.mark.sweep(2)
+    @pytest.mark.sweep(1)
     @pytest.mark.parametrize("ending", ["parquet", "ipc", "csv", "tsv", "ndjson"])
     def test_the_format_is_told_by_the_content(self, ending: str, tmp_path: Path) -> None:
         (tmp_path / "spool").mkdir()

@@ -115,7 +115,8 @@ def test_no_changed_header_under_a_right_checksum_breaks_the_reader(
     headers = [*range(30), *range(sound.index(b"PK\x01\x02"), len(sound) - TAIL)]
     for start, _ in member_bounds(sound).values():
         headers += range(start, start + 30)
-    for place in sorted(set(headers)):
+    places = sorted(set(headers))
+    for place in places[::max(1, len(places) // examples(len(places)))]:
         changed = bytearray(sound)
         changed[place] ^= mask
         error = outcome(load, signed(bytes(changed)))

@@ -666,6 +666,7 @@ except textnb.ModelFileError:
 """
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("values", [-9, 2**31 - 1], ids=["negative", "enormous"])
 def test_a_page_that_claims_an_absurd_number_of_values_is_refused(
     values: int, sound: bytes, tmp_path: Path

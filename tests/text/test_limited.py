@@ -95,6 +95,7 @@ def test_what_is_left_out_is_what_plain_counting_says() -> None:
     assert module._cost(terms, letters, 3) > 100_000 >= module._cost_of_all(counts)
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("rows", [1, 7, 2000])
 def test_neither_order_nor_batches_matter(rows: int) -> None:
     frame = documents(rows=120)

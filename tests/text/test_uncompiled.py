@@ -96,6 +96,7 @@ def every_way(run: Callable[[], Any]) -> list[Any]:
     return found
 
 
+@pytest.mark.sweep(10)
 @pytest.mark.parametrize("name", SERVED)
 @settings(deadline=None, max_examples=examples(15),
           suppress_health_check=[HealthCheck.too_slow])
