@@ -214,3 +214,14 @@ def test_many_classes_show_the_pairs_confused_most(run: Run, folder: Path) -> No
     told = run("test", "m.textnb", "rows.parquet", "-q").checked().out
     assert "most frequent confusions of 20 classes" in told
     assert ["c05", "c00", "3", "60.0%"] in cells(told)
+
+
+@pytest.mark.parametrize(("options", "said"), [
+    (["--train", "mail.parquet"], "--train goes with --report"),
+    (["--report", "r.html", "--train-where", "id = 1"], "--train-where goes with --train"),
+    (["--report", "r.html", "--train", "mail.parquet"], "is also what is tested")])
+def test_options_of_a_report_are_checked_before_what_it_needs(
+    options: list[str], said: str, run: Run, mail: Path, trained: Path
+) -> None:
+    assert said in run("test", trained, mail, *options).checked(2).err
+    assert not Path("r.html").exists()
