@@ -15,10 +15,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
-from tests.serving.server import HAM, HERE, Server, saved
-from textnb import NBLinear, SourceError, load
+from tests.serving.server import HAM, HERE, SPAM, Server, saved
+from textnb import NBLinear, SourceError, TextClassifier, load, mail_tokens
 from textnb.serving import learner
 from textnb.storage import ledger as ledgers
 from textnb.storage.ledger import Ledger, changes, message_key
@@ -65,6 +66,26 @@ def test_what_is_told_is_learned_as_update_learns_it(tmp_path: Path, server: Ser
     subprocess.run([sys.executable, "-m", "textnb", "update", expected, message, "--as", "spam"],
                    check=True, capture_output=True, env={**os.environ, "PYTHONPATH": HERE})
     assert (tmp_path / "m.textnb").read_bytes() == expected.read_bytes()
+
+
+def test_the_tokens_of_a_message_are_learned(tmp_path: Path) -> None:
+    path, expected = tmp_path / "m.textnb", tmp_path / "expected.textnb"
+    rows = pl.DataFrame({"tokens": [mail_tokens(SPAM), mail_tokens(HAM)] * 10,
+                         "label": ["spam", "ham"] * 10})
+    TextClassifier(text="tokens").fit(rows).save(path)
+    shutil.copy(path, expected)
+    server = Server(tmp_path, path, "--workers", 1, "--learn-seconds", "0.1", "--allow-tell",
+                    getpass.getuser())
+    assert b"TEXTNB_SPAM" in server.ask("SYMBOLS", SPAM)
+    assert b"TEXTNB_HAM" in server.ask("SYMBOLS", HAM)
+    assert b"DidSet: local" in tell(server, "spam", NEW)
+    server.wait_for("learned")
+    assert server.stop() == 0
+    message = tmp_path / "new.eml"
+    message.write_bytes(NEW)
+    subprocess.run([sys.executable, "-m", "textnb", "update", expected, message, "--as", "spam"],
+                   check=True, capture_output=True, env={**os.environ, "PYTHONPATH": HERE})
+    assert path.read_bytes() == expected.read_bytes()
 
 
 @pytest.mark.slow
