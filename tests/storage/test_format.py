@@ -148,7 +148,8 @@ def test_the_document_says_what_the_model_is(tmp_path: Path) -> None:
         "tokenizer": {"pattern": r"[\p{L}\p{M}\p{N}_]{2,}", "lowercase": False,
                       "ngram_range": [1, 2], "analyzer": "word", "normalize": None,
                       "strip_accents": None, "stop_words": ["at"], "field_prefix": False,
-                      "unspaced": "pairs", "keep": [], "token_columns": False}}
+                      "unspaced": "pairs", "keep": [], "token_columns": False,
+                      "segmenter": None}}
     assert document["classes"] == {"type": "string", "labels": ["ham", "news", "spam"],
                                    "documents": [2, 2, 2]}
     for name, array in arrays_of(content).items():

@@ -108,6 +108,8 @@ def ngrams(
     if lists is True or (lists and name in lists):
         return [(prefix, gram) for gram in _ngrams_of_tokens(text or [], settings)]
     assert text is None or isinstance(text, str)
+    if settings["segmenter"]:
+        return [(prefix, gram) for gram in _ngrams_of_tokens(segment(text or ""), settings)]
     text = cleaned(text or "", settings)
     least, most = settings["ngram_range"]
     if settings["analyzer"] == "char":
@@ -128,6 +130,11 @@ def ngrams(
     words = [word for word in find(text) if word not in stops]
     return [(prefix, words[at:at + n])
             for n in range(least, most + 1) for at in range(len(words) - n + 1)]
+
+
+def segment(text: str) -> list[str]:
+    """A segmenter of a user, which every setting of this name means here."""
+    return text.split(" ")
 
 
 def _ngrams_of_tokens(tokens: Sequence[str | None], settings: Mapping[str, Any]) -> list[list[str]]:

@@ -79,6 +79,9 @@ VALUES: dict[str, list[dict[str, Any]]] = {
                        "strip_accents": "unicode", "field_prefix": True},
                       {"token_columns": True, "stop_words": ("The", "cat's"), "normalize": "NFKC"},
                       {"token_columns": True, "strip_accents": "ascii", "lowercase": False}],
+    "segmenter": [{"segmenter": oracle.segment}, {
+        "segmenter": oracle.segment, "ngram_range": (1, 2), "stop_words": ("The",),
+        "field_prefix": True, "lowercase": False}],
     "unspaced": [{"unspaced": "whole"}, {"unspaced": "whole", "ngram_range": (1, 2)}],
 }
 CASES = [pytest.param(name, changed, id=f"{name}-{number}")
@@ -100,7 +103,9 @@ Tokens = list[list[str]]
 Refusal = (ParameterError, ExportError)
 
 
-def rows(tokenizer: Tokenizer) -> pl.DataFrame:
+def rows(tokenizer: Tokenizer, bundle: Bundle | None = None) -> pl.DataFrame:
+    if bundle is not None and tokenizer.segmenter:
+        return ROWS.select(pl.col("text").str.split(" "))
     return LIST_ROWS if tokenizer.token_columns else ROWS
 
 
@@ -155,7 +160,7 @@ ENGINES: dict[str, Callable[..., Tokens]] = {
 
 
 def expected(tokenizer: Tokenizer) -> list[Counter[str]]:
-    plain = not tokenizer.token_columns and isinstance(
+    plain = not (tokenizer.token_columns or tokenizer.segmenter) and isinstance(
         tokenizer.plan().after_cleaning[0], Runs | WordsAndPairs)
     return [Counter(oracle.terms({"text": text}, tokenizer.to_dict(), plain=plain))
             for text in texts(tokenizer)]
@@ -212,7 +217,8 @@ class TestEveryFieldAndEngine:
         tokenizer = Tokenizer(**changed)
         found, refusal = attempt(lambda: ENGINES[engine](tokenizer))
         if found is None:
-            assert engine not in ("expressions", "Polars code")
+            assert engine not in ("expressions", "Polars code") or name == "segmenter"
+            assert engine != "expressions"
             assert names_one(refusal, changed) or engine == "separators"
         else:
             check_tokens(found, tokenizer)
@@ -220,6 +226,8 @@ class TestEveryFieldAndEngine:
     @pytest.mark.parametrize(("name", "changed"), CASES)
     def test_a_portable_program(self, name: str, changed: dict[str, Any], tmp_path: Path) -> None:
         tokenizer = Tokenizer(**changed)
+        # A bundle has a segmenter's name, and lists of tokens.
+        changed = {**changed, **({"token_columns": True} if name == "segmenter" else {})}
         found, refusal = attempt(lambda: by_a_portable_program(tokenizer, tmp_path))
         if found is None:
             assert names_one(refusal, changed)
@@ -236,9 +244,11 @@ class TestEveryFieldAndEngine:
         self, target: str, base: Tokenizer, name: str, changed: dict[str, Any], tmp_path: Path
     ) -> None:
         tokenizer, refusal = attempt(lambda: dataclasses.replace(base, **changed))
-        if tokenizer is None:
+        if tokenizer is not None:
+            refusal = attempt(lambda: tokenizer.expr("text"))[1]
+        if refusal:
             # Settings that exclude each other: the tokenizer itself refuses them by name.
-            assert names_one(refusal, changed)
+            assert names_one(refusal, [*changed, "pattern"])
             return
         engine = TARGETS[target]
         bundle, file = _bundle(tokenizer), tmp_path / f"model{TARGETS[target].suffix}"
@@ -249,7 +259,7 @@ class TestEveryFieldAndEngine:
             assert names_one(refusal, FIELDS)
             return
         try:
-            answered = engine.run(bundle, file, rows_of(bundle, rows(tokenizer)))
+            answered = engine.run(bundle, file, rows_of(bundle, rows(tokenizer, bundle)))
         except EngineMissing as missing:
             pytest.skip(str(missing))
         columns = {term: place for place, term in enumerate(bundle.terms)}

@@ -400,7 +400,8 @@ class TestStoring:
         assert Tokenizer().to_dict() == {
             "pattern": WORD, "lowercase": True, "ngram_range": [1, 1], "analyzer": "word",
             "normalize": None, "strip_accents": None, "stop_words": [], "field_prefix": False,
-            "unspaced": "pairs", "keep": [], "token_columns": False}
+            "unspaced": "pairs", "keep": [], "token_columns": False,
+            "segmenter": None}
 
     def test_equality_and_hash(self) -> None:
         all_of_them = [Tokenizer(), *(Tokenizer(**changed) for changed in self.CHANGED)]

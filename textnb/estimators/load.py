@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
+from textnb.errors import ParameterError
 from textnb.files.archive import MAX_BYTES, reading_errors
 from textnb.storage.archive import is_table_model, read_archive
 
@@ -14,7 +16,8 @@ if TYPE_CHECKING:
 
 
 def load(
-    path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES
+    path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES,
+    segmenter: Callable[[str], Iterable[str]] | None = None,
 ) -> TextClassifier | TableClassifier:
     """Read a model file. Nothing in it is executed.
 
@@ -23,6 +26,9 @@ def load(
     path : path
     max_bytes : int
         A file whose contents would take more memory than this is refused.
+    segmenter : callable, optional
+        The function that splits texts, of a model that has learned with ``Tokenizer(segmenter=)``.
+        Without it the model reads lists of tokens: a file names the function and never imports it.
 
     Returns
     -------
@@ -35,11 +41,15 @@ def load(
         If the file is truncated, changed, of a later format version, or declares too much.
     SourceError
         If it can't be opened.
+    ParameterError
+        If there is a segmenter and the model has another one, or none.
     """
     name = os.fspath(path)
     manifest, tables = read_archive(path, max_bytes)
     # Imported where they are used: each kind of model needs others.
     if is_table_model(manifest):
+        if segmenter is not None:
+            raise ParameterError(f"{name} is a model of feature tables, and has no segmenter")
         from textnb.estimators.table import TableClassifier
         from textnb.estimators.table_file import unpack_table
 
@@ -49,4 +59,5 @@ def load(
     from textnb.estimators.text import TextClassifier
     from textnb.storage.textmodel import unpack_text
 
-    return TextClassifier.of(unpack_text(name, manifest, tables, max_bytes))
+    fitted = unpack_text(name, manifest, tables, max_bytes)
+    return TextClassifier.of(fitted if segmenter is None else fitted.with_segmenter(segmenter))

@@ -295,6 +295,8 @@ def bundle_of(
         check_exact(tokenizer, "an export")
     except ParameterError as error:
         raise ExportError(str(error)) from None
+    # Of a segmenter, a file holds the name: the receiver is given the tokens.
+    tokenizer = Tokenizer.from_dict(tokenizer.to_dict())
     return Bundle(form, reads or "text", tokenizer, columns, positive, provenance(model),
                   fitted.calibration, fitted.decision)
 

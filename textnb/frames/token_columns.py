@@ -78,7 +78,8 @@ def check_texts(
                 raise SchemaError.with_advice(
                     f"text column {column!r} must be List(String), lists of tokens; it is {dtype}"
                     ". ",
-                    "Split its texts as those that were learned, or leave it out of token_columns",
+                    "Split its texts as those that were learned, or load(path, segmenter=...) with "
+                    "the function that split them",
                     "Split its texts as those that were learned")
         elif column in lists:
             if tokens is not None:

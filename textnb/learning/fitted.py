@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,6 +18,7 @@ from textnb.bayes.statistics import CountStatistics
 from textnb.errors import ParameterError, quantity
 from textnb.learning.text_settings import TextSettings
 from textnb.text.matrix import Vocabulary
+from textnb.text.planning import name_of
 from textnb.text.term_counts import TermCounts
 
 RECALIBRATED = "the model's calibration has changed since"
@@ -112,6 +114,23 @@ class Fitted:
     def linear_form(self) -> LinearForm:
         """The form, with the terms of its weights."""
         return self.form.named(tuple(self.terms.to_list()))
+
+    def with_segmenter(self, segmenter: Callable[[str], Iterable[str]]) -> Fitted:
+        """Return a copy that splits texts by the function whose name the model has.
+
+        Raises
+        ------
+        ParameterError
+            If the model has the name of another function, or none.
+        """
+        tokenizer = self.settings.tokenizer
+        if tokenizer.segmenter is None or name_of(segmenter) != name_of(tokenizer.segmenter):
+            raise ParameterError(f"the model was trained with segmenter={tokenizer.segmenter!r}; "
+                                 f"got {name_of(segmenter)}: give the function of that name")
+        own = tokenizer.with_params(segmenter=segmenter)
+        settings = replace(
+            self.settings, parameters={**self.settings.parameters, "tokenizer": own})
+        return replace(self, settings=settings, vocabulary=Vocabulary(own, self.terms))
 
     def with_calibration(self, calibration: Calibration | None) -> Fitted:
         """Return a copy with this calibration: see `set_calibration`."""

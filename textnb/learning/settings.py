@@ -116,6 +116,9 @@ class TokenSettings:
     token_columns: Prefixes = setting(
         False, "Text columns that are lists of tokens, and not texts. By default, those that are "
                "lists where the model is trained.", is_option=False)
+    segmenter: str | None = setting(
+        None, "The name of a function that has split the texts, whose tokens are given as lists; "
+              "in Python, the function.", is_option=False)
 
 
 @dataclass(frozen=True, kw_only=True)

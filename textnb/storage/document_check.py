@@ -107,6 +107,7 @@ _TOKENIZER: dict[str, Check] = {
     "stop_words": _is_any(_is_none, _is_strings), "field_prefix": _is_any(_is_bool, _is_strings),
     "token_columns": _is_any(_is_bool, _is_strings),
     "unspaced": _is_one_of(*UNSPACED_WAYS),
+    "segmenter": _is_any(_is_none, lambda value: type(value) is str and value != ""),
     "keep": lambda value: type(value) is list and all(map(_is_one_of(*KINDS), value))}
 _COUNTING: dict[str, Check] = {
     "l": _is_smoothing, "fit_prior": _is_bool, "class_prior": _is_any(_is_none, _is_prior)}
@@ -216,6 +217,9 @@ def _check_tokenizer(path: str, settings: Mapping[str, Any], columns: Collection
             "its tokenizer keeps what is no word, and has no words")
     require(not settings.get("token_columns") or settings.get("analyzer", "word") == "word",
             "its tokenizer has columns of tokens, and no words")
+    require(not settings.get("segmenter") or (
+        settings.get("analyzer", "word") == "word" and not settings.get("token_columns")),
+        "its tokenizer has a segmenter, and splits texts otherwise too")
     for name, what in (("field_prefix", "writes prefixes of"), ("token_columns", "has tokens in")):
         named = settings.get(name, False)
         require(type(named) is bool or set(named) <= set(columns),

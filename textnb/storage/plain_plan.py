@@ -37,6 +37,8 @@ def plan_of_settings(settings: Any) -> Plan:
         if type(value) is not bool and not (
                 isinstance(value, list) and all(isinstance(word, str) for word in value)):
             raise Unsupported(f"{name}={value!r}")
+    if settings.get("segmenter") is not None and type(settings["segmenter"]) is not str:
+        raise Unsupported("a segmenter without a name")
     try:
         return plan_of({name: tuple(value) if isinstance(value, list) else value
                         for name, value in with_missing(settings).items()})

@@ -29,6 +29,7 @@ from textnb.text.plan import (
     OwnCode,
     Plan,
     Runs,
+    Segments,
     SingleSpaces,
     Splitting,
     Step,
@@ -54,7 +55,9 @@ def tokens_expr(plan: Plan, text: str | Sequence[str]) -> pl.Expr:
     """
     check_fork()
     columns = _columns(text)
-    lists = [_of_tokens(plan, name, prefix) if holds_tokens
+    segments = plan.find(Segments)
+    lists = [_of_tokens(plan, pl.col(name), prefix) if holds_tokens
+             else _of_tokens(plan, _segmented(_text(name), segments), prefix) if segments
              else _run(plan.steps, _text(name), prefix)
              for name, prefix, holds_tokens in zip(
                  columns, plan.prefixes(columns), plan.hold_tokens(columns), strict=True)]
@@ -68,7 +71,8 @@ def cleaned_exprs(plan: Plan, text: str | Sequence[str]) -> list[pl.Expr]:
     """
     check_fork()
     columns = _columns(text)
-    return [_cleaned_tokens(plan, name) if holds_tokens else _run(plan.cleaning, _text(name), "")
+    return [_cleaned_tokens(plan, pl.col(name)) if holds_tokens
+            else _run(plan.cleaning, _text(name), "")
             for name, holds_tokens in zip(columns, plan.hold_tokens(columns), strict=True)]
 
 
@@ -165,18 +169,32 @@ def stop_tokens_of_lists(plan: Plan) -> frozenset[str]:
     return frozenset(texts.select(_run(plan.cleaning, _text("text"), ""))["text"].to_list())
 
 
-def _cleaned_tokens(plan: Plan, column: str) -> pl.Expr:
-    """The tokens of a column of lists: each is cleaned, and what is null or empty is dropped."""
+def _segmented(text: pl.Expr, step: Segments) -> pl.Expr:
+    """The lists of tokens that a function of the user makes of texts."""
+    def cut(text: str) -> list[str]:
+        tokens = list(step.function(text)) if text else []
+        if not all(isinstance(token, str) for token in tokens):
+            raise ParameterError(f"{step.setting} must make strings of a text; got {tokens!r:.60}")
+        return tokens
+
+    def cut_all(texts: pl.Series) -> pl.Series:
+        return pl.Series(texts.name, list(map(cut, texts)), dtype=pl.List(pl.String))
+
+    return text.map_batches(cut_all, return_dtype=pl.List(pl.String), is_elementwise=True)
+
+
+def _cleaned_tokens(plan: Plan, lists: pl.Expr) -> pl.Expr:
+    """The tokens of lists: each is cleaned, and what is null or empty is dropped."""
     cleaned = _run(plan.cleaning, pl.element().cast(pl.String), "")
     # Without a cast of the column itself, which would make one token of a text.
-    kept = pl.col(column).list.eval(cleaned.filter(cleaned != ""))
-    return pl.when(pl.col(column).is_not_null()).then(kept).otherwise(
+    kept = lists.list.eval(cleaned.filter(cleaned != ""))
+    return pl.when(lists.is_not_null()).then(kept).otherwise(
         pl.lit([], dtype=pl.List(pl.String)))
 
 
-def _of_tokens(plan: Plan, column: str, prefix: str) -> pl.Expr:
-    """`_run` for a column of tokens."""
-    tokens = _cleaned_tokens(plan, column)
+def _of_tokens(plan: Plan, lists: pl.Expr, prefix: str) -> pl.Expr:
+    """`_run` for lists of tokens."""
+    tokens = _cleaned_tokens(plan, lists)
     if plan.find(StopWords) is not None:
         stops = pl.Series(sorted(stop_tokens_of_lists(plan)), dtype=pl.String)
         tokens = tokens.list.eval(pl.element().filter(~pl.element().is_in(stops.implode())))

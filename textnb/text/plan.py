@@ -15,7 +15,7 @@ This module imports neither Polars nor NumPy.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import TypeVar
 
@@ -162,6 +162,24 @@ class WordsAndKept(Splitting):
     @property
     def setting(self) -> str:
         return f"keep={self.kinds!r}"
+
+
+class Segments(Splitting):
+    """The tokens that a function of the user makes of a text; each is then cleaned.
+
+    Attributes
+    ----------
+    name : str
+    function : callable
+        From a text to its tokens.
+    """
+
+    name: str
+    function: Callable[[str], Iterable[str]]
+
+    @property
+    def setting(self) -> str:
+        return f"segmenter={self.name}"
 
 
 class Characters(Splitting):

@@ -4,7 +4,8 @@ This module imports neither Polars nor NumPy.
 
 >>> plan_of({"pattern": r"\w+", "lowercase": True, "ngram_range": (1, 2), "analyzer": "word",
 ...          "normalize": None, "strip_accents": None, "stop_words": (), "field_prefix": False,
-...          "unspaced": "whole", "keep": (), "token_columns": False})
+...          "unspaced": "whole", "keep": (), "token_columns": False,
+...          "segmenter": None})
 Plan(steps=(Lowercase(), Runs(pattern='\\w+', members='\\w', least=1), NGrams(least=1, most=2)))
 """
 
@@ -28,6 +29,7 @@ from textnb.text.plan import (
     Normalize,
     Plan,
     Runs,
+    Segments,
     SingleSpaces,
     Splitting,
     Step,
@@ -43,7 +45,8 @@ NORMALIZATIONS = ("NFC", "NFD", "NFKC", "NFKD")
 ACCENTS = ("unicode", "ascii", "marks")
 UNSPACED_WAYS = ("pairs", "whole")
 # Values of settings that files lack because they are older than the setting.
-_BEFORE: dict[str, Any] = {"unspaced": "whole", "keep": (), "token_columns": False}
+_BEFORE: dict[str, Any] = {"unspaced": "whole", "keep": (), "token_columns": False,
+                           "segmenter": None}
 
 # A run of one class of characters, at least m long: `[...]{m,}`, `[...]+`, `\w{m,}`, `\b\w\w+\b`.
 # No member of these classes is a space, a colon or a backslash.
@@ -83,7 +86,7 @@ def with_missing(settings: Mapping[str, Any]) -> dict[str, Any]:
     Examples
     --------
     >>> with_missing({"analyzer": "word"})
-    {'unspaced': 'whole', 'keep': (), 'token_columns': False, 'analyzer': 'word'}
+    {'unspaced': 'whole', 'keep': (), 'token_columns': False, 'segmenter': None, 'analyzer': 'word'}
     """
     found = {**_BEFORE, **settings}
     if "unspaced" not in settings and found.get("strip_accents") == "unicode":
@@ -99,6 +102,12 @@ def _take_plan(rest: dict[str, Any]) -> Plan:
     pattern, stop_words = rest.pop("pattern"), tuple(rest.pop("stop_words") or ())
     prefix, unspaced = _field_prefix(rest.pop("field_prefix")), rest.pop("unspaced")
     kept, given = tuple(rest.pop("keep") or ()), _token_columns(rest.pop("token_columns"))
+    segmenter = rest.pop("segmenter")
+    if isinstance(segmenter, str):
+        # Only its name is known, as of a model file: the tokens must come as lists.
+        given = [TokenColumns(None)]
+    elif segmenter is not None and not callable(segmenter):
+        raise _no_step("segmenter", segmenter)
     for kind in kept:
         if kind not in KINDS:
             raise _no_step("keep", kept)
@@ -113,9 +122,11 @@ def _take_plan(rest: dict[str, Any]) -> Plan:
                 words = _with_pairs(words)
             if kept:
                 words = _with_kept(words, kept)
+            if callable(segmenter):
+                words = Segments(str(name_of(segmenter)), segmenter)
             ngrams = [NGrams(least, most)] if (least, most) != (1, 1) else []
             # Words of runs hold no space and no colon, so that nothing in them needs an escape.
-            special = "" if not (given or isinstance(words, Matches)) else (
+            special = "" if not (given or isinstance(words, Matches | Segments)) else (
                 (" " if most > 1 else "") + (":" if prefix else ""))
             escape = [Escape(special)] if special else []
             return Plan((*cleaning, words, *given, *stops, *escape, *prefix, *ngrams))
@@ -125,7 +136,7 @@ def _take_plan(rest: dict[str, Any]) -> Plan:
             splitting = [CharactersInWords(least, most)]
         case _:
             raise _no_step("analyzer", analyzer)
-    for name, wanted in (("keep", kept), ("token_columns", given)):
+    for name, wanted in (("keep", kept), ("segmenter", segmenter), ("token_columns", given)):
         if wanted:
             raise ParameterError(f"{name} needs analyzer='word'; got analyzer={analyzer!r}")
     if stops:
@@ -133,6 +144,16 @@ def _take_plan(rest: dict[str, Any]) -> Plan:
             "{stop_words} are words: they need {analyzer='word'}; got {got}",
             got=Mention("analyzer", repr(analyzer)))
     return Plan((*cleaning, *splitting, *([Escape(":")] if prefix else []), *prefix))
+
+
+def name_of(segmenter: Any) -> str | None:
+    """The dotted name of a function that splits texts, by which files name it."""
+    if segmenter is None or isinstance(segmenter, str):
+        return segmenter
+    named = all(isinstance(getattr(segmenter, name, None), str)
+                for name in ("__module__", "__qualname__"))
+    owner = segmenter if named else type(segmenter)
+    return f"{owner.__module__}.{owner.__qualname__}"
 
 
 def words_of(pattern: str) -> Runs | Matches:

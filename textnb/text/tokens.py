@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from typing import Any, Literal
@@ -31,13 +31,14 @@ from textnb.text.plan import (
     OwnCode,
     Plan,
     Runs,
-    TokenColumns,
+    Segments,
     WordsAndKept,
 )
 from textnb.text.planning import (
     ACCENTS,
     NORMALIZATIONS,
     UNSPACED_WAYS,
+    name_of,
     plan_of,
     with_missing,
     words_of,
@@ -108,6 +109,12 @@ class Tokenizer:
         (``normalize``, ``lowercase``, ``strip_accents``) applies to each token, and tokens that are
         null or empty after it are dropped. Each stop word is one token. ``pattern``, ``unspaced``
         and ``keep`` are for the other columns, and refused where there are none.
+    segmenter : callable, optional
+        A function of your own, such as ``jieba.lcut``, from a text to its tokens, in place of
+        ``pattern``; several threads may call it. The tokens are then as those of `token_columns`.
+        A model file holds its dotted name and never imports it: `load` makes a model that reads
+        lists of tokens, or texts with ``load(path, segmenter=jieba.lcut)``. A name (str) stands for
+        such a function whose tokens are given as lists.
 
     Raises
     ------
@@ -134,6 +141,7 @@ class Tokenizer:
     unspaced: Literal["pairs", "whole"] = "pairs"
     keep: tuple[str, ...] = ()
     token_columns: bool | tuple[str, ...] = False
+    segmenter: Callable[[str], Iterable[str]] | str | None = None
 
     def __post_init__(self) -> None:
         # Lists become tuples, because a frozen setting must be hashable.
@@ -167,10 +175,26 @@ class Tokenizer:
             raise ParameterError.naming(
                 "{token_columns} hold words: they need {analyzer='word'}; got {got}",
                 got=Mention("analyzer", repr(self.analyzer)))
+        self._check_segmenter()
         if self.keep and (self.analyzer != "word" or isinstance(words_of(self.pattern), Matches)):
             raise ParameterError(
                 f"keep={self.keep!r} needs analyzer='word' and a pattern that is a run of one "
                 "class of characters, as the default; write what to keep into your pattern")
+
+    def _check_segmenter(self) -> None:
+        if self.segmenter is None:
+            return
+        if not callable(self.segmenter) and not (
+                isinstance(self.segmenter, str) and self.segmenter):
+            raise ParameterError.out_of_range(
+                "segmenter", "a function from a text to its tokens, or None", self.segmenter)
+        if not isinstance(self.segmenter, Hashable):
+            raise ParameterError("segmenter must be hashable, as a function is; got "
+                                 f"{type(self.segmenter).__name__}")
+        if self.analyzer != "word" or self.token_columns:
+            raise ParameterError.naming(
+                "{segmenter} makes words of texts: it needs {analyzer='word'} and no "
+                "{token_columns}")
 
     @classmethod
     def _place_of(cls, name: str) -> str:
@@ -233,7 +257,7 @@ class Tokenizer:
         >>> Tokenizer(token_columns=True, ngram_range=(2, 2)).tokens(["New York", "City"])
         ['new\\ york city']
         """
-        dtype = pl.List(pl.String) if self.token_columns else pl.String
+        dtype = pl.List(pl.String) if self.columns_of_tokens(["text"]) else pl.String
         listed: list[str] = (
             pl.DataFrame({"text": [text]}, schema={"text": dtype})
             .select(self.expr("text").alias("text")).item().to_list()
@@ -254,15 +278,15 @@ class Tokenizer:
     def _check_columns(self, columns: Sequence[str]) -> None:
         """Raise ParameterError for settings of texts if all columns are of tokens."""
         # A subclass may have a plan of its own, which must have all steps that are needed.
-        step = self.plan().find(TokenColumns)
-        if step is None or not all(step.hold_tokens(columns)):
+        plan = self.plan()
+        if plan.find(Segments) is None and not all(plan.hold_tokens(columns)):
             return
         for name in ("pattern", "unspaced", "keep"):
             value = getattr(self, name)
             if value != getattr(Tokenizer, name):
                 raise ParameterError(
                     f"{name}={value!r} is for texts, and the text columns {list(columns)!r} are "
-                    "lists of tokens, which are not split: leave it at its default")
+                    "lists of tokens, or split by a segmenter: leave it at its default")
 
     @property
     def joins_words(self) -> bool:
@@ -272,7 +296,7 @@ class Tokenizer:
     @property
     def splits_unspaced(self) -> bool:
         """Whether scripts without spaces are cut; otherwise whole phrases of them are words."""
-        if self.token_columns is True:
+        if self.token_columns is True or isinstance(self.segmenter, str):
             return True
         match self.plan().after_cleaning[0]:
             case Runs() | Matches() | WordsAndKept(pairs=False):
@@ -306,6 +330,7 @@ class Tokenizer:
     def to_dict(self) -> dict[str, Any]:
         """The settings as JSON-ready values; `from_dict` is the inverse."""
         as_dict = {field.name: getattr(self, field.name) for field in fields(self)}
+        as_dict["segmenter"] = name_of(self.segmenter)
         return {name: list(value) if isinstance(value, tuple) else value
                 for name, value in as_dict.items()}
 

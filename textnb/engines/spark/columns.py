@@ -69,6 +69,10 @@ def check_columns(frame: DataFrame, text: Sequence[str], label: str | None = Non
 
 def check_no_tokens(tokenizer: Tokenizer, text: Sequence[str]) -> None:
     """Raises ParameterError if text columns hold lists of tokens."""
+    if tokenizer.segmenter is not None:
+        raise ParameterError("a model file holds no segmenter, and Spark's workers read one; split "
+                             "the texts before, and join the tokens to texts of one space between "
+                             'them: Tokenizer(pattern="[^ ]+")')
     if tokenizer.columns_of_tokens(text):
         raise ParameterError(f"token_columns={tokenizer.token_columns!r}: Spark reads texts only; "
                              "join the tokens to texts of one space between them, and fit with "
