@@ -109,7 +109,7 @@ class TermTable:
         own = np.flatnonzero(heads < 0)
         codes = np.empty(len(other), dtype=np.int32)
         codes[own] = self._add_spans(pool, starts[own], starts[own + 1])
-        depth = _depths(heads)
+        depth = self._word_numbers(heads)
         for level in range(2, int(depth.max(initial=1)) + 1):
             of_level = np.flatnonzero(depth == level)
             found = np.empty(len(of_level), dtype=np.int32)
@@ -119,7 +119,7 @@ class TermTable:
 
     def terms(self) -> Codes:
         """The codes of terms; other codes are of stop words, or of beginnings of longer n-grams."""
-        depth = _depths(self._arrays()[2])
+        depth = self._word_numbers(self._arrays()[2])
         least = self._compiled.ngram_range[0] if self._words else 1
         codes = np.flatnonzero(depth >= least).astype(np.int32)
         return codes[codes >= self._first]
@@ -134,7 +134,8 @@ class TermTable:
         order: Codes = named[byte_order(pool, starts[named], starts[named + 1])]
         rank = np.zeros(len(self), dtype=np.int32)
         rank[order] = np.arange(len(order), dtype=np.int32)
-        of_word, depth, wanted = rank.copy(), _depths(heads), np.zeros(len(self), dtype=np.bool_)
+        of_word, depth = rank.copy(), self._word_numbers(heads)
+        wanted = np.zeros(len(self), dtype=np.bool_)
         wanted[codes] = True
         longest, needed = int(depth[codes].max(initial=1)), wanted.copy()
         for level in range(longest, 1, -1):
@@ -174,6 +175,12 @@ class TermTable:
         """The begin of each code's bytes (and the end of the last), the bytes, heads and tails."""
         _, starts, pool, heads, tails = self._table.arrays()
         return starts[:len(self) + 1], pool, heads[:len(self)], tails[:len(self)]
+
+    def _word_numbers(self, heads: Codes) -> Codes:
+        """The number of words of each code's n-gram."""
+        numbers = np.empty(len(heads), dtype=np.int32)
+        self._kernel.rows.word_numbers(heads, numbers)
+        return numbers
 
     def _add_strings(self, strings: pl.Series) -> Codes:
         text, ends = bytes_of(strings)
@@ -344,17 +351,3 @@ def _with_nulls(values: Ints, valid: NDArray[np.bool_]) -> pl.Series:
     indices = pl.Series(values)
     return indices if valid.all() else pl.select(
         pl.when(pl.Series(valid)).then(indices)).to_series()
-
-
-def _depths(heads: Codes) -> Codes:
-    """The number of words of each code's n-gram."""
-    depth = np.ones(len(heads), dtype=np.int32)
-    longer = np.flatnonzero(heads >= 0)
-    # One pass for each word that an n-gram has: then all depths are right.
-    while len(longer):
-        found = depth[heads[longer]] + 1
-        changed = found != depth[longer]
-        depth[longer] = found
-        if not changed.any():
-            break
-    return depth

@@ -96,6 +96,17 @@ def put_prefixed(
                 at += 1
 
 
+def word_numbers(
+    heads: cython.const[cython.int][::1], numbers: cython.int[::1]
+) -> None:
+    """Write the number of words of each code's n-gram; a head has a smaller code than its n-gram.
+    """
+    code: Place
+    with cython.nogil:
+        for code in range(heads.shape[0]):
+            numbers[code] = numbers[heads[code]] + 1 if heads[code] >= 0 else 1
+
+
 def ordered(
     keys: cython.const[cython.int][::1], order: cython.int[::1], other: cython.int[::1],
     largest: Place,
