@@ -28,7 +28,7 @@ from benchmarks.speed import note, taken
 Answers = tuple[Any, Any]  # labels (rows,), and probabilities (rows, classes) or None
 Row = dict[str, Any]
 # A search takes minutes on more text than this, in bytes.
-SEARCHED = 30_000_000
+SEARCHED = 50_000_000
 # Trials of a search.
 TRIALS = 40
 # Texts that decide whether a side is measured on a corpus.

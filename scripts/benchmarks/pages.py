@@ -235,7 +235,9 @@ def tuned(found: Row) -> str:
         row, default = by.get((corpus, TUNED)), by.get((corpus, DEFAULT))
         if row and default and "failed" not in row:
             answered = int(row["task"].split(" / ")[1].replace(",", ""))
-            lines.append((corpus, f"`{row['settings']}`", f"{default['accuracy']:.4f}",
+            # A bar would end the cell.
+            settings = row["settings"].replace("|", r"\|")
+            lines.append((corpus, f"`{settings}`", f"{default['accuracy']:.4f}",
                           f"{row['accuracy']:.4f}",
                           f"{answered * (row['accuracy'] - default['accuracy']):+.0f} of "
                           f"{answered:,}", seconds(row["cpu_seconds"])))
