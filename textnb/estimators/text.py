@@ -341,8 +341,8 @@ class TextClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
             If many texts hold no known term. For a lazy frame the logger "textnb" reports it when
             the frame is collected.
         """
-        answers = Answers(bool(probability), bool(scores), explain, top)
-        return texts.predict(self.fitted_, X, answers, progress)
+        return texts.predict(
+            self.fitted_, X, Answers(bool(probability), bool(scores), explain, top), progress)
 
     def predict_joint_log_proba(self, X: Rows) -> Floats:
         """log P(text, class), base e: float64 (n_documents, n_classes)."""
