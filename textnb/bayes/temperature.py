@@ -10,6 +10,8 @@ References
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -23,6 +25,8 @@ _FLAT = 1e-9
 _MOST_STEPS = 100
 # The most times that a step is halved.
 _MOST_HALVES = 40
+# Scores that are read at a time: they stay in the processor's cache.
+_BLOCK = 1 << 15
 
 
 def best_temperature(
@@ -92,74 +96,100 @@ def best_sigmoids(
     total = float(weight.sum())
     if not total:
         return 1.0, 0.0
-    share = 1.0 / (total + 1.0)
-    wanted = np.full(scores.shape, share / scores.shape[1])
-    wanted[np.arange(len(codes)), codes] += 1.0 - share
     bounds = np.array([np.log(_MOST_SURE), _LARGEST_SHIFT])
     start = best_temperature(scores, codes, weight, halvings=8)
     point = np.array([-np.log(start), 0.0])
-    logs = _log_chances(scores, point)
-    loss = _loss(logs, wanted, weight)
+    here = _Loss.at(point, scores, codes, weight)
     for _ in range(_MOST_STEPS):
-        gradient, curvature = _derivatives(scores, point, logs, wanted, weight)
-        if np.abs(gradient).max() <= _FLAT * total:
+        if np.abs(here.gradient).max() <= _FLAT * total:
             break
-        step = -np.linalg.solve(curvature, gradient)
+        step = -np.linalg.solve(here.curvature, here.gradient)
         # Far away the loss is nearly flat, and a long step would not come back.
         step /= max(1.0, float(np.abs(step).max()))
         for _ in range(_MOST_HALVES):
             ahead = np.clip(point + step, -bounds, bounds)
-            logs = _log_chances(scores, ahead)
-            loss_ahead = _loss(logs, wanted, weight)
-            if loss_ahead < loss:
+            there = _Loss.at(ahead, scores, codes, weight)
+            if there.value < here.value:
                 break
             step *= 0.5
         else:
             # No point along the step is better, to rounding.
             break
-        point, loss = ahead, loss_ahead
+        point, here = ahead, there
     return float(np.exp(-point[0])), float(point[1])
 
 
-def _log_chances(scores: Floats, point: Floats) -> Floats:
-    """log P(class | row), from the logarithm of 1 / T, and the shift."""
-    inner = np.exp(point[0]) * scores
-    inner += point[1]
-    np.negative(inner, out=inner)
-    # log σ(z) = -log(1 + exp(-z)), without overflow.
-    logs: Floats = -np.logaddexp(0.0, inner)
-    largest = logs.max(axis=1, keepdims=True)
-    logs -= largest + np.log(np.exp(logs - largest).sum(axis=1, keepdims=True))
-    return logs
+@dataclass(frozen=True)
+class _Loss:
+    """Minus the log-likelihood of the labels at a point: the logarithm of 1 / T, and the shift.
+
+    Attributes
+    ----------
+    value : float
+    gradient : float64 (2,)
+    expected : float64 (2, 2)
+        Expected second derivatives, if the chances of the labels were those of the point.
+    exact : float64 (2, 2)
+        Second derivatives.
+    weight : float
+        Of all rows.
+    """
+
+    value: float
+    gradient: Floats
+    expected: Floats
+    exact: Floats
+    weight: float
+
+    @property
+    def curvature(self) -> Floats:
+        """Second derivatives, if they are positive definite; else the expected ones."""
+        exact = self.exact
+        is_convex = exact[0, 0] > 0 and np.linalg.det(exact) > 1e-6 * exact[0, 0] * abs(exact[1, 1])
+        least: Floats = 1e-9 * self.weight * np.eye(2)
+        return least + (exact if is_convex else self.expected)
+
+    @classmethod
+    def at(
+        cls, point: Floats, scores: Floats, codes: NDArray[np.int64], weight: Floats
+    ) -> _Loss:
+        share = 1.0 / (float(weight.sum()) + 1.0)
+        found = cls(0.0, np.zeros(2), np.zeros((2, 2)), np.zeros((2, 2)), float(weight.sum()))
+        size = max(1, _BLOCK // scores.shape[1])
+        for begin in range(0, len(codes), size):
+            rows = slice(begin, begin + size)
+            found = found._with_rows(point, scores[rows], codes[rows], weight[rows], share)
+        return found
+
+    def _with_rows(
+        self, point: Floats, scores: Floats, codes: NDArray[np.int64], weight: Floats, share: float
+    ) -> _Loss:
+        along = np.exp(point[0]) * scores
+        # log σ(z) and log(1 - σ(z)), without overflow.
+        inner = along + point[1]
+        logs = -np.logaddexp(0.0, -inner)
+        rest = np.exp(logs - inner)
+        largest = logs.max(axis=1, keepdims=True)
+        logs -= largest + np.log(np.exp(logs - largest).sum(axis=1, keepdims=True))
+        wanted = np.full(scores.shape, share / scores.shape[1])
+        wanted[np.arange(len(codes)), codes] += 1.0 - share
+        value = -float(weight @ np.einsum("ij,ij->i", wanted, logs))
+        chances = np.exp(logs)
+        miss = weight[:, None] * (chances - wanted) * rest
+        gradient = np.array([np.einsum("ij,ij->", miss, along), miss.sum()])
+        chances *= rest
+        means = np.stack([np.einsum("ij,ij->i", chances, along), chances.sum(axis=1)])
+        chances *= weight[:, None] * rest
+        miss *= 1.0 - rest
+        expected = _products(chances, along) - (means * weight) @ means.T
+        exact = expected - _products(miss, along)
+        exact[0, 0] += gradient[0]
+        return _Loss(self.value + value, self.gradient + gradient, self.expected + expected,
+                     self.exact + exact, self.weight)
 
 
-def _loss(logs: Floats, wanted: Floats, weight: Floats) -> float:
-    return -float(weight @ np.einsum("ij,ij->i", wanted, logs))
-
-
-def _derivatives(
-    scores: Floats, point: Floats, logs: Floats, wanted: Floats, weight: Floats
-) -> tuple[Floats, Floats]:
-    """The gradient of the loss, and second derivatives, which are positive definite."""
-    along = np.exp(point[0]) * scores
-    chances = np.exp(logs)
-    # 1 - σ(z), the slope of log σ(z).
-    rest = np.exp(-np.logaddexp(0.0, along + point[1]))
-    miss = weight[:, None] * (chances - wanted) * rest
-    gradient = np.array([np.einsum("ij,ij->", miss, along), miss.sum()])
-    chances *= rest
-    means = np.stack([np.einsum("ij,ij->i", chances, along), chances.sum(axis=1)])
-    chances *= rest
-    expected = np.empty((2, 2))
-    first = chances * along
-    expected[0, 0] = weight @ np.einsum("ij,ij->i", first, along)
-    expected[0, 1] = expected[1, 0] = weight @ first.sum(axis=1)
-    expected[1, 1] = weight @ chances.sum(axis=1)
-    expected -= (means * weight) @ means.T
-    miss *= 1.0 - rest
-    bent = miss * along
-    cross = float(bent.sum())
-    exact = expected - np.array([[np.einsum("ij,ij->", bent, along) - gradient[0], cross],
-                                 [cross, miss.sum()]])
-    is_convex = exact[0, 0] > 0 and np.linalg.det(exact) > 1e-6 * exact[0, 0] * abs(exact[1, 1])
-    return gradient, (exact if is_convex else expected) + 1e-9 * weight.sum() * np.eye(2)
+def _products(weight: Floats, along: Floats) -> Floats:
+    """Sums of weight times the products of (along, 1) with itself: float64 (2, 2)."""
+    first = weight * along
+    cross = first.sum()
+    return np.array([[np.einsum("ij,ij->", first, along), cross], [cross, weight.sum()]])
