@@ -63,19 +63,67 @@ def learn_from_rows(
     DataError
         If there is one class, or a value is too large.
     """
-    return _fit(model, counts, labels, weight, binary)[0]
+    return _fit(model, PreparedRows.of(model, counts, labels, weight, binary), labels, weight,
+                binary)[0]
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedRows:
+    """What is learned from, whatever ``C``, ``l``, ``power`` and ``class_weight`` are.
+
+    Models that differ in these alone may learn from the same prepared rows, and have the same bits
+    as without them.
+
+    Attributes
+    ----------
+    statistics : CountStatistics
+    features : csr_array (n_rows, n_terms)
+        Rows after the feature map.
+    rows : SolverRows
+    """
+
+    statistics: CountStatistics
+    features: sp.csr_array
+    rows: SolverRows
+
+    @classmethod
+    def of(
+        cls, model: Any, counts: sp.csr_array, labels: NDArray[Any],
+        weight: Floats | None = None, binary: bool = False,
+    ) -> PreparedRows:
+        statistics = _statistics(counts, labels, weight)
+        check_room(len(statistics.classes), statistics.n_features, 16, "counts and weights",
+                   log=True)
+        features = model.feature_map(statistics, binary)
+        return cls(statistics, *_features_and_rows(model, counts, features))
+
+    @property
+    def nbytes(self) -> int:
+        """About how much memory it takes."""
+        return int(self.statistics.feature_count.nbytes + 2 * (
+            self.features.data.nbytes + self.features.indices.nbytes))
+
+    def learn(self, model: Any, labels: NDArray[Any]) -> Learned:
+        """As `learn_from_rows`, for a model with the same feature map and loss."""
+        return _fit(model, self, labels, None, False)[0]
+
+
+def _features_and_rows(
+    model: Any, counts: sp.csr_array, features: FeatureMap
+) -> tuple[sp.csr_array, SolverRows]:
+    rows = features.sparse(canonical(counts))
+    _check_values(rows)
+    return rows, SolverRows.of(rows, model.loss)
 
 
 def _fit(
-    model: Any, counts: sp.csr_array, labels: NDArray[Any], weight: Floats | None, binary: bool,
+    model: Any, prepared: PreparedRows, labels: NDArray[Any], weight: Floats | None, binary: bool,
     start: WarmStart | None = None,
 ) -> tuple[Learned, list[Pulls]]:
     """What is learned, and how much each row pulls in the solution of each class."""
-    statistics = _statistics(counts, labels, weight)
+    statistics = prepared.statistics
     classes = statistics.classes
-    check_room(len(classes), statistics.n_features, 16, "counts and weights", log=True)
-    features = model.feature_map(statistics, binary)
-    problems = _Problems.of(model, counts, labels, weight, features,
+    problems = _Problems.of(model, prepared.features, prepared.rows, labels, weight,
                             statistics.feature_count.__getitem__)
     weights = np.zeros((statistics.n_features, len(classes)))
     intercept = np.zeros(len(classes))
@@ -103,7 +151,9 @@ def learn_and_calibrate(
     class.
     """
     counts = without_zeros(canonical(counts))
-    learned, pulls = _fit(model, counts, labels, weight, binary, start)
+    prepared = PreparedRows.of(model, counts, labels, weight, binary)
+    learned, pulls = _fit(model, prepared, labels, weight, binary, start)
+    del prepared
     judge = _choose_held_out(labels, model.held_out)
     if judge is None:
         return learned
@@ -138,7 +188,8 @@ def _scores_of_others(
     totals = _statistics_of_columns(learn, codes, weight, holders)
     features = model.feature_map(totals, binary)
     judged = features.sparse(canonical(others))
-    problems = _Problems.of(model, learn, labels[~judge], weight, features)
+    problems = _Problems.of(
+        model, *_features_and_rows(model, learn, features), labels[~judge], weight)
     scores = np.zeros((judged.shape[0], len(classes)))
     starts = [pull.of_rows(~judge) for pull in pulls]
     for k, found in problems.solve(starts):
@@ -199,18 +250,15 @@ class _Problems:
 
     @classmethod
     def of(
-        cls, model: Any, counts: sp.csr_array, labels: NDArray[Any], weight: Floats | None,
-        features: FeatureMap, counts_of: Callable[[int], NDArray[Any]] | None = None,
+        cls, model: Any, rows: sp.csr_array, prepared: SolverRows, labels: NDArray[Any],
+        weight: Floats | None, counts_of: Callable[[int], NDArray[Any]] | None = None,
     ) -> _Problems:
-        rows = features.sparse(canonical(counts))
-        _check_values(rows)
         classes, codes = np.unique(labels, return_inverse=True)
         sizes = np.bincount(codes, weights=weight)
         of_class = class_weights(model.class_weight, classes, sizes)
         cost = np.full(len(labels), float(model.C)) if weight is None else model.C * weight
         if of_class is not None:
             cost = cost * of_class[codes]
-        prepared = SolverRows.of(rows, model.loss)
         scales = _Scales(model, prepared, rows, codes, weight, of_class, counts_of)
         return cls(LinearSolver(model.loss, float(model.tol), int(model.max_iter)), prepared,
                    codes, cost, scales, [1] if len(classes) == 2 else range(len(classes)),

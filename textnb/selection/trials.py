@@ -18,8 +18,9 @@ from textnb.bayes.calibration import Calibration
 from textnb.bayes.counts.linear import Linear
 from textnb.bayes.counts.multinomial import Multinomial
 from textnb.bayes.event_model import EventModel, Learned
-from textnb.bayes.features import presence
+from textnb.bayes.features import canonical, presence, without_zeros
 from textnb.bayes.forms import Floats
+from textnb.bayes.linear import PreparedRows
 from textnb.bayes.statistics import CountStatistics
 from textnb.bayes.temperature import best_temperature
 from textnb.errors import DataError, VocabularyError
@@ -28,6 +29,7 @@ from textnb.learning.fitting import labelled_batches
 from textnb.runtime.threads import map_in_threads
 from textnb.selection.candidates import Candidate
 from textnb.selection.metric import Metric
+from textnb.selection.prepared import PreparedFold, PreparedFolds
 from textnb.selection.splits import Split
 from textnb.text.matrix import CountMatrix
 
@@ -89,6 +91,7 @@ class Trials:
         shares = [share for share in _SHARES if share * frame.height >= _MIN_ROWS] or [1.0]
         self._rungs = _nested_rows(partition.folds, self._codes, shares, seed)
         self._matrices: OrderedDict[object, tuple[CountMatrix, int]] = OrderedDict()
+        self._prepared = PreparedFolds()
 
     @property
     def rungs(self) -> list[int]:
@@ -106,8 +109,7 @@ class Trials:
         codes, classes = self._codes[rows], self._classes
         try:
             counts = self._counts(candidate, rung)
-            scores = _held_out_scores(candidate, counts, partition, codes, len(classes),
-                                      self.metric.needs_probabilities)
+            scores = self._held_out_scores(candidate, rung, counts, partition, codes)
         except (DataError, VocabularyError):
             return TrialResult(
                 float("nan"), np.empty((0, len(classes))), np.empty(0, np.int64), None)
@@ -118,6 +120,43 @@ class Trials:
             calibration = _fitted_temperature(scores, codes, f"{partition.count} folds")
             scores = scores / calibration.temperature
         return TrialResult(self.metric.value(scores, codes, classes), scores, codes, calibration)
+
+    def _held_out_scores(
+        self, candidate: Candidate, rung: int, counts: CountMatrix, partition: Split, codes: Ints
+    ) -> Floats:
+        """Score each row by the model of its fold; -inf for classes that this model has not
+        learned."""
+        scores = np.full((len(codes), len(self._classes)), -np.inf)
+        model = candidate.model
+        if isinstance(model, Linear) and not self.metric.needs_probabilities:
+            # A temperature does not change the order of scores, and fitting it takes half of the
+            # time.
+            model = replace(model, held_out=0.0)
+
+        def score(fold: int) -> None:
+            training = partition.training_rows(fold)
+            tested = np.flatnonzero(partition.folds == fold)
+            # A subclass may learn otherwise.
+            if type(model) is Linear and not model.held_out:
+                key = (candidate.tokenizer, rung, fold, candidate.min_df, model.tf, model.idf,
+                       model.unit_length, model.loss)
+                prepared = self._prepared.get(key, lambda: _prepare(
+                    model, counts[training], codes[training], candidate.min_df))
+                kept = prepared.kept
+                model.check(int(kept.sum()), 2)
+                learned = prepared.rows.learn(model, codes[training])
+            else:
+                learned, kept = learn(model, counts[training], codes[training], candidate.min_df)
+            rows = counts[tested][:, kept]
+            fold_scores = learned.form.scores(rows)
+            if learned.calibration is not None:
+                fold_scores = learned.calibration.apply(fold_scores, np.asarray(rows.sum(axis=1)))
+            scores[tested[:, None], learned.form.classes] = fold_scores
+
+        for _ in map_in_threads(score, range(partition.count)):
+            pass
+        self._prepared.drop_oldest()
+        return scores
 
     def _counts(self, candidate: Candidate, rung: int) -> CountMatrix:
         key = candidate.tokenizer, rung
@@ -140,10 +179,7 @@ def learn(
     model: EventModel, counts: CountMatrix, labels: NDArray[np.int64], min_df: int
 ) -> tuple[Learned, NDArray[np.bool_]]:
     """Fit a model on rows of counts; return it with the mask of the columns that it uses."""
-    kept = np.bincount(counts.indices, minlength=counts.shape[1]) >= max(min_df, 1)
-    if not kept.any():
-        raise VocabularyError("no term is left")
-    columns = counts if kept.all() else counts[:, kept]
+    columns, kept = _frequent_columns(counts, min_df)
     if not model.from_counts:
         return model.learn_rows(columns, labels), kept
     above = model.presence_above(False)
@@ -152,29 +188,20 @@ def learn(
     return model.learn_counts(CountStatistics.from_matrix(features, labels)), kept
 
 
-def _held_out_scores(
-    candidate: Candidate, counts: CountMatrix, partition: Split, codes: Ints, classes: int,
-    calibrated: bool,
-) -> Floats:
-    """Score each row by the model of its fold; -inf for classes that this model has not learned."""
-    scores = np.full((len(codes), classes), -np.inf)
-    model = candidate.model
-    if isinstance(model, Linear) and not calibrated:
-        # A temperature does not change the order of scores, and fitting it takes half of the time.
-        model = replace(model, held_out=0.0)
+def _frequent_columns(
+    counts: CountMatrix, min_df: int
+) -> tuple[CountMatrix, NDArray[np.bool_]]:
+    kept = np.bincount(counts.indices, minlength=counts.shape[1]) >= max(min_df, 1)
+    if not kept.any():
+        raise VocabularyError("no term is left")
+    return counts if kept.all() else counts[:, kept], kept
 
-    def score(fold: int) -> None:
-        training, tested = partition.training_rows(fold), np.flatnonzero(partition.folds == fold)
-        learned, kept = learn(model, counts[training], codes[training], candidate.min_df)
-        rows = counts[tested][:, kept]
-        fold_scores = learned.form.scores(rows)
-        if learned.calibration is not None:
-            fold_scores = learned.calibration.apply(fold_scores, np.asarray(rows.sum(axis=1)))
-        scores[tested[:, None], learned.form.classes] = fold_scores
 
-    for _ in map_in_threads(score, range(partition.count)):
-        pass
-    return scores
+def _prepare(
+    model: Linear, counts: CountMatrix, labels: NDArray[np.int64], min_df: int
+) -> PreparedFold:
+    columns, kept = _frequent_columns(counts, min_df)
+    return PreparedFold(PreparedRows.of(model, without_zeros(canonical(columns)), labels), kept)
 
 
 def _fitted_temperature(scores: Floats, codes: Ints, method: str) -> Calibration:
