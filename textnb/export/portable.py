@@ -68,7 +68,7 @@ class Words:
     replacements : tuple of (str, str)
         Strings of the text, and what replaces them before lower-casing, in this order.
     kept : tuple of str
-        Kinds of tokens besides words: see `textnb.text.kept`.
+        Kinds of tokens other than words: see `textnb.text.kept`.
     """
 
     member: str

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import cython
 
-# The digest of the source that was compiled: see `textnb.text.native.source`.
+# The digest of the source that was compiled: see `textnb.runtime.native.digest`.
 SOURCE = TEXTNB_SOURCE.decode() if cython.compiled else ""  # noqa: F821 (declared in the .pxd)
 
 Place = cython.typedef(cython.Py_ssize_t)

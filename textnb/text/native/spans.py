@@ -10,7 +10,7 @@ import cython
 if cython.compiled:
     from cython.cimports.libc.string import memcpy
 
-# The digest of the source that was compiled: see `textnb.text.native.source`.
+# The digest of the source that was compiled: see `textnb.runtime.native.digest`.
 SOURCE = TEXTNB_SOURCE.decode() if cython.compiled else ""  # noqa: F821 (declared in the .pxd)
 
 Place = cython.typedef(cython.Py_ssize_t)
