@@ -130,7 +130,7 @@ def test_a_file_gives_the_same_model_and_the_same_filter(
     # Whoever does not know the model refuses its file.
     del known._MODELS["ToyRootNB"]
     for load in (textnb.load, MailFilter.load):
-        with pytest.raises(ModelFileError, match="unknown value 'ToyRootNB'"):
+        with pytest.raises(ModelFileError, match="newer textnb: it has the model 'ToyRootNB'"):
             load(path)
 
 
