@@ -36,6 +36,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import accuracy, pages
+from benchmarks.data import Missing
 from benchmarks.sides import SIDES
 from benchmarks.speed import TASKS, instructions, note, speed
 
@@ -72,9 +73,19 @@ def main() -> None:
                     pages.write({**pages.recorded(), section: found[section]})
 
             about = found[section]["about"]
-            keep(measured(section, arguments, folder, stored, keep, about))
-    if arguments.record or "pages" in chosen:
-        pages.write({**pages.recorded(), **found})
+            try:
+                keep(measured(section, arguments, folder, stored, keep, about))
+            except Missing as error:
+                if "all" not in arguments.section:
+                    raise SystemExit(f"scripts/bench: {error}") from None
+                note(f"{section} is left out: {error}")
+                del found[section]
+                continue
+            if arguments.record:
+                # One by one, so that a later section that fails loses none.
+                pages.write({**pages.recorded(), section: found[section]})
+    if "pages" in chosen:
+        pages.write(pages.recorded())
     for section, figures in found.items():
         print(f"\n{pages.TITLES[section]}\n\n{pages.section_text(section, figures)}")
     if any("failed" in row or row.get("differs") for figures in found.values()

@@ -27,6 +27,10 @@ class Corpus:
         return {"corpus": self.name, "classes": self.classes, **self.facts}
 
 
+class Missing(Exception):
+    """A section can't be measured on this machine; the message says what it needs."""
+
+
 def prepare(name: str, folder: Path) -> Corpus:
     """The corpus NAME: docstrings, `500 MB` or `1 GB` of repeated reviews, a file, or a file of
     TEXTNB_CORPORA without its ending."""

@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold
 
 import textnb
+from benchmarks.data import Missing
 from textnb.evaluation.roc import roc
 
 Floats = NDArray[np.float64]
@@ -45,7 +46,7 @@ def filters(quick: bool = False) -> dict[str, Any]:
     """A row for each split and filter; `quick` takes every tenth message, and folds alone."""
     folder = os.environ.get("TEXTNB_CORPORA")
     if not folder or not (Path(folder) / ARCHIVE).is_file():
-        raise SystemExit(f"scripts/bench: filters need {ARCHIVE} in the folder TEXTNB_CORPORA")
+        raise Missing(f"filters need {ARCHIVE} in the folder TEXTNB_CORPORA")
     archive = Path(folder) / ARCHIVE
     mail = textnb.scan_mail(str(archive)).collect().with_columns(
         folder=pl.col("path").str.extract(r":(?:.*/)?([^/]+)/[^/]+$"))

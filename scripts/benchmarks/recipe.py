@@ -13,7 +13,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from benchmarks.data import read, split
+from benchmarks.data import Missing, read, split
 from benchmarks.speed import note
 
 # ICML 2003, table 5: 20 Newsgroups, Reuters micro and macro.
@@ -42,7 +42,7 @@ def recipe() -> dict[str, Any]:
 def reuters() -> Path:
     path = Path(os.environ.get("TEXTNB_CORPORA", "/")) / "reuters_modapte90.parquet"
     if not path.is_file():
-        raise SystemExit("scripts/bench: recipe needs reuters_modapte90.parquet in TEXTNB_CORPORA")
+        raise Missing("recipe needs reuters_modapte90.parquet in TEXTNB_CORPORA")
     return path
 
 

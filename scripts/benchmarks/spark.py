@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.data import prepare
+from benchmarks.data import Missing, prepare
 from benchmarks.process import run
 from benchmarks.sides import PATTERN
 from benchmarks.speed import in_turn, medians, taken
@@ -30,7 +30,7 @@ PARTITIONS = 8
 def spark(names: Sequence[str], folder: Path, runs: int) -> dict[str, Any]:
     """Rows for `fit` and `predict` of each side."""
     if not shutil.which("java"):
-        raise SystemExit("scripts/bench: Spark needs Java 17, and pip install 'textnb[spark]'")
+        raise Missing("Spark needs Java 17, and pip install 'textnb[spark]'")
     environment = os.environ | {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
     rows = []
     for name in names:

@@ -15,7 +15,7 @@ from typing import Any
 
 import polars as pl
 
-from benchmarks.data import Corpus, few, prepare
+from benchmarks.data import Corpus, Missing, few, prepare
 from benchmarks.process import Run, run
 from benchmarks.sides import BASE, NEEDS, PARTS, SHORT, SIDES, WHOLE, Side, share_right
 
@@ -196,7 +196,7 @@ def instructions(
     """Instructions for a byte of text, on one core: a figure that no neighbour changes."""
     rows, counter = [], "perf stat" if _perf("true") is not None else "callgrind"
     if counter == "callgrind" and not shutil.which("valgrind"):
-        raise SystemExit("scripts/bench: instructions need perf, or valgrind")
+        raise Missing("instructions need perf, or valgrind")
     for name in names:
         corpus = few(prepare(name, folder), folder / name)
         for task in (task for task in PARTS if task in tasks):
