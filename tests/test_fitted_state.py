@@ -37,6 +37,7 @@ from textnb import (
     RegularizedDiscriminantAnalysis,
     TableClassifier,
     TextClassifier,
+    TfidfComplementNB,
     Tokenizer,
     cross_validate,
     export_model,
@@ -197,6 +198,9 @@ ESTIMATORS: list[tuple[Any, Any, Any, dict[str, Any]]] = [
         "l": 0.1, "C": 0.1, "loss": "log", "power": 1.0, "tf": "presence", "idf": False,
         "unit_length": False, "tol": 1e-6, "max_iter": 50, "held_out": 0.0,
         "class_weight": "balanced"}),
+    (TfidfComplementNB(), MANY, KINDS * 4, {
+        "l": 0.1, "norm": True, "tf": "presence", "idf": False, "unit_length": False,
+        "class_weight": "balanced"}),
     (GaussianNB(), POINTS, SIDES, {
         "priors": [0.1, 0.9], "var_smoothing": 0.1, "shared_variance": True,
         "class_weight": {"b": 3.0}}),
@@ -250,7 +254,8 @@ def test_fit_uses_new_parameters_and_nothing_else_does(
 
 
 def test_every_parameter_of_every_estimator_is_tried() -> None:
-    public = {value for value in vars(textnb).values() if isinstance(value, type)
+    public = {value for value in (getattr(textnb, name) for name in textnb.__all__)
+              if isinstance(value, type)
               and hasattr(value, "get_params") and hasattr(value, "fit")}
     assert public - {TextClassifier, TableClassifier} == {type(e[0]) for e in ESTIMATORS}
     for estimator, _, _, others in ESTIMATORS:

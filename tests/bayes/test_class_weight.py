@@ -199,12 +199,12 @@ def test_a_reader_that_knows_no_class_weights_refuses_the_file(tmp_path: Path) -
              "binary", "memory_limit")
     TextClassifier(MultinomialNB()).fit(FRAME).save(tmp_path / "plain.textnb")
     manifest, _ = read_archive(tmp_path / "plain.textnb")
-    read_settings(manifest, "TextClassifier", names)
+    read_settings(manifest, names)
     assert "class_weight" not in str(manifest)
     TextClassifier(MultinomialNB(class_weight="balanced")).fit(FRAME).save(tmp_path / "m.textnb")
     manifest, _ = read_archive(tmp_path / "m.textnb")
     with pytest.raises(ValueError, match="its settings are not those"):
-        read_settings(manifest, "TextClassifier", names)
+        read_settings(manifest, names)
 
 
 @pytest.mark.parametrize("class_weight", ["balanced", {1: 2.5}], ids=str)

@@ -65,7 +65,8 @@ def test_what_was_left_out_is_told(run: Run, wide: Path) -> None:
     ran = run("train", wide, "-o", "m.textnb", "--memory-limit", "1M", "--model", "complement",
               "--norm").checked()
     assert "no bound is known" in ran.err
-    assert "memory_limit, so learning more" in run("update", "m.textnb", wide).checked(2).err
+    err = run("update", "m.textnb", wide).checked(2).err
+    assert "by --memory-limit of textnb train, so learning more" in err
 
 
 @pytest.mark.parametrize(("size", "expected"), [

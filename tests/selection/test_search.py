@@ -174,6 +174,20 @@ def test_settings_are_dropped_on_few_rows_and_judged_on_all() -> None:
     assert len(keys) == len(set(keys))
 
 
+def test_pairs_of_words_are_judged_on_all_rows() -> None:
+    first = first_candidates(False)
+    order = _schedule(first, [100, 300, 900], 1, 0)
+    candidate, rung = next(order)
+    judged_on_all = []
+    for _ in range(3 + 13 + 5 + 3):
+        if rung == 2 and candidate is not first[0]:
+            judged_on_all.append(candidate)
+        # Pairs are worst on few rows, and the later ones of them are the better ones.
+        candidate, rung = order.send(first.index(candidate) / 100 - candidate.has_word_ngrams)
+    assert len(judged_on_all) == 3
+    assert [each for each in judged_on_all if each.has_word_ngrams] == [first[-1]]
+
+
 def test_settings_that_can_not_be_learned_have_no_value() -> None:
     """All words are one character long: the default pattern has no term."""
     rows = pl.DataFrame({"text": ["a b", "b a", "c d", "d c"] * 10,

@@ -88,7 +88,7 @@ def check_unpruned(pruned: Pruned | None, what: str) -> None:
     """Raises ParameterError where counts were left out that ``what`` would need."""
     if pruned is not None:
         raise ParameterError.naming(
-            "{terms} left out of this model for its {memory_limit}, so {what} can't be exact; fit "
+            "{terms} left out of this model by {memory_limit}, so {what} can't be exact; fit "
             "all documents at once, or without the limit",
             terms=quantity(pruned.terms, "term", "was", "were"), what=what)
 

@@ -50,6 +50,11 @@ class Candidate:
         return (self.tokenizer, self.min_df, self.model.kind,
                 tuple(sorted(self.model.parameters().items())))
 
+    @property
+    def has_word_ngrams(self) -> bool:
+        """Whether its terms are pairs of words too, or longer n-grams of them."""
+        return self.tokenizer.analyzer == "word" and self.tokenizer.ngram_range[1] > 1
+
     def settings(self, text: list[str], label: str) -> TextSettings:
         """The settings of a classifier with these text columns and label."""
         return TextSettings.of(

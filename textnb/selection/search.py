@@ -26,6 +26,7 @@ import math
 import time as clock
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
+from functools import partial
 from statistics import NormalDist
 from typing import Any
 
@@ -295,8 +296,7 @@ def _schedule(first: list[Candidate], rungs: list[int], columns: int, seed: int)
         for candidate in remaining:
             yield from judge(candidate, rung)
         if rung < top:
-            remaining = sorted(remaining, key=lambda each: -gain_of(each, rung))
-            remaining = remaining[:max(1, math.ceil(len(remaining) / _REDUCTION))]
+            remaining = _best(remaining, partial(gain_of, rung=rung))
     # A neighbour is judged on fewer rows first, and on all rows only if it is not worse there.
     random, lower = np.random.default_rng(seed), max(0, top - 1)
     while True:
@@ -308,6 +308,17 @@ def _schedule(first: list[Candidate], rungs: list[int], columns: int, seed: int)
         yield from judge(candidate, lower)
         if lower < top and gain_of(candidate, lower) >= gain_of(best, lower):
             yield from judge(candidate, top)
+
+
+def _best(candidates: list[Candidate], gain: Callable[[Candidate], float]) -> list[Candidate]:
+    """The candidates that go on to the next rung, best first."""
+    ordered = sorted(candidates, key=lambda each: -gain(each))
+    number = max(1, math.ceil(len(ordered) / _REDUCTION))
+    best, others = ordered[:number], ordered[number:]
+    if not any(each.has_word_ngrams for each in best):
+        # n-grams of words gain most by further rows: what is behind on few may be ahead on all.
+        best += [each for each in others if each.has_word_ngrams][:1]
+    return best
 
 
 def _estimate(
