@@ -88,5 +88,7 @@ def test_settings_of_texts(settings: dict[str, Any]) -> None:
 def test_what_it_must_make() -> None:
     with pytest.raises(ParameterError, match="must make strings of a text; got"):
         Tokenizer(segmenter=lambda text: [1]).tokens("a")  # type: ignore[list-item]
+    with pytest.raises(ParameterError, match="must make strings of a text; got 5"):
+        Tokenizer(segmenter=lambda text: 5).tokens("a")  # type: ignore[arg-type, return-value]
     with pytest.raises(ParameterError, match=r"segmenter=.*segment: the places"):
         TextClassifier(tokenizer=TOKENIZER).fit(ROWS).highlight("dull")

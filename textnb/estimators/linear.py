@@ -40,7 +40,7 @@ class NBLinear(DiscriminativeEstimator):
     l : float or array (n_features,)
         Smoothing of the ratios, above 0.
     C : float
-        Inverse of the regularisation's strength.
+        Inverse of the regularisation's strength, up to 1e10.
     loss : {"hinge", "log"}
         Squared hinge, or logistic regression.
     power : float in [0, 2]

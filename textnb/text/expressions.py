@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -172,9 +172,10 @@ def stop_tokens_of_lists(plan: Plan) -> frozenset[str]:
 def _segmented(text: pl.Expr, step: Segments) -> pl.Expr:
     """The lists of tokens that a function of the user makes of texts."""
     def cut(text: str) -> list[str]:
-        tokens = list(step.function(text)) if text else []
+        made: Any = step.function(text) if text else []
+        tokens = list(made) if isinstance(made, Iterable) else [made]
         if not all(isinstance(token, str) for token in tokens):
-            raise ParameterError(f"{step.setting} must make strings of a text; got {tokens!r:.60}")
+            raise ParameterError(f"{step.setting} must make strings of a text; got {made!r:.60}")
         return tokens
 
     def cut_all(texts: pl.Series) -> pl.Series:

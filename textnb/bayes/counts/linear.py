@@ -18,6 +18,9 @@ from textnb.bayes.tfidf import check_tfidf, tfidf_map
 from textnb.bayes.warm_start import WarmStart
 from textnb.errors import ParameterError
 
+# Beyond it, rounding is larger than what the regularisation says, and weights would be noise.
+_MOST_C = 1e10
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Linear(EventModel):
@@ -106,10 +109,11 @@ class Linear(EventModel):
         if self.loss not in ("hinge", "log"):
             raise ParameterError.unknown_choice("loss", self.loss, ("hinge", "log"))
         check_tfidf(self)
-        for name in ("C", "tol"):
-            value = getattr(self, name)
-            if not (is_number(value) and np.isfinite(value) and value > 0):
-                raise ParameterError.out_of_range(name, "a finite number above 0", value)
+        if not (is_number(self.C) and 0 < self.C <= _MOST_C):
+            raise ParameterError.out_of_range(
+                "C", f"above 0 and at most {_MOST_C:g} (so little regularisation is none)", self.C)
+        if not (is_number(self.tol) and np.isfinite(self.tol) and self.tol > 0):
+            raise ParameterError.out_of_range("tol", "a finite number above 0", self.tol)
         if not (is_number(self.power) and 0.0 <= self.power <= 2.0):
             raise ParameterError.out_of_range("power", "in [0, 2]", self.power)
         if not (is_whole(self.max_iter) and 1 <= self.max_iter < 2**31):
