@@ -123,6 +123,16 @@ def test_slow_clients_hinder_nobody(served: Server) -> None:
         client.close()
 
 
+def test_clients_that_are_gone_are_no_error(served: Server) -> None:
+    # What they leave behind would be in the log at the end of these tests.
+    request = b"PROCESS SPAMC/1.5\r\nContent-length: %d\r\n\r\n" % len(SPAM)
+    for _ in range(50):
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(served.path)
+            client.sendall(request + SPAM)
+    assert b"Spam: True" in served.ask("CHECK", SPAM)
+
+
 def test_only_the_owner_and_the_group_may_connect(served: Server) -> None:
     assert stat.S_IMODE(os.stat(served.path).st_mode) == 0o660
 

@@ -17,7 +17,7 @@ import struct
 import sys
 import time
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from textnb.errors import TextnbError, first_line
 from textnb.filter.verdict import Verdict
@@ -258,6 +258,13 @@ async def _body(reader: asyncio.StreamReader, length: int | None, most: int) -> 
     return b"".join(blocks)
 
 
+def _note_stray_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Log an error that no request was waiting for; that of a client that is gone is none."""
+    error = context.get("exception")
+    if not isinstance(error, OSError):
+        log("error", reason=f"{context['message']}: {error}"[:500])
+
+
 async def _run(worker: Worker, listeners: Sequence[socket.socket]) -> None:
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
 
@@ -265,6 +272,7 @@ async def _run(worker: Worker, listeners: Sequence[socket.socket]) -> None:
         loop.remove_reader(0)
         stop.set()
 
+    loop.set_exception_handler(_note_stray_error)
     loop.add_signal_handler(signal.SIGTERM, stop.set)
     # The server writes nothing there: it is gone, however it ended.
     loop.add_reader(0, leave)
