@@ -368,7 +368,7 @@ def whole_picture(found: Row) -> str:
                    "With accuracy in parentheses.", corpus["corpus"], (
                        ("train", f"Learn {learned} and save the model"),
                        ("predict", f"Load the model, answer {answered}, write Parquet"),
-                       ("job", "Both in one process")))
+                       ("job", "Both in one job")))
 
 
 def parts_picture(found: Row) -> str:

@@ -4,7 +4,8 @@
 
 is one measured process. Its whole time counts for the tasks `train`, `predict` and `job` (read
 Parquet, learn, answer, write Parquet); the tasks from memory take their own time, and print it as
-JSON. textnb's `train`, `predict`, `filter` and `update` are its commands themselves.
+JSON. textnb's `train`, `predict`, `filter` and `update` are its commands themselves; its `job` is
+`textnb train` and then `textnb predict`, and `textnb, in Python` is a script of a TextClassifier.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import json
 import os
 import pickle
 import re
+import shlex
 import shutil
 import statistics
 import subprocess
@@ -117,12 +119,8 @@ class Textnb(Counts):
         import textnb
 
         tokenizer = textnb.Tokenizer.sklearn(ngram_range=(1, self.words))
-        return tokenizer, textnb.TextClassifier(self.estimator(), tokenizer=tokenizer)
-
-    def estimator(self) -> Any:
-        import textnb
-
-        return textnb.MultinomialNB()
+        return tokenizer, textnb.TextClassifier(textnb.MultinomialNB(),
+                                                tokenizer=tokenizer)
 
     def rows(self, frame: Any) -> Any:
         return frame
@@ -151,7 +149,10 @@ class Textnb(Counts):
 
     @classmethod
     def command(cls, task: str, words: int, train: str, test: str, folder: Path) -> list[str]:
-        """The command line of a task, if it is one of textnb's commands."""
+        """The command line of a task, if it is one of textnb's commands, or two of them."""
+        if task == "job":
+            both = [cls.command(one, words, train, test, folder) for one in ("train", "predict")]
+            return ["sh", "-c", " && ".join(map(shlex.join, both))]
         model, answers = str(folder / "model.textnb"), str(folder / "answers.parquet")
         program = str(Path(sys.executable).with_name("textnb"))
         arguments = {
@@ -164,15 +165,22 @@ class Textnb(Counts):
         return [program, *arguments] if arguments else []
 
 
+class Script(Textnb):
+    """A script that imports textnb, and so scikit-learn."""
+
+    command = None
+
+
 class Ratio(Textnb):
     """NBLogisticRegression, with the same tokens."""
 
     options = ("--model", "nblr")
 
-    def estimator(self) -> Any:
-        import textnb
 
-        return textnb.NBLogisticRegression()
+class Linear(Textnb):
+    """NBLinear, with the same tokens."""
+
+    options = ("--model", "nblinear")
 
 
 class Command(Counts):
@@ -349,7 +357,9 @@ SIDES = {side.name: side for side in (
     Side("textnb", Textnb, (*WHOLE, *PARTS, *SHORT), same_counts=True),
     Side("textnb, kernel off", Textnb, (*PARTS, "message"), same_counts=True,
          environment={"TEXTNB_KERNEL": "off"}),
+    Side("textnb, in Python", Script, ("job", "job 1,2"), same_counts=True),
     Side("textnb, NBLogisticRegression", Ratio, ("job", "job 1,2"), random=True),
+    Side("textnb, NBLinear", Linear, ("job", "job 1,2")),
     Side("fastText", FastText, (*WHOLE, "message"), "fasttext", "apt-get install fasttext",
          random=True),
     Side("Vowpal Wabbit", VowpalWabbit, WHOLE, "pylibvw" if not shutil.which("vw") else "vw",

@@ -141,7 +141,9 @@ class Attempt:
         command = [word.replace("{label}", self.label) for word in self.side.command(
             task, self.corpus.train, self.corpus.test, self.folder, str(self.few))]
         judged = task.startswith("filter")
+        # A task from memory tells its own peak.
         ran = run(command, os.environ | self.side.environment, private=judged,
+                  watch=task not in PARTS,
                   read=self.folder.parent / "message.eml" if task in SHORT else None)
         found = taken(ran, command, (0, 1, 2) if judged else (0,))
         if "failed" in found:

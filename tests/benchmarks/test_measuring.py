@@ -90,7 +90,7 @@ def test_sides_of_equal_counts_find_the_same(tmp_path: Path) -> None:
     for task in sides.PARTS:
         found = [sides.from_memory(side.kind(sides.words_of(task), tmp_path), task, path, path,
                                    path, 1)["check"]
-                 for side in sides.SIDES.values() if side.same_counts]
+                 for side in sides.SIDES.values() if side.same_counts and task in side.tasks]
         assert found.count(found[0]) == len(found) == 3
         assert bool(found[0]) == (task != "fit")
 
