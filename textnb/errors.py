@@ -157,6 +157,10 @@ class ParameterError(TextnbError, ValueError):
     """A setting is out of its range."""
 
     @classmethod
+    def multilabel(cls, what: str) -> ParameterError:
+        return cls(f"{what} is for one label per document, not for lists of labels")
+
+    @classmethod
     def out_of_range(cls, name: str, expected: str, got: object) -> ParameterError:
         return cls.naming("{setting} must be {expected}; got {got!r}", setting=Mention(name),
                           expected=expected, got=got)

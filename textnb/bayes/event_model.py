@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -26,6 +27,7 @@ from textnb.bayes.class_weight import (
 )
 from textnb.bayes.forms import Floats, LinearForm
 from textnb.bayes.keyness import TermZ
+from textnb.bayes.label_form import check_labels, derive_labels
 from textnb.bayes.smoothing import Smoothing, log_prior
 from textnb.bayes.statistics import CountStatistics, as_class_prior, as_smoothing, is_auto
 from textnb.errors import ParameterError
@@ -90,6 +92,8 @@ class EventModel:
     starts_warm: ClassVar[bool] = False
     # What `Learned.n_iter` counts.
     iterations: ClassVar[str] = "passes"
+    # Whether two classes, a label and its rest, have its meaning: see `textnb.bayes.label_form`.
+    learns_labels: ClassVar[bool] = False
     # Numbers that are derived from each count, and kept.
     weights_per_count: ClassVar[int] = 1
 
@@ -202,6 +206,8 @@ class EventModel:
             if l is None:
                 raise ParameterError(_NOT_CHOSEN)
             model = replace(self, l=l)
+        if statistics.is_multilabel and not model.learns_labels:
+            raise ParameterError.multilabel(model.name or "this model")
         return Learned(statistics, model.derive(statistics, binary=binary))
 
     def learn_rows(
@@ -350,6 +356,9 @@ class CountModel(EventModel):
         raise self._undefined("how counts become weights")
 
     def derive(self, statistics: CountStatistics, *, binary: bool = False) -> LinearForm:
+        if statistics.is_multilabel:
+            check_labels(self, statistics.n_features)
+            return derive_labels(statistics, partial(self.derive, binary=binary))
         l = as_smoothing(self.l, statistics.n_features)
         counted = with_class_weight(statistics, self.class_weight)
         form, _ = self.weigh(counted, l, self.log_prior(counted))
@@ -361,6 +370,8 @@ class CountModel(EventModel):
         smoothing = l if is_auto(self.l) else self.l
         if smoothing is None:
             raise ParameterError(_NOT_CHOSEN)
+        if statistics.is_multilabel:
+            check_labels(self, statistics.n_features)
         weights = class_weights(self.class_weight, statistics.classes, statistics.class_count)
         as_smoothing(smoothing, statistics.n_features)
         check_room(len(statistics.classes), statistics.n_features,
@@ -404,6 +415,8 @@ class CountModel(EventModel):
         presence_above: float | None = None,
     ) -> LeaveOneOut:
         scorer = self.leave_one_out_type()
+        if statistics.is_multilabel:
+            raise ParameterError.multilabel("leaving rows out by subtraction")
         if self.class_weight is not None:
             raise ParameterError.naming(
                 "{class_weight} scales counts, and leave-one-out subtracts rows that count 1: use "

@@ -315,3 +315,13 @@ def log_posterior(scores: Floats) -> Floats:
                            scores - top)
     result: Floats = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
     return result
+
+
+def margins(scores: Floats) -> Floats:
+    """The values of a decision function: (n_rows,) for two classes, else all scores."""
+    if scores.shape[1] != 2:
+        return scores
+    first, second = scores[:, 0], scores[:, 1]
+    # Two infinite scores that are equal are a tie.
+    with np.errstate(invalid="ignore"):
+        return np.where(first == second, 0.0, second - first)

@@ -11,12 +11,20 @@ two models, a document forgotten. Integers, so the same bits in any order.
 True
 >>> (whole - CountStatistics.from_matrix(X[2:], y[2:])).class_count
 array([2, 0])
+
+Where a row may have several labels, or none (multi-label), it counts in each of its labels, and
+once in the counts of all rows. The rest of a label needs no count of its own: rest = all - own.
+
+>>> labels = CountStatistics(np.array(["a", "b"]), np.array([2, 1]), np.array([[3, 1], [2, 1]]),
+...                          rows=3, total=np.array([3, 4]))
+>>> labels.against_rest(1).feature_count.tolist()
+[[1, 3], [2, 1]]
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -47,16 +55,23 @@ class CountStatistics(ReadOnly):
     feature_count : int64 (n_classes, n_features)
         Summed counts, or rows that hold the feature; float64 under sample weights or where the
         data themselves are fractions.
+    rows : int or None
+        The number of rows, if rows have any number of labels (multi-label): the classes are then
+        labels, and a row counts in each of its labels. None if each row has one class.
+    total : int64 (n_features,) or None
+        The counts of all rows, if they have any number of labels.
     """
 
     classes: NDArray[Any]
     class_count: NDArray[Any]
     feature_count: NDArray[Any]
+    rows: int | None = None
+    total: NDArray[Any] | None = None
 
     def __repr__(self) -> str:
-        return (f"CountStatistics({quantity(self.class_count.sum(), 'row')}, "
+        return (f"CountStatistics({quantity(self.n_rows, 'row')}, "
                 f"{quantity(self.n_features, 'feature')}, "
-                f"{quantity(len(self.classes), 'class')})")
+                f"{quantity(len(self.classes), 'label' if self.is_multilabel else 'class')})")
 
     def __post_init__(self) -> None:
         check_int64(self.classes)
@@ -118,10 +133,38 @@ class CountStatistics(ReadOnly):
     def n_features(self) -> int:
         return int(self.feature_count.shape[1])
 
+    @property
+    def is_multilabel(self) -> bool:
+        """Whether a row has any number of labels, and not one class."""
+        return self.total is not None
+
+    @property
+    def n_rows(self) -> Any:
+        """The number of rows, or the sum of their weights."""
+        return self.class_count.sum() if self.rows is None else self.rows
+
+    @property
+    def all_counts(self) -> NDArray[Any]:
+        """The counts of all rows: (n_features,)."""
+        total: NDArray[Any] = (
+            self.feature_count.sum(axis=0) if self.total is None else self.total)
+        return total
+
+    def against_rest(self, k: int) -> CountStatistics:
+        """The counts of a label's two classes: False, the rows without it, and True, its own."""
+        if self.rows is None or self.total is None:
+            raise ParameterError("a class has a rest of its own only where rows have any number of "
+                                 "labels; here each has one class")
+        own, counts = self.class_count[k], self.feature_count[k]
+        return CountStatistics(np.array([False, True]), np.array([self.rows - own, own]),
+                               np.stack([self.total - counts, counts]))
+
     def __add__(self, other: CountStatistics) -> CountStatistics:
         left, right = self._align(other)
-        return CountStatistics(left.classes, left.class_count + right.class_count,
-                               left.feature_count + right.feature_count)
+        return replace(left, class_count=left.class_count + right.class_count,
+                       feature_count=left.feature_count + right.feature_count,
+                       rows=None if left.rows is None else left.rows + (right.rows or 0),
+                       total=None if left.total is None else left.total + right.total)
 
     def __sub__(self, other: CountStatistics) -> CountStatistics:
         """Raises DataError where more would be taken away than was counted."""
@@ -147,16 +190,34 @@ class CountStatistics(ReadOnly):
                 f"{right.feature_count[k, term]} given")
         if slack:
             rows, counts = np.maximum(rows, 0), np.maximum(counts, 0)
-        return CountStatistics(left.classes, rows, counts)
+        if left.rows is None or left.total is None:
+            return replace(left, class_count=rows, feature_count=counts)
+        rest = replace(left, class_count=rows, feature_count=counts,
+                       rows=left.rows - (right.rows or 0), total=left.total - right.total)
+        if rest.has_less_than_a_label:
+            raise DataError.never_learned(
+                "the documents that would be left are fewer than those of a label: the documents "
+                "given were not learned with these labels")
+        return rest
+
+    @property
+    def has_less_than_a_label(self) -> bool:
+        """Whether counts contradict each other: all rows would have less than those of a label."""
+        if self.rows is None or self.total is None:
+            return False
+        return bool(self.rows < 0 or (self.total < 0).any()
+                    or (self.class_count > self.rows).any()
+                    or (self.feature_count > self.total).any())
 
     def equals(self, other: CountStatistics) -> bool:
         """Same classes, and the same counts in the same types."""
-        return all(
+        return self.is_multilabel == other.is_multilabel and self.rows == other.rows and all(
             mine.dtype.kind == theirs.dtype.kind and np.array_equal(mine, theirs)
             for mine, theirs in (
                 (self.classes, other.classes),
                 (self.class_count, other.class_count),
                 (self.feature_count, other.feature_count),
+                (self.all_counts, other.all_counts),
             )
         )
 
@@ -169,13 +230,13 @@ class CountStatistics(ReadOnly):
         class_count = np.zeros(len(known), dtype=self.class_count.dtype)
         feature_count = np.zeros((len(known), self.n_features), dtype=self.feature_count.dtype)
         class_count[rows], feature_count[rows] = self.class_count, self.feature_count
-        return CountStatistics(known, class_count, feature_count)
+        return replace(self, classes=known, class_count=class_count, feature_count=feature_count)
 
     def without(self, classes: NDArray[Any]) -> CountStatistics:
         """The counts of the other classes."""
         keep = ~np.isin(self.classes, classes)
-        return CountStatistics(self.classes[keep], self.class_count[keep],
-                               self.feature_count[keep])
+        return replace(self, classes=self.classes[keep], class_count=self.class_count[keep],
+                       feature_count=self.feature_count[keep])
 
     def widened(self, columns: NDArray[np.int64], n_features: int) -> CountStatistics:
         """The same counts among more features: feature ``i`` moves to ``columns[i]``."""
@@ -183,14 +244,21 @@ class CountStatistics(ReadOnly):
             return self
         wide = np.zeros((len(self.classes), n_features), dtype=self.feature_count.dtype)
         wide[:, columns] = self.feature_count
-        return CountStatistics(self.classes, self.class_count, wide)
+        if self.total is None:
+            return replace(self, feature_count=wide)
+        total = np.zeros(n_features, dtype=self.total.dtype)
+        total[columns] = self.total
+        return replace(self, feature_count=wide, total=total)
 
     def select(self, features: NDArray[Any]) -> CountStatistics:
         """The counts of some features (mask or indices)."""
-        return CountStatistics(self.classes, self.class_count, self.feature_count[:, features])
+        return replace(self, feature_count=self.feature_count[:, features],
+                       total=None if self.total is None else self.total[features])
 
     def scaled(self, weights: NDArray[np.float64]) -> CountStatistics:
         """Each class's counts times a number: float64."""
+        if self.is_multilabel:
+            raise ParameterError("labels overlap: their counts have no weights of their own")
         return CountStatistics(self.classes, self.class_count * weights,
                                self.feature_count * weights[:, None])
 
@@ -198,8 +266,17 @@ class CountStatistics(ReadOnly):
         if self.n_features != other.n_features:
             raise DataError(f"statistics of {self.n_features} and {other.n_features} features "
                             "can't be combined")
+        self.check_same_kind(other)
         left, right = self.with_classes(other.classes), other.with_classes(self.classes)
         return left, right
+
+    def check_same_kind(self, other: CountStatistics) -> None:
+        """Raise DataError if only one of them counts rows with any number of labels."""
+        if self.is_multilabel != other.is_multilabel:
+            raise DataError.with_advice(
+                "a model learns either one label per document or lists of labels, and these are "
+                "both: ", "give lists of labels, [label] where there is one, or one label, to all "
+                "of them", "give lists of labels, or one label, to all of them")
 
 
 def unite_labels(classes: NDArray[Any], more: ArrayLike) -> NDArray[Any]:

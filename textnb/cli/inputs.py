@@ -148,11 +148,12 @@ class Tables:
 
 def rows(
     input: str, options: RowOptions, text: Any, label: str | None = None, features: Any = None,
-    where: str = "--where",
+    where: str = "--where", multilabel: bool = False,
 ) -> pl.LazyFrame:
     """The input's rows, with their columns checked: of texts, or (without ``text``) a table's.
 
-    ``where`` is the option whose condition chooses them, for errors.
+    ``where`` is the option whose condition chooses them, for errors; ``multilabel`` is whether the
+    label column may hold lists of labels.
     """
     from textnb.errors import ParameterError
     from textnb.frames.cloud import parse_options
@@ -174,7 +175,7 @@ def rows(
     if text is not None:
         # What learns or scores checks which columns hold lists of tokens.
         frame = scan(source, text=text, label=label, subfolders=subfolders, tokens=None,
-                     **settings)
+                     multilabel=multilabel, **settings)
     elif subfolders:
         raise ParameterError("--subfolders is for mail; this model is one of feature tables")
     else:
@@ -256,16 +257,22 @@ def classes_of(model: AnyModel) -> NDArray[Any]:
     return classes
 
 
-def any_model(path: str) -> AnyModel:
-    """A `Fitted` for a model of texts, a `TableClassifier` for one of feature tables."""
+def any_model(path: str, *, multilabel: bool = False) -> AnyModel:
+    """A `Fitted` for a model of texts, a `TableClassifier` for one of feature tables.
+
+    ``multilabel`` is whether the verb knows models that learned lists of labels; else these are
+    refused.
+    """
     import os
 
+    from textnb.learning.fitted import check_one_label
     from textnb.storage.archive import is_table_model, read_archive
     from textnb.storage.textmodel import unpack_text
 
     manifest, tables = read_archive(path)
     if not is_table_model(manifest):
-        return unpack_text(os.fspath(path), manifest, tables)
+        fitted = unpack_text(os.fspath(path), manifest, tables)
+        return fitted if multilabel else check_one_label(fitted, "this verb")
     from textnb.estimators.load import load
 
     return load(path)

@@ -16,7 +16,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from textnb.bayes.forms import Floats, LinearForm, QuadraticForm, log_posterior
+from textnb.bayes.forms import Floats, LinearForm, QuadraticForm, log_posterior, margins
 from textnb.bayes.parameters import ParameterNames
 from textnb.bayes.read_only import FittedArrays
 from textnb.bayes.statistics import (
@@ -114,16 +114,6 @@ class FormClassifier(ParameterNames, FittedArrays, ClassifierMixin, BaseEstimato
 
     def _rows(self, X: Any) -> Any:
         return validate_data(self, X, accept_sparse=self._accept_sparse, reset=False)
-
-
-def margins(scores: Floats) -> Floats:
-    """The values of a decision function: (n_rows,) for two classes, else all scores."""
-    if scores.shape[1] != 2:
-        return scores
-    first, second = scores[:, 0], scores[:, 1]
-    # Two infinite scores that are equal are a tie.
-    with np.errstate(invalid="ignore"):
-        return np.where(first == second, 0.0, second - first)
 
 
 class DenseClassifier(FormClassifier):

@@ -17,12 +17,12 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from textnb.bayes.forms import Floats, LinearForm, log_posterior
+from textnb.bayes.forms import Floats, LinearForm, log_posterior, margins
 from textnb.bayes.known import check_model, is_known
 from textnb.bayes.parameters import ParameterNames
 from textnb.bayes.statistics import check_int64
 from textnb.errors import DataError, ImpossibleRowError, ParameterError, quantity
-from textnb.estimators.base import DenseClassifier, FormClassifier, margins
+from textnb.estimators.base import DenseClassifier, FormClassifier
 from textnb.estimators.changes import check_unchanged
 from textnb.estimators.gaussian import GaussianNB, MomentClassifier
 from textnb.estimators.table_file import pack_table

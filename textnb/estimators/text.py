@@ -19,11 +19,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from textnb.bayes.calibration import Calibration
 from textnb.bayes.decision import Decision
-from textnb.bayes.forms import Floats, LinearForm, log_posterior
+from textnb.bayes.forms import Floats, LinearForm
 from textnb.bayes.parameters import ParameterNames
 from textnb.bayes.pruning import Pruned
 from textnb.errors import ParameterError
-from textnb.estimators.base import margins
 from textnb.estimators.changes import check_unchanged
 from textnb.estimators.discrete import DiscreteNB
 from textnb.estimators.event_estimator import estimator_of, fitted_estimator
@@ -33,7 +32,7 @@ from textnb.estimators.texts import event_model_of_texts, place_of_setting
 from textnb.frames.batches import Progress
 from textnb.frames.scan import scan
 from textnb.learning import fitting
-from textnb.learning.fitted import Fitted
+from textnb.learning.fitted import Fitted, check_one_label
 from textnb.learning.fitting import Weight, counts_that_add
 from textnb.learning.memory_limit import memory_size
 from textnb.learning.merging import merge
@@ -62,7 +61,7 @@ class TextClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
     text : str or sequence of str
         Name of the text column, or names of several.
     label : str
-        Name of the label column: strings, integers, booleans or categories.
+        The label column: strings, integers, booleans, categories; or lists of them (multi-label).
     tokenizer : Tokenizer
     min_df, max_df : int or float
         Keep terms that occur in at least / at most this number of documents (int), or share of
@@ -291,7 +290,7 @@ class TextClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
         self, X: Rows, *, probability: bool = False, scores: bool = False, explain: int = 0,
         top: int = 0, progress: Progress | None = None,
     ) -> Any:
-        """The most probable class of each document.
+        """The most probable class of each document, or (multi-label) its probable labels.
 
         Parameters
         ----------
@@ -322,8 +321,9 @@ class TextClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
             model has one (see `set_decision`): a class, or null for "unsure". A row that no class
             can have produced (``l = 0``) has nulls. A pandas DataFrame keeps its index and its
             types, a PyArrow Table its types. A path gives a LazyFrame; a DuckDB relation a PyArrow
-            Table; a dict of columns and a list of dicts a Polars DataFrame.
-        ndarray (n_documents,)
+            Table; a dict of columns and a list of dicts a Polars DataFrame. Multi-label,
+            ``predicted`` and ``probability`` are lists, and ``scores`` the labels' log-odds.
+        ndarray (n_documents,), or a list of lists (multi-label)
             For a sequence of str, and for a Series. Also for a table in memory without further
             columns, if labels were passed separately, ``fit(frame, y)``: scikit-learn does so, and
             its scorers and searches expect an array from `predict`.
@@ -350,14 +350,14 @@ class TextClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
 
     def predict_log_proba(self, X: Rows) -> Floats:
         """log P(class | text), base e, calibrated if the model is: (n_documents, n_classes)."""
-        return log_posterior(texts.possible_scores(texts.posterior_scores(self.fitted_, X)))
+        return texts.log_probabilities(self.fitted_, X)
 
     def predict_proba(self, X: Rows) -> Floats:
         """P(class | text), calibrated if the model is: float64 (n_documents, n_classes)."""
         return np.exp(self.predict_log_proba(X))
 
     def decision_function(self, X: Rows) -> Floats:
-        """Log-odds of the second class for two, scores of all classes for more.
+        """Log-odds of the second class for two, scores of all classes for more, or of labels.
 
         Returns
         -------
@@ -369,7 +369,7 @@ class TextClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
         ImpossibleRowError
             If a row is impossible under every class.
         """
-        return margins(texts.possible_scores(texts.posterior_scores(self.fitted_, X)))
+        return texts.decision_values(self.fitted_, X)
 
     def score(self, X: Rows, y: ArrayLike | None = None) -> float:
         """Accuracy, against ``y`` or the label column."""
@@ -528,7 +528,7 @@ class TextClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
 
     @property
     def estimator_(self) -> Any:
-        fitted, cached = self.fitted_, self._cached_estimator
+        fitted, cached = check_one_label(self.fitted_, "estimator_"), self._cached_estimator
         if cached is None or cached[0] is not fitted:
             cached = self._cached_estimator = fitted, fitted_estimator(
                 fitted.model, fitted.learned, fitted.chosen_l)

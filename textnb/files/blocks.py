@@ -33,7 +33,7 @@ DOCUMENT, DIGESTS = "model.json", "blocks.npy"
 FORMAT, VERSION = "textnb-model", 2
 # What a file may require of a reader, in its list "requires". A reader that does not know one of
 # these would misunderstand the file, so it refuses it.
-FEATURES: frozenset[str] = frozenset()
+FEATURES: frozenset[str] = frozenset({"multilabel"})
 _DOCUMENT_LIMIT = 64 << 20
 _MARK = f"{FORMAT} {VERSION} sha256:".encode()
 _COMMENT = len(_MARK) + 64

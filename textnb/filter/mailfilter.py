@@ -133,6 +133,8 @@ class MailFilter:
             if parts.choices.decision is not None:
                 parts.choices.decision.check_classes(form.classes.tolist())
         counts = parts.learned.counts
+        if counts.is_multilabel:
+            raise ParameterError.multilabel("a mail filter")
         learned = dict(zip(counts.classes.tolist(), counts.class_count.tolist(), strict=True))
         decision = parts.choices.decision
         wanted = spam if spam is not None else default_spam(

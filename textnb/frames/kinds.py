@@ -189,13 +189,15 @@ def _series_of_pandas(column: Any) -> pl.Series:
     # Not by PyArrow, which pandas does not need for plain strings.
     objects = column.to_numpy(dtype=object, copy=True)
     objects[column.isna().to_numpy()] = None
+    # A column of lists that comes from Parquet holds arrays, of which Polars makes no lists.
+    items = [item.tolist() if isinstance(item, np.ndarray) else item for item in objects.tolist()]
     try:
-        values = pl.Series(name, objects.tolist())
+        values = pl.Series(name, items)
     except UnicodeEncodeError as error:
         raise DataError(f"column {name!r} is not valid Unicode: {error.reason} (a lone surrogate); "
                         "decode it with errors='replace'") from None
     except (TypeError, OverflowError, pl.exceptions.PolarsError):
-        return pl.Series(name, objects.tolist(), dtype=pl.Object)
+        return pl.Series(name, items, dtype=pl.Object)
     strings = kind == "CategoricalDtype" and values.dtype == pl.String
     return values.cast(pl.Categorical) if strings else values
 

@@ -64,6 +64,7 @@ def scan(
     subfolders: bool = False,
     separator: str | None = None,
     tokens: Collection[str] | None = (),
+    multilabel: bool = False,
 ) -> pl.LazyFrame:
     """Open a table of documents lazily, and check its columns.
 
@@ -107,6 +108,8 @@ def scan(
     tokens : collection of str, optional
         Those columns of ``text`` that must hold lists of tokens, List(String), as `Tokenizer`'s
         ``token_columns`` says; None if each may hold a text or such a list.
+    multilabel : bool
+        Whether the label column may also hold lists of labels, as `TextClassifier` learns them.
 
     Returns
     -------
@@ -141,7 +144,7 @@ columns are 'text', 'label'. Say which with text=...
     else:
         frame = _frame_of(source, format, encoding, how, storage_options, on_skip)
     with reading(source):
-        return check_columns(frame, text=text, label=label, tokens=tokens)
+        return check_columns(frame, text=text, label=label, tokens=tokens, multilabel=multilabel)
 
 
 def _check_separator(separator: str | None, source: Any, format: str | None) -> str | None:
@@ -239,7 +242,7 @@ def _warn(skipped: list[SourceError], files: int) -> None:
 
 def check_columns(
     frame: pl.LazyFrame, *, text: str | Sequence[str] | None = None, label: str | None = None,
-    tokens: Collection[str] | None = (),
+    tokens: Collection[str] | None = (), multilabel: bool = False,
 ) -> pl.LazyFrame:
     """Check that a frame has its text and label columns, of suitable types; return the frame.
 
@@ -257,14 +260,19 @@ def check_columns(
     if label is not None:
         if label not in schema:
             raise missing_column(label, schema.names(), "label")
-        dtype = schema[label]
+        dtype: Any = schema[label]
+        if isinstance(dtype, pl.List):
+            if not multilabel:
+                raise SchemaError(f"label column {label!r} holds lists of labels, and here each "
+                                  f"document must have one label; it is {dtype}")
+            dtype = dtype.inner
         if dtype == pl.Object:
             raise SchemaError.mixed_types(label, "label")
         narrow = dtype.is_integer() and dtype not in (pl.UInt64, pl.Int128, pl.UInt128)
         if not (isinstance(dtype, _LABEL_TYPES) or narrow or dtype == pl.Null):
             raise SchemaError.wrong_type(
                 label, "label", "String, Categorical, Enum, Boolean or an integer type up to Int64",
-                dtype)
+                schema[label])
     return frame
 
 

@@ -110,8 +110,18 @@ def rows_in_memory(X: Any, label: str) -> pl.DataFrame:
     return as_polars(X).lazy().collect()
 
 
-def with_labels(frame: pl.DataFrame, y: Any, label: str) -> pl.DataFrame:
+def with_labels(
+    frame: pl.DataFrame, y: Any, label: str, multilabel: bool = False
+) -> pl.DataFrame:
     """The table with labels from outside as its label column.
+
+    Parameters
+    ----------
+    frame : DataFrame
+    y : sequence of labels; of lists of labels too, if ``multilabel``
+    label : str
+        Name of the column.
+    multilabel : bool
 
     Raises
     ------
@@ -128,9 +138,12 @@ def with_labels(frame: pl.DataFrame, y: Any, label: str) -> pl.DataFrame:
                              f"such as y[{label!r}]")
     if isinstance(y, pl.Series):
         values = y
-        if not (isinstance(y.dtype, (pl.String, pl.Categorical, pl.Enum, pl.Boolean, pl.Null))
-                or y.dtype.is_integer()):
+        dtype = y.dtype.inner if multilabel and isinstance(y.dtype, pl.List) else y.dtype
+        if not (isinstance(dtype, (pl.String, pl.Categorical, pl.Enum, pl.Boolean, pl.Null))
+                or dtype.is_integer()):
             raise ParameterError.out_of_range("y", expected, y.dtype)
+    elif multilabel and _holds_lists(y):
+        values = _lists_of_labels(y, expected)
     else:
         if isinstance(y, (str, bytes, Mapping, Set)) or not hasattr(y, "__len__"):
             raise ParameterError.out_of_range("y", "a sequence of labels", y)
@@ -155,6 +168,32 @@ def with_labels(frame: pl.DataFrame, y: Any, label: str) -> pl.DataFrame:
                         f"{quantity(len(values), 'label')}: "
                         "there must be one label per document")
     return frame.with_columns(values.alias(label))
+
+
+def _holds_lists(y: Any) -> bool:
+    items = y if isinstance(y, (list, tuple)) or (
+        isinstance(y, np.ndarray) and y.dtype == object and y.ndim == 1) else ()
+    first = next((item for item in items if item is not None), None)
+    return isinstance(first, (list, tuple))
+
+
+def _lists_of_labels(y: Any, expected: str) -> pl.Series:
+    """Lists of labels as a series: an empty list is a document without a label."""
+    if not all(item is None or isinstance(item, (list, tuple)) for item in y):
+        raise ParameterError("y holds lists of labels and labels: give a list for each document, "
+                             "[label] where there is one, [] where there is none")
+    lists = [None if item is None else [
+        label.item() if isinstance(label, np.generic) else label for label in item] for item in y]
+    kinds = {type(label) for item in lists for label in item or ()} - {type(None)}
+    if len(kinds) > 1 or not kinds <= {str, int, bool}:
+        raise ParameterError.out_of_range("y", expected, sorted(kind.__name__ for kind in kinds))
+    inner = {str: pl.String(), int: pl.Int64(), bool: pl.Boolean()}
+    try:
+        return pl.Series(lists, dtype=pl.List(inner[kinds.pop()] if kinds else pl.Null()))
+    except UnicodeEncodeError:
+        for item in lists:
+            check_unicode(item or (), "label")
+        raise
 
 
 def _series(labels: list[Any] | pl.Series) -> pl.Series:

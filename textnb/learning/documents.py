@@ -53,6 +53,8 @@ class DocumentTermMatrix:
 def count_documents(documents: LabelledBatches) -> TermCounts:
     """Counts per class of all terms, in bounded memory; with sample weights, from the matrix."""
     if documents.weight is not None:
+        if documents.spec.multilabel:
+            raise ParameterError.multilabel("sample_weight")
         return _count_with_weights(documents)
     return count_by_label(documents.frames, documents.spec)
 
@@ -78,6 +80,8 @@ def document_term_matrix(
 ) -> DocumentTermMatrix:
     """The matrix of all documents over the terms that are within the limits, or given."""
     spec = documents.spec
+    if spec.multilabel:
+        raise ParameterError.multilabel("what learns from rows")
     labels: list[pl.Series] = []
     weights: list[NDArray[np.float64]] = []
     frames = _collect_labels(documents, labels, weights)

@@ -67,11 +67,16 @@ class Fitted:
 
     def __repr__(self) -> str:
         return (f"Fitted({self.model.name}, {quantity(len(self.terms), 'term')}, "
-                f"{quantity(len(self.classes), 'class')})")
+                f"{quantity(len(self.classes), 'label' if self.is_multilabel else 'class')})")
 
     @property
     def model(self) -> EventModel:
         return self.settings.model
+
+    @property
+    def is_multilabel(self) -> bool:
+        """Whether documents have lists of labels, and not one class each."""
+        return self.counts.is_multilabel
 
     @property
     def form(self) -> LinearForm:
@@ -134,6 +139,8 @@ class Fitted:
 
     def with_calibration(self, calibration: Calibration | None) -> Fitted:
         """Return a copy with this calibration: see `set_calibration`."""
+        if calibration is not None and self.is_multilabel:
+            raise ParameterError.multilabel("a calibration")
         if calibration is not None and not isinstance(calibration, Calibration):
             raise ParameterError.out_of_range("calibration", "a Calibration, or None", calibration)
         decision = self.decision
@@ -144,6 +151,8 @@ class Fitted:
     def with_decision(self, decision: Decision | None) -> Fitted:
         """Return a copy with this decision: see `set_decision`."""
         if decision is not None:
+            if self.is_multilabel:
+                raise ParameterError.multilabel("a decision")
             if not isinstance(decision, Decision):
                 raise ParameterError.out_of_range("decision", "a Decision, or None", decision)
             decision.check_classes(self.classes.tolist())
@@ -161,17 +170,36 @@ class Fitted:
 def fitted_texts(model: Any) -> Fitted | None:
     """The fitted state of a model of texts, or of a classifier; None for one of feature tables.
 
+    Raises
+    ------
+    ParameterError
+        If documents have lists of labels: `TextClassifier` and the verbs that know such models ask
+        for the state themselves.
+
     Examples
     --------
     >>> from textnb import TextClassifier
     >>> fitted_texts(TextClassifier().fit(["good", "bad"], ["pos", "neg"]))
     Fitted(MultinomialNB, 2 terms, 2 classes)
     """
-    if isinstance(model, Fitted):
-        return model
     # The class is asked: the property of a classifier that is not fitted raises an error.
-    state = model.fitted_ if hasattr(type(model), "fitted_") else None
-    return state if isinstance(state, Fitted) else None
+    state = model if isinstance(model, Fitted) else (
+        model.fitted_ if hasattr(type(model), "fitted_") else None)
+    return check_one_label(state, "this") if isinstance(state, Fitted) else None
+
+
+def check_one_label(fitted: Fitted, what: str) -> Fitted:
+    """The same model; ParameterError if documents have lists of labels.
+
+    Parameters
+    ----------
+    fitted : Fitted
+    what : str
+        What knows no such models, as the subject of a sentence.
+    """
+    if fitted.is_multilabel:
+        raise ParameterError.multilabel(what)
+    return fitted
 
 
 def check_texts(model: Any, what: str | None = None) -> Fitted:

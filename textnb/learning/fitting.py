@@ -118,6 +118,8 @@ def learn_more(
     else:
         _, more = count_more(settings)
     total = more
+    if fitted is not None:
+        fitted.counts.check_same_kind(more.counts)
     if fitted is not None or announced:
         known = [*([] if fitted is None else fitted.classes.tolist()), *announced]
         check_known(more.counts.classes.tolist(), known)
@@ -158,7 +160,8 @@ def count(
     if not settings.model.from_counts:
         raise _learns_at_once(settings.model)
     with reading(X):
-        return count_documents(labelled_batches(settings, X, y, sample_weight, progress))
+        return count_documents(
+            labelled_batches(settings, X, y, sample_weight, progress, multilabel=True))
 
 
 def counts_that_add(fitted: Fitted) -> TermCounts:
@@ -173,6 +176,8 @@ def fit_from_counts(
     dropped: Dropped | None = None, before: Fitted | None = None, labels_beside: bool = False,
 ) -> Fitted:
     """The model of counts: the vocabulary is chosen from them, and the form derived.
+
+    Of counts of lists of labels, it is the model of each label against its rest.
 
     Parameters
     ----------
@@ -207,7 +212,7 @@ def _fit_from_counts(
         l = None
     learned = model.learn_counts(chosen.counts, l=l, binary=settings.binary)
     classes = learned.form.classes.tolist()
-    if len(classes) == 1:
+    if len(classes) == 1 and not learned.counts.is_multilabel:
         warn_caller(f"only one class, {classes[0]!r}: every document will be given it")
     fitted = Fitted(
         settings, Vocabulary(settings.tokenizer, chosen.terms), learned, statistics,
@@ -266,33 +271,40 @@ def fit_from_weights(settings: TextSettings, terms: pl.Series, learned: Learned)
 
 def labelled_batches(
     settings: TextSettings, X: Any, y: ArrayLike | None = None, sample_weight: Weight = None,
-    progress: Progress | None = None,
+    progress: Progress | None = None, multilabel: bool = False,
 ) -> LabelledBatches:
-    """The texts and labels of a table, or of sequences, in batches."""
+    """The texts and labels of a table, or of sequences, in batches.
+
+    ``multilabel`` is whether lists of labels are known to the caller; else they are an error.
+    """
     columns, label = settings.columns, settings.label
     weight = weight_column(X, sample_weight, [*columns, label])
     more = [sample_weight] if isinstance(sample_weight, str) else []
-    frame = with_weights(labelled_rows(settings, X, y, more), sample_weight, weight)
+    frame = with_weights(
+        labelled_rows(settings, X, y, more, multilabel), sample_weight, weight)
     frame = frame.select([*columns, label, *([] if weight is None else [weight])])
-    return LabelledBatches(
-        batches(frame, columns, progress=progress), settings.count_spec, weight)
+    spec = replace(settings.count_spec, multilabel=isinstance(
+        frame.lazy().collect_schema()[label], pl.List))
+    return LabelledBatches(batches(frame, columns, progress=progress), spec, weight)
 
 
 def labelled_rows(
-    settings: TextSettings, X: Any, y: ArrayLike | None, more: Sequence[str] = ()
+    settings: TextSettings, X: Any, y: ArrayLike | None, more: Sequence[str] = (),
+    multilabel: bool = False,
 ) -> pl.LazyFrame | pl.DataFrame:
     """The texts, their labels, and more columns of the table."""
     text, label = settings.columns, settings.label
     if not is_table(X):
         if y is None:
             raise ParameterError("y is needed where X is a sequence of texts")
-        return with_labels(table_of_texts(X, text, settings.token_columns), y, label)
+        return with_labels(
+            table_of_texts(X, text, settings.token_columns), y, label, multilabel)
     if y is None:
         return scan(select_columns(X, [*text, label, *more]), text=text, label=label,
-                    tokens=settings.token_columns)
+                    tokens=settings.token_columns, multilabel=multilabel)
     frame = rows_in_memory(select_columns(X, [*text, *more]), label)
     scan(frame, text=text, tokens=settings.token_columns)
-    return with_labels(frame, y, label)
+    return with_labels(frame, y, label, multilabel)
 
 
 def _by_types_of_columns(
@@ -320,7 +332,7 @@ def _fit_by_counting(
     learned, dropped = _count(settings, X, y, sample_weight, progress)
     l = _choose_l(settings, learned, X, y) if is_auto(settings.model.l) else None
     fitted = fit_from_counts(settings, learned, l=l, dropped=dropped, labels_beside=beside)
-    return fitted, int(learned.counts.feature_count.sum()), learned.documents
+    return fitted, int(learned.counts.all_counts.sum()), learned.documents
 
 
 def _fit_from_rows(
@@ -388,7 +400,9 @@ def _count(
     if settings.memory_limit is None:
         return count(settings, X, y, sample_weight=sample_weight, progress=progress), None
     with reading(X):
-        labelled = labelled_batches(settings, X, y, progress=progress)
+        labelled = labelled_batches(settings, X, y, progress=progress, multilabel=True)
+        if labelled.spec.multilabel:
+            raise ParameterError.multilabel("memory_limit")
         return count_within(labelled.frames, labelled.spec, settings.memory_limit)
 
 
@@ -410,11 +424,12 @@ def _warn_of_lone_terms(fitted: Fitted, tokens: int, documents: int) -> None:
     # Weighted counts do not tell which terms were met once.
     if settings.vocabulary is None and counts.class_count.dtype.kind == "i":
         warn_of_lone_terms(
-            fitted.terms, counts.feature_count.sum(axis=0), tokens,
+            fitted.terms, counts.all_counts, tokens,
             documents, not settings.tokenizer.splits_unspaced)
 
 
 def _log(verb: str, started: float, fitted: Fitted) -> None:
     log_learned(verb, started, lambda: (
-        f"{fitted.model.name}, {quantity(int(fitted.counts.class_count.sum()), 'document')}, "
-        f"{quantity(len(fitted.terms), 'term')}, {quantity(len(fitted.classes), 'class')}"))
+        f"{fitted.model.name}, {quantity(int(fitted.counts.n_rows), 'document')}, "
+        f"{quantity(len(fitted.terms), 'term')}, "
+        f"{quantity(len(fitted.classes), 'label' if fitted.is_multilabel else 'class')}"))

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from textnb.bayes.calibration import Calibration
 from textnb.bayes.decision import Decision
 from textnb.bayes.forms import Floats, LinearForm
+from textnb.bayes.label_form import LabelForm
 from textnb.bayes.sparse_rows import SparseRows
 from textnb.frames.batches import Progress, batches
 from textnb.scoring.columns import (
@@ -23,6 +24,7 @@ from textnb.scoring.columns import (
     schema_of,
     where_possible,
 )
+from textnb.scoring.labels import label_columns, label_schema, lists_of
 from textnb.text.matrix import Vocabulary
 
 Watch = Callable[[pl.DataFrame, SparseRows], None]
@@ -105,10 +107,14 @@ class Scorer:
                         lambda rows: batches(rows, self.text), done)
 
     def _schema(self, answers: Answers) -> dict[str, pl.DataType]:
+        if isinstance(self.form, LabelForm):
+            return label_schema(self.labels, answers)
         return schema_of(self.labels, answers, self.decision, self.calibration is not None)
 
     def _answer(self, rows: SparseRows, answers: Answers) -> pl.DataFrame:
         scores = self.form.scores(rows)
+        if isinstance(self.form, LabelForm):
+            return pl.DataFrame(label_columns(scores, self.labels, answers))
         calibrated = None if self.calibration is None else self.posterior_scores(rows, scores)
         columns, possible = answer_columns(
             scores, self.labels, answers, calibrated, self.decision)
@@ -180,8 +186,6 @@ def _strongest(
 
 def _lists(entries: pl.DataFrame, terms: pl.Series, rows: int) -> pl.Series:
     listed = entries.select(
-        "row", pl.struct(terms.gather(entries["column"]).alias("term"), "count", "contribution")
-        .alias("explanation")).group_by("row", maintain_order=True).agg("explanation")
-    every = pl.DataFrame({"row": np.arange(rows)})
-    joined = every.join(listed, on="row", how="left", maintain_order="left")["explanation"]
-    return joined.cast(EXPLANATION).fill_null(pl.Series([[]], dtype=EXPLANATION))
+        pl.struct(terms.gather(entries["column"]).alias("term"), "count", "contribution")
+        .alias("explanation"))["explanation"]
+    return lists_of(entries["row"], listed, rows).cast(EXPLANATION)

@@ -9,7 +9,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
-from textnb.bayes.forms import Floats
+from textnb.bayes.forms import Floats, log_posterior, margins
+from textnb.bayes.label_form import log_sigmoid
 from textnb.bayes.sparse_rows import SparseRows
 from textnb.bayes.statistics import check_int64
 from textnb.errors import DataError, ImpossibleRowError, ParameterError, TextnbWarning, quantity
@@ -19,11 +20,12 @@ from textnb.frames.failures import reading
 from textnb.frames.kinds import in_memory, select_columns
 from textnb.frames.scan import Source, scan
 from textnb.frames.texts import is_table, labels_as, table_of_texts
-from textnb.learning.fitted import Fitted
+from textnb.learning.fitted import Fitted, check_one_label
 from textnb.runtime.caller import warn_caller
 from textnb.runtime.threads import map_in_threads
 from textnb.scoring.columns import Answers
 from textnb.scoring.explain import Explanation, explanation_table, top_terms
+from textnb.scoring.labels import label_columns
 from textnb.scoring.scorer import Scorer, Watch
 from textnb.text.coverage import TermCoverage
 from textnb.text.matrix import CountMatrix, stack_blocks
@@ -75,6 +77,7 @@ def _no_text(text: Any) -> ParameterError:
 def explain_row(fitted: Fitted, frame: pl.DataFrame, k: int) -> dict[str, Any]:
     if type(k) is not int or k < 1:
         raise ParameterError.out_of_range("k", "an int >= 1", k)
+    check_one_label(fitted, "explain")
     row = scorer_of(fitted).frame(frame.lazy(), Answers(explain=k)).collect().row(0, named=True)
     if row["predicted"] is None:
         raise ImpossibleRowError.rows([0], 1)
@@ -189,12 +192,29 @@ def posterior_scores(fitted: Fitted, X: Rows) -> Floats:
           for rows in matrices(fitted, X))])
 
 
-def labels_of(fitted: Fitted, X: Rows) -> NDArray[Any]:
+def labels_of(fitted: Fitted, X: Rows) -> Any:
+    """The class of each document as an array; a list of lists, where documents have any number."""
     coverage = coverage_of(fitted)
-    scores = possible_scores(joint_scores(fitted, X, coverage.add))
-    labels: NDArray[Any] = fitted.classes[scores.argmax(axis=1)]
+    scores = joint_scores(fitted, X, coverage.add)
+    if fitted.is_multilabel:
+        labels = label_columns(scores, fitted.labels, Answers())["predicted"].to_list()
+    else:
+        labels = fitted.classes[possible_scores(scores).argmax(axis=1)]
     coverage.warn()
     return labels
+
+
+def decision_values(fitted: Fitted, X: Rows) -> Floats:
+    """See `TextClassifier.decision_function`: log-odds of the second class, or of each label."""
+    scores = posterior_scores(fitted, X)
+    return scores if fitted.is_multilabel else margins(possible_scores(scores))
+
+
+def log_probabilities(fitted: Fitted, X: Rows) -> Floats:
+    """log P(class | text), or log P(label | text) of each label for itself."""
+    scores = posterior_scores(fitted, X)
+    return (log_sigmoid(scores) if fitted.is_multilabel
+            else log_posterior(possible_scores(scores)))
 
 
 def possible_scores(scores: Floats) -> Floats:
@@ -232,6 +252,7 @@ def predict(
 
 def accuracy(fitted: Fitted, X: Rows, y: ArrayLike | None = None) -> float:
     """The share of documents whose label is predicted; a table has a column of labels."""
+    check_one_label(fitted, "accuracy")
     if y is not None:
         check_int64(y)
         predicted, actual = labels_of(fitted, X), np.asarray(y)
@@ -263,6 +284,7 @@ def term_counts(fitted: Fitted, X: Rows) -> CountMatrix:
 
 def top(fitted: Fitted, k: int, label: Any = None) -> pl.DataFrame:
     """The terms that distinguish each class best: see `TextClassifier.top`."""
+    check_one_label(fitted, "top")
     return top_terms(fitted.model, fitted.counts, fitted.form.weights, fitted.terms,
                      fitted.labels, k, label)
 

@@ -22,6 +22,8 @@ from textnb.text.kept import KINDS
 from textnb.text.planning import ACCENTS, NORMALIZATIONS, UNSPACED_WAYS
 
 LEAST_MEMORY_LIMIT = 1 << 20
+# What a file of a model of lists of labels requires of its reader.
+MULTILABEL = "multilabel"
 _LABELS = {"string": str, "integer": int, "boolean": bool}
 _EXACT = 2**53
 _MOST_WORDS = 32
@@ -139,7 +141,9 @@ _PARAMETERS: dict[str, dict[str, Check]] = {
 }
 
 
-def check_text_document(path: str, document: Mapping[str, Any]) -> None:
+def check_text_document(
+    path: str, document: Mapping[str, Any], *, multilabel: bool = False
+) -> None:
     """Check types, values and ranges of a text model's document, and what excludes what.
 
     Call it where errors are reported as damage of the file, as `reading_errors` does.
@@ -149,17 +153,26 @@ def check_text_document(path: str, document: Mapping[str, Any]) -> None:
     path : str
         The file, for the error.
     document : mapping
+    multilabel : bool
+        Whether the reader knows models that learned lists of labels.
 
     Raises
     ------
     ModelFileError
-        If there is a setting, or a parameter of a model, that this release does not know.
+        If there is a setting, or a parameter of a model, that this release does not know; or it is
+        a model of lists of labels, which the reader does not know.
     ValueError, KeyError, TypeError
         If a value is missing, of another type, or out of its range.
     """
     settings, estimator, classes = (
         document["settings"], document["estimator"], document["classes"])
     require(_is_one_of(1)(document.get("layers", 1)), "its counts have other layers than one")
+    is_multilabel = MULTILABEL in document.get("requires", ())
+    require(is_multilabel == ("total" in classes)
+            and (not is_multilabel or _is_whole(0, _EXACT)(classes["total"])),
+            "its documents have one label each and lists of labels")
+    if is_multilabel and not multilabel:
+        raise ModelFileError.unknown_features(path, ["lists of labels"])
     _refuse_unknown(path, "setting", settings, (*_SETTINGS, *_OTHER_SETTINGS))
     _check_values("setting", settings, _SETTINGS)
     columns = _check_columns(settings)

@@ -109,7 +109,7 @@ def text_parts(
         If a value is missing, of another type, or out of its range.
     """
     check_kind(path, manifest)
-    check_text_document(path, manifest)
+    check_text_document(path, manifest, multilabel=True)
     settings = read_settings(manifest, (*TEXT_SETTINGS, CLASS_WEIGHT))
     class_weight = unpack_class_weight(settings.pop(CLASS_WEIGHT))
     settings["tokenizer"] = Tokenizer.from_file(settings["tokenizer"])
@@ -125,14 +125,21 @@ def text_parts(
     free = free_memory() if 2 * needed > _SMALL else None
     if free is not None and 2 * needed > free:
         raise ModelFileError.no_room(path, len(classes), len(terms), 2 * needed, free)
+    frequency, occurrences, total = (
+        _column(tables["terms"], name) for name in ("document_frequency", "occurrences", "total"))
+    require((total is None) == ("total" not in manifest["classes"])
+            and not (is_weighted and total is not None),
+            "it counts all documents and not all terms, or the other way round")
+    require(total is None or float(total.sum(dtype=np.float64)) < _EXACT,
+            "counts are too large to add")
     counts = CountStatistics(
         classes, class_count,
-        _counts(tables["counts"], len(classes), len(terms), is_weighted))
-    frequency, occurrences = (
-        _column(tables["terms"], name) for name in ("document_frequency", "occurrences"))
+        _counts(tables["counts"], len(classes), len(terms), is_weighted),
+        manifest["classes"].get("total"), total)
+    require(not counts.has_less_than_a_label, "a label has more than all documents")
     require(not is_weighted or has_weights or (type(documents) is int and 0 < documents < _EXACT),
             "its documents are not counted")
-    most = int(class_count.sum()) if documents is None else documents
+    most = int(counts.n_rows) if documents is None else documents
     require(frequency is None or int(frequency.max()) <= most,
             "a term is in more documents than there are")
     require(occurrences is None or float(occurrences.sum(dtype=np.float64)) < _EXACT,

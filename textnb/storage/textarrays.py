@@ -4,6 +4,7 @@
     index/bytes, index/ends        every 256th term, to find one without reading all
     terms/documents                documents that hold each term, if limits need them
     terms/occurrences              occurrences over all classes, if presence is counted
+    terms/total                    counts over all documents, if these have lists of labels
     terms/kept                     a bit per term: whether it is within the limits
     counts/ends                    (layers, terms): where the counts of a term end
     counts/classes, counts/values  the counts that are not 0, and their classes
@@ -38,7 +39,8 @@ from textnb.storage.version2 import Arrays
 from textnb.storage.weights import DENSE, SPARSE, read_weights, weights_arrays
 from textnb.text.utf8 import bytes_of, strings_of
 
-_COLUMNS = {"document_frequency": "terms/documents", "occurrences": "terms/occurrences"}
+_COLUMNS = {"document_frequency": "terms/documents", "occurrences": "terms/occurrences",
+            "total": "terms/total"}
 _TERMS = ("index/bytes", "index/ends", "terms/bytes", "terms/ends")
 Tables = Mapping[str, pl.DataFrame]
 

@@ -5,6 +5,7 @@
     calibration, decision, l    if they were chosen from documents
 
     of a text model      terms     term, words of an n-gram, document frequency, occurrences
+                                   and, of lists of labels, the count over all documents
                          counts    class, column, count: the non-zero counts
                          weights   see `textnb.storage.weights` (only discriminative models)
     of a table model     means     class, feature, mean
@@ -26,11 +27,12 @@ import polars as pl
 from textnb.bayes.known import check_event_model
 from textnb.errors import ParameterError
 from textnb.files.archive import MAX_BYTES, reading_errors
-from textnb.learning.fitted import Fitted
+from textnb.learning.fitted import Fitted, check_one_label
 from textnb.learning.fitting import fit_from_file, fit_from_weights
 from textnb.learning.parameters import plain
 from textnb.learning.text_settings import TextSettings
 from textnb.storage.archive import is_table_model, read_archive, write_archive
+from textnb.storage.document_check import MULTILABEL
 from textnb.storage.manifest import (
     CLASS_WEIGHT,
     COUNT_COLUMNS,
@@ -58,8 +60,18 @@ def save_fitted(fitted: Fitted, path: str | os.PathLike[str]) -> None:
     write_archive(path, *pack_text(fitted))
 
 
-def load_fitted(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> Fitted:
+def load_fitted(
+    path: str | os.PathLike[str], max_bytes: int = MAX_BYTES, *, multilabel: bool = False
+) -> Fitted:
     """Read a file of a text model. Nothing in it is executed.
+
+    Parameters
+    ----------
+    path : path
+    max_bytes : int
+        A file whose contents would take more memory than this is refused.
+    multilabel : bool
+        Whether the caller knows models that learned lists of labels; else they are refused.
 
     Raises
     ------
@@ -68,13 +80,14 @@ def load_fitted(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> Fit
     SourceError
         If it can't be opened.
     ParameterError
-        If it is a model of feature tables.
+        If it is a model of feature tables, or of lists of labels that the caller does not know.
     """
     name = os.fspath(path)
     manifest, tables = read_archive(path, max_bytes)
     if is_table_model(manifest):
         raise ParameterError(f"{name} is a model of feature tables; this is for models of texts")
-    return unpack_text(name, manifest, tables, max_bytes)
+    fitted = unpack_text(name, manifest, tables, max_bytes)
+    return fitted if multilabel else check_one_label(fitted, "this")
 
 
 def pack_text(fitted: Fitted) -> Packed:
@@ -103,6 +116,8 @@ def pack_text(fitted: Fitted) -> Packed:
         values = getattr(learned, name, None)
         if values is not None:
             terms = terms.with_columns(pl.Series(name, values))
+    if counts.total is not None:
+        terms = terms.with_columns(pl.Series("total", counts.total))
     rows, columns = np.nonzero(counts.feature_count)
     is_weighted = counts.class_count.dtype.kind == "f"
     cells = pl.DataFrame(
@@ -111,6 +126,9 @@ def pack_text(fitted: Fitted) -> Packed:
     classes = pack_classes(counts.classes, counts.class_count)
     if is_weighted:
         classes["rows"] = getattr(learned, "rows", None)
+    if counts.is_multilabel:
+        classes["total"] = counts.rows
+        extra["requires"] = [MULTILABEL]
     weights = {CLASS_WEIGHT: pack_class_weight(model.class_weight)}
     choices = Choices(fitted.calibration, fitted.decision, fitted.chosen_l, fitted.pruned)
     manifest = {**begin_document("TextClassifier", {**settings, **weights}, model.name,

@@ -4,9 +4,9 @@
     totals/absent   BernoulliNB: Σ log(1 - p) of each class, over these terms
     totals/norms    ComplementNB with norm: Σ log θ of the other classes, over these terms
 
-Weights of some models need more than these sums (with class weights, sample weights, smoothing of 0
-or per term, or a given vocabulary). For them nothing is stored, and a reader of single terms leaves
-the file to the reader of whole files.
+Weights of some models need more than these sums (with class weights, sample weights, lists of
+labels, smoothing of 0 or per term, or a given vocabulary). For them nothing is stored, and a reader
+of single terms leaves the file to the reader of whole files.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ def smoothing(document: Mapping[str, Any]) -> float | None:
     l = estimator["parameters"].get("l", 1.0) if chosen is None else chosen
     if (estimator["name"] not in _OF_COUNTS or settings.get("class_weight") is not None
             or settings["vocabulary"] is not None or "rows" in document["classes"]
+            or "total" in document["classes"]
             or type(l) not in (int, float) or not 0.0 < l < float("inf")):
         return None
     return float(l)
@@ -59,13 +60,13 @@ def kept_terms(document: Mapping[str, Any], arrays: Arrays) -> NDArray[np.bool_]
     if limits == Limits():
         return np.ones(n_terms, dtype=np.bool_)
     ends, values = arrays["counts/ends"][0].astype(np.int64), arrays["counts/values"]
-    total: NDArray[Any] | None = arrays.get("terms/occurrences")
+    total: NDArray[Any] | None = arrays.get("terms/occurrences", arrays.get("terms/total"))
     if total is None:
         column = np.repeat(np.arange(n_terms), np.diff(ends, prepend=0))
         # Exact: the sum of all counts is below 2**53.
         total = np.bincount(column, weights=values, minlength=n_terms).astype(
             np.float64 if values.dtype.kind == "f" else np.int64)
-    documents = classes.get("rows")
+    documents = classes.get("rows", classes.get("total"))
     return limits.select(n_terms, arrays.get("terms/documents"), total,
                          sum(classes["documents"]) if documents is None else documents)
 

@@ -48,13 +48,15 @@ def write(path: str | os.PathLike[str], document: Mapping[str, Any], arrays: Arr
     ----------
     path : path
     document : mapping
-        JSON-ready. The format, its version and the arrays' types are added.
+        JSON-ready. The format, its version and the arrays' types are added; and what a reader is
+        required to know (``requires``), if the document does not say so.
     arrays : mapping of str to array
         Of one or two dimensions and one of `TYPES`, in the order in which they are stored.
     """
     stored = {name: np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
               for name, array in arrays.items()}
-    text = write_document(FORMAT, VERSION, {**document, "requires": [], "arrays": {
+    required = document.get("requires", [])
+    text = write_document(FORMAT, VERSION, {**document, "requires": required, "arrays": {
         name: {"type": _type(array), "shape": list(array.shape)}
         for name, array in stored.items()}})
     members: list[tuple[str, list[Content]]] = [(DOCUMENT, [text.encode("utf-8")])]

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from textnb.bayes.statistics import CountStatistics
 from textnb.runtime.memory import check_room, has_room
 from textnb.runtime.threads import run_in_threads
+from textnb.text.byte_keys import begins_of
 from textnb.text.compiled import Tables
 from textnb.text.interner import Interner, code_expr, flat_codes, sorted_terms
 from textnb.text.matrix import columns_of, merge_tokens
@@ -36,8 +37,18 @@ class Counting(Protocol):
     def __len__(self) -> int:
         """An upper bound of the number of terms."""
 
-    def read(self, frame: pl.DataFrame, labels: pl.Series) -> Any:
-        """Read a batch, whose rows are sorted by label."""
+    def read(self, frame: pl.DataFrame, labels: Ints, rows: Ints | None = None) -> Any:
+        """Read a batch, whose rows are sorted by label.
+
+        Parameters
+        ----------
+        frame : DataFrame
+        labels : int64 (n_labels,)
+            They are sorted.
+        rows : int64 (n_labels,), optional
+            The row of each label, if rows have any number of labels. Each row counts in its labels,
+            which count up from 1, and in the label 0. If not given, each row has one label.
+        """
 
     def add(self, found: Any) -> None: ...
 
@@ -71,29 +82,36 @@ class ExpressionCounting:
     def __len__(self) -> int:
         return len(self._words)
 
-    def read(self, frame: pl.DataFrame, labels: pl.Series) -> tuple[pl.Series, Ints]:
+    def read(
+        self, frame: pl.DataFrame, labels: Ints, rows: Ints | None = None
+    ) -> tuple[pl.Series, Ints, Ints | None]:
         coded = frame.lazy().select(self._codes.alias("codes")).collect()
-        return coded["codes"], labels.to_numpy()
+        return coded["codes"], labels, rows
 
-    def add(self, found: tuple[pl.Series, Ints]) -> None:
+    def add(self, found: tuple[pl.Series, Ints, Ints | None]) -> None:
         lengths, flat = flat_codes(found[0])
-        label = found[1]
         self._words.note_codes(flat)
         above = self._spec.presence_above
         if above is None and not self._spec.keeps_documents:
-            self._table.add(label, np.cumsum(lengths), flat)
+            self._add(*found[1:], np.cumsum(lengths), flat)
             return
         counts = merge_tokens(lengths, flat, len(self._words))
         if self._spec.keeps_documents:
             self._frequency = add_at(self._frequency, counts.indices)
         if above is None:
-            self._table.add(label, np.cumsum(lengths), flat)
+            self._add(*found[1:], np.cumsum(lengths), flat)
         else:
             if self._spec.keeps_occurrences:
                 self._occurrences = add_at(self._occurrences, flat)
             present = counts.data > above
             before = np.append(0, np.cumsum(present))
-            self._table.add(label, before[counts.indptr[1:]], counts.indices[present])
+            self._add(*found[1:], before[counts.indptr[1:]], counts.indices[present])
+
+    def _add(self, labels: Ints, rows: Ints | None, ends: Ints, columns: NDArray[Any]) -> None:
+        if rows is not None:
+            self._table.add(np.zeros(len(ends), dtype=np.int64), ends, columns)
+            columns, ends = repeat_rows(columns, ends, rows)
+        self._table.add(labels, ends, columns)
 
     def counts(self, classes: NDArray[Any], labels: Ints, class_count: Ints) -> TermCounts:
         kept, terms = sorted_terms(self._words, self._spec.tokenizer)
@@ -125,19 +143,29 @@ class CompiledCounting:
     def __len__(self) -> int:
         return len(self._tables)
 
-    def read(self, frame: pl.DataFrame, labels: pl.Series) -> None:
+    def read(self, frame: pl.DataFrame, labels: Ints, rows: Ints | None = None) -> None:
         with self._tables.take() as (number, table):
             codes, ends = table.add_texts(frame, self._spec.text)
-            label = labels.to_numpy()
             sums = self._sums.setdefault(number, _Sums(self._both)).widen(
-                int(label.max(initial=-1)) + 1, len(table))
+                int(labels.max(initial=-1 if rows is None else 0)) + 1, len(table))
             sums.make_room(len(codes))
-            if self._both:
-                self._rows.add_presence(codes, ends, label, sums.counts, self._least,
-                                              sums.of_terms, sums.seen, sums.documents)
-                sums.documents += len(ends)
-            else:
-                self._rows.add_counts(codes, ends, label, sums.counts)
+            of_terms = sums.of_terms
+            if rows is not None:
+                self._add(sums, codes, ends, np.zeros(len(ends), dtype=np.int64), of_terms)
+                codes, ends = repeat_rows(codes, ends, rows)
+                # A document counts once among all of them.
+                of_terms = np.zeros_like(of_terms)
+            self._add(sums, codes, ends, labels, of_terms)
+
+    def _add(
+        self, sums: _Sums, codes: NDArray[Any], ends: Ints, labels: Ints, of_terms: Ints
+    ) -> None:
+        if self._both:
+            self._rows.add_presence(codes, ends, labels, sums.counts, self._least, of_terms,
+                                    sums.seen, sums.documents)
+            sums.documents += len(ends)
+        else:
+            self._rows.add_counts(codes, ends, labels, sums.counts)
 
     def add(self, found: None) -> None:
         """Do nothing: `read` has added the batch."""
@@ -205,6 +233,25 @@ def _count_above(limit: float) -> int:
     """The least count above 0 that is above the limit."""
     most = 2**62
     return max(1, int(limit) + 1) if -1 <= limit < most else (1 if limit < 0 else most)
+
+
+def repeat_rows(
+    codes: NDArray[Any], ends: Ints, rows: Ints
+) -> tuple[NDArray[Any], Ints]:
+    """The codes of these rows, one row after the other, and where each ends.
+
+    Examples
+    --------
+    >>> codes, ends = repeat_rows(np.array([5, 6, 7]), np.array([2, 3]), np.array([1, 0, 1]))
+    >>> codes.tolist(), ends.tolist()
+    ([7, 5, 6, 7], [1, 3, 4])
+    """
+    begins = begins_of(ends)
+    lengths = (ends - begins)[rows]
+    own = np.cumsum(lengths)
+    places = np.arange(own[-1] if len(own) else 0) + np.repeat(
+        begins[rows] - begins_of(own), lengths)
+    return codes[places], own
 
 
 def add_at(counts: Ints, codes: NDArray[Any]) -> Ints:

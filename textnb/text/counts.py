@@ -4,17 +4,21 @@
 
 Memory depends on the terms and one batch. Terms and labels are sorted at the end, so that the order
 of their codes, which depends on threads, has no effect.
+
+Where documents have lists of labels, each counts in its labels, and once in the counts of all.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from textnb.bayes.statistics import CountStatistics
 from textnb.errors import DataError
 from textnb.runtime.memory import clear_memory_errors
 from textnb.runtime.threads import map_in_threads
@@ -38,7 +42,7 @@ def count_by_label(frames: Iterable[pl.DataFrame], spec: CountSpec) -> TermCount
     Raises
     ------
     DataError
-        If a label is null (the row is named) or there are no rows.
+        If a label is null, or is twice in a list (the row is named), or there are no rows.
     """
     counter = LabelCounter(spec)
     counter.read(frames)
@@ -54,6 +58,8 @@ class LabelCounter:
         self._class_count = np.zeros(0, dtype=np.int64)
         self._label_type: pl.DataType | None = None
         self._counting: Counting | None = None
+        # Of lists of labels, the label 0 is that of all documents.
+        self._first = int(spec.multilabel)
         self.rows = first_row
 
     def read(self, frames: Iterable[pl.DataFrame]) -> None:
@@ -67,21 +73,25 @@ class LabelCounter:
             self._read(counting, frames)
 
     def _read(self, counting: Counting, frames: Iterable[pl.DataFrame]) -> None:
-        def count(frame: pl.DataFrame) -> tuple[pl.Series, Any]:
-            labels = self._label_codes(frame)
-            if labels.null_count():
+        def count(frame: pl.DataFrame) -> tuple[int, pl.Series, Ints | None, Any]:
+            labels, rows = self._label_codes(frame[self._spec.label])
+            if labels.null_count() or _repeated(labels, rows) is not None:
                 # The error names the row, whose number is known in this batch's turn.
-                return labels, None
+                return frame.height, labels, rows, None
             # One class after the other, because the counts of one class fit into the cache.
             order = labels.arg_sort()
-            return labels, counting.read(frame[order], labels.gather(order))
+            codes = labels.gather(order).to_numpy()
+            found = (counting.read(frame[order], codes) if rows is None
+                     else counting.read(frame, codes, rows[order.to_numpy()]))
+            return frame.height, labels, rows, found
 
-        for labels, found in map_in_threads(count, frames, threads=counting.threads):
-            _check_labels(labels, self._spec.label, self.rows)
-            self.rows += len(labels)
+        for height, labels, rows, found in map_in_threads(count, frames, threads=counting.threads):
+            _check_labels(labels, rows, self._spec.label, self.rows)
+            self.rows += height
             codes = labels.to_numpy()
-            self._labels.note_codes(codes)
-            self._class_count = add_at(self._class_count, codes)
+            self._labels.note_codes(codes - self._first)
+            self._class_count = add_at(self._class_count, codes if rows is None else np.append(
+                codes, np.zeros(height, dtype=np.int64)))
             counting.add(found)
 
     @property
@@ -95,16 +105,27 @@ class LabelCounter:
             raise DataError.no_rows("the input")
         names = _as_labels(self._labels.strings(), self._label_type)
         order = names.arg_sort().cast(pl.Int64).to_numpy()
+        classes = names.sort().to_numpy()
         with clear_memory_errors(lambda: self.size):
-            counts = self._counting.counts(
-                names.sort().to_numpy(), order, self._class_count[order])
+            if not self._spec.multilabel:
+                counts = self._counting.counts(classes, order, self._class_count[order])
+            else:
+                codes = np.append(0, order + 1)
+                counts = _split_all(classes, self._counting.counts(
+                    codes, codes, self._class_count[codes]))
         del self._counting
         return counts
 
-    def _label_codes(self, frame: pl.DataFrame) -> pl.Series:
-        self._label_type = frame.schema[self._spec.label]
-        name = pl.col(self._spec.label).cast(pl.String).cast(self._labels.dtype)
-        return frame.select(name.to_physical().cast(pl.Int64)).to_series()
+    def _label_codes(self, labels: pl.Series) -> tuple[pl.Series, Ints | None]:
+        """Codes of labels, and of lists of labels the row of each; a null list is a null label."""
+        rows = None
+        if self._spec.multilabel:
+            lengths = labels.list.len().fill_null(1).cast(pl.Int64).to_numpy()
+            rows = np.repeat(np.arange(len(lengths)), lengths)
+            labels = labels.explode(empty_as_null=False, keep_nulls=True)
+        self._label_type = labels.dtype
+        codes = labels.cast(pl.String).cast(self._labels.dtype).to_physical().cast(pl.Int64)
+        return codes + self._first, rows
 
 
 def _as_labels(names: pl.Series, dtype: pl.DataType) -> pl.Series:
@@ -119,7 +140,31 @@ def _as_labels(names: pl.Series, dtype: pl.DataType) -> pl.Series:
     return narrow
 
 
-def _check_labels(labels: pl.Series, column: str, first_row: int) -> None:
+def _split_all(classes: NDArray[Any], counted: TermCounts) -> TermCounts:
+    """The counts of labels, of which the first row is that of all documents."""
+    counts = counted.counts
+    return replace(counted, counts=CountStatistics(
+        classes, counts.class_count[1:], counts.feature_count[1:], int(counts.class_count[0]),
+        counts.feature_count[0]))
+
+
+def _repeated(labels: pl.Series, rows: Ints | None) -> int | None:
+    """The row of a list that holds a label twice; None if there is none."""
+    if rows is None or not len(rows):
+        return None
+    codes = labels.to_numpy()
+    pairs = np.sort(rows * (int(codes.max()) + 1) + codes)
+    twice = np.flatnonzero(pairs[1:] == pairs[:-1])
+    return int(pairs[twice[0]] // (int(codes.max()) + 1)) if len(twice) else None
+
+
+def _check_labels(labels: pl.Series, rows: Ints | None, column: str, first_row: int) -> None:
     if labels.null_count():
-        row = first_row + int(labels.is_null().arg_true()[0])
-        raise DataError.null_label(column, row)
+        place = int(labels.is_null().arg_true()[0])
+        row = place if rows is None else int(rows[place])
+        raise DataError.null_label(column, first_row + row)
+    repeated = _repeated(labels, rows)
+    if repeated is not None:
+        raise DataError(
+            f"the list of labels in row {first_row + repeated} (counted from 0) of the column "
+            f"{column!r} holds a label twice; make it .list.unique()")

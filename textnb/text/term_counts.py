@@ -38,6 +38,8 @@ class CountSpec:
         Count the documents in which a term occurs more often than this, instead of occurrences.
     binary : bool
         Whether a term counts once per document, even if limits rank terms by their counts.
+    multilabel : bool
+        Whether the label column holds lists of labels.
     """
 
     tokenizer: Tokenizer
@@ -46,6 +48,7 @@ class CountSpec:
     limits: Limits = Limits()
     presence_above: float | None = None
     binary: bool = False
+    multilabel: bool = False
 
     @property
     def keeps_documents(self) -> bool:
@@ -90,7 +93,7 @@ class TermCounts(ReadOnly):
 
     @property
     def documents(self) -> int:
-        return int(self.counts.class_count.sum()) if self.rows is None else self.rows
+        return int(self.counts.n_rows) if self.rows is None else self.rows
 
     @property
     def has_weights(self) -> bool:
@@ -100,10 +103,7 @@ class TermCounts(ReadOnly):
     @property
     def total(self) -> Ints:
         """Occurrences of each term over all classes."""
-        if self.occurrences is not None:
-            return self.occurrences
-        total: Ints = self.counts.feature_count.sum(axis=0)
-        return total
+        return self.counts.all_counts if self.occurrences is None else self.occurrences
 
     def __add__(self, other: TermCounts) -> TermCounts:
         left, right = _align(self, other)
@@ -120,6 +120,7 @@ class TermCounts(ReadOnly):
         if self.has_weights or other.has_weights:
             raise ParameterError("counts with sample weights are sums of real numbers, from which "
                                  "documents can't be subtracted exactly: fit again without them")
+        self.counts.check_same_kind(other.counts)
         unknown = other.terms.filter(~other.terms.is_in(self.terms.implode()))
         if len(unknown):
             raise DataError.never_learned(f"term {unknown[0]!r} was never learned")
@@ -196,3 +197,6 @@ def check_complete(statistics: TermCounts, spec: CountSpec) -> None:
     most = counts.class_count * (1.0 + 1e-9) if statistics.has_weights else counts.class_count
     if spec.presence_above is not None and (counts.feature_count > most[:, None]).any():
         raise DataError("a term is in more documents than its class has")
+    if counts.has_less_than_a_label or (
+            spec.presence_above is not None and (counts.all_counts > statistics.documents).any()):
+        raise DataError("a label has more documents, or more of a term, than all labels together")

@@ -28,6 +28,7 @@ class Bernoulli(CountModel):
 
     name = "BernoulliNB"
     kind = "bernoulli"
+    learns_labels = True
     without_terms = "the classes' priors and the terms that are absent"
     # log p is kept beside the weights.
     weights_per_count = 2

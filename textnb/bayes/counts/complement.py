@@ -28,6 +28,7 @@ class Complement(CountModel):
 
     name = "ComplementNB"
     kind = "complement"
+    learns_labels = True
     without_terms = "nothing: all classes score the same, and the first of them is answered"
     # Weights of the other classes' terms, not of a model of the text.
     scores_are_log_probabilities = False

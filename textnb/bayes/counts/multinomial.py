@@ -32,6 +32,7 @@ class Multinomial(CountModel):
 
     name = "MultinomialNB"
     kind = "multinomial"
+    learns_labels = True
     without_terms = "the classes' priors alone"
     scores_are_log_probabilities = True
     term_z = staticmethod(dirichlet_z)

@@ -27,6 +27,7 @@ from textnb.errors import ParameterError, SchemaError
 from textnb.estimators.load import load
 from textnb.estimators.table import TableClassifier
 from textnb.estimators.text import TextClassifier
+from textnb.learning.fitted import check_one_label
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -87,6 +88,8 @@ def predict(
     if not isinstance(model, (TextClassifier, TableClassifier)):
         raise ParameterError.out_of_range("model", "a TextClassifier or a TableClassifier", model)
     check_is_fitted(model)
+    if isinstance(model, TextClassifier):
+        check_one_label(model.fitted_, "Spark")
     check_frame(frame)
     from pyspark.errors import PySparkNotImplementedError
     from pyspark.sql.pandas.types import to_arrow_schema

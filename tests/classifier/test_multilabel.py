@@ -1,0 +1,387 @@
+"""Lists of labels: each label against its rest, from one pass of counts."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.naive_bayes import BernoulliNB as SklearnBernoulli
+from sklearn.naive_bayes import ComplementNB as SklearnComplement
+from sklearn.naive_bayes import MultinomialNB as SklearnMultinomial
+from sklearn.preprocessing import MultiLabelBinarizer
+
+import textnb
+from textnb import (
+    BernoulliNB,
+    ComplementNB,
+    DataError,
+    MailFilter,
+    MultinomialNB,
+    NBLinear,
+    NBLogisticRegression,
+    ParameterError,
+    TextClassifier,
+    TextnbError,
+    TfidfComplementNB,
+    Tokenizer,
+)
+from textnb.bayes.calibration import Calibration
+from textnb.learning.fitted import Fitted
+from textnb.storage.terms_reader import TermsReader, Unsupported
+from textnb.storage.textmodel import load_fitted
+
+TOPICS = ["corn", "grain", "money", "trade", "wheat"]
+
+
+def news(rows: int = 150, seed: int = 0) -> pl.DataFrame:
+    """Documents of words that topics use to different degrees, with any number of topics."""
+    draw = random.Random(seed)
+    texts: list[str | None] = []
+    topics: list[list[str]] = []
+    for _ in range(rows):
+        own = sorted(draw.sample(TOPICS, draw.choice([0, 1, 1, 1, 2, 3])))
+        start = [TOPICS.index(topic) for topic in own] or [len(TOPICS)]
+        texts.append(" ".join(f"word{int(draw.gammavariate(2 + draw.choice(start), 4))}"
+                              for _ in range(draw.randrange(20))))
+        topics.append(draw.sample(own, len(own)))
+    texts[3:6] = [None, "", "unheard words"]
+    return pl.DataFrame({"text": texts, "label": topics},
+                        schema={"text": pl.String, "label": pl.List(pl.String)})
+
+
+NEWS = news()
+TESTED = news(60, seed=1)
+MODELS: dict[str, TextClassifier] = {
+    "multinomial": TextClassifier(MultinomialNB(l=0.5)),
+    "multinomial, uniform priors": TextClassifier(MultinomialNB(fit_prior=False)),
+    "multinomial, balanced": TextClassifier(MultinomialNB(class_weight="balanced")),
+    "multinomial, binary": TextClassifier(MultinomialNB(), binary=True),
+    "bernoulli": TextClassifier(BernoulliNB(l=0.5)),
+    "bernoulli above 1": TextClassifier(BernoulliNB(binarize=1.0)),
+    "bernoulli, binary": TextClassifier(BernoulliNB(), binary=True, min_df=2),
+    "complement": TextClassifier(ComplementNB()),
+    "complement, normalised": TextClassifier(ComplementNB(norm=True)),
+    "limits": TextClassifier(min_df=3, max_df=0.9, max_features=25),
+    # Its tokens are counted by expressions, and not by the kernel.
+    "accents": TextClassifier(BernoulliNB(), tokenizer=Tokenizer(strip_accents="unicode"),
+                              min_df=2),
+    "characters": TextClassifier(tokenizer=Tokenizer(analyzer="char_wb", ngram_range=(2, 3))),
+}
+
+
+def against_rest(frame: pl.DataFrame, label: Any) -> pl.DataFrame:
+    return frame.with_columns(label=pl.col("label").list.contains(label))
+
+
+def same(one: TextClassifier, other: TextClassifier) -> bool:
+    return (one.statistics_.counts.equals(other.statistics_.counts)
+            and one.statistics_.terms.equals(other.statistics_.terms)
+            and one.vocabulary_ == other.vocabulary_
+            and np.array_equal(one.linear_form().weights, other.linear_form().weights)
+            and np.array_equal(one.linear_form().intercept, other.linear_form().intercept))
+
+
+@pytest.fixture(params=MODELS)
+def model(request: pytest.FixtureRequest) -> TextClassifier:
+    from sklearn.base import clone
+
+    cloned: TextClassifier = clone(MODELS[request.param])
+    return cloned
+
+
+def test_each_label_is_the_two_class_model_of_it_and_its_rest(model: TextClassifier) -> None:
+    from sklearn.base import clone
+
+    whole = clone(model).fit(NEWS)
+    assert whole.classes_.tolist() == TOPICS
+    scores = whole.decision_function(TESTED)
+    for k, topic in enumerate(TOPICS):
+        alone = clone(model).fit(against_rest(NEWS, topic))
+        own, learned = alone.fitted_.counts, whole.fitted_.counts.against_rest(k)
+        assert alone.vocabulary_ == whole.vocabulary_
+        assert np.array_equal(own.feature_count, learned.feature_count)
+        assert np.array_equal(own.class_count, learned.class_count)
+        weights, intercept = alone.linear_form().binary(True)
+        assert np.array_equal(whole.linear_form().binary(topic)[0], weights)
+        assert whole.linear_form().binary(topic)[1] == intercept
+        np.testing.assert_allclose(
+            scores[:, k], alone.decision_function(TESTED), rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize(("ours", "theirs"), [
+    (MultinomialNB(), SklearnMultinomial()), (BernoulliNB(), SklearnBernoulli()),
+    (ComplementNB(), SklearnComplement())], ids=["multinomial", "bernoulli", "complement"])
+def test_one_against_the_rest_as_scikit_learn_has_it(ours: Any, theirs: Any) -> None:
+    texts = [text or "" for text in NEWS["text"]]
+    tested = [text or "" for text in TESTED["text"]]
+    whole = TextClassifier(ours, tokenizer=Tokenizer.sklearn()).fit(NEWS)
+    binarizer, counter = MultiLabelBinarizer(), CountVectorizer()
+    indicator = binarizer.fit_transform(NEWS["label"].to_list())
+    oracle = OneVsRestClassifier(theirs).fit(counter.fit_transform(texts), indicator)
+    assert binarizer.classes_.tolist() == whole.classes_.tolist()
+    np.testing.assert_allclose(
+        whole.predict_proba(TESTED), oracle.predict_proba(counter.transform(tested)), rtol=1e-10)
+    expected = binarizer.inverse_transform(oracle.predict(counter.transform(tested)))
+    assert [tuple(labels) for labels in whole.predict(tested)] == expected
+
+
+def test_batches_sums_and_forgetting_give_the_bits_of_one_fit(model: TextClassifier) -> None:
+    from sklearn.base import clone
+
+    whole, half = clone(model).fit(NEWS), clone(model).fit(NEWS[:70])
+    assert same(clone(model).partial_fit(NEWS[:70], classes=TOPICS).partial_fit(NEWS[70:]), whole)
+    assert same(half + clone(model).fit(NEWS[70:]), whole)
+    assert same(clone(model).fit(NEWS).forget(NEWS[70:]), half)
+    order = random.Random(0).sample(range(NEWS.height), NEWS.height)
+    assert same(clone(model).fit(NEWS[order]), whole)
+    counted = clone(model).count(NEWS[:33]) + clone(model).count(NEWS[33:])
+    assert same(clone(model).fit_statistics(counted), whole)
+
+
+def test_a_file_holds_all_that_was_learned(model: TextClassifier, tmp_path: Path) -> None:
+    model.fit(NEWS).save(tmp_path / "news.textnb")
+    read = textnb.load(tmp_path / "news.textnb")
+    assert isinstance(read, TextClassifier)
+    assert same(read, model)
+    read.save(tmp_path / "again.textnb")
+    assert (tmp_path / "again.textnb").read_bytes() == (tmp_path / "news.textnb").read_bytes()
+    assert same(read.partial_fit(TESTED), model.partial_fit(TESTED))
+
+
+def test_what_can_t_read_a_file_of_labels_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "news.textnb"
+    TextClassifier().fit(NEWS).save(path)
+    with pytest.raises(ParameterError, match="for one label per document"):
+        load_fitted(path)
+    with pytest.raises(ParameterError, match="mail filter is for one label"):
+        MailFilter.load(path, spam="corn")
+    with pytest.raises(Unsupported):
+        TermsReader(path)
+
+
+def test_answers_are_lists() -> None:
+    model = TextClassifier().fit(NEWS)
+    answers = model.predict(TESTED.lazy(), probability=True, scores=True, top=2)
+    assert isinstance(answers, pl.LazyFrame)
+    rows = answers.collect()
+    of_label = pl.List(pl.Struct({"class": pl.String, "probability": pl.Float64}))
+    assert rows.schema["predicted"] == pl.List(pl.String)
+    assert rows.schema["probability"] == rows.schema["top"] == of_label
+    scores, chances = model.decision_function(TESTED), model.predict_proba(TESTED)
+    np.testing.assert_array_equal(rows["scores"].struct.unnest().to_numpy(), scores)
+    np.testing.assert_allclose(chances, 1 / (1 + np.exp(-scores)), rtol=1e-12)
+    assert rows["predicted"].to_list() == [
+        [topic for topic, score in zip(TOPICS, row, strict=True) if score > 0] for row in scores]
+    assert rows["predicted"].list.len().n_unique() > 2
+    for row, chance, probability, top in zip(
+            rows["predicted"], chances, rows["probability"], rows["top"], strict=True):
+        assert [entry["class"] for entry in probability] == row.to_list()
+        assert [entry["probability"] for entry in probability] == [
+            chance[TOPICS.index(label)] for label in row]
+        assert [entry["probability"] for entry in top] == sorted(chance, reverse=True)[:2]
+    assert model.predict(TESTED["text"]) == rows["predicted"].to_list()
+    empty = model.predict(TESTED[:0], probability=True, top=1)
+    assert empty.height == 0
+    assert empty.schema["predicted"] == pl.List(pl.String)
+
+
+@pytest.mark.parametrize("labels", [
+    pl.Series([[3, 1], [], [1], [2]], dtype=pl.List(pl.Int32)),
+    pl.Series([["b", "a"], [], ["a"], ["c"]], dtype=pl.List(pl.Categorical)),
+    pl.Series([["b", "a"], [], ["a"], ["c"]], dtype=pl.List(pl.Enum(["c", "b", "a"]))),
+    pl.Series([[True, False], [], [True], [False]]),
+], ids=["integers", "categories", "enum", "booleans"])
+def test_labels_may_be_of_each_type_and_are_sorted(labels: pl.Series) -> None:
+    texts = ["aa bb", "cc", "aa dd", "ee"]
+    model = TextClassifier().fit(pl.DataFrame({"text": texts, "label": labels}))
+    lists = labels.to_list()
+    assert model.classes_.tolist() == MultiLabelBinarizer().fit(lists).classes_.tolist()
+    assert model.classes_.tolist() == TextClassifier().fit(texts, lists).classes_.tolist()
+    assert model.fitted_.counts.rows == 4
+
+
+def test_a_table_of_pandas_and_lists_beside_texts() -> None:
+    pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    whole = TextClassifier().fit(NEWS)
+    assert same(TextClassifier().fit(NEWS.to_pandas()), whole)
+    assert same(TextClassifier().fit(NEWS["text"], NEWS["label"]), whole)
+    assert same(TextClassifier().fit(NEWS["text"].to_list(), NEWS["label"].to_list()), whole)
+    answers = whole.predict(TESTED.to_pandas())
+    assert [list(labels) for labels in answers["predicted"]] == whole.predict(TESTED["text"])
+
+
+def test_a_label_of_all_documents_or_of_none() -> None:
+    frame = pl.DataFrame({"text": ["aa bb", "bb cc"], "label": [["all", "one"], ["all"]]})
+    model = TextClassifier().partial_fit(frame, classes=["all", "none", "one"])
+    chances = model.predict_proba(["aa", "zz"])
+    assert chances[:, 0].tolist() == [1.0, 1.0]
+    assert chances[:, 1].tolist() == [0.0, 0.0]
+    assert model.predict(["zz"]) == [["all"]]
+
+
+def test_a_label_unseen_before_is_announced() -> None:
+    model = TextClassifier().fit(NEWS)
+    more = pl.DataFrame({"text": ["zinc"], "label": [["zinc", "corn"]]})
+    with pytest.raises(DataError, match="zinc"):
+        model.partial_fit(more)
+    model.partial_fit(more, classes=["zinc"])
+    assert same(model, TextClassifier().fit(pl.concat([NEWS, more])))
+    without = pl.DataFrame({"text": ["rain"], "label": [[]]}, schema=NEWS.schema)
+    untyped = pl.DataFrame({"text": ["rain"], "label": [[]]})
+    assert same(TextClassifier().fit(NEWS).partial_fit(without),
+                TextClassifier().fit(NEWS).partial_fit(untyped))
+
+
+BAD: dict[str, tuple[list[Any], str]] = {
+    "a null list": ([["a"], None, ["b"]], "null in row 1"),
+    "a null in a list": ([["a"], ["b"], ["b", None]], "null in row 2"),
+    "a label twice": ([["a"], ["b", "a", "b"], []], "row 1 .* holds a label twice"),
+    "no label at all": ([[], [], []], "no document has a label"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+@pytest.mark.parametrize("estimator", [MultinomialNB(), BernoulliNB()], ids=["counts", "presence"])
+def test_bad_lists_are_named(name: str, estimator: Any) -> None:
+    lists, message = BAD[name]
+    frame = pl.DataFrame({"text": ["aa bb", "bb cc", "cc"], "label": lists},
+                         schema={"text": pl.String, "label": pl.List(pl.String)})
+    with pytest.raises(DataError, match=message):
+        TextClassifier(estimator).fit(frame)
+
+
+def test_the_row_of_a_bad_list_is_counted_over_batches() -> None:
+    lists = [["a"], ["b"]] * 5000
+    frame = pl.DataFrame({"text": ["aa bb"] * 10_000, "label": [*lists[:9000], ["a", "a"],
+                                                                *lists[9001:]]})
+    with pytest.raises(DataError, match="row 9000 "):
+        TextClassifier().fit(frame)
+
+
+def test_lists_of_other_things() -> None:
+    with pytest.raises(textnb.SchemaError, match=r"List\(Float64\)"):
+        TextClassifier().fit(pl.DataFrame({"text": ["aa"], "label": [[0.5]]}))
+    mixed: Any = [["a"], "b"]
+    with pytest.raises(ParameterError, match="lists of labels and labels"):
+        TextClassifier().fit(["aa", "bb"], mixed)
+    mixed = [["a"], [0.5]]
+    with pytest.raises(ParameterError, match="float"):
+        TextClassifier().fit(["aa", "bb"], mixed)
+
+
+def test_one_label_and_lists_do_not_mix() -> None:
+    lists, single = TextClassifier().fit(NEWS), TextClassifier().fit(["aa", "bb"], ["a", "b"])
+    one = pl.DataFrame({"text": ["aa"], "label": ["corn"]})
+    acts: list[Callable[[], object]] = [
+        lambda: lists.partial_fit(one), lambda: single.partial_fit(NEWS),
+        lambda: lists.forget(one), lambda: single.forget(NEWS), lambda: lists + single,
+        lambda: single + lists]
+    for act in acts:
+        with pytest.raises(DataError, match="one label per document or lists of labels"):
+            act()
+
+
+def test_what_was_not_learned_is_not_forgotten() -> None:
+    frame = pl.DataFrame({"text": ["aa", "bb"], "label": [["a"], ["a", "b"]]})
+    model = TextClassifier().fit(frame)
+    # The counts of "a" would be those of two documents, and one document would be left.
+    with pytest.raises(DataError, match="were not learned with these labels"):
+        model.forget(pl.DataFrame({"text": ["aa"], "label": [[]]}, schema=NEWS.schema))
+    assert model.fitted_.counts.rows == 2
+
+
+SETTINGS: dict[str, tuple[TextClassifier, str]] = {
+    "l = 0": (TextClassifier(MultinomialNB(l=0.0)), "l must be above 0"),
+    "l = auto": (TextClassifier(MultinomialNB(l="auto")), "is for one label"),
+    "class_prior": (TextClassifier(MultinomialNB(class_prior=[0.2] * 5)), "class_prior"),
+    "class_weight": (TextClassifier(MultinomialNB(class_weight=dict.fromkeys(TOPICS, 1.0))),
+                     "class_weight"),
+    "memory_limit": (TextClassifier(memory_limit="10M"), "memory_limit is for one"),
+    "nblr": (TextClassifier(NBLogisticRegression()), "must have one label"),
+    "nblinear": (TextClassifier(NBLinear()), "must have one label"),
+    "tf-idf": (TextClassifier(TfidfComplementNB()), "one label"),
+    "auto": (TextClassifier("auto"), "one label"),
+}
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_settings_that_labels_do_not_have_are_refused(name: str) -> None:
+    model, message = SETTINGS[name]
+    with pytest.raises(TextnbError, match=message):
+        model.fit(NEWS)
+
+
+def test_sample_weights_are_refused() -> None:
+    with pytest.raises(ParameterError, match="sample_weight is for one"):
+        TextClassifier().fit(NEWS, sample_weight=np.ones(NEWS.height))
+
+
+CALIBRATION = Calibration(2.0, 0.0, 10, "rows given as held out")
+# What takes a fitted model and does not know lists of labels yet, by name. Each refuses.
+REFUSING: dict[str, Callable[[TextClassifier, pl.DataFrame, Path], object]] = {
+    "calibrate": lambda model, rows, path: textnb.calibrate(model, rows),
+    "compare_models": lambda model, rows, path: textnb.compare_models(model, model, rows),
+    "cross_validate": lambda model, rows, path: textnb.cross_validate(model, rows),
+    "describe_model": lambda model, rows, path: textnb.describe_model(model),
+    "evaluate": lambda model, rows, path: textnb.evaluate(model, rows),
+    "evaluate_roc": lambda model, rows, path: textnb.evaluate_roc(model, rows, "corn"),
+    "export_model": lambda model, rows, path: textnb.export_model(model, path / "out", "python"),
+    "held_out": lambda model, rows, path: textnb.held_out(model, rows),
+    "leave_one_out": lambda model, rows, path: textnb.leave_one_out(model, rows),
+    "mistakes": lambda model, rows, path: textnb.mistakes(model, rows),
+    "smoothing_path": lambda model, rows, path: textnb.smoothing_path(model, rows),
+    "validate_online": lambda model, rows, path: textnb.validate_online(model, rows),
+    "write_report": lambda model, rows, path: textnb.write_report(
+        model, rows, path / "report.html"),
+    "score": lambda model, rows, path: model.score(rows),
+    "top": lambda model, rows, path: model.top(2),
+    "explain": lambda model, rows, path: model.explain("word1"),
+    "highlight": lambda model, rows, path: model.highlight("word1"),
+    "predict(explain=)": lambda model, rows, path: model.predict(rows, explain=2),
+    "estimator_": lambda model, rows, path: model.estimator_,
+    "set_calibration": lambda model, rows, path: model.set_calibration(CALIBRATION),
+    "pairwise": lambda model, rows, path: model.linear_form().pairwise("corn", "wheat"),
+}
+
+
+# These fit the model's settings anew, and may do so with one label per document.
+FITTING = ("cross_validate", "validate_online")
+
+
+@pytest.mark.parametrize(("name", "rows"), [
+    *((name, "of lists") for name in REFUSING),
+    *((name, "of one label") for name in REFUSING if name not in FITTING)])
+def test_what_does_not_know_labels_refuses(name: str, rows: str, tmp_path: Path) -> None:
+    model = TextClassifier().fit(NEWS)
+    one = TESTED.with_columns(label=pl.col("label").list.first().fill_null("corn"))
+    with pytest.raises(TextnbError, match="label"):
+        REFUSING[name](model, TESTED if rows == "of lists" else one, tmp_path)
+    assert not any(tmp_path.iterdir())
+
+
+def test_each_public_function_of_a_fitted_model_is_walked() -> None:
+    import inspect
+
+    of_scores_or_files = {"verify_export", "load"}
+    walked = {name for name in textnb.__all__ if inspect.isfunction(getattr(textnb, name))
+              and {"model", "models", "classifier", "first"} & {*inspect.signature(
+                  getattr(textnb, name)).parameters}}
+    assert walked - of_scores_or_files <= {*REFUSING}
+
+
+def test_learned_lists_are_seen_in_what_is_shown() -> None:
+    model = TextClassifier().fit(NEWS)
+    assert isinstance(model.fitted_, Fitted)
+    assert model.fitted_.is_multilabel
+    assert repr(model.fitted_).endswith("5 labels)")
+    assert repr(model.statistics_.counts).endswith("5 labels)")
+
+

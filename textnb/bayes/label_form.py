@@ -1,0 +1,129 @@
+"""Models of rows that have any number of labels: each label against its rest.
+
+    counts of all rows, and of each label  ->  rest = all - own  ->  two classes  ->  w, b
+
+Each label is the two-class problem "has it, or not". Its counts need no second pass: what the rows
+without the label have counted is what all rows have, less the label's own. So the weights of a
+label have the same bits as those of a model of two classes that learned from all rows:
+
+    w = log θ_own - log θ_rest        b = log π_own - log π_rest
+
+A row has the labels whose log-odds ``x·w + b`` are above 0: any number of them, or none. The
+probabilities of labels don't add up to 1, so nothing that compares classes with each other applies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from textnb.bayes.forms import Floats, LinearForm
+from textnb.bayes.statistics import CountStatistics, as_smoothing, is_auto
+from textnb.errors import DataError, ParameterError
+from textnb.runtime.threads import run_in_threads
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LabelForm(LinearForm):
+    """The linear form of labels: each score is the log-odds of a label against its rest, base e."""
+
+    def log_posterior(self, X: Any) -> Floats:
+        """log P(label | row), base e, of each label for itself: float64 (n_rows, n_labels)."""
+        return log_sigmoid(self.scores(X))
+
+    def binary(self, positive: Any) -> tuple[Floats, float]:
+        """Weights and intercept of a label: ``w·x + b > 0`` where a row has it."""
+        k = self._index(positive)
+        return self.weights[:, k], float(self.intercept[k])
+
+    def pairwise(self, a: Any, b: Any) -> tuple[Floats, float]:
+        """Raises ParameterError: labels do not exclude each other."""
+        raise ParameterError(f"{a!r} and {b!r} are labels, and a row may have both: binary(label) "
+                             "gives the weights of each against its rest")
+
+
+def derive_labels(
+    statistics: CountStatistics, derive: Callable[[CountStatistics], LinearForm]
+) -> LabelForm:
+    """The form of labels, each of which is derived as two classes.
+
+    Parameters
+    ----------
+    statistics : CountStatistics
+        Of rows with any number of labels.
+    derive : callable
+        Gives the form of the counts of two classes.
+
+    Raises
+    ------
+    DataError
+        If no row has a label.
+
+    Examples
+    --------
+    >>> from textnb.bayes.counts.multinomial import Multinomial
+    >>> counts = CountStatistics(np.array(["a", "b"]), np.array([2, 1]),
+    ...                          np.array([[3, 1], [2, 1]]), rows=3, total=np.array([3, 4]))
+    >>> form = Multinomial().derive(counts)
+    >>> np.exp(form.weights[:, 0]).round(6).tolist()  # (4/6) : (1/5) and (2/6) : (4/5)
+    [3.333333, 0.416667]
+    """
+    n_labels = len(statistics.classes)
+    if not n_labels:
+        raise DataError("no document has a label: all lists of labels are empty, and nothing can "
+                        "be learned")
+    weights, intercept = np.empty((statistics.n_features, n_labels)), np.empty(n_labels)
+    features: list[Any] = [None] * n_labels
+
+    def put(k: int) -> None:
+        form = derive(statistics.against_rest(k))
+        np.subtract(form.weights[:, 1], form.weights[:, 0], out=weights[:, k])
+        intercept[k] = form.intercept[1] - form.intercept[0]
+        features[k] = form.features
+
+    run_in_threads(partial(put, k) for k in range(n_labels))
+    return LabelForm(statistics.classes, weights, intercept, features=features[0])
+
+
+def check_labels(model: Any, n_features: int) -> None:
+    """Raise ParameterError for what a model of labels does not have.
+
+    Parameters
+    ----------
+    model : CountModel
+        Not imported here, as it imports this module.
+    n_features : int
+    """
+    if not model.learns_labels:
+        raise ParameterError.multilabel(model.name or "this model")
+    if is_auto(model.l):
+        raise ParameterError.multilabel("l='auto'")
+    if np.min(as_smoothing(model.l, n_features)) <= 0:
+        raise ParameterError.naming(
+            "{l} must be above 0 where documents have lists of labels: with 0, a term that a label "
+            "and its rest both lack has no log-odds")
+    if model.class_prior is not None:
+        raise ParameterError.naming(
+            "{class_prior} is of classes that exclude each other, and each label has a prior of "
+            "its own: leave {class_prior} at None")
+    if model.class_weight not in (None, "balanced"):
+        raise ParameterError.naming(
+            "{class_weight} of labels may be 'balanced', each against its rest, or None; got a "
+            "weight for each")
+
+
+def log_sigmoid(scores: Floats) -> Floats:
+    """log(1 / (1 + exp(-score))), without overflow.
+
+    Examples
+    --------
+    >>> np.exp(log_sigmoid(np.array([-np.inf, 0.0, np.inf]))).tolist()
+    [0.0, 0.5, 1.0]
+    """
+    with np.errstate(over="ignore"):
+        result: Floats = -np.logaddexp(0.0, -scores)
+    return result
