@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from mmap import mmap
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -274,7 +275,7 @@ def _compiled_matrix(
     def encode(frame: pl.DataFrame) -> tuple[int, Codes, Ints]:
         with tables.take() as (number, table):
             codes, ends = table.add_texts(frame, text)
-            return number, codes.copy(), ends
+            return number, _copy_to_pages(codes), ends
 
     batches = list(map_in_threads(encode, frames))
     whole, codes_of = tables.merge()
@@ -298,6 +299,13 @@ def _compiled_matrix(
     return counts, strings[0]
 
 
+def _copy_to_pages(codes: Codes) -> Codes:
+    """A copy whose memory goes back to the system as soon as it is freed, not to malloc's heap."""
+    pages = np.frombuffer(mmap(-1, max(1, codes.nbytes)), dtype=np.int32, count=len(codes))
+    pages[:] = codes
+    return pages
+
+
 def _fill_rows(
     maker: RowMaker, batches: list[tuple[int, Codes, Ints]], columns: list[Codes], width: int,
     meanwhile: Callable[[], None],
@@ -311,7 +319,9 @@ def _fill_rows(
     rows = np.cumsum([0, *(len(ends) for _, _, ends in batches)])
 
     def fill(batch: int) -> None:
-        _, codes, ends = batches[batch]
+        number, codes, ends = batches[batch]
+        # Its codes are freed as the matrix grows.
+        batches[batch] = number, codes[:0].copy(), ends
         begin, end = indptr[rows[batch]], indptr[rows[batch + 1]]
         own = np.zeros(len(ends) + 1, dtype=np.int64)
         maker.fill(codes, ends, own, indices[begin:end], data[begin:end])
