@@ -39,6 +39,9 @@ class ThresholdInput(RowOptions):
         "folder, URL, or - for standard input.", None)
     leave_one_out: bool = option(
         "INPUT is what MODEL learned: each row is left out in turn.", default=False)
+    ledger: bool = option(
+        "In place of INPUT: the scores in MODEL.ledger, which textnb update --ledger and textnb "
+        "serve keep of each message before it is learned.", default=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +91,7 @@ def threshold(
     if goal.clear:
         _check_alone(typed)
     else:
-        _check_one_goal(input, {option_of(Goal, name) for name in _OF_ONE_GOAL & typed.keys()})
+        _check_one_goal(source, {option_of(Goal, name) for name in _OF_ONE_GOAL & typed.keys()})
     if done.dry_run and done.output is not None:
         raise ParameterError("--dry-run writes nothing: leave out --output")
     target = done.output or file.model
@@ -98,10 +101,13 @@ def threshold(
     with lock_path(target):
         fitted = load_fitted(file.model)
         decision, novelty = None, None
-        if input is not None:
+        if input is not None or source.ledger:
             # Before the rows are read, which takes long.
             check, choose = _prepare(fitted, goal)
             check()
+        if source.ledger:
+            decision = choose(_judged_before(fitted, file.model))
+        elif input is not None:
             frame = rows(input, source, fitted.columns, fitted.label)
             with reading(input, frame, source.where), progress(
                     "scoring", "scored", done.quiet) as advance:
@@ -146,12 +152,25 @@ def _check_alone(typed: dict[str, Any]) -> None:
                              f"not with {option_of(group, beyond[0])}")
 
 
-def _check_one_goal(input: str | None, typed: set[str]) -> None:
+def _judged_before(fitted: Fitted, model: str) -> HeldOut:
+    """The scores that a ledger has of messages before they were learned."""
+    from textnb.evaluation.by_ledger import held_out_of
+    from textnb.storage.ledger import existing_ledger
+
+    with existing_ledger(model) as ledger:
+        return held_out_of(fitted, ledger)
+
+
+def _check_one_goal(source: ThresholdInput, typed: set[str]) -> None:
     """ParameterError unless the options name one goal, and only what belongs to it."""
     from textnb.errors import ParameterError
 
-    if input is None:
-        raise ParameterError("thresholds are chosen on labelled rows: name an INPUT, or --clear")
+    if source.ledger and (source.input is not None or source.leave_one_out or source.where):
+        raise ParameterError("--ledger takes scores that are there: leave out INPUT, --where and "
+                             "--leave-one-out")
+    if source.input is None and not source.ledger:
+        raise ParameterError("thresholds are chosen on labelled rows: name an INPUT, --ledger, or "
+                             "--clear")
     ways = typed & {"--max-false-positives", "--costs", "--min-precision"}
     if len(ways) != 1:
         raise ParameterError("give one of --max-false-positives, --costs and --min-precision; got "

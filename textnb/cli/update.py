@@ -6,6 +6,13 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from textnb.cli.by_ledger import (
+    LedgerOption,
+    change_by_ledger,
+    collected,
+    note_changes,
+    uses_ledger,
+)
 from textnb.cli.console import as_json, note, out, progress
 from textnb.cli.evidence import note_stale
 from textnb.cli.inputs import (
@@ -33,6 +40,10 @@ from textnb.learning.settings import setting
 if TYPE_CHECKING:
     import polars as pl
 
+    from textnb.evaluation.by_ledger import Changes
+    from textnb.learning.fitted import Fitted
+    from textnb.storage.ledger import Ledger
+
 
 @dataclass(frozen=True, kw_only=True)
 class LabelledRows(Inputs):
@@ -59,7 +70,10 @@ class ChangedModel(Quiet, ModelOutput):
 
 
 @verb
-def update(file: ModelFile, source: LabelledRows, how: LearningOptions, done: ChangedModel) -> None:
+def update(
+    file: ModelFile, source: LabelledRows, how: LearningOptions, kept: LedgerOption,
+    done: ChangedModel,
+) -> None:
     """Learn more labelled rows: the model is that of one training on all rows."""
     from textnb.errors import ParameterError
     from textnb.files.lock import lock_path
@@ -68,6 +82,9 @@ def update(file: ModelFile, source: LabelledRows, how: LearningOptions, done: Ch
     target = done.output or file.model
     check_model_target(target)
     source.check(target)
+    if uses_ledger(file.model, done.output, kept.ledger):
+        _update_by_ledger(file.model, source, how, done)
+        return
     with lock_path(target):
         if not (how.new_class or how.on_error) and _add_message(file.model, source, done, target):
             return
@@ -129,8 +146,58 @@ def _add_message(model: str, source: LabelledRows, done: ChangedModel, target: s
     return True
 
 
+def _update_by_ledger(
+    model: str, source: LabelledRows, how: LearningOptions, done: ChangedModel
+) -> None:
+    from textnb.evaluation.by_ledger import learn
+
+    def change(fitted: Fitted, ledger: Ledger, rows: pl.DataFrame) -> Changes:
+        known = fitted.classes.tolist()
+        classes = [parse_label(name, type(known[0])) for name in how.new_class or []] or None
+        with progress("learning", "learned from", done.quiet) as advance:
+            return learn(fitted, ledger, rows, classes, on_error=how.on_error, progress=advance)
+
+    _note(change_by_ledger(model, lambda fitted: _collect(
+        [_Table(fitted, source, input) for input in source.inputs], fitted, done.quiet), change),
+        model, done.quiet)
+
+
+def _forget_by_ledger(model: str, source: LabelledRows, done: ChangedModel) -> None:
+    from textnb.evaluation.by_ledger import forget
+
+    def change(fitted: Fitted, ledger: Ledger, rows: pl.DataFrame) -> Changes:
+        with progress("forgetting", "forgot", done.quiet) as advance:
+            return forget(fitted, ledger, rows, progress=advance)
+
+    _note(change_by_ledger(model, lambda fitted: _collect(
+        [_Table(fitted, source, input, may_lack_labels=True) for input in source.inputs], fitted,
+        done.quiet), change), model, done.quiet)
+
+
+def _collect(tables: list[_Table], fitted: Fitted, quiet: bool) -> pl.DataFrame:
+    import polars as pl
+
+    parts = []
+    for table in tables:
+        with table.reading():
+            parts.append(collected(table.frame, fitted))
+        table.malformed.refuse_unreadable()
+        if not quiet:
+            table.malformed(table.input)
+    return pl.concat(parts, how="diagonal")
+
+
+def _note(found: Changes, model: str, quiet: bool) -> None:
+    if not quiet:
+        note_changes(found)
+        note(f"{quantity(len(found.fitted.classes), 'class')}, {_size(found.fitted)} -> {model}")
+    note_stale(found.fitted)
+
+
 @verb
-def forget(file: ModelFile, source: LabelledRows, done: ChangedModel) -> None:
+def forget(
+    file: ModelFile, source: LabelledRows, kept: LedgerOption, done: ChangedModel
+) -> None:
     """Take learned rows out again: the model is that of a training without them."""
     from textnb.files.lock import lock_path
     from textnb.files.replace import check_model_target
@@ -140,6 +207,9 @@ def forget(file: ModelFile, source: LabelledRows, done: ChangedModel) -> None:
     target = done.output or file.model
     check_model_target(target)
     source.check(target)
+    if uses_ledger(file.model, done.output, kept.ledger):
+        _forget_by_ledger(file.model, source, done)
+        return
     with lock_path(target):
         rest = load_fitted(file.model)
         tables = [_Table(rest, source, input) for input in source.inputs]
@@ -262,18 +332,25 @@ class _Table:
     malformed : MalformedMail
     """
 
-    def __init__(self, model: AnyModel, source: LabelledRows, input: str) -> None:
+    def __init__(
+        self, model: AnyModel, source: LabelledRows, input: str, *, may_lack_labels: bool = False,
+    ) -> None:
         self.input, self._where = input, source.where
         self.frame, self.malformed = count_malformed(
-            _labelled_rows(model, source, input), text_columns(model))
+            _labelled_rows(model, source, input, may_lack_labels), text_columns(model))
 
     def reading(self) -> AbstractContextManager[None]:
         """A context in which errors name the input."""
         return reading(self.input, self.frame, self._where)
 
 
-def _labelled_rows(model: AnyModel, source: LabelledRows, input: str) -> pl.LazyFrame:
-    """The input's rows with labels of the model's type: their own, or the class of ``--as``."""
+def _labelled_rows(
+    model: AnyModel, source: LabelledRows, input: str, may_lack_labels: bool = False
+) -> pl.LazyFrame:
+    """The input's rows with labels of the model's type: their own, or the class of ``--as``.
+
+    With ``may_lack_labels``, rows without a label column and without ``--as`` have none.
+    """
     import polars as pl
 
     from textnb.errors import ParameterError, SchemaError
@@ -287,6 +364,8 @@ def _labelled_rows(model: AnyModel, source: LabelledRows, input: str) -> pl.Lazy
     except SchemaError as error:
         if error.missing_role != "label":
             raise
+        if may_lack_labels:
+            return rows(input, source, text_columns(model))
         raise SchemaError(f"{error.problem}; where all rows are of one class, say "
                           "--as CLASS") from None
     dtype = pl.Series(known).dtype

@@ -1,0 +1,253 @@
+"""`textnb update --ledger`: what is learned once, and the scores from before it was learned."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from corpora.samples import spam_messages
+from tests.cli.conftest import Run
+from textnb import TextClassifier, choose_threshold, held_out, load, scan_mail
+from textnb.errors import DataError
+from textnb.evaluation.by_ledger import METHOD, held_out_of, keys_of
+from textnb.learning.fitted import check_texts
+from textnb.mail.columns import message_columns
+from textnb.storage import ledger as ledgers
+from textnb.storage import textmodel
+from textnb.storage.ledger import Judged, Ledger, message_key
+
+ROWS = pl.DataFrame({"body": ["cheap pills", "see you at noon"] * 20,
+                     "label": ["spam", "ham"] * 20})
+NEW = b"Message-ID: <1@a>\nSubject: New\n\nbrand new watches\n"
+
+
+class Ended(BaseException):
+    """The process ends."""
+
+
+@pytest.fixture
+def model(folder: Path) -> Path:
+    path = folder / "m.textnb"
+    TextClassifier(text="body").fit(ROWS).save(path)
+    (folder / "new.eml").write_bytes(NEW)
+    return path
+
+
+def counts(path: Path) -> dict[str, int]:
+    fitted = load(path)
+    return dict(zip(fitted.classes_.tolist(), fitted.estimator_.class_count_.tolist(), strict=True))
+
+
+def test_a_message_is_learned_once_and_forgotten_without_its_class(run: Run, model: Path) -> None:
+    before = model.read_bytes()
+    assert "1 document learned\n" in run("update", model, "new.eml", "--as", "spam", "--ledger"
+                                         ).checked().err
+    once = model.read_bytes()
+    # The ledger is there now, and is used without the option.
+    again = run("update", model, "new.eml", "--as", "spam").checked()
+    assert "1 document learned before, or twice in the input: changed nothing" in again.err
+    assert model.read_bytes() == once
+    corrected = run("update", model, "new.eml", "--as", "ham").checked()
+    assert "learned as another class before: corrected" in corrected.err
+    assert counts(model) == {"ham": 21, "spam": 20}
+    Path("box").mkdir()
+    Path("box/new.eml").write_bytes(b"Received: by a third host\n" + NEW)
+    Path("box/other.eml").write_bytes(NEW.replace(b"1@a", b"2@a"))
+    ran = run("forget", model, "box", "--input-format", "mail", "--where",
+              "message_id = '<1@a>'").checked()
+    assert "1 document forgotten" in ran.err
+    assert model.read_bytes() == before
+    assert "1 document not in the ledger: left" in run("forget", model, "new.eml").checked().err
+    assert model.read_bytes() == before
+
+
+def test_what_the_ledger_does_not_know_is_forgotten_by_its_class(run: Run, model: Path) -> None:
+    before = model.read_bytes()
+    run("update", model, "new.eml", "--as", "spam").checked()
+    assert not Path("m.textnb.ledger").exists()
+    run("forget", model, "new.eml", "--as", "spam", "--ledger").checked()
+    assert model.read_bytes() == before
+
+
+def test_rows_without_an_id_are_known_by_their_texts(run: Run, model: Path) -> None:
+    ROWS.head(4).write_parquet("rows.parquet")
+    pl.DataFrame({"body": ["cheap pills"], "label": ["ham"]}).write_parquet("other.parquet")
+    ran = run("update", model, "rows.parquet", "other.parquet", "--ledger").checked()
+    assert "2 documents learned\n" in ran.err
+    assert "3 documents learned before" in ran.err
+    # The last row of a text says its class.
+    assert counts(model) == {"ham": 22, "spam": 20}
+
+
+def test_updates_by_ledger_equal_updates_without(run: Run, model: Path) -> None:
+    rows = spam_messages(300).rename({"text": "body"}).unique("body", maintain_order=True)
+    rows.write_parquet("rows.parquet")
+    run("update", model, "rows.parquet", "-o", "plain.textnb").checked()
+    run("update", model, "rows.parquet", "--ledger").checked()
+    assert model.read_bytes() == Path("plain.textnb").read_bytes()
+    # Those that the model judges rightly are judged, and not learned.
+    ran = run("update", model, "rows.parquet", "--on-error").checked()
+    assert f"{rows.height} documents learned before" in ran.err
+    more = spam_messages(400).rename({"text": "body"}).tail(100).filter(
+        ~pl.col("body").is_in(rows["body"].implode())).unique("body", maintain_order=True)
+    more.write_parquet("more.parquet")
+    wrong = (load(model).predict(more)["predicted"] != more["label"]).sum()
+    ran = run("update", model, "more.parquet", "--on-error").checked()
+    assert f"{more.height - wrong} documents judged rightly: not learned" in ran.err
+    with Ledger(model) as ledger:
+        assert len(ledger) == rows.height + wrong
+        assert len(held_out_of(load(model), ledger)) == rows.height + more.height
+
+
+def test_the_key_is_that_of_the_server(folder: Path) -> None:
+    for label in ("ham", "spam"):
+        (folder / label).mkdir()
+        (folder / label / "new.eml").write_bytes(NEW)
+    fitted = check_texts(TextClassifier(text=["subject", "body", "tokens"]).fit(
+        scan_mail(folder, tokens=True)))
+    rows = scan_mail(folder / "spam", tokens=True).collect()
+    texts, parsed = message_columns(NEW, fitted.columns, fitted.token_columns)
+    assert keys_of(fitted, rows) == [message_key(parsed.message_id, texts)]
+
+
+def test_a_ledger_belongs_to_one_file(run: Run, model: Path) -> None:
+    ran = run("update", model, "new.eml", "--as", "spam", "--ledger", "-o", "b.textnb").checked(2)
+    assert "leave out --output, or --ledger" in ran.err
+    run("update", model, "new.eml", "--as", "spam", "--ledger").checked()
+    run("update", model, "new.eml", "--as", "spam", "-o", "b.textnb").checked()
+    assert "m.textnb has a ledger" in run(
+        "update", "b.textnb", "new.eml", "--as", "spam", "-o", model).checked(2).err
+    ran = run("update", "none.textnb", "new.eml", "--as", "spam", "--ledger").checked(1)
+    assert not Path("none.textnb.ledger").exists()
+
+
+def test_no_text_is_in_the_ledger(run: Run, model: Path) -> None:
+    run("update", model, "new.eml", "--as", "spam", "--ledger").checked()
+    stored = Path("m.textnb.ledger").read_bytes()
+    assert all(word not in stored for word in (b"watches", b"1@a", b"New"))
+    if os.name == "posix":
+        assert Path("m.textnb.ledger").stat().st_mode & 0o777 == 0o600
+
+
+def test_each_is_judged_before_it_is_learned(run: Run, model: Path) -> None:
+    rows = spam_messages(300).rename({"text": "body"}).unique("body", maintain_order=True)
+    rows.write_parquet("rows.parquet")
+    expected = held_out(load(model), rows)
+    run("update", model, "rows.parquet", "--ledger").checked()
+    with Ledger(model) as ledger:
+        held = held_out_of(load(model), ledger)
+    assert held.method == METHOD
+    assert np.array_equal(held.scores, expected.scores)
+    assert np.array_equal(held.actual, expected.actual)
+    assert np.array_equal(held.lengths, expected.lengths)
+    ran = run("threshold", model, "--ledger", "--class", "spam", "--max-false-positives",
+              "0.05").checked()
+    assert "at about 95 % confidence" in ran.out
+    assert METHOD in ran.out
+    chosen = choose_threshold(held, "spam", max_false_positive_rate=0.05)
+    assert load(model).decision_ == chosen
+    # A correction changes the class, and the score is from before.
+    rows.with_columns(label=pl.lit("ham")).write_parquet("ham.parquet")
+    run("update", model, "ham.parquet").checked()
+    with Ledger(model) as ledger:
+        held = held_out_of(load(model), ledger)
+    assert np.array_equal(held.scores, expected.scores)
+    assert not held.actual.any()
+    run("forget", model, "ham.parquet").checked()
+    assert "has no scores by a model of the classes 'ham', 'spam'" in run(
+        "threshold", model, "--ledger", "--class", "spam", "--max-false-positives", ".05"
+        ).checked(1).err
+
+
+def test_threshold_says_what_a_ledger_goes_with(run: Run, model: Path) -> None:
+    goal = ("--class", "spam", "--max-false-positives", "0.05")
+    assert "leave out INPUT" in run(
+        "threshold", model, "new.eml", "--ledger", *goal).checked(2).err
+    assert "there is no ledger" in run("threshold", model, "--ledger", *goal).checked(1).err
+    assert not Path("m.textnb.ledger").exists()
+
+
+def test_the_scores_are_bounded(model: Path) -> None:
+    with Ledger(model) as ledger:
+        ledger.add_judged(["ham", "spam"], [
+            Judged(b"%d" % n, "spam", (0.0, 1.0), 2.0, 3, 1, n) for n in range(9)])
+        ledger.keep(most_scores=4)
+        assert [one.at for one in ledger.judged(["ham", "spam"])] == [5, 6, 7, 8]
+        assert ledger.judged(["ham", "spam"])[0] == Judged(
+            b"5", "spam", (0.0, 1.0), 2.0, 3, 1, 5)
+        # Scores of another model's classes are none of this one's.
+        assert ledger.judged(["ham", "other"]) == []
+        with pytest.raises(DataError, match="no scores"):
+            held_out_of(TextClassifier().fit(["aa bb", "cc dd"], ["x", "y"]), ledger)
+
+
+def test_both_are_written_or_none_wherever_it_ends(
+    run: Run, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, command = model.read_bytes(), ("update", model, "new.eml", "--as", "spam", "--ledger")
+    run(*command).checked()
+    expected = model.read_bytes()
+    calls: dict[str, tuple[Any, Any]] = {
+        "save_fitted": (textmodel, textmodel.save_fitted),
+        "_keep_rights": (ledgers, ledgers._keep_rights), "replace": (os, os.replace),
+        "_sync_folder": (ledgers, ledgers._sync_folder), "settle": (Ledger, Ledger.settle)}
+    for name, (place, call) in calls.items():
+        for before in (True, False):
+            for path in Path().glob("m.textnb*"):
+                path.unlink()
+            model.write_bytes(first)
+
+            def ended(*arguments: Any, call: Any = call, before: bool = before) -> None:
+                if not before:
+                    call(*arguments)
+                raise Ended
+
+            with monkeypatch.context() as patch:
+                patch.setattr(place, name, ended)
+                with pytest.raises(Ended):
+                    run(*command)
+            run(*command).checked()
+            assert model.read_bytes() == expected, (name, before)
+            with Ledger(model) as ledger:
+                assert len(ledger) == len(ledger.judged(["ham", "spam"])) == 1
+            with sqlite3.connect("m.textnb.ledger") as database:
+                assert database.execute("SELECT count(*) FROM changes").fetchone() == (0,)
+            database.close()
+
+
+@pytest.mark.slow
+def test_a_killed_update_loses_and_doubles_nothing(run: Run, model: Path) -> None:
+    rows = spam_messages(2000).rename({"text": "body"}).unique("body", maintain_order=True)
+    rows.write_parquet("rows.parquet")
+    run("update", model, "rows.parquet", "-o", "plain.textnb").checked()
+    for wait in (0.4, 0.6, 0.8, 1.0):
+        process = subprocess.Popen(
+            [sys.executable, "-m", "textnb", "update", model, "rows.parquet", "--ledger"],
+            env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+            stderr=subprocess.DEVNULL)
+        time.sleep(wait)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    run("update", model, "rows.parquet", "--ledger").checked()
+    assert model.read_bytes() == Path("plain.textnb").read_bytes()
+
+
+def test_without_a_ledger_no_database_is_loaded(model: Path) -> None:
+    code = ("import sys; from textnb.cli.main import app\n"
+            "try: app(['update', 'm.textnb', 'new.eml', '--as', 'spam'])\n"
+            "except SystemExit: pass\n"
+            "print([name for name in ('sqlite3', 'polars') if name in sys.modules])")
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])})
+    assert done.stdout == "[]\n", done
