@@ -199,6 +199,20 @@ def test_a_killed_worker_is_replaced(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_a_model_that_can_not_be_read_ends_no_worker(tmp_path: Path) -> None:
+    path = saved(tmp_path / "m.textnb")
+    server = Server(tmp_path, path, "--workers", 2)
+    before = server.workers()
+    (tmp_path / "new").write_bytes(b"no model")
+    os.replace(tmp_path / "new", path)
+    server.process.send_signal(signal.SIGHUP)
+    server.wait_for("not started", 2)
+    assert server.workers() == before
+    assert b"Spam: True" in server.ask("CHECK", SPAM)
+    assert server.stop() == 0
+
+
+@pytest.mark.slow
 def test_requests_that_were_begun_are_answered_at_the_end(tmp_path: Path) -> None:
     server = Server(tmp_path, saved(tmp_path / "m.textnb"), "--workers", 1)
     with socket.socket(socket.AF_UNIX) as client:

@@ -192,9 +192,9 @@ class Server:
             self._asked.discard(signal.SIGHUP)
             log("reloading")
             for number, (worker, _) in enumerate(self._workers):
-                self._replace(number)
-                worker.terminate()
-                self._leaving.append(worker)
+                if self._replace(number):
+                    worker.terminate()
+                    self._leaving.append(worker)
         self._leaving = [worker for worker in self._leaving if worker.poll() is None]
 
     def _learn(self) -> None:
@@ -210,13 +210,17 @@ class Server:
                 [*_LEARNER, "learn", *self._settings.models], stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL, start_new_session=True)
 
-    def _replace(self, number: int) -> None:
-        worker = self._start(number)
-        self._workers[number] = worker, time.monotonic()
+    def _replace(self, number: int) -> bool:
+        """Start a successor of a worker; where it can't read its models, the worker stays."""
+        worker, began = self._start(number), time.monotonic()
         try:
             _wait_for(worker)
         except TextnbError as error:
             log("not started", worker=worker.pid, reason=str(error))
+            self._workers[number] = self._workers[number][0], began
+            return False
+        self._workers[number] = worker, began
+        return True
 
     def _stop(self) -> None:
         workers = [*self._leaving, *(worker for worker, _ in self._workers)]
