@@ -74,6 +74,27 @@ def check_same(quick: Verdict | str, whole: Verdict) -> None:
         whole.status, whole.calibrated, whole.reason, whole.errors, whole.measure)
 
 
+def check_same_terms(path: Path, message: bytes) -> None:
+    """The terms that decide are the same, and add up to the log-odds where there are two classes.
+    """
+    whole = MailFilter.load(path)
+    terms = whole.deciding_terms(message, 1000)
+    with QuickFilter(str(path)) as quick:
+        found = quick.deciding_terms(message, 1000)
+        least = quick.deciding_terms(message, 1)
+    assert dict(found) == pytest.approx(dict(terms), rel=1e-9, abs=1e-12)
+    assert [abs(points) for _, points in found] == sorted(
+        (abs(points) for _, points in found), reverse=True)
+    assert least == found[:1]
+    if len(whole.learned) == 2 and terms:
+        prior = whole.form.intercept
+        divisor = 1.0 if whole.calibration is None else whole.calibration.temperatures(
+            np.array([whole._scores(whole._row(message)[0])[1]]))[0]
+        ham, spam = (list(whole.learned).index(label) for label in ("ham", "spam"))
+        assert sum(points for _, points in terms) + (prior[spam] - prior[ham]) / divisor == (
+            pytest.approx(whole.judge(message).log_odds, rel=1e-9, abs=1e-9))
+
+
 def scores_of(path: Path, terms: dict[str, int]) -> Any:
     """Scores from the reader's weights, added in the order of the terms."""
     with TermsReader(path) as reader:
@@ -119,6 +140,7 @@ def test_the_verdict_is_the_filters(
             assert abs(whole.log_odds) < 1e-9
             continue
         check_same(quick, whole)
+        check_same_terms(path, message)
 
 
 def test_inverse_document_frequencies_are_left_to_the_filter(tmp_path: Path) -> None:
@@ -161,6 +183,8 @@ def test_calibration_decision_and_cutoffs(tmp_path: Path) -> None:
                     if "ham" in settings.values() and isinstance(quick, str):
                         continue
                     check_same(quick, whole)
+            for message in MESSAGES:
+                check_same_terms(path, message)
 
 
 def test_several_kinds_of_ham(tmp_path: Path) -> None:
@@ -172,6 +196,7 @@ def test_several_kinds_of_ham(tmp_path: Path) -> None:
         model.set_decision(decision).save(path)
         for message in MESSAGES:
             check_same(*both(path, message, least_learned=1))
+            check_same_terms(path, message)
 
 
 @pytest.mark.parametrize("remembered", [0, 1, 3, 7, 1_000])

@@ -103,6 +103,23 @@ def test_a_report_of_ham_is_empty_where_spam_is_asked_for() -> None:
     assert b"textnb: ham" in protocol.answer(request("REPORT"), HAM, MESSAGE)
 
 
+def test_a_report_has_the_deciding_terms_as_points() -> None:
+    mark = mark_of(Verdict("spam", 7.0, True), 2.0, [
+        ("free!!", 3.26), ("a\r\nX-Spam: no\u202e", -0.5)])
+    assert mark.report == """\
+textnb: spam, score 10.0 of 5.0 required
+log-odds 7.000000, probability 0.999089
+
+Content analysis details:   (10.0 points, 5.0 required)
+
+ pts rule name              description
+---- ---------------------- --------------------------------------------------
+ 3.3 TEXTNB_TERM            free!!
+-0.5 TEXTNB_TERM            a??X-Spam: no?
+ 7.2 TEXTNB_REST            all other terms, the prior and the threshold
+"""
+
+
 def test_headers_alone_end_before_the_body() -> None:
     got = protocol.answer(request("HEADERS"), SPAM, MESSAGE).partition(b"\r\n\r\n")[2]
     assert got.endswith(b"Subject: a\r\n\r\n")

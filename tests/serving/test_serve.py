@@ -46,6 +46,20 @@ def test_verdicts_are_those_of_the_filter(served: Server) -> None:
     assert served.ask("SYMBOLS", b"Subject: x\n\nzzz\n").endswith(b"TEXTNB_UNSURE")
 
 
+def test_a_report_says_what_decided(served: Server) -> None:
+    judge = MailFilter.load(Path(served.path).with_name("m.textnb"))
+    lines = served.ask("REPORT", SPAM).decode().splitlines()
+    table = [line.split(maxsplit=2) for line in lines[lines.index(" pts rule name              "
+                                                                  "description") + 2:]]
+    terms = judge.deciding_terms(SPAM, 12)
+    assert {term for term, _ in terms} == {"cheap", "pills", "prize"}
+    assert table[:-1] == [[f"{points:.1f}", "TEXTNB_TERM", term] for term, points in terms]
+    # All points add up to the score.
+    score = float(lines[-len(table) - 4].split("(")[1].split()[0])
+    assert abs(sum(float(points) for points, *_ in table) - score) < 0.25
+    assert b"TEXTNB_TERM" not in served.ask("REPORT_IFSPAM", HAM)
+
+
 def test_a_processed_message_has_the_verdict(served: Server) -> None:
     answer = served.ask("PROCESS", SPAM)
     head, _, message = answer.partition(b"\r\n\r\n")

@@ -15,15 +15,17 @@ from typing import Any, Self
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from textnb.bayes.calibration import Calibration
 from textnb.bayes.decision import UNSURE, Decision, log_odds
 from textnb.bayes.forms import Floats, LinearForm
 from textnb.errors import ModelFileError, ParameterError, quantity
 from textnb.files.archive import MAX_BYTES, reading_errors
+from textnb.filter.deciding import deciding_terms
 from textnb.filter.verdict import DOUBT, HAM, LEAST_LEARNED, SPAM, Verdict, default_spam, doubt_of
 from textnb.mail.columns import message_columns
-from textnb.mail.message import BEYOND, MAX_MESSAGE
+from textnb.mail.message import BEYOND, MAX_MESSAGE, MailMessage
 from textnb.storage.archive import is_table_model, read_archive
 from textnb.storage.manifest import TextParts, text_parts
 from textnb.text.term_counts import CountSpec, check_complete
@@ -178,12 +180,7 @@ class MailFilter:
         message : bytes
             As received: headers, an empty line, the body.
         """
-        lists = self.lists
-        values, parsed = message_columns(message, self.columns, lists)
-        row = pl.DataFrame(
-            {name: [values[name]] for name in self.columns},
-            schema={name: pl.List(pl.String) if name in lists else pl.String()
-                    for name in self.columns})
+        row, parsed = self._row(message)
         scores, length = self._scores(row)
         errors = tuple(parsed.errors)
         if len(message) > MAX_MESSAGE:
@@ -200,6 +197,30 @@ class MailFilter:
         return Verdict(self._status(odds, own), own, calibrated, errors=errors,
                        measure=self.measure)
 
+    def deciding_terms(self, message: bytes, k: int) -> list[tuple[str, float]]:
+        """The terms that decide the verdict on a message.
+
+        Parameters
+        ----------
+        message : bytes
+        k : int
+            The number of terms.
+
+        Returns
+        -------
+        list of (term, points)
+            What each adds to the log-odds of spam against the most probable other class, base e,
+            the largest first.
+        """
+        columns, values = self.form.features.of_one(*self._counts(self._row(message)[0]))
+        terms = self.terms.gather(columns).to_list()
+        divisor = 1.0 if self.calibration is None else float(
+            self.calibration.temperatures(np.array([values.sum()]))[0])
+        found = zip(values.tolist(), zip(
+            terms, self.form.weights[columns].tolist(), strict=True), strict=True)
+        return deciding_terms([*found], self.form.intercept.tolist(),
+                              list(self.learned).index(self.spam), divisor, k)
+
     def _status(self, odds: Floats, own: float) -> str:
         if self.cutoffs is not None:
             low, high = self.cutoffs
@@ -214,6 +235,20 @@ class MailFilter:
 
     def _scores(self, row: pl.DataFrame) -> tuple[Floats, float]:
         """Joint log-probabilities (1, n_classes), and the sum of the counts that were scored."""
+        columns, values = self._counts(row)
+        _, used = self.form.features.of_one(columns, values)
+        return self.form.scores_of_one(columns, values)[None, :], float(used.sum())
+
+    def _row(self, message: bytes) -> tuple[pl.DataFrame, MailMessage]:
+        lists = self.lists
+        values, parsed = message_columns(message, self.columns, lists)
+        return pl.DataFrame(
+            {name: [values[name]] for name in self.columns},
+            schema={name: pl.List(pl.String) if name in lists else pl.String()
+                    for name in self.columns}), parsed
+
+    def _counts(self, row: pl.DataFrame) -> tuple[NDArray[np.int64], Floats]:
+        """The columns of the terms of a message that the model has, sorted, and their counts."""
         tokens = row.select(self.tokenizer.expr(self.columns).explode().alias("term")).to_series()
         counted = tokens.drop_nulls().value_counts().sort("term")
         places = self.terms.search_sorted(counted["term"]).to_numpy().astype(np.int64)
@@ -221,10 +256,7 @@ class MailFilter:
         known = np.zeros(len(places), dtype=np.bool_)
         known[inside] = (self.terms.gather(places[inside])
                          == counted["term"].filter(pl.Series(inside))).to_numpy()
-        columns = places[known]
-        values = counted["count"].to_numpy()[known].astype(np.float64)
-        _, used = self.form.features.of_one(columns, values)
-        return self.form.scores_of_one(columns, values)[None, :], float(used.sum())
+        return places[known], counted["count"].to_numpy()[known].astype(np.float64)
 
 
 def _form_and_terms(parts: TextParts) -> tuple[LinearForm, pl.Series]:

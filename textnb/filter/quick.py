@@ -12,8 +12,9 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
+from textnb.filter.deciding import deciding_terms
 from textnb.filter.verdict import DOUBT, HAM, SPAM, Verdict, default_spam, doubt_of
 from textnb.mail.columns import message_columns
 from textnb.mail.message import MAX_MESSAGE
@@ -23,6 +24,7 @@ from textnb.storage.terms_reader import TermsReader, Unsupported, Weights
 # Relative difference between scores that are added up in two ways; the bound is generous.
 _ROUNDING = 1e-10
 Cutoffs = tuple[float, float]
+_T = TypeVar("_T")
 
 
 class QuickFilter:
@@ -125,8 +127,7 @@ class QuickFilter:
         texts, parsed = message_columns(message, self._columns, self.lists)
         scores, length, largest = self._scores(tokens_of(self._plan, texts))
         if self._calibration is not None:
-            temperature, exponent = self._calibration
-            by = temperature if not exponent else 1.0 + (temperature - 1.0) * length ** exponent
+            by = self._divisor(length)
             scores, largest = [score / by for score in scores], largest / by
         odds = _log_odds(scores)
         own = odds[reader.labels.index(self._spam)]
@@ -139,6 +140,24 @@ class QuickFilter:
             return Verdict(DOUBT, own, calibrated, doubt, errors, measure)
         status = self._status(odds, own, _ROUNDING * max(1.0, largest))
         return Verdict(status, own, calibrated, errors=errors, measure=measure)
+
+    def deciding_terms(self, message: bytes, k: int) -> list[tuple[str, float]]:
+        """The terms that decide a verdict: as `MailFilter.deciding_terms`."""
+        texts, _ = message_columns(message, self._columns, self.lists)
+        counts = Counter(tokens_of(self._plan, texts))
+        found = self._values((counts[term], (term, weights))
+                             for term, weights in self._weights(counts))
+        reader = self._reader
+        return deciding_terms(
+            found, reader.intercept, reader.labels.index(self._spam),
+            self._divisor(sum(value for value, _ in found)), k)
+
+    def _divisor(self, length: float) -> float:
+        """What calibration divides the scores of a message by."""
+        if self._calibration is None:
+            return 1.0
+        temperature, exponent = self._calibration
+        return temperature if not exponent else 1.0 + (temperature - 1.0) * length ** exponent
 
     def _status(self, odds: Weights, own: float, near: float) -> str:
         if self._cutoffs is not None:
@@ -165,19 +184,19 @@ class QuickFilter:
         scores = [score + b for score, b in zip(total, reader.intercept, strict=True)]
         return scores, length, max(largest, *map(abs, scores))
 
-    def _values(self, counted: Iterable[tuple[int, Weights]]) -> list[tuple[float, Weights]]:
-        """What the model's feature map makes of counts, with the weights of their terms."""
+    def _values(self, counted: Iterable[tuple[int, _T]]) -> list[tuple[float, _T]]:
+        """What the model's feature map makes of counts, each with what stands beside it."""
         above = self._reader.above
         if above is not None:
-            found = [(1.0, weights) for count, weights in counted if count > above]
+            found = [(1.0, beside) for count, beside in counted if count > above]
         elif self._reader.is_sublinear:
-            found = [(1.0 + math.log(count), weights) for count, weights in counted]
+            found = [(1.0 + math.log(count), beside) for count, beside in counted]
         else:
-            found = [(float(count), weights) for count, weights in counted]
+            found = [(float(count), beside) for count, beside in counted]
         if not self._reader.has_unit_length or not found:
             return found
         norm = math.sqrt(math.fsum(value * value for value, _ in found))
-        return [(value / norm, weights) for value, weights in found]
+        return [(value / norm, beside) for value, beside in found]
 
     def _weights(self, terms: Collection[str]) -> Iterable[tuple[str, Weights]]:
         """The terms of the model among some, in the order of its columns, and their weights."""

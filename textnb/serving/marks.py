@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from importlib.metadata import version
 
 from textnb.filter.verdict import SPAM, Verdict
@@ -18,6 +19,8 @@ THRESHOLD = 5.0
 # What one decimal and the columns of a log take.
 _LOWEST, _HIGHEST = -999.9, 999.9
 _MOST_STARS = 50
+# Of a description in a report.
+_WIDTH = 50
 # The names of headers that this program writes, or that programs that read them trust. A sender may
 # have written any of them.
 _OWN = re.compile(
@@ -50,7 +53,9 @@ class Mark(Value):
     status: str
 
 
-def mark_of(verdict: Verdict, least: float) -> Mark:
+def mark_of(
+    verdict: Verdict, least: float, terms: Sequence[tuple[str, float]] = ()
+) -> Mark:
     """The verdict in spamd's terms.
 
     Parameters
@@ -58,6 +63,8 @@ def mark_of(verdict: Verdict, least: float) -> Mark:
     verdict : Verdict
     least : float
         The log-odds from which the model says spam; infinite if it never or always does.
+    terms : sequence of (str, float)
+        The terms for the report, and what each adds to the score.
 
     Examples
     --------
@@ -76,11 +83,29 @@ def mark_of(verdict: Verdict, least: float) -> Mark:
     lines = [f"textnb: {verdict.status}, score {score} of {THRESHOLD} required",
              f"{verdict.measure} {verdict.log_odds:.6f}{probability}",
              *([f"unsure, as {verdict.reason}"] if verdict.reason else []),
-             *(f"malformed: {error}" for error in verdict.errors)]
+             *(f"malformed: {error}" for error in verdict.errors),
+             *(_details(score, terms) if terms else [])]
     status = (f"{verdict.status}; {verdict.measure}={verdict.log_odds:.6f}; "
               f"probability={verdict.probability:.6f}; "
               f"calibrated={'yes' if verdict.calibrated else 'no'}")
     return Mark(is_spam, score, THRESHOLD, symbols, "\n".join(lines) + "\n", status)
+
+
+def _details(score: float, terms: Sequence[tuple[str, float]]) -> list[str]:
+    """The table of a report in the form of SpamAssassin's, which programs take apart."""
+    lines = [(points, "TEXTNB_TERM", _shown(term)) for term, points in terms]
+    rest = score - sum(points for _, points in terms)
+    if _LOWEST < score < _HIGHEST and math.isfinite(rest):
+        lines.append((rest, "TEXTNB_REST", "all other terms, the prior and the threshold"))
+    return ["", f"Content analysis details:   ({score} points, {THRESHOLD} required)", "",
+            " pts rule name              description",
+            f"---- {'-' * 22} {'-' * _WIDTH}",
+            *(f"{points:4.1f} {rule:22} {text}" for points, rule, text in lines)]
+
+
+def _shown(term: str) -> str:
+    """A term on a line of its own, whatever is in it."""
+    return "".join(char if char.isprintable() else "?" for char in term[:_WIDTH])
 
 
 def marks_of(mark: Mark) -> list[str]:

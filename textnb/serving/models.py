@@ -70,6 +70,15 @@ class ServedModel:
         whole = self._whole_model()
         return whole.judge(message), whole.least_odds
 
+    def deciding_terms(self, message: bytes, k: int) -> list[tuple[str, float]]:
+        """The terms that decide the verdict, and what each adds to the log-odds of spam."""
+        if self._quick is not None:
+            try:
+                return self._quick.deciding_terms(message, k)
+            except Unsupported:
+                pass
+        return self._whole_model().deciding_terms(message, k)
+
     def judged_texts(
         self, message: bytes
     ) -> tuple[str | None, dict[str, str | list[str] | None]]:

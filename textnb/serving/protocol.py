@@ -167,6 +167,11 @@ def too_long(max_bytes: int) -> Refused:
     return Refused("EX_DATAERR", f"the message is longer than {max_bytes} bytes")
 
 
+def has_report(request: Request, is_spam: bool) -> bool:
+    """Whether the answer to a request has a report."""
+    return request.command == "REPORT" or (request.command == "REPORT_IFSPAM" and is_spam)
+
+
 def answer(request: Request, mark: Mark, message: bytes) -> bytes:
     """The answer to a request for a verdict.
 
@@ -189,8 +194,8 @@ def answer(request: Request, mark: Mark, message: bytes) -> bytes:
         case "SYMBOLS":
             body = ",".join(mark.symbols).encode("ascii") + (b"\r\n" if version < (1, 3) else b"")
         case "REPORT" | "REPORT_IFSPAM":
-            shown = command == "REPORT" or mark.is_spam
-            body = mark.report.encode("utf-8", "backslashreplace") if shown else b""
+            shown = mark.report if has_report(request, mark.is_spam) else ""
+            body = shown.encode("utf-8", "backslashreplace")
         case _:
             raise Refused("EX_PROTOCOL", f"{command} asks for no verdict")
     length = f"Content-length: {len(body)}\r\n"

@@ -20,11 +20,11 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from textnb.errors import TextnbError, first_line
-from textnb.filter.verdict import Verdict
+from textnb.filter.verdict import SPAM, Verdict
 from textnb.serving import protocol
 from textnb.serving.counters import Counters
 from textnb.serving.log import log, message_id
-from textnb.serving.marks import mark_of
+from textnb.serving.marks import Mark, mark_of
 from textnb.serving.models import ServedModel
 from textnb.serving.protocol import Refused, Request
 from textnb.serving.settings import Settings, from_text
@@ -33,6 +33,8 @@ from textnb.storage.ledger import Ledger, message_key
 READY = b"ready\n"
 # Process, user and group.
 _PEER = struct.Struct("iII")
+# Terms in a report.
+_TERMS = 12
 
 
 class Worker:
@@ -153,8 +155,7 @@ class Worker:
             case "TELL":
                 return self._tell(request, message, connection)
         started = time.perf_counter()
-        verdict, least = self._judge(request, message)
-        mark = mark_of(verdict, least)
+        verdict, mark = self._judge(request, message)
         answer = protocol.answer(request, mark, message)
         self._counters.add(verdict.status)
         log("verdict", command=request.command, verdict=verdict.status, score=mark.score,
@@ -194,7 +195,7 @@ class Worker:
     def _model_of(self, request: Request) -> ServedModel:
         return self._users.get(request.user or "", self._default)
 
-    def _judge(self, request: Request, message: bytes) -> tuple[Verdict, float]:
+    def _judge(self, request: Request, message: bytes) -> tuple[Verdict, Mark]:
         model = self._model_of(request)
         if not message:
             raise Refused("EX_DATAERR", "the message is empty")
@@ -202,7 +203,10 @@ class Worker:
         if self._settings.timeout:
             signal.setitimer(signal.ITIMER_REAL, self._settings.timeout)
         try:
-            return model.judge(message)
+            verdict, least = model.judge(message)
+            terms = model.deciding_terms(message, _TERMS) if protocol.has_report(
+                request, verdict.status == SPAM) else ()
+            return verdict, mark_of(verdict, least, terms)
         except _TooLate:
             raise Refused("EX_TIMEOUT", "the message was not judged in time") from None
         except TextnbError as error:
