@@ -107,9 +107,8 @@ def check_labels(model: Any, n_features: int) -> None:
             "{l} must be above 0 where documents have lists of labels: with 0, a term that a label "
             "and its rest both lack has no log-odds")
     if model.class_prior is not None:
-        raise ParameterError.naming(
-            "{class_prior} is of classes that exclude each other, and each label has a prior of "
-            "its own: leave {class_prior} at None")
+        raise ParameterError("class_prior is of classes that exclude each other, and each label "
+                             "has a prior of its own: leave class_prior at None")
     if model.class_weight not in (None, "balanced"):
         raise ParameterError.naming(
             "{class_weight} of labels may be 'balanced', each against its rest, or None; got a "

@@ -165,7 +165,7 @@ def describe(file: ModelFile, shown: Results) -> None:
     from textnb.cli.tables import show_description
     from textnb.export.describe import describe_model
 
-    described = describe_model(any_model(file.model))
+    described = describe_model(any_model(file.model, multilabel=True))
     if shown.results_format == "json":
         out(as_json(described))
     else:

@@ -53,6 +53,15 @@ class RowOptions:
         is_common=False)
 
 
+@dataclass(frozen=True, kw_only=True)
+class LabelOptions:
+    """Input."""
+
+    label_separator: str | None = option(
+        "Character between the labels of a row, of which it then may have several, such as ','; "
+        "Parquet and NDJSON may hold lists.", metavar="CHARACTER", is_common=False)
+
+
 _KINDS_OF_INPUT = (
     "Parquet, IPC, CSV, TSV, NDJSON or .txt file, mail (.eml, .mbox, Maildir), glob, folder, "
     "folder per class, URL (s3://...), Delta or Iceberg table, database with --query, or - for "
@@ -176,11 +185,33 @@ def rows(
         # What learns or scores checks which columns hold lists of tokens.
         frame = scan(source, text=text, label=label, subfolders=subfolders, tokens=None,
                      multilabel=multilabel, **settings)
+        if multilabel and isinstance(options, LabelOptions) and label is not None:
+            frame = _split_labels(frame, label, options.label_separator)
     elif subfolders:
         raise ParameterError("--subfolders is for mail; this model is one of feature tables")
     else:
         frame = scan_table(source, features, label, **settings)
     return rows_where(frame, options.where, where)
+
+
+def _split_labels(frame: pl.LazyFrame, label: str, separator: str | None) -> pl.LazyFrame:
+    """The rows with lists in place of texts of several labels; an empty text is an empty list."""
+    import polars as pl
+
+    from textnb.errors import ParameterError
+
+    if separator is None:
+        return frame
+    dtype = frame.collect_schema()[label]
+    if len(separator) != 1:
+        raise ParameterError.out_of_range("--label-separator", "one character", separator)
+    if dtype not in (pl.String, pl.Categorical, pl.Enum):
+        raise ParameterError(f"--label-separator is for labels in a text, and the column {label!r} "
+                             f"is {dtype}")
+    # CSV reads an empty field as null.
+    labels = pl.col(label).cast(pl.String).fill_null("").str.split(separator).list.eval(
+        pl.element().str.strip_chars().filter(pl.element().str.strip_chars() != ""))
+    return frame.with_columns(labels.alias(label))
 
 
 def _on_error(chosen: str) -> Any:
@@ -255,6 +286,12 @@ def classes_of(model: AnyModel) -> NDArray[Any]:
     classes: NDArray[Any] = (
         model.classes if text_columns(model) is not None else model.classes_)
     return classes
+
+
+def classes_in_words(model: AnyModel) -> str:
+    """The number of classes, or of labels if documents have lists of them."""
+    noun = "label" if getattr(model, "is_multilabel", False) else "class"
+    return quantity(len(classes_of(model)), noun)
 
 
 def any_model(path: str, *, multilabel: bool = False) -> AnyModel:

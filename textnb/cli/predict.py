@@ -72,7 +72,7 @@ def predict(file: ModelFile, source: InputOptions, add: Answers, done: PredictOu
     input, output = source.input, done.output
     sinks.output_format(output, done.output_format)
     check_apart(file.model, output)
-    classifier = any_model(file.model)
+    classifier = any_model(file.model, multilabel=True)
     fitted = classifier if text_columns(classifier) is not None else None
     options: dict[str, Any] = {"probability": add.probability, "scores": add.scores}
     if fitted is not None:
@@ -131,7 +131,7 @@ def top(file: ModelFile, shown: TopOptions) -> None:
     from textnb.scoring import texts
     from textnb.storage.textmodel import load_fitted
 
-    fitted, label = load_fitted(file.model), shown.label
+    fitted, label = load_fitted(file.model, multilabel=True), shown.label
     terms = texts.top(fitted, shown.k, None if label is None else as_label(
         label, fitted.classes, "--class"))
     if shown.results_format == "json":

@@ -16,6 +16,7 @@ from textnb.errors import quantity
 if TYPE_CHECKING:
     import polars as pl
 
+    from textnb.evaluation.labels import LabelEvaluation
     from textnb.evaluation.metrics import Evaluation
 
 # A confusion matrix of more classes is wider than a screen; --format json has it whole.
@@ -77,6 +78,17 @@ def show_evaluation(result: Evaluation) -> None:
                      f"macro F1 {result.macro_f1:.4f}\n")
 
 
+def show_labels(result: LabelEvaluation) -> None:
+    """Measures of lists of labels; the labels as a table, those of most documents first."""
+    show(frame_table(result.labels.sort("documents", descending=True, maintain_order=True)))
+    right = round(result.subset_accuracy * result.documents)
+    sys.stdout.write(
+        f"micro F1 {result.micro_f1:.4f}, macro F1 {result.macro_f1:.4f}, "
+        f"F1 by document {result.example_f1:.4f}\n"
+        f"all labels right {result.subset_accuracy:.4f} ({right:,} of {result.documents:,}), "
+        f"Hamming loss {result.hamming_loss:.4f}\n")
+
+
 def _show_confusions(result: Evaluation, names: list[str]) -> None:
     """Show the most frequent confusions, where the whole matrix is wider than a screen."""
     counts = result.confusion.tolist()
@@ -135,7 +147,8 @@ def show_description(card: dict[str, Any]) -> None:
         elif name != "classes":
             lines.add_row(_text(name), _text(_as_words(value)))
     show(lines)
-    table = Table(title=quantity(len(classes), "class"), title_justify="left")
+    noun = "label" if card.get("multilabel") else "class"
+    table = Table(title=quantity(len(classes), noun), title_justify="left")
     for name in ("label", "rows", "prior"):
         table.add_column(name, justify="left" if name == "label" else "right")
     for row in classes:
@@ -148,4 +161,4 @@ def _as_words(value: Any) -> str:
         return ", ".join(f"{name}={item!r}" for name, item in value.items())
     if isinstance(value, list):
         return ", ".join(map(str, value))
-    return f"{value:,}" if isinstance(value, int) else str(value)
+    return f"{value:,}" if type(value) is int else str(value)

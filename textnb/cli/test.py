@@ -8,6 +8,7 @@ from textnb.cli import evidence, reporting
 from textnb.cli.console import as_json, note, out, progress
 from textnb.cli.inputs import (
     InputOptions,
+    LabelOptions,
     ModelFile,
     Quiet,
     Results,
@@ -27,6 +28,11 @@ from textnb.errors import quantity
 
 
 @dataclass(frozen=True, kw_only=True)
+class TestInput(LabelOptions, InputOptions):
+    """Input."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class TestOutput(Quiet, Results):
     """Output."""
 
@@ -43,19 +49,25 @@ class TestOutput(Quiet, Results):
 
 
 @verb
-def run_test(file: ModelFile, source: InputOptions, done: TestOutput) -> None:
+def run_test(file: ModelFile, source: TestInput, done: TestOutput) -> None:
     """Score labelled rows: accuracy, and precision, recall and F1 per class."""
     from textnb.cli.settings import as_label
-    from textnb.cli.tables import show_evaluation, show_rates
+    from textnb.cli.tables import show_evaluation, show_labels, show_rates
+    from textnb.errors import ParameterError
     from textnb.evaluation.metrics import evaluate, evaluate_roc
 
     model, input, positive, report = file.model, source.input, done.positive, done.report
     check_storage(source.storage_option, input, done.train)
     reporting.check(report, done.train, done.train_where, model, input)
-    classifier = any_model(model)
+    classifier = any_model(model, multilabel=True)
+    is_multilabel = getattr(classifier, "is_multilabel", False)
     frame = rows(input, for_place(input, source), text_columns(classifier), classifier.label,
-                 features_of(classifier))
+                 features_of(classifier), multilabel=True)
     frame, note_count = count_malformed(frame, text_columns(classifier))
+    if is_multilabel:
+        for name, given in (("--positive", positive), ("--report", report)):
+            if given is not None:
+                raise ParameterError.multilabel(name)
     label = None if positive is None else as_label(
         positive, classes_of(classifier), "--positive")
     learned = reporting.learned_rows(classifier, done.train, done.train_where, source)
@@ -70,12 +82,16 @@ def run_test(file: ModelFile, source: InputOptions, done: TestOutput) -> None:
     if not done.quiet:
         note_count(input)
     evidence.note_stale(classifier)
-    evidence.note_unverified(result.novelty, done.quiet)
+    if not is_multilabel:
+        evidence.note_unverified(result.novelty, done.quiet)
     if text_columns(classifier) is not None:
         evidence.note_textless(result.textless, classifier.model.without_terms)
     if result.unknown_labels:
         note("note: the model does not know the labels "
              f"{', '.join(map(repr, result.unknown_labels))}; their rows count as errors")
+    if is_multilabel:
+        out(as_json(result.to_dict())) if done.results_format == "json" else show_labels(result)
+        return
     if result.impossible:
         note(f"note: {quantity(result.impossible, 'row', 'is', 'are')} impossible under every "
              "class (l = 0), which counts as an error")

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 from textnb.cli.console import note, progress
 from textnb.cli.inputs import (
     InputOptions,
+    LabelOptions,
     Quiet,
     TextColumns,
     check_apart,
+    classes_in_words,
     count_malformed,
     reading,
     rows,
@@ -41,7 +43,7 @@ class Features:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainInput(ColumnSettings, Features, InputOptions):
+class TrainInput(ColumnSettings, Features, LabelOptions, InputOptions):
     """Input."""
 
 
@@ -123,7 +125,7 @@ def _train_texts(
     if done.warm_start is not None:
         start = load_fitted(done.warm_start)
         check_start(text_settings, start)
-    frame = rows(source.input, source, text, source.label)
+    frame = rows(source.input, source, text, source.label, multilabel=True)
     counted, note_count = count_malformed(frame, text)
     texts = TextColumns(counted, text)
     documents: list[int] = []
@@ -159,7 +161,7 @@ def _train_texts(
                     f"{quantity(fitted.calibration.documents, 'held-out document')})")
     if fitted.pruned is not None:
         note(fitted.pruned.describe())
-    note(f"{quantity(len(fitted.classes), 'class')}, {learned} -> {done.output}")
+    note(f"{classes_in_words(fitted)}, {learned} -> {done.output}")
 
 
 def _train_table(typed: TypedOptions, source: TrainInput, model: str, done: TrainOutput) -> None:

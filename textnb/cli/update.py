@@ -18,12 +18,14 @@ from textnb.cli.evidence import note_stale
 from textnb.cli.inputs import (
     AnyModel,
     Inputs,
+    LabelOptions,
     ModelFile,
     ModelOutput,
     Quiet,
     Results,
     RowOptions,
     any_model,
+    classes_in_words,
     classes_of,
     count_malformed,
     features_of,
@@ -46,7 +48,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LabelledRows(Inputs):
+class LabelledRows(LabelOptions, Inputs):
     """Input."""
 
     as_class: str | None = option("Class of all rows, for an input without a label column.",
@@ -91,7 +93,7 @@ def update(
         from textnb.evaluation.mistakes import mistakes
         from textnb.learning.fitting import learn_more
 
-        model = any_model(file.model)
+        model = any_model(file.model, multilabel=True)
         is_text = text_columns(model) is not None
         tables = [_Table(model, source, input) for input in source.inputs]
         known = classes_of(model).tolist()
@@ -122,7 +124,7 @@ def update(
     if not done.quiet:
         for table in tables:
             table.malformed(table.input)
-        note(f"{quantity(len(classes_of(model)), 'class')}, {_size(model)} -> {target}")
+        note(f"{classes_in_words(model)}, {_size(model)} -> {target}")
     note_stale(model)
 
 
@@ -211,7 +213,7 @@ def forget(
         _forget_by_ledger(file.model, source, done)
         return
     with lock_path(target):
-        rest = load_fitted(file.model)
+        rest = load_fitted(file.model, multilabel=True)
         tables = [_Table(rest, source, input) for input in source.inputs]
         with progress("forgetting", "forgot", done.quiet) as advance:
             for table in tables:
@@ -223,7 +225,7 @@ def forget(
     if not done.quiet:
         for table in tables:
             table.malformed(table.input)
-        note(f"{quantity(len(rest.classes), 'class')}, {_size(rest)} -> {target}")
+        note(f"{classes_in_words(rest)}, {_size(rest)} -> {target}")
     note_stale(rest)
 
 
@@ -254,9 +256,9 @@ def merge(files: ModelFiles, done: NewModel) -> None:
     if len(models) < 2:
         raise ParameterError("merge adds two models or more: textnb merge A B -o C")
     check_model_target(output)
-    total = load_fitted(models[0])
+    total = load_fitted(models[0], multilabel=True)
     for path in models[1:]:
-        more = load_fitted(path)
+        more = load_fitted(path, multilabel=True)
         try:
             total = merging.merge(total, more)
         except ParameterError as error:
@@ -265,7 +267,7 @@ def merge(files: ModelFiles, done: NewModel) -> None:
     note_stale(total)
     if not done.quiet:
         documents = counts_that_add(total).documents
-        note(f"{quantity(documents, 'document')}, {quantity(len(total.classes), 'class')}, "
+        note(f"{quantity(documents, 'document')}, {classes_in_words(total)}, "
              f"{_size(total)} -> {output}")
 
 
@@ -360,7 +362,8 @@ def _labelled_rows(
     known = classes_of(model).tolist()
     try:
         frame = rows(input, source, text_columns(model),
-                     column if label is None else None, features_of(model))
+                     column if label is None else None, features_of(model),
+                     multilabel=True)
     except SchemaError as error:
         if error.missing_role != "label":
             raise
@@ -373,9 +376,14 @@ def _labelled_rows(
         raise ParameterError(f"--as is for rows without labels, and the input has a column "
                              f"{column!r}: leave out --as, or choose the rows with --where and "
                              "write them without that column")
+    is_multilabel = getattr(model, "is_multilabel", False)
     if label is not None:
+        one = pl.lit(parse_label(label, type(known[0])), dtype=dtype)
         return frame.with_columns(
-            pl.lit(parse_label(label, type(known[0])), dtype=dtype).alias(column))
+            (pl.concat_list(one) if is_multilabel else one).alias(column))
+    if isinstance(frame.collect_schema()[column], pl.List):
+        # What learns compares with the model.
+        return frame.with_columns(pl.col(column).cast(pl.List(dtype)) if is_multilabel else column)
     return frame.with_columns(labels_as(column, frame, dtype).alias(column))
 
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from textnb.bayes.decision import Decision
 from textnb.errors import DataError, ParameterError, quantity
 from textnb.evaluation.held_out import held_out
+from textnb.evaluation.labels import evaluate_labels
 from textnb.evaluation.novelty import Novelty, NoveltyCount, codes_of
 from textnb.evaluation.roc import Rates, Roc, roc
 from textnb.frames.batches import Progress
@@ -173,7 +174,7 @@ def scan_for(model: AnyModel, rows: Any) -> pl.LazyFrame:
 
 def evaluate(
     model: AnyModel, frame: Any, *, progress: Progress | None = None
-) -> Evaluation:
+) -> Any:
     """Score labelled documents, and compare the predictions with the labels.
 
     Parameters
@@ -188,6 +189,8 @@ def evaluate(
     Returns
     -------
     Evaluation
+        Of a model of lists of labels `LabelEvaluation`: micro-, macro- and example-F1, subset
+        accuracy, Hamming loss, and a table of the labels.
 
     Raises
     ------
@@ -208,7 +211,10 @@ def evaluate(
     >>> evaluate(TextClassifier().fit(frame), frame).accuracy
     1.0
     """
-    fitted, classes = fitted_texts(model), _classes(model)
+    fitted = fitted_texts(model, multilabel=True)
+    if fitted is not None and fitted.is_multilabel:
+        return evaluate_labels(fitted, frame, progress)
+    classes = _classes(model)
     with reading(frame):
         rows, label = _labelled_rows(model, frame, classes.dtype)
         watch = None if fitted is None else ScoringWatch(fitted, classes, _ACTUAL)

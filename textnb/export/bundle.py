@@ -310,12 +310,16 @@ def _own_label(form: LinearForm, positive: Any) -> Any:
     raise ParameterError.unknown_choice("positive", positive, form.classes.tolist())
 
 
-def provenance(model: Any) -> dict[str, Any]:
-    """The estimator, its parameters, and the number of documents; no text of the training rows."""
-    fitted = fitted_texts(model)
+def provenance(model: Any, *, multilabel: bool = False) -> dict[str, Any]:
+    """The estimator, its parameters, and the number of documents; no text of the training rows.
+
+    A model of lists of labels, if the caller knows such (``multilabel``), has no priors of classes.
+    """
+    fitted = fitted_texts(model, multilabel=multilabel)
     if fitted is None:
         return _table_provenance(model.estimator_)
-    log_prior = fitted.solved_model.class_log_prior(fitted.counts)
+    log_prior = (None if fitted.is_multilabel
+                 else fitted.solved_model.class_log_prior(fitted.counts))
     chosen = {} if fitted.chosen_l is None else {"chosen": {"l": fitted.chosen_l}}
     return {"estimator": {"name": fitted.model.name, "parameters": fitted.model.parameters(),
                           **chosen},

@@ -26,8 +26,10 @@ def describe_model(model: Any) -> dict[str, Any]:
     dict
         ``kind``, ``estimator``, ``parameters``, ``chosen`` (the value that ``l="auto"`` chose),
         ``scores`` (whether they are log-probabilities), ``classes`` (label, rows, prior),
-        ``training_rows``, ``reads`` (columns). For models of texts: ``vocabulary`` (number of
-        terms), ``tokens`` counted in training, ``limits``, ``pruned``, ``tokenizer``, ``read_by``
+        ``training_rows``, ``multilabel`` (true, only where documents have lists of labels: a
+        label's rows are those that have it), ``reads`` (columns). For models of texts:
+        ``vocabulary`` (number of terms), ``tokens`` counted in training, ``limits``, ``pruned``,
+        ``tokenizer``, ``read_by``
         (the compiled kernel of this installation, or expressions and why), ``calibration`` and
         ``decision`` (None if there is none). For models of tables: ``features``. Versions:
         ``format`` (of the model file) and ``textnb``.
@@ -39,8 +41,8 @@ def describe_model(model: Any) -> dict[str, Any]:
     >>> card["estimator"], card["vocabulary"], card["training_rows"]
     ('MultinomialNB', 3, 2)
     """
-    about = to_json(provenance(model))
-    fitted = fitted_texts(model)
+    about = to_json(provenance(model, multilabel=True))
+    fitted = fitted_texts(model, multilabel=True)
     rows, log_prior = about["documents"], about["log_prior"]
     labels = (model.classes_ if fitted is None else fitted.classes).tolist()
     priors = [None] * len(labels) if log_prior is None else np.exp(
@@ -61,12 +63,15 @@ def describe_model(model: Any) -> dict[str, Any]:
         card |= {"reads": list(model.features_), "features": len(model.feature_names_)}
     else:
         settings = fitted.settings
+        if fitted.is_multilabel:
+            card |= {"scores": "log-odds of each label against the rest", "multilabel": True,
+                     "training_rows": int(fitted.counts.n_rows)}
         if fitted.chosen_l is not None:
             card["chosen"] = {"l": fitted.chosen_l}
         card |= {
             "reads": settings.columns,
             "vocabulary": len(fitted.terms),
-            "tokens": int(fitted.counts.feature_count.sum()),
+            "tokens": int(fitted.counts.all_counts.sum()),
             "limits": {name: settings.parameters[name] for name in (
                 "min_df", "max_df", "max_features", "binary", "memory_limit")},
             "pruned": None if fitted.pruned is None else fitted.pruned.to_dict(),

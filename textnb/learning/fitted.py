@@ -167,14 +167,19 @@ class Fitted:
         return replace(self, decision=decision)
 
 
-def fitted_texts(model: Any) -> Fitted | None:
+def fitted_texts(model: Any, *, multilabel: bool = False) -> Fitted | None:
     """The fitted state of a model of texts, or of a classifier; None for one of feature tables.
+
+    Parameters
+    ----------
+    model : classifier or Fitted
+    multilabel : bool
+        Whether the caller knows models that learned lists of labels; else they are refused.
 
     Raises
     ------
     ParameterError
-        If documents have lists of labels: `TextClassifier` and the verbs that know such models ask
-        for the state themselves.
+        If documents have lists of labels, which the caller does not know.
 
     Examples
     --------
@@ -185,7 +190,9 @@ def fitted_texts(model: Any) -> Fitted | None:
     # The class is asked: the property of a classifier that is not fitted raises an error.
     state = model if isinstance(model, Fitted) else (
         model.fitted_ if hasattr(type(model), "fitted_") else None)
-    return check_one_label(state, "this") if isinstance(state, Fitted) else None
+    if not isinstance(state, Fitted):
+        return None
+    return state if multilabel else check_one_label(state, "this")
 
 
 def check_one_label(fitted: Fitted, what: str) -> Fitted:

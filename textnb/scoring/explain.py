@@ -34,6 +34,7 @@ def top_terms(
         Its ``term_z`` ranks terms by z-scores; if it is None, weights rank them.
     statistics : CountStatistics
     weights : float64 (n_terms, n_classes)
+        Log-odds, if documents have any number of labels.
     terms, labels : polars.Series
     k : int
     label : label or None
@@ -48,17 +49,21 @@ def top_terms(
     check_event_model(model, "the order of the top terms")
     counts = statistics.feature_count
     # A single class has no other classes to compare with.
-    term_z = model.term_z if len(classes) > 1 else None
-    total = counts.sum(axis=0)
+    term_z = model.term_z if len(classes) > 1 or statistics.is_multilabel else None
+    total = statistics.all_counts
     frames = []
     for number, name in enumerate(classes):
         if label is not None and name != label:
             continue
         seen = np.flatnonzero(counts[number])
+        own, place, of_class = statistics, number, weights
+        if statistics.is_multilabel:
+            # Two classes, of which its weights are a difference already.
+            own, place, of_class = statistics.against_rest(number), 1, weights[:, [number]]
         if term_z is None:
-            value = _weights_against_rest(weights, seen, number)
+            value = _weights_against_rest(of_class, seen, number)
         else:
-            value = term_z(statistics, total, number, seen)
+            value = term_z(own, total, place, seen)
         order = np.argsort(-value, kind="stable")[:k]
         best = seen[order]
         nothing = pl.repeat(None, len(best), dtype=pl.Float64, eager=True)
@@ -66,7 +71,7 @@ def top_terms(
             "class": pl.repeat(name, len(best), dtype=labels.dtype, eager=True),
             "term": terms.gather(best),
             "count": counts[number, best],
-            "weight": _weights_against_rest(weights, best, number),
+            "weight": _weights_against_rest(of_class, best, number),
             "z": nothing if term_z is None else pl.Series(value[order]),
             "measure": pl.repeat("weight" if term_z is None else "z", len(best), eager=True),
         }))

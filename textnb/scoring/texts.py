@@ -284,7 +284,6 @@ def term_counts(fitted: Fitted, X: Rows) -> CountMatrix:
 
 def top(fitted: Fitted, k: int, label: Any = None) -> pl.DataFrame:
     """The terms that distinguish each class best: see `TextClassifier.top`."""
-    check_one_label(fitted, "top")
     return top_terms(fitted.model, fitted.counts, fitted.form.weights, fitted.terms,
                      fitted.labels, k, label)
 

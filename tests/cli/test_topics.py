@@ -1,0 +1,146 @@
+"""Lists of labels on the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+from sklearn.metrics import f1_score, hamming_loss
+from sklearn.preprocessing import MultiLabelBinarizer
+
+import textnb
+from tests.classifier.test_multilabel import NEWS, TESTED
+from tests.cli.conftest import Run
+from textnb import TextClassifier
+from textnb.cli.main import VERBS
+
+
+@pytest.fixture
+def files(folder: Path) -> Path:
+    NEWS.write_parquet("news.parquet")
+    TESTED.write_ndjson("tested.ndjson")
+    for name, frame in (("news.csv", NEWS), ("tested.csv", TESTED)):
+        frame.with_columns(pl.col("label").list.join(", ")).write_csv(name)
+    TextClassifier().fit(NEWS).save("topics.textnb")
+    return folder
+
+
+def bytes_of(name: str) -> bytes:
+    return Path(name).read_bytes()
+
+
+def test_parquet_ndjson_and_csv_learn_the_same(run: Run, files: Path) -> None:
+    run("train", "news.parquet", "-o", "one.textnb")
+    run("train", "news.csv", "--label-separator", ",", "-o", "two.textnb")
+    assert bytes_of("one.textnb") == bytes_of("two.textnb") == bytes_of("topics.textnb")
+    result = run("train", "tested.ndjson", "-o", "three.textnb")
+    assert "5 labels" in result.err
+
+
+def test_update_forget_and_merge_are_exact(run: Run, files: Path) -> None:
+    run("update", "topics.textnb", "tested.ndjson", "-o", "more.textnb")
+    whole = TextClassifier().fit(pl.concat([NEWS, TESTED]))
+    read = textnb.load("more.textnb")
+    assert isinstance(read, TextClassifier)
+    assert read.statistics_.counts.equals(whole.statistics_.counts)
+    run("forget", "more.textnb", "tested.csv", "--label-separator", ",", "-o", "less.textnb")
+    assert bytes_of("less.textnb") == bytes_of("topics.textnb")
+    run("train", "tested.ndjson", "-o", "other.textnb")
+    run("merge", "topics.textnb", "other.textnb", "-o", "both.textnb")
+    assert bytes_of("both.textnb") == bytes_of("more.textnb")
+
+
+def test_predictions_are_lists_and_in_csv_texts(run: Run, files: Path) -> None:
+    expected = TextClassifier().fit(NEWS).predict(TESTED)["predicted"]
+    run("predict", "topics.textnb", "tested.ndjson", "-o", "out.parquet", "--top-k", "2")
+    assert pl.read_parquet("out.parquet")["predicted"].to_list() == expected.to_list()
+    run("predict", "topics.textnb", "tested.csv", "-o", "out.csv")
+    assert pl.read_csv("out.csv")["predicted"].fill_null("").to_list() == [
+        "; ".join(labels) for labels in expected]
+
+
+@pytest.mark.parametrize("name", ["tested.ndjson", "tested.csv"])
+def test_measures_are_those_of_scikit_learn(run: Run, files: Path, name: str) -> None:
+    more = ["--label-separator", ","] if name.endswith("csv") else []
+    found = json.loads(run("test", "topics.textnb", name, *more, "--format", "json").checked().out)
+    model = TextClassifier().fit(NEWS)
+    binarizer = MultiLabelBinarizer(classes=model.classes_.tolist())
+    true = binarizer.fit_transform(TESTED["label"].to_list())
+    said = binarizer.transform(model.predict(TESTED)["predicted"].to_list())
+    assert found["micro_f1"] == pytest.approx(f1_score(true, said, average="micro"))
+    assert found["macro_f1"] == pytest.approx(f1_score(true, said, average="macro"))
+    assert found["example_f1"] == pytest.approx(
+        f1_score(true, said, average="samples", zero_division=1.0))
+    assert found["hamming_loss"] == pytest.approx(hamming_loss(true, said))
+    assert found["subset_accuracy"] == pytest.approx((true == said).all(axis=1).mean())
+    assert [row["documents"] for row in found["labels"]] == true.sum(axis=0).tolist()
+    assert "micro F1" in run("test", "topics.textnb", name, *more).checked().out
+
+
+def test_labels_that_the_model_does_not_know_are_missed(run: Run, files: Path) -> None:
+    pl.DataFrame({"text": ["aa", "bb"], "label": [["zinc"], []]}, schema=NEWS.schema).write_parquet(
+        "zinc.parquet")
+    result = run("test", "topics.textnb", "zinc.parquet", "--format", "json")
+    found = json.loads(result.out)
+    assert found["unknown_labels"] == ["zinc"]
+    assert "does not know the labels 'zinc'" in result.err
+
+
+def test_top_ranks_each_label_against_its_rest(run: Run, files: Path) -> None:
+    shown = json.loads(run("top", "topics.textnb", "-k", "3", "--format", "json").checked().out)
+    own = TextClassifier().fit(NEWS.with_columns(
+        label=pl.col("label").list.contains("corn"))).top(3, True)
+    corn = [row for row in shown if row["class"] == "corn"]
+    assert [row["term"] for row in corn] == own["term"].to_list()
+    assert [row["z"] for row in corn] == own["z"].to_list()
+    assert [row["weight"] for row in corn] == own["weight"].to_list()
+
+
+def test_describe_counts_the_documents_of_each_label(run: Run, files: Path) -> None:
+    card = json.loads(run("describe", "topics.textnb", "--format", "json").checked().out)
+    assert card["multilabel"] is True
+    assert card["training_rows"] == NEWS.height
+    assert {row["label"]: row["rows"] for row in card["classes"]} == dict(
+        NEWS["label"].explode().drop_nulls().value_counts().iter_rows())
+    assert "5 labels" in run("describe", "topics.textnb").checked().out
+
+
+def test_rows_of_one_label_say_what_is_missing(run: Run, files: Path) -> None:
+    for arguments in (["update", "topics.textnb", "news.csv", "-o", "out.textnb"],
+                      ["test", "topics.textnb", "news.csv"]):
+        result = run(*arguments).checked(1)
+        assert "lists" in result.err
+    result = run("train", "news.parquet", "--label-separator", ",", "-o", "o.textnb").checked(2)
+    assert "labels in a text" in result.err
+    result = run("train", "news.csv", "--label-separator", "; ", "-o", "o.textnb").checked(2)
+    assert "one character" in result.err
+
+
+# The verbs that know lists of labels, and those that read no model.
+KNOWING = {"train", "test", "predict", "top", "update", "forget", "merge", "describe"}
+WITHOUT_MODEL = {"mail", "run", "tune", "duplicates", "verify"}
+REFUSING: dict[str, list[str]] = {
+    "explain": ["topics.textnb", "corn"],
+    "filter": ["topics.textnb", "--spam-class", "corn"],
+    "serve": ["topics.textnb", "--spam-class", "corn", "--listen", "s.sock"],
+    "diff": ["topics.textnb", "topics.textnb"],
+    "calibrate": ["topics.textnb", "tested.ndjson"],
+    "threshold": ["topics.textnb", "tested.ndjson", "--min-precision", "0.9"],
+    "validate": ["topics.textnb", "tested.ndjson"],
+    "export": ["topics.textnb", "--to", "python", "-o", "out"],
+}
+
+
+def test_each_verb_knows_lists_or_refuses_them() -> None:
+    assert {*VERBS} == KNOWING | WITHOUT_MODEL | {*REFUSING}
+
+
+@pytest.mark.parametrize("name", REFUSING)
+def test_verbs_that_do_not_know_lists_refuse_the_model(run: Run, files: Path, name: str) -> None:
+    before = {path.name: path.read_bytes() for path in files.iterdir()}
+    result = run(name, *REFUSING[name], input=b"Subject: corn\n\ncorn\n")
+    assert result.code != 0
+    assert "for one label per document" in result.err
+    assert {path.name: path.read_bytes() for path in files.iterdir()} == before

@@ -1,0 +1,40 @@
+"""Measures of indicator matrices, (n_documents, n_labels), by scikit-learn's functions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+
+
+def indicator(columns: Ints, lengths: Ints, n_labels: int) -> sp.csr_array:
+    """The matrix of lists: the labels of all rows one after the other, and how many each has."""
+    indptr = np.append(0, np.cumsum(lengths))
+    return sp.csr_array((np.ones(len(columns), dtype=np.int64), columns, indptr),
+                        shape=(len(lengths), n_labels))
+
+
+def measures(true: sp.csr_array, said: sp.csr_array) -> dict[str, float]:
+    """The measures of `textnb.evaluation.labels.LabelEvaluation`, by name."""
+    from sklearn.metrics import accuracy_score, f1_score, hamming_loss
+
+    f1 = {average: float(f1_score(true, said, average=average, zero_division=empty))
+          for average, empty in (("micro", np.nan), ("macro", np.nan), ("samples", 1.0))}
+    return {"micro_f1": f1["micro"], "macro_f1": f1["macro"], "example_f1": f1["samples"],
+            "subset_accuracy": float(accuracy_score(true, said)),
+            "hamming_loss": float(hamming_loss(true, said))}
+
+
+def measures_of_labels(true: sp.csr_array, said: sp.csr_array) -> dict[str, NDArray[Any]]:
+    """Documents, predictions, precision, recall and F1 of each label; NaN where undefined."""
+    from sklearn.metrics import precision_recall_fscore_support
+
+    precision, recall, f1, support = precision_recall_fscore_support(
+        true, said, average=None, zero_division=np.nan)
+    return {"documents": support.astype(np.int64),
+            "predicted": np.asarray(said.sum(axis=0), dtype=np.int64),
+            "precision": precision, "recall": recall, "f1": f1}
