@@ -124,6 +124,11 @@ def test_what_can_not_be_learned_is_refused():
         NBLinear().fit(counts, np.zeros(len(y)))
     with pytest.raises(DataError, match="must be finite and at most"):
         NBLinear(tf="count", unit_length=False).fit(counts * 1e40, y)
+    too_sure = r"C times the weights of rows and classes must be at most 1e\+10"
+    with pytest.raises(ParameterError, match=too_sure):
+        NBLinear(class_weight={0: 1e11}).fit(counts, y)
+    with pytest.raises(ParameterError, match=too_sure):
+        NBLinear(C=10.0).fit(counts, y, sample_weight=np.full(len(y), 1e10))
     with pytest.warns(ConvergenceWarning, match="failed to converge to tol=1e-09 in max_iter=1 "):
         NBLinear(tol=1e-9, max_iter=1).fit(counts, y)
     with pytest.raises(ParameterError, match="NBLinear learns its weights from rows"):
@@ -183,6 +188,26 @@ def test_the_temperature_is_that_of_documents_held_out():
     # Both are the minimum of the log loss; they differ in how they doubt few documents.
     assert model.calibration_.temperature == pytest.approx(found.temperature, rel=0.1)
     assert TextClassifier(NBLinear(held_out=0)).fit(SPAM).calibration_ is None
+
+
+def test_rare_classes_leave_no_model_without_a_temperature():
+    few = pl.DataFrame({"text": ["zebra good news", "zebra", "zebra stripes"], "label": "animals"})
+    rare = pl.DataFrame({"text": [f"letter {i} word{i}" for i in range(40)],
+                         "label": [f"writer {i // 2}" for i in range(40)]})
+    news = NEWS.select("text", "label")
+    frequent = TextClassifier(NBLinear()).fit(news).calibration_
+    assert TextClassifier(NBLinear()).fit(pl.concat([news, few])).calibration_.documents == (
+        frequent.documents)
+    # All rows of rare classes but the first of each take turns: 20 of 40, of which 4 are held out.
+    model = TextClassifier(NBLinear()).fit(pl.concat([news, rare]))
+    assert model.calibration_.documents == frequent.documents + 4
+    assert len(model.classes_) == NEWS["label"].n_unique() + 20
+
+
+def test_rows_of_one_class_choose_no_temperature():
+    ham = SPAM.filter(pl.col("label") == "ham")
+    spam = SPAM.filter(pl.col("label") == "spam").head(3)
+    assert TextClassifier(NBLinear()).fit(pl.concat([ham, spam])).calibration_ is None
 
 
 def test_probabilities_of_many_classes_are_normalised_sigmoids():

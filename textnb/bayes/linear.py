@@ -25,6 +25,7 @@ from textnb.bayes.event_model import Learned
 from textnb.bayes.features import FeatureMap, canonical, without_zeros
 from textnb.bayes.forms import Floats
 from textnb.bayes.linear_solver import LinearSolution, LinearSolver
+from textnb.bayes.parameters import MOST_COST
 from textnb.bayes.ratio import document_statistics
 from textnb.bayes.solver_rows import SolverRows
 from textnb.bayes.statistics import CountStatistics, as_smoothing
@@ -147,8 +148,8 @@ def learn_and_calibrate(
 ) -> Learned:
     """As `learn_from_rows`, with a temperature that is fitted on held-out rows.
 
-    There is none where ``held_out`` is 0, where fewer than 20 rows would be held out, or none of a
-    class.
+    There is none where ``held_out`` is 0, or where fewer than 20 rows would be held out, or rows of
+    one class alone.
     """
     counts = without_zeros(canonical(counts))
     prepared = PreparedRows.of(model, counts, labels, weight, binary)
@@ -259,6 +260,11 @@ class _Problems:
         cost = np.full(len(labels), float(model.C)) if weight is None else model.C * weight
         if of_class is not None:
             cost = cost * of_class[codes]
+        if not cost.max() <= MOST_COST:
+            raise ParameterError(
+                f"C times the weights of rows and classes must be at most {MOST_COST:g} (so little "
+                f"regularisation is none); it is {cost.max():g}. Give smaller weights, or a "
+                "smaller C")
         scales = _Scales(model, prepared, rows, codes, weight, of_class, counts_of)
         return cls(LinearSolver(model.loss, float(model.tol), int(model.max_iter)), prepared,
                    codes, cost, scales, [1] if len(classes) == 2 else range(len(classes)),
@@ -404,20 +410,25 @@ def _check_values(rows: sp.csr_array) -> None:
 
 
 def _choose_held_out(labels: NDArray[Any], share: float) -> NDArray[np.bool_] | None:
-    """Choose the rows that are held out: every n-th of each class; None where they, or those of a
-    class, would be too few."""
+    """Choose the rows that are held out: every n-th of each class, and of all rare classes together.
+
+    None where they would be too few, or of one class. Each class keeps a row to be learned.
+    """
     if not share:
         return None
     step = round(1.0 / share)
     _, codes = np.unique(labels, return_inverse=True)
     order = np.argsort(codes, kind="stable")
     sizes = np.bincount(codes)
-    if sizes.min() < step or (sizes // step).sum() < _LEAST_HELD_OUT:
-        return None
     # The place of each row among those of its class.
     place = np.empty(len(codes), dtype=np.int64)
     place[order] = np.arange(len(codes)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    # A class of fewer rows than the step has no n-th row.
+    rare = order[(sizes[codes[order]] < step) & (place[order] > 0)]
+    place[rare] = np.arange(len(rare))
     judge: NDArray[np.bool_] = place % step == step - 1
+    if judge.sum() < _LEAST_HELD_OUT or len(np.unique(codes[judge])) < 2:
+        return None
     return judge
 
 

@@ -13,6 +13,9 @@ import numpy as np
 from textnb.errors import ParameterError
 
 T = TypeVar("T")
+# The largest C of a linear model, times the weight of a row. Beyond it, rounding is larger than
+# what the regularisation says, and weights would be noise.
+MOST_COST = 1e10
 
 
 def is_number(value: object) -> bool:

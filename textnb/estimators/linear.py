@@ -61,7 +61,8 @@ class NBLinear(DiscriminativeEstimator):
         if they did not suffice.
     held_out : float in [0, 0.5]
         Share of the documents, of each class, on which `TextClassifier.fit` chooses the temperature
-        of its probabilities, with a model of the others. With 0, or fewer than 20 such documents,
+        of its probabilities, with a model of the others; of classes too small for that, the share
+        of all of them together. With 0, fewer than 20 such documents, or such of one class alone,
         it chooses no temperature, and takes half the time. `fit` on a matrix chooses none.
     class_weight : mapping of label to number, "balanced" or None
         Weights of the rows of classes, in the ratios and in the solver's loss, with the effect of

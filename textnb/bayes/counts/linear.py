@@ -12,14 +12,11 @@ from textnb.bayes.class_weight import check_class_weight
 from textnb.bayes.event_model import EventModel, Learned
 from textnb.bayes.features import FeatureMap
 from textnb.bayes.forms import Floats, LinearForm
-from textnb.bayes.parameters import is_number, is_whole
+from textnb.bayes.parameters import MOST_COST, is_number, is_whole
 from textnb.bayes.statistics import CountStatistics, as_smoothing
 from textnb.bayes.tfidf import check_tfidf, tfidf_map
 from textnb.bayes.warm_start import WarmStart
 from textnb.errors import ParameterError
-
-# Beyond it, rounding is larger than what the regularisation says, and weights would be noise.
-_MOST_C = 1e10
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -109,9 +106,9 @@ class Linear(EventModel):
         if self.loss not in ("hinge", "log"):
             raise ParameterError.unknown_choice("loss", self.loss, ("hinge", "log"))
         check_tfidf(self)
-        if not (is_number(self.C) and 0 < self.C <= _MOST_C):
+        if not (is_number(self.C) and 0 < self.C <= MOST_COST):
             raise ParameterError.out_of_range(
-                "C", f"above 0 and at most {_MOST_C:g} (so little regularisation is none)", self.C)
+                "C", f"above 0 and at most {MOST_COST:g} (so little regularisation is none)", self.C)
         if not (is_number(self.tol) and np.isfinite(self.tol) and self.tol > 0):
             raise ParameterError.out_of_range("tol", "a finite number above 0", self.tol)
         if not (is_number(self.power) and 0.0 <= self.power <= 2.0):
