@@ -204,6 +204,11 @@ def test_rare_classes_leave_no_model_without_a_temperature():
     assert len(model.classes_) == NEWS["label"].n_unique() + 20
 
 
+def test_a_warm_start_is_true_or_false():
+    with pytest.raises(ParameterError, match="warm_start must be True or False; a model of a file"):
+        TextClassifier(NBLinear()).fit(SPAM, warm_start="spam.textnb")
+
+
 def test_rows_of_one_class_choose_no_temperature():
     ham = SPAM.filter(pl.col("label") == "ham")
     spam = SPAM.filter(pl.col("label") == "spam").head(3)

@@ -201,8 +201,32 @@ def test_settings_that_can_not_be_learned_have_no_value() -> None:
 
 def test_nothing_can_be_learned() -> None:
     rows = pl.DataFrame({"text": ["-", "+"] * 20, "label": ["x", "y"] * 20})
-    with pytest.raises(ParameterError, match="no settings could be learned from these rows"):
+    with pytest.raises(ParameterError, match=r"no settings could be learned .* empty vocabulary"):
         search(rows, trials=2)
+    # The first part in time, from which the first fold's model learns, has one class.
+    rows = pl.DataFrame({"text": ["aa bb", "cc dd"] * 30, "label": ["x"] * 30 + ["y", "x"] * 15,
+                         "day": range(60)})
+    with (pytest.warns(UserWarning, match="no document of it"),
+          pytest.raises(ParameterError, match=r"no settings could be learned .* got one class")):
+        search(rows, trials=2, time="day")
+
+
+def test_texts_may_be_categories(rows: pl.DataFrame) -> None:
+    found = search(rows.with_columns(pl.col("text").cast(pl.Categorical)), trials=2)
+    assert found.trials.drop("seconds").equals(search(rows, trials=2).trials.drop("seconds"))
+
+
+def test_too_few_rows_to_set_a_part_of_them_apart(rows: pl.DataFrame) -> None:
+    with pytest.raises(ParameterError, match="needs 5 rows of the largest class, or more"):
+        search(rows.head(6), folds=2)
+    with pytest.raises(ParameterError, match="needs 5 groups of 'label', of about equal sizes"):
+        search(rows, groups="label")
+    with pytest.raises(ParameterError, match="needs 6 different times in 'day'"):
+        search(rows.with_columns(pl.col("day") % 3), time="day")
+    last = pl.DataFrame({"text": "aa", "label": ["x"] * 50 + ["y"] * 2, "day": range(52)})
+    with (pytest.warns(UserWarning, match="no document of it"),
+          pytest.raises(DataError, match=r"all others are labelled 'x': .* or leave out time")):
+        search(last, time="day")
 
 
 @pytest.mark.parametrize(("settings", "error", "message"), [
@@ -218,12 +242,13 @@ def test_nothing_can_be_learned() -> None:
     ({"folds": 1}, ParameterError, "folds must be"),
     ({"groups": "nope"}, SchemaError, "no column 'nope'"),
     ({"text": "nope"}, SchemaError, "no column 'nope'"),
+    ({"text": "words"}, SchemaError, "'words' holds lists of tokens, and a search chooses"),
     ({"time": "day", "seed": 1}, ParameterError, "has no effect with time")])
 def test_what_is_refused(
     rows: pl.DataFrame, settings: dict[str, Any], error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):
-        tune(rows, **{"trials": 1, **settings})
+        tune(rows.with_columns(words=pl.col("text").str.split(" ")), **{"trials": 1, **settings})
 
 
 def test_null_labels_are_refused(rows: pl.DataFrame) -> None:
@@ -279,8 +304,20 @@ def test_what_a_classifier_that_chooses_refuses(rows: pl.DataFrame) -> None:
         TextClassifier("auto").fit(rows, sample_weight="day")
     with pytest.raises(ParameterError, match="chosen by fit, from all documents"):
         TextClassifier("auto").partial_fit(rows)
-    with pytest.raises(ParameterError, match="estimator must be"):
+    with pytest.raises(ParameterError, match="or 'auto'; got 'automatic'"):
         TextClassifier("automatic").fit(rows)  # type: ignore[arg-type]  # what a typo gives
+    with pytest.raises(ParameterError, match="estimator='auto' has no parameters"):
+        TextClassifier("auto").set_params(estimator__C=3.0)
+
+
+def test_what_was_found_goes_with_its_model(
+    rows: pl.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("textnb.selection.search.TRIALS", 2)
+    model = TextClassifier("auto").fit(rows)
+    assert model.tuned_.trials.height == 2
+    model.set_params(estimator=NBLinear()).fit(rows)
+    assert not hasattr(model, "tuned_")
 
 
 def test_labels_beside_the_texts(rows: pl.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -305,6 +342,16 @@ def test_the_command(run: Run, rows: pl.DataFrame, tmp_path: Path) -> None:
     run(*shlex.split(command.replace("best.textnb", "made.textnb"))[1:]).checked()
     best, made = load("best.textnb"), load("made.textnb")
     assert np.array_equal(best.linear_form().weights, made.linear_form().weights)
+
+
+def test_the_command_reads_as_the_search_did(run: Run, rows: pl.DataFrame) -> None:
+    rows.rename({"label": "the label"}).write_csv("rows.csv", separator=";")
+    ran = run("tune", "rows.csv", "--separator", ";", "--label", "the label",
+              "--where", "author <> 'author 3'", "--on-unreadable", "skip", "--trials", 1, "-q",
+              "-o", "m.textnb").checked()
+    command = ran.out.splitlines()[-1].replace("m.textnb", "made.textnb")
+    run(*shlex.split(command)[1:]).checked()
+    assert Path("made.textnb").read_bytes() == Path("m.textnb").read_bytes()
 
 
 def test_a_command_that_is_timed_says_how_it_is_repeated(run: Run, rows: pl.DataFrame) -> None:

@@ -410,7 +410,7 @@ def _check_values(rows: sp.csr_array) -> None:
 
 
 def _choose_held_out(labels: NDArray[Any], share: float) -> NDArray[np.bool_] | None:
-    """Choose the rows that are held out: every n-th of each class, and of all rare classes together.
+    """Choose the rows that are held out: every n-th of each class, and of rare classes together.
 
     None where they would be too few, or of one class. Each class keeps a row to be learned.
     """

@@ -22,6 +22,7 @@ from textnb.learning.settings import (
     MODELS,
     ColumnSettings,
     LimitSettings,
+    Setting,
     TokenSettings,
     declared,
     setting,
@@ -147,22 +148,28 @@ def _command(found: Tuned, typed: TypedOptions, input: str, output: str) -> str:
     changes = found.settings.changes()
     kind = found.settings.model.kind
     own = {**changes["tokenizer"], **changes["limits"], **changes["model"]}
-    names = {field.name: facts.names or (f"--{field.name.replace('_', '-')}",)
+    names = {field.name: _option_name(field.name, facts)
              for group in (TokenSettings, LimitSettings, MODELS[kind])
              for field, facts in declared(group)}
     words = ["textnb", "train", input]
-    for name, word in (("label", "--label"), ("where", "--where"), ("format", "--input-format"),
-                       ("encoding", "--encoding")):
-        if name in typed:
-            words += [word, str(typed[name])]
-    columns = typed.get("text", [])
-    for column in [columns] if isinstance(columns, str) else columns:
-        words += ["--text", column]
+    words += [word for field, facts in declared(TuneInput)
+              if field.name in typed and not facts.is_argument
+              for word in _as_typed(_option_name(field.name, facts), typed[field.name])]
     words += ["--model", kind]
     for name, value in own.items():
-        on, _, off = names[name][0].partition("/")
-        if isinstance(value, bool):
-            words.append(on if value else off)
-        else:
-            words += [on, ",".join(map(str, value)) if isinstance(value, tuple) else str(value)]
+        words += _as_typed(names[name], value)
     return shlex.join([*words, "-o", output])
+
+
+def _option_name(field: str, facts: Setting) -> str:
+    return facts.names[0] if facts.names else f"--{field.replace('_', '-')}"
+
+
+def _as_typed(name: str, value: Any) -> list[str]:
+    """The words that give an option this value."""
+    on, _, off = name.partition("/")
+    if isinstance(value, bool):
+        return [on if value else off]
+    if isinstance(value, list):
+        return [word for each in value for word in (on, str(each))]
+    return [on, ",".join(map(str, value)) if isinstance(value, tuple) else str(value)]

@@ -262,7 +262,7 @@ def merge(files: ModelFiles, done: NewModel) -> None:
         try:
             total = merging.merge(total, more)
         except ParameterError as error:
-            raise ParameterError(f"{models[0]} and {path}: {error}") from None
+            raise ParameterError(f"{models[0]} and {path}: {error.command_line}") from None
     save_fitted(total, output)
     note_stale(total)
     if not done.quiet:

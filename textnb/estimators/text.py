@@ -28,7 +28,7 @@ from textnb.estimators.discrete import DiscreteNB
 from textnb.estimators.event_estimator import estimator_of, fitted_estimator
 from textnb.estimators.naive_bayes import MultinomialNB
 from textnb.estimators.ratio import NBLogisticRegression
-from textnb.estimators.texts import event_model_of_texts, place_of_setting
+from textnb.estimators.texts import event_model_of_texts, place_of_setting, with_parameters
 from textnb.frames.batches import Progress
 from textnb.frames.scan import scan
 from textnb.learning import fitting
@@ -42,7 +42,7 @@ from textnb.scoring import texts
 from textnb.scoring.columns import Answers
 from textnb.scoring.explain import Explanation
 from textnb.scoring.texts import Rows, Text
-from textnb.selection.automatic import AUTO, fit_by_search
+from textnb.selection.automatic import AUTO, check_warm_start, fit_by_search
 from textnb.storage.textmodel import save_fitted
 from textnb.text.matrix import CountMatrix
 from textnb.text.term_counts import TermCounts
@@ -185,9 +185,8 @@ class TextClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
         UnknownTermsWarning
             If most terms will not occur again, say of words in a language without spaces.
         """
+        check_warm_start(warm_start, self.estimator)
         if self.estimator == AUTO:
-            if warm_start:
-                raise ParameterError("a search for settings has no warm start")
             parameters = {name: getattr(self, name) for name in DEFAULTS}
             self.tuned_ = fit_by_search(parameters, X, y, sample_weight, progress)
             self._fitted = self.tuned_.fitted
@@ -195,6 +194,8 @@ class TextClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
             self._fitted = fitting.fit(
                 self.text_settings(), X, y, sample_weight=sample_weight, progress=progress,
                 start=getattr(self, "_fitted", None) if warm_start else None)
+            # What a search found before is not this model.
+            self.__dict__.pop("tuned_", None)
         return self
 
     def partial_fit(
@@ -505,9 +506,8 @@ class TextClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
             # Tokenizers are frozen, and even the default one is shared: make another one.
             parameters["tokenizer"] = tokenizer.with_params(**nested)
         # None stands for the default model: replace it, so that its parameters can be set.
-        if parameters.get("estimator", self.estimator) is None and any(
-                name.startswith("estimator__") for name in parameters):
-            parameters["estimator"] = MultinomialNB()
+        if any(name.startswith("estimator__") for name in parameters):
+            parameters["estimator"] = with_parameters(parameters.get("estimator", self.estimator))
         return super().set_params(**parameters)
 
     def check_unchanged(self, what: str) -> None:

@@ -54,6 +54,14 @@ def place_of_setting(owner: type, name: str) -> str:
     return ""
 
 
+def with_parameters(given: Any) -> Any:
+    """The estimator of a classifier, to set its parameters; ParameterError for "auto"."""
+    if isinstance(given, str) and given == "auto":
+        raise ParameterError("estimator='auto' has no parameters, as fit chooses the model and its "
+                             "parameters: give an estimator, such as NBLinear()")
+    return MultinomialNB() if given is None else given
+
+
 def event_model_of_texts(given: Any) -> Any:
     """The event model of the estimator of a classifier of texts.
 
@@ -72,7 +80,7 @@ def event_model_of_texts(given: Any) -> Any:
     model = getattr(estimator, "event_model_type", None)
     if model is None or not model.of_terms:
         *names, last = text_estimators()
-        raise ParameterError(f"estimator must be {', '.join(names)} or {last}; got "
-                             f"{type(estimator).__name__}")
+        got = repr(estimator) if isinstance(estimator, str) else type(estimator).__name__
+        raise ParameterError(f"estimator must be {', '.join(names)}, {last} or 'auto'; got {got}")
     check_reading(estimator)
     return event_model_of(estimator)

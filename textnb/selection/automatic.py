@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from textnb.bayes.counts.multinomial import Multinomial
 from textnb.errors import ParameterError
 from textnb.frames.batches import Progress
@@ -17,6 +19,16 @@ from textnb.learning.text_settings import TextSettings
 from textnb.selection.search import Tuned, search
 
 AUTO = "auto"
+
+
+def check_warm_start(warm_start: Any, estimator: Any) -> None:
+    """Raises ParameterError for what is no truth value, and for a search, which begins anew."""
+    if not isinstance(warm_start, (bool, np.bool_)):
+        raise ParameterError.out_of_range(
+            "warm_start", "True or False; a model of a file is loaded first, "
+            "textnb.load(path).fit(documents, warm_start=True)", warm_start)
+    if warm_start and isinstance(estimator, str) and estimator == AUTO:
+        raise ParameterError("a search for settings has no warm start")
 
 
 def fit_by_search(

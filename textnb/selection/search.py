@@ -37,9 +37,10 @@ from numpy.typing import NDArray
 from textnb.bayes.calibration import Calibration
 from textnb.bayes.forms import Floats
 from textnb.bayes.parameters import is_number, is_whole
-from textnb.errors import DataError, ParameterError, VocabularyError
+from textnb.errors import DataError, ParameterError, SchemaError, VocabularyError, quantity
 from textnb.frames.failures import reading
 from textnb.frames.scan import scan
+from textnb.frames.token_columns import ListOfTokens
 from textnb.learning.fitted import Fitted
 from textnb.learning.fitting import fit
 from textnb.learning.text_settings import columns_of
@@ -52,7 +53,7 @@ from textnb.selection.candidates import (
     neighbours,
 )
 from textnb.selection.metric import Metric
-from textnb.selection.splits import Split, split
+from textnb.selection.splits import Split, check_split, split
 from textnb.selection.trials import TrialResult, Trials
 
 TRIALS = 40
@@ -163,7 +164,7 @@ class Tuned:
     def __repr__(self) -> str:
         return (f"Tuned({self.settings.describe()}: {self.metric} {self.estimate} on "
                 f"{self.estimate.documents:,} documents that no trial has seen; by default "
-                f"{self.default.value:.4f}; {self.trials.height} trials)")
+                f"{self.default.value:.4f}; {quantity(self.trials.height, 'trial')})")
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready values: what `textnb tune --format json` prints."""
@@ -196,20 +197,33 @@ def search(
 ) -> Tuned:
     """Search for the settings of a classifier of texts: see `textnb.tune`."""
     _check_budget(trials, seconds)
+    check_split(folds, groups, time, seed)
     goal = Metric.of(metric, positive)
     names = columns_of(text, label)
     extra = [name for name in (groups, time) if name is not None]
     with reading(frame):
-        rows = scan(frame, text=names, label=label)
+        try:
+            rows = scan(frame, text=names, label=label)
+        except ListOfTokens as error:
+            raise SchemaError(
+                f"text column {error.columns[0]!r} holds lists of tokens, and a search chooses the "
+                "tokenizer: give the texts, or compare models of tokens by cross-validation"
+            ) from None
         # `split` raises the error for a missing column of groups or times.
         available = rows.collect_schema().names()
         columns = list(dict.fromkeys(
             [*names, label, *(name for name in extra if name in available)]))
-        table = rows.select(columns).collect()
-    outer = split(table.lazy(), label, folds=_PARTS, groups=groups, time=time, seed=seed)
+        # Texts may be categories; the grouping of rows is the same by their strings.
+        table = rows.select(columns).with_columns(pl.col(names).cast(pl.String)).collect()
+    outer = _set_apart(table, label, groups, time, seed)
     goal.check(outer.classes.to_list())
     is_training = outer.training_rows(_PARTS - 1)
     training, test = table.filter(is_training), table.filter(outer.folds == _PARTS - 1)
+    if outer.labels.filter(is_training).n_unique() == 1:
+        raise DataError("a fifth of the rows is set apart for the estimate, and all others are "
+                        f"labelled {outer.labels.filter(is_training)[0]!r}: there is nothing to "
+                        "tell apart; give more rows of the other classes"
+                        + ("" if time is None else ", or leave out time"))
     inner = split(training.lazy(), label, folds=folds, groups=groups, time=time, seed=seed)
     judge = Trials(training, names, label, inner, goal, seed)
     spaceless = any(is_spaceless(training[name]) for name in names)
@@ -229,6 +243,23 @@ def search(
     return Tuned(fitted, goal, estimate, default_estimate, log,
                  _code(candidate, calibration, names, label), candidate, lead,
                  _method(outer, inner))
+
+
+def _set_apart(
+    table: pl.DataFrame, label: str, groups: str | None, time: str | None, seed: int
+) -> Split:
+    """Parts of the rows, of which the last is the test part."""
+    try:
+        return split(table.lazy(), label, folds=_PARTS, groups=groups, time=time, seed=seed)
+    except ParameterError:
+        # Its advice is to ask for fewer folds, and this number is not the user's.
+        needed = (
+            f"{_PARTS} groups of {groups!r}, of about equal sizes" if groups is not None
+            else f"{_PARTS + 1} different times in {time!r}" if time is not None
+            else f"{_PARTS} rows of the largest class")
+        raise ParameterError(
+            f"a search sets a fifth of the rows apart for its estimate, and needs {needed}, or "
+            "more. Give more rows, or compare settings by cross-validation") from None
 
 
 def _run_trials(
@@ -270,8 +301,8 @@ def _run_trials(
         except StopIteration:
             break
     if best is None or default is None:
-        raise ParameterError("no settings could be learned from these rows: are there texts in "
-                             f"{', '.join(judge.text)}?")
+        raise ParameterError("no settings could be learned from these rows, whose texts are in "
+                             f"{', '.join(judge.text)}: {judge.failure}")
     return best, pl.DataFrame(log, schema=_SCHEMA), default
 
 

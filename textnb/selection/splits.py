@@ -91,7 +91,7 @@ def split(
     >>> split(frame, "label", folds=2, time="day").folds.tolist()
     [1, 1, 0, 0, -1, -1]
     """
-    _check_settings(folds, groups, time, seed)
+    check_split(folds, groups, time, seed)
     labels, key = _read_columns(frame, label, groups, time)
     if not len(labels):
         raise DataError.no_rows("the input")
@@ -116,7 +116,8 @@ def split(
     return partition
 
 
-def _check_settings(folds: Any, groups: Any, time: Any, seed: Any) -> None:
+def check_split(folds: Any, groups: Any, time: Any, seed: Any) -> None:
+    """Raises ParameterError for settings of `split` that no rows allow."""
     if not is_whole(folds) or folds < 2:
         raise ParameterError.out_of_range("folds", "an int >= 2", folds)
     for name, value in (("groups", groups), ("time", time)):

@@ -78,6 +78,11 @@ class Trials:
     metric : Metric
     seed : int
         Chooses the rows of the smaller rungs.
+
+    Attributes
+    ----------
+    failure : str
+        Why settings could not be learned, of those that were judged last; "" if all could.
     """
 
     def __init__(
@@ -92,6 +97,7 @@ class Trials:
         self._rungs = _nested_rows(partition.folds, self._codes, shares, seed)
         self._matrices: OrderedDict[object, tuple[CountMatrix, int]] = OrderedDict()
         self._prepared = PreparedFolds()
+        self.failure = ""
 
     @property
     def rungs(self) -> list[int]:
@@ -110,7 +116,8 @@ class Trials:
         try:
             counts = self._counts(candidate, rung)
             scores = self._held_out_scores(candidate, rung, counts, partition, codes)
-        except (DataError, VocabularyError):
+        except (DataError, VocabularyError) as error:
+            self.failure = str(error)
             return TrialResult(
                 float("nan"), np.empty((0, len(classes))), np.empty(0, np.int64), None)
         tested = partition.folds >= 0

@@ -1,6 +1,6 @@
 """Counts texts without a term that the model knows, and names the likely cause.
 
-If most texts hold no known term, priors alone answer, and no other figure shows that.
+If most texts hold no known term, all of them get the same answer, and no other figure shows that.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class TermCoverage:
             return ""
         return (f"{self.without:,} of {quantity(self.texts, 'text')} "
                 f"({self.without / self.texts:.0%}) hold "
-                "no term that the model knows, and the classes' priors alone answer. "
+                "no term that the model knows, and all get the same answer. "
                 f"{_CAUSE[self._words and 2 * self.spaceless > self.without]}")
 
     def warn(self) -> None:

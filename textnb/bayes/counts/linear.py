@@ -108,7 +108,8 @@ class Linear(EventModel):
         check_tfidf(self)
         if not (is_number(self.C) and 0 < self.C <= MOST_COST):
             raise ParameterError.out_of_range(
-                "C", f"above 0 and at most {MOST_COST:g} (so little regularisation is none)", self.C)
+                "C", f"above 0 and at most {MOST_COST:g} (so little regularisation is none)",
+                self.C)
         if not (is_number(self.tol) and np.isfinite(self.tol) and self.tol > 0):
             raise ParameterError.out_of_range("tol", "a finite number above 0", self.tol)
         if not (is_number(self.power) and 0.0 <= self.power <= 2.0):
