@@ -340,7 +340,9 @@ def test_every_option_of_train_is_tested() -> None:
     tested |= {"--output", "-o", "--features", "--input-format", "--encoding", "--quiet", "-q",
                "--lowercase", "--storage-option", "--query", "--on-unreadable", "--separator",
                "--early-stopping", "--class-weight", "--weight", "--subfolders", "--help-all",
-               "--warm-start"}
+               "--warm-start",
+               # tests/cli/test_ageing.py
+               "--time", "--period", "--keep-periods", "--half-life"}
     command = command_of("train")
     assert command is not None
     offered = {name for option in command.params if option.param_type_name == "option"

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from textnb.cli.console import note, progress
+from textnb.cli.evidence import note_periods
 from textnb.cli.inputs import (
     InputOptions,
     LabelOptions,
@@ -22,6 +23,7 @@ from textnb.errors import quantity
 from textnb.learning.settings import (
     TABLE_MODELS,
     TEXT_MODELS,
+    AgeingSettings,
     ColumnSettings,
     LimitSettings,
     TokenSettings,
@@ -84,7 +86,7 @@ class TrainOutput(Quiet):
 @verb
 def train(
     typed: TypedOptions, source: TrainInput, tokens: TokenOptions, kind: ModelOptions,
-    limits: LimitSettings, done: TrainOutput,
+    limits: LimitSettings, ageing: AgeingSettings, done: TrainOutput,
 ) -> None:
     """Learn a classifier from labelled rows and write its model file."""
     from textnb.cli import settings
@@ -99,12 +101,12 @@ def train(
     if kind.model in TABLE_MODELS:
         _train_table(typed, source, kind.model, done)
     else:
-        _train_texts(typed, source, tokens, kind, limits, done)
+        _train_texts(typed, source, tokens, kind, limits, ageing, done)
 
 
 def _train_texts(
     typed: TypedOptions, source: TrainInput, tokens: TokenOptions, kind: Any, limits: LimitSettings,
-    done: TrainOutput,
+    ageing: AgeingSettings, done: TrainOutput,
 ) -> None:
     from textnb.cli import settings
     from textnb.errors import VocabularyError
@@ -118,7 +120,7 @@ def _train_texts(
         "text": text, "label": source.label, "tokenizer": settings.tokenizer(tokens, typed),
         "min_df": limits.min_df, "max_df": limits.max_df, "max_features": limits.max_features,
         "binary": limits.binary,
-        "memory_limit": memory_size(limits.memory_limit, "--memory-limit")}
+        "memory_limit": memory_size(limits.memory_limit, "--memory-limit"), **vars(ageing)}
     model = settings.text_model(kind.model, typed)
     text_settings = TextSettings.of(model, **parameters)
     start = None
@@ -161,6 +163,7 @@ def _train_texts(
                     f"{quantity(fitted.calibration.documents, 'held-out document')})")
     if fitted.pruned is not None:
         note(fitted.pruned.describe())
+    note_periods(fitted)
     note(f"{classes_in_words(fitted)}, {learned} -> {done.output}")
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from datetime import date
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -32,6 +33,8 @@ from textnb.estimators.texts import event_model_of_texts, place_of_setting, with
 from textnb.frames.batches import Progress
 from textnb.frames.scan import scan
 from textnb.learning import fitting
+from textnb.learning.ageing import half_life_days, parse_day
+from textnb.learning.dropping import drop_before
 from textnb.learning.fitted import Fitted, check_one_label
 from textnb.learning.fitting import Weight, counts_that_add
 from textnb.learning.memory_limit import memory_size
@@ -79,6 +82,16 @@ class TextClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
         possible. Other terms keep exact counts, which depend on the documents alone. ``pruned_``
         says which terms were left out and how much they can change. Such a model can't learn more
         or forget. `count` and `partial_fit` do not keep to the limit.
+    time : str, optional
+        Column of dates, datetimes (in UTC) or ISO strings, with ``period``.
+    period : {"day", "week", "month", "quarter", "year"}, optional
+        Count documents by periods of time, which can be dropped (`drop_before`), for models that
+        learn from counts alone.
+    keep_periods : int, optional
+        Keep only the newest periods that have documents.
+    half_life : float or str, optional
+        Days, or ``"90d"``, ``"12w"``, ``"1y"``: a period that begins this much before the newest
+        one counts half when weights are derived; counts stay integers.
 
     Attributes
     ----------
@@ -129,6 +142,10 @@ class TextClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
         vocabulary: Sequence[str] | None = None,
         binary: bool = False,
         memory_limit: int | str | None = None,
+        time: str | None = None,
+        period: str | None = None,
+        keep_periods: int | None = None,
+        half_life: float | str | None = None,
     ):
         self.estimator = estimator
         self.text = text
@@ -140,6 +157,10 @@ class TextClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
         self.vocabulary = vocabulary
         self.binary = binary
         self.memory_limit = memory_limit
+        self.time = time
+        self.period = period
+        self.keep_periods = keep_periods
+        self.half_life = half_life
 
     _place_of: Any = classmethod(place_of_setting)
     _fitted: Fitted
@@ -235,6 +256,24 @@ class TextClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
             If not all the documents can have been learned; the model then stays as it was.
         """
         self._fitted = fitting.forget(self._fitted_to_add("forgetting"), X, y, progress=progress)
+        return self
+
+    def drop_before(self, day: date | str) -> Self:
+        """Drop the periods that end before a day: the model is that of one `fit` without them.
+
+        Parameters
+        ----------
+        day : date or str
+            Such as "2025-03-01", or "2025-03" and "2025", which stand for their first days.
+
+        Raises
+        ------
+        ParameterError
+            If the model does not count by periods (``period``).
+        DataError
+            If no period would be left; the model then stays as it was.
+        """
+        self._fitted = drop_before(self._fitted_to_add("dropping periods"), parse_day(day))
         return self
 
     def __add__(self, other: TextClassifier) -> TextClassifier:
@@ -548,6 +587,11 @@ class TextClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
         return fitted.statistics
 
     @property
+    def periods_(self) -> pl.DataFrame:
+        """The periods of the counts, the oldest first: see `Fitted.periods`."""
+        return self.fitted_.periods()
+
+    @property
     def classes_(self) -> NDArray[Any]:
         return self.fitted_.classes
 
@@ -601,6 +645,7 @@ class TextClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
                "estimator": MultinomialNB() if self.estimator is None else self.estimator}
         # A fitted limit is in bytes, even if it was set as text such as "500M".
         now["memory_limit"] = memory_size(self.memory_limit)
+        now["half_life"] = half_life_days(self.half_life)
         used = estimator if cached is None or cached[0] is not fitted else cached[1]
         check_unchanged({**parameters, "estimator": estimator}, now, used, what)
         return fitted

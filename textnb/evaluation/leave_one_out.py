@@ -101,6 +101,9 @@ def open_leave_one_out(
     """Open the documents of a model, and the reader that leaves each of them out."""
     check_unpruned(fitted.pruned, LEAVING_OUT)
     settings = fitted.settings
+    if settings.ageing is not None:
+        raise ParameterError("a model that counts by periods of time is judged in order of time: "
+                             "leave-one-out would judge old documents by newer ones")
     reader = LeaveOneOutReader.of(
         event_model, counts_that_add(fitted), settings.limits, settings.vocabulary, settings.binary)
     names, label = settings.columns, settings.label

@@ -23,16 +23,15 @@ from textnb.bayes.parameters import is_number, is_whole
 from textnb.errors import DataError, ParameterError, quantity
 from textnb.evaluation.against_rest import check_positive, set_against_rest
 from textnb.evaluation.held_out import HeldOut, codes_of
-from textnb.evaluation.recipe import Recipe
+from textnb.evaluation.recipe import IN_ORDER, Recipe
 from textnb.evaluation.roc import roc
 from textnb.frames.batches import Progress
 from textnb.frames.failures import reading
 from textnb.frames.texts import as_int64
 from textnb.learning.fitted import Fitted
-from textnb.learning.fitting import count, fit_from_counts
+from textnb.learning.fitting import counts_of, fit_from_counts, sum_of
 from textnb.scoring.texts import score_batch
 from textnb.selection.splits import time_order
-from textnb.text.term_counts import TermCounts
 
 if TYPE_CHECKING:
     from textnb.estimators.text import TextClassifier
@@ -143,10 +142,12 @@ def validate_online(
     (16, 0.0, 0.0)
     """
     _check_settings(block, delay, feedback)
-    recipe = Recipe.of(model, "validate_online")
+    recipe = Recipe.of(model, IN_ORDER)
+    ageing = None if recipe.summed is None else recipe.summed.ageing
+    filed = [] if ageing is None else [ageing.time]
     names, label = recipe.columns, recipe.label
     with reading(frame):
-        keys = [] if time is None else [time]
+        keys = [*filed, *([] if time is None else [time])]
         rows = recipe.scan(frame).select(*dict.fromkeys([*names, label, *keys])).collect()
         if not rows.height:
             raise DataError.no_rows("the input")
@@ -154,7 +155,7 @@ def validate_online(
             raise DataError.null_label(label, int(rows[label].is_null().arg_true()[0]))
         if time is not None:
             rows = rows[time_order(rows[time], time)]
-        rows = rows.select(*names, label)
+        rows = rows.select(*names, label, *filed)
         labels = as_int64(rows[label])
         classes = labels.unique().sort()
         check_positive(classes.to_list(), positive)
@@ -215,13 +216,16 @@ def _learner(recipe: Recipe) -> Callable[[pl.DataFrame, pl.DataFrame], Fitted]:
     settings = recipe.summed
     if settings is None:
         return lambda _, rows: recipe.fit(rows)
-    total: list[TermCounts] = []
+    total: list[Any] = []
 
     def learn(new: pl.DataFrame, _: pl.DataFrame) -> Fitted:
         if new.height:
-            more = count(settings, new)
+            more = counts_of(settings, new)
             total[:] = [total[0] + more] if total else [more]
-        return fit_from_counts(settings, total[0])
+        fitted = fit_from_counts(settings, total[0])
+        # Periods that are too old are counted no longer.
+        total[:] = [sum_of(fitted)]
+        return fitted
 
     return learn
 

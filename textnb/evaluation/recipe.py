@@ -18,6 +18,9 @@ from textnb.learning.fitted import Fitted
 from textnb.learning.fitting import fit
 from textnb.learning.text_settings import TextSettings, columns_of
 
+# The function that judges documents in order of time.
+IN_ORDER = "validate_online"
+
 if TYPE_CHECKING:
     from textnb.estimators.text import TextClassifier
 
@@ -62,19 +65,23 @@ class Recipe:
             If the model is none of texts.
         """
         if isinstance(model, Fitted):
-            return cls._of_settings(model.settings)
+            return cls._of_settings(model.settings, user)
         if not hasattr(type(model), "text_settings"):
             raise ParameterError(
                 f"{user} is for a TextClassifier; got {type(model).__name__}. For feature "
                 "tables use sklearn.model_selection.cross_val_score(model, table, labels)")
         if not isinstance(model.estimator, str):
-            return cls._of_settings(model.text_settings())
+            return cls._of_settings(model.text_settings(), user)
         columns = columns_of(model.text, model.label)
         return cls(columns, model.label, model.tokenizer.columns_of_tokens(columns), None,
                    _search_again(model))
 
     @classmethod
-    def _of_settings(cls, settings: TextSettings) -> Recipe:
+    def _of_settings(cls, settings: TextSettings, user: str) -> Recipe:
+        if settings.ageing is not None and user != IN_ORDER:
+            raise ParameterError.with_advice(
+                "a model that counts by periods of time is judged in order of time: ",
+                f"use {IN_ORDER}", "use textnb validate --online")
         summed = settings if _follows_from_sums(settings.model) else None
         return cls(settings.columns, settings.label, settings.token_columns, summed,
                    partial(fit, settings))

@@ -6,10 +6,11 @@ from importlib.metadata import version
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from textnb.export.archive import to_json
 from textnb.export.bundle import provenance
-from textnb.learning.fitted import fitted_texts
+from textnb.learning.fitted import Fitted, fitted_texts
 from textnb.storage.archive import VERSION
 from textnb.text.compiled import reading
 
@@ -28,11 +29,11 @@ def describe_model(model: Any) -> dict[str, Any]:
         ``scores`` (whether they are log-probabilities), ``classes`` (label, rows, prior),
         ``training_rows``, ``multilabel`` (true, only where documents have lists of labels: a
         label's rows are those that have it), ``reads`` (columns). For models of texts:
-        ``vocabulary`` (number of terms), ``tokens`` counted in training, ``limits``, ``pruned``,
-        ``tokenizer``, ``read_by``
-        (the compiled kernel of this installation, or expressions and why), ``calibration`` and
-        ``decision`` (None if there is none). For models of tables: ``features``. Versions:
-        ``format`` (of the model file) and ``textnb``.
+        ``vocabulary`` (number of terms), ``ageing`` (if it counts by periods), ``tokens`` counted
+        in training, ``limits``, ``pruned``, ``tokenizer``, ``read_by`` (the compiled kernel of this
+        installation, or expressions and why), ``calibration`` and ``decision`` (None if there is
+        none). For models of tables: ``features``. Versions: ``format`` (of the model file) and
+        ``textnb``.
 
     Examples
     --------
@@ -74,6 +75,7 @@ def describe_model(model: Any) -> dict[str, Any]:
             "tokens": int(fitted.counts.all_counts.sum()),
             "limits": {name: settings.parameters[name] for name in (
                 "min_df", "max_df", "max_features", "binary", "memory_limit")},
+            **_ageing(fitted),
             "pruned": None if fitted.pruned is None else fitted.pruned.to_dict(),
             "tokenizer": settings.tokenizer.to_dict(),
             "read_by": reading(settings.tokenizer),
@@ -82,3 +84,12 @@ def describe_model(model: Any) -> dict[str, Any]:
             "decision": None if fitted.decision is None else to_json(fitted.decision.to_dict()),
         }
     return {**card, "format": VERSION, "textnb": version("textnb")}
+
+
+def _ageing(fitted: Fitted) -> dict[str, Any]:
+    """How the model ages, and its periods; nothing of a model that counts by none."""
+    ageing = fitted.settings.ageing
+    if ageing is None:
+        return {}
+    periods = fitted.periods().with_columns(pl.col("start").cast(pl.String)).to_dicts()
+    return {"ageing": {**vars(ageing), "periods": periods}}

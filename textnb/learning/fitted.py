@@ -16,11 +16,13 @@ from textnb.bayes.forms import LinearForm
 from textnb.bayes.pruning import Pruned
 from textnb.bayes.statistics import CountStatistics
 from textnb.errors import ParameterError, quantity
+from textnb.learning.layers import LayeredCounts
 from textnb.learning.text_settings import TextSettings
 from textnb.text.matrix import Vocabulary
 from textnb.text.planning import name_of
 from textnb.text.term_counts import TermCounts
 
+_PERIODS = {"start": pl.Date, "documents": pl.Int64, "weight": pl.Float64}
 RECALIBRATED = "the model's calibration has changed since"
 
 
@@ -47,6 +49,8 @@ class Fitted:
     labels_beside : bool
         Whether the labels were passed as ``y`` beside a table, and not as its column. A model file
         does not keep this.
+    layers : LayeredCounts or None
+        Counts by periods of time, whose sum is ``statistics``.
     labels : polars.Series
         The classes, in the type that predictions have.
     """
@@ -60,6 +64,7 @@ class Fitted:
     decision: Decision | None = None
     pruned: Pruned | None = None
     labels_beside: bool = False
+    layers: LayeredCounts | None = None
     labels: pl.Series = field(init=False)
 
     def __post_init__(self) -> None:
@@ -115,6 +120,19 @@ class Fitted:
     def solved_model(self) -> EventModel:
         """The event model, with the ``l`` that was chosen in place of "auto"."""
         return self.model if self.chosen_l is None else replace(self.model, l=self.chosen_l)
+
+    def periods(self) -> pl.DataFrame:
+        """The periods of the counts, the oldest first: ``start`` (Date), ``documents``, ``weight``.
+
+        There are none where the model does not count by periods.
+        """
+        layers, ageing = self.layers, self.settings.ageing
+        if layers is None or ageing is None:
+            return pl.DataFrame(schema=_PERIODS)
+        return pl.DataFrame(
+            {"start": layers.starts,
+             "documents": [int(layer.documents.sum()) for layer in layers.layers],
+             "weight": layers.weights(ageing.half_life)}, schema=_PERIODS)
 
     def linear_form(self) -> LinearForm:
         """The form, with the terms of its weights."""

@@ -37,6 +37,7 @@ from textnb.frames.texts import (
 )
 from textnb.frames.token_columns import ListOfTokens
 from textnb.frames.weights import weight_column, with_weights
+from textnb.learning.ageing import check_time_column, count_by_period
 from textnb.learning.documents import (
     LabelledBatches,
     announced_labels,
@@ -46,6 +47,7 @@ from textnb.learning.documents import (
 )
 from textnb.learning.fitted import Fitted
 from textnb.learning.journal import log_learned
+from textnb.learning.layers import LayeredCounts
 from textnb.learning.leave_one_out import LeaveOneOutReader
 from textnb.learning.memory_limit import check_unpruned, describe_pruning, drop_rare_terms
 from textnb.learning.text_settings import TextSettings
@@ -58,6 +60,8 @@ from textnb.text.term_counts import TermCounts, check_complete
 
 Weight = str | ArrayLike | None
 Found = TypeVar("Found")
+NO_PERIODS = ("a model that counts by periods of time is fitted to rows with their times, by fit, "
+              "partial_fit and forget: sums of counts have no periods")
 OTHER_CLASSES = ("the classes have changed: the decision, whose thresholds were for others, is "
                  "dropped")
 
@@ -79,7 +83,8 @@ def fit(
     started = time.perf_counter()
     if start is not None:
         check_start(settings, start)
-    read = [*settings.columns, *([] if y is not None else [settings.label])]
+    read = [*settings.columns, *([] if y is not None else [settings.label]),
+            *([] if settings.ageing is None else [settings.ageing.time])]
     X = convert_table(X, [*read, *([sample_weight] if isinstance(sample_weight, str) else [])])
     fitted, tokens, documents = _by_types_of_columns(settings, lambda settings: (
         _fit_by_counting(settings, X, y, sample_weight, progress)
@@ -110,8 +115,8 @@ def learn_more(
     check_unpruned(None if fitted is None else fitted.pruned, "learning more")
     announced = announced_labels(classes)
 
-    def count_more(settings: TextSettings) -> tuple[TextSettings, TermCounts]:
-        return settings, count(settings, X, y, sample_weight=sample_weight, progress=progress)
+    def count_more(settings: TextSettings) -> tuple[TextSettings, Any]:
+        return settings, counts_of(settings, X, y, sample_weight, progress)
 
     if fitted is None:
         settings, more = _by_types_of_columns(settings, count_more)
@@ -124,11 +129,12 @@ def learn_more(
         known = [*([] if fitted is None else fitted.classes.tolist()), *announced]
         check_known(more.counts.classes.tolist(), known)
     if fitted is not None and fitted.statistics is not None:
-        total = fitted.statistics + more
+        total = sum_of(fitted) + more
     if announced:
-        total = replace(total, counts=total.counts.with_classes(announced))
+        total = total.with_classes(announced)
     found = fit_from_counts(
         settings, total, before=fitted, labels_beside=labels_beside_table(X, y))
+    _warn_of_old(found, more)
     _log("partial_fit", started, found)
     return found
 
@@ -143,7 +149,8 @@ def forget(
     if learned.has_weights:
         raise ParameterError("counts with sample weights are sums of real numbers, from which "
                              "documents can't be subtracted exactly: fit again without them")
-    rest = learned - count(fitted.settings, X, y, progress=progress)
+    more: Any = counts_of(fitted.settings, X, y, progress=progress)
+    rest = sum_of(fitted) - more
     if not rest.documents:
         raise DataError("every document would be forgotten and no model would be left; "
                         "the model is unchanged")
@@ -157,11 +164,40 @@ def count(
     progress: Progress | None = None,
 ) -> TermCounts:
     """Count texts as `fit` does: the counts add and subtract."""
+    if settings.ageing is not None:
+        raise ParameterError(NO_PERIODS)
+    counted: TermCounts = counts_of(settings, X, y, sample_weight, progress)
+    return counted
+
+
+def counts_of(
+    settings: TextSettings, X: Any, y: ArrayLike | None = None, sample_weight: Weight = None,
+    progress: Progress | None = None,
+) -> Any:
+    """`TermCounts`, or `LayeredCounts` of a model that counts by periods."""
     if not settings.model.from_counts:
         raise _learns_at_once(settings.model)
+    if settings.ageing is not None and sample_weight is not None:
+        raise ParameterError.naming(
+            "{sample_weight} and {period} exclude each other: counts by periods are integers")
     with reading(X):
-        return count_documents(
-            labelled_batches(settings, X, y, sample_weight, progress, multilabel=True))
+        documents = labelled_batches(settings, X, y, sample_weight, progress, multilabel=True)
+        return (count_documents(documents) if settings.ageing is None
+                else count_by_period(documents, settings.ageing))
+
+
+def sum_of(fitted: Fitted) -> Any:
+    """The counts that add: `LayeredCounts` of a model that counts by periods, or `TermCounts`."""
+    return counts_that_add(fitted) if fitted.layers is None else fitted.layers
+
+
+def _warn_of_old(fitted: Fitted, more: TermCounts | LayeredCounts) -> None:
+    """Warn of periods that were learned, and dropped at once as too old."""
+    if fitted.layers is not None and isinstance(more, LayeredCounts):
+        gone = [str(start) for start in more.starts if start not in fitted.layers.starts]
+        if gone:
+            warn_caller(f"documents of {quantity(len(gone), 'period')} (from {gone[0]}) are older "
+                        "than the periods that the model keeps: they are not learned")
 
 
 def counts_that_add(fitted: Fitted) -> TermCounts:
@@ -172,7 +208,7 @@ def counts_that_add(fitted: Fitted) -> TermCounts:
 
 
 def fit_from_counts(
-    settings: TextSettings, statistics: TermCounts, *, l: float | None = None,
+    settings: TextSettings, statistics: TermCounts | LayeredCounts, *, l: float | None = None,
     dropped: Dropped | None = None, before: Fitted | None = None, labels_beside: bool = False,
 ) -> Fitted:
     """The model of counts: the vocabulary is chosen from them, and the form derived.
@@ -182,7 +218,8 @@ def fit_from_counts(
     Parameters
     ----------
     settings : TextSettings
-    statistics : TermCounts
+    statistics : TermCounts or LayeredCounts
+        In layers, of which the newest are kept, where the settings have periods.
     l : float, optional
         What was chosen, where the event model's ``l`` is "auto".
     dropped : Dropped, optional
@@ -192,18 +229,27 @@ def fit_from_counts(
     labels_beside : bool
         Whether the labels of a first fit came beside a table.
     """
+    layers = None
+    if isinstance(statistics, LayeredCounts) and settings.ageing is not None:
+        layers = statistics.newest(settings.ageing.keep)
+        statistics = layers.total
+    elif isinstance(statistics, LayeredCounts) or settings.ageing is not None:
+        raise ParameterError(NO_PERIODS)
     size = len(statistics.counts.classes), len(statistics.terms)
     with clear_memory_errors(lambda: size):
-        return _fit_from_counts(settings, statistics, l, dropped, before, labels_beside)
+        return _fit_from_counts(settings, statistics, layers, l, dropped, before, labels_beside)
 
 
 def _fit_from_counts(
-    settings: TextSettings, statistics: TermCounts, l: float | None, dropped: Dropped | None,
-    before: Fitted | None, labels_beside: bool,
+    settings: TextSettings, statistics: TermCounts, layers: LayeredCounts | None, l: float | None,
+    dropped: Dropped | None, before: Fitted | None, labels_beside: bool,
 ) -> Fitted:
     if settings.memory_limit is not None and dropped is None:
         statistics, dropped = drop_rare_terms(statistics, settings.memory_limit, settings.limits)
-    chosen, model = settings.with_column(statistics), settings.model
+    weights = statistics
+    if layers is not None and settings.ageing is not None:
+        weights = layers.aged(settings.ageing.half_life)
+    chosen, model = settings.with_column(weights), settings.model
     model.presence_above(settings.binary)
     model.check(len(chosen.terms), len(chosen.counts.classes))
     if l is None and before is not None:
@@ -218,7 +264,7 @@ def _fit_from_counts(
         settings, Vocabulary(settings.tokenizer, chosen.terms), learned, statistics,
         None if l is None else float(l),
         pruned=describe_pruning(dropped, model, learned.form, chosen, settings.limits),
-        labels_beside=labels_beside if before is None else before.labels_beside)
+        labels_beside=labels_beside if before is None else before.labels_beside, layers=layers)
     return fitted if before is None else keep_choices(before, fitted, LEARNED_SINCE)
 
 
@@ -250,7 +296,8 @@ def keep_choices(chosen: Fitted, fitted: Fitted, since: str) -> Fitted:
 
 
 def fit_from_file(
-    settings: TextSettings, learned: TermCounts, l: float | None, pruned: Pruned | None
+    settings: TextSettings, learned: TermCounts, l: float | None, pruned: Pruned | None,
+    layers: LayeredCounts | None = None,
 ) -> Fitted:
     """The model of counts from a file.
 
@@ -260,7 +307,7 @@ def fit_from_file(
         If counts that the settings need are not there, or contradict each other.
     """
     check_complete(learned, settings.count_spec)
-    return replace(fit_from_counts(settings, learned, l=l), pruned=pruned)
+    return replace(fit_from_counts(settings, layers or learned, l=l), pruned=pruned)
 
 
 def fit_from_weights(settings: TextSettings, terms: pl.Series, learned: Learned) -> Fitted:
@@ -279,10 +326,13 @@ def labelled_batches(
     """
     columns, label = settings.columns, settings.label
     weight = weight_column(X, sample_weight, [*columns, label])
-    more = [sample_weight] if isinstance(sample_weight, str) else []
+    times = [] if settings.ageing is None else [settings.ageing.time]
+    more = [*([sample_weight] if isinstance(sample_weight, str) else []), *times]
     frame = with_weights(
         labelled_rows(settings, X, y, more, multilabel), sample_weight, weight)
-    frame = frame.select([*columns, label, *([] if weight is None else [weight])])
+    if times:
+        check_time_column(frame, times[0])
+    frame = frame.select([*columns, label, *([] if weight is None else [weight]), *times])
     spec = replace(settings.count_spec, multilabel=isinstance(
         frame.lazy().collect_schema()[label], pl.List))
     return LabelledBatches(batches(frame, columns, progress=progress), spec, weight)
@@ -332,7 +382,7 @@ def _fit_by_counting(
     learned, dropped = _count(settings, X, y, sample_weight, progress)
     l = _choose_l(settings, learned, X, y) if is_auto(settings.model.l) else None
     fitted = fit_from_counts(settings, learned, l=l, dropped=dropped, labels_beside=beside)
-    return fitted, int(learned.counts.all_counts.sum()), learned.documents
+    return fitted, int(learned.counts.all_counts.sum()), int(learned.documents)
 
 
 def _fit_from_rows(
@@ -388,7 +438,7 @@ def _start_of(start: Fitted, terms: pl.Series) -> WarmStart:
 def _count(
     settings: TextSettings, X: Any, y: ArrayLike | None, sample_weight: Weight,
     progress: Progress | None,
-) -> tuple[TermCounts, Dropped | None]:
+) -> tuple[Any, Dropped | None]:
     if sample_weight is not None and is_auto(settings.model.l):
         raise ParameterError.naming(
             "{l='auto'} leaves out one document at a time, and knows no weights: give {l} as a "
@@ -398,7 +448,7 @@ def _count(
             "{sample_weight} keeps the matrix of all documents, which {memory_limit} can't bound: "
             "leave one of them out")
     if settings.memory_limit is None:
-        return count(settings, X, y, sample_weight=sample_weight, progress=progress), None
+        return counts_of(settings, X, y, sample_weight, progress), None
     with reading(X):
         labelled = labelled_batches(settings, X, y, progress=progress, multilabel=True)
         if labelled.spec.multilabel:

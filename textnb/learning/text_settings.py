@@ -11,6 +11,7 @@ import polars as pl
 
 from textnb.bayes.event_model import EventModel
 from textnb.errors import ParameterError
+from textnb.learning.ageing import Ageing, half_life_days
 from textnb.learning.memory_limit import check_memory_limit, memory_size
 from textnb.learning.parameters import DEFAULTS, copied
 from textnb.text.term_counts import CountSpec, TermCounts
@@ -32,6 +33,8 @@ class TextSettings:
     limits : Limits
     vocabulary : polars.Series or None
         The sorted terms, where they are chosen beforehand.
+    ageing : Ageing or None
+        The periods in which documents are counted, if any.
     """
 
     parameters: dict[str, Any]
@@ -39,6 +42,7 @@ class TextSettings:
     columns: list[str]
     limits: Limits
     vocabulary: pl.Series | None
+    ageing: Ageing | None = None
 
     @classmethod
     def of(cls, model: EventModel, **parameters: Any) -> TextSettings:
@@ -60,6 +64,7 @@ class TextSettings:
                 raise ParameterError.unknown_choice("a setting of texts", name, [*DEFAULTS])
         parameters = {name: copied(value) for name, value in {**DEFAULTS, **parameters}.items()}
         parameters["memory_limit"] = memory_size(parameters["memory_limit"])
+        parameters["half_life"] = half_life_days(parameters["half_life"])
         tokenizer, binary = parameters["tokenizer"], parameters["binary"]
         if not isinstance(tokenizer, Tokenizer):
             raise ParameterError.out_of_range("tokenizer", "a Tokenizer", tokenizer)
@@ -76,7 +81,8 @@ class TextSettings:
         # A tokenizer that does not fit the columns says so here.
         tokenizer.expr(columns)
         return cls(parameters, model, columns, limits,
-                   None if vocabulary is None else given_vocabulary(vocabulary))
+                   None if vocabulary is None else given_vocabulary(vocabulary),
+                   Ageing.of(parameters, model, columns))
 
     @property
     def tokenizer(self) -> Tokenizer:

@@ -24,9 +24,13 @@ from textnb.bayes.statistics import CountStatistics, check_int64
 from textnb.errors import ModelFileError
 from textnb.files.archive import LABEL_TYPES, check_size, read_labels, write_labels
 from textnb.files.require import require
+from textnb.learning.ageing import Ageing
+from textnb.learning.layers import LayeredCounts
 from textnb.learning.parameters import DEFAULTS, plain
+from textnb.learning.text_settings import text_names
 from textnb.runtime.memory import free_memory
 from textnb.storage.document_check import check_text_document
+from textnb.storage.layers import unpack_layers
 from textnb.storage.weights import weights_of_table
 from textnb.text.term_counts import TermCounts
 from textnb.text.tokens import Tokenizer
@@ -39,7 +43,7 @@ CLASS_WEIGHT = "class_weight"
 TEXT_SETTINGS = tuple(DEFAULTS)
 # Written only if they are set, so that the file of a model without them stays as it was before
 # these settings existed.
-OPTIONAL = ("memory_limit", CLASS_WEIGHT)
+OPTIONAL = ("memory_limit", CLASS_WEIGHT, "time", "period", "keep_periods", "half_life")
 COUNT_COLUMNS = {"class": pl.Int32, "column": pl.Int32, "count": pl.Int64}
 # Under sample weights.
 WEIGHTED_COLUMNS = {**COUNT_COLUMNS, "count": pl.Float64}
@@ -87,6 +91,8 @@ class TextParts:
     weights : Weights or None
         Only a discriminative model has them.
     choices : Choices
+    layers : LayeredCounts or None
+        Of a model that counts by periods of time.
     """
 
     settings: dict[str, Any]
@@ -94,6 +100,7 @@ class TextParts:
     learned: TermCounts
     weights: Weights | None
     choices: Choices
+    layers: LayeredCounts | None = None
 
 
 def text_parts(
@@ -116,7 +123,9 @@ def text_parts(
     documents, is_weighted = manifest["classes"].get("rows"), "rows" in manifest["classes"]
     classes, class_count = unpack_classes(manifest["classes"], is_weighted)
     has_weights = "weights" in tables
-    expected = {"terms", "counts", "weights"} if has_weights else {"terms", "counts"}
+    has_periods = settings["period"] is not None
+    expected = {"terms", "counts", *(["weights"] if has_weights else []),
+                *(["layers"] if has_periods else [])}
     require(set(tables) == expected, f"its tables are not {', '.join(sorted(expected))}")
     terms = _terms(tables["terms"])
     needed = len(classes) * len(terms) * 8
@@ -160,9 +169,11 @@ def text_parts(
             f"the model {estimator['name']!r} (unless it is one of yours: import it first)"])
     model = event_model(estimator["name"], parameters)
     require(model.from_counts != has_weights, f"its tables are not those of a {model.name}")
-    return TextParts(settings, model,
-                     TermCounts(terms, counts, frequency, occurrences, documents), weights,
-                     choices)
+    learned = TermCounts(terms, counts, frequency, occurrences, documents)
+    ageing = Ageing.of(settings, model, text_names(settings["text"]))
+    layers = None if ageing is None else unpack_layers(
+        path, manifest, tables["layers"], learned, ageing, max_bytes)
+    return TextParts(settings, model, learned, weights, choices, layers)
 
 
 def check_kind(path: str, manifest: Mapping[str, Any]) -> None:

@@ -33,6 +33,7 @@ from textnb.learning.parameters import plain
 from textnb.learning.text_settings import TextSettings
 from textnb.storage.archive import is_table_model, read_archive, write_archive
 from textnb.storage.document_check import MULTILABEL
+from textnb.storage.layers import PERIODS, pack_layers
 from textnb.storage.manifest import (
     CLASS_WEIGHT,
     COUNT_COLUMNS,
@@ -108,6 +109,8 @@ def pack_text(fitted: Fitted) -> Packed:
         tables = {"weights": weights_table(fitted.form.weights)}
     else:
         counts, all_terms, extra, tables = learned.counts, learned.terms, {}, {}
+    if fitted.layers is not None:
+        extra[PERIODS], tables["layers"] = pack_layers(fitted.layers)
     terms = all_terms.alias("term").to_frame()
     tokenizer: Tokenizer = settings["tokenizer"]
     if tokenizer.joins_words:
@@ -165,7 +168,7 @@ def unpack_text(
         model = parts.model if choices.l is None else replace(parts.model, l="auto")
         settings = TextSettings.of(model, **parts.settings)
         if parts.weights is None:
-            fitted = fit_from_file(settings, learned, choices.l, choices.pruned)
+            fitted = fit_from_file(settings, learned, choices.l, choices.pruned, parts.layers)
         else:
             fitted = fit_from_weights(settings, learned.terms, model.restore(
                 learned.counts, parts.weights.weights, parts.weights.intercept,

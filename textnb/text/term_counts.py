@@ -6,7 +6,9 @@ and forgetting give the same as one `fit` on the same documents, under any limit
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -141,6 +143,17 @@ class TermCounts(ReadOnly):
             self.terms.filter(pl.Series(keep)), self.counts.select(keep),
             None if self.document_frequency is None else self.document_frequency[keep],
             None if self.occurrences is None else self.occurrences[keep], self.rows)
+
+    def with_classes(self, classes: Sequence[Any]) -> TermCounts:
+        """The same counts among more classes."""
+        return replace(self, counts=self.counts.with_classes(classes))
+
+    def equals(self, other: TermCounts) -> bool:
+        """Same terms and classes, and the same counts of each kind."""
+        return self.terms.equals(other.terms) and self.counts.equals(other.counts) and all(
+            mine is theirs if mine is None or theirs is None else np.array_equal(mine, theirs)
+            for mine, theirs in ((self.document_frequency, other.document_frequency),
+                                 (self.occurrences, other.occurrences)))
 
     def check_terms(self, pattern: str) -> None:
         """Raise VocabularyError if no document that was counted has a token."""
