@@ -84,6 +84,7 @@ SURFACE = [
     "held_out",
     "leave_one_out",
     "load",
+    "mail_classifier",
     "mail_errors",
     "mail_tokens",
     "mistakes",

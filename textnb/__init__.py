@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from textnb.estimators.gaussian import GaussianNB
     from textnb.estimators.linear import NBLinear
     from textnb.estimators.load import load
+    from textnb.estimators.mail import mail_classifier
     from textnb.estimators.naive_bayes import (
         BernoulliNB,
         CategoricalNB,
@@ -140,6 +141,7 @@ _HOME = {
     "held_out": "evaluation.held_out",
     "leave_one_out": "evaluation.leave_one_out",
     "load": "estimators.load",
+    "mail_classifier": "estimators.mail",
     "mail_errors": "frames.mail",
     "mail_tokens": "mail.tokens",
     "mistakes": "evaluation.mistakes",
@@ -219,6 +221,7 @@ __all__ = [
     "held_out",
     "leave_one_out",
     "load",
+    "mail_classifier",
     "mail_errors",
     "mail_tokens",
     "mistakes",

@@ -49,7 +49,8 @@ def test_the_verdict_is_the_exit_code(
     told = json.loads(run("filter", model, "--format", "json", input=message).out)
     assert told["status"] == status
     assert set(told) == {
-        "status", "log_odds", "measure", "probability", "calibrated", "reason", "errors"}
+        "status", "log_odds", "measure", "probability", "calibrated", "reason", "errors",
+        "since_fit"}
 
 
 def test_what_is_stale_is_told(run: Run, model: Path) -> None:

@@ -341,8 +341,9 @@ def test_every_option_of_train_is_tested() -> None:
                "--lowercase", "--storage-option", "--query", "--on-unreadable", "--separator",
                "--early-stopping", "--class-weight", "--weight", "--subfolders", "--help-all",
                "--warm-start",
-               # tests/cli/test_ageing.py
-               "--time", "--period", "--keep-periods", "--half-life"}
+               # In test_ageing.py and test_mail_recipe.py.
+               "--time", "--period", "--keep-periods", "--half-life",
+               "--false-positives", "--spam-class", "--confidence"}
     command = command_of("train")
     assert command is not None
     offered = {name for option in command.params if option.param_type_name == "option"

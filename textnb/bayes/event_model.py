@@ -43,6 +43,25 @@ _NOT_CHOSEN = ("l='auto' is chosen by fit, from all rows, and kept by partial_fi
 
 
 @dataclass(frozen=True, eq=False)
+class LeftOutScores:
+    """Scores of the rows that were learned, each by a model of the other parts of them.
+
+    Attributes
+    ----------
+    scores : float64 (n_rows, n_classes)
+        Before a calibration.
+    actual : int64 (n_rows,)
+        The class of each row.
+    parts : int
+        The number of parts, and of models.
+    """
+
+    scores: Floats
+    actual: NDArray[np.int64]
+    parts: int
+
+
+@dataclass(frozen=True, eq=False)
 class Learned:
     """What an event model has learned.
 
@@ -57,6 +76,8 @@ class Learned:
         Accuracy on held-out rows by number of passes, where it decided that number.
     calibration : Calibration or None
         It makes probabilities of the scores, where learning from rows fitted one.
+    left_out : LeftOutScores or None
+        Where they were asked for. A model file does not keep them.
     """
 
     counts: CountStatistics
@@ -64,6 +85,7 @@ class Learned:
     n_iter: int | None = None
     validation_scores: dict[int, float] | None = None
     calibration: Calibration | None = None
+    left_out: LeftOutScores | None = None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -90,6 +112,8 @@ class EventModel:
     link: ClassVar[str] = "softmax"
     # Whether its solver can begin from weights that were learned before.
     starts_warm: ClassVar[bool] = False
+    # Whether learning from rows can also score each row by a model of others.
+    scores_left_out: ClassVar[bool] = False
     # What `Learned.n_iter` counts.
     iterations: ClassVar[str] = "passes"
     # Whether two classes, a label and its rest, have its meaning: see `textnb.bayes.label_form`.
@@ -142,6 +166,12 @@ class EventModel:
     def term_z(self) -> TermZ | None:
         """How surely terms indicate a class, from counts; None where weights rank them."""
         raise self._undefined("how its terms are ranked")
+
+    @property
+    def counts_beside_weights(self) -> bool:
+        """Whether its weights are learned, and no answer depends on counts: these can then change
+        while the weights stay those of an earlier fit."""
+        return False
 
     @property
     def above(self) -> float | None:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from textnb.bayes.calibration import Calibration
 from textnb.bayes.class_weight import class_weights
-from textnb.bayes.event_model import Learned
+from textnb.bayes.event_model import Learned, LeftOutScores
 from textnb.bayes.features import FeatureMap, canonical, without_zeros
 from textnb.bayes.forms import Floats
 from textnb.bayes.linear_solver import LinearSolution, LinearSolver
@@ -144,24 +144,28 @@ def _fit(
 
 def learn_and_calibrate(
     model: Any, counts: sp.csr_array, labels: NDArray[Any], weight: Floats | None = None,
-    binary: bool = False, start: WarmStart | None = None,
+    binary: bool = False, start: WarmStart | None = None, left_out: bool = False,
 ) -> Learned:
     """As `learn_from_rows`, with a temperature that is fitted on held-out rows.
 
     There is none where ``held_out`` is 0, or where fewer than 20 rows would be held out, or rows of
-    one class alone.
+    one class alone. With ``left_out``, all rows are scored by models of others, where no class is
+    rare.
     """
     counts = without_zeros(canonical(counts))
     prepared = PreparedRows.of(model, counts, labels, weight, binary)
     learned, pulls = _fit(model, prepared, labels, weight, binary, start)
     del prepared
-    judge = _choose_held_out(labels, model.held_out)
-    if judge is None:
+    parts = _divide(labels, model.held_out)
+    if parts is None:
         return learned
-    own = None if weight is None else weight[~judge]
-    if own is not None and not own.any():
+    judge = parts == parts.max()
+    if weight is not None and not weight[~judge].any():
         return learned
-    scores = _scores_of_others(model, counts, labels, own, judge, binary, pulls)
+    scores = _scores_of_others(model, counts, labels, weight, judge, binary, pulls)
+    if left_out and weight is None and _has_rows_in_each(labels, parts):
+        learned = replace(learned, left_out=_scores_of_parts(
+            model, counts, labels, parts, scores, binary, pulls))
     codes = np.searchsorted(learned.counts.classes, labels[judge])
     judged = np.ones(len(codes)) if weight is None else weight[judge]
     documents, method = int(judge.sum()), "rows held out by fit"
@@ -175,11 +179,34 @@ def learn_and_calibrate(
     return replace(learned, calibration=calibration)
 
 
+def _has_rows_in_each(labels: NDArray[Any], parts: NDArray[np.int64]) -> bool:
+    """Whether the rows outside each part are of all classes."""
+    codes = np.unique(labels, return_inverse=True)[1]
+    cells = np.zeros((int(codes.max()) + 1, int(parts.max()) + 1), dtype=np.int64)
+    np.add.at(cells, (codes, parts), 1)
+    return bool((cells.sum(axis=1, keepdims=True) > cells).all())
+
+
+def _scores_of_parts(
+    model: Any, counts: sp.csr_array, labels: NDArray[Any], parts: NDArray[np.int64],
+    of_last: Floats, binary: bool, pulls: list[Pulls],
+) -> LeftOutScores:
+    """Scores of each part by a model of the others; those of the last part are known."""
+    last = int(parts.max())
+    scores = np.zeros((len(labels), of_last.shape[1]))
+    scores[parts == last] = of_last
+    for part in range(last):
+        judge = parts == part
+        scores[judge] = _scores_of_others(model, counts, labels, None, judge, binary, pulls)
+    return LeftOutScores(scores, np.unique(labels, return_inverse=True)[1], last + 1)
+
+
 def _scores_of_others(
     model: Any, counts: sp.csr_array, labels: NDArray[Any], weight: Floats | None,
     judge: NDArray[np.bool_], binary: bool, pulls: list[Pulls],
 ) -> Floats:
     """Scores of the rows to judge by a model of the others, which begins at the solution of all."""
+    weight = None if weight is None else weight[~judge]
     learn, others = counts[~judge], counts[judge]
     holders = np.bincount(learn.indices, minlength=counts.shape[1])
     # As a new text's, the terms of a row that no other row holds are not known.
@@ -409,10 +436,11 @@ def _check_values(rows: sp.csr_array) -> None:
                         "Scale the rows down, or take unit_length=True")
 
 
-def _choose_held_out(labels: NDArray[Any], share: float) -> NDArray[np.bool_] | None:
-    """Choose the rows that are held out: every n-th of each class, and of rare classes together.
+def _divide(labels: NDArray[Any], share: float) -> NDArray[np.int64] | None:
+    """The part of each row: every n-th of each class, and of rare classes together.
 
-    None where they would be too few, or of one class. Each class keeps a row to be learned.
+    The last part is held out. None where its rows would be too few, or of one class. Each class
+    keeps a row to be learned.
     """
     if not share:
         return None
@@ -426,10 +454,11 @@ def _choose_held_out(labels: NDArray[Any], share: float) -> NDArray[np.bool_] | 
     # A class of fewer rows than the step has no n-th row.
     rare = order[(sizes[codes[order]] < step) & (place[order] > 0)]
     place[rare] = np.arange(len(rare))
-    judge: NDArray[np.bool_] = place % step == step - 1
+    parts: NDArray[np.int64] = place % step
+    judge = parts == step - 1
     if judge.sum() < _LEAST_HELD_OUT or len(np.unique(codes[judge])) < 2:
         return None
-    return judge
+    return parts
 
 
 def _warn_of_tolerance(model: Any) -> None:

@@ -33,8 +33,9 @@ def stale_words(
 
 
 def note_stale(classifier: Any) -> None:
-    """Note a calibration or decision of a model that is stale."""
+    """Note a calibration or decision of a model that is stale, and weights of an earlier fit."""
     from textnb.cli.console import note
+    from textnb.filter.verdict import since_fit_words
 
     # A classifier has them with an underscore, a `Fitted` without.
     calibration, decision = (
@@ -42,6 +43,9 @@ def note_stale(classifier: Any) -> None:
         for name in ("calibration", "decision"))
     for line in stale_words(calibration, decision):
         note(f"note: {line}")
+    since = getattr(classifier, "since_fit", None)
+    if since:
+        note(f"note: {since_fit_words(since.documents)}")
 
 
 def note_textless(rows: int, without_terms: str) -> None:

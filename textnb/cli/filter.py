@@ -168,6 +168,10 @@ def _note_stale(judge: MailFilter) -> None:
 
         for line in stale_words(judge.calibration, decision):
             note(f"note: {line}")
+    if judge.since_fit:
+        from textnb.filter.verdict import since_fit_words
+
+        note(f"note: {since_fit_words(judge.since_fit)}")
 
 
 def _message() -> bytes:

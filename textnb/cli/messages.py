@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from textnb.learning.fitted import Fitted
 
 # Columns that tables of mail have and other tables hardly ever: their models are of mail.
-_OF_MAIL = frozenset(["subject", "body", "headers"])
+_OF_MAIL = frozenset(["subject", "body", "headers", "tokens"])
 
 
 def is_message(text: str, columns: Sequence[str], option: bool | None) -> bool:

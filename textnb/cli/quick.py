@@ -78,6 +78,7 @@ def answer(arguments: Sequence[str]) -> bool:
         return False
     # Imported here, so that an unknown option does not pay for these imports.
     from textnb.filter.quick import judge
+    from textnb.filter.verdict import since_fit_words
     from textnb.storage.terms_reader import Unsupported
 
     message = bytes(report.message)
@@ -104,6 +105,8 @@ def answer(arguments: Sequence[str]) -> bool:
         text = f"{verdict.status} {verdict.log_odds:.6f}\n".encode()
     if verdict.reason:
         guard.tell(f"note: unsure, as {verdict.reason}")
+    if verdict.since_fit:
+        guard.tell(f"note: {since_fit_words(verdict.since_fit)}")
     report.answer(code, text, at)
     return True
 

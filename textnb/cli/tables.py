@@ -132,6 +132,7 @@ def show_description(card: dict[str, Any]) -> None:
     """A model's card: the classes as a table, the rest line by line."""
     from textnb.bayes.decision import Decision
     from textnb.cli.evidence import decision_words
+    from textnb.filter.verdict import since_fit_words
 
     classes = card["classes"]
     logs = card.get("calibration") is not None or card["scores"] == "log-probabilities"
@@ -144,6 +145,8 @@ def show_description(card: dict[str, Any]) -> None:
         if name == "decision" and value is not None:
             for line in decision_words(Decision.from_dict(value), unit):
                 lines.add_row(_text(name), _text(line))
+        elif name == "since_fit" and value is not None:
+            lines.add_row(_text(name), _text(since_fit_words(sum(value.values()))))
         elif name != "classes":
             lines.add_row(_text(name), _text(_as_words(value)))
     show(lines)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from textnb.cli.console import note, progress
@@ -21,17 +21,21 @@ from textnb.cli.inputs import (
 from textnb.cli.options import TypedOptions, every_model, option, verb
 from textnb.errors import quantity
 from textnb.learning.settings import (
+    FALSE_POSITIVES,
+    MAIL_OPTIONS,
     TABLE_MODELS,
     TEXT_MODELS,
     AgeingSettings,
     ColumnSettings,
     LimitSettings,
     TokenSettings,
+    mail_recipe,
     setting,
 )
 
 if TYPE_CHECKING:
     from textnb.bayes.event_model import Learned
+    from textnb.learning.fitted import Fitted
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +66,9 @@ class Kind:
     """Model."""
 
     model: str = option(f"Of texts: {', '.join(TEXT_MODELS)}. Of feature tables: "
-                        f"{', '.join(TABLE_MODELS)}.", default="multinomial", metavar="KIND")
+                        f"{', '.join(TABLE_MODELS)}. Mail is learned by {MAIL_OPTIONS}, unless an "
+                        "option of text, tokens, limits or model is given.",
+                        default="multinomial", metavar="KIND")
 
 
 _Every: Any = every_model(Kind)
@@ -83,10 +89,22 @@ class TrainOutput(Quiet):
         "are nearly those of that model.", is_common=False, metavar="MODEL", default=None)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Threshold:
+    """Threshold."""
+
+    false_positives: float | None = option(
+        "Choose a threshold, such that at most this share of what is not spam is taken for spam "
+        "(nblinear, two classes); 0 for none.  "
+        f"[default: {FALSE_POSITIVES:g} for mail without --model and the like]", metavar="N")
+    confidence: float = option("Confidence of that guarantee.", default=0.95, is_common=False)
+    spam_class: str | None = option("Class that is spam.  [default: spam]", metavar="CLASS")
+
+
 @verb
 def train(
     typed: TypedOptions, source: TrainInput, tokens: TokenOptions, kind: ModelOptions,
-    limits: LimitSettings, ageing: AgeingSettings, done: TrainOutput,
+    limits: LimitSettings, ageing: AgeingSettings, cutoff: Threshold, done: TrainOutput,
 ) -> None:
     """Learn a classifier from labelled rows and write its model file."""
     from textnb.cli import settings
@@ -95,18 +113,80 @@ def train(
 
     check_model_target(done.output)
     check_apart(source.input, done.output)
+    recipe = _recipe_of(typed, source)
+    if recipe:
+        typed = TypedOptions({**typed, **recipe})
+        source, kind = replace(source, text=recipe["text"]), replace(kind, model=recipe["model"])
     settings.check_options(kind.model, typed)
+    cutoff = _check_threshold(cutoff, kind.model, bool(recipe))
     if kind.model in TABLE_MODELS and done.warm_start is not None:
         raise ParameterError("--warm-start is for --model nblinear")
     if kind.model in TABLE_MODELS:
         _train_table(typed, source, kind.model, done)
-    else:
-        _train_texts(typed, source, tokens, kind, limits, ageing, done)
+        return
+    _train_texts(typed, source, tokens, kind, limits, ageing, cutoff, done)
+    if recipe and not done.quiet:
+        note(f"mail is learned by {MAIL_OPTIONS}; any of these options asks for another model")
+
+
+def _recipe_of(typed: TypedOptions, source: TrainInput) -> dict[str, Any]:
+    """The settings of mail, if the input is mail and nobody typed others; else none."""
+    recipe = mail_recipe(typed)
+    if not recipe:
+        return {}
+    from textnb.frames.scan import is_mail
+
+    return recipe if is_mail(source.input, source.format) else {}
+
+
+def _check_threshold(cutoff: Threshold, model: str, is_default: bool) -> Threshold:
+    """The threshold that is to be chosen, if any; ParameterError where it can't be."""
+    from textnb.bayes.known import text_models
+    from textnb.errors import ParameterError
+
+    rate = cutoff.false_positives
+    if rate is None:
+        if not is_default and cutoff != Threshold():
+            raise ParameterError("--spam-class and --confidence go with --false-positives")
+        rate = FALSE_POSITIVES if is_default else 0.0
+    kinds = [kind for kind, known in text_models().items() if known.scores_left_out]
+    if rate and model not in kinds:
+        raise ParameterError(f"--false-positives is for --model {', '.join(kinds)}, which scores "
+                             "documents by models of others as it learns; for other models, use "
+                             "textnb threshold")
+    if not 0 < cutoff.confidence < 1:
+        raise ParameterError.out_of_range("--confidence", "above 0 and below 1", cutoff.confidence)
+    if not 0 <= rate < 1:
+        raise ParameterError.out_of_range("--false-positives", "a share from 0 to 1", rate)
+    return replace(cutoff, false_positives=rate or None)
+
+
+def _decide(fitted: Fitted, cutoff: Threshold, is_asked: bool) -> tuple[Fitted, list[str]]:
+    """The model with its threshold, and words on it; they say why there is none."""
+    if cutoff.false_positives is None:
+        return fitted, []
+    # Imported here, as they take SciPy.
+    from textnb.cli.evidence import decision_words
+    from textnb.cli.settings import as_label
+    from textnb.errors import TextnbError
+    from textnb.evaluation.filter_threshold import decide_by_fit
+    from textnb.filter.verdict import SPAM
+
+    try:
+        spam = as_label(cutoff.spam_class or SPAM, fitted.classes, "--spam-class")
+        fitted = decide_by_fit(fitted, spam, cutoff.false_positives, confidence=cutoff.confidence)
+    except TextnbError as error:
+        if is_asked:
+            raise
+        return fitted, [f"note: no threshold was chosen: log-odds above 0 decide. {error}"]
+    assert fitted.decision is not None
+    unit = "log-odds" if fitted.calibration else fitted.model.difference_name
+    return fitted, list(decision_words(fitted.decision, unit))
 
 
 def _train_texts(
     typed: TypedOptions, source: TrainInput, tokens: TokenOptions, kind: Any, limits: LimitSettings,
-    ageing: AgeingSettings, done: TrainOutput,
+    ageing: AgeingSettings, cutoff: Threshold, done: TrainOutput,
 ) -> None:
     from textnb.cli import settings
     from textnb.errors import VocabularyError
@@ -139,11 +219,12 @@ def _train_texts(
 
         try:
             fitted = fit(text_settings, texts.frame, sample_weight=source.weight, start=start,
-                         progress=count_rows)
+                         left_out=cutoff.false_positives is not None, progress=count_rows)
         except VocabularyError:
             texts.warn_of_empty()
             raise
     note_count.refuse_unreadable()
+    fitted, words = _decide(fitted, cutoff, "false_positives" in typed or "spam_class" in typed)
     save_fitted(fitted, done.output)
     if done.quiet:
         return
@@ -164,6 +245,8 @@ def _train_texts(
     if fitted.pruned is not None:
         note(fitted.pruned.describe())
     note_periods(fitted)
+    for line in words:
+        note(line)
     note(f"{classes_in_words(fitted)}, {learned} -> {done.output}")
 
 

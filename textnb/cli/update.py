@@ -77,6 +77,9 @@ class LearningOptions:
     on_error: bool = option(
         "Learn only the rows that the model misjudges. Then its counts are no sample of the rows: "
         "priors and probabilities lean towards the hard ones.", default=False)
+    within: float | None = option(
+        "With --on-error: learn rows, too, that are judged rightly by less than this log-odds "
+        "above the least that the answer needs.", metavar="MARGIN")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,7 +100,12 @@ def update(
     target = done.output or file.model
     check_model_target(target)
     source.check(target)
+    if how.within is not None and not how.on_error:
+        raise ParameterError("--within goes with --on-error")
     if uses_ledger(file.model, done.output, kept.ledger):
+        if how.within is not None:
+            raise ParameterError("--within does not go with a ledger, by which only mistakes are "
+                                 "chosen: leave it out")
         _update_by_ledger(file.model, source, how, done)
         return
     with lock_path(target):
@@ -118,7 +126,8 @@ def update(
             for table in tables:
                 with table.reading():
                     # Collected now: the model that judges the rows is about to change.
-                    table.frame = mistakes(model, table.frame).collect().lazy()
+                    table.frame = mistakes(
+                        model, table.frame, within=how.within).collect().lazy()
             tables = [table for table in tables if table.frame.collect().height]
             if not tables:
                 note("no row was misjudged: nothing to learn, and the model is unchanged")

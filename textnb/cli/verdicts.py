@@ -35,7 +35,8 @@ def verdict_as_dict(verdict: Verdict) -> dict[str, Any]:
     """A verdict as an object of JSON."""
     return {"status": verdict.status, "log_odds": verdict.log_odds, "measure": verdict.measure,
             "probability": verdict.probability, "calibrated": verdict.calibrated,
-            "reason": verdict.reason, "errors": list(verdict.errors)}
+            "reason": verdict.reason, "errors": list(verdict.errors),
+            "since_fit": verdict.since_fit}
 
 
 def log_odds_of(spam: float | None, ham: float | None) -> tuple[float, float] | None:

@@ -145,7 +145,7 @@ def choose_threshold(
         request, thresholds = _choose_by_rates(
             sides, max_false_positive_rate, max_false_negative_rate, confidence)
     decision = Decision(thresholds, positive)
-    results = _measure(sides, decision, costs, confidence)
+    results = measure_decision(sides, decision, costs, confidence)
     return replace(decision, evidence={**request, **results, "scored": held.method,
                                        "calibrated": held.calibration is not None,
                                        **evidence_of(held.novelty)})
@@ -277,7 +277,7 @@ def _find_cheapest(sides: AgainstRest, false_positive: float, false_negative: fl
     return threshold_above(float(distinct[best]), sides.scores)
 
 
-def _measure(
+def measure_decision(
     sides: AgainstRest, decision: Decision, costs: tuple[float, float] | None, confidence: float
 ) -> dict[str, Any]:
     """Count the answers and errors of the decision on the documents that it was chosen on."""

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import polars as pl
 
+from textnb.bayes.parameters import is_number
+from textnb.errors import ParameterError
 from textnb.frames.answers import rows_in_kind_of
 from textnb.frames.batches import Progress
 from textnb.frames.kinds import select_columns
 from textnb.frames.scan import scan
 from textnb.frames.texts import labels_as
-from textnb.learning.fitted import check_texts
+from textnb.learning.fitted import Fitted, check_texts
+from textnb.scoring.columns import Answers
 from textnb.scoring.texts import predict
 
 _ACTUAL = "__textnb_actual"
 
 
 def mistakes(
-    model: Any, frame: Any, *, progress: Progress | None = None
+    model: Any, frame: Any, *, within: float | None = None, progress: Progress | None = None
 ) -> Any:
-    """Select the labelled rows for which a model's answer is wrong or missing.
+    """Select the labelled rows for which a model's answer is wrong, missing, or nearly so.
 
     Learning these alone (train on error) keeps a filter small and quick to correct. Its counts are
     then no sample of the mail: the shares of classes and the frequencies of words are those of the
@@ -34,6 +38,10 @@ def mistakes(
         Fitted. If it has a decision, the decision is the answer, and "unsure" is a mistake.
     frame : table or path
         With the model's text and label columns.
+    within : float, optional
+        For two classes: select the rows, too, whose answer is right by less than this log-odds
+        (margin, for scores that are none) above the least that the answer needs. Training on these
+        is known as a thick threshold: the bias is less than that of mistakes alone.
     progress : callable, optional
         Called with the number of rows of each batch that was scored.
 
@@ -52,13 +60,38 @@ def mistakes(
     [('bad', 'pos')]
     """
     fitted = check_texts(model)
+    if within is not None:
+        _check_within(within, len(fitted.classes))
     names, label, dtype = fitted.columns, fitted.label, fitted.labels.dtype
     lazy = scan(select_columns(frame, [*names, label]), text=names, label=label,
                 tokens=fitted.token_columns)
     # Renamed, because a label column named "predicted" would clash with the answer's name.
     rows = lazy.select(*names, labels_as(label, lazy, dtype).alias(_ACTUAL))
-    scored: pl.LazyFrame = predict(fitted, rows, progress=progress)
+    scored: pl.LazyFrame = predict(
+        fitted, rows, Answers(probability=within is not None), progress)
     answer = "predicted" if fitted.decision is None else "decision"
     right = pl.col(answer).eq_missing(pl.col(_ACTUAL)) & pl.col(_ACTUAL).is_not_null()
+    if within is not None:
+        right = right & (_surplus(fitted, answer) >= within)
     columns = {**{name: pl.col(name) for name in names}, label: pl.col(_ACTUAL)}
     return rows_in_kind_of(frame, scored, ~right, columns)
+
+
+def _check_within(within: Any, n_classes: int) -> None:
+    if not is_number(within) or not 0 < within < math.inf:
+        raise ParameterError.out_of_range("within", "log-odds above 0", within)
+    if n_classes != 2:
+        raise ParameterError.naming("{within} is for models of two classes; got {n}", n=n_classes)
+
+
+def _surplus(fitted: Fitted, answer: str) -> pl.Expr:
+    """How far the log-odds of the answer, one of two classes, are above the least it needs."""
+    p = pl.col("probability")
+    odds = p.log() - (1.0 - p).log()
+    # A threshold below 0 gives the class that is less probable.
+    own = pl.when(pl.col(answer) == pl.col("predicted")).then(odds).otherwise(-odds)
+    if fitted.decision is None:
+        return own
+    least = fitted.decision.thresholds
+    return own - pl.col(answer).replace_strict([*least], [*least.values()], default=0.0,
+                                               return_dtype=pl.Float64)

@@ -11,6 +11,7 @@ import polars as pl
 from textnb.export.archive import to_json
 from textnb.export.bundle import provenance
 from textnb.learning.fitted import Fitted, fitted_texts
+from textnb.learning.settings import MAIL_OPTIONS, is_mail_recipe
 from textnb.storage.archive import VERSION
 from textnb.text.compiled import reading
 
@@ -28,12 +29,13 @@ def describe_model(model: Any) -> dict[str, Any]:
         ``kind``, ``estimator``, ``parameters``, ``chosen`` (the value that ``l="auto"`` chose),
         ``scores`` (whether they are log-probabilities), ``classes`` (label, rows, prior),
         ``training_rows``, ``multilabel`` (true, only where documents have lists of labels: a
-        label's rows are those that have it), ``reads`` (columns). For models of texts:
-        ``vocabulary`` (number of terms), ``ageing`` (if it counts by periods), ``tokens`` counted
-        in training, ``limits``, ``pruned``, ``tokenizer``, ``read_by`` (the compiled kernel of this
-        installation, or expressions and why), ``calibration`` and ``decision`` (None if there is
-        none). For models of tables: ``features``. Versions: ``format`` (of the model file) and
-        ``textnb``.
+        label's rows are those that have it), ``reads`` (columns). For models of texts: ``recipe``
+        (only if it is the default of mail), ``vocabulary`` (number of terms), ``ageing`` (if it
+        counts by periods), ``tokens`` counted in training, ``limits``, ``pruned``, ``tokenizer``, ``read_by`` (the compiled kernel of this
+        installation, or expressions and why), ``since_fit`` (documents learned and forgotten since
+        the weights were fitted, which no answer knows), ``calibration`` and ``decision`` (None if
+        there is none). For models of tables: ``features``. Versions: ``format`` (of the model file)
+        and ``textnb``.
 
     Examples
     --------
@@ -71,6 +73,9 @@ def describe_model(model: Any) -> dict[str, Any]:
             card["chosen"] = {"l": fitted.chosen_l}
         card |= {
             "reads": settings.columns,
+            **({"recipe": f"the default of mail ({MAIL_OPTIONS})"} if is_mail_recipe({
+                "text": settings.parameters["text"], "model": fitted.model.kind,
+                **fitted.model.parameters()}) else {}),
             "vocabulary": len(fitted.terms),
             "tokens": int(fitted.counts.all_counts.sum()),
             "limits": {name: settings.parameters[name] for name in (
@@ -79,6 +84,7 @@ def describe_model(model: Any) -> dict[str, Any]:
             "pruned": None if fitted.pruned is None else fitted.pruned.to_dict(),
             "tokenizer": settings.tokenizer.to_dict(),
             "read_by": reading(settings.tokenizer),
+            "since_fit": None if fitted.since_fit is None else fitted.since_fit.to_dict(),
             "calibration": (None if fitted.calibration is None
                             else fitted.calibration.to_dict()),
             "decision": None if fitted.decision is None else to_json(fitted.decision.to_dict()),

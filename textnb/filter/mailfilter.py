@@ -58,6 +58,8 @@ class MailFilter:
         unsure between them.
     measure : {"log-odds", "margin"}
         The measure of its verdicts.
+    since_fit : int
+        Documents learned or forgotten since the weights were fitted: no verdict knows them.
 
     Examples
     --------
@@ -82,6 +84,7 @@ class MailFilter:
     least_learned: int = LEAST_LEARNED
     cutoffs: tuple[float, float] | None = None
     measure: str = "log-odds"
+    since_fit: int = 0
 
     def __repr__(self) -> str:
         learned = ", ".join(f"{count:,} of {label!r}" for label, count in self.learned.items())
@@ -158,7 +161,8 @@ class MailFilter:
         return cls(form, terms, tokenizer,
                    [columns] if isinstance(columns, str) else list(columns), learned, wanted,
                    parts.choices.calibration, decision, least_learned, cutoffs,
-                   "log-odds" if logs or parts.choices.calibration is not None else "margin")
+                   "log-odds" if logs or parts.choices.calibration is not None else "margin",
+                   0 if parts.choices.since_fit is None else parts.choices.since_fit.documents)
 
     @property
     def least_odds(self) -> float:
@@ -193,9 +197,9 @@ class MailFilter:
         doubt = doubt_of(self.learned, self.spam, self.least_learned, length, own)
         if doubt:
             return Verdict(DOUBT, 0.0 if np.isnan(own) else own, calibrated, doubt, errors,
-                           self.measure)
-        return Verdict(self._status(odds, own), own, calibrated, errors=errors,
-                       measure=self.measure)
+                           self.measure, self.since_fit)
+        return Verdict(self._status(odds, own), own, calibrated, "", errors, self.measure,
+                       self.since_fit)
 
     def deciding_terms(self, message: bytes, k: int) -> list[tuple[str, float]]:
         """The terms that decide the verdict on a message.

@@ -68,6 +68,7 @@ class QuickFilter:
                     reader.document.get("calibration"), takes_stale))
                 self._decision = _Decision(_chosen(
                     reader.document.get("decision"), takes_stale), reader.labels)
+                self.since_fit = sum((reader.document.get("since_fit") or {}).values())
             self._spam = spam if spam is not None else default_spam(
                 reader.labels, self._decision.positive)
             if not any(type(label) is type(self._spam) and label == self._spam
@@ -137,9 +138,10 @@ class QuickFilter:
         measure = "log-odds" if calibrated or reader.are_log_probabilities else "margin"
         doubt = doubt_of(learned, self._spam, self._least_learned, length, own)
         if doubt:
-            return Verdict(DOUBT, own, calibrated, doubt, errors, measure)
+            return Verdict(DOUBT, own, calibrated, doubt, errors, measure,
+                           self.since_fit)
         status = self._status(odds, own, _ROUNDING * max(1.0, largest))
-        return Verdict(status, own, calibrated, errors=errors, measure=measure)
+        return Verdict(status, own, calibrated, "", errors, measure, self.since_fit)
 
     def deciding_terms(self, message: bytes, k: int) -> list[tuple[str, float]]:
         """The terms that decide a verdict: as `MailFilter.deciding_terms`."""

@@ -30,6 +30,9 @@ class Verdict(Value):
         Why it is unsure; empty if it is not.
     errors : tuple of str
         What is malformed in the message.
+    since_fit : int
+        Documents that the model has learned or forgotten since its weights were fitted, which
+        have no part in the verdict. Always 0 for models whose weights follow from counts.
     """
 
     status: str
@@ -38,6 +41,7 @@ class Verdict(Value):
     reason: str = ""
     errors: tuple[str, ...] = ()
     measure: str = "log-odds"
+    since_fit: int = 0
 
     @property
     def probability(self) -> float:
@@ -62,6 +66,13 @@ def default_spam(labels: Iterable[Any], positive: Any) -> Any:
         return SPAM
     # A decision for "ham" must not make ham the spam.
     return None if SPAM in labels else positive
+
+
+def since_fit_words(documents: int) -> str:
+    """What a model's answers do not know, where its weights are those of an earlier fit."""
+    were = "1 document was" if documents == 1 else f"{documents:,} documents were"
+    return (f"the model's weights are those of its last fit: {were} learned or forgotten since, "
+            "and no answer knows that. Fit it again with: textnb train")
 
 
 def doubt_of(

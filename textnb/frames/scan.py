@@ -135,7 +135,7 @@ columns are 'text', 'label'. Say which with text=...
     """
     how = Csv(None if text is None else no_numbers, _check_separator(separator, source, format))
     on_skip = _on_skip(on_error, source)
-    if _is_mail(source, format):
+    if is_mail(source, format):
         frame = _scan_mail(source, text, encoding, subfolders, on_skip)
     elif subfolders:
         raise ParameterError.naming(
@@ -155,12 +155,13 @@ def _check_separator(separator: str | None, source: Any, format: str | None) -> 
             separator in "\"\n\r"):
         raise ParameterError.out_of_range(
             "separator", "one ASCII character, such as ';'", separator)
-    if not isinstance(source, (str, os.PathLike)) or _is_mail(source, format):
+    if not isinstance(source, (str, os.PathLike)) or is_mail(source, format):
         raise ParameterError.naming("{separator} is for files of CSV; the source is none")
     return separator
 
 
-def _is_mail(source: Any, format: str | None) -> bool:
+def is_mail(source: Any, format: str | None = None) -> bool:
+    """Whether `scan` reads a source as mail: by ``format``, or by what the source is."""
     if not isinstance(source, (str, os.PathLike)) or format not in (None, "mail"):
         return False
     with reading(source):

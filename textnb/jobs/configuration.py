@@ -35,6 +35,7 @@ from textnb.learning.settings import (
     TokenSettings,
     declared,
     foreign_settings,
+    mail_recipe,
 )
 from textnb.runtime.sizes import byte_size
 from textnb.text.vocabulary import Limits
@@ -325,6 +326,19 @@ class Job(Section):
     terms: Terms | None = None
     predictions: Predictions | None = None
     exports: list[Export] = Field(default_factory=list)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _learn_mail(cls, values: Any) -> Any:
+        """Put in the settings of mail, where the input is mail and the file has no others."""
+        source, model = (values.get("input"), values.get("model", {})) if isinstance(
+            values, dict) else (None, None)
+        if not isinstance(source, dict) or not isinstance(model, dict) or (
+                source.get("format") != "mail"):
+            return values
+        recipe = mail_recipe(model)
+        kind = {"kind": recipe.pop("model")} if recipe else {}
+        return {**values, "model": {**model, **kind, **recipe}}
 
     @model_validator(mode="after")
     def _check(self) -> Job:

@@ -16,10 +16,11 @@ import numpy as np
 import polars as pl
 
 from textnb.bayes.decision import Decision as Thresholds
-from textnb.errors import ExportError, quantity
+from textnb.errors import ExportError, TextnbError, quantity
 from textnb.evaluation.calibration import fit_calibration, reliability
 from textnb.evaluation.class_thresholds import choose_class_thresholds
 from textnb.evaluation.decisions import choose_threshold
+from textnb.evaluation.filter_threshold import decide_by_fit
 from textnb.evaluation.folds import accuracy_by_fold, cross_validate
 from textnb.evaluation.held_out import HeldOut, held_out
 from textnb.evaluation.leave_one_out import leave_one_out
@@ -52,6 +53,7 @@ from textnb.learning.fitted import Fitted
 from textnb.learning.fitting import fit
 from textnb.learning.memory_limit import byte_words
 from textnb.learning.parameters import plain
+from textnb.learning.settings import is_mail_recipe
 from textnb.learning.text_settings import TextSettings
 from textnb.scoring import texts
 from textnb.scoring.columns import Answers
@@ -184,18 +186,31 @@ def _train(work: _Work) -> None:
 def _learn_texts(work: _Work, frame: pl.LazyFrame, advance: Callable[[int], None]) -> None:
     settings = work.job.model
     columns = settings.columns
+    wants_threshold = work.job.decision is None and is_mail_recipe(
+        {**settings.parameters, "model": settings.kind, "text": settings.text})
     fitted = work.model = fit(TextSettings.of(
         text_model(settings.kind, settings.parameters),
         text=columns[0] if len(columns) == 1 else columns, label=settings.label,
         tokenizer=tokenizer_of(settings.tokens), min_df=settings.min_df,
         max_df=settings.max_df, max_features=settings.max_features, binary=settings.binary,
-        memory_limit=settings.memory_limit), frame, progress=advance)
+        memory_limit=settings.memory_limit), frame, left_out=wants_threshold, progress=advance)
     chosen = "" if fitted.chosen_l is None else (
         f", l = {fitted.chosen_l:g} chosen by leave-one-out")
     work.observer.result(f"{quantity(len(fitted.classes), 'class')}, "
                          f"{quantity(len(fitted.terms), 'term')}{chosen}")
     if fitted.pruned is not None:
         work.observer.result(fitted.pruned.describe())
+    if wants_threshold:
+        _decide_by_fit(work, fitted)
+
+
+def _decide_by_fit(work: _Work, fitted: Fitted) -> None:
+    try:
+        work.model = decide_by_fit(fitted)
+    except TextnbError as error:
+        work.observer.result(f"no threshold was chosen: log-odds above 0 decide. {error}")
+    else:
+        work.observer.result(_describe_thresholds(work.model.decision.thresholds))
 
 
 def _learn_table(work: _Work, frame: pl.LazyFrame, advance: Callable[[int], None]) -> None:

@@ -14,6 +14,7 @@ from textnb.bayes.decision import Decision
 from textnb.bayes.event_model import EventModel, Learned
 from textnb.bayes.forms import LinearForm
 from textnb.bayes.pruning import Pruned
+from textnb.bayes.since_fit import SinceFit
 from textnb.bayes.statistics import CountStatistics
 from textnb.errors import ParameterError, quantity
 from textnb.learning.layers import LayeredCounts
@@ -46,6 +47,8 @@ class Fitted:
     decision : Decision or None
     pruned : Pruned or None
         The terms that a limit of memory left out.
+    since_fit : SinceFit or None
+        Where counts have changed and the weights, which are not derived from them, have not.
     labels_beside : bool
         Whether the labels were passed as ``y`` beside a table, and not as its column. A model file
         does not keep this.
@@ -63,6 +66,7 @@ class Fitted:
     calibration: Calibration | None = None
     decision: Decision | None = None
     pruned: Pruned | None = None
+    since_fit: SinceFit | None = None
     labels_beside: bool = False
     layers: LayeredCounts | None = None
     labels: pl.Series = field(init=False)

@@ -21,6 +21,7 @@ from textnb.bayes.calibration import LEARNED_SINCE
 from textnb.bayes.choice import choose_l
 from textnb.bayes.event_model import EventModel, Learned
 from textnb.bayes.pruning import Pruned
+from textnb.bayes.since_fit import SinceFit
 from textnb.bayes.statistics import is_auto
 from textnb.bayes.warm_start import WarmStart
 from textnb.errors import DataError, ParameterError, quantity
@@ -57,6 +58,7 @@ from textnb.text.coverage import warn_of_lone_terms
 from textnb.text.limited import Dropped, count_within
 from textnb.text.matrix import Vocabulary
 from textnb.text.term_counts import TermCounts, check_complete
+from textnb.text.vocabulary import Limits
 
 Weight = str | ArrayLike | None
 Found = TypeVar("Found")
@@ -68,7 +70,7 @@ OTHER_CLASSES = ("the classes have changed: the decision, whose thresholds were 
 
 def fit(
     settings: TextSettings, X: Any, y: ArrayLike | None = None, *, sample_weight: Weight = None,
-    start: Fitted | None = None, progress: Progress | None = None,
+    start: Fitted | None = None, left_out: bool = False, progress: Progress | None = None,
 ) -> Fitted:
     """Learn from labelled texts: see `TextClassifier.fit`.
 
@@ -79,6 +81,9 @@ def fit(
         As in `TextClassifier.fit`.
     start : Fitted, optional
         A model from whose weights the solver begins.
+    left_out : bool
+        Keep the scores of all documents by models of others, where the event model
+        `scores_left_out`: ``learned.left_out``.
     """
     started = time.perf_counter()
     if start is not None:
@@ -89,7 +94,7 @@ def fit(
     fitted, tokens, documents = _by_types_of_columns(settings, lambda settings: (
         _fit_by_counting(settings, X, y, sample_weight, progress)
         if settings.model.from_counts else
-        _fit_from_rows(settings, X, y, sample_weight, progress, start)))
+        _fit_from_rows(settings, X, y, sample_weight, progress, start, left_out)))
     _warn_of_lone_terms(fitted, tokens, documents)
     _log("fit", started, fitted)
     return fitted
@@ -114,6 +119,9 @@ def learn_more(
     started = time.perf_counter()
     check_unpruned(None if fitted is None else fitted.pruned, "learning more")
     announced = announced_labels(classes)
+    if fitted is not None and fitted.model.counts_beside_weights:
+        check_known(announced, fitted.classes.tolist())
+        return _count_beside(fitted, X, y, progress)
 
     def count_more(settings: TextSettings) -> tuple[TextSettings, Any]:
         return settings, counts_of(settings, X, y, sample_weight, progress)
@@ -144,11 +152,12 @@ def forget(
 ) -> Fitted:
     """Take texts out again: see `TextClassifier.forget`."""
     started = time.perf_counter()
+    if fitted.model.counts_beside_weights:
+        return _count_beside(fitted, X, y, progress, forget=True)
     learned = counts_that_add(fitted)
     check_unpruned(fitted.pruned, "forgetting")
     if learned.has_weights:
-        raise ParameterError("counts with sample weights are sums of real numbers, from which "
-                             "documents can't be subtracted exactly: fit again without them")
+        raise _weights_not_exact()
     more: Any = counts_of(fitted.settings, X, y, progress=progress)
     rest = sum_of(fitted) - more
     if not rest.documents:
@@ -198,6 +207,13 @@ def _warn_of_old(fitted: Fitted, more: TermCounts | LayeredCounts) -> None:
         if gone:
             warn_caller(f"documents of {quantity(len(gone), 'period')} (from {gone[0]}) are older "
                         "than the periods that the model keeps: they are not learned")
+
+
+def check_learns_more(fitted: Fitted) -> None:
+    """Raises ParameterError for a model that can't learn more, or forget."""
+    check_unpruned(fitted.pruned, "learning more")
+    if not fitted.model.counts_beside_weights:
+        counts_that_add(fitted)
 
 
 def counts_that_add(fitted: Fitted) -> TermCounts:
@@ -387,19 +403,54 @@ def _fit_by_counting(
 
 def _fit_from_rows(
     settings: TextSettings, X: Any, y: ArrayLike | None, sample_weight: Weight,
-    progress: Progress | None, start: Fitted | None,
+    progress: Progress | None, start: Fitted | None, left_out: bool,
 ) -> tuple[Fitted, int, int]:
     beside = labels_beside_table(X, y)
     with clear_memory_errors(), reading(X):
         rows = document_term_matrix(
             labelled_batches(settings, X, y, sample_weight, progress), settings.vocabulary)
     with clear_memory_errors(lambda: (len(set(rows.labels.tolist())), len(rows.terms))):
-        learn = settings.model.learn_rows
+        learn: Callable[..., Learned] = settings.model.learn_rows
         if start is not None:
             learn = partial(settings.model.learn_rows_from, _start_of(start, rows.terms))
+        if left_out and settings.model.scores_left_out:
+            learn = partial(learn, left_out=True)
         learned = learn(rows.counts, rows.labels, rows.weights, binary=settings.binary)
     fitted = replace(fit_from_weights(settings, rows.terms, learned), labels_beside=beside)
     return fitted, int(learned.counts.feature_count.sum()), len(rows.labels)
+
+
+def _count_beside(
+    fitted: Fitted, X: Any, y: ArrayLike | None, progress: Progress | None, forget: bool = False
+) -> Fitted:
+    """The model with documents counted, or taken out again; its weights stay as they are.
+
+    The terms that have weights are counted: what is more will be learned by the next fit.
+    """
+    if fitted.counts.class_count.dtype.kind != "i":
+        raise _weights_not_exact()
+    with reading(X):
+        documents = labelled_batches(fitted.settings, X, y, progress=progress)
+        # The statistic of such a model is the documents that hold a term.
+        spec = replace(documents.spec, limits=Limits(), presence_above=0.0, binary=True)
+        found = count_documents(replace(documents, spec=spec))
+    check_known(found.counts.classes.tolist(), fitted.classes.tolist())
+    more, since = found.over(fitted.terms).counts, fitted.since_fit or SinceFit()
+    if forget:
+        counts = fitted.counts - more
+        since = replace(since, forgotten=since.forgotten + found.documents)
+    else:
+        counts = fitted.counts + more
+        since = replace(since, learned=since.learned + found.documents)
+    if not counts.class_count.all():
+        raise DataError("every document of a class would be forgotten, and the weights would know "
+                        "it still: fit again without it; the model is unchanged")
+    return replace(fitted, learned=replace(fitted.learned, counts=counts), since_fit=since)
+
+
+def _weights_not_exact() -> ParameterError:
+    return ParameterError("counts with sample weights are sums of real numbers, from which "
+                          "documents can't be subtracted exactly: fit again without them")
 
 
 def check_start(settings: TextSettings, start: Fitted) -> None:

@@ -70,6 +70,12 @@ class ServedModel:
         whole = self._whole_model()
         return whole.judge(message), whole.least_odds
 
+    @property
+    def since_fit(self) -> int:
+        """Documents that were learned or forgotten since the weights in use were fitted."""
+        model = self._quick if self._quick is not None else self._whole_model()
+        return model.since_fit
+
     def deciding_terms(self, message: bytes, k: int) -> list[tuple[str, float]]:
         """The terms that decide the verdict, and what each adds to the log-odds of spam."""
         if self._quick is not None:

@@ -151,7 +151,8 @@ class Worker:
             case "SKIP":
                 return b""
             case "STATUS":
-                return protocol.answer_with_text(json.dumps(self._counters.totals()) + "\n")
+                return protocol.answer_with_text(json.dumps(
+                    {**self._counters.totals(), "since_fit": self._default.since_fit}) + "\n")
             case "TELL":
                 return self._tell(request, message, connection)
         started = time.perf_counter()

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from textnb.bayes.calibration import LEARNED_SINCE, Calibration
 from textnb.bayes.decision import Decision
+from textnb.bayes.since_fit import SinceFit
 from textnb.files.archive import MAX_BYTES, reading_errors
 from textnb.files.blocks import Blocks, format_version
 from textnb.files.require import require
@@ -41,15 +42,20 @@ from textnb.text.planning import with_missing
 _END = 128
 _BASIC = ("terms/bytes", "terms/ends", "counts/ends", "counts/classes", "counts/values")
 _OCCURRENCES = "terms/occurrences"
-_ARRAYS = {*_BASIC, _OCCURRENCES, "index/bytes", "index/ends", *TOTALS}
+# Weights of two classes; other files the full command reads.
+_WEIGHTS = "weights"
+_ARRAYS = {*_BASIC, _OCCURRENCES, _WEIGHTS, "index/bytes", "index/ends", *TOTALS}
 _DOCUMENT = {"format", "version", "textnb", "kind", "estimator", "settings", "classes", "layers",
-             "requires", "arrays", "calibration", "decision", "l"}
+             "requires", "arrays", "calibration", "decision", "l", "intercept", "since_fit"}
 # Settings that limit or weight terms, and the values with which they have no effect.
 _WITHOUT_LIMITS = {"min_df": 1, "max_df": 1.0, "max_features": None, "vocabulary": None,
                    "memory_limit": None, "class_weight": None}
 _PARAMETERS = {"MultinomialNB": {"l", "fit_prior", "class_prior"},
                "BernoulliNB": {"l", "fit_prior", "class_prior", "binarize"},
-               "ComplementNB": {"l", "fit_prior", "class_prior", "norm"}}
+               "ComplementNB": {"l", "fit_prior", "class_prior", "norm"},
+               "NBLinear": {"l", "C", "loss", "power", "tf", "idf", "unit_length", "tol",
+                            "max_iter", "held_out"}}
+_BESIDE_WEIGHTS = "NBLinear"
 _LABELS = {"string": str, "integer": int, "boolean": bool}
 _EXACT = 2**53
 
@@ -63,13 +69,16 @@ class Updated:
     n_classes, n_terms : int
     calibration : Calibration or None
     decision : Decision or None
-        Both are marked as stale.
+        Both are marked as stale, unless the weights stay as they were.
+    since_fit : SinceFit or None
+        Documents counted beside weights, where these stay.
     """
 
     n_classes: int
     n_terms: int
-    calibration: Calibration | None
-    decision: Decision | None
+    calibration: Calibration | None = None
+    decision: Decision | None = None
+    since_fit: SinceFit | None = None
 
 
 class ModelToExtend:
@@ -139,12 +148,15 @@ class ModelToExtend:
             _check(document, arrays)
         code = self.labels.index(label)
         document["classes"]["documents"][code] += 1
-        basic = _with_counts(arrays, sorted(counts.items()), code, _counts_presence(document))
-        updated = _mark_stale(document, len(self.labels), len(basic["terms/ends"]))
+        beside = _has_weights(document)
+        basic = _with_counts(
+            arrays, sorted(counts.items()), code, _counts_presence(document), not beside)
+        updated = (_count_since_fit if beside else _mark_stale)(
+            document, len(self.labels), len(basic["terms/ends"]))
         document["textnb"] = version("textnb")
         for name in ("format", "version", "requires", "arrays"):
             del document[name]
-        kept = np.ones(updated.n_terms, dtype=np.bool_)
+        kept = None if beside else np.ones(updated.n_terms, dtype=np.bool_)
         version2.write(target, document, stored_arrays(document, basic, kept))
         return updated
 
@@ -167,7 +179,16 @@ def _why_unknown(document: dict[str, Any]) -> str:
         return "a setting"
     if set(with_missing(settings["tokenizer"])) != set(settings["tokenizer"]):
         return "a tokenizer of an earlier version"
-    if (parameters["l"] == "auto") != ("l" in document) or smoothing(document) is None:
+    has_weights = name == _BESIDE_WEIGHTS
+    if any(part in where for part, where in (
+            ("intercept", document), (_WEIGHTS, document["arrays"]))) != has_weights or (
+            "since_fit" in document and not has_weights):
+        return "weights"
+    if has_weights:
+        if parameters["idf"] is not False or "rows" in classes or (
+                _WEIGHTS not in document["arrays"]):
+            return "inverse document frequencies, sample weights, or many classes"
+    elif (parameters["l"] == "auto") != ("l" in document) or smoothing(document) is None:
         return "the smoothing"
     if not settings["binary"] and name == "BernoulliNB" and not _is_zero(parameters["binarize"]):
         return "binarize"
@@ -187,8 +208,13 @@ def _is_zero(value: Any) -> bool:
     return type(value) in (int, float) and value == 0
 
 
+def _has_weights(document: Mapping[str, Any]) -> bool:
+    return bool(document["estimator"]["name"] == _BESIDE_WEIGHTS)
+
+
 def _counts_presence(document: Mapping[str, Any]) -> bool:
-    return bool(document["settings"]["binary"] or document["estimator"]["name"] == "BernoulliNB")
+    return bool(document["settings"]["binary"]
+                or document["estimator"]["name"] in ("BernoulliNB", _BESIDE_WEIGHTS))
 
 
 def _check(document: Mapping[str, Any], arrays: version2.Arrays) -> None:
@@ -209,6 +235,12 @@ def _check(document: Mapping[str, Any], arrays: version2.Arrays) -> None:
     require(not _counts_presence(document)
             or bool((values <= most[arrays["counts/classes"]]).all()),
             "a term is in more documents than there are")
+    if _has_weights(document):
+        weights, intercept = arrays[_WEIGHTS], np.array(document["intercept"], dtype=np.float64)
+        require(weights.shape == (len(ends), len(document["classes"]["labels"]))
+                and weights.dtype.kind == "f" and bool(np.isfinite(weights).all())
+                and intercept.shape == weights.shape[1:] and bool(np.isfinite(intercept).all()),
+                "weights are not one finite number per class and term")
     occurrences = arrays.get(_OCCURRENCES)
     require(occurrences is None or (
         occurrences.shape == ends.shape and occurrences.dtype.kind == "i"
@@ -218,7 +250,8 @@ def _check(document: Mapping[str, Any], arrays: version2.Arrays) -> None:
 
 
 def _with_counts(
-    arrays: version2.Arrays, counts: list[tuple[bytes, int]], code: int, presence: bool
+    arrays: version2.Arrays, counts: list[tuple[bytes, int]], code: int, presence: bool,
+    takes_new: bool,
 ) -> dict[str, NDArray[Any]]:
     """The terms and counts of a file with those of one document of a class.
 
@@ -231,6 +264,8 @@ def _with_counts(
         The class.
     presence : bool
         Whether a term counts once per document.
+    takes_new : bool
+        Whether terms are added that the file does not have.
     """
     text, ends = arrays["terms/bytes"].tobytes(), arrays["terms/ends"].astype(np.int64)
     counts_ends = arrays["counts/ends"][0].astype(np.int64)
@@ -248,6 +283,8 @@ def _with_counts(
             range(len(ends)), term, place, key=lambda at: text[begins[at]:ends[at]])
         if place < len(ends) and text[begins[place]:ends[place]] == term:
             occurrences[place] += times
+        elif not takes_new:
+            continue
         else:
             new.append((place, term))
             added.append((int(counts_ends[place - 1]) if place else 0, count))
@@ -275,7 +312,17 @@ def _with_counts(
         "counts/ends": narrow(np.cumsum(np.insert(per_term, places, 1)))[None, :],
         "counts/classes": np.insert(classes, [at for at, _ in added], code),
         "counts/values": narrow(np.insert(
-            values, [at for at, _ in added], [count for _, count in added]))}
+            values, [at for at, _ in added], [count for _, count in added])),
+        **({_WEIGHTS: arrays[_WEIGHTS]} if _WEIGHTS in arrays else {})}
+
+
+def _count_since_fit(document: dict[str, Any], n_classes: int, n_terms: int) -> Updated:
+    """Note that a document was learned which the weights do not know."""
+    since = document.setdefault("since_fit", {"learned": 0, "forgotten": 0})
+    since["learned"] += 1
+    # Where the reader of whole files writes it.
+    document["layers"] = document.pop("layers")
+    return Updated(n_classes, n_terms, since_fit=SinceFit(**since))
 
 
 def _mark_stale(document: dict[str, Any], n_classes: int, n_terms: int) -> Updated:

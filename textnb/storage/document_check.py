@@ -194,6 +194,7 @@ def check_text_document(
     _check_ageing(settings, name, parameters.get("l"), document.get("periods"),
                   "rows" in classes or "total" in classes)
     _check_pruned(document.get("pruned"))
+    _check_since_fit(document.get("since_fit"), name, parameters)
     for what, known in (("calibration", _OF_CALIBRATION), ("decision", _OF_DECISION)):
         if isinstance(chosen := document.get(what), dict):
             _refuse_unknown(path, f"value of the {what}", chosen, known)
@@ -312,6 +313,16 @@ def _check_pruned(pruned: Any) -> None:
     require(all(pruned[name] is None or pruned[name] == "inf"
                 or (type(pruned[name]) is float and pruned[name] >= 0.0)
                 for name in _PRUNED_BOUNDS), "what pruning can change is not a number >= 0")
+
+
+def _check_since_fit(since: Any, name: str, parameters: Mapping[str, Any]) -> None:
+    if since is None:
+        return
+    require(name not in _PARAMETERS or (name == "NBLinear" and parameters.get("idf") is False),
+            f"counts of {name} change its weights, and it says that they do not")
+    require(isinstance(since, dict) and set(since) == {"learned", "forgotten"}
+            and all(map(_is_whole(0, _EXACT), since.values())) and any(since.values()),
+            "the documents that were counted since the fit are no counts")
 
 
 def _check_scale(calibration: Any, decision: Any) -> None:

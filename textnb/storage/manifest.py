@@ -20,6 +20,7 @@ from textnb.bayes.decision import Decision
 from textnb.bayes.event_model import EventModel
 from textnb.bayes.known import event_model, text_models
 from textnb.bayes.pruning import Pruned
+from textnb.bayes.since_fit import SinceFit
 from textnb.bayes.statistics import CountStatistics, check_int64
 from textnb.errors import ModelFileError
 from textnb.files.archive import LABEL_TYPES, check_size, read_labels, write_labels
@@ -54,18 +55,22 @@ _SMALL = 64 << 20
 
 @dataclass(frozen=True)
 class Choices:
-    """Values that were chosen from documents: ``l`` is one if its parameter is "auto"."""
+    """Values that were chosen from documents: ``l`` is one if its parameter is "auto".
+
+    And, in ``since_fit``, how many documents were counted beside weights.
+    """
 
     calibration: Calibration | None = None
     decision: Decision | None = None
     l: float | None = None
     pruned: Pruned | None = None
+    since_fit: SinceFit | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The values that were chosen, ready for JSON."""
         chosen = {name: value.to_dict() for name, value in (
             ("calibration", self.calibration), ("decision", self.decision),
-            ("pruned", self.pruned)) if value is not None}
+            ("pruned", self.pruned), ("since_fit", self.since_fit)) if value is not None}
         return chosen if self.l is None else {**chosen, "l": self.l}
 
 
@@ -193,11 +198,12 @@ def read_settings(manifest: Mapping[str, Any], names: tuple[str, ...]) -> dict[s
 
 
 def _choices(manifest: Mapping[str, Any]) -> Choices:
-    calibration, decision, l, pruned = (
-        manifest.get(name) for name in ("calibration", "decision", "l", "pruned"))
+    calibration, decision, l, pruned, since = (manifest.get(name) for name in (
+        "calibration", "decision", "l", "pruned", "since_fit"))
     return Choices(None if calibration is None else Calibration.from_dict(calibration),
                    None if decision is None else Decision.from_dict(decision), l,
-                   None if pruned is None else Pruned.from_dict(pruned))
+                   None if pruned is None else Pruned.from_dict(pruned),
+                   None if since is None else SinceFit(**since))
 
 
 def pack_classes(classes: NDArray[Any], class_count: NDArray[Any]) -> dict[str, Any]:

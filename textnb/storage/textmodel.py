@@ -133,7 +133,8 @@ def pack_text(fitted: Fitted) -> Packed:
         classes["total"] = counts.rows
         extra["requires"] = [MULTILABEL]
     weights = {CLASS_WEIGHT: pack_class_weight(model.class_weight)}
-    choices = Choices(fitted.calibration, fitted.decision, fitted.chosen_l, fitted.pruned)
+    choices = Choices(fitted.calibration, fitted.decision, fitted.chosen_l, fitted.pruned,
+                      fitted.since_fit)
     manifest = {**begin_document("TextClassifier", {**settings, **weights}, model.name,
                                   model.parameters()),
                 "classes": classes, **extra, **choices.to_dict()}
@@ -173,7 +174,7 @@ def unpack_text(
             fitted = fit_from_weights(settings, learned.terms, model.restore(
                 learned.counts, parts.weights.weights, parts.weights.intercept,
                 binary=settings.binary))
-            fitted = replace(fitted, pruned=choices.pruned)
+            fitted = replace(fitted, pruned=choices.pruned, since_fit=choices.since_fit)
         return fitted.with_calibration(choices.calibration).with_decision(choices.decision)
 
 

@@ -42,6 +42,7 @@ class Linear(EventModel):
     kind = "nblinear"
     from_counts = False
     starts_warm = True
+    scores_left_out = True
     link = "sigmoid"
     iterations = "passes and Newton steps"
     without_terms = "the classes' intercepts alone"
@@ -54,6 +55,10 @@ class Linear(EventModel):
         return self.loss == "log"
 
     @property
+    def counts_beside_weights(self) -> bool:
+        return not self.idf
+
+    @property
     def above(self) -> float | None:
         return 0.0 if self.tf == "presence" else None
 
@@ -62,22 +67,25 @@ class Linear(EventModel):
 
     def learn_rows(
         self, rows: Any, labels: NDArray[Any], sample_weight: Floats | None = None, *,
-        binary: bool = False,
+        binary: bool = False, left_out: bool = False,
+    ) -> Learned:
+        return self._learn(None, rows, labels, sample_weight, binary, left_out)
+
+    def learn_rows_from(
+        self, start: WarmStart, rows: Any, labels: NDArray[Any],
+        sample_weight: Floats | None = None, *, binary: bool = False, left_out: bool = False,
+    ) -> Learned:
+        return self._learn(start, rows, labels, sample_weight, binary, left_out)
+
+    def _learn(
+        self, start: WarmStart | None, rows: Any, labels: NDArray[Any],
+        sample_weight: Floats | None, binary: bool, left_out: bool,
     ) -> Learned:
         # SciPy is imported where rows are learned from.
         from textnb.bayes.linear import learn_and_calibrate
 
         self.check(rows.shape[1], 2)
-        return learn_and_calibrate(self, rows, labels, sample_weight, binary)
-
-    def learn_rows_from(
-        self, start: WarmStart, rows: Any, labels: NDArray[Any],
-        sample_weight: Floats | None = None, *, binary: bool = False,
-    ) -> Learned:
-        from textnb.bayes.linear import learn_and_calibrate
-
-        self.check(rows.shape[1], 2)
-        return learn_and_calibrate(self, rows, labels, sample_weight, binary, start)
+        return learn_and_calibrate(self, rows, labels, sample_weight, binary, start, left_out)
 
     def form_of_weights(
         self, statistics: CountStatistics, weights: Floats, intercept: Floats, *,
