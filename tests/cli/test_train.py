@@ -341,7 +341,8 @@ def test_every_option_of_train_is_tested() -> None:
                "--lowercase", "--storage-option", "--query", "--on-unreadable", "--separator",
                "--early-stopping", "--class-weight", "--weight", "--subfolders", "--help-all",
                "--warm-start",
-               # In test_ageing.py and test_mail_recipe.py.
+               # In test_topics.py, test_ageing.py and test_mail_recipe.py.
+               "--label-separator",
                "--time", "--period", "--keep-periods", "--half-life",
                "--false-positives", "--spam-class", "--confidence"}
     command = command_of("train")

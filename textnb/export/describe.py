@@ -31,11 +31,11 @@ def describe_model(model: Any) -> dict[str, Any]:
         ``training_rows``, ``multilabel`` (true, only where documents have lists of labels: a
         label's rows are those that have it), ``reads`` (columns). For models of texts: ``recipe``
         (only if it is the default of mail), ``vocabulary`` (number of terms), ``ageing`` (if it
-        counts by periods), ``tokens`` counted in training, ``limits``, ``pruned``, ``tokenizer``, ``read_by`` (the compiled kernel of this
-        installation, or expressions and why), ``since_fit`` (documents learned and forgotten since
-        the weights were fitted, which no answer knows), ``calibration`` and ``decision`` (None if
-        there is none). For models of tables: ``features``. Versions: ``format`` (of the model file)
-        and ``textnb``.
+        counts by periods), ``tokens`` counted in training, ``limits``, ``pruned``, ``tokenizer``,
+        ``read_by`` (the compiled kernel of this installation, or expressions and why),
+        ``since_fit`` (documents learned and forgotten since the weights were fitted, which no
+        answer knows), ``calibration`` and ``decision`` (None if there is none). For models of
+        tables: ``features``. Versions: ``format`` (of the model file) and ``textnb``.
 
     Examples
     --------

@@ -21,7 +21,6 @@ from textnb.bayes.calibration import LEARNED_SINCE
 from textnb.bayes.choice import choose_l
 from textnb.bayes.event_model import EventModel, Learned
 from textnb.bayes.pruning import Pruned
-from textnb.bayes.since_fit import SinceFit
 from textnb.bayes.statistics import is_auto
 from textnb.bayes.warm_start import WarmStart
 from textnb.errors import DataError, ParameterError, quantity
@@ -39,6 +38,7 @@ from textnb.frames.texts import (
 from textnb.frames.token_columns import ListOfTokens
 from textnb.frames.weights import weight_column, with_weights
 from textnb.learning.ageing import check_time_column, count_by_period
+from textnb.learning.beside_weights import count_beside, weights_not_exact
 from textnb.learning.documents import (
     LabelledBatches,
     announced_labels,
@@ -58,7 +58,6 @@ from textnb.text.coverage import warn_of_lone_terms
 from textnb.text.limited import Dropped, count_within
 from textnb.text.matrix import Vocabulary
 from textnb.text.term_counts import TermCounts, check_complete
-from textnb.text.vocabulary import Limits
 
 Weight = str | ArrayLike | None
 Found = TypeVar("Found")
@@ -121,7 +120,8 @@ def learn_more(
     announced = announced_labels(classes)
     if fitted is not None and fitted.model.counts_beside_weights:
         check_known(announced, fitted.classes.tolist())
-        return _count_beside(fitted, X, y, progress)
+        with reading(X):
+            return count_beside(fitted, labelled_batches(settings, X, y, progress=progress))
 
     def count_more(settings: TextSettings) -> tuple[TextSettings, Any]:
         return settings, counts_of(settings, X, y, sample_weight, progress)
@@ -153,11 +153,13 @@ def forget(
     """Take texts out again: see `TextClassifier.forget`."""
     started = time.perf_counter()
     if fitted.model.counts_beside_weights:
-        return _count_beside(fitted, X, y, progress, forget=True)
+        with reading(X):
+            return count_beside(
+                fitted, labelled_batches(fitted.settings, X, y, progress=progress), forget=True)
     learned = counts_that_add(fitted)
     check_unpruned(fitted.pruned, "forgetting")
     if learned.has_weights:
-        raise _weights_not_exact()
+        raise weights_not_exact()
     more: Any = counts_of(fitted.settings, X, y, progress=progress)
     rest = sum_of(fitted) - more
     if not rest.documents:
@@ -207,13 +209,6 @@ def _warn_of_old(fitted: Fitted, more: TermCounts | LayeredCounts) -> None:
         if gone:
             warn_caller(f"documents of {quantity(len(gone), 'period')} (from {gone[0]}) are older "
                         "than the periods that the model keeps: they are not learned")
-
-
-def check_learns_more(fitted: Fitted) -> None:
-    """Raises ParameterError for a model that can't learn more, or forget."""
-    check_unpruned(fitted.pruned, "learning more")
-    if not fitted.model.counts_beside_weights:
-        counts_that_add(fitted)
 
 
 def counts_that_add(fitted: Fitted) -> TermCounts:
@@ -418,39 +413,6 @@ def _fit_from_rows(
         learned = learn(rows.counts, rows.labels, rows.weights, binary=settings.binary)
     fitted = replace(fit_from_weights(settings, rows.terms, learned), labels_beside=beside)
     return fitted, int(learned.counts.feature_count.sum()), len(rows.labels)
-
-
-def _count_beside(
-    fitted: Fitted, X: Any, y: ArrayLike | None, progress: Progress | None, forget: bool = False
-) -> Fitted:
-    """The model with documents counted, or taken out again; its weights stay as they are.
-
-    The terms that have weights are counted: what is more will be learned by the next fit.
-    """
-    if fitted.counts.class_count.dtype.kind != "i":
-        raise _weights_not_exact()
-    with reading(X):
-        documents = labelled_batches(fitted.settings, X, y, progress=progress)
-        # The statistic of such a model is the documents that hold a term.
-        spec = replace(documents.spec, limits=Limits(), presence_above=0.0, binary=True)
-        found = count_documents(replace(documents, spec=spec))
-    check_known(found.counts.classes.tolist(), fitted.classes.tolist())
-    more, since = found.over(fitted.terms).counts, fitted.since_fit or SinceFit()
-    if forget:
-        counts = fitted.counts - more
-        since = replace(since, forgotten=since.forgotten + found.documents)
-    else:
-        counts = fitted.counts + more
-        since = replace(since, learned=since.learned + found.documents)
-    if not counts.class_count.all():
-        raise DataError("every document of a class would be forgotten, and the weights would know "
-                        "it still: fit again without it; the model is unchanged")
-    return replace(fitted, learned=replace(fitted.learned, counts=counts), since_fit=since)
-
-
-def _weights_not_exact() -> ParameterError:
-    return ParameterError("counts with sample weights are sums of real numbers, from which "
-                          "documents can't be subtracted exactly: fit again without them")
 
 
 def check_start(settings: TextSettings, start: Fitted) -> None:

@@ -16,6 +16,7 @@ from textnb.evaluation.by_ledger import check_no_periods, judge
 from textnb.files.lock import lock_path
 from textnb.learning import fitting
 from textnb.learning.fitted import Fitted
+from textnb.learning.memory_limit import check_unpruned
 from textnb.mail.columns import message_columns
 from textnb.serving.log import log
 from textnb.storage.ledger import KEPT, Judged, Ledger, Pending, changes
@@ -27,7 +28,9 @@ _BATCH = 1000
 def check(model: str) -> None:
     """Raises TextnbError if a model can't learn message by message."""
     fitted = load_fitted(model)
-    fitting.check_learns_more(fitted)
+    if not fitted.model.counts_beside_weights:
+        fitting.counts_that_add(fitted)
+    check_unpruned(fitted.pruned, "learning more")
     check_no_periods(fitted)
 
 
