@@ -366,6 +366,12 @@ def test_what_the_command_refuses(run: Run, rows: pl.DataFrame) -> None:
         "tune", "rows.parquet", "--picture", "p.gif", "-o", "m.textnb").checked(2).err
     assert "is also what is read" in run(
         "tune", "rows.parquet", "-o", "rows.parquet").checked(2).err
+    assert "must be different files; got m.textnb, m.textnb" in run(
+        "tune", "rows.parquet", "-o", "m.textnb", "--table", "m.textnb").checked(2).err
+    assert "name it with --positive" in run(
+        "tune", "rows.parquet", "--metric", "recall@fpr=0.1", "-o", "m.textnb").checked(2).err
+    assert "'author', 'day'" in run(
+        "tune", "rows.parquet", "--groups", "nope", "-o", "m.textnb").checked(1).err
     assert not Path("m.textnb").exists()
 
 

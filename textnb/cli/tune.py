@@ -18,6 +18,7 @@ from textnb.cli.inputs import (
     rows,
 )
 from textnb.cli.options import TypedOptions, option, verb
+from textnb.errors import quantity
 from textnb.learning.settings import (
     MODELS,
     ColumnSettings,
@@ -69,15 +70,21 @@ class TuneOutput(Quiet, Results):
 @verb
 def tune(typed: TypedOptions, source: TuneInput, budget: Budget, done: TuneOutput) -> None:
     """Search for the settings that classify labelled rows best, and train a model with them."""
+    import os
+
+    from textnb.errors import ParameterError
     from textnb.files.replace import check_model_target, check_target, replace_file
     from textnb.selection.search import search
     from textnb.storage.textmodel import save_fitted
 
     check_model_target(done.output)
-    for path in (done.output, done.table, done.picture):
-        if path is not None:
-            check_target(path)
-            check_apart(source.input, path)
+    paths = [path for path in (done.output, done.table, done.picture) if path is not None]
+    for path in paths:
+        check_target(path)
+        check_apart(source.input, path)
+    if len({os.path.realpath(path) for path in paths}) < len(paths):
+        raise ParameterError("--output, --table and --picture must be different files; got "
+                             f"{', '.join(paths)}")
     if done.picture is not None:
         from textnb.report.trials import check_picture, write_trials_picture
 
@@ -129,13 +136,13 @@ def _show(found: Tuned, command: str, seconds: float | None, format: str) -> Non
     if format == "json":
         out(as_json({**found.to_dict(), "command": command}))
         return
-    lead = found.lead
+    lead, tried = found.lead, quantity(found.trials.height, "trial")
     if lead is not None and not lead.is_sure:
-        out(f"best of {found.trials.height} trials: {lead.settings}")
+        out(f"best of {tried}: {lead.settings}")
         out(f"its {found.metric} is better than that of the defaults by {lead}, "
             "which chance can do: the defaults are kept")
     else:
-        out(f"best of {found.trials.height} trials: {found.settings.describe()}")
+        out(f"best of {tried}: {found.settings.describe()}")
     out(f"{found.metric} {estimate} on {estimate.documents:,} documents that no trial has seen"
         + ("" if estimate is default else f"; nblinear with its defaults {default}"))
     if seconds is not None:

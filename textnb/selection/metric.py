@@ -73,7 +73,8 @@ class Metric:
             raise ParameterError(f"metric {name} needs a rate in [0, 1], such as {name}=0.01; "
                                  f"got {text!r}")
         if positive is None:
-            raise ParameterError(f"metric {name} measures one class: name it with positive")
+            raise ParameterError.naming(
+                "metric {name} measures one class: name it with {positive}", name=name)
         return cls(name, at, positive)
 
     def __str__(self) -> str:

@@ -209,10 +209,11 @@ def search(
                 f"text column {error.columns[0]!r} holds lists of tokens, and a search chooses the "
                 "tokenizer: give the texts, or compare models of tokens by cross-validation"
             ) from None
-        # `split` raises the error for a missing column of groups or times.
         available = rows.collect_schema().names()
-        columns = list(dict.fromkeys(
-            [*names, label, *(name for name in extra if name in available)]))
+        for role, name in (("groups", groups), ("time", time)):
+            if name is not None and name not in available:
+                raise SchemaError.missing_column(name, available, role)
+        columns = list(dict.fromkeys([*names, label, *extra]))
         # Texts may be categories; the grouping of rows is the same by their strings.
         table = rows.select(columns).with_columns(pl.col(names).cast(pl.String)).collect()
     outer = _set_apart(table, label, groups, time, seed)
