@@ -275,12 +275,16 @@ def spark(found: Row) -> str:
 
 
 def filters(found: Row) -> str:
-    shares = [name for name in found["rows"][0] if name.startswith("FP at ")]
-    return table(("split", "filter", "1-ROCA %", "caught at 0",
-                  *(name.replace("FP at", "false positives at") for name in shares)),
-                 ((row["split"], row["filter"], f"{row['1-ROCA %']:.3f}",
-                   f"{row['caught at 0']:.3f}", *(str(row[name]) for name in shares))
-                  for row in found["rows"]), left=2)
+    def bounds(row: Row, name: str, digits: int) -> str:
+        return " to ".join(f"{bound:.{digits}f}" for bound in row[name])
+
+    return table(
+        ("corpus", "split", "filter", "1-ROCA %", "95 %", "spam missed at .1 % of ham", "95 %",
+         "at its cutoff: ham", "spam missed", "CPU"),
+        ((row["corpus"], row["split"], row["filter"], f"{row['1-ROCA %']:.4f}",
+          bounds(row, "interval", 4), f"{row['sm % at .1']:.2f} %", bounds(row, "sm interval", 2),
+          f"{row['hm %']:.3f} %", f"{row['sm %']:.2f} %", seconds(row["cpu_seconds"]))
+         for row in found["rows"]), left=3)
 
 
 BLOCKS: dict[str, tuple[str, Callable[[Row], str]]] = {

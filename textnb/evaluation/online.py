@@ -162,7 +162,7 @@ def validate_online(
         learned = np.random.default_rng(seed).random(rows.height) < feedback
         held, learned_by = _judge_blocks(
             recipe, rows, codes_of(labels, classes), classes, learned, block, delay, progress)
-    return _measured(held, positive, learned_by)
+    return measured(held, positive, learned_by)
 
 
 def _check_settings(block: Any, delay: Any, feedback: Any) -> None:
@@ -245,7 +245,20 @@ def _first_to_judge(
     return begin
 
 
-def _measured(held: HeldOut, positive: Any, learned: NDArray[np.int64]) -> OnlineResult:
+def measured(
+    held: HeldOut, positive: Any, learned: NDArray[np.int64] | None = None
+) -> OnlineResult:
+    """Measures of the scores of documents that were judged, in order or by folds.
+
+    Parameters
+    ----------
+    held : HeldOut
+    positive : label
+    learned : int64 (n_documents,), optional
+        How many documents the model of each had learned, for the curve.
+    """
+    if learned is None:
+        learned = np.zeros(len(held), dtype=np.int64)
     sides = set_against_rest(held, positive)
     sides.check_both()
     odds, spam = sides.odds[:, sides.k], sides.positive
