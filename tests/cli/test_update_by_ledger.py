@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -17,13 +18,22 @@ import pytest
 
 from corpora.samples import spam_messages
 from tests.cli.conftest import Run
-from textnb import TextClassifier, choose_threshold, held_out, load, scan_mail
+from textnb import (
+    BernoulliNB,
+    ComplementNB,
+    MultinomialNB,
+    TextClassifier,
+    choose_threshold,
+    held_out,
+    load,
+    scan_mail,
+)
 from textnb.errors import DataError
 from textnb.evaluation.by_ledger import METHOD, held_out_of, keys_of
 from textnb.learning.fitted import check_texts
 from textnb.mail.columns import message_columns
 from textnb.storage import ledger as ledgers
-from textnb.storage import textmodel
+from textnb.storage import version2
 from textnb.storage.ledger import Judged, Ledger, message_key
 
 ROWS = pl.DataFrame({"body": ["cheap pills", "see you at noon"] * 20,
@@ -191,14 +201,17 @@ def test_the_scores_are_bounded(model: Path) -> None:
             held_out_of(TextClassifier().fit(["aa bb", "cc dd"], ["x", "y"]), ledger)
 
 
+@pytest.mark.parametrize("name_of_message", ["new.eml", "new.mbox"])
 def test_both_are_written_or_none_wherever_it_ends(
-    run: Run, model: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, model: Path, monkeypatch: pytest.MonkeyPatch, name_of_message: str
 ) -> None:
-    first, command = model.read_bytes(), ("update", model, "new.eml", "--as", "spam", "--ledger")
+    Path("new.mbox").write_bytes(b"From a@b Mon Nov  2 10:00:00 2026\n" + NEW)
+    first, command = model.read_bytes(), (
+        "update", model, name_of_message, "--as", "spam", "--ledger")
     run(*command).checked()
     expected = model.read_bytes()
     calls: dict[str, tuple[Any, Any]] = {
-        "save_fitted": (textmodel, textmodel.save_fitted),
+        "write": (version2, version2.write),
         "_keep_rights": (ledgers, ledgers._keep_rights), "replace": (os, os.replace),
         "_sync_folder": (ledgers, ledgers._sync_folder), "settle": (Ledger, Ledger.settle)}
     for name, (place, call) in calls.items():
@@ -242,12 +255,53 @@ def test_a_killed_update_loses_and_doubles_nothing(run: Run, model: Path) -> Non
     assert model.read_bytes() == Path("plain.textnb").read_bytes()
 
 
-def test_without_a_ledger_no_database_is_loaded(model: Path) -> None:
+def loaded_by_update(*options: str) -> tuple[str, str]:
+    """Which of the heavy modules the update with one message loads, and what it says."""
     code = ("import sys; from textnb.cli.main import app\n"
-            "try: app(['update', 'm.textnb', 'new.eml', '--as', 'spam'])\n"
+            f"try: app(['update', 'm.textnb', *{options!r}])\n"
             "except SystemExit: pass\n"
-            "print([name for name in ('sqlite3', 'polars') if name in sys.modules])")
+            "print(*(name for name in ('sqlite3', 'polars') if name in sys.modules))")
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True,
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])})
-    assert done.stdout == "[]\n", done
+    return done.stdout.strip(), done.stderr
+
+
+def test_without_a_ledger_no_database_is_loaded(model: Path) -> None:
+    assert loaded_by_update("new.eml", "--as", "spam")[0] == ""
+
+
+@pytest.mark.parametrize("estimator", [
+    MultinomialNB(), MultinomialNB(l=0.5), BernoulliNB(), ComplementNB()])
+def test_one_message_is_judged_and_learned_without_polars(model: Path, estimator: Any) -> None:
+    rows = pl.DataFrame({"body": ["cheap brand pills", "see you at noon", "see brand"] * 20,
+                         "tokens": [["a"], ["b", "c"], ["c"]] * 20,
+                         "label": ["spam", "ham", "eggs"] * 20})
+    TextClassifier(estimator, text=["body", "tokens"]).fit(rows).save("m.textnb")
+    shutil.copy("m.textnb", "slow.textnb")
+    Path("box.mbox").write_bytes(b"From a@b Mon Nov  2 10:00:00 2026\n" + NEW)
+    subprocess.run([sys.executable, "-m", "textnb", "update", "slow.textnb", "box.mbox", "--as",
+                    "spam", "--ledger"], check=True, capture_output=True,
+                   env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])})
+    modules, said = loaded_by_update("new.eml", "--as", "spam", "--ledger")
+    assert (modules, "1 document learned\n" in said) == ("sqlite3", True)
+    modules, said = loaded_by_update("new.eml", "--as", "spam")
+    assert (modules, "changed nothing" in said) == ("sqlite3", True)
+    assert Path("m.textnb").read_bytes() == Path("slow.textnb").read_bytes()
+    found = []
+    for name in ("m.textnb", "slow.textnb"):
+        with Ledger(name) as ledger:
+            one, = ledger.judged(["eggs", "ham", "spam"])
+            assert ledger.learned_label(one.id) == "spam"
+        assert one.unknown
+        found.append(one)
+    quick, slow = found
+    assert quick.scores == pytest.approx(slow.scores)
+    assert quick._replace(scores=(), at=0) == slow._replace(scores=(), at=0)
+
+
+def test_what_was_told_to_a_server_comes_before_one_message(run: Run, model: Path) -> None:
+    with Ledger(model) as ledger:
+        ledger.add(b"1", "ham", b"\n\nsee you\n")
+    run("update", model, "new.eml", "--as", "spam").checked()
+    assert counts(model) == {"ham": 21, "spam": 21}

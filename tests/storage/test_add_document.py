@@ -211,6 +211,15 @@ class TestCommand:
     def test_all_else_goes_the_other_way(self, options: list[str], folder: Path) -> None:
         assert self.run(folder, "update", "m.textnb", *options, "--as", "ham")[1]
 
+    @pytest.mark.sweep(1)
+    def test_the_text_of_a_message_is_subject_and_body(self, folder: Path) -> None:
+        TextClassifier().fit(ROWS.select("label", text="body")).save(folder / "m.textnb")
+        for name, more in (("quick.textnb", ()), ("slow.textnb", ("--where", "true"))):
+            said, polars = self.run(
+                folder, "update", "m.textnb", "a.eml", "--as", "spam", "-o", name, *more)
+            assert polars == bool(more), said
+        assert (folder / "quick.textnb").read_bytes() == (folder / "slow.textnb").read_bytes()
+
     def test_a_mailbox_on_standard_input_is_read_again(self, folder: Path) -> None:
         said, polars = self.run(folder, "update", "m.textnb", "-", "--input-format", "mail", "--as",
                                 "ham", given="box.mbox")

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from textnb.storage.ledger import Ledger
 
 SUFFIX = ".ledger"
+KNOWN = "learned before, or twice in the input: changed nothing"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,7 +104,7 @@ def note_changes(done: Changes) -> None:
             (done.learned, "learned"),
             (done.relearned, "learned as another class before: corrected"),
             (done.forgotten, "forgotten"),
-            (done.known, "learned before, or twice in the input: changed nothing"),
+            (done.known, KNOWN),
             (done.right, "judged rightly: not learned"),
             (done.unknown, "not in the ledger: left as it is; --as CLASS forgets what was learned "
                            "without it")):

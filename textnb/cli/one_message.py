@@ -1,5 +1,7 @@
 """`textnb update` with one mail message, without Polars, as users train a filter by messages.
 
+With a ledger, it is judged by `textnb.filter.quick` before it is learned.
+
 Other options, a mailbox, or a model with limits it leaves to `textnb.cli.update`, which knows all
 of them and reports what is wrong.
 """
@@ -8,18 +10,31 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 from textnb.cli.words import parse_label
 
 if TYPE_CHECKING:
     from textnb.cli.inputs import ReadOptions
-    from textnb.storage.add_document import Updated
+    from textnb.storage.add_document import ModelToExtend, Updated
+
+Result = TypeVar("Result")
+Columns = Mapping[str, str | Sequence[str] | None]
 
 # Columns of a table of mail: texts, lists of tokens, and the others.
-_TEXTS = frozenset(["from", "to", "subject", "headers", "body", "links", "images"])
+_TEXTS = frozenset(["text", "from", "to", "subject", "headers", "body", "links", "images"])
 _LISTS = frozenset(["tokens"])
 _OTHERS = frozenset(["message_id", "date", "attachments", "flags", "path", "errors"])
+
+
+class Message(NamedTuple):
+    """One message, and the class as which a model learns it."""
+
+    columns: Columns
+    message_id: str | None
+    label: Any
 
 
 def add_message(
@@ -36,6 +51,27 @@ def add_message(
     as_class : str
         The class of the message, as text.
     """
+    return _with_message(model, input, source, as_class, lambda known, message: known.add(
+        message.columns, message.label, target))
+
+
+def add_message_by_ledger(
+    model: str, input: str, source: ReadOptions, as_class: str
+) -> Updated | Literal["known"] | None:
+    """As `add_message`, where the model file and its ledger both change, or none of them.
+
+    The caller holds the model's lock. The message is "known", and nothing changes, if the model
+    has learned it as this class.
+    """
+    return _with_message(model, input, source, as_class, lambda known, message: _add_by_ledger(
+        model, known, message))
+
+
+def _with_message(
+    model: str, input: str, source: ReadOptions, as_class: str,
+    use: Callable[[ModelToExtend, Message], Result],
+) -> Result | None:
+    """What is made of a model and its message; None where this module does not know one of them."""
     if not _is_one_message(input, source):
         return None
     from textnb.storage.add_document import ModelToExtend
@@ -52,10 +88,36 @@ def add_message(
             return None
         from textnb.mail.columns import message_columns
 
-        columns, _ = message_columns(message, known.columns, known.lists)
-        return known.add(columns, label, target)
+        columns, parsed = message_columns(message, known.columns, known.lists)
+        return use(known, Message(columns, parsed.message_id, label))
     except Unsupported:
         return None
+
+
+def _add_by_ledger(
+    model: str, known: ModelToExtend, message: Message
+) -> Updated | Literal["known"] | None:
+    # Imported here: without a ledger, SQLite is not loaded.
+    from textnb.filter.quick import QuickFilter
+    from textnb.storage.ledger import Judged, Ledger, message_key
+
+    key = message_key(message.message_id, message.columns)
+    with Ledger(model) as ledger:
+        ledger.finish()
+        if ledger.pending(1):
+            # What users have told a server comes first.
+            return None
+        before = ledger.learned_label(key)
+        if before is not None:
+            return "known" if before == message.label else None
+        with QuickFilter(model, spam=known.labels[0], takes_stale=True) as judge:
+            scored = judge.joint_scores(message.columns)
+        updated = known.add(message.columns, message.label, ledger.next_model)
+        judged = Judged(key, message.label, tuple(scored.scores), scored.length, scored.tokens,
+                        scored.unknown, int(time.time()))
+        ledger.replace_model(0, {key: message.label}, (known.labels, [judged]))
+        ledger.keep()
+    return updated
 
 
 def _is_one_message(input: str, source: ReadOptions) -> bool:

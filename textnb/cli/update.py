@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from textnb.cli.by_ledger import (
+    KNOWN,
     LedgerOption,
     change_by_ledger,
     collected,
@@ -102,16 +103,18 @@ def update(
     source.check(target)
     if how.within is not None and not how.on_error:
         raise ParameterError("--within goes with --on-error")
-    if uses_ledger(file.model, done.output, kept.ledger):
-        if how.within is not None:
-            raise ParameterError("--within does not go with a ledger, by which only mistakes are "
-                                 "chosen: leave it out")
+    by_ledger = uses_ledger(file.model, done.output, kept.ledger)
+    if by_ledger and how.within is not None:
+        raise ParameterError("--within does not go with a ledger, by which only mistakes are "
+                             "chosen: leave it out")
+    with lock_path(target):
+        is_plain = not (how.new_class or how.on_error or source.at)
+        if is_plain and _add_message(file.model, source, done, target, by_ledger):
+            return
+    if by_ledger:
         _update_by_ledger(file.model, source, how, done)
         return
     with lock_path(target):
-        is_plain = not (how.new_class or how.on_error or source.at)
-        if is_plain and _add_message(file.model, source, done, target):
-            return
         from textnb.evaluation.mistakes import mistakes
         from textnb.learning.fitting import learn_more
 
@@ -152,20 +155,29 @@ def update(
     note_stale(model)
 
 
-def _add_message(model: str, source: LabelledRows, done: ChangedModel, target: str) -> bool:
+def _add_message(
+    model: str, source: LabelledRows, done: ChangedModel, target: str, by_ledger: bool
+) -> bool:
     """Learn one message without Polars; whether that was possible."""
     import time
 
-    from textnb.cli.one_message import add_message
+    from textnb.cli.one_message import add_message, add_message_by_ledger
 
-    started = time.monotonic()
-    updated = None if source.as_class is None or len(source.inputs) > 1 else add_message(
-        model, source.inputs[0], source, source.as_class, target)
+    if source.as_class is None or len(source.inputs) > 1:
+        return False
+    started, message = time.monotonic(), (model, source.inputs[0], source, source.as_class)
+    updated = add_message_by_ledger(*message) if by_ledger else add_message(*message, target)
     if updated is None:
         return False
+    if updated == "known":
+        if not done.quiet:
+            note(f"1 document {KNOWN}")
+        return True
     if not done.quiet:
         seconds = time.monotonic() - started
         note(f"learned from 1 document in {seconds:.2f} s ({1 / max(seconds, 1e-9):,.0f}/s)")
+        if by_ledger:
+            note("1 document learned")
         note(f"{quantity(updated.n_classes, 'class')}, {quantity(updated.n_terms, 'term')} -> "
              f"{target}")
     note_stale(updated)
