@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.metrics import f1_score
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.naive_bayes import BernoulliNB as SklearnBernoulli
 from sklearn.naive_bayes import ComplementNB as SklearnComplement
@@ -33,6 +34,7 @@ from textnb import (
     Tokenizer,
 )
 from textnb.bayes.calibration import Calibration
+from textnb.bayes.label_lists import best_threshold
 from textnb.learning.fitted import Fitted
 from textnb.storage.terms_reader import TermsReader, Unsupported
 from textnb.storage.textmodel import load_fitted
@@ -249,7 +251,8 @@ BAD: dict[str, tuple[list[Any], str]] = {
 
 
 @pytest.mark.parametrize("name", BAD)
-@pytest.mark.parametrize("estimator", [MultinomialNB(), BernoulliNB()], ids=["counts", "presence"])
+@pytest.mark.parametrize("estimator", [MultinomialNB(), BernoulliNB(), NBLinear()],
+                         ids=["counts", "presence", "rows"])
 def test_bad_lists_are_named(name: str, estimator: Any) -> None:
     lists, message = BAD[name]
     frame = pl.DataFrame({"text": ["aa bb", "bb cc", "cc"], "label": lists},
@@ -306,7 +309,7 @@ SETTINGS: dict[str, tuple[TextClassifier, str]] = {
                      "class_weight"),
     "memory_limit": (TextClassifier(memory_limit="10M"), "memory_limit is for one"),
     "nblr": (TextClassifier(NBLogisticRegression()), "must have one label"),
-    "nblinear": (TextClassifier(NBLinear()), "must have one label"),
+    "class_weight, linear": (TextClassifier(NBLinear(class_weight="balanced")), "class_weight"),
     "tf-idf": (TextClassifier(TfidfComplementNB()), "one label"),
     "auto": (TextClassifier("auto"), "one label"),
 }
@@ -319,9 +322,82 @@ def test_settings_that_labels_do_not_have_are_refused(name: str) -> None:
         model.fit(NEWS)
 
 
-def test_sample_weights_are_refused() -> None:
+@pytest.mark.parametrize("estimator", [MultinomialNB(), NBLinear()])
+def test_sample_weights_are_refused(estimator: Any) -> None:
     with pytest.raises(ParameterError, match="sample_weight is for one"):
-        TextClassifier().fit(NEWS, sample_weight=np.ones(NEWS.height))
+        TextClassifier(estimator).fit(NEWS, sample_weight=np.ones(NEWS.height))
+
+
+# The optimum to many digits, so that solvers that begin elsewhere agree.
+EXACT = {"tol": 1e-9, "max_iter": 10_000}
+
+
+@pytest.mark.parametrize("settings", [{}, {"power": 0.0}, {"loss": "log"}, {"tf": "presence"}],
+                         ids=str)
+def test_each_label_of_the_linear_model_is_one_against_its_rest(settings: dict[str, Any]) -> None:
+    estimator = NBLinear(held_out=0, **EXACT, **settings)
+    whole = TextClassifier(estimator, min_df=2).fit(NEWS)
+    for topic in TOPICS:
+        alone = TextClassifier(estimator, min_df=2).fit(against_rest(NEWS, topic))
+        assert alone.vocabulary_ == whole.vocabulary_
+        weights, intercept = alone.linear_form().binary(True)
+        own, own_intercept = whole.linear_form().binary(topic)
+        np.testing.assert_allclose(own, weights, rtol=1e-6, atol=1e-6)
+        assert own_intercept == pytest.approx(intercept, abs=1e-6)
+
+
+def test_thresholds_of_the_linear_model_are_chosen_on_rows_held_out() -> None:
+    plain = TextClassifier(NBLinear(held_out=0), min_df=2).fit(NEWS)
+    chosen = TextClassifier(NBLinear(), min_df=2).fit(NEWS)
+    assert np.array_equal(plain.linear_form().weights, chosen.linear_form().weights)
+    assert (plain.linear_form().intercept != chosen.linear_form().intercept).all()
+    # Those of 60 documents or more are chosen: fewer would say nothing.
+    few = [TextClassifier(NBLinear(held_out=share)).fit(NEWS[:59]) for share in (0, 0.2)]
+    assert np.array_equal(few[0].linear_form().intercept, few[1].linear_form().intercept)
+    assert textnb.evaluate(chosen, TESTED).macro_f1 > textnb.evaluate(plain, TESTED).macro_f1
+
+
+def test_the_threshold_of_the_best_f1() -> None:
+    draw = np.random.default_rng(0)
+    for _ in range(50):
+        scores = draw.integers(0, 12, 30).astype(float)
+        positive = draw.random(30) < 0.3
+        found = best_threshold(scores, positive)
+        every = {threshold: f1_score(positive, scores > threshold, zero_division=0.0)
+                 for threshold in np.arange(-0.5, 12.0)}
+        assert f1_score(positive, scores > found, zero_division=0.0) == max(every.values())
+
+
+def test_a_file_holds_the_linear_model(tmp_path: Path) -> None:
+    model = TextClassifier(NBLinear(), min_df=2).fit(NEWS)
+    model.save(tmp_path / "news.textnb")
+    read = textnb.load(tmp_path / "news.textnb")
+    assert isinstance(read, TextClassifier)
+    assert read.fitted_.counts.equals(model.fitted_.counts)
+    assert np.array_equal(read.decision_function(TESTED), model.decision_function(TESTED))
+    assert read.predict(TESTED).equals(model.predict(TESTED))
+    read.save(tmp_path / "again.textnb")
+    assert (tmp_path / "again.textnb").read_bytes() == (tmp_path / "news.textnb").read_bytes()
+
+
+def test_labels_of_few_rows_or_of_all_in_the_linear_model() -> None:
+    lists = [[*labels, "all", *(["rare"] if row == 7 else [])]
+             for row, labels in enumerate(NEWS["label"].to_list())]
+    model = TextClassifier(NBLinear()).fit(NEWS["text"], lists)
+    said = model.predict(TESTED["text"])
+    assert all("all" in labels for labels in said)
+    assert sum("rare" in labels for labels in said) <= 1
+    only = TextClassifier(NBLinear(held_out=0)).fit(["aa", "bb"], [["all"], ["all"]])
+    assert only.predict(["cc"]) == [["all"]]
+
+
+def test_the_linear_model_learns_lists_from_all_documents_at_once() -> None:
+    model = TextClassifier(NBLinear()).fit(NEWS)
+    for act in (model.partial_fit, model.forget):
+        with pytest.raises(ParameterError, match="learns from all documents at once"):
+            act(TESTED)
+    with pytest.raises(ParameterError, match="warm_start"):
+        model.fit(NEWS, warm_start=True)
 
 
 CALIBRATION = Calibration(2.0, 0.0, 10, "rows given as held out")

@@ -26,6 +26,8 @@ from textnb.bayes.statistics import CountStatistics, as_smoothing, is_auto
 from textnb.errors import DataError, ParameterError
 from textnb.runtime.threads import run_in_threads
 
+NO_LABELS = "no document has a label: all lists of labels are empty, and nothing can be learned"
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LabelForm(LinearForm):
@@ -74,8 +76,7 @@ def derive_labels(
     """
     n_labels = len(statistics.classes)
     if not n_labels:
-        raise DataError("no document has a label: all lists of labels are empty, and nothing can "
-                        "be learned")
+        raise DataError(NO_LABELS)
     weights, intercept = np.empty((statistics.n_features, n_labels)), np.empty(n_labels)
     features: list[Any] = [None] * n_labels
 

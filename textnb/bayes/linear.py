@@ -24,11 +24,13 @@ from textnb.bayes.class_weight import class_weights
 from textnb.bayes.event_model import Learned, LeftOutScores
 from textnb.bayes.features import FeatureMap, canonical, without_zeros
 from textnb.bayes.forms import Floats
+from textnb.bayes.label_lists import LabelLists, best_threshold
 from textnb.bayes.linear_solver import LinearSolution, LinearSolver
 from textnb.bayes.parameters import MOST_COST
 from textnb.bayes.ratio import document_statistics
+from textnb.bayes.ratio_scales import RatioScales, rows_of
 from textnb.bayes.solver_rows import SolverRows
-from textnb.bayes.statistics import CountStatistics, as_smoothing
+from textnb.bayes.statistics import CountStatistics
 from textnb.bayes.temperature import best_sigmoids, best_temperature
 from textnb.bayes.warm_start import WarmStart
 from textnb.errors import DataError, ParameterError
@@ -40,6 +42,9 @@ from textnb.runtime.threads import map_in_threads
 _LARGEST = 1e30
 # The least number of held-out rows that a temperature is fitted on.
 _LEAST_HELD_OUT = 20
+# Parts of the rows, each of which is scored by what was learned from the others.
+_FOLDS = 3
+Labels = NDArray[Any] | LabelLists
 
 
 def learn_from_rows(
@@ -89,7 +94,7 @@ class PreparedRows:
 
     @classmethod
     def of(
-        cls, model: Any, counts: sp.csr_array, labels: NDArray[Any],
+        cls, model: Any, counts: sp.csr_array, labels: Labels,
         weight: Floats | None = None, binary: bool = False,
     ) -> PreparedRows:
         statistics = _statistics(counts, labels, weight)
@@ -118,23 +123,23 @@ def _features_and_rows(
 
 
 def _fit(
-    model: Any, prepared: PreparedRows, labels: NDArray[Any], weight: Floats | None, binary: bool,
+    model: Any, prepared: PreparedRows, labels: Labels, weight: Floats | None, binary: bool,
     start: WarmStart | None = None,
-) -> tuple[Learned, list[Pulls]]:
+) -> tuple[Learned, dict[int, Pulls]]:
     """What is learned, and how much each row pulls in the solution of each class."""
     statistics = prepared.statistics
     classes = statistics.classes
     problems = _Problems.of(model, prepared.features, prepared.rows, labels, weight,
                             statistics.feature_count.__getitem__)
     weights = np.zeros((statistics.n_features, len(classes)))
-    intercept = np.zeros(len(classes))
-    pulls, taken, converged = [], 0, True
+    intercept = _without_problem(labels, len(classes))
+    pulls, taken, converged = dict[int, Pulls](), 0, True
     begin = None if start is None else [
         start.of(classes.tolist()[k], problems.rows.columns) for k in problems.positives]
     for k, found in problems.solve(points=begin):
         found.put(weights[:, k])
         intercept[k] = found.intercept
-        pulls.append(Pulls.of(found.duals))
+        pulls[k] = Pulls.of(found.duals)
         taken, converged = max(taken, found.n_iter), converged and found.converged
     if not converged:
         _warn_of_tolerance(model)
@@ -143,19 +148,21 @@ def _fit(
 
 
 def learn_and_calibrate(
-    model: Any, counts: sp.csr_array, labels: NDArray[Any], weight: Floats | None = None,
+    model: Any, counts: sp.csr_array, labels: Labels, weight: Floats | None = None,
     binary: bool = False, start: WarmStart | None = None, left_out: bool = False,
 ) -> Learned:
     """As `learn_from_rows`, with a temperature that is fitted on held-out rows.
 
     There is none where ``held_out`` is 0, or where fewer than 20 rows would be held out, or rows of
     one class alone. With ``left_out``, all rows are scored by models of others, where no class is
-    rare.
+    rare. Of lists of labels, each label's intercept is chosen on held-out rows instead.
     """
     counts = without_zeros(canonical(counts))
     prepared = PreparedRows.of(model, counts, labels, weight, binary)
     learned, pulls = _fit(model, prepared, labels, weight, binary, start)
     del prepared
+    if isinstance(labels, LabelLists):
+        return _with_thresholds(model, learned, counts, labels, binary, pulls)
     parts = _divide(labels, model.held_out)
     if parts is None:
         return learned
@@ -189,7 +196,7 @@ def _has_rows_in_each(labels: NDArray[Any], parts: NDArray[np.int64]) -> bool:
 
 def _scores_of_parts(
     model: Any, counts: sp.csr_array, labels: NDArray[Any], parts: NDArray[np.int64],
-    of_last: Floats, binary: bool, pulls: list[Pulls],
+    of_last: Floats, binary: bool, pulls: dict[int, Pulls],
 ) -> LeftOutScores:
     """Scores of each part by a model of the others; those of the last part are known."""
     last = int(parts.max())
@@ -201,9 +208,38 @@ def _scores_of_parts(
     return LeftOutScores(scores, np.unique(labels, return_inverse=True)[1], last + 1)
 
 
+def _with_thresholds(
+    model: Any, learned: Learned, counts: sp.csr_array, labels: LabelLists, binary: bool,
+    pulls: dict[int, Pulls],
+) -> Learned:
+    """The intercepts with which each label has the best F1 on rows that were held out.
+
+    Each third of the rows is scored by what was learned from the others. Without ``held_out``, or
+    with too few rows, the intercepts are those of the solver.
+    """
+    if not model.held_out or len(labels) < _FOLDS * _LEAST_HELD_OUT:
+        return learned
+    scores = np.empty((len(labels), len(labels.classes)))
+    for fold in range(_FOLDS):
+        judge = np.arange(len(labels)) % _FOLDS == fold
+        scores[judge] = _scores_of_others(model, counts, labels, None, judge, binary, pulls)
+    thresholds = np.array([
+        best_threshold(scores[:, k], labels.has(k)) for k in range(scores.shape[1])])
+    form = learned.form
+    return replace(learned, form=model.form_of_weights(
+        learned.counts, form.weights, form.intercept - thresholds, binary=binary))
+
+
+def _without_problem(labels: Labels, n_classes: int) -> Floats:
+    """Intercepts of the classes that have no problem: labels of no row, or of all."""
+    if not isinstance(labels, LabelLists):
+        return np.zeros(n_classes)
+    return np.where(labels.sizes == len(labels), 1.0, -1.0)
+
+
 def _scores_of_others(
-    model: Any, counts: sp.csr_array, labels: NDArray[Any], weight: Floats | None,
-    judge: NDArray[np.bool_], binary: bool, pulls: list[Pulls],
+    model: Any, counts: sp.csr_array, labels: Labels, weight: Floats | None,
+    judge: NDArray[np.bool_], binary: bool, pulls: dict[int, Pulls],
 ) -> Floats:
     """Scores of the rows to judge by a model of the others, which begins at the solution of all."""
     weight = None if weight is None else weight[~judge]
@@ -212,14 +248,14 @@ def _scores_of_others(
     # As a new text's, the terms of a row that no other row holds are not known.
     others.data[holders[others.indices] == 0] = 0
     others.eliminate_zeros()
-    classes, codes = np.unique(labels[~judge], return_inverse=True)
-    totals = _statistics_of_columns(learn, codes, weight, holders)
+    own = labels.of_rows(~judge) if isinstance(labels, LabelLists) else labels[~judge]
+    totals = _statistics_of_columns(learn, len(own), weight, holders)
     features = model.feature_map(totals, binary)
     judged = features.sparse(canonical(others))
-    problems = _Problems.of(
-        model, *_features_and_rows(model, learn, features), labels[~judge], weight)
-    scores = np.zeros((judged.shape[0], len(classes)))
-    starts = [pull.of_rows(~judge) for pull in pulls]
+    problems = _Problems.of(model, *_features_and_rows(model, learn, features), own, weight)
+    scores = np.zeros((judged.shape[0], problems.n_classes))
+    scores[:] = _without_problem(own, problems.n_classes)
+    starts = [pulls[k].of_rows(~judge) for k in problems.positives]
     for k, found in problems.solve(starts):
         scores[:, k] = judged @ found.weights + found.intercept
     return scores
@@ -260,31 +296,40 @@ class _Problems:
     ----------
     solver : LinearSolver
     rows : SolverRows
-    codes : int64 (n_rows,)
+    codes : int64 (n_rows,), or LabelLists
     cost : float64 (n_rows,)
-    scales : _Scales
+    scales : RatioScales
     positives : sequence of int
-        Of two classes the first scores 0, so that the margin is the second's.
+        Of two classes the first scores 0, so that the margin is the second's. Labels of no row, or
+        of all, are no problem.
     C : float
+    n_classes : int
     """
 
     solver: LinearSolver
     rows: SolverRows
-    codes: NDArray[np.int64]
+    codes: NDArray[np.int64] | LabelLists
     cost: Floats
-    scales: _Scales
+    scales: RatioScales
     positives: Sequence[int]
     C: float
+    n_classes: int
 
     @classmethod
     def of(
-        cls, model: Any, rows: sp.csr_array, prepared: SolverRows, labels: NDArray[Any],
+        cls, model: Any, rows: sp.csr_array, prepared: SolverRows, labels: Labels,
         weight: Floats | None, counts_of: Callable[[int], NDArray[Any]] | None = None,
     ) -> _Problems:
+        cost = np.full(len(labels), float(model.C)) if weight is None else model.C * weight
+        solver = LinearSolver(model.loss, float(model.tol), int(model.max_iter))
+        if isinstance(labels, LabelLists):
+            some = (labels.sizes > 0) & (labels.sizes < len(labels))
+            scales = RatioScales(model, prepared, rows, labels, None, None, counts_of)
+            return cls(solver, prepared, labels, cost, scales, np.flatnonzero(some).tolist(),
+                       float(model.C), len(labels.classes))
         classes, codes = np.unique(labels, return_inverse=True)
         sizes = np.bincount(codes, weights=weight)
         of_class = class_weights(model.class_weight, classes, sizes)
-        cost = np.full(len(labels), float(model.C)) if weight is None else model.C * weight
         if of_class is not None:
             cost = cost * of_class[codes]
         if not cost.max() <= MOST_COST:
@@ -292,10 +337,9 @@ class _Problems:
                 f"C times the weights of rows and classes must be at most {MOST_COST:g} (so little "
                 f"regularisation is none); it is {cost.max():g}. Give smaller weights, or a "
                 "smaller C")
-        scales = _Scales(model, prepared, rows, codes, weight, of_class, counts_of)
-        return cls(LinearSolver(model.loss, float(model.tol), int(model.max_iter)), prepared,
-                   codes, cost, scales, [1] if len(classes) == 2 else range(len(classes)),
-                   float(model.C))
+        scales = RatioScales(model, prepared, rows, codes, weight, of_class, counts_of)
+        return cls(solver, prepared, codes, cost, scales,
+                   [1] if len(classes) == 2 else range(len(classes)), float(model.C), len(classes))
 
     def solve(
         self, starts: Sequence[Floats] | None = None,
@@ -305,11 +349,13 @@ class _Problems:
         def of(places: range) -> list[LinearSolution]:
             classes = [self.positives[place] for place in places]
             return self.solver.solve_classes(
-                self.rows, [self.codes == k for k in classes], self.cost,
+                self.rows, [rows_of(self.codes, k) for k in classes], self.cost,
                 [self.scales.of(k) for k in classes],
                 None if starts is None else [starts[place] for place in places],
                 None if points is None else [points[place] for place in places])
 
+        if not self.positives:
+            return
         blocks = even_blocks(len(self.positives), self.solver.classes_at_once(self.rows))
         solutions = chain.from_iterable(map_in_threads(of, blocks))
         for k, found in zip(self.positives, solutions, strict=True):
@@ -333,95 +379,23 @@ def even_blocks(size: int, most: int) -> list[range]:
     return [range(a, b) for a, b in pairwise(ends)]
 
 
-class _Scales:
-    """|r| ** power of each class, r its log-count ratio to all others [1]_, one at a time.
-
-    Only for the columns that the solver has; those that one row holds have the counts of that row.
-    """
-
-    def __init__(
-        self, model: Any, prepared: SolverRows, rows: sp.csr_array, codes: NDArray[np.int64],
-        weight: Floats | None, of_class: Floats | None,
-        counts_of: Callable[[int], NDArray[Any]] | None,
-    ) -> None:
-        self._power = float(model.power)
-        if not self._power:
-            self._ones = np.ones(len(prepared.columns)), np.ones(len(prepared.column))
-            return
-        self._l = as_smoothing(model.l, rows.shape[1])
-        self._prepared, self._codes, self._weight, self._of_class = (
-            prepared, codes, weight, of_class)
-        self._counts_of = counts_of or self._counter(rows)
-        # What each row counts for.
-        of_row = np.ones(len(codes)) if weight is None else weight
-        self._of_row = of_row if of_class is None else of_row * of_class[codes]
-        stored = np.diff(rows.indptr)
-        every = np.repeat(self._of_row, stored)
-        self._total: NDArray[Any] = np.bincount(
-            rows.indices, weights=every, minlength=rows.shape[1])
-        self._of_classes = np.bincount(codes, weights=self._of_row * stored)
-        smoothing = np.broadcast_to(self._l, (rows.shape[1],)).sum()
-        self._smoothing = float(smoothing)
-
-    def of(self, k: int) -> tuple[Floats, Floats]:
-        """float64 (n_shared,) and (n_own,)."""
-        if not self._power:
-            return self._ones
-        columns, prepared = self._prepared.columns, self._prepared
-        own: Floats = self._counts_of(k)[columns].astype(np.float64)
-        if self._of_class is not None:
-            own *= self._of_class[k]
-        shared = self._scale(k, own, self._total[columns], self._smooth(columns))
-        of_row = np.where(self._codes == k, self._of_row, 0.0)
-        if not isinstance(self._l, float):
-            alone = self._scale(k, of_row[prepared.row], self._of_row[prepared.row],
-                                self._smooth(prepared.column))
-        else:
-            alone = self._scale(k, of_row, self._of_row, self._l)[prepared.row]
-        return shared, alone
-
-    def _scale(self, k: int, own: Floats, total: NDArray[Any], l: Any) -> Floats:
-        # As `log_count_ratio`, in one logarithm per term. Sums of weights may leave rounding.
-        ratio = (own + l) / (np.maximum(total - own, 0.0) + l)
-        np.log(ratio, out=ratio)
-        mass = self._of_classes[k]
-        ratio += np.log((self._of_classes.sum() - mass + self._smoothing)
-                        / (mass + self._smoothing))
-        scale: Floats = np.abs(ratio, out=ratio)
-        # A square root is several times as quick as a power.
-        return np.sqrt(scale) if self._power == 0.5 else scale**self._power
-
-    def _smooth(self, columns: NDArray[np.int64]) -> Any:
-        return self._l if isinstance(self._l, float) else self._l[columns]
-
-    def _counter(self, rows: sp.csr_array) -> Callable[[int], NDArray[Any]]:
-        """Rows of a class that hold each term, counted when they are asked for."""
-        def count(k: int) -> NDArray[Any]:
-            own = np.flatnonzero(self._codes == k)
-            of_class = rows[own]
-            weights = (None if self._weight is None
-                       else np.repeat(self._weight[own], np.diff(of_class.indptr)))
-            return np.bincount(of_class.indices, weights=weights, minlength=rows.shape[1])
-
-        return count
-
-
 def _statistics_of_columns(
-    counts: sp.csr_array, codes: NDArray[np.int64], weight: Floats | None,
-    holders: NDArray[np.int64],
+    counts: sp.csr_array, n_rows: int, weight: Floats | None, holders: NDArray[np.int64],
 ) -> CountStatistics:
     """Rows that hold each term, whatever their class, which is all that a feature map needs."""
     if weight is None:
-        return CountStatistics(np.zeros(1, np.int64), np.array([len(codes)]), holders[None, :])
+        return CountStatistics(np.zeros(1, np.int64), np.array([n_rows]), holders[None, :])
     held = np.bincount(counts.indices, weights=np.repeat(weight, np.diff(counts.indptr)),
                        minlength=counts.shape[1])
     return CountStatistics(np.zeros(1, np.int64), weight.sum(keepdims=True), held[None, :])
 
 
 def _statistics(
-    counts: sp.csr_array, labels: NDArray[Any], weight: Floats | None
+    counts: sp.csr_array, labels: Labels, weight: Floats | None
 ) -> CountStatistics:
     """Rows of each class that hold each term."""
+    if isinstance(labels, LabelLists):
+        return labels.document_statistics(counts)
     statistics = document_statistics(counts, labels, weight)
     if len(statistics.classes) < 2:
         raise DataError("a linear model tells classes apart: the number of classes in the data has "

@@ -59,8 +59,8 @@ def tfidf_map(
     elif model.tf == "sublinear":
         steps.append(Sublinear())
     if model.idf:
-        steps.append(Idf.smooth(statistics.feature_count.sum(axis=0),
-                                statistics.class_count.sum()))
+        steps.append(Idf.smooth(statistics.all_counts,
+                                statistics.n_rows))
     if model.unit_length:
         steps.append(Length())
     return FeatureMap(tuple(steps))

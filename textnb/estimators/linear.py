@@ -63,7 +63,9 @@ class NBLinear(DiscriminativeEstimator):
         Share of the documents, of each class, on which `TextClassifier.fit` chooses the temperature
         of its probabilities, with a model of the others; of classes too small for that, the share
         of all of them together. With 0, fewer than 20 such documents, or such of one class alone,
-        it chooses no temperature, and takes half the time. `fit` on a matrix chooses none.
+        it chooses no temperature, and takes half the time. `fit` on a matrix chooses none. Of lists
+        of labels, it chooses the threshold of each label for the best F1, on thirds of the
+        documents; with 0, or fewer than 60 documents, none.
     class_weight : mapping of label to number, "balanced" or None
         Weights of the rows of classes, in the ratios and in the solver's loss, with the effect of
         sample weights; as in `MultinomialNB`.

@@ -7,7 +7,7 @@ from dataclasses import replace
 from textnb.bayes.since_fit import SinceFit
 from textnb.errors import DataError, ParameterError
 from textnb.learning.documents import LabelledBatches, check_known, count_documents
-from textnb.learning.fitted import Fitted
+from textnb.learning.fitted import Fitted, check_one_label
 from textnb.text.vocabulary import Limits
 
 
@@ -23,6 +23,7 @@ def count_beside(fitted: Fitted, documents: LabelledBatches, forget: bool = Fals
     DataError
         If a class is not known, or not all the documents to forget can have been learned.
     """
+    check_one_label(fitted, "counting beside weights")
     if fitted.counts.class_count.dtype.kind != "i":
         raise weights_not_exact()
     # The statistic of such a model is the documents that hold a term.

@@ -11,13 +11,15 @@ import polars as pl
 from numpy.typing import NDArray
 
 from textnb.bayes.features import presence
+from textnb.bayes.label_form import NO_LABELS
+from textnb.bayes.label_lists import LabelLists
 from textnb.bayes.moments import MomentStatistics
 from textnb.bayes.statistics import CountStatistics, check_int64
 from textnb.errors import DataError, ParameterError
 from textnb.frames.kinds import check_unicode
 from textnb.frames.texts import as_int64
 from textnb.frames.weights import checked_weights
-from textnb.text.counts import count_by_label
+from textnb.text.counts import check_labels, count_by_label
 from textnb.text.matrix import CountMatrix, Vocabulary, count_matrix, stack_blocks
 from textnb.text.term_counts import CountSpec, TermCounts
 from textnb.text.vocabulary import Limits
@@ -46,8 +48,13 @@ class DocumentTermMatrix:
 
     counts: CountMatrix
     terms: pl.Series
-    labels: NDArray[Any]
+    labels: NDArray[Any] | LabelLists
     weights: NDArray[np.float64] | None = None
+
+    @property
+    def n_classes(self) -> int:
+        labels = self.labels
+        return len(labels.classes if isinstance(labels, LabelLists) else set(labels.tolist()))
 
 
 def count_documents(documents: LabelledBatches) -> TermCounts:
@@ -64,6 +71,7 @@ def _count_with_weights(documents: LabelledBatches) -> TermCounts:
     spec = documents.spec
     rows = document_term_matrix(
         replace(documents, spec=replace(spec, limits=Limits(), binary=False)))
+    assert not isinstance(rows.labels, LabelLists)
     above = spec.presence_above
     present = rows.counts if above is None else presence(rows.counts, above)
     frequency = np.bincount(rows.counts.indices, minlength=len(rows.terms)).astype(np.int64)
@@ -80,8 +88,8 @@ def document_term_matrix(
 ) -> DocumentTermMatrix:
     """The matrix of all documents over the terms that are within the limits, or given."""
     spec = documents.spec
-    if spec.multilabel:
-        raise ParameterError.multilabel("what learns from rows")
+    if spec.multilabel and documents.weight is not None:
+        raise ParameterError.multilabel("sample_weight")
     labels: list[pl.Series] = []
     weights: list[NDArray[np.float64]] = []
     frames = _collect_labels(documents, labels, weights)
@@ -95,6 +103,8 @@ def document_term_matrix(
         raise DataError.no_rows("the input")
     if spec.binary:
         counts.data[:] = 1
+    if spec.multilabel:
+        return DocumentTermMatrix(counts, terms, _label_lists(pl.concat(labels), spec.label))
     if documents.weight is None:
         return DocumentTermMatrix(counts, terms, pl.concat(labels).to_numpy())
     weight = np.concatenate(weights)
@@ -102,6 +112,21 @@ def document_term_matrix(
         raise ParameterError.naming(
             "{sample_weight} is zero for every document: nothing would be learned")
     return DocumentTermMatrix(counts, terms, pl.concat(labels).to_numpy(), weight)
+
+
+def _label_lists(lists: pl.Series, column: str) -> LabelLists:
+    """Which documents have which labels; DataError for a null, or a label twice in a list."""
+    lengths = lists.list.len().cast(pl.Int64).to_numpy()
+    rows = np.repeat(np.arange(len(lists)), lengths)
+    labels = as_int64(lists.explode(empty_as_null=False, keep_nulls=False))
+    if labels.null_count():
+        check_labels(labels, rows, column, 0)
+    classes = labels.unique().sort()
+    if not len(classes):
+        raise DataError(NO_LABELS)
+    codes = labels.replace_strict(classes, pl.Series(range(len(classes)), dtype=pl.Int64))
+    check_labels(codes, rows, column, 0)
+    return LabelLists(classes.to_numpy(), rows, codes.to_numpy(), len(lists))
 
 
 def _collect_labels(
@@ -118,6 +143,9 @@ def _collect_labels(
         row += frame.height
         if isinstance(own.dtype, (pl.Categorical, pl.Enum)):
             own = own.cast(pl.String)
+        elif isinstance(own.dtype, pl.List) and isinstance(
+                own.dtype.inner, (pl.Categorical, pl.Enum, pl.Null)):
+            own = own.cast(pl.List(pl.String))
         own = as_int64(own)
         labels.append(own)
         yield frame

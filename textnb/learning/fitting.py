@@ -403,8 +403,9 @@ def _fit_from_rows(
     beside = labels_beside_table(X, y)
     with clear_memory_errors(), reading(X):
         rows = document_term_matrix(
-            labelled_batches(settings, X, y, sample_weight, progress), settings.vocabulary)
-    with clear_memory_errors(lambda: (len(set(rows.labels.tolist())), len(rows.terms))):
+            labelled_batches(settings, X, y, sample_weight, progress,
+                             multilabel=settings.model.learns_labels), settings.vocabulary)
+    with clear_memory_errors(lambda: (rows.n_classes, len(rows.terms))):
         learn: Callable[..., Learned] = settings.model.learn_rows
         if start is not None:
             learn = partial(settings.model.learn_rows_from, _start_of(start, rows.terms))

@@ -86,7 +86,7 @@ class LabelCounter:
             return frame.height, labels, rows, found
 
         for height, labels, rows, found in map_in_threads(count, frames, threads=counting.threads):
-            _check_labels(labels, rows, self._spec.label, self.rows)
+            check_labels(labels, rows, self._spec.label, self.rows)
             self.rows += height
             codes = labels.to_numpy()
             self._labels.note_codes(codes - self._first)
@@ -158,7 +158,8 @@ def _repeated(labels: pl.Series, rows: Ints | None) -> int | None:
     return int(pairs[twice[0]] // (int(codes.max()) + 1)) if len(twice) else None
 
 
-def _check_labels(labels: pl.Series, rows: Ints | None, column: str, first_row: int) -> None:
+def check_labels(labels: pl.Series, rows: Ints | None, column: str, first_row: int) -> None:
+    """Raise DataError for a null label, or one that is twice in a list; its row is named."""
     if labels.null_count():
         place = int(labels.is_null().arg_true()[0])
         row = place if rows is None else int(rows[place])

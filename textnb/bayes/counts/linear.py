@@ -12,6 +12,8 @@ from textnb.bayes.class_weight import check_class_weight
 from textnb.bayes.event_model import EventModel, Learned
 from textnb.bayes.features import FeatureMap
 from textnb.bayes.forms import Floats, LinearForm
+from textnb.bayes.label_form import LabelForm
+from textnb.bayes.label_lists import LabelLists
 from textnb.bayes.parameters import MOST_COST, is_number, is_whole
 from textnb.bayes.statistics import CountStatistics, as_smoothing
 from textnb.bayes.tfidf import check_tfidf, tfidf_map
@@ -40,6 +42,7 @@ class Linear(EventModel):
 
     name = "NBLinear"
     kind = "nblinear"
+    learns_labels = True
     from_counts = False
     starts_warm = True
     scores_left_out = True
@@ -85,14 +88,19 @@ class Linear(EventModel):
         from textnb.bayes.linear import learn_and_calibrate
 
         self.check(rows.shape[1], 2)
+        if isinstance(labels, LabelLists):
+            for name, given in (("class_weight", self.class_weight), ("warm_start", start)):
+                if given is not None:
+                    raise ParameterError.multilabel(f"{name} of {self.name}")
         return learn_and_calibrate(self, rows, labels, sample_weight, binary, start, left_out)
 
     def form_of_weights(
         self, statistics: CountStatistics, weights: Floats, intercept: Floats, *,
         binary: bool = False,
     ) -> LinearForm:
-        return LinearForm(statistics.classes, np.ascontiguousarray(weights), intercept,
-                          features=self.feature_map(statistics, binary))
+        form = LabelForm if statistics.is_multilabel else LinearForm
+        return form(statistics.classes, np.ascontiguousarray(weights), intercept,
+                    features=self.feature_map(statistics, binary))
 
     def feature_map(self, statistics: CountStatistics, binary: bool = False) -> FeatureMap:
         """What stands between counts and weights.

@@ -1,0 +1,105 @@
+"""Powers of log-count ratios, by which the linear model multiplies each class's features.
+
+References
+----------
+.. [1] S. Wang, C. D. Manning (2012). Baselines and bigrams: simple, good sentiment and topic
+   classification. ACL, section 2.1: the log-count ratio.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from textnb.bayes.forms import Floats
+from textnb.bayes.label_lists import LabelLists
+from textnb.bayes.solver_rows import SolverRows
+from textnb.bayes.statistics import as_smoothing
+
+
+def rows_of(codes: NDArray[np.int64] | LabelLists, k: int) -> NDArray[np.bool_]:
+    """Which rows are of a class, or have a label."""
+    mask: NDArray[np.bool_] = codes.has(k) if isinstance(codes, LabelLists) else codes == k
+    return mask
+
+
+class RatioScales:
+    """|r| ** power of each class, r its log-count ratio to all others [1]_, one at a time.
+
+    Only for the columns that the solver has; those that one row holds have the counts of that row.
+    """
+
+    def __init__(
+        self, model: Any, prepared: SolverRows, rows: sp.csr_array,
+        codes: NDArray[np.int64] | LabelLists, weight: Floats | None, of_class: Floats | None,
+        counts_of: Callable[[int], NDArray[Any]] | None,
+    ) -> None:
+        self._power = float(model.power)
+        if not self._power:
+            self._ones = np.ones(len(prepared.columns)), np.ones(len(prepared.column))
+            return
+        self._l = as_smoothing(model.l, rows.shape[1])
+        self._prepared, self._codes, self._weight, self._of_class = (
+            prepared, codes, weight, of_class)
+        self._counts_of = counts_of or self._counter(rows)
+        # What each row counts for.
+        of_row = np.ones(len(codes)) if weight is None else weight
+        self._of_row = (of_row if of_class is None or isinstance(codes, LabelLists)
+                        else of_row * of_class[codes])
+        stored = np.diff(rows.indptr)
+        every = np.repeat(self._of_row, stored)
+        self._total: NDArray[Any] = np.bincount(
+            rows.indices, weights=every, minlength=rows.shape[1])
+        masses = self._of_row * stored
+        self._of_classes = (codes.sums(masses) if isinstance(codes, LabelLists)
+                            else np.bincount(codes, weights=masses))
+        # Labels overlap: the sum of theirs is not that of all rows.
+        self._of_all = (masses if isinstance(codes, LabelLists) else self._of_classes).sum()
+        smoothing = np.broadcast_to(self._l, (rows.shape[1],)).sum()
+        self._smoothing = float(smoothing)
+
+    def of(self, k: int) -> tuple[Floats, Floats]:
+        """float64 (n_shared,) and (n_own,)."""
+        if not self._power:
+            return self._ones
+        columns, prepared = self._prepared.columns, self._prepared
+        own: Floats = self._counts_of(k)[columns].astype(np.float64)
+        if self._of_class is not None:
+            own *= self._of_class[k]
+        shared = self._scale(k, own, self._total[columns], self._smooth(columns))
+        of_row = np.where(rows_of(self._codes, k), self._of_row, 0.0)
+        if not isinstance(self._l, float):
+            alone = self._scale(k, of_row[prepared.row], self._of_row[prepared.row],
+                                self._smooth(prepared.column))
+        else:
+            alone = self._scale(k, of_row, self._of_row, self._l)[prepared.row]
+        return shared, alone
+
+    def _scale(self, k: int, own: Floats, total: NDArray[Any], l: Any) -> Floats:
+        # As `log_count_ratio`, in one logarithm per term. Sums of weights may leave rounding.
+        ratio = (own + l) / (np.maximum(total - own, 0.0) + l)
+        np.log(ratio, out=ratio)
+        mass = self._of_classes[k]
+        ratio += np.log((self._of_all - mass + self._smoothing)
+                        / (mass + self._smoothing))
+        scale: Floats = np.abs(ratio, out=ratio)
+        # A square root is several times as quick as a power.
+        return np.sqrt(scale) if self._power == 0.5 else scale**self._power
+
+    def _smooth(self, columns: NDArray[np.int64]) -> Any:
+        return self._l if isinstance(self._l, float) else self._l[columns]
+
+    def _counter(self, rows: sp.csr_array) -> Callable[[int], NDArray[Any]]:
+        """Rows of a class that hold each term, counted when they are asked for."""
+        def count(k: int) -> NDArray[Any]:
+            own = np.flatnonzero(rows_of(self._codes, k))
+            of_class = rows[own]
+            weights = (None if self._weight is None
+                       else np.repeat(self._weight[own], np.diff(of_class.indptr)))
+            return np.bincount(of_class.indices, weights=weights, minlength=rows.shape[1])
+
+        return count
