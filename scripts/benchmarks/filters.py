@@ -52,9 +52,7 @@ Part = tuple[NDArray[np.int64], NDArray[np.int64]]
 def models() -> dict[str, textnb.TextClassifier]:
     """textnb's filters by their names."""
     return {
-        "textnb, tokens, NBLinear": textnb.TextClassifier(
-            textnb.NBLinear(tf="presence", idf=False, power=1.0, C=10.0), text="tokens",
-            tokenizer=textnb.Tokenizer(token_columns=["tokens"])),
+        "textnb, default for mail": textnb.mail_classifier(),
         "textnb, body, MultinomialNB": textnb.TextClassifier(text="body")}
 
 
