@@ -120,8 +120,11 @@ def test_without_a_half_life_weights_are_those_of_no_periods() -> None:
 @pytest.mark.parametrize("estimator", [MultinomialNB(), BernoulliNB(), ComplementNB()], ids=repr)
 def test_a_half_life_is_a_weight_of_documents(estimator: Any) -> None:
     model = TextClassifier(estimator, time="date", period="month", half_life="30d").fit(FRAME)
-    newest = datetime.date(2024, 10, 1)
-    weights = [2.0 ** (-(newest - day.replace(day=1)).days / 30) for day in FRAME["date"]]
+    # The class "zoo" is in the first three months alone: it ages by its own newest period.
+    newest = {label: datetime.date(2024, 3 if label == "zoo" else 10, 1)
+              for label in ("ham", "spam", "zoo")}
+    weights = [2.0 ** (-(newest[label] - day.replace(day=1)).days / 30)
+               for label, day in FRAME.select("label", "date").iter_rows()]
     slow = TextClassifier(estimator).fit(
         FRAME.select("text", "label"), sample_weight=np.array(weights))
     assert model.vocabulary_ == slow.vocabulary_
@@ -139,6 +142,7 @@ def test_an_old_class_keeps_a_weight() -> None:
     model = TextClassifier(time="date", period="day", half_life="1d").fit(frame)
     assert np.isfinite(model.linear_form().intercept).all()
     assert model.periods_["documents"].to_list() == [1, 1]
+    assert model.periods_["weight"].to_list() == [1.0, 1.0]
 
 
 def test_a_document_is_forgotten_in_its_period(tmp_path: Path) -> None:

@@ -91,7 +91,7 @@ class TextClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
         Keep only the newest periods that have documents.
     half_life : float or str, optional
         Days, or ``"90d"``, ``"12w"``, ``"1y"``: a period that begins this much before the newest
-        one counts half when weights are derived; counts stay integers.
+        one of a class counts half for it when weights are derived; counts stay integers.
 
     Attributes
     ----------

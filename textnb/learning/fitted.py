@@ -128,7 +128,9 @@ class Fitted:
     def periods(self) -> pl.DataFrame:
         """The periods of the counts, the oldest first: ``start`` (Date), ``documents``, ``weight``.
 
-        There are none where the model does not count by periods.
+        The weight is the mean of those of its documents; with a half-life, a document's age is that
+        of its period against the newest one with documents of its class. There are no rows where
+        the model does not count by periods.
         """
         layers, ageing = self.layers, self.settings.ageing
         if layers is None or ageing is None:
@@ -136,7 +138,10 @@ class Fitted:
         return pl.DataFrame(
             {"start": layers.starts,
              "documents": [int(layer.documents.sum()) for layer in layers.layers],
-             "weight": layers.weights(ageing.half_life)}, schema=_PERIODS)
+             "weight": [float((own * layer.documents).sum() / layer.documents.sum())
+                        for own, layer in zip(
+                            layers.weights(ageing.half_life), layers.layers, strict=True)]},
+            schema=_PERIODS)
 
     def linear_form(self) -> LinearForm:
         """The form, with the terms of its weights."""

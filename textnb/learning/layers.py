@@ -26,8 +26,6 @@ from textnb.text.term_counts import TermCounts
 Ints = NDArray[np.int64]
 # Rows of a layer after those of the classes: documents that hold a term, and its occurrences.
 MORE_ROWS = 2
-# An older layer counts as if it were so many half-lives old: its weight must not become 0.
-_MOST_HALF_LIVES = 1000.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,12 +158,19 @@ class LayeredCounts:
         total = replace(self.total, counts=self.total.counts.with_classes(classes))
         return LayeredCounts(total, tuple(_moved_to(self, total)))
 
-    def weights(self, half_life: float | None) -> list[float]:
-        """2^(-age / half_life) of each layer, of days from its start to that of the newest."""
-        newest = self.layers[-1].start
-        return [1.0 if half_life is None else
-                2.0 ** -min((newest - layer.start).days / half_life, _MOST_HALF_LIVES)
-                for layer in self.layers]
+    def weights(self, half_life: float | None) -> NDArray[np.float64]:
+        """2^(-age / half_life) of each layer and class: (n_layers, n_classes).
+
+        The age is that of the layer against the newest one with documents of the class, in days
+        between their starts: a class without new documents keeps its weight.
+        """
+        documents = np.array([layer.documents for layer in self.layers])
+        days = np.array([layer.start.toordinal() for layer in self.layers])[:, None]
+        if half_life is None:
+            return np.ones(documents.shape)
+        newest = np.where(documents > 0, days, 0).max(axis=0)
+        weights: NDArray[np.float64] = 2.0 ** (-np.maximum(newest - days, 0) / half_life)
+        return weights
 
     def aged(self, half_life: float | None) -> TermCounts:
         """The sum of the layers, each times its weight.
@@ -180,8 +185,8 @@ class LayeredCounts:
         documents = np.zeros(len(counts.classes))
         flat = features.reshape(-1)
         for layer, weight in zip(self.layers, self.weights(half_life), strict=True):
-            of_classes = int(np.searchsorted(layer.cells, len(flat)))
-            flat[layer.cells[:of_classes]] += weight * layer.values[:of_classes]
+            cells = layer.cells[:int(np.searchsorted(layer.cells, len(flat)))]
+            flat[cells] += weight[cells // len(self.total.terms)] * layer.values[:len(cells)]
             documents += weight * layer.documents
         # No count of presence is above its documents: rounded sums of terms that are not larger,
         # in the same order, are not larger.
