@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from textnb.evaluation.class_thresholds import choose_class_thresholds
     from textnb.evaluation.comparison import compare_models
     from textnb.evaluation.decisions import choose_threshold
+    from textnb.evaluation.drift import Drift, DriftMeasure, drift
     from textnb.evaluation.duplicates import find_duplicates
     from textnb.evaluation.folds import accuracy_by_fold, cross_validate, evaluation_of
     from textnb.evaluation.held_out import HeldOut, held_out
@@ -88,6 +89,8 @@ _HOME = {
     "CountStatistics": "bayes.statistics",
     "DataError": "errors",
     "Decision": "bayes.decision",
+    "Drift": "evaluation.drift",
+    "DriftMeasure": "evaluation.drift",
     "EngineError": "errors",
     "ExportError": "errors",
     "ForkError": "errors",
@@ -132,6 +135,7 @@ _HOME = {
     "compare_models": "evaluation.comparison",
     "cross_validate": "evaluation.folds",
     "describe_model": "export.describe",
+    "drift": "evaluation.drift",
     "evaluate": "evaluation.metrics",
     "evaluate_roc": "evaluation.metrics",
     "evaluation_of": "evaluation.folds",
@@ -168,6 +172,8 @@ __all__ = [
     "CountStatistics",
     "DataError",
     "Decision",
+    "Drift",
+    "DriftMeasure",
     "EngineError",
     "ExportError",
     "ForkError",
@@ -212,6 +218,7 @@ __all__ = [
     "compare_models",
     "cross_validate",
     "describe_model",
+    "drift",
     "evaluate",
     "evaluate_roc",
     "evaluation_of",

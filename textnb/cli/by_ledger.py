@@ -91,11 +91,10 @@ def change_by_ledger(
 
 def collected(frame: pl.LazyFrame, fitted: Fitted) -> pl.DataFrame:
     """The rows of an input, with the columns that a ledger needs, in memory."""
-    from textnb.evaluation.by_ledger import MESSAGE_ID
+    from textnb.evaluation.by_ledger import DATE, MESSAGE_ID
 
-    schema = frame.collect_schema()
-    return frame.select(*dict.fromkeys(
-        name for name in (*fitted.columns, fitted.label, MESSAGE_ID) if name in schema)).collect()
+    schema, wanted = frame.collect_schema(), (*fitted.columns, fitted.label, MESSAGE_ID, DATE)
+    return frame.select(*dict.fromkeys(name for name in wanted if name in schema)).collect()
 
 
 def note_changes(done: Changes) -> None:

@@ -31,6 +31,8 @@ VERBS = {
     "calibrate": "Fit a temperature, so that probabilities mean what they say, and keep it in the "
                  "model.",
     "threshold": "Choose the scores from which a class is answered, and keep them in the model.",
+    "drift": "Tell whether mail or other documents have changed: exit code 3 for \"choose "
+             "again\".",
     "validate": "Cross-validate a model's settings: its tokenizer, limits and estimator are fitted "
                 "again.",
     "tune": "Search for the settings that classify labelled rows best, and train a model with "
@@ -75,6 +77,8 @@ def command_of(verb: str) -> click.Command | None:
             from textnb.cli.calibrate import calibrate as command
         case "threshold":
             from textnb.cli.threshold import threshold as command
+        case "drift":
+            from textnb.cli.drift import drift as command
         case "validate":
             from textnb.cli.validate import validate as command
         case "tune":

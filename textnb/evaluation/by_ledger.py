@@ -20,17 +20,22 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
+from textnb.bayes.forms import Floats
+from textnb.bayes.sparse_rows import SparseRows
 from textnb.errors import DataError, ParameterError
 from textnb.evaluation.held_out import HeldOut, codes_of
 from textnb.frames.batches import Progress
 from textnb.learning import fitting
 from textnb.learning.fitted import Fitted, check_texts
-from textnb.scoring.texts import predict, scorer_of
+from textnb.scoring.scorer import Watch
+from textnb.scoring.texts import predict, score_batch
 from textnb.storage.ledger import Judged, Ledger, message_key
 
 METHOD = "rows judged before they were learned"
-MESSAGE_ID = "message_id"
+# Columns of a table of mail that are taken from other tables too.
+MESSAGE_ID, DATE = "message_id", "date"
 _BATCH = 2000
 
 
@@ -88,27 +93,53 @@ def keys_of(fitted: Fitted, rows: pl.DataFrame) -> list[bytes]:
 def judge(
     fitted: Fitted, rows: pl.DataFrame, keys: Sequence[bytes], labels: Sequence[Any]
 ) -> list[Judged]:
-    """The scores of labelled rows that the model has not learned."""
+    """The scores of labelled rows that the model has not learned, with the dates of mail."""
     found: list[Judged] = []
-    now = int(time.time())
+    dates = _seconds(rows)
     for first in range(0, rows.height, _BATCH):
         batch = rows.slice(first, _BATCH).select(fitted.columns)
-        counts = fitted.vocabulary.rows(batch, fitted.columns)
-        known = counts.sum(axis=1)
-        scores, lengths = fitted.form.scores(counts), scorer_of(fitted).lengths(counts)
-        tokens = count_tokens(fitted, batch)
+        scores, lengths, tokens, unknown = score_and_count(fitted, batch)
         found += [
-            Judged(key, label, tuple(row), length, all_tokens, all_tokens - of_model, now)
-            for key, label, row, length, all_tokens, of_model in zip(
+            Judged(key, label, tuple(row), length, of_row, of_no_term, at)
+            for key, label, row, length, of_row, of_no_term, at in zip(
                 keys[first:first + _BATCH], labels[first:first + _BATCH], scores.tolist(),
-                lengths.tolist(), tokens, known.tolist(), strict=True)]
+                lengths.tolist(), tokens.tolist(), unknown.tolist(),
+                dates[first:first + _BATCH], strict=True)]
     return found
 
 
-def count_tokens(fitted: Fitted, rows: pl.DataFrame) -> list[int]:
-    """The number of tokens in each row: n-grams are counted too."""
-    tokens = fitted.settings.tokenizer.expr(fitted.columns)
-    return rows.select(tokens.list.len().cast(pl.Int64).alias("n"))["n"].to_list()
+def _seconds(rows: pl.DataFrame) -> list[int]:
+    """The date of each row, in seconds since 1970: now where it has none, or one to come."""
+    now = int(time.time())
+    if not isinstance(rows.schema.get(DATE), pl.Datetime):
+        return [now] * rows.height
+    dates: list[int] = rows[DATE].dt.epoch("s").fill_null(now).clip(upper_bound=now).to_list()
+    return dates
+
+
+def score_and_count(
+    fitted: Fitted, rows: pl.DataFrame, watch: Watch | None = None
+) -> tuple[Floats, Floats, NDArray[np.int64], NDArray[np.int64]]:
+    """Scores of a batch of rows, the counts that were scored, all tokens, and the unknown ones.
+
+    Parameters
+    ----------
+    fitted : Fitted
+    rows : DataFrame
+    watch : callable, optional
+        Called with the rows and the SparseRows of their known terms.
+    """
+    known: list[NDArray[Any]] = []
+
+    def count(batch: pl.DataFrame, counts: SparseRows) -> None:
+        known.append(counts.sum(axis=1))
+        if watch is not None:
+            watch(batch, counts)
+
+    scores, lengths = score_batch(fitted, rows, count)
+    expression = fitted.settings.tokenizer.expr(fitted.columns)
+    tokens = rows.select(expression.list.len().cast(pl.Int64).alias("n"))["n"].to_numpy()
+    return scores, lengths, tokens, tokens - known[0]
 
 
 def learn(
@@ -123,7 +154,7 @@ def learn(
     ledger : Ledger
         It is read; `save` writes it.
     rows : DataFrame
-        The model's text and label columns, and ``message_id`` if there is one.
+        The model's text and label columns, and ``message_id`` and ``date`` if there are.
     classes : iterable of label, optional
         As in `TextClassifier.partial_fit`.
     on_error : bool

@@ -90,7 +90,7 @@ class Judged(NamedTuple):
     tokens, unknown : int
         Its tokens, and those of them that are no terms of the model.
     at : int
-        When it was judged: seconds since 1970.
+        The date of the message, else when it was judged: seconds since 1970.
     """
 
     id: bytes

@@ -1,0 +1,123 @@
+"""The verb drift: whether documents have changed since the thresholds were chosen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import click
+
+from textnb.cli.console import as_json, note, out, progress
+from textnb.cli.inputs import (
+    ModelFile,
+    Quiet,
+    ReadOptions,
+    Results,
+    check_storage,
+    for_place,
+    reading,
+    rows,
+)
+from textnb.cli.options import argument, option, verb
+from textnb.errors import quantity
+
+if TYPE_CHECKING:
+    from textnb.evaluation.drift import Drift, Sample
+    from textnb.learning.fitted import Fitted
+
+AGAIN_CODE, TOO_FEW_CODE = 3, 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class DriftInput(ReadOptions):
+    """Input."""
+
+    input: str | None = argument(
+        "Recent rows, labelled or not: whatever textnb test reads. Without it, the newer half of "
+        "the scores in MODEL.ledger is compared with the older half.", None)
+    reference: str | None = option(
+        "With INPUT: rows like those that the thresholds were chosen on. MODEL has learned "
+        "neither.", metavar="FILE")
+    reference_where: str | None = option(
+        "Rows of --reference for which this SQL condition holds.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DriftOutput(Quiet, Results):
+    """Output."""
+
+
+@verb
+def drift(file: ModelFile, source: DriftInput, done: DriftOutput) -> None:
+    """Tell whether mail or other documents have changed: exit code 3 for "choose again"."""
+    from textnb.errors import ParameterError
+    from textnb.evaluation.drift import AGAIN, TOO_FEW, check_model
+    from textnb.storage.textmodel import load_fitted
+
+    check_storage(source.storage_option, source.input, source.reference)
+    if (source.input is None) != (source.reference is None):
+        raise ParameterError("recent rows are compared with others: name INPUT and --reference, or "
+                             "neither for the halves of the ledger")
+    if source.input is None and (source.where or source.reference_where or source.query):
+        raise ParameterError("--where, --reference-where and --query choose rows: name INPUT and "
+                             "--reference")
+    result = _compared(check_model(load_fitted(file.model)), file.model, source, done.quiet)
+    if done.results_format == "json":
+        out(as_json(result.to_dict()))
+    else:
+        _show(result)
+    if not done.quiet and result.verdict != AGAIN and result.measures:
+        note(f"note: differences of unknown words and scores below {result.visible:.2f} "
+             "(Kolmogorov-Smirnov) can't be seen on so few documents")
+    if result.verdict == AGAIN:
+        raise click.exceptions.Exit(AGAIN_CODE)
+    if result.verdict == TOO_FEW:
+        raise click.exceptions.Exit(TOO_FEW_CODE)
+
+
+def _compared(fitted: Fitted, model: str, source: DriftInput, quiet: bool) -> Drift:
+    from textnb.evaluation.drift import compare, halves_of_ledger
+    from textnb.storage.ledger import existing_ledger
+
+    classes = fitted.classes.tolist()
+    if source.input is None or source.reference is None:
+        with existing_ledger(model) as ledger:
+            return compare(*halves_of_ledger(fitted, ledger), classes)
+    reference = _sample(fitted, source.reference, source, source.reference_where,
+                        "--reference-where", quiet)
+    recent = _sample(fitted, source.input, source, source.where, "--where", quiet)
+    return compare(reference, recent, classes)
+
+
+def _sample(
+    fitted: Fitted, input: str, source: DriftInput, where: str | None, option: str, quiet: bool
+) -> Sample:
+    from dataclasses import replace
+
+    from textnb.evaluation.drift import sample_of
+
+    options = replace(for_place(input, source), where=where)
+    frame = rows(input, options, fitted.columns, where=option)
+    with reading(input, frame, where, option), progress("scoring", "scored", quiet) as advance:
+        return sample_of(fitted, frame, advance)
+
+
+def _show(result: Drift) -> None:
+    import polars as pl
+
+    from textnb.cli.tables import frame_table, show
+
+    if result.measures:
+        show(frame_table(pl.DataFrame([{
+            "": one.name, "reference": _words(one.reference), "recent": _words(one.recent),
+            "index": one.index, "p": one.p_value, "drifted": "yes" if one.drifted else "no"}
+            for one in result.measures])))
+    out(f"{result.verdict}: {quantity(result.recent_documents, 'recent document')} against "
+        f"{result.reference_documents:,}" + (
+            f"; drifted: {', '.join(result.drifted)}" if result.drifted else ""))
+
+
+def _words(facts: dict[str, float]) -> str:
+    strongest = sorted(facts.items(), key=lambda fact: -fact[1])[:4] if len(facts) > 4 else (
+        facts.items())
+    return ", ".join(f"{name} {value:.3g}" for name, value in strongest)

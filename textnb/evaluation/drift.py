@@ -1,0 +1,368 @@
+"""Whether documents have changed since a model's thresholds were chosen.
+
+    reference, recent -> answers, labels, errors, unknown words, scores -> measures -> verdict
+
+A measure has drifted if the difference is both large and more than chance: its population stability
+index [1]_ is at least 0.2, and a test rejects that both samples are of one distribution. The test
+is that of Kolmogorov and Smirnov for numbers and chi-squared for categories. The level of all tests
+together is 0.01 (Bonferroni), so of samples without drift one in a hundred gives an alarm at most.
+Errors are rare, which makes their index small: their difference is large where recent documents
+have half as many again.
+
+References
+----------
+.. [1] B. Yurdakul, J. Naranjo (2020). Statistical properties of the population stability index.
+   Journal of Risk Model Validation 14(4).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import ArrayLike, NDArray
+
+from textnb.bayes.decision import log_odds
+from textnb.bayes.forms import Floats
+from textnb.errors import DataError, ParameterError, quantity
+from textnb.evaluation.by_ledger import score_and_count
+from textnb.evaluation.held_out import UNKNOWN, codes_of
+from textnb.evaluation.novelty import NoveltyCount
+from textnb.frames.batches import Progress, batches
+from textnb.frames.failures import reading
+from textnb.frames.scan import scan
+from textnb.frames.texts import labels_as
+from textnb.learning.fitted import Fitted, check_texts
+from textnb.storage.ledger import Judged, Ledger
+
+LEVEL = 0.01
+LARGE = 0.2
+_MORE_ERRORS = 1.5
+# Below this number in either sample, there is no verdict.
+LEAST_DOCUMENTS = 50
+AGAIN, SAME, TOO_FEW = "choose again", "nothing drifted", "too few documents to tell"
+_BINS = 10
+_LABEL = "\0label"
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """What a model makes of a set of documents.
+
+    Attributes
+    ----------
+    answers : int64 (n_documents,)
+        Index of the most probable class; -1 where every class is impossible.
+    scores : float64 (n_documents,)
+        Log-odds, base e, of the most probable class; without the model's calibration.
+    unknown : float64 (n_documents,)
+        The share of the tokens that are no terms of the model; NaN for a document without tokens.
+    labels : int64 (n_documents,) or None
+        Index of each label among the classes; -1 for another one.
+    """
+
+    answers: NDArray[np.int64]
+    scores: Floats
+    unknown: Floats
+    labels: NDArray[np.int64] | None = None
+
+    def __len__(self) -> int:
+        return len(self.answers)
+
+    @classmethod
+    def of(
+        cls, scores: Floats, tokens: ArrayLike, unknown: ArrayLike,
+        labels: NDArray[np.int64] | None = None,
+    ) -> Sample:
+        """The sample of joint log-probabilities (n_documents, n_classes) and tokens."""
+        all_tokens = np.asarray(tokens, dtype=np.float64)
+        of_no_term = np.asarray(unknown, dtype=np.float64)
+        share = np.full(len(scores), np.nan)
+        np.divide(of_no_term, all_tokens, out=share, where=all_tokens > 0)
+        impossible: NDArray[np.bool_] = (scores == -np.inf).all(axis=1)
+        odds = np.where(impossible[:, None], -np.inf, np.nan_to_num(
+            log_odds(np.where(impossible[:, None], 0.0, scores)), nan=-np.inf, posinf=np.inf,
+            neginf=-np.inf))
+        best = odds.argmax(axis=1)
+        return cls(np.where(impossible, UNKNOWN, best).astype(np.int64),
+                   odds[np.arange(len(scores)), best], share, labels)
+
+
+@dataclass(frozen=True)
+class DriftMeasure:
+    """The difference of two samples in one respect.
+
+    Attributes
+    ----------
+    name : str
+        "answers", "labels", "errors", "unknown words" or "scores".
+    index : float
+        The population stability index, over classes or tenths of the reference.
+    p_value : float
+        Of the test that both samples are of one distribution.
+    reference, recent : mapping of str to float
+        Shares of the classes, or the median and the upper tenth.
+    drifted : bool
+        Whether the difference is large and more than chance.
+    """
+
+    name: str
+    index: float
+    p_value: float
+    reference: dict[str, float]
+    recent: dict[str, float]
+    drifted: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready values."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Drift:
+    """Whether documents have changed.
+
+    Attributes
+    ----------
+    measures : tuple of DriftMeasure
+    reference_documents, recent_documents : int
+
+    Examples
+    --------
+    >>> result = Drift((), 20, 4000)
+    >>> result.verdict
+    'too few documents to tell'
+    """
+
+    measures: tuple[DriftMeasure, ...]
+    reference_documents: int
+    recent_documents: int
+
+    def __repr__(self) -> str:
+        return (f"Drift({self.verdict}: {quantity(self.recent_documents, 'document')} against "
+                f"{self.reference_documents:,})")
+
+    @property
+    def drifted(self) -> list[str]:
+        """The names of what has drifted."""
+        return [measure.name for measure in self.measures if measure.drifted]
+
+    @property
+    def verdict(self) -> str:
+        """"choose again", "nothing drifted", or "too few documents to tell"."""
+        if min(self.reference_documents, self.recent_documents) < LEAST_DOCUMENTS:
+            return TOO_FEW
+        return AGAIN if self.drifted else SAME
+
+    @property
+    def visible(self) -> float:
+        """The least distance of Kolmogorov and Smirnov that is more than chance.
+
+        Smaller differences of unknown words or scores can't be seen on so few documents.
+        """
+        n, m = self.reference_documents, self.recent_documents
+        if not (n and m):
+            return 1.0
+        level = LEVEL / max(1, len(self.measures))
+        return min(1.0, math.sqrt(-math.log(level / 2) / 2 * (n + m) / (n * m)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready values."""
+        return {"verdict": self.verdict, "drifted": self.drifted,
+                "reference_documents": self.reference_documents,
+                "recent_documents": self.recent_documents, "visible": self.visible,
+                "measures": [one.to_dict() for one in self.measures]}
+
+
+def drift(
+    model: Any, recent: Any, reference: Any, *, progress: Progress | None = None
+) -> Drift:
+    """Tell whether recent documents are of another kind than those of a choice.
+
+    A threshold or calibration says something about documents like those that it was chosen on.
+    Compared are the shares of the answers, the shares of words that the model does not know, and
+    the scores; where both have labels, also their shares, and the errors.
+
+    Parameters
+    ----------
+    model : TextClassifier
+        Fitted.
+    recent, reference : DataFrame, LazyFrame or path
+        With the model's text columns; labels are optional. The model has learned neither: of rows
+        that it has learned, no words are unknown.
+    progress : callable, optional
+        Called with the number of rows of each batch that was scored.
+
+    Returns
+    -------
+    Drift
+
+    Raises
+    ------
+    ParameterError
+        If the model has a single class.
+    DataError
+        If there are no rows.
+
+    Warns
+    -----
+    LearnedRowsWarning
+        If the model has probably learned labelled rows.
+
+    Examples
+    --------
+    >>> from textnb import TextClassifier
+    >>> model = TextClassifier().fit(["cash prize", "see you"], ["spam", "ham"])
+    >>> old = pl.DataFrame({"text": ["cash now", "see me", "prize", "you"] * 50})
+    >>> new = pl.DataFrame({"text": ["crypto cash", "brand new words", "you", "prize"] * 50})
+    >>> drift(model, new, old)
+    Drift(choose again: 200 documents against 200)
+    >>> drift(model, new, old).drifted
+    ['unknown words', 'scores']
+    >>> drift(model, old.head(100), old).verdict
+    'nothing drifted'
+    """
+    fitted = check_model(model)
+    return compare(sample_of(fitted, reference, progress), sample_of(fitted, recent, progress),
+                   fitted.classes.tolist())
+
+
+def check_model(model: Any) -> Fitted:
+    """The fitted state of a model whose answers can drift.
+
+    Raises
+    ------
+    ParameterError
+        If it is none of texts, or has a single class.
+    """
+    fitted = check_texts(model)
+    if len(fitted.classes) < 2:
+        raise ParameterError("the model has a single class, so its answers can't drift: train it "
+                             "on documents of two classes or more")
+    return fitted
+
+
+def sample_of(fitted: Fitted, frame: Any, progress: Progress | None = None) -> Sample:
+    """The sample of a table, whose label column is optional."""
+    parts, novelty = [], NoveltyCount(fitted)
+    with reading(frame):
+        rows = scan(frame, text=fitted.columns, tokens=fitted.token_columns)
+        labelled = fitted.label in rows.collect_schema()
+        label = ([labels_as(fitted.label, rows, fitted.labels.dtype).alias(_LABEL)]
+                 if labelled else [])
+        for batch in batches(rows.select(*fitted.columns, *label), fitted.columns,
+                             progress=progress):
+            codes = codes_of(batch[_LABEL], fitted.labels) if labelled else None
+            scores, _, tokens, unknown = score_and_count(
+                fitted, batch, None if codes is None else novelty.watch(codes))
+            parts.append((scores, tokens, unknown, codes))
+    if not parts:
+        raise DataError.no_rows("the sample", "there is nothing to compare")
+    if labelled:
+        novelty.result.warn()
+    scores, tokens, unknown = (
+        np.concatenate([part[place] for part in parts]) for place in range(3))
+    return Sample.of(scores, tokens, unknown, np.concatenate(
+        [part[3] for part in parts]) if labelled else None)
+
+
+def sample_of_ledger(fitted: Fitted, judged: Sequence[Judged]) -> Sample:
+    """The sample of messages that were judged before they were learned."""
+    scores = np.array([one.scores for one in judged]).reshape(len(judged), len(fitted.classes))
+    labels = pl.Series([one.label for one in judged], dtype=fitted.labels.dtype)
+    return Sample.of(scores, [one.tokens for one in judged], [one.unknown for one in judged],
+                     codes_of(labels, fitted.labels))
+
+
+def halves_of_ledger(fitted: Fitted, ledger: Ledger) -> tuple[Sample, Sample]:
+    """The older and the newer half of a ledger's scores."""
+    # What was learned at once without dates is of one time: its order, perhaps by class, is none.
+    judged = sorted(ledger.judged(fitted.classes.tolist()), key=lambda one: (one.at, one.id))
+    half = len(judged) // 2
+    return sample_of_ledger(fitted, judged[:half]), sample_of_ledger(fitted, judged[half:])
+
+
+def compare(reference: Sample, recent: Sample, classes: Sequence[Any]) -> Drift:
+    """Compare two samples of the same model."""
+    names = {UNKNOWN: "(other)", **{code: str(label) for code, label in enumerate(classes)}}
+    found = []
+    if len(reference) and len(recent):
+        found = [_of_categories("answers", reference.answers, recent.answers, names)]
+        if reference.labels is not None and recent.labels is not None:
+            old_errors, new_errors = (
+                (one.answers != one.labels).astype(np.int64) for one in (reference, recent))
+            found += [
+                _of_categories("labels", reference.labels, recent.labels, names),
+                _of_categories("errors", old_errors, new_errors, {0: "right", 1: "wrong"})]
+        for name, pair in (("unknown words", (reference.unknown, recent.unknown)),
+                           ("scores", (reference.scores, recent.scores))):
+            old, new = (values[~np.isnan(values)] for values in pair)
+            if len(old) and len(new):
+                found.append(_of_numbers(name, old, new))
+    enough = min(len(reference), len(recent)) >= LEAST_DOCUMENTS
+    return Drift(
+        tuple(DriftMeasure(name, index, p, old, new, enough and p < LEVEL / len(found)
+                           and _is_large(name, index, old, new))
+              for name, index, p, old, new in found),
+        len(reference), len(recent))
+
+
+def _is_large(name: str, index: float, old: dict[str, float], new: dict[str, float]) -> bool:
+    if name == "errors":
+        return new.get("wrong", 0.0) >= _MORE_ERRORS * old.get("wrong", 0.0)
+    return index >= LARGE
+
+
+_Found = tuple[str, float, float, dict[str, float], dict[str, float]]
+
+
+def _of_categories(
+    name: str, reference: NDArray[np.int64], recent: NDArray[np.int64], names: dict[int, str]
+) -> _Found:
+    # Imported where used: its statistics take long to load.
+    from scipy.stats import chi2_contingency
+
+    codes = [code for code in names if (reference == code).any() or (recent == code).any()]
+    counts = np.array([[int((one == code).sum()) for code in codes]
+                       for one in (reference, recent)])
+    p = 1.0 if len(codes) < 2 else float(chi2_contingency(counts).pvalue)
+    shares = counts / counts.sum(axis=1, keepdims=True)
+    old, new = ({names[code]: float(share) for code, share in zip(codes, row, strict=True)}
+                for row in shares)
+    return name, stability_index(counts[0], counts[1]), p, old, new
+
+
+def _of_numbers(name: str, reference: Floats, recent: Floats) -> _Found:
+    from scipy.stats import ks_2samp
+
+    reference, recent = (np.nan_to_num(one) for one in (reference, recent))
+    p = float(ks_2samp(reference, recent, method="asymp").pvalue)
+    edges = np.unique(np.quantile(reference, np.arange(1, _BINS) / _BINS))
+    # A value that many documents share is a bin of its own, above which the next begins.
+    counts = [np.bincount(np.searchsorted(edges, one) + np.searchsorted(edges, one, "right"),
+                          minlength=2 * len(edges) + 1) for one in (reference, recent)]
+    old, new = ({"median": float(np.median(one)), "upper tenth": float(np.quantile(one, 0.9))}
+                for one in (reference, recent))
+    return name, stability_index(*counts), p, old, new
+
+
+def stability_index(reference: ArrayLike, recent: ArrayLike) -> float:
+    """The population stability index of two vectors of counts.
+
+    Half a document is added to each count, so that an empty bin is no infinite difference.
+
+    Examples
+    --------
+    >>> round(stability_index([500, 500], [500, 500]), 3)
+    0.0
+    >>> round(stability_index([500, 500], [800, 200]), 3)
+    0.415
+    """
+    old, new = (np.asarray(counts, dtype=np.float64) + 0.5 for counts in (reference, recent))
+    kept = (old > 0.5) | (new > 0.5)
+    old, new = old[kept] / old[kept].sum(), new[kept] / new[kept].sum()
+    return float(((new - old) * np.log(new / old)).sum())
