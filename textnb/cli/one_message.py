@@ -8,10 +8,12 @@ of them and reports what is wrong.
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 from textnb.cli.words import parse_label
@@ -34,6 +36,7 @@ class Message(NamedTuple):
 
     columns: Columns
     message_id: str | None
+    date: datetime | None
     label: Any
 
 
@@ -89,7 +92,7 @@ def _with_message(
         from textnb.mail.columns import message_columns
 
         columns, parsed = message_columns(message, known.columns, known.lists)
-        return use(known, Message(columns, parsed.message_id, label))
+        return use(known, Message(columns, parsed.message_id, parsed.date, label))
     except Unsupported:
         return None
 
@@ -113,8 +116,11 @@ def _add_by_ledger(
         with QuickFilter(model, spam=known.labels[0], takes_stale=True) as judge:
             scored = judge.joint_scores(message.columns)
         updated = known.add(message.columns, message.label, ledger.next_model)
+        # A date to come is none, as for messages of a mailbox.
+        now = int(time.time())
+        at = now if message.date is None else min(now, math.floor(message.date.timestamp()))
         judged = Judged(key, message.label, tuple(scored.scores), scored.length, scored.tokens,
-                        scored.unknown, int(time.time()))
+                        scored.unknown, at)
         ledger.replace_model(0, {key: message.label}, (known.labels, [judged]))
         ledger.keep()
     return updated
