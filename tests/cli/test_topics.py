@@ -126,6 +126,7 @@ REFUSING: dict[str, list[str]] = {
     "filter": ["topics.textnb", "--spam-class", "corn"],
     "serve": ["topics.textnb", "--spam-class", "corn", "--listen", "s.sock"],
     "diff": ["topics.textnb", "topics.textnb"],
+    "drift": ["topics.textnb", "tested.ndjson", "--reference", "tested.ndjson"],
     "calibrate": ["topics.textnb", "tested.ndjson"],
     "threshold": ["topics.textnb", "tested.ndjson", "--min-precision", "0.9"],
     "validate": ["topics.textnb", "tested.ndjson"],

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
+
+# Only lists of labels need SciPy.
+if TYPE_CHECKING:
+    import scipy.sparse as sp
 
 Ints = NDArray[np.int64]
 
 
 def indicator(columns: Ints, lengths: Ints, n_labels: int) -> sp.csr_array:
     """The matrix of lists: the labels of all rows one after the other, and how many each has."""
+    import scipy.sparse as sp
+
     indptr = np.append(0, np.cumsum(lengths))
     return sp.csr_array((np.ones(len(columns), dtype=np.int64), columns, indptr),
                         shape=(len(lengths), n_labels))
