@@ -264,7 +264,8 @@ def test_parameters_are_the_fields(estimator: Any) -> None:
 
 
 @pytest.mark.parametrize("part", [name for name, value in vars(EventModel).items() if isinstance(
-    value, property) and name not in ("above", "bounds_pruning", "obstacle_to_leaving_out")])
+    value, property) and name not in (
+        "above", "bounds_pruning", "counts_beside_weights", "obstacle_to_leaving_out")])
 def test_a_model_that_says_nothing_is_refused(part: str) -> None:
     with pytest.raises(ParameterError, match="this model does not say"):
         getattr(EventModel(), part)

@@ -406,6 +406,7 @@ REFUSING: dict[str, Callable[[TextClassifier, pl.DataFrame, Path], object]] = {
     "calibrate": lambda model, rows, path: textnb.calibrate(model, rows),
     "compare_models": lambda model, rows, path: textnb.compare_models(model, model, rows),
     "cross_validate": lambda model, rows, path: textnb.cross_validate(model, rows),
+    "drift": lambda model, rows, path: textnb.drift(model, rows, rows),
     "evaluate_roc": lambda model, rows, path: textnb.evaluate_roc(model, rows, "corn"),
     "export_model": lambda model, rows, path: textnb.export_model(model, path / "out", "python"),
     "held_out": lambda model, rows, path: textnb.held_out(model, rows),
@@ -433,6 +434,8 @@ FITTING = ("cross_validate", "validate_online")
     *((name, "of lists") for name in REFUSING),
     *((name, "of one label") for name in REFUSING if name not in FITTING)])
 def test_what_does_not_know_labels_refuses(name: str, rows: str, tmp_path: Path) -> None:
+    if name == "write_report":
+        pytest.importorskip("altair")
     model = TextClassifier().fit(NEWS)
     one = TESTED.with_columns(label=pl.col("label").list.first().fill_null("corn"))
     with pytest.raises(TextnbError, match="label"):

@@ -299,7 +299,11 @@ class TestFrames:
         frame = pl.DataFrame({"y": values})
         assert scan(frame, label="y").collect().equals(frame)
 
-    @pytest.mark.parametrize("values", [[1.0], [["a"]], [b"a"], pl.Series([0]).cast(pl.Date)])
+    def test_lists_where_each_row_has_one_label(self) -> None:
+        with pytest.raises(SchemaError, match="holds lists of labels, .* must have one label"):
+            scan(pl.DataFrame({"y": [["a"]]}), label="y")
+
+    @pytest.mark.parametrize("values", [[1.0], [b"a"], pl.Series([0]).cast(pl.Date)])
     def test_labels_of_another_type(self, values: Any) -> None:
         with pytest.raises(SchemaError, match=r"label column 'y' must be String, .* integer type"):
             scan(pl.DataFrame({"y": values}), label="y")

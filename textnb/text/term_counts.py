@@ -210,6 +210,6 @@ def check_complete(statistics: TermCounts, spec: CountSpec) -> None:
     most = counts.class_count * (1.0 + 1e-9) if statistics.has_weights else counts.class_count
     if spec.presence_above is not None and (counts.feature_count > most[:, None]).any():
         raise DataError("a term is in more documents than its class has")
-    if counts.has_less_than_a_label or (
-            spec.presence_above is not None and (counts.all_counts > statistics.documents).any()):
+    if counts.has_less_than_a_label or (counts.is_multilabel and spec.presence_above is not None
+                                        and (counts.all_counts > counts.n_rows).any()):
         raise DataError("a label has more documents, or more of a term, than all labels together")
