@@ -300,7 +300,7 @@ class TestFrames:
         assert scan(frame, label="y").collect().equals(frame)
 
     def test_lists_where_each_row_has_one_label(self) -> None:
-        with pytest.raises(SchemaError, match="holds lists of labels, .* must have one label"):
+        with pytest.raises(SchemaError, match=r"holds lists of labels, .* must have one label"):
             scan(pl.DataFrame({"y": [["a"]]}), label="y")
 
     @pytest.mark.parametrize("values", [[1.0], [b"a"], pl.Series([0]).cast(pl.Date)])
