@@ -7,7 +7,7 @@
     accuracy      accuracy, macro-F1, log loss and CPU seconds on all corpora
     recipe        complement models on tf-idf, beside their published figures
     tables        dense models beside scikit-learn's, on MNIST
-    filters       mail filters on SpamAssassin's messages, beside bogofilter
+    filters       mail filters on raw mail, beside bogofilter and SpamAssassin's Bayes
     spark         textnb on Spark beside Spark ML; needs Java and textnb[spark]
     pages         no measurement: write the pages and pictures of docs/benchmarks again
     all           all of these
@@ -210,7 +210,7 @@ def machine() -> dict[str, Any]:
             versions[name] = version(name)
         except PackageNotFoundError:
             continue
-    for name in ("fasttext", "bogofilter", "vowpal-wabbit"):
+    for name in ("fasttext", "bogofilter", "spamassassin", "vowpal-wabbit"):
         if number := _said("dpkg-query", "-W", "-f", "${Version}", name):
             versions[name] = number
     cpu = [line.partition(":")[2].strip() for line in Path("/proc/cpuinfo").read_text().splitlines()

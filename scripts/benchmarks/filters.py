@@ -6,11 +6,11 @@ then five blocks are judged and learned in turn. The functions are those of `tex
 
     1-ROCA %        (1 - area under the ROC) x 100, as TREC counts (Cormack and Lynam 2005)
     sm % at .1      spam that is missed where 0.1 % of the ham is called spam
-    hm %, sm %      ham and spam that are misjudged at the default cutoff: log-odds 0 here, 0.99 for
-                    bogofilter
+    hm %, sm %      ham and spam that are misjudged at a cutoff: log-odds 0 here, 0.99 for
+                    bogofilter, 0.5 for the probability of SpamAssassin's Bayes
 
 The CPU seconds are those of reading, learning and judging, in all processes. textnb reads each
-message once; bogofilter reads it again for each part.
+message once; the others read it again for each part.
 """
 
 from __future__ import annotations
@@ -39,21 +39,50 @@ from textnb.selection.splits import split
 ARCHIVES = {"SpamAssassin": "spamassassin_raw_eml.tar.gz", "CSDMC 2010": "csdmc2010_raw_eml.tar.gz"}
 CLASSES = np.array(["ham", "spam"])
 BLOCKS = 6
-# bogofilter calls spam from here on.
-CUTOFF = 0.99
+# SpamAssassin's Bayes without its other rules: what `sa-learn` has learned judges each message.
+BAYES = """\
+loadplugin Mail::SpamAssassin::Plugin::Bayes
+use_bayes 1
+bayes_auto_expire 0
+bayes_learn_to_journal 0
+"""
+BAYES_SCORES = r"""
+use Mail::SpamAssassin;
+use Mail::SpamAssassin::PerMsgStatus;
+my ($settings, $database) = @ARGV;
+my $sa = Mail::SpamAssassin->new({
+    rules_filename => $settings, site_rules_filename => $settings, local_tests_only => 1,
+    userprefs_filename => "$settings/bayes.cf", userstate_dir => $settings, dont_copy_prefs => 1,
+    post_config_text => "bayes_path $database\n"});
+$sa->init(1);
+my ($bayes) = grep { ref eq 'Mail::SpamAssassin::Plugin::Bayes' } @{$sa->{plugins}{plugins}};
+while (my $path = <STDIN>) {
+    chomp $path;
+    open my $file, '<:raw', $path or die "$path: $!";
+    my $mail = $sa->parse([<$file>], 0);
+    my $status = Mail::SpamAssassin::PerMsgStatus->new($sa, $mail);
+    $status->extract_message_metadata;
+    # Without a word that it knows, it gives no score.
+    printf "%s %.17g\n", $path, $bayes->scan($status, $mail) // 0.5;
+    $status->finish;
+    $mail->finish;
+}
+"""
 # Headers that other filters and lists have left, up to the next header.
 _LEFT_OUT = re.compile(
     rb"^(?:X-[^:\n]*(?:Spam|Virus|Barracuda|Filter|Scan|List|Mailman|BeenThere)[^:\n]*|List-[^:\n]*|"
     rb"Mailing-List|Precedence)[ \t]*:[^\n]*\n(?:[ \t][^\n]*\n)*", re.IGNORECASE | re.MULTILINE)
 _MARK = re.compile(rb"^(Subject:[ \t]*)\[SPAM\][ \t]*", re.IGNORECASE | re.MULTILINE)
 Part = tuple[NDArray[np.int64], NDArray[np.int64]]
+# A folder of its own, and the paths of spam, of ham and of messages to judge, one per line.
+Judge = Callable[[Path, str, str, str], list[str]]
 
 
 def models() -> dict[str, textnb.TextClassifier]:
     """textnb's filters by their names."""
     return {
         "textnb, default for mail": textnb.mail_classifier(),
-        "textnb, body, MultinomialNB": textnb.TextClassifier(text="body")}
+        "textnb, subject and body, MultinomialNB": textnb.TextClassifier(text=["subject", "body"])}
 
 
 def filters(quick: bool = False) -> dict[str, Any]:
@@ -87,9 +116,11 @@ def on_corpus(corpus: str, archive: Path, place: Path, quick: bool) -> Iterator[
             textnb.cross_validate(model, table(place, model.text), folds=5), "spam")
         sides["in time order", name] = lambda model=model: textnb.validate_online(
             model, table(place, model.text), "spam", block=block)
-    if shutil.which("bogofilter"):
-        sides["5 folds", "bogofilter"] = lambda: bogofilter(mail, by_folds)
-        sides["in time order", "bogofilter"] = lambda: bogofilter(mail, in_order)
+    for name, (program, judge, cutoff) in PEERS.items():
+        if shutil.which(program):
+            for how, parts in (("5 folds", by_folds), ("in time order", in_order)):
+                sides[how, name] = lambda judge=judge, cutoff=cutoff, parts=parts: by_parts(
+                    mail, parts, judge, cutoff)
     for (how, side), run in sorted(sides.items(), key=lambda one: one[0][0]):
         before = cpu_seconds()
         result = run()
@@ -104,10 +135,10 @@ def on_corpus(corpus: str, archive: Path, place: Path, quick: bool) -> Iterator[
         yield row
 
 
-def table(place: Path, column: str) -> pl.DataFrame:
-    """A column of all messages, in order of time; one without a date is taken for the oldest."""
-    mail = textnb.scan_mail(str(place), tokens=column == "tokens").select(
-        column, "label", "date", key="path").collect()
+def table(place: Path, columns: str | list[str]) -> pl.DataFrame:
+    """Columns of all messages, in order of time; one without a date is taken for the oldest."""
+    mail = textnb.scan_mail(str(place), tokens=columns == "tokens").select(
+        columns, "label", "date", key="path").collect()
     return mail.sort(pl.col("date").fill_null(mail["date"].min()), "key")
 
 
@@ -127,32 +158,59 @@ def cleaned(raw: bytes) -> bytes:
     return _MARK.sub(rb"\1", _LEFT_OUT.sub(b"", head + b"\n")) + separator[1:] + body
 
 
-def bogofilter(mail: pl.DataFrame, parts: list[Part]) -> OnlineResult:
-    """bogofilter with its defaults learns the first rows of each part, and judges the others."""
+def by_parts(mail: pl.DataFrame, parts: list[Part], judge: Judge, cutoff: float) -> OnlineResult:
+    """A filter with its defaults learns the first rows of each part, and judges the others."""
     paths, spam = mail["path"].to_list(), (mail["label"] == "spam").to_numpy()
     scores = np.zeros(mail.height)
     rows_of = {path: row for row, path in enumerate(paths)}
-
-    def run(database: str, rows: NDArray[np.int64], *options: str) -> str:
-        # 0, 1 and 2 are verdicts there, not failures.
-        ran = subprocess.run(["bogofilter", "-d", database, "-b", *options], text=True,
-                             input="\n".join(paths[row] for row in rows), capture_output=True,
-                             check=False)
-        if ran.returncode > 2:
-            raise RuntimeError(f"bogofilter failed: {ran.stderr}")
-        return ran.stdout
-
     for learned, judged in parts:
-        with tempfile.TemporaryDirectory() as database:
-            run(database, learned[spam[learned]], "-s")
-            run(database, learned[~spam[learned]], "-n")
-            for line in run(database, judged, "-TT", "-v").splitlines():
+        with tempfile.TemporaryDirectory() as folder:
+            for line in judge(Path(folder), *(
+                    "".join(f"{paths[row]}\n" for row in rows)
+                    for rows in (learned[spam[learned]], learned[~spam[learned]], judged))):
                 path, score = line.rsplit(maxsplit=1)
                 scores[rows_of[path]] = float(score)
     rows = np.concatenate([judged for _, judged in parts])
-    both = np.stack([np.zeros(len(rows)), scores[rows] - CUTOFF], axis=1)
+    both = np.stack([np.zeros(len(rows)), scores[rows] - cutoff], axis=1)
     return measured(textnb.HeldOut(
-        CLASSES, both, spam[rows].astype(np.int64), np.ones(len(rows)), "bogofilter"), "spam")
+        CLASSES, both, spam[rows].astype(np.int64), np.ones(len(rows)), "parts"), "spam")
+
+
+def bogofilter(folder: Path, spam: str, ham: str, judged: str) -> list[str]:
+    """Paths and scores of messages, by what was learned of others; all are lists of paths."""
+    program = ["bogofilter", "-d", str(folder), "-b"]
+    run([*program, "-s"], spam)
+    run([*program, "-n"], ham)
+    return run([*program, "-TT", "-v"], judged).splitlines()
+
+
+def spamassassin(folder: Path, spam: str, ham: str, judged: str) -> list[str]:
+    """As `bogofilter`."""
+    settings, database = folder / "settings", folder / "bayes"
+    settings.mkdir()
+    (settings / "bayes.cf").write_text(BAYES)
+    for option, paths in (("--spam", spam), ("--ham", ham)):
+        (folder / "paths").write_text(paths)
+        run(["sa-learn", "--local", "-C", str(settings), "--siteconfigpath", str(settings),
+             "-p", str(settings / "bayes.cf"), "--dbpath", str(database), option,
+             "-f", str(folder / "paths")], "", HOME=str(folder))
+    return run(["perl", "-e", BAYES_SCORES, str(settings), str(database)], judged,
+               HOME=str(folder)).splitlines()
+
+
+def run(command: list[str], given: str, **environment: str) -> str:
+    # 0, 1 and 2 are verdicts of bogofilter, not failures.
+    ran = subprocess.run(command, text=True, input=given, capture_output=True, check=False,
+                         env={**os.environ, **environment})
+    if ran.returncode > (2 if command[0] == "bogofilter" else 0):
+        raise RuntimeError(f"{command[0]} failed: {ran.stderr[-1000:]}")
+    return ran.stdout
+
+
+# The program that each needs, how it judges, and the score from which a message is spam.
+PEERS: dict[str, tuple[str, Judge, float]] = {
+    "bogofilter": ("bogofilter", bogofilter, 0.99),
+    "SpamAssassin's Bayes": ("sa-learn", spamassassin, 0.5)}
 
 
 def cpu_seconds() -> float:
