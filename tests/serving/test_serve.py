@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import shutil
@@ -21,6 +22,9 @@ import pytest
 from tests.cli.conftest import PROGRAM
 from tests.serving.server import HAM, HERE, SPAM, Server, received, saved
 from textnb import ComplementNB, Decision, MailFilter, MultinomialNB, TextClassifier
+from textnb.serving import counters
+from textnb.serving.settings import Settings
+from textnb.serving.worker import Worker
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Unix sockets")
 
@@ -224,6 +228,42 @@ def test_a_model_that_can_not_be_read_ends_no_worker(tmp_path: Path) -> None:
     assert server.workers() == before
     assert b"Spam: True" in server.ask("CHECK", SPAM)
     assert server.stop() == 0
+
+
+def test_no_connection_is_lost_in_the_moment_of_a_stop(tmp_path: Path) -> None:
+    with open(tmp_path / "counters", "w+b") as file:
+        file.truncate(counters.size(1))
+        worker = Worker(Settings(model=str(saved(tmp_path / "m.textnb"))),
+                        counters.Counters(file.fileno(), 1))
+
+    async def connect_after(turns: int) -> None:
+        """A client comes some turns of the loop after the worker is asked to stop."""
+        stop, errors = asyncio.Event(), []
+        asyncio.get_running_loop().set_exception_handler(
+            lambda _, context: errors.append(context))
+        with socket.socket(socket.AF_UNIX) as listener, socket.socket(socket.AF_UNIX) as client:
+            listener.bind(str(tmp_path / f"s{turns}"))
+            listener.listen()
+            listener.setblocking(False)
+            serving = asyncio.ensure_future(worker.serve([listener], stop))
+            await asyncio.sleep(0.01)
+            stop.set()
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            client.connect(listener.getsockname())
+            client.sendall(b"PING SPAMC/1.5\r\n\r\n")
+            await serving
+            await asyncio.sleep(0.01)
+            try:
+                # The next worker takes it.
+                listener.accept()[0].close()
+            except BlockingIOError:
+                client.settimeout(5)
+                assert client.recv(100).startswith(b"SPAMD/1.5 0 PONG")
+        assert not errors
+
+    for turns in range(8):
+        asyncio.run(connect_after(turns))
 
 
 @pytest.mark.slow

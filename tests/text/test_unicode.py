@@ -8,7 +8,9 @@ Between Python 3.11 and the engine they are 55 in lower-casing and 9,392 in what
 
 from __future__ import annotations
 
+import random
 import re
+import time
 import unicodedata
 from collections.abc import Callable
 
@@ -16,6 +18,7 @@ import polars as pl
 import pytest
 
 from tests.text.plain_tokens import CHARACTERS, differing, foreign, in_python, ranges
+from textnb.runtime.unicode import Form, normalize
 from textnb.text.marks import COMBINING
 from textnb.text.plan import WHITE
 from textnb.text.tokens import SKLEARN_WORD, WORD
@@ -124,3 +127,23 @@ def test_default_words_are_scikit_learns_where_there_are_no_marks() -> None:
     texts = {c: f"ab{c}cd e{c}" for c in known}
     other = [c for c, text in texts.items() if default.findall(text) != sklearn.findall(text)]
     assert {unicodedata.category(c) for c in other} == {"Mn", "Mc", "Me"}
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD", "NFKC", "NFKD"])
+def test_normal_forms_are_pythons(form: Form) -> None:
+    rng = random.Random(0)
+    marks = [char for char in map(chr, range(0x110000)) if unicodedata.combining(char)]
+    # Characters that are decomposed to marks, alone and on letters, and ordinary ones.
+    others = "\u0344\u0f73\u0f75\uff9e\uff9f\xb4\u1ffe\xe9\u1ead\uac01\U0001f600\u2500a1 \n"
+    for _ in range(300):
+        text = "a" * 1000 + "".join(
+            rng.choice(marks if rng.random() < 0.97 else others) for _ in range(200))
+        assert normalize(form, text) == unicodedata.normalize(form, text)
+
+
+@pytest.mark.parametrize("marks", ["\u0301\u0316", "\uff9e\u0301", "\u0f73\u0316"])
+def test_marks_on_a_letter_are_put_in_order_in_linear_time(marks: str) -> None:
+    begun = time.process_time()
+    normalize("NFKC", "a" + marks * 100_000)
+    # Python's own function takes 20 seconds and more.
+    assert time.process_time() - begun < 5.0

@@ -63,38 +63,47 @@ class Worker:
 
     async def serve(self, listeners: Sequence[socket.socket], stop: asyncio.Event) -> None:
         """Take connections until it is asked to stop; then answer those that are there."""
-        free = asyncio.Semaphore(self._settings.connections)
-        tasks: set[asyncio.Task[None]] = set()
-        accepting = [asyncio.ensure_future(self._accept(listener, free, tasks))
-                     for listener in listeners]
-        stopping = asyncio.ensure_future(stop.wait())
-        await asyncio.wait([*accepting, stopping], return_when=asyncio.FIRST_COMPLETED)
-        for one in accepting:
-            one.cancel()
-        if tasks:
-            await asyncio.wait(tasks, timeout=self._settings.grace)
-
-    async def _accept(
-        self, listener: socket.socket, free: asyncio.Semaphore, tasks: set[asyncio.Task[None]]
-    ) -> NoReturn:
         loop = asyncio.get_running_loop()
-        while True:
-            await free.acquire()
+        tasks: set[asyncio.Task[None]] = set()
+
+        def watch() -> None:
+            if not stop.is_set() and len(tasks) < self._settings.connections:
+                for listener in listeners:
+                    loop.add_reader(listener, accept, listener)
+
+        def ignore() -> None:
+            for listener in listeners:
+                loop.remove_reader(listener)
+
+        def accept(listener: socket.socket) -> None:
+            # What is accepted has a task at once, so that no stop comes between and loses it.
             try:
-                connection, _ = await loop.sock_accept(listener)
+                connection, _ = listener.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return  # Another worker was quicker, or the client is gone.
             except OSError as error:
                 # Too many open files, say: others will be closed.
-                free.release()
                 log("not accepted", reason=error.strerror)
-                await asyncio.sleep(0.1)
-                continue
-            except BaseException:
-                free.release()
-                raise
-            task = asyncio.ensure_future(self._answer(connection))
+                ignore()
+                loop.call_later(0.1, watch)
+                return
+            connection.setblocking(False)
+            task = loop.create_task(self._answer(connection))
             tasks.add(task)
-            task.add_done_callback(tasks.discard)
-            task.add_done_callback(lambda _: free.release())
+            task.add_done_callback(end)
+            if len(tasks) >= self._settings.connections:
+                ignore()
+
+        def end(task: asyncio.Task[None]) -> None:
+            tasks.discard(task)
+            if len(tasks) == self._settings.connections - 1:
+                watch()
+
+        watch()
+        await stop.wait()
+        ignore()
+        if tasks:
+            await asyncio.wait(tasks, timeout=self._settings.grace)
 
     async def _answer(self, connection: socket.socket) -> None:
         self._counters.add("connections")

@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, reduce
 
 from textnb.errors import ParameterError
+from textnb.runtime.unicode import normalize
 from textnb.text.casing import TURKIC
 from textnb.text.marks import RANGES, TATWEEL
 from textnb.text.plain_kept import kept_and_words
@@ -99,7 +100,7 @@ def plain_tokens(
 def _clean(step: Step, text: str) -> str:
     match step:
         case Normalize(form=("NFC" | "NFD" | "NFKC" | "NFKD") as form):
-            return unicodedata.normalize(form, text)
+            return normalize(form, text)
         case Lowercase():
             return text.lower()
         case TurkicLowercase(language="tr" | "az"):
@@ -107,10 +108,10 @@ def _clean(step: Step, text: str) -> str:
                 text = text.replace(found, becomes)
             return text.lower()
         case StripAccents(kind="ascii"):
-            return "".join(c for c in unicodedata.normalize("NFKD", text) if c.isascii())
+            return "".join(c for c in normalize("NFKD", text) if c.isascii())
         case StripAccents(kind="unicode" | "marks"):
             dropped = _dropped(tatweel=step.kind == "unicode")
-            return unicodedata.normalize("NFKD", text).translate(dropped)
+            return normalize("NFKD", text).translate(dropped)
         case SingleSpaces():
             return re.sub(r"\s\s+", " ", text)
     raise _unknown(step)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterator
 from itertools import pairwise
 
 from textnb.mail.message import MailMessage, MessageStructure
+from textnb.runtime.unicode import normalize
 
 # What is longer is hardly ever a word.
 LONGEST = 40
@@ -92,7 +92,7 @@ def _text(message: MailMessage, structure: MessageStructure) -> str:
 
 
 def _undo_hiding(piece: str) -> str:
-    shown = _INVISIBLE.sub("", unicodedata.normalize("NFKC", piece))
+    shown = _INVISIBLE.sub("", normalize("NFKC", piece))
     return shown.translate(_HOMOGLYPHS) if _LATIN.search(shown) else shown
 
 
