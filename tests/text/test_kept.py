@@ -119,9 +119,10 @@ def test_one_order() -> None:
     assert Tokenizer(keep=None).keep == ()  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("changed", [{"analyzer": "char"}, {"pattern": "[^ ]+"}])
-def test_what_has_no_words_of_one_class(changed: dict[str, str]) -> None:
-    with pytest.raises(ParameterError, match="keep="):
+@pytest.mark.parametrize("changed", [{"analyzer": "char"}, {"pattern": "[^ ]+"},
+                                     {"strip_accents": "ascii"}])
+def test_what_can_not_be_kept(changed: dict[str, str]) -> None:
+    with pytest.raises(ParameterError, match="keep"):
         Tokenizer(keep=("emoji",), **changed)  # type: ignore[arg-type]
     with pytest.raises(ParameterError, match="keep"):
         Tokenizer(keep=("smileys",))

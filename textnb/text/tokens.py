@@ -180,6 +180,10 @@ class Tokenizer:
             raise ParameterError(
                 f"keep={self.keep!r} needs analyzer='word' and a pattern that is a run of one "
                 "class of characters, as the default; write what to keep into your pattern")
+        if "emoji" in self.keep and self.strip_accents == "ascii":
+            raise ParameterError.naming(
+                "{strip_accents} 'ascii' removes all characters beyond ASCII, emoji too, before "
+                "{keep} could keep them: use 'unicode'")
 
     def _check_segmenter(self) -> None:
         if self.segmenter is None:
