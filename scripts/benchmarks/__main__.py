@@ -8,6 +8,7 @@
     recipe        complement models on tf-idf, beside their published figures
     tables        dense models beside scikit-learn's, on MNIST
     filters       mail filters on raw mail, beside bogofilter and SpamAssassin's Bayes
+    served        messages a second of `textnb serve`, beside SpamAssassin's spamd
     spark         textnb on Spark beside Spark ML; needs Java and textnb[spark]
     pages         no measurement: write the pages and pictures of docs/benchmarks again
     all           all of these
@@ -41,7 +42,7 @@ from benchmarks.sides import SIDES
 from benchmarks.speed import TASKS, instructions, note, speed
 
 SECTIONS = ("speed", "scale", "instructions", "accuracy", "recipe", "tables", "filters",
-            "spark")
+            "served", "spark")
 NO_CORPORA = ("speed", "instructions", "accuracy")
 SCALE = ("10 MB", "100 MB", "1 GB", "3 GB")
 
@@ -181,6 +182,10 @@ def measured(
         from benchmarks.tables import tables
 
         return tables(arguments.runs, quick)
+    if section == "served":
+        from benchmarks.served import served
+
+        return served(quick)
     from benchmarks.filters import filters
 
     return filters(quick)

@@ -27,7 +27,7 @@ BLOCK = re.compile(r"(<!-- figures: (\w+) -->\n).*?(<!-- end of figures -->)", r
 TITLES = {"speed": "Speed", "scale": "Growing files", "instructions": "Instructions",
           "accuracy": "Accuracy",
           "recipe": "Naive Bayes on tf-idf", "tables": "Feature tables", "filters": "Mail filters",
-          "spark": "Spark"}
+          "served": "Mail filters that listen", "spark": "Spark"}
 OWN = "textnb"
 # What a section has a list of.
 LISTS = ("rows", "corpora")
@@ -287,6 +287,16 @@ def filters(found: Row) -> str:
          for row in found["rows"]), left=3)
 
 
+def served(found: Row) -> str:
+    return table(
+        ("server", "model", "request", "clients", "requests", "a second", "median", "p99",
+         "longest", "memory of the largest worker"),
+        ((row["server"], row["model"], f"`{row['request']}`", str(row["clients"]),
+          f"{row['messages']:,}", f"{row['per_second']:,.0f}",
+          *(seconds(row[name]) for name in ("median", "p99", "longest")),
+          "{:.0f} to {:.0f} MiB".format(*row["worker_mib"])) for row in found["rows"]), left=3)
+
+
 BLOCKS: dict[str, tuple[str, Callable[[Row], str]]] = {
     **{f"machine_of_{section}": (section, lambda found: about(found["about"]))
        for section in TITLES},
@@ -298,7 +308,8 @@ BLOCKS: dict[str, tuple[str, Callable[[Row], str]]] = {
         ("accuracy", "{:.4f}"), ("macro_f1", "{:.4f}"), ("log_loss", "{:.3f}"),
         ("cpu_seconds", "{:.1f}"))},
     "tuned": ("accuracy", tuned), "recipe": ("recipe", recipe),
-    "spark": ("spark", spark), "tables": ("tables", tables), "filters": ("filters", filters)}
+    "spark": ("spark", spark), "tables": ("tables", tables), "filters": ("filters", filters),
+    "served": ("served", served)}
 
 
 # How a cell is written.

@@ -52,3 +52,11 @@ def test_what_failed_or_differs_says_so() -> None:
     text = pages.whole({"rows": rows})
     assert "DIFFERS" in text.splitlines()[2]
     assert "FAILED: ended with 1" in text.splitlines()[3]
+
+
+def test_a_server_is_measured_by_requests() -> None:
+    found = {"rows": [{"server": "textnb", "model": "m", "request": "CHECK", "clients": 8,
+                       "messages": 1000, "per_second": 412.3, "median": 0.012, "p99": 0.034,
+                       "longest": 0.12, "worker_mib": [30.2, 31.0]}]}
+    assert pages.served(found).splitlines()[-1] == (
+        "| textnb | m | `CHECK` | 8 | 1,000 | 412 | 12.0 ms | 34.0 ms | 0.12 s | 30 to 31 MiB |")
