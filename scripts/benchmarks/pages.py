@@ -290,7 +290,7 @@ def filters(found: Row) -> str:
 def served(found: Row) -> str:
     return table(
         ("server", "model", "request", "clients", "requests", "a second", "median", "p99",
-         "longest", "memory of the largest worker"),
+         "longest", "memory of the largest process"),
         ((row["server"], row["model"], f"`{row['request']}`", str(row["clients"]),
           f"{row['messages']:,}", f"{row['per_second']:,.0f}",
           *(seconds(row[name]) for name in ("median", "p99", "longest")),
