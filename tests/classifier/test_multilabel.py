@@ -34,6 +34,7 @@ from textnb import (
     Tokenizer,
 )
 from textnb.bayes.calibration import Calibration
+from textnb.bayes.decision import Decision, choose_labels
 from textnb.bayes.label_lists import best_threshold
 from textnb.learning.fitted import Fitted
 from textnb.storage.terms_reader import TermsReader, Unsupported
@@ -349,11 +350,12 @@ def test_each_label_of_the_linear_model_is_one_against_its_rest(settings: dict[s
 def test_thresholds_of_the_linear_model_are_chosen_on_rows_held_out() -> None:
     plain = TextClassifier(NBLinear(held_out=0), min_df=2).fit(NEWS)
     chosen = TextClassifier(NBLinear(), min_df=2).fit(NEWS)
-    assert np.array_equal(plain.linear_form().weights, chosen.linear_form().weights)
-    assert (plain.linear_form().intercept != chosen.linear_form().intercept).all()
+    assert np.array_equal(plain.decision_function(TESTED), chosen.decision_function(TESTED))
+    assert plain.decision_ is None
+    assert chosen.decision_ is not None
+    assert chosen.decision_.evidence == {"by": "f1", "documents": 150, "scored": "3 folds"}
     # Those of 60 documents or more are chosen: fewer would say nothing.
-    few = [TextClassifier(NBLinear(held_out=share)).fit(NEWS[:59]) for share in (0, 0.2)]
-    assert np.array_equal(few[0].linear_form().intercept, few[1].linear_form().intercept)
+    assert TextClassifier(NBLinear()).fit(NEWS[:59]).decision_ is None
     assert textnb.evaluate(chosen, TESTED).macro_f1 > textnb.evaluate(plain, TESTED).macro_f1
 
 
@@ -366,6 +368,58 @@ def test_the_threshold_of_the_best_f1() -> None:
         every = {threshold: f1_score(positive, scores > threshold, zero_division=0.0)
                  for threshold in np.arange(-0.5, 12.0)}
         assert f1_score(positive, scores > found, zero_division=0.0) == max(every.values())
+
+
+def test_labels_above_their_thresholds_at_least_and_at_most_so_many(tmp_path: Path) -> None:
+    model = TextClassifier().fit(NEWS)
+    scores, thresholds = model.decision_function(TESTED), np.array([1.0, -1.0, 0.0, 9.0, -2.0])
+    every: list[dict[str, Any]] = [
+        {}, {"at_least": 1}, {"at_most": 2}, {"at_least": 2, "at_most": 2}]
+    for ranks in every:
+        decision = Decision(dict(zip(TOPICS, thresholds.tolist(), strict=True)), **ranks)
+        model.set_decision(decision).save(tmp_path / "news.textnb")
+        expected = []
+        for above in scores - thresholds:
+            best = np.argsort(-above, kind="stable")
+            number = max(ranks.get("at_least", 0),
+                         min(ranks.get("at_most", len(TOPICS)), int((above > 0).sum())))
+            expected.append([TOPICS[k] for k in sorted(best[:number])])
+        assert model.predict(TESTED)["predicted"].to_list() == expected
+        read = textnb.load(tmp_path / "news.textnb")
+        assert isinstance(read, TextClassifier)
+        assert read.decision_ == decision
+        assert read.predict(TESTED["text"]) == expected
+
+
+def test_thresholds_that_no_score_passes_and_that_all_pass() -> None:
+    scores = np.array([[5.0, -np.inf, 1.0]])
+    inf = Decision({"a": np.inf, "b": -np.inf, "c": -np.inf}, at_least=3)
+    assert choose_labels(scores, ["a", "b", "c"], inf).tolist() == [[False, False, True]]
+
+
+def test_a_decision_of_labels_is_stale_after_an_update() -> None:
+    model = TextClassifier().fit(NEWS).set_decision(Decision(dict.fromkeys(TOPICS, 0.5)))
+    model.partial_fit(NEWS)
+    with pytest.warns(textnb.TextnbWarning, match="decision is stale"):
+        model.predict(["word1"])
+    with pytest.warns(textnb.TextnbWarning, match="decision is stale"):
+        model.predict(TESTED)
+
+
+def test_decisions_that_labels_or_classes_do_not_have() -> None:
+    model = TextClassifier().fit(NEWS)
+    with pytest.raises(ParameterError, match="the decision has 4 thresholds"):
+        model.set_decision(Decision(dict.fromkeys(TOPICS[1:], 0.0)))
+    with pytest.raises(ParameterError, match="a decision for one class"):
+        model.set_decision(Decision(dict.fromkeys(TOPICS, 0.0), "corn"))
+    single = TextClassifier().fit(["aa", "bb"], ["a", "b"])
+    with pytest.raises(ParameterError, match="at_least and at_most are for lists"):
+        single.set_decision(Decision({"a": 0.0, "b": 0.0}, at_least=1))
+    bad: list[dict[str, Any]] = [
+        {"at_least": -1}, {"at_most": 0}, {"at_least": 2, "at_most": 1}, {"at_least": 1.0}]
+    for ranks in bad:
+        with pytest.raises(ParameterError, match=r"at_least|at_most"):
+            Decision({"a": 0.0}, **ranks)
 
 
 def test_a_file_holds_the_linear_model(tmp_path: Path) -> None:

@@ -1,4 +1,7 @@
-"""Decisions: each class has a threshold on its log-odds; an answer may be "unsure"."""
+"""Decisions: each class has a threshold on its log-odds; an answer may be "unsure".
+
+Of lists of labels, each label has a threshold on its score, and an answer may be empty.
+"""
 
 from __future__ import annotations
 
@@ -70,6 +73,9 @@ class Decision:
         was measured.
     stale : str
         Why the evidence no longer holds for the model that keeps it; empty while it does.
+    at_least, at_most : int
+        Of lists of labels alone: how many labels each document gets, as `choose_labels` says.
+        ``at_most`` is None for any number.
 
     Examples
     --------
@@ -83,13 +89,16 @@ class Decision:
     positive: Any = None
     evidence: Mapping[str, Any] = field(default_factory=dict)
     stale: str = ""
+    at_least: int = 0
+    at_most: int | None = None
 
     def __repr__(self) -> str:
         shown = [f"{label!r}: {value:.4g}" for label, value in self.thresholds.items()]
         more = f", and {len(shown) - 4:,} more" if len(shown) > 4 else ""
         positive = "" if self.positive is None else f", positive={self.positive!r}"
         stale = f", stale: {self.stale}" if self.stale else ""
-        return f"Decision(least log-odds {', '.join(shown[:4])}{more}{positive}{stale})"
+        ranks = "".join(f", {name}={value}" for name, value in self.ranks.items())
+        return f"Decision(least log-odds {', '.join(shown[:4])}{more}{positive}{ranks}{stale})"
 
     def _repr_html_(self) -> str:
         # Imported where used: a filter decides without it.
@@ -117,6 +126,19 @@ class Decision:
             raise ParameterError.unknown_choice(
                 "positive", self.positive, [str(label) for label in self.thresholds])
         check_reason(self.stale)
+        for name, number, fewest in (("at_least", self.at_least, 0), ("at_most", self.at_most, 1)):
+            if number is not None and (type(number) is not int or number < fewest):
+                raise ParameterError.out_of_range(name, f"a number of labels >= {fewest}", number)
+        if self.at_most is not None and self.at_most < self.at_least:
+            raise ParameterError.naming(
+                "{at_most} must be {at_least} or more; got {most} and {least}",
+                most=self.at_most, least=self.at_least)
+
+    @property
+    def ranks(self) -> dict[str, int]:
+        """``at_least`` and ``at_most``, where they say anything."""
+        return {name: value for name, value in (
+            ("at_least", self.at_least), ("at_most", self.at_most)) if value}
 
     def as_stale(self, reason: str) -> Decision:
         """A copy with the reason why its evidence no longer holds; an earlier reason stays."""
@@ -159,7 +181,7 @@ class Decision:
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready values; a threshold of -inf is "always", one of inf is "never".
 
-        ``stale`` stands there only where there is a reason.
+        ``stale``, ``at_least`` and ``at_most`` stand there only where they say anything.
         """
         names = {-np.inf: "always", np.inf: "never"}
         return {
@@ -168,12 +190,14 @@ class Decision:
             "positive": self.positive,
             "evidence": dict(self.evidence),
             **({"stale": self.stale} if self.stale else {}),
+            **self.ranks,
         }
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Decision:
         """The decision that `to_dict` described; ParameterError for anything else."""
-        if set(values) - {"stale"} != {"thresholds", "positive", "evidence"} or not isinstance(
+        optional = {"stale", "at_least", "at_most"}
+        if set(values) - optional != {"thresholds", "positive", "evidence"} or not isinstance(
                 values["evidence"], Mapping):
             raise ParameterError(f"a decision has other values than {sorted(values)}")
         numbers = {"always": -np.inf, "never": np.inf}
@@ -182,7 +206,61 @@ class Decision:
         if len(thresholds) < len(values["thresholds"]):
             raise ParameterError("a decision has two thresholds for one class")
         _check_evidence(values["evidence"])
-        return cls(thresholds, values["positive"], values["evidence"], values.get("stale", ""))
+        return cls(thresholds, values["positive"], values["evidence"],
+                   **{name: values[name] for name in optional & values.keys()})
+
+
+def label_thresholds(classes: Sequence[Any], decision: Decision | None) -> Floats:
+    """The threshold of each label, 0 where no decision is there: float64 (n_labels,)."""
+    if decision is None:
+        return np.zeros(len(classes))
+    decision.check_classes(classes)
+    return np.array([decision.thresholds[label] for label in classes], dtype=np.float64)
+
+
+def choose_labels(
+    scores: Floats, classes: Sequence[Any], decision: Decision | None = None
+) -> NDArray[np.bool_]:
+    """Which labels documents have, by a model of lists of labels.
+
+    A label is predicted where its score is above its threshold: 0, or that of the decision. The
+    scores are those of the form, not calibrated. Labels are ranked by the score less the threshold,
+    and of equal ones the first is better: ``at_least`` adds the best labels where fewer pass, and
+    ``at_most`` keeps the best where more do. A label whose score is -inf, or whose threshold is
+    inf, is never predicted; one whose threshold is -inf passes with any other score.
+
+    Parameters
+    ----------
+    scores : float64 (n_rows, n_labels)
+    classes : sequence of labels
+    decision : Decision, optional
+
+    Returns
+    -------
+    bool (n_rows, n_labels)
+
+    Examples
+    --------
+    >>> scores = np.array([[2.0, 1.0], [0.5, -3.0], [-2.0, -1.0]])
+    >>> choose_labels(scores, ["a", "b"]).tolist()
+    [[True, True], [True, False], [False, False]]
+    >>> decision = Decision({"a": 1.0, "b": 0.5}, at_least=1, at_most=1)
+    >>> choose_labels(scores, ["a", "b"], decision).tolist()
+    [[True, False], [True, False], [False, True]]
+    """
+    thresholds = label_thresholds(classes, decision)
+    never = np.isneginf(scores) | np.isposinf(thresholds)
+    with np.errstate(invalid="ignore"):
+        above = np.where(never, -np.inf, scores - thresholds)
+    chosen: NDArray[np.bool_] = (scores > thresholds) & ~never
+    if decision is None or not decision.ranks:
+        return chosen
+    order = np.argsort(-above, axis=1, kind="stable")
+    rank = np.empty_like(order)
+    np.put_along_axis(rank, order, np.arange(scores.shape[1])[None, :], axis=1)
+    if decision.at_most is not None:
+        chosen &= rank < decision.at_most
+    return chosen | ((rank < decision.at_least) & ~never)
 
 
 def _check_evidence(evidence: Mapping[str, Any]) -> None:

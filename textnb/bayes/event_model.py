@@ -25,6 +25,7 @@ from textnb.bayes.class_weight import (
     class_weights,
     with_class_weight,
 )
+from textnb.bayes.decision import Decision
 from textnb.bayes.forms import Floats, LinearForm
 from textnb.bayes.keyness import TermZ
 from textnb.bayes.label_form import check_labels, derive_labels
@@ -78,6 +79,8 @@ class Learned:
         It makes probabilities of the scores, where learning from rows fitted one.
     left_out : LeftOutScores or None
         Where they were asked for. A model file does not keep them.
+    decision : Decision or None
+        Thresholds of labels, where learning from rows chose them.
     """
 
     counts: CountStatistics
@@ -86,6 +89,7 @@ class Learned:
     validation_scores: dict[int, float] | None = None
     calibration: Calibration | None = None
     left_out: LeftOutScores | None = None
+    decision: Decision | None = None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

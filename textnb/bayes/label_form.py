@@ -8,8 +8,9 @@ label have the same bits as those of a model of two classes that learned from al
 
     w = log θ_own - log θ_rest        b = log π_own - log π_rest
 
-A row has the labels whose log-odds ``x·w + b`` are above 0: any number of them, or none. The
-probabilities of labels don't add up to 1, so nothing that compares classes with each other applies.
+A row has the labels whose log-odds ``x·w + b`` are above their thresholds, see
+`textnb.bayes.decision.choose_labels`: any number of them, or none. The probabilities of labels
+don't add up to 1, so nothing that compares classes with each other applies.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class LabelForm(LinearForm):
         return log_sigmoid(self.scores(X))
 
     def binary(self, positive: Any) -> tuple[Floats, float]:
-        """Weights and intercept of a label: ``w·x + b > 0`` where a row has it."""
+        """Weights and intercept of a label, whose score is ``w·x + b``."""
         k = self._index(positive)
         return self.weights[:, k], float(self.intercept[k])
 

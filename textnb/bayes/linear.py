@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from textnb.bayes.calibration import Calibration
 from textnb.bayes.class_weight import class_weights
+from textnb.bayes.decision import Decision
 from textnb.bayes.event_model import Learned, LeftOutScores
 from textnb.bayes.features import FeatureMap, canonical, without_zeros
 from textnb.bayes.forms import Floats
@@ -155,7 +156,7 @@ def learn_and_calibrate(
 
     There is none where ``held_out`` is 0, or where fewer than 20 rows would be held out, or rows of
     one class alone. With ``left_out``, all rows are scored by models of others, where no class is
-    rare. Of lists of labels, each label's intercept is chosen on held-out rows instead.
+    rare. Of lists of labels, each label's threshold is chosen on held-out rows instead.
     """
     counts = without_zeros(canonical(counts))
     prepared = PreparedRows.of(model, counts, labels, weight, binary)
@@ -212,10 +213,10 @@ def _with_thresholds(
     model: Any, learned: Learned, counts: sp.csr_array, labels: LabelLists, binary: bool,
     pulls: dict[int, Pulls],
 ) -> Learned:
-    """The intercepts with which each label has the best F1 on rows that were held out.
+    """The thresholds with which each label has the best F1 on rows that were held out.
 
     Each third of the rows is scored by what was learned from the others. Without ``held_out``, or
-    with too few rows, the intercepts are those of the solver.
+    with too few rows, there are none.
     """
     if not model.held_out or len(labels) < _FOLDS * _LEAST_HELD_OUT:
         return learned
@@ -223,11 +224,10 @@ def _with_thresholds(
     for fold in range(_FOLDS):
         judge = np.arange(len(labels)) % _FOLDS == fold
         scores[judge] = _scores_of_others(model, counts, labels, None, judge, binary, pulls)
-    thresholds = np.array([
-        best_threshold(scores[:, k], labels.has(k)) for k in range(scores.shape[1])])
-    form = learned.form
-    return replace(learned, form=model.form_of_weights(
-        learned.counts, form.weights, form.intercept - thresholds, binary=binary))
+    thresholds = {label: best_threshold(scores[:, k], labels.has(k))
+                  for k, label in enumerate(labels.classes.tolist())}
+    return replace(learned, decision=Decision(thresholds, evidence={
+        "by": "f1", "documents": len(labels), "scored": f"{_FOLDS} folds"}))
 
 
 def _without_problem(labels: Labels, n_classes: int) -> Floats:

@@ -171,17 +171,22 @@ class Fitted:
         if calibration is not None and not isinstance(calibration, Calibration):
             raise ParameterError.out_of_range("calibration", "a Calibration, or None", calibration)
         decision = self.decision
-        if decision is not None and calibration != self.calibration:
+        # Thresholds of labels are on scores that are not calibrated.
+        if decision is not None and calibration != self.calibration and not self.is_multilabel:
             decision = decision.as_stale(RECALIBRATED)
         return replace(self, calibration=calibration, decision=decision)
 
     def with_decision(self, decision: Decision | None) -> Fitted:
         """Return a copy with this decision: see `set_decision`."""
         if decision is not None:
-            if self.is_multilabel:
-                raise ParameterError.multilabel("a decision")
             if not isinstance(decision, Decision):
                 raise ParameterError.out_of_range("decision", "a Decision, or None", decision)
+            if self.is_multilabel and decision.positive is not None:
+                raise ParameterError.multilabel("a decision for one class")
+            if not self.is_multilabel and decision.ranks:
+                raise ParameterError.naming(
+                    "{at_least} and {at_most} are for lists of labels, and a document of this "
+                    "model has one class")
             decision.check_classes(self.classes.tolist())
             calibrated = self.calibration is not None
             expected = decision.evidence.get("calibrated")

@@ -324,7 +324,7 @@ def fit_from_file(
 def fit_from_weights(settings: TextSettings, terms: pl.Series, learned: Learned) -> Fitted:
     """The model of weights that were learned from rows."""
     return Fitted(settings, Vocabulary(settings.tokenizer, terms), learned,
-                  calibration=learned.calibration)
+                  calibration=learned.calibration, decision=learned.decision)
 
 
 def labelled_batches(

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from textnb.bayes.decision import Decision, choose_labels
 from textnb.bayes.forms import Floats
 from textnb.bayes.label_form import log_sigmoid
 from textnb.errors import ParameterError
@@ -34,10 +35,12 @@ def label_schema(labels: pl.Series, answers: Answers) -> dict[str, pl.DataType]:
     return schema
 
 
-def label_columns(scores: Floats, labels: pl.Series, answers: Answers) -> dict[str, pl.Series]:
-    """The columns that follow from the log-odds of labels: float64 (n_rows, n_labels)."""
+def label_columns(
+    scores: Floats, labels: pl.Series, answers: Answers, decision: Decision | None = None
+) -> dict[str, pl.Series]:
+    """The columns that follow from the scores of labels: float64 (n_rows, n_labels)."""
     schema = label_schema(labels, answers)
-    row, place = np.nonzero(scores > 0)
+    row, place = np.nonzero(choose_labels(scores, labels.to_list(), decision))
     columns = {"predicted": lists_of(row, labels.gather(pl.Series(place)), len(scores))}
     if answers.probability:
         columns["probability"] = lists_of(

@@ -114,7 +114,7 @@ class Scorer:
     def _answer(self, rows: SparseRows, answers: Answers) -> pl.DataFrame:
         scores = self.form.scores(rows)
         if isinstance(self.form, LabelForm):
-            return pl.DataFrame(label_columns(scores, self.labels, answers))
+            return pl.DataFrame(label_columns(scores, self.labels, answers, self.decision))
         calibrated = None if self.calibration is None else self.posterior_scores(rows, scores)
         columns, possible = answer_columns(
             scores, self.labels, answers, calibrated, self.decision)

@@ -197,7 +197,8 @@ def labels_of(fitted: Fitted, X: Rows) -> Any:
     coverage = coverage_of(fitted)
     scores = joint_scores(fitted, X, coverage.add)
     if fitted.is_multilabel:
-        labels = label_columns(scores, fitted.labels, Answers())["predicted"].to_list()
+        labels = label_columns(
+            scores, fitted.labels, Answers(), fitted.decision)["predicted"].to_list()
     else:
         labels = fitted.classes[possible_scores(scores).argmax(axis=1)]
     coverage.warn()
@@ -234,8 +235,10 @@ def predict(
         if adds_columns:
             raise ParameterError("probability, scores, explain and top add columns: pass a "
                                  "frame, e.g. pl.DataFrame({'text': texts})")
+        warn_stale(fitted, False, fitted.is_multilabel)
         return labels_of(fitted, X)
     if fitted.labels_beside and not adds_columns and in_memory(X):
+        warn_stale(fitted, False, fitted.is_multilabel)
         predicted = labels_of(fitted, X)
         if progress is not None:
             progress(len(predicted))

@@ -123,7 +123,7 @@ _MORE_PARAMETERS = {"ComplementNB": ("norm",), "NBLogisticRegression": ("binariz
 # What a calibration and a decision may have.
 _OF_CALIBRATION = (
     "temperature", "length_exponent", "documents", "method", "shift", "link", "stale")
-_OF_DECISION = ("thresholds", "positive", "evidence", "stale")
+_OF_DECISION = ("thresholds", "positive", "evidence", "stale", "at_least", "at_most")
 _TFIDF: dict[str, Check] = {"tf": _is_one_of("sublinear", "count", "presence"), "idf": _is_bool,
                             "unit_length": _is_bool}
 _PARAMETERS: dict[str, dict[str, Check]] = {
