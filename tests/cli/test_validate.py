@@ -261,6 +261,12 @@ def test_rows_in_order(run: Run, tmp_path: Path) -> None:
     shown = run("validate", tmp_path / "m.textnb", tmp_path / "rows.parquet", "--online",
                 "--format", "json", "--positive", "ham", "--delay", 10).checked()
     assert '"positive": "ham"' in shown.out
+    assert "at log-odds 0:" in done.out
+    run("train", tmp_path / "rows.parquet", "-o", tmp_path / "n.textnb", "--model", "nblinear",
+        "--false-positives", 0.2).checked()
+    decided = run("validate", tmp_path / "n.textnb", tmp_path / "rows.parquet",
+                  "--online").checked()
+    assert "at thresholds for 20 % false positives:" in decided.out
     for wrong in (["--block", 10], ["--online", "--folds", 3], ["--online", "--leave-one-out"],
                   ["--online", "--positive", "eggs"], ["--online", "--feedback", 2]):
         run("validate", tmp_path / "m.textnb", tmp_path / "rows.parquet", *wrong).checked(2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,10 @@ from textnb import (
     held_out,
     validate_online,
 )
+from textnb.evaluation.filter_threshold import decide_by_fit
 from textnb.evaluation.online import _missed
+from textnb.learning.fitting import fit
+from textnb.scoring.texts import predict
 
 RNG = np.random.default_rng(7)
 WORDS = np.array(["cheap", "pills", "prize", "noon", "minutes", "you", "me", "and", "lunch"])
@@ -55,6 +59,33 @@ def test_each_block_is_judged_by_what_was_learned_before(
     assert result.false_positives == pytest.approx(100 * (odds[~spam] > 0).mean())
     assert result.curve["documents"].to_list()[-1] == 200 - begin
     assert result.curve["learned"].is_sorted()
+
+
+def test_each_model_chooses_its_threshold() -> None:
+    model, frame = TextClassifier(NBLinear()), pl.concat([FRAME] * 3)
+    plain = validate_online(model, frame, block=100)
+    result = validate_online(model, frame, block=100, max_false_positive_rate=0.2)
+    assert "own threshold" in result.held.method
+    # The first models have too few documents.
+    np.testing.assert_array_equal(result.held.scores[:100], plain.held.scores[:100])
+    for block in (3, 4):
+        fitted = fit(model.text_settings(), frame[:100 * (block + 1)], left_out=True)
+        decided = decide_by_fit(replace(fitted, calibration=None), "spam", 0.2)
+        assert decided.decision is not None
+        here = result.held.folds == block
+        np.testing.assert_allclose(
+            result.held.log_odds("spam")[here],
+            plain.held.log_odds("spam")[here] - decided.decision.thresholds["spam"], rtol=1e-12)
+        spam = result.held.log_odds("spam")[here] >= 0
+        texts = frame[100 * (block + 1):100 * (block + 2)]
+        answers = predict(decide_by_fit(fitted, "spam", 0.2), texts)
+        assert (answers["decision"] == "spam").to_list() == spam.tolist()
+
+
+@pytest.mark.parametrize("model", [TextClassifier(), TextClassifier("auto")])
+def test_a_threshold_needs_scores_by_models_of_others(model: TextClassifier) -> None:
+    with pytest.raises(ParameterError, match=r"max_false_positive_rate .*choose_threshold"):
+        validate_online(model, FRAME, max_false_positive_rate=0.1)
 
 
 def test_rows_come_in_order_of_time() -> None:

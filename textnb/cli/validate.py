@@ -125,11 +125,16 @@ def _validate_online(
     from textnb.evaluation.online import HAM_SHARE, validate_online
 
     positive = as_label(done.positive or "spam", fitted.classes, "--positive")
+    # A threshold that the model chose as it learned is one of its settings.
+    decision = fitted.decision if fitted.model.scores_left_out else None
+    rate = decision.evidence.get("max_false_positive_rate") if (
+        decision is not None and decision.positive == positive) else None
     with reading(source.input, frame, source.where), progress(
             "judging", "judged", done.quiet) as advance:
         result = validate_online(
             fitted, frame, positive, time=method.time, block=method.block, delay=method.delay,
-            feedback=method.feedback, seed=method.seed, progress=advance)
+            feedback=method.feedback, seed=method.seed, max_false_positive_rate=rate,
+            progress=advance)
     if done.results_format == "json":
         out(as_json(result.to_dict()))
         return
@@ -137,7 +142,8 @@ def _validate_online(
     out(f"1-ROCA {result.roca:.4f} % ({_shown(result.roca_interval, 4)})")
     out(f"{positive} missed at {100 * HAM_SHARE:g} % false positives: "
         f"{result.missed_at_share:.2f} % ({_shown(result.missed_interval, 2)})")
-    out(f"at log-odds 0: {result.false_positives:.3f} % false positives, "
+    at = "log-odds 0" if rate is None else f"thresholds for {100 * rate:g} % false positives"
+    out(f"at {at}: {result.false_positives:.3f} % false positives, "
         f"{result.false_negatives:.3f} % of {positive} missed")
     show(frame_table(result.curve, title="in order, by tenths of the documents"))
 

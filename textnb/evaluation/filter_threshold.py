@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from textnb.bayes.forms import Floats
 from textnb.errors import DataError, ParameterError
 from textnb.evaluation.against_rest import check_positive, set_against_rest
 from textnb.evaluation.binomial import check_share, upper_bound
@@ -70,3 +71,17 @@ def decide_by_fit(
     return fitted.with_decision(replace(decision, evidence={
         **decision.evidence, **measure_decision(sides, decision, None, confidence),
         "max_false_positive_rate": max_false_positive_rate}))
+
+
+def threshold_by_fit(fitted: Fitted, spam: Any, max_false_positive_rate: float) -> Floats:
+    """The scores, not calibrated, of a row at the threshold of `decide_by_fit`: (n_classes,).
+
+    They are 0 where the fit has too few documents to choose a threshold.
+    """
+    if fitted.learned.left_out is None:
+        return np.zeros(len(fitted.classes))
+    decision = decide_by_fit(
+        replace(fitted, calibration=None), spam, max_false_positive_rate).decision
+    assert decision is not None
+    least = [decision.thresholds[label] if label == spam else 0.0 for label in fitted.labels]
+    return np.array(least)

@@ -22,6 +22,7 @@ from textnb.bayes.forms import Floats
 from textnb.bayes.parameters import is_number, is_whole
 from textnb.errors import DataError, ParameterError, quantity
 from textnb.evaluation.against_rest import check_positive, set_against_rest
+from textnb.evaluation.filter_threshold import threshold_by_fit
 from textnb.evaluation.held_out import HeldOut, codes_of
 from textnb.evaluation.recipe import IN_ORDER, Recipe
 from textnb.evaluation.roc import roc
@@ -57,8 +58,8 @@ class OnlineResult:
         Per cent of the positive documents that are missed where 0.1 % of the others are called
         positive: sm% at hm% = .1.
     false_positives, false_negatives : float
-        Per cent of the other documents that are called positive at log-odds 0 (hm%), and of the
-        positive ones that are not (sm%).
+        Per cent of the other documents that are called positive (hm%), and of the positive ones
+        that are not (sm%): at log-odds 0, or at the thresholds that the models have chosen.
     roca_interval, missed_interval : (float, float)
         95 % intervals, from 200 bootstrap samples of the documents.
     curve : DataFrame
@@ -96,7 +97,7 @@ class OnlineResult:
 def validate_online(
     model: TextClassifier | Fitted, frame: Any, positive: Any = "spam", *, time: str | None = None,
     block: int = 100, delay: int = 0, feedback: float = 1.0, seed: int = 0,
-    progress: Progress | None = None,
+    max_false_positive_rate: float | None = None, progress: Progress | None = None,
 ) -> OnlineResult:
     """Judge documents in order, each block by a model of those before it.
 
@@ -122,13 +123,20 @@ def validate_online(
         Share of the documents that are ever learned: in (0, 1].
     seed : int
         Chooses these documents.
+    max_false_positive_rate : float, optional
+        Each model chooses the threshold that holds the false positives to this share, from
+        documents that its own fit has scored by models of others, as ``textnb train`` does for
+        mail; where it has too few documents, the threshold is 0. Scores are then those above the
+        threshold, in the model's units: margins of models that were fitted apart have no common
+        zero, and compare better so.
     progress : callable, optional
         Called with the number of documents of each block.
 
     Raises
     ------
     ParameterError
-        If a setting is out of range, or ``positive`` is no class.
+        If a setting is out of range, ``positive`` is no class, or the model's fit scores no
+        documents by models of others, as that of `NBLinear` does.
     DataError
         If there are no rows, one class alone, a label or time is null, or nothing is left to judge.
 
@@ -142,7 +150,7 @@ def validate_online(
     (16, 0.0, 0.0)
     """
     _check_settings(block, delay, feedback)
-    recipe = Recipe.of(model, IN_ORDER)
+    recipe = Recipe.of(model, IN_ORDER, with_scores_left_out=max_false_positive_rate is not None)
     ageing = None if recipe.summed is None else recipe.summed.ageing
     filed = [] if ageing is None else [ageing.time]
     names, label = recipe.columns, recipe.label
@@ -161,7 +169,9 @@ def validate_online(
         check_positive(classes.to_list(), positive)
         learned = np.random.default_rng(seed).random(rows.height) < feedback
         held, learned_by = _judge_blocks(
-            recipe, rows, codes_of(labels, classes), classes, learned, block, delay, progress)
+            recipe, rows, codes_of(labels, classes), classes, learned, block, delay, progress,
+            None if max_false_positive_rate is None else lambda fitted: threshold_by_fit(
+                fitted, positive, max_false_positive_rate))
     return measured(held, positive, learned_by)
 
 
@@ -177,6 +187,7 @@ def _check_settings(block: Any, delay: Any, feedback: Any) -> None:
 def _judge_blocks(
     recipe: Recipe, rows: pl.DataFrame, actual: NDArray[np.int64], classes: pl.Series,
     learned: NDArray[np.bool_], block: int, delay: int, progress: Progress | None,
+    threshold_of: Callable[[Fitted], Floats] | None,
 ) -> tuple[HeldOut, NDArray[np.int64]]:
     """Scores of the blocks after the first, and how many documents the model of each learned."""
     learner = _learner(recipe)
@@ -193,6 +204,8 @@ def _judge_blocks(
         known = upto
         place = np.arange(start, end)
         own, lengths[place] = score_batch(fitted, rows[start:end].select(recipe.columns))
+        if threshold_of is not None:
+            own = own - threshold_of(fitted)
         columns = codes_of(fitted.labels, classes)
         scores[place[:, None], columns] = own
         blocks[place], numbers[place] = number, int(learned[:upto].sum())
@@ -200,7 +213,8 @@ def _judge_blocks(
             progress(end - start)
     judged = np.arange(begin, rows.height)
     parts = [f"online, blocks of {block:,}", *([f"delay {delay:,}"] if delay else []),
-             *([f"feedback on {learned.mean():.1%}"] if not learned.all() else [])]
+             *([f"feedback on {learned.mean():.1%}"] if not learned.all() else []),
+             *(["each model's own threshold"] if threshold_of is not None else [])]
     return HeldOut(classes.to_numpy(), scores[judged], actual[judged], lengths[judged],
                    ", ".join(parts), blocks[judged]), numbers[judged]
 

@@ -50,7 +50,9 @@ class Recipe:
     fit: Callable[[pl.DataFrame], Fitted]
 
     @classmethod
-    def of(cls, model: TextClassifier | Fitted, user: str) -> Recipe:
+    def of(
+        cls, model: TextClassifier | Fitted, user: str, with_scores_left_out: bool = False
+    ) -> Recipe:
         """The present settings of a classifier, or those that a model was fitted with.
 
         Parameters
@@ -58,33 +60,39 @@ class Recipe:
         model : TextClassifier or Fitted
         user : str
             The function that fits them, for errors.
+        with_scores_left_out : bool
+            Whether each fit also scores all its documents by models of others.
 
         Raises
         ------
         ParameterError
-            If the model is none of texts.
+            If the model is none of texts, or its fit makes no such scores.
         """
         if isinstance(model, Fitted):
-            return cls._of_settings(model.settings, user)
+            return cls._of_settings(model.settings, user, with_scores_left_out)
         if not hasattr(type(model), "text_settings"):
             raise ParameterError(
                 f"{user} is for a TextClassifier; got {type(model).__name__}. For feature "
                 "tables use sklearn.model_selection.cross_val_score(model, table, labels)")
         if not isinstance(model.estimator, str):
-            return cls._of_settings(model.text_settings(), user)
+            return cls._of_settings(model.text_settings(), user, with_scores_left_out)
+        if with_scores_left_out:
+            raise _no_scores_left_out("a model that is searched for")
         columns = columns_of(model.text, model.label)
         return cls(columns, model.label, model.tokenizer.columns_of_tokens(columns), None,
                    _search_again(model))
 
     @classmethod
-    def _of_settings(cls, settings: TextSettings, user: str) -> Recipe:
+    def _of_settings(cls, settings: TextSettings, user: str, with_scores: bool) -> Recipe:
         if settings.ageing is not None and user != IN_ORDER:
             raise ParameterError.with_advice(
                 "a model that counts by periods of time is judged in order of time: ",
                 f"use {IN_ORDER}", "use textnb validate --online")
+        if with_scores and not settings.model.scores_left_out:
+            raise _no_scores_left_out(settings.model.name or type(settings.model).__name__)
         summed = settings if _follows_from_sums(settings.model) else None
         return cls(settings.columns, settings.label, settings.token_columns, summed,
-                   partial(fit, settings))
+                   partial(fit, settings, left_out=with_scores))
 
     def scan(self, frame: Any) -> pl.LazyFrame:
         """The rows, with their columns checked."""
@@ -96,6 +104,13 @@ def _search_again(model: Any) -> Callable[[pl.DataFrame], Fitted]:
     from sklearn.base import clone
 
     return lambda rows: clone(model).fit(rows).fitted_
+
+
+def _no_scores_left_out(model: str) -> ParameterError:
+    return ParameterError(
+        f"max_false_positive_rate is for models whose fit scores documents by models of others, as "
+        f"NBLinear's does; got {model}. Leave it out, and choose a threshold from the result's "
+        "scores with choose_threshold")
 
 
 def _follows_from_sums(model: EventModel) -> bool:
