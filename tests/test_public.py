@@ -38,6 +38,7 @@ SURFACE = [
     "ForkError",
     "GaussianNB",
     "HeldOut",
+    "HeldOutLabels",
     "HistogramDensity",
     "ImpossibleRowError",
     "LearnedRowsWarning",

@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from textnb.evaluation.duplicates import find_duplicates
     from textnb.evaluation.folds import accuracy_by_fold, cross_validate, evaluation_of
     from textnb.evaluation.held_out import HeldOut, held_out
+    from textnb.evaluation.held_out_labels import HeldOutLabels
     from textnb.evaluation.leave_one_out import leave_one_out
     from textnb.evaluation.metrics import evaluate, evaluate_roc
     from textnb.evaluation.mistakes import mistakes
@@ -96,6 +97,7 @@ _HOME = {
     "ForkError": "errors",
     "GaussianNB": "estimators.gaussian",
     "HeldOut": "evaluation.held_out",
+    "HeldOutLabels": "evaluation.held_out_labels",
     "HistogramDensity": "estimators.plugin",
     "ImpossibleRowError": "errors",
     "LearnedRowsWarning": "errors",
@@ -179,6 +181,7 @@ __all__ = [
     "ForkError",
     "GaussianNB",
     "HeldOut",
+    "HeldOutLabels",
     "HistogramDensity",
     "ImpossibleRowError",
     "LearnedRowsWarning",

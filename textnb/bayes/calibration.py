@@ -29,9 +29,9 @@ _MOST_REASON = 500
 _BOUNDS = {"temperature": (1e-9, 1e9), "length_exponent": (0.0, 10.0), "shift": (-1e9, 1e9)}
 # Why a calibration or a decision is stale after an update.
 LEARNED_SINCE = "the model has learned or forgotten documents since"
-LINKS = ("softmax", "sigmoid")
-# Written where the link is none but softmax: a reader that does not know of them refuses the file.
-_OF_SIGMOID = {"link", "shift"}
+LINKS = ("softmax", "sigmoid", "labels")
+# Written where the link is not softmax: a reader that does not know of them refuses the file.
+_OF_LINK = {"softmax": set[str](), "sigmoid": {"link", "shift"}, "labels": {"link", "sigmoids"}}
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,9 @@ class Calibration:
     rest, ``P(class | text)`` is ``σ(score / T + shift)``, divided by the sum of these over the
     classes (Zadrozny, Elkan 2002), and T does not grow.
 
+    With the link "labels", for lists of labels, ``P(label | text)`` is ``σ(slope · score + shift)``
+    with a slope and a shift of its own for each label, and they don't add up to 1.
+
     Attributes
     ----------
     temperature : float
@@ -59,9 +62,11 @@ class Calibration:
         How these documents were scored, e.g. "leave-one-out".
     stale : str
         Why it no longer holds for the model that keeps it; empty while it does.
-    link : {"softmax", "sigmoid"}
+    link : {"softmax", "sigmoid", "labels"}
     shift : float
         Of the link "sigmoid"; else 0.
+    sigmoids : tuple of (float, float)
+        Of the link "labels": slope, above 0, and shift of each label, in the order of the classes.
 
     Examples
     --------
@@ -76,19 +81,21 @@ class Calibration:
     stale: str = ""
     link: str = "softmax"
     shift: float = 0.0
+    sigmoids: tuple[tuple[float, float], ...] = ()
 
     def __post_init__(self) -> None:
         if self.link not in LINKS:
             raise ParameterError.unknown_choice("link", self.link, LINKS)
         for name in ("temperature", "length_exponent", "shift"):
             value: Any = getattr(self, name)
-            least, most = _BOUNDS[name]
-            if (not isinstance(value, (int, float)) or isinstance(value, bool)
-                    or not least <= value <= most):
-                raise ParameterError.out_of_range(name, f"from {least:g} to {most:g}", value)
+            _check_within(name, value, *_BOUNDS[name])
         if self.length_exponent and self.temperature < 1:
             raise ParameterError("a temperature that grows with the length of a document must be "
                                  f"at least 1; got {self.temperature!r}")
+        if self.link == "labels":
+            self._check_sigmoids()
+        elif self.sigmoids:
+            raise ParameterError("sigmoids of labels belong to the link 'labels'")
         if self.link == "softmax" and self.shift:
             raise ParameterError("a shift belongs to the link 'sigmoid': softmax would not see it")
         if self.link == "sigmoid" and self.length_exponent:
@@ -97,6 +104,18 @@ class Calibration:
         if type(self.documents) is not int or self.documents < 0 or type(self.method) is not str:
             raise ParameterError("a calibration's documents are a count, and its method is text")
         check_reason(self.stale)
+
+    def _check_sigmoids(self) -> None:
+        if (self.temperature, self.length_exponent, self.shift) != (1.0, 0.0, 0.0):
+            raise ParameterError("with the link 'labels', each label has a slope and a shift of "
+                                 "its own: temperature is 1, length_exponent and shift are 0")
+        if type(self.sigmoids) is not tuple or not self.sigmoids or not all(
+                type(pair) is tuple and len(pair) == 2 for pair in self.sigmoids):
+            raise ParameterError.out_of_range(
+                "sigmoids", "a pair of slope and shift for each label", self.sigmoids)
+        for slope, shift in self.sigmoids:
+            _check_within("a slope", slope, *_BOUNDS["temperature"])
+            _check_within("a shift", shift, *_BOUNDS["shift"])
 
     def temperatures(self, lengths: NDArray[Any]) -> Floats:
         """T of documents, from the sums of their scored counts: float64 (n_documents,)."""
@@ -109,8 +128,12 @@ class Calibration:
         """Scores whose softmax is the probability of each class: float64 (n_documents, n_classes).
 
         They are scores / T, or log σ(score / T + shift) for the link "sigmoid": either way in the
-        order that the scores had.
+        order that the scores had. For the link "labels" they are the log-odds of each label.
         """
+        if self.link == "labels":
+            slopes, shifts = np.array(self.sigmoids).T
+            odds: Floats = scores * slopes + shifts
+            return odds
         divided: Floats = scores / self.temperatures(lengths)[:, None]
         if self.link == "softmax":
             return divided
@@ -126,19 +149,31 @@ class Calibration:
         values = asdict(self)
         if not self.stale:
             del values["stale"]
-        if self.link == "softmax":
-            values = {name: value for name, value in values.items() if name not in _OF_SIGMOID}
+        every = set().union(*_OF_LINK.values())
+        for name in every - _OF_LINK[self.link]:
+            del values[name]
+        if "sigmoids" in values:
+            values["sigmoids"] = [list(pair) for pair in self.sigmoids]
         return values
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Calibration:
         """The calibration that `to_dict` described; ParameterError for anything else."""
         expected = {"temperature", "length_exponent", "documents", "method"}
-        if "link" in values and values["link"] != "softmax":
-            expected |= _OF_SIGMOID
+        link = values.get("link", "softmax")
+        # An unknown link is refused below, by its name.
+        expected |= _OF_LINK.get(link, {"link"}) if isinstance(link, str) else {"link"}
         if set(values) - {"stale"} != expected:
             raise ParameterError(f"a calibration has other values than {sorted(values)}")
+        if "sigmoids" in values:
+            values = {**values, "sigmoids": tuple(map(tuple, values["sigmoids"]))}
         return cls(**values)
+
+
+def _check_within(name: str, value: Any, least: float, most: float) -> None:
+    if (not isinstance(value, (int, float)) or isinstance(value, bool)
+            or not least <= value <= most):
+        raise ParameterError.out_of_range(name, f"from {least:g} to {most:g}", value)
 
 
 def check_reason(stale: Any) -> None:

@@ -291,6 +291,10 @@ class EventModel:
         """log π of each class: float64 (n_classes,); None for a model that has no priors."""
         return None
 
+    def without_choices(self) -> EventModel:
+        """The same model, but learning chooses nothing on rows that are held out."""
+        return self
+
     def form_of_weights(
         self, statistics: CountStatistics, weights: Floats, intercept: Floats, *,
         binary: bool = False,

@@ -12,9 +12,6 @@ from textnb.bayes.forms import Floats
 from textnb.bayes.statistics import CountStatistics
 
 Ints = NDArray[np.int64]
-# A label whose best F1 on held-out rows is below this is given to no row that scores less than
-# those: a low threshold would be noise (D. Lewis and others 2004, section 3.4: SCutFBR.1).
-_FLOOR = 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,33 +65,3 @@ class LabelLists:
             held[k] = np.bincount(counts[self.has(k)].indices, minlength=counts.shape[1])
         return CountStatistics(self.classes, self.sizes, held, self.n_rows, np.bincount(
             counts.indices, minlength=counts.shape[1]))
-
-
-def best_threshold(scores: Floats, positive: NDArray[np.bool_]) -> float:
-    """The threshold above which a label is given, for the best F1 of held-out scores.
-
-    Parameters
-    ----------
-    scores : float64 (n_rows,)
-    positive : bool (n_rows,)
-        Which rows have the label.
-
-    Examples
-    --------
-    >>> best_threshold(np.array([3.0, 1.0, -1.0, -2.0]), np.array([True, False, True, False]))
-    -1.5
-    >>> best_threshold(np.array([1.0, -1.0]), np.array([False, False]))
-    1.0
-    """
-    order = np.argsort(-scores, kind="stable")
-    ranked = scores[order]
-    right = np.cumsum(positive[order])
-    f1 = 2.0 * right / (np.arange(1, len(order) + 1) + max(int(positive.sum()), 1))
-    # Rows of one score are given the label together.
-    f1[:-1][ranked[:-1] == ranked[1:]] = 0.0
-    last = int(f1.argmax())
-    if f1[last] < _FLOOR:
-        return float(ranked[0])
-    if last + 1 == len(ranked):
-        return float(ranked[last]) - 1.0
-    return float(ranked[last] + ranked[last + 1]) / 2.0

@@ -25,7 +25,8 @@ from textnb.bayes.decision import Decision
 from textnb.bayes.event_model import Learned, LeftOutScores
 from textnb.bayes.features import FeatureMap, canonical, without_zeros
 from textnb.bayes.forms import Floats
-from textnb.bayes.label_lists import LabelLists, best_threshold
+from textnb.bayes.label_lists import LabelLists
+from textnb.bayes.label_thresholds import best_threshold
 from textnb.bayes.linear_solver import LinearSolution, LinearSolver
 from textnb.bayes.parameters import MOST_COST
 from textnb.bayes.ratio import document_statistics

@@ -503,6 +503,8 @@ class TextClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
     def set_calibration(self, calibration: Calibration | None) -> Self:
         """Divide scores by a temperature before they become probabilities; None removes it.
 
+        Where documents have lists of labels, each label's probability is a sigmoid of its score.
+
         The most probable class stays the same. A decision that was chosen on other probabilities is
         kept and marked stale: see `Decision.stale`. `partial_fit`, `forget` and ``+`` mark both
         as stale, and `fit` removes both.
@@ -512,6 +514,9 @@ class TextClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
 
     def set_decision(self, decision: Decision | None) -> Self:
         """Answer by thresholds, in a column ``decision`` of predictions; None removes them.
+
+        Where documents have lists of labels, ``predicted`` itself is by the thresholds: see
+        `textnb.bayes.decision.choose_labels`.
 
         Raises
         ------

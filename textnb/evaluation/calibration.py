@@ -15,7 +15,7 @@ References
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,10 +25,12 @@ from scipy.optimize import brentq, minimize
 
 from textnb.bayes.calibration import LINKS, Calibration
 from textnb.bayes.forms import Floats, log_posterior
+from textnb.bayes.label_calibration import label_sigmoids
 from textnb.bayes.temperature import best_sigmoids
 from textnb.errors import DataError, ParameterError, quantity
 from textnb.evaluation.folds import cross_validate
-from textnb.evaluation.held_out import UNKNOWN, HeldOut
+from textnb.evaluation.held_out import UNKNOWN, HeldOut, check_held_out
+from textnb.evaluation.held_out_labels import HeldOutLabels
 from textnb.evaluation.leave_one_out import leave_one_out
 from textnb.frames.batches import Progress
 from textnb.learning.fitted import Fitted, check_texts
@@ -143,7 +145,7 @@ def reliability(held: HeldOut, bins: int = 15) -> Reliability:
 
 
 def fit_calibration(
-    held: HeldOut, *, length_aware: bool = True, link: str = "softmax"
+    held: HeldOut | HeldOutLabels, *, length_aware: bool = True, link: str = "softmax"
 ) -> Calibration:
     """Fit the temperature under which the labels of held-out documents are most likely.
 
@@ -154,8 +156,9 @@ def fit_calibration(
 
     Parameters
     ----------
-    held : HeldOut
-        Not calibrated.
+    held : HeldOut or HeldOutLabels
+        Not calibrated. Of lists of labels, each label has a sigmoid of its own: see
+        `textnb.bayes.label_calibration.label_sigmoids`.
     length_aware : bool
         Whether T may grow with the length n of a document. If the loss has no minimum at an
         exponent between 0 and 3, the exponent is 0.
@@ -203,6 +206,12 @@ def fit_calibration(
     >>> model.set_calibration(calibration).predict_proba(["aa"]).round(6).tolist()
     [[0.75, 0.25]]
     """
+    if isinstance(held, HeldOutLabels):
+        return _fit_labels(held)
+    check_held_out(held)
+    if link == "labels":
+        raise ParameterError("the link 'labels' is for lists of labels, and these documents have "
+                             "one label each")
     if link not in LINKS:
         raise ParameterError.unknown_choice("link", link, LINKS)
     if link == "sigmoid" and len(held.classes) < 3:
@@ -238,7 +247,8 @@ def calibrate(
     """Fit a model's temperature on the rows that it learned, by leave-one-out or by folds.
 
     `NBLinear` and `NBLogisticRegression` are fitted anew for each of five folds. Of more than two
-    classes, `NBLinear` keeps its link, normalised sigmoids.
+    classes, `NBLinear` keeps its link, normalised sigmoids. Where documents have lists of labels,
+    each label has a sigmoid, from five folds of any model.
 
     Parameters
     ----------
@@ -275,21 +285,34 @@ def calibrate(
 
 def scores_of_learned(
     model: TextClassifier | Fitted, frame: Any, *, progress: Progress | None = None
-) -> HeldOut:
+) -> Any:
     """Score the rows that a model learned as if it had not learned them.
 
     By leave-one-out; by five folds, each with a model of the others, where counts can't be
-    subtracted because the model learns from all rows at once.
+    subtracted because the model learns from all rows at once, and of lists of labels.
     """
-    if check_texts(model).model.from_counts:
+    fitted = check_texts(model, multilabel=True)
+    if fitted.is_multilabel:
+        # The models of the folds need no thresholds.
+        settings = replace(fitted.settings, model=fitted.model.without_choices())
+        return cross_validate(replace(fitted, settings=settings), frame, progress=progress)
+    if fitted.model.from_counts:
         return leave_one_out(model, frame, progress=progress)
     return cross_validate(model, frame, progress=progress)
 
 
 def link_of(model: TextClassifier | Fitted) -> str:
     """The link by which a model's scores become probabilities: see `Calibration`."""
-    fitted = check_texts(model)
+    fitted = check_texts(model, multilabel=True)
+    if fitted.is_multilabel:
+        return "labels"
     return "softmax" if len(fitted.classes) < 3 else fitted.model.link
+
+
+def _fit_labels(held: HeldOutLabels) -> Calibration:
+    sigmoids = label_sigmoids(held.scores, held.actual)
+    return Calibration(documents=len(held), method=held.method, link="labels",
+                       sigmoids=tuple((float(slope), float(shift)) for slope, shift in sigmoids))
 
 
 def _fit_sigmoids(used: HeldOut) -> Calibration:

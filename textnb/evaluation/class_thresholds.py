@@ -5,45 +5,61 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any, Literal
 
 from textnb.bayes.calibration import Calibration
 from textnb.bayes.decision import UNSURE, Decision, log_odds
-from textnb.bayes.forms import Floats
+from textnb.errors import Mention, ParameterError
 from textnb.evaluation.against_rest import check_two_classes
-from textnb.evaluation.binomial import check_share, lower_bound, trials_needed
-from textnb.evaluation.decisions import threshold_above
+from textnb.evaluation.binomial import check_share
 from textnb.evaluation.held_out import UNKNOWN, HeldOut, check_held_out
+from textnb.evaluation.held_out_labels import HeldOutLabels
+from textnb.evaluation.label_thresholds import choose_label_thresholds
 from textnb.evaluation.novelty import evidence_of
+from textnb.evaluation.precision import lowest_threshold_of_precision
 from textnb.runtime.caller import warn_caller
-
-# Each prefix is this many times as long as the one before.
-_GROWTH = 1.1
 
 
 def choose_class_thresholds(
-    held: HeldOut,
+    held: HeldOut | HeldOutLabels,
     *,
-    min_precision: float,
+    min_precision: float | None = None,
     confidence: float = 0.95,
     calibration: Calibration | None = None,
+    by: Literal["f1", "micro-f1"] | None = None,
+    costs: tuple[float, float] | None = None,
+    method: Literal["empirical", "theoretical"] | None = None,
+    at_least: int = 0,
+    at_most: int | None = None,
 ) -> Decision:
     """Choose a threshold for each class, so that its answers have a precision with confidence.
 
+    Of lists of labels: a threshold for each label, by precision, by F1, or by costs.
+
     Parameters
     ----------
-    held : HeldOut
+    held : HeldOut or HeldOutLabels
         Not calibrated. For a document whose label is none of the model's classes, every answer is
         wrong.
-    min_precision : float
+    min_precision : float, optional
         For each class: the least share of the documents with this answer that have it as label.
     confidence : float
         With which the precision of each class holds.
     calibration : Calibration, optional
-        The model's, if it has one: ``model.calibration_``.
+        The model's, if it has one: ``model.calibration_``. Thresholds of labels are on scores that
+        are not calibrated, and only the method "theoretical" asks for it.
+    by : {"f1", "micro-f1"}, optional
+        Of lists of labels, instead of a precision: the thresholds with which each label has its
+        best F1, for the mean of these (macro-F1), or those that have the best F1 of all pairs of a
+        document and a label together.
+    costs : (float, float), optional
+        Of lists of labels, instead: what a label costs that is predicted wrongly, and one that is
+        missed.
+    method : {"empirical", "theoretical"}, optional
+        With ``costs``: the thresholds of least cost on these documents (the default), or those that
+        are best where probabilities are right.
+    at_least, at_most : int
+        Of lists of labels: how many labels each document gets; see `Decision`.
 
     Returns
     -------
@@ -53,11 +69,16 @@ def choose_class_thresholds(
     Raises
     ------
     ParameterError
-        If a value is out of its range, or there is one class.
+        If a value is out of its range, there is one class, or ``by``, ``costs``, ``method``,
+        ``at_least`` or ``at_most`` are given where documents have one label.
 
     Notes
     -----
     A warning names the classes that are never the answer.
+
+    Of lists of labels, each label's documents are ordered by its score, and the guarantee is for
+    each label by itself; ``at_least`` gives labels that do not pass their thresholds, and which
+    have no guarantee.
 
     A class is the answer only where it is more probable than all others together, so its answers
     depend on its own threshold alone. The documents for which it is are ordered by log-odds, and
@@ -94,13 +115,21 @@ def choose_class_thresholds(
     >>> decision.thresholds["money"], decision.evidence["coverage"]
     (inf, 0.75)
     """
+    if isinstance(held, HeldOutLabels):
+        return choose_label_thresholds(
+            held, by=by, min_precision=min_precision, confidence=confidence, costs=costs,
+            method=method, calibration=calibration, at_least=at_least, at_most=at_most)
     check_held_out(held)
-    check_precision_settings(held.classes.tolist(), min_precision, confidence)
+    check_precision_settings(
+        held.classes.tolist(), min_precision, confidence, by=by, costs=costs, method=method,
+        at_least=at_least or None, at_most=at_most)
+    assert min_precision is not None
     labels = held.classes.tolist()
     held = held.calibrated(calibration)
     odds = log_odds(held.scores)
-    entries = [_find_threshold(label, odds[:, k], held.actual == k, min_precision, confidence)
-               for k, label in enumerate(labels)]
+    entries = [lowest_threshold_of_precision(
+        label, odds[:, k], held.actual == k, min_precision, confidence)
+        for k, label in enumerate(labels)]
     never = [entry["label"] for entry in entries if entry["threshold"] is None]
     if never:
         warn_caller(f"these classes are never given, as a precision of {min_precision:g} can't "
@@ -122,58 +151,22 @@ def choose_class_thresholds(
 
 
 def check_precision_settings(
-    classes: Sequence[Any], min_precision: Any, confidence: Any = 0.95
+    classes: Sequence[Any], min_precision: Any, confidence: Any = 0.95, **of_labels: Any
 ) -> None:
     """Check the settings of `choose_class_thresholds`, before documents are scored.
+
+    Those ``of_labels`` must be None: they are for lists of labels.
 
     Raises
     ------
     ParameterError
         As `choose_class_thresholds`.
     """
+    for name, value in of_labels.items():
+        if value is not None:
+            raise ParameterError.naming(
+                "{setting} is for lists of labels, and these documents have one label each",
+                setting=Mention(name))
     check_share("min_precision", min_precision)
     check_share("confidence", confidence)
     check_two_classes(classes)
-
-
-def _find_threshold(
-    label: Any, odds: Floats, right: NDArray[np.bool_], least: float, confidence: float
-) -> dict[str, Any]:
-    """Find the lowest threshold at which the precision of a class can be shown."""
-    own = odds >= 0
-    order = np.argsort(-odds[own], kind="stable")
-    scores, hits = odds[own][order], right[own][order].cumsum()
-    starts, level = _start_lengths(len(scores), least, confidence)
-    entry = {"label": label, "threshold": None, "answered": 0, "correct": 0,
-             "precision_bound": None, "candidates": len(scores), "starts": starts}
-    for start in starts:
-        length = start
-        while True:
-            # No threshold separates equal scores, so a prefix holds all or none of them.
-            n = int(np.searchsorted(-scores, -scores[length - 1], side="right"))
-            bound = lower_bound(int(hits[n - 1]), n, level)
-            if bound < least:
-                break
-            if n > int(entry["answered"]):
-                left_out = float(scores[n]) if n < len(scores) else -np.inf
-                entry |= {"threshold": max(0.0, threshold_above(left_out, scores)), "answered": n,
-                          "correct": int(hits[n - 1]), "precision_bound": bound}
-            if n == len(scores):
-                break
-            length = min(len(scores), max(n + 1, math.ceil(length * _GROWTH)))
-    return entry
-
-
-def _start_lengths(n: int, least: float, confidence: float) -> tuple[list[int], float]:
-    """The lengths of the first prefixes, and the confidence of each of their tests.
-
-    >>> _start_lengths(300, 0.95, 0.95)
-    ([80, 160], 0.9833333333333333)
-    """
-    fewest = trials_needed(1.0 - least, confidence)
-    if n < fewest:
-        return [], confidence
-    shares = 1 + int(math.log2(n / fewest))
-    level = 1.0 - (1.0 - confidence) / shares
-    first = trials_needed(1.0 - least, level)
-    return [length for j in range(shares) if (length := first << j) <= n], level

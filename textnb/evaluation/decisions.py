@@ -171,13 +171,10 @@ def check_threshold_settings(
             if costs is not None:
                 raise ParameterError("costs and a rate of errors exclude each other: give one")
             check_share(name, rate)
+    check_method(method, costs)
     if costs is not None:
-        _check_costs(costs)
-        if method not in (None, "empirical", "theoretical"):
-            raise ParameterError.unknown_choice("method", method, ("empirical", "theoretical"))
+        check_costs(costs)
         return
-    if method is not None:
-        raise ParameterError(f"method={method!r} goes with costs, and none are given")
     if max_false_positive_rate is None:
         raise ParameterError("nothing is asked for: give max_false_positive_rate (and "
                              "max_false_negative_rate for an unsure band), or costs")
@@ -254,7 +251,16 @@ def _class_thresholds(sides: AgainstRest, least: float, least_other: float) -> d
             for j, label in enumerate(sides.labels)}
 
 
-def _check_costs(costs: Any) -> None:
+def check_method(method: Any, costs: Any) -> None:
+    """Raises ParameterError unless it is a method by which costs choose a threshold."""
+    if method is not None and costs is None:
+        raise ParameterError(f"method={method!r} goes with costs, and none are given")
+    if method not in (None, "empirical", "theoretical"):
+        raise ParameterError.unknown_choice("method", method, ("empirical", "theoretical"))
+
+
+def check_costs(costs: Any) -> None:
+    """Raises ParameterError unless they are two numbers above 0."""
     pair = list(costs) if isinstance(costs, (tuple, list)) else []
     if len(pair) != 2 or not all(
             isinstance(cost, (int, float)) and not isinstance(cost, bool) and 0 < cost < math.inf

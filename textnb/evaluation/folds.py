@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from textnb.bayes.forms import Floats
 from textnb.errors import DataError, ParameterError, quantity
 from textnb.evaluation.held_out import UNKNOWN, HeldOut, codes_of
+from textnb.evaluation.held_out_labels import HeldOutLabels, actual_labels
 from textnb.evaluation.metrics import Evaluation, evaluation
 from textnb.evaluation.recipe import Recipe
 from textnb.frames.batches import Progress, batches
@@ -41,7 +42,7 @@ _BUFFER = 128 << 20
 def cross_validate(
     model: TextClassifier | Fitted, frame: Any, *, folds: int = 5, groups: str | None = None,
     time: str | None = None, seed: int = 0, progress: Progress | None = None,
-) -> HeldOut:
+) -> Any:
     """Score each labelled document by a model of the other folds.
 
     Documents are counted once, and each fold's counts are subtracted from their sum: the scores are
@@ -73,7 +74,7 @@ def cross_validate(
 
     Returns
     -------
-    HeldOut
+    HeldOut, or `HeldOutLabels` where documents have lists of labels
         Rows in the frame's order; with ``time``, without those of the first part (they are where
         `textnb.selection.splits.split` gives -1). ``classes`` are those of the whole frame: the
         score of a class that a fold's model has not learned is -inf. They are not calibrated; where
@@ -99,7 +100,7 @@ def cross_validate(
     """
     recipe = Recipe.of(model, "cross_validate")
     with reading(frame):
-        rows = recipe.scan(frame)
+        rows = recipe.scan(frame, multilabel=True)
         partition = split(rows, recipe.label, folds=folds, groups=groups, time=time, seed=seed)
         return score_folds(model, rows, partition, progress=progress)
 
@@ -107,12 +108,12 @@ def cross_validate(
 def score_folds(
     model: TextClassifier | Fitted, frame: Any, partition: Split, *,
     progress: Progress | None = None,
-) -> HeldOut:
+) -> Any:
     """Score each document by a model of the other folds, as `cross_validate` does."""
     recipe = Recipe.of(model, "cross_validate")
     names, settings = recipe.columns, recipe.summed
     with reading(frame):
-        read = recipe.scan(frame).select(*names, recipe.label)
+        read = recipe.scan(frame, multilabel=True).select(*names, recipe.label)
         if settings is not None:
             parts = _split_batches(read, names, partition, progress)
             models = _fit_by_subtraction(
@@ -127,6 +128,10 @@ def score_folds(
             scores, lengths = _score_rows(
                 models, _split_batches(collected, names, partition), partition)
     tested = partition.folds != LEARNED_ONLY
+    if partition.of_lists:
+        has, _ = actual_labels(partition.labels, partition.classes, recipe.label)
+        return HeldOutLabels(partition.classes.to_numpy(), scores[tested], has[tested],
+                             partition.method, folds=partition.folds[tested])
     actual = codes_of(partition.labels, partition.classes)
     # For each fold and class, whether the fold's model has learned the class.
     learned = np.stack([np.isin(partition.classes.to_numpy(), fitted.classes[

@@ -18,6 +18,7 @@ from textnb.bayes.calibration import Calibration
 from textnb.bayes.decision import log_odds
 from textnb.bayes.forms import Floats, log_posterior
 from textnb.errors import DataError, ParameterError, quantity
+from textnb.evaluation.held_out_labels import HeldOutLabels, score_labels_apart
 from textnb.evaluation.novelty import UNKNOWN, Novelty, NoveltyCount, codes_of
 from textnb.frames.batches import Progress, batches
 from textnb.frames.failures import reading
@@ -198,6 +199,10 @@ class HeldOut:
 
 def check_held_out(held: Any) -> None:
     """Raises ParameterError unless it is a `HeldOut`; to pass rows is a common mistake."""
+    if isinstance(held, HeldOutLabels):
+        raise ParameterError(
+            "these are scores of lists of labels, and this is for one label per document: "
+            "thresholds of labels are chosen by choose_class_thresholds(held, by='f1')")
     if not isinstance(held, HeldOut):
         raise ParameterError(
             f"held must be scores of documents; got {type(held).__name__}: pass held_out(model, "
@@ -206,7 +211,7 @@ def check_held_out(held: Any) -> None:
 
 def held_out(
     model: Any, frame: Any, *, progress: Progress | None = None
-) -> HeldOut:
+) -> Any:
     """Score labelled documents that the model has not learned.
 
     Parameters
@@ -216,6 +221,10 @@ def held_out(
     frame : DataFrame, LazyFrame or path
         With the model's text and label columns.
     progress : callable, optional
+
+    Returns
+    -------
+    HeldOut, or `HeldOutLabels` where documents have lists of labels
 
     Raises
     ------
@@ -231,7 +240,9 @@ def held_out(
         ``novelty`` has the figures. If there are too few rows for a verdict, there is no warning,
         and ``method`` is "rows given as held out (can't be verified)".
     """
-    fitted = check_texts(model)
+    fitted = check_texts(model, multilabel=True)
+    if fitted.is_multilabel:
+        return score_labels_apart(fitted, frame, progress)
     names, parts, novelty = fitted.columns, [], NoveltyCount(fitted)
     with reading(frame):
         rows = scan(frame, text=names, label=fitted.label, tokens=fitted.token_columns)

@@ -23,6 +23,11 @@ def indicator(columns: Ints, lengths: Ints, n_labels: int) -> sp.csr_array:
                         shape=(len(lengths), n_labels))
 
 
+def of_mask(mask: NDArray[np.bool_]) -> sp.csr_array:
+    """The matrix of which rows have which labels."""
+    return indicator(np.nonzero(mask)[1], mask.sum(axis=1), mask.shape[1])
+
+
 def measures(true: sp.csr_array, said: sp.csr_array) -> dict[str, float]:
     """The measures of `textnb.evaluation.labels.LabelEvaluation`, by name."""
     from sklearn.metrics import accuracy_score, f1_score, hamming_loss

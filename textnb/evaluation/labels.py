@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from textnb.errors import DataError
+from textnb.evaluation.held_out_labels import check_lists
 from textnb.evaluation.indicators import indicator, measures, measures_of_labels
 from textnb.frames.batches import Progress
 from textnb.frames.failures import reading
@@ -76,11 +77,7 @@ def evaluate_labels(
     with reading(frame):
         rows = scan(frame, text=fitted.columns, label=fitted.label, tokens=fitted.token_columns,
                     multilabel=True)
-        if not isinstance(rows.collect_schema()[fitted.label], pl.List):
-            raise DataError.with_advice(
-                f"the model predicts lists of labels, and the column {fitted.label!r} holds one "
-                "label per document: ", "give lists, [label] where there is one",
-                "give lists, or say --label-separator")
+        check_lists(rows, fitted.label)
         asked = rows.select(*fitted.columns, pl.col(fitted.label).cast(kind).alias(_ACTUAL))
         pairs = predict_lazily(fitted, asked, progress=progress, watch=coverage.add).select(
             _ACTUAL, "predicted").collect()

@@ -235,8 +235,10 @@ def _leave_one_out_once(work: _Work) -> HeldOut:
 
 def _folds(work: _Work) -> HeldOut:
     settings = work.job.validation or Validation()
-    return cross_validate(work.model, scan_stored(work.rows.train), folds=settings.folds,
-                          groups=settings.groups, time=settings.time, seed=settings.seed)
+    held: HeldOut = cross_validate(
+        work.model, scan_stored(work.rows.train), folds=settings.folds, groups=settings.groups,
+        time=settings.time, seed=settings.seed)
+    return held
 
 
 def _validate(work: _Work, settings: Validation, advance: Callable[[int], None]) -> None:

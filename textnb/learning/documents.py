@@ -104,7 +104,7 @@ def document_term_matrix(
     if spec.binary:
         counts.data[:] = 1
     if spec.multilabel:
-        return DocumentTermMatrix(counts, terms, _label_lists(pl.concat(labels), spec.label))
+        return DocumentTermMatrix(counts, terms, label_lists(pl.concat(labels), spec.label))
     if documents.weight is None:
         return DocumentTermMatrix(counts, terms, pl.concat(labels).to_numpy())
     weight = np.concatenate(weights)
@@ -114,7 +114,7 @@ def document_term_matrix(
     return DocumentTermMatrix(counts, terms, pl.concat(labels).to_numpy(), weight)
 
 
-def _label_lists(lists: pl.Series, column: str) -> LabelLists:
+def label_lists(lists: pl.Series, column: str) -> LabelLists:
     """Which documents have which labels; DataError for a null, or a label twice in a list."""
     lengths = lists.list.len().cast(pl.Int64).to_numpy()
     rows = np.repeat(np.arange(len(lists)), lengths)

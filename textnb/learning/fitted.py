@@ -166,10 +166,16 @@ class Fitted:
 
     def with_calibration(self, calibration: Calibration | None) -> Fitted:
         """Return a copy with this calibration: see `set_calibration`."""
-        if calibration is not None and self.is_multilabel:
-            raise ParameterError.multilabel("a calibration")
         if calibration is not None and not isinstance(calibration, Calibration):
             raise ParameterError.out_of_range("calibration", "a Calibration, or None", calibration)
+        if calibration is not None and len(calibration.sigmoids) != (
+                len(self.classes) if self.is_multilabel else 0):
+            raise ParameterError(
+                f"the calibration has {quantity(len(calibration.sigmoids), 'sigmoid')} of labels, "
+                f"and the model is for {'lists of ' if self.is_multilabel else ''}"
+                f"{quantity(len(self.classes), 'label')}"
+                f"{'' if self.is_multilabel else ', one per document'}: fit it on this model's "
+                "scores")
         decision = self.decision
         # Thresholds of labels are on scores that are not calibrated.
         if decision is not None and calibration != self.calibration and not self.is_multilabel:
@@ -241,7 +247,7 @@ def check_one_label(fitted: Fitted, what: str) -> Fitted:
     return fitted
 
 
-def check_texts(model: Any, what: str | None = None) -> Fitted:
+def check_texts(model: Any, what: str | None = None, *, multilabel: bool = False) -> Fitted:
     """The fitted state of a model of texts, or of a classifier.
 
     Parameters
@@ -250,13 +256,15 @@ def check_texts(model: Any, what: str | None = None) -> Fitted:
     what : str, optional
         An action for which a classifier must have the parameters that it was fitted with, as the
         subject of a sentence.
+    multilabel : bool
+        Whether the caller knows models that learned lists of labels; else they are refused.
 
     Raises
     ------
     ParameterError
         If the model is none of texts, or parameters were changed since the fit.
     """
-    fitted = fitted_texts(model)
+    fitted = fitted_texts(model, multilabel=multilabel)
     if fitted is None:
         raise ParameterError.out_of_range("model", "a TextClassifier", type(model).__name__)
     if what is not None and fitted is not model:

@@ -63,8 +63,7 @@ Weight = str | ArrayLike | None
 Found = TypeVar("Found")
 NO_PERIODS = ("a model that counts by periods of time is fitted to rows with their times, by fit, "
               "partial_fit and forget: sums of counts have no periods")
-OTHER_CLASSES = ("the classes have changed: the decision, whose thresholds were for others, is "
-                 "dropped")
+OTHER_CLASSES = "the classes have changed: the {}, whose {} were for others, is dropped"
 
 
 def fit(
@@ -295,13 +294,13 @@ def keep_choices(chosen: Fitted, fitted: Fitted, since: str) -> Fitted:
     TextnbWarning
         If the decision is dropped, as it was for other classes.
     """
-    calibration, decision = chosen.calibration, chosen.decision
-    if calibration is not None:
-        calibration = calibration.as_stale(since)
-    if decision is not None:
-        decision = decision.as_stale(since)
+    calibration = None if chosen.calibration is None else chosen.calibration.as_stale(since)
+    decision = None if chosen.decision is None else chosen.decision.as_stale(since)
+    if calibration is not None and len(calibration.sigmoids) not in (0, len(fitted.classes)):
+        warn_caller(OTHER_CLASSES.format("calibration", "sigmoids"))
+        calibration = None
     if decision is not None and set(decision.thresholds) != set(fitted.classes.tolist()):
-        warn_caller(OTHER_CLASSES)
+        warn_caller(OTHER_CLASSES.format("decision", "thresholds"))
         decision = None
     return replace(fitted, calibration=calibration, decision=decision)
 

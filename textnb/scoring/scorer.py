@@ -108,14 +108,15 @@ class Scorer:
 
     def _schema(self, answers: Answers) -> dict[str, pl.DataType]:
         if isinstance(self.form, LabelForm):
-            return label_schema(self.labels, answers)
+            return label_schema(self.labels, answers, self.calibration is not None)
         return schema_of(self.labels, answers, self.decision, self.calibration is not None)
 
     def _answer(self, rows: SparseRows, answers: Answers) -> pl.DataFrame:
         scores = self.form.scores(rows)
-        if isinstance(self.form, LabelForm):
-            return pl.DataFrame(label_columns(scores, self.labels, answers, self.decision))
         calibrated = None if self.calibration is None else self.posterior_scores(rows, scores)
+        if isinstance(self.form, LabelForm):
+            return pl.DataFrame(
+                label_columns(scores, self.labels, answers, calibrated, self.decision))
         columns, possible = answer_columns(
             scores, self.labels, answers, calibrated, self.decision)
         if answers.explain:

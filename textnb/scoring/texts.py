@@ -198,7 +198,7 @@ def labels_of(fitted: Fitted, X: Rows) -> Any:
     scores = joint_scores(fitted, X, coverage.add)
     if fitted.is_multilabel:
         labels = label_columns(
-            scores, fitted.labels, Answers(), fitted.decision)["predicted"].to_list()
+            scores, fitted.labels, Answers(), decision=fitted.decision)["predicted"].to_list()
     else:
         labels = fitted.classes[possible_scores(scores).argmax(axis=1)]
     coverage.warn()

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from textnb.bayes.parameters import is_whole
 from textnb.errors import DataError, Mention, ParameterError, SchemaError, quantity
 from textnb.frames.texts import as_int64
+from textnb.learning.documents import label_lists
 from textnb.runtime.caller import warn_caller
 from textnb.selection.stratified import stratified_folds, stratified_group_folds
 
@@ -32,7 +33,7 @@ class Split:
     Attributes
     ----------
     labels : polars.Series
-        Of the type that a model's classes have: String, Int64 or Boolean.
+        Of the type that a model's classes have: String, Int64 or Boolean; or lists of these.
     classes : polars.Series
         Sorted.
     folds : int64 (n_documents,)
@@ -47,6 +48,11 @@ class Split:
     folds: Ints
     count: int
     method: str
+
+    @property
+    def of_lists(self) -> bool:
+        """Whether documents have lists of labels."""
+        return isinstance(self.labels.dtype, pl.List)
 
     @property
     def in_time(self) -> bool:
@@ -69,7 +75,8 @@ def split(
     ----------
     frame : LazyFrame
     label : str
-        Column of labels; each fold has about the same share of each class.
+        Column of labels; each fold has about the same share of each class. Of lists, a document
+        counts for its rarest label.
     folds : int
         2 or more.
     groups : str, optional
@@ -97,23 +104,49 @@ def split(
         raise DataError.no_rows("the input")
     if labels.null_count():
         raise DataError.null_label(label, int(labels.is_null().arg_true()[0]))
-    labels = as_int64(labels)
-    classes = labels.unique().sort()
-    if len(classes) == 1:
+    of_lists = isinstance(labels.dtype, pl.List)
+    if of_lists:
+        classes, codes = _rarest_labels(labels, label)
+    else:
+        labels = as_int64(labels)
+        classes = labels.unique().sort()
+        codes = classes.search_sorted(labels).to_numpy().astype(np.int64)
+    if len(classes) == 1 and not of_lists:
         raise DataError(f"all labels are {classes[0]!r}: there is nothing to tell apart; "
                         "validation needs documents of two classes or more")
-    codes = classes.search_sorted(labels).to_numpy().astype(np.int64)
     method = f"{folds} folds"
     if key is not None and time is not None:
         assigned, method = _assign_by_time(key, time, folds), f"{method} in order of {time!r}"
     elif key is not None and groups is not None:
         assigned = _assign_by_group(key, groups, codes, folds, seed)
         method = f"{method} by {groups!r}"
+    elif of_lists:
+        _check_class_sizes(codes, folds)
+        assigned = stratified_folds(codes, folds, seed)
     else:
         assigned = _assign_stratified(codes, classes, folds, seed)
     partition = Split(labels, classes, assigned, folds, method)
-    _warn_unlearned(partition, codes)
+    # Of many labels some are in one fold alone: such a score is -inf, and the label is missed.
+    if not of_lists:
+        _warn_unlearned(partition, codes)
     return partition
+
+
+def _rarest_labels(lists: pl.Series, column: str) -> tuple[pl.Series, Ints]:
+    """The sorted labels, and a code for the rarest label of each document, or for none.
+
+    Examples
+    --------
+    >>> lists = pl.Series([["a", "b"], ["a"], [], ["a"]], dtype=pl.List(pl.String))
+    >>> _rarest_labels(lists, "label")[1].tolist()
+    [1, 0, 2, 0]
+    """
+    found = label_lists(lists, column)
+    rare_last = np.argsort(-found.sizes[found.codes], kind="stable")
+    codes = np.full(len(lists), len(found.classes), dtype=np.int64)
+    codes[found.rows[rare_last]] = found.codes[rare_last]
+    return (pl.Series(found.classes.tolist()),
+            np.unique(codes, return_inverse=True)[1].astype(np.int64))
 
 
 def check_split(folds: Any, groups: Any, time: Any, seed: Any) -> None:
@@ -140,8 +173,11 @@ def _read_columns(
         raise SchemaError.missing_column(
             key, schema.names(), "time" if groups is None else "groups")
     names = pl.col(label)
-    if isinstance(schema[label], (pl.Categorical, pl.Enum)):
+    dtype: Any = schema[label]
+    if isinstance(dtype, (pl.Categorical, pl.Enum)):
         names = names.cast(pl.String)
+    elif isinstance(dtype, pl.List) and isinstance(dtype.inner, (pl.Categorical, pl.Enum)):
+        names = names.cast(pl.List(pl.String))
     keys = [] if key is None else [pl.col(key).alias("key")]
     rows = frame.select(names.alias("label"), *keys).collect()
     return rows["label"], None if key is None else rows["key"]

@@ -122,7 +122,7 @@ _ITERATIONS = _is_whole(1, 2**31)
 _MORE_PARAMETERS = {"ComplementNB": ("norm",), "NBLogisticRegression": ("binarize", "random_state")}
 # What a calibration and a decision may have.
 _OF_CALIBRATION = (
-    "temperature", "length_exponent", "documents", "method", "shift", "link", "stale")
+    "temperature", "length_exponent", "documents", "method", "shift", "link", "stale", "sigmoids")
 _OF_DECISION = ("thresholds", "positive", "evidence", "stale", "at_least", "at_most")
 _TFIDF: dict[str, Check] = {"tf": _is_one_of("sublinear", "count", "presence"), "idf": _is_bool,
                             "unit_length": _is_bool}

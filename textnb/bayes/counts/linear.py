@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -93,6 +93,9 @@ class Linear(EventModel):
                 if given is not None:
                     raise ParameterError.multilabel(f"{name} of {self.name}")
         return learn_and_calibrate(self, rows, labels, sample_weight, binary, start, left_out)
+
+    def without_choices(self) -> Linear:
+        return replace(self, held_out=0.0)
 
     def form_of_weights(
         self, statistics: CountStatistics, weights: Floats, intercept: Floats, *,
