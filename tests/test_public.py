@@ -103,6 +103,7 @@ SURFACE = [
     "smoothing_path",
     "tune",
     "validate_online",
+    "verify_engines",
     "verify_export",
     "write_report",
 ]

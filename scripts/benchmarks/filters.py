@@ -7,8 +7,8 @@ functions.
     1-ROCA %        (1 - area under the ROC) x 100, as TREC counts (Cormack and Lynam 2005)
     sm % at .1      spam that is missed where 0.1 % of the ham is called spam
     hm %, sm %      ham and spam that are misjudged at a cutoff: the threshold that textnb's default
-                    chooses as it learns (scores are those above it), log-odds 0 for its naive
-                    Bayes, 0.99 for bogofilter, 0.5 for the probability of SpamAssassin's Bayes
+                    chooses as it learns, log-odds 0 for its naive Bayes, 0.99 for bogofilter, 0.5
+                    for the probability of SpamAssassin's Bayes
 
 The CPU seconds are those of reading, learning and judging, in all processes. textnb reads each
 message once; the others read it again for each part.
@@ -25,6 +25,7 @@ import sys
 import tarfile
 import tempfile
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -125,7 +126,7 @@ def on_corpus(corpus: str, archive: Path, place: Path, quick: bool) -> Iterator[
     for name, (model, threshold) in models().items():
         for how, parts in (("5 folds", by_folds), ("in time order", in_order)):
             sides[how, name] = lambda model=model, threshold=threshold, parts=parts: own(
-                model, table(place, model.text), parts, threshold)
+                model, table(place, model.text), parts, threshold, parts is in_order)
     for name, (program, judge, cutoff) in PEERS.items():
         if shutil.which(program):
             for how, parts in (("5 folds", by_folds), ("in time order", in_order)):
@@ -170,18 +171,27 @@ def cleaned(raw: bytes) -> bytes:
 
 
 def own(
-    model: textnb.TextClassifier, mail: pl.DataFrame, parts: list[Part], threshold: Threshold
+    model: textnb.TextClassifier, mail: pl.DataFrame, parts: list[Part], threshold: Threshold,
+    grows: bool,
 ) -> OnlineResult:
-    """textnb learns the first rows of each part, and judges the others."""
-    settings, scores = model.text_settings(), []
+    """textnb learns the first rows of each part, and judges the others.
+
+    Errors are those at the thresholds. Models that grow from part to part are ranked by the scores
+    above them, as `textnb.validate_online` does; those of folds, which learn equally many rows, by
+    the scores.
+    """
+    settings, scores, above = model.text_settings(), [], []
     for learned, judged in parts:
         fitted = fit(settings, mail[learned], left_out=True)
-        found, _ = score_batch(fitted, mail[judged].select(settings.columns))
-        scores.append(found - threshold(fitted))
+        scores.append(score_batch(fitted, mail[judged].select(settings.columns))[0])
+        above.append(scores[-1] - threshold(fitted))
     rows = np.concatenate([judged for _, judged in parts])
     actual = (mail["label"] == "spam").to_numpy()[rows].astype(np.int64)
-    return measured(textnb.HeldOut(
-        CLASSES, np.concatenate(scores), actual, np.ones(len(rows)), "parts"), "spam")
+    ranked, decided = (
+        measured(textnb.HeldOut(CLASSES, np.concatenate(found), actual, np.ones(len(rows)),
+                                "parts"), "spam") for found in (above if grows else scores, above))
+    return replace(ranked, false_positives=decided.false_positives,
+                   false_negatives=decided.false_negatives)
 
 
 def by_parts(mail: pl.DataFrame, parts: list[Part], judge: Judge, cutoff: float) -> OnlineResult:

@@ -112,16 +112,19 @@ def verify_export(
             raise ModelFileError.damaged(
                 str(path), f"it is not the file of its bundle, {bundle_file.name}", "bundle")
         if rows is not None:
-            inputs, scores, expected = _prepare(bundle, rows, target.tolerance)
+            inputs, scores, expected = prepare(bundle, rows, target.tolerance)
         else:
             with reading_errors(str(path), "bundle", archive.GOLDEN):
-                inputs, scores, expected = _read_golden(bundle, folder, str(path), max_bytes)
+                inputs, scores, expected = read_golden(bundle, folder, str(path), max_bytes)
         check_steps(target, bundle)
         tell(f"scoring {quantity(len(inputs), 'row')} by {target.name}")
-        return _compare(target, bundle, file, inputs, scores, expected)
+        try:
+            return compare(target, bundle, file, inputs, scores, expected)
+        except EngineMissing as error:
+            raise ExportError(f"{target.name}: {error}") from None
 
 
-def _read_golden(
+def read_golden(
     bundle: Bundle, folder: Path, name: str, max_bytes: int
 ) -> tuple[TargetRows, Floats, list[Any]]:
     """Read the golden rows, with their stored scores and labels."""
@@ -156,9 +159,10 @@ def _check_weights(bundle: Bundle, own: Floats, scores: Floats) -> None:
         raise ValueError(f"{archive.WEIGHTS} and {archive.FORM} give other scores")
 
 
-def _prepare(
+def prepare(
     bundle: Bundle, rows: pl.DataFrame | pl.LazyFrame, tolerance: float
 ) -> tuple[TargetRows, Floats, list[Any]]:
+    """Rows of the caller's, with the scores and labels that a target must give."""
     columns, lazy = list(bundle.columns), rows.lazy()
     if bundle.reads == "features":
         feature_columns(lazy, columns, None)
@@ -176,15 +180,14 @@ def _prepare(
     return inputs, scores, bundle.expected_labels(scores, x, tolerance)
 
 
-def _compare(
+def compare(
     target: Target, bundle: Bundle, file: Path, rows: TargetRows, scores: Floats,
     expected: list[Any],
 ) -> Verified:
+    """Compare an engine's answers with the model's; EngineMissing, or ExportError if it fails."""
     try:
         answers = target.run(bundle, file, rows)
-    except EngineMissing as error:
-        raise ExportError(f"{target.name}: {error}") from None
-    except (TextnbError, OSError):
+    except (EngineMissing, TextnbError, OSError):
         raise
     except Exception as error:
         # Each engine has its own types of errors.

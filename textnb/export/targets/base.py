@@ -48,6 +48,14 @@ class TargetRows:
                 return len(rows)
         return 0
 
+    def head(self, n: int) -> TargetRows:
+        """The first rows."""
+        def cut(part: Any) -> Any:
+            return None if part is None else part[:n]
+
+        return TargetRows(cut(self.documents), cut(self.texts), cut(self.tokens),
+                          cut(self.counts), cut(self.features))
+
 
 @dataclass(frozen=True, eq=False)
 class TargetAnswers:

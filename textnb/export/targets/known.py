@@ -65,10 +65,10 @@ def register_target(target: Target) -> None:
     TARGETS[name] = target
 
 
-def target_of(name: str) -> Target:
+def target_of(name: str, parameter: str = "to") -> Target:
     """The target with a name; ParameterError lists the targets if there is none."""
     if name not in TARGETS:
-        raise ParameterError.unknown_choice("to", name, TARGETS, _SYNONYMS)
+        raise ParameterError.unknown_choice(parameter, name, TARGETS, _SYNONYMS)
     return TARGETS[name]
 
 
