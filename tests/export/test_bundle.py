@@ -425,7 +425,8 @@ def test_a_flipped_byte_is_seen(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize(("key", "value", "message"), [
     ("format", "other", "not of format"),
-    ("version", 3, "Upgrade with"),
+    ("version", 4, "Upgrade with"),
+    ("version", 3, "lists of labels"),
     ("version", "1", "not of format"),
     ("version", 0, "not of format"),
     ("above", float("inf"), "Infinity is not a number"),

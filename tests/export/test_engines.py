@@ -48,6 +48,14 @@ def test_every_engine_that_is_installed_agrees(bundle: Path) -> None:
     assert (found["python"], found["json"]) == ("text", "terms")
 
 
+def test_lists_of_labels_agree_too(tmp_path: Path) -> None:
+    lists = ROWS.with_columns(label=pl.Series([["good", "film"], ["bad"], ["film"], []] * 200))
+    model = TextClassifier().fit(lists)
+    for report in verify_engines(export_model(model, tmp_path / "b", to="python").path, ROWS):
+        assert not report.failed, report
+        assert report.verified or report.is_missing or report.target == "liblinear", report
+
+
 def test_golden_rows_have_no_rate(bundle: Path) -> None:
     (report,) = verify_engines(bundle, engines=["python"])
     assert report.rows_per_second is None

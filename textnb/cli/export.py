@@ -77,7 +77,7 @@ def export(file: ModelFile, how: ExportOptions, done: ExportOutput) -> None:
         raise ParameterError("--query and --storage-option are for the rows of --check: name them")
     size = byte_size("--max-bytes", how.max_bytes)
     to = target_of_path(output).name if how.to is None else how.to
-    classifier = any_model(file.model)
+    classifier = any_model(file.model, multilabel=True)
     label = None if positive is None else as_label(positive, classes_of(classifier), "--positive")
     options = RowOptions(storage_option=how.storage_option, query=how.query)
     frame = None if check is None else rows(check, options, text_columns(classifier))
@@ -104,7 +104,7 @@ def export(file: ModelFile, how: ExportOptions, done: ExportOutput) -> None:
     if pruned is not None and pruned["dropped"] and chosen:
         note(f"note: the model's {' and '.join(chosen)} held with all terms: the export has "
              "none")
-    elif "decision" in chosen:
+    elif "decision" in chosen and not getattr(classifier, "is_multilabel", False):
         # A target answers with the most probable class; with one score, by its sign.
         note("note: the model has a decision: its thresholds are in form.json, but the target does "
              "not apply them" + ("" if positive is None else

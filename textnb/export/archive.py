@@ -19,6 +19,7 @@ from textnb.bayes.calibration import Calibration
 from textnb.bayes.decision import Decision
 from textnb.bayes.features import FeatureMap, presence_map
 from textnb.bayes.forms import LinearForm
+from textnb.bayes.label_form import LabelForm
 from textnb.errors import ExportError, SourceError
 from textnb.export import golden
 from textnb.export.bundle import Bundle
@@ -39,9 +40,9 @@ from textnb.files.replace import replace_file, replace_folder, report_write_erro
 from textnb.files.require import require
 from textnb.text.tokens import Tokenizer
 
-# Version 2 added feature maps other than presence. Bundles without them are written as version 1,
-# which older readers can read.
-FORMAT, VERSION = "textnb-bundle", 2
+# Version 2 added feature maps other than presence, and version 3 lists of labels. Bundles without
+# them have the earlier version, which older readers can read.
+FORMAT, VERSION = "textnb-bundle", 3
 FORM, WEIGHTS, GOLDEN, CHARACTERS, SUMS = (
     "form.json", "weights.parquet", "golden.parquet", "characters.json", "SHA256SUMS")
 _MOST_MEMBERS = 16
@@ -52,14 +53,16 @@ def write_tables(
 ) -> None:
     """Write the bundle's own files; the target's file and the checksums come later."""
     features = bundle.form.features
-    text = write_document(FORMAT, 1 if features.is_simple else VERSION, {
+    version_of_form = VERSION if bundle.is_multilabel else 1 if features.is_simple else 2
+    text = write_document(FORMAT, version_of_form, {
         "textnb": version("textnb"),
         "target": target, "reads": bundle.reads,
         "classes": write_labels(bundle.labels),
         "positive": bundle.positive,
         "intercept": bundle.intercept.tolist(),
         "above": bundle.above,
-        **({} if features.is_simple else {"features": features.to_dict()}),
+        **({} if version_of_form == 1 else {"features": features.to_dict()}),
+        **({"multilabel": True} if bundle.is_multilabel else {}),
         "tokenizer": None if bundle.tokenizer is None else bundle.tokenizer.to_dict(),
         "columns": list(bundle.columns),
         "calibration": None if bundle.calibration is None else bundle.calibration.to_dict(),
@@ -196,6 +199,10 @@ def _read_bundle(form: Mapping[str, Any], table: pl.DataFrame) -> Bundle:
     above, tokenizer = form["above"], form["tokenizer"]
     require(above is None or (type(above) in (int, float) and 0 <= above < float("inf")),
             "above is no number")
+    is_multilabel = form["version"] > 2
+    require(is_multilabel == (form.get("multilabel") is True),
+            "its version is not that of lists of labels")
+    kind = LabelForm if is_multilabel else LinearForm
     features = presence_map(above)
     if form["version"] > 1:
         features = FeatureMap.from_dict(form["features"])
@@ -211,7 +218,7 @@ def _read_bundle(form: Mapping[str, Any], table: pl.DataFrame) -> Bundle:
     require(isinstance(columns, list) and all(isinstance(name, str) for name in columns)
             and len(columns) > 0, "its columns are not names")
     return Bundle(
-        LinearForm(classes, weights, intercept, tuple(terms.to_list()), features), reads,
+        kind(classes, weights, intercept, tuple(terms.to_list()), features), reads,
         None if tokenizer is None else Tokenizer.from_file(tokenizer), tuple(columns), positive,
         form["trained"], *_read_choices(form))
 

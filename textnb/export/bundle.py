@@ -22,10 +22,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from textnb.bayes.calibration import Calibration
-from textnb.bayes.decision import Decision
+from textnb.bayes.decision import Decision, choose_labels, label_thresholds
 from textnb.bayes.features import Center, Idf, Length, Presence, Step, Sublinear
 from textnb.bayes.forms import Floats, LinearForm
 from textnb.bayes.known import check_event_model, check_model
+from textnb.bayes.label_form import LabelForm
 from textnb.bayes.special_forms import RequiredTermsForm
 from textnb.errors import ExportError, ParameterError
 from textnb.export.portable import Words, portable
@@ -63,7 +64,8 @@ class Bundle:
         For receivers that compute probabilities. Targets answer with scores that are not
         calibrated.
     decision : Decision or None
-        For receivers that answer "unsure". Targets answer with the most probable class.
+        For receivers that answer "unsure". Targets answer with the most probable class. Of lists
+        of labels, targets answer by its thresholds.
     """
 
     form: LinearForm
@@ -81,16 +83,22 @@ class Bundle:
             raise ExportError("the form has no names for its weights")
         if isinstance(form, RequiredTermsForm) or not np.isfinite(form.weights).all():
             raise ExportError(_infinite_weights(form))
-        if type(form) is not LinearForm:
+        if type(form) not in (LinearForm, LabelForm):
             raise ExportError(f"a {type(form).__name__} is more than weights and intercepts, "
                               "and a bundle can't hold it")
         try:
             form.features.check(STEPS[self.reads], f"an export that reads {self.reads}")
         except ParameterError as error:
             raise ExportError(str(error)) from None
+        if self.is_multilabel and not np.isfinite(form.intercept).all():
+            label = self.labels[int(np.argmin(np.isfinite(form.intercept)))]
+            raise ExportError(f"every document has the label {label!r}, or none, hence an infinite "
+                              "intercept, which other systems can't hold; drop the label")
         if not np.isfinite(form.intercept).all():
             raise ExportError("a class has prior 0, hence an infinite intercept, which other "
                               "systems can't hold; drop the class, or train with priors above 0")
+        if self.positive is not None and self.is_multilabel:
+            raise ParameterError.multilabel("positive")
         if self.positive is not None:
             form.binary(self.positive)
         if self.decision is not None:
@@ -101,6 +109,20 @@ class Bundle:
         """The classes, in the order of the columns: str, int or bool."""
         labels: list[Any] = self.form.classes.tolist()
         return labels
+
+    @property
+    def is_multilabel(self) -> bool:
+        """Whether documents have lists of labels, and not one class each."""
+        return isinstance(self.form, LabelForm)
+
+    @property
+    def thresholds(self) -> Floats:
+        """Of lists of labels, the numbers that scores must exceed: float64 (n_labels,).
+
+        All are finite: the least and the largest number are below and above every score.
+        """
+        thresholds: Floats = np.nan_to_num(label_thresholds(self.labels, self.decision))
+        return thresholds
 
     @property
     def terms(self) -> tuple[str, ...]:
@@ -173,7 +195,13 @@ class Bundle:
         return (scores[:, k] - scores[:, 1 - k])[:, None]
 
     def decide(self, scores: Floats) -> list[Any]:
-        """Choose labels: the first class with the highest score, or by the sign of one score."""
+        """Choose labels: the first class with the highest score, or by the sign of one score.
+
+        Of lists of labels, each label whose score is above its threshold, as a list.
+        """
+        if self.is_multilabel:
+            return [[self.labels[k] for k in np.flatnonzero(chosen)]
+                    for chosen in choose_labels(scores, self.labels, self.decision)]
         if self.positive is not None:
             return [self.positive if score > 0 else self.negative for score in scores[:, 0]]
         return [self.labels[k] for k in scores.argmax(axis=1)]
@@ -182,10 +210,13 @@ class Bundle:
                   ) -> NDArray[np.bool_]:
         """Mask of the rows whose two best scores are equal within a tolerance: (n_rows,).
 
-        Rounding decides their labels. A text without known terms is not among them, as its scores
-        are the intercepts exactly.
+        Of lists of labels, of the rows where a score is equal to its threshold. Rounding decides
+        their labels. A text without known terms is not among them, as its scores are the intercepts
+        exactly.
         """
-        if scores.shape[1] == 1:
+        if self.is_multilabel:
+            margin = np.abs(scores - self.thresholds).min(axis=1)
+        elif scores.shape[1] == 1:
             margin = np.abs(scores[:, 0])
         else:
             ordered = np.sort(scores, axis=1)
@@ -236,8 +267,11 @@ class Bundle:
         form = replace(self.form, weights=self.form.weights[kept],
                        terms=tuple(self.terms[t] for t in kept),
                        features=self.form.features.select(kept))
-        # Calibration and decision were chosen with all terms, and do not hold for fewer.
-        return replace(self, form=form, calibration=None, decision=None)
+        # Calibration and decision were chosen with all terms, and do not hold for fewer. Lists of
+        # labels need thresholds, and have no others.
+        decision = self.decision if self.is_multilabel else None
+        return replace(self, form=form, calibration=None, decision=decision and decision.as_stale(
+            "terms were left out"))
 
     @cached_property
     def _vocabulary(self) -> Vocabulary:
@@ -263,7 +297,7 @@ def bundle_of(
     ExportError
         If the form is not linear or has infinite weights.
     """
-    fitted = fitted_texts(model)
+    fitted = fitted_texts(model, multilabel=True)
     if model is not fitted:
         model.check_unchanged("exporting")
     try:
@@ -297,8 +331,8 @@ def bundle_of(
         raise ExportError(str(error)) from None
     # Of a segmenter, a file holds the name: the receiver is given the tokens.
     tokenizer = Tokenizer.from_dict(tokenizer.to_dict())
-    return Bundle(form, reads or "text", tokenizer, columns, positive, provenance(model),
-                  fitted.calibration, fitted.decision)
+    return Bundle(form, reads or "text", tokenizer, columns, positive,
+                  provenance(model, multilabel=True), fitted.calibration, fitted.decision)
 
 
 def _own_label(form: LinearForm, positive: Any) -> Any:

@@ -15,7 +15,7 @@ from textnb.bayes.forms import Floats
 from textnb.errors import ExportError, ModelFileError, first_line
 from textnb.export import archive
 from textnb.export.bundle import Bundle, Reads
-from textnb.export.targets.base import EngineMissing, Target, TargetRows, check_steps
+from textnb.export.targets.base import EngineMissing, Target, TargetRows, check_target_knows
 from textnb.export.targets.known import TARGETS, target_of
 from textnb.export.verify import Verified, compare, prepare, read_golden
 from textnb.export.write import bundle_path, model_file
@@ -178,7 +178,7 @@ def _written(
     target: Target, bundle: Bundle, own: Path | None, place: Path
 ) -> tuple[Bundle, Path]:
     """The bundle as a target reads it, and the target's file; ExportError if it can't."""
-    check_steps(target, bundle)
+    check_target_knows(target, bundle)
     if own is not None:
         return bundle, own / model_file(target)
     # A target that can't split these texts may still read their tokens.

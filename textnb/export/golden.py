@@ -8,6 +8,7 @@ decides the label, and no label is expected (null).
 from __future__ import annotations
 
 import hashlib
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -97,7 +98,10 @@ def rows_of(bundle: Bundle, frame: pl.DataFrame) -> TargetRows:
 
 
 def table(bundle: Bundle) -> pl.DataFrame:
-    """Make ``golden.parquet``: documents (or features), tokens, scores, and labels as strings."""
+    """Make ``golden.parquet``: documents (or features), tokens, scores, and labels as strings.
+
+    Of lists of labels, the column is ``labels``.
+    """
     if bundle.reads == "features":
         features = vectors(bundle)
         scores = bundle.scores(features)
@@ -116,9 +120,16 @@ def table(bundle: Bundle) -> pl.DataFrame:
                               ).with_columns(rows.tokens.alias("tokens"))
     return inputs.with_columns(
         pl.Series("scores", scores.tolist(), dtype=pl.List(pl.Float64)),
-        pl.Series("label", [None if label is None else str(label) for label in expected],
-                  dtype=pl.String),
+        _answers(bundle, expected),
     ).with_row_index("id").with_columns(pl.col("id").cast(pl.Int64))
+
+
+def _answers(bundle: Bundle, expected: list[Any]) -> pl.Series:
+    if bundle.is_multilabel:
+        return pl.Series("labels", [labels if labels is None else [*map(str, labels)]
+                                    for labels in expected], dtype=pl.List(pl.String))
+    return pl.Series("label", [label if label is None else str(label) for label in expected],
+                     dtype=pl.String)
 
 
 def _documents_of_terms(bundle: Bundle) -> list[str]:

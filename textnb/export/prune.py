@@ -2,7 +2,8 @@
 
 A term that is left out counts as unknown. For two classes, each of its occurrences then changes the
 difference of the scores by at most the term's *spread*: its highest weight less its lowest (for
-``w``, the absolute value). So the terms with the smallest spread are left out.
+``w``, the absolute value). Of lists of labels, each score counts for itself, and the spread is the
+largest absolute value. So the terms with the smallest spread are left out.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ from textnb.errors import ExportError, ParameterError
 from textnb.export.bundle import Bundle
 
 
-def spread(values: Floats) -> Floats:
-    """The largest difference between two outputs, in each row: (n_rows,)."""
-    if values.shape[1] == 1:
-        result: Floats = np.abs(values[:, 0])
+def spread(bundle: Bundle, values: Floats) -> Floats:
+    """The largest difference between two outputs, in each row: (n_rows,); of labels, from 0."""
+    if values.shape[1] == 1 or bundle.is_multilabel:
+        result: Floats = np.abs(values).max(axis=1)
     else:
         result = values.max(axis=1) - values.min(axis=1)
     return result
@@ -35,13 +36,13 @@ def keep_top(bundle: Bundle, k: int) -> tuple[Bundle, dict[str, Any]]:
     bundle : Bundle
     report : dict
         ``kept``, ``dropped``, and ``worst_per_token``: the most by which one token can change the
-        difference between two scores (log base e).
+        difference between two scores, or the score of a label (log base e).
     """
     if bundle.reads == "features":
         raise ParameterError("features can't be pruned: every one of them is needed")
     if type(k) is not int or k < 1:
         raise ParameterError.out_of_range("top", "an int >= 1", k)
-    spreads = spread(bundle.weights) * _most_per_token(bundle)
+    spreads = spread(bundle, bundle.weights) * _most_per_token(bundle)
     order = np.argsort(-spreads, kind="stable")
     keep = np.zeros(len(order), dtype=np.bool_)
     keep[order[:k]] = True

@@ -14,7 +14,7 @@ from textnb.bayes.forms import Floats
 from textnb.errors import ExportError, ModelFileError, TextnbError, first_line, quantity
 from textnb.export import archive, golden
 from textnb.export.bundle import Bundle
-from textnb.export.targets.base import EngineMissing, Target, TargetRows, check_steps
+from textnb.export.targets.base import EngineMissing, Target, TargetRows, check_target_knows
 from textnb.export.targets.known import TARGETS
 from textnb.export.write import bundle_path, model_file
 from textnb.files.archive import MAX_BYTES, read_table, reading_errors
@@ -38,7 +38,8 @@ class Verified:
     wrong_scores : list of int
         Rows with a score beyond the tolerance.
     wrong_labels : list of tuple
-        (row, expected, got). Rows whose two best scores differ by rounding only are left out.
+        (row, expected, got), each a label, or a list of labels. Rows whose two best scores differ
+        by rounding only, or a score and its threshold, are left out.
     """
 
     target: str
@@ -116,7 +117,7 @@ def verify_export(
         else:
             with reading_errors(str(path), "bundle", archive.GOLDEN):
                 inputs, scores, expected = read_golden(bundle, folder, str(path), max_bytes)
-        check_steps(target, bundle)
+        check_target_knows(target, bundle)
         tell(f"scoring {quantity(len(inputs), 'row')} by {target.name}")
         try:
             return compare(target, bundle, file, inputs, scores, expected)
@@ -132,7 +133,11 @@ def read_golden(
     scores = np.array(table["scores"].to_list(), dtype=np.float64)
     by_name: dict[str | None, Any] = {str(label): label for label in bundle.labels}
     by_name[None] = None
-    expected = [by_name[label] for label in table["label"].to_list()]
+    if bundle.is_multilabel:
+        expected = [names and [by_name[name] for name in names]
+                    for names in table["labels"].to_list()]
+    else:
+        expected = [by_name[name] for name in table["label"].to_list()]
     if scores.shape != (table.height, len(bundle.intercept)) or not table.height or not (
             np.isfinite(scores).all()):
         raise ValueError("its scores are not finite numbers, one per row and output")
@@ -206,4 +211,9 @@ def compare(
         float(difference.max(initial=0.0)), target.tolerance,
         np.flatnonzero(wrong.any(axis=1)).tolist(),
         [(row, want, got) for row, (want, got) in enumerate(zip(expected, labels, strict=True))
-         if want is not None and (want != got or type(want) is not type(got))])
+         if want is not None and _typed(want) != _typed(got)])
+
+
+def _typed(answer: Any) -> Any:
+    """A label with its type, as True equals 1; of a list, each of them."""
+    return [*map(_typed, answer)] if isinstance(answer, list) else (type(answer), answer)

@@ -15,7 +15,7 @@ import polars as pl
 from textnb.errors import ExportError, ParameterError, SourceError, quantity
 from textnb.export import archive, prune
 from textnb.export.bundle import Bundle, Reads, bundle_of
-from textnb.export.targets.base import Target, check_steps
+from textnb.export.targets.base import Target, check_target_knows
 from textnb.export.targets.known import target_of, target_of_path
 from textnb.files.replace import check_target, replace_file
 from textnb.frames.scan import check_columns
@@ -160,7 +160,7 @@ def bundle_path(path: Path) -> Path:
 
 
 def _choose_input(target: Target, model: Any, reads: str | None) -> Any:
-    texts = fitted_texts(model)
+    texts = fitted_texts(model, multilabel=True)
     dense = texts is None
     if reads is not None and (reads == "features") != dense:
         raise ParameterError.unknown_choice(
@@ -179,7 +179,7 @@ def _choose_input(target: Target, model: Any, reads: str | None) -> Any:
 
 
 def _write(target: Target, bundle: Bundle, folder: Path) -> None:
-    check_steps(target, bundle)
+    check_target_knows(target, bundle)
     try:
         target.write(bundle, folder / model_file(target))
     except ExportError as error:
@@ -228,5 +228,5 @@ def _compare_decisions(
         before, after = whole.decide(full), pruned.decide(less)
         compared += batch.height
         flipped += sum(a != b for a, b in zip(before, after, strict=True))
-        largest = max(largest, float(prune.spread(full - less).max(initial=0.0)))
+        largest = max(largest, float(prune.spread(whole, full - less).max(initial=0.0)))
     return {"rows": compared, "flipped": flipped, "largest_difference": largest}

@@ -17,6 +17,9 @@ from textnb.text.matrix import CountMatrix
 # SIMPLE: counts or presence, and features less a center. EVERY: all steps of feature maps.
 SIMPLE: tuple[type[Step], ...] = (Presence, Center)
 EVERY: tuple[type[Step], ...] = (*SIMPLE, Sublinear, Idf, Length)
+# What a target may decide: one class, or the labels above their thresholds.
+ONE: tuple[str, ...] = ("class",)
+LISTS: tuple[str, ...] = (*ONE, "labels")
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +68,7 @@ class TargetAnswers:
     ----------
     scores : float64 (n_rows, n_outputs)
     labels : list or None
-        One per row; None if the target gives scores only.
+        One per row, or a list per row; None if the target gives scores only.
     """
 
     scores: Floats
@@ -90,6 +93,9 @@ class Target(Protocol):
         The steps of feature maps that it executes; forms with others are refused before `write`.
     needs : str
         The engine: a program, or a package with its ``pip install``.
+    decides : tuple of str, optional
+        What it answers with: `ONE` class, which is meant if this is missing, or also `LISTS` of
+        labels, of a bundle that ``is_multilabel``.
     """
 
     name: ClassVar[str]
@@ -112,8 +118,15 @@ class Target(Protocol):
         """
 
 
-def check_steps(target: Target, bundle: Bundle) -> None:
-    """Raises ExportError if a target does not know a step of the form's feature map."""
+def check_target_knows(target: Target, bundle: Bundle) -> None:
+    """Raises ExportError if a target knows not all steps of the feature map, or no such answers."""
+    if bundle.is_multilabel and "labels" not in getattr(target, "decides", ONE):
+        raise ExportError(f"{target.name}: it answers with one class, and the model has lists of "
+                          "labels; export to another target, such as json")
+    if bundle.is_multilabel and bundle.decision is not None and bundle.decision.ranks:
+        ranks = ", ".join(f"{name}={value}" for name, value in bundle.decision.ranks.items())
+        raise ExportError(f"{target.name}: it compares each score with its threshold, and the "
+                          f"decision also ranks labels ({ranks}); choose thresholds alone")
     known = getattr(target, "steps", ())
     for step in bundle.form.features.steps:
         if type(step) not in known:

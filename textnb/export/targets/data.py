@@ -18,7 +18,7 @@ from textnb.bayes.features import FeatureMap, Step, presence_map
 from textnb.bayes.forms import Floats
 from textnb.errors import ExportError
 from textnb.export.bundle import Bundle
-from textnb.export.targets.base import EVERY, SIMPLE, TargetAnswers, TargetRows
+from textnb.export.targets.base import EVERY, LISTS, SIMPLE, TargetAnswers, TargetRows
 from textnb.files.parquet import decode
 
 Weights = dict[str, list[float]]
@@ -32,11 +32,15 @@ class Json:
     reads: ClassVar[tuple[str, ...]] = ("terms", "features")
     tolerance: ClassVar[float] = 1e-9
     steps: ClassVar[tuple[type[Step], ...]] = EVERY
+    decides: ClassVar[tuple[str, ...]] = LISTS
     needs: ClassVar[str] = "a JSON reader"
 
     def write(self, bundle: Bundle, path: Path) -> None:
+        # A reader that knows classes alone must not take labels for them.
+        answers = ({"labels": bundle.labels, "thresholds": bundle.thresholds.tolist()}
+                   if bundle.is_multilabel else {"classes": bundle.labels})
         document = {
-            "classes": bundle.labels, "positive": bundle.positive, "above": bundle.above,
+            **answers, "positive": bundle.positive, "above": bundle.above,
             "intercept": bundle.intercept.tolist(), "terms": list(bundle.terms),
             "weights": bundle.weights.tolist(),
         }
@@ -48,14 +52,16 @@ class Json:
         document = json.loads(path.read_text("utf-8"))
         names = document["terms"]
         weights = dict(zip(names, document["weights"], strict=True))
-        return score_rows(weights, document["intercept"], features_of(document), rows, names)
+        return score_rows(weights, document["intercept"], features_of(document), rows, names,
+                          bundle, document.get("thresholds"))
 
 
 class Csv:
     """Comma-separated values (RFC 4180). The column ``kind`` says what a row holds:
 
     ``class`` (one row per class, in order, but a positive class first), ``above`` (a threshold, if
-    the form counts presence), ``intercept``, and ``weight`` (one row per term).
+    the form counts presence), ``intercept``, and ``weight`` (one row per term). Of lists of labels,
+    ``label`` in place of ``class``, and ``threshold``, one number per label.
     """
 
     name: ClassVar[str] = "csv"
@@ -63,6 +69,7 @@ class Csv:
     reads: ClassVar[tuple[str, ...]] = ("terms", "features")
     tolerance: ClassVar[float] = 1e-9
     steps: ClassVar[tuple[type[Step], ...]] = SIMPLE
+    decides: ClassVar[tuple[str, ...]] = LISTS
     needs: ClassVar[str] = "a CSV reader"
 
     def write(self, bundle: Bundle, path: Path) -> None:
@@ -74,7 +81,10 @@ class Csv:
             rows.writerow(["kind", "name", *heads])
             labels = bundle.labels if bundle.positive is None else [
                 bundle.positive, bundle.negative]
-            rows.writerows(["class", str(label)] for label in labels)
+            kind = "label" if bundle.is_multilabel else "class"
+            rows.writerows([kind, str(label)] for label in labels)
+            if bundle.is_multilabel:
+                rows.writerow(["threshold", "", *bundle.thresholds.tolist()])
             if bundle.above is not None:
                 rows.writerow(["above", bundle.above])
             rows.writerow(["intercept", "", *bundle.intercept.tolist()])
@@ -88,9 +98,11 @@ class Csv:
         weights = {name: list(map(float, values)) for kind, name, *values in lines
                    if kind == "weight"}
         intercept = next(values for kind, _, *values in lines if kind == "intercept")
+        thresholds = next(([*map(float, values)] for kind, _, *values in lines
+                           if kind == "threshold"), None)
         above = next((float(value) for kind, value, *_ in lines if kind == "above"), None)
         return score_rows(weights, list(map(float, intercept)), presence_map(above), rows,
-                          list(weights))
+                          list(weights), bundle, thresholds)
 
 
 class Npz:
@@ -98,7 +110,8 @@ class Npz:
 
     ``names`` (of terms or features) and ``labels`` (of classes) hold the UTF-8 bytes of all
     strings, and ``names_ends`` and ``labels_ends`` the end of each string, so that arrays need
-    neither pickle nor padding. ``positive`` is the index of the positive class, or -1.
+    neither pickle nor padding. ``positive`` is the index of the positive class, or -1. Of lists of
+    labels, ``thresholds`` has a number per label.
     """
 
     name: ClassVar[str] = "npz"
@@ -106,6 +119,7 @@ class Npz:
     reads: ClassVar[tuple[str, ...]] = ("terms", "features")
     tolerance: ClassVar[float] = 1e-9
     steps: ClassVar[tuple[type[Step], ...]] = SIMPLE
+    decides: ClassVar[tuple[str, ...]] = LISTS
     needs: ClassVar[str] = "NumPy"
 
     def write(self, bundle: Bundle, path: Path) -> None:
@@ -113,6 +127,8 @@ class Npz:
         positive = -1 if bundle.positive is None else bundle.labels.index(bundle.positive)
         arrays: dict[str, Any] = {"weights": bundle.weights, "intercept": bundle.intercept,
                                   "above": np.array(above), "positive": np.array(positive)}
+        if bundle.is_multilabel:
+            arrays["thresholds"] = bundle.thresholds
         for name, strings in (("names", bundle.terms), ("labels", list(map(str, bundle.labels)))):
             packed = [string.encode() for string in strings]
             arrays[name] = np.frombuffer(b"".join(packed), dtype=np.uint8)
@@ -127,7 +143,8 @@ class Npz:
             above = float(arrays["above"])
             weights = dict(zip(names, arrays["weights"].tolist(), strict=True))
             return score_rows(weights, arrays["intercept"].tolist(),
-                              presence_map(None if np.isnan(above) else above), rows, names)
+                              presence_map(None if np.isnan(above) else above), rows, names,
+                              bundle, arrays.get("thresholds"))
 
 
 class Parquet:
@@ -138,6 +155,7 @@ class Parquet:
     reads: ClassVar[tuple[str, ...]] = ("terms", "features")
     tolerance: ClassVar[float] = 1e-9
     steps: ClassVar[tuple[type[Step], ...]] = EVERY
+    decides: ClassVar[tuple[str, ...]] = LISTS
     needs: ClassVar[str] = "a Parquet reader"
 
     def write(self, bundle: Bundle, path: Path) -> None:
@@ -149,7 +167,7 @@ class Parquet:
         names = table.to_series(0).to_list()
         columns = [name for name in table.columns if name not in ("term", "feature", "words")]
         weights = dict(zip(names, map(list, table.select(columns).iter_rows()), strict=True))
-        return score_rows(weights, form["intercept"], features_of(form), rows, names)
+        return score_rows(weights, form["intercept"], features_of(form), rows, names, bundle, None)
 
 
 def output_names(bundle: Bundle) -> list[str]:
@@ -166,9 +184,12 @@ def features_of(described: Mapping[str, Any]) -> FeatureMap:
 
 def score_rows(
     weights: Weights, intercept: Sequence[float], features: FeatureMap, rows: TargetRows,
-    names: Sequence[str],
+    names: Sequence[str], bundle: Bundle, thresholds: Sequence[float] | None,
 ) -> TargetAnswers:
-    """Score rows one by one, by look-up and sum, as a reader of the file would do it."""
+    """Score rows one by one, by look-up and sum, as a reader of the file would do it.
+
+    Labels are chosen by the file's ``thresholds``; without them, the caller chooses.
+    """
     place = {name: row for row, name in enumerate(weights)}
     table = np.array([*weights.values()], dtype=np.float64).reshape(len(place), len(intercept))
     if rows.features is not None:
@@ -184,4 +205,7 @@ def score_rows(
             np.array([value for _, value in known], dtype=np.float64))
         scores.append(intercept + values @ table[columns])
     array: Floats = np.array(scores, dtype=np.float64).reshape(len(scores), len(intercept))
-    return TargetAnswers(array)
+    if thresholds is None:
+        return TargetAnswers(array)
+    return TargetAnswers(array, [[bundle.labels[k] for k in np.flatnonzero(row > thresholds)]
+                                 for row in array])

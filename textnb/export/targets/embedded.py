@@ -22,7 +22,8 @@ from textnb.export.portable import Words
 _INERT = {code: f"\\u{code:04x}" for code in map(ord, "'`$<")}
 # The head of a part of a template, such as `#[text terms]` or `//[features]`. The part is used for
 # these inputs, for forms with `simple` feature maps (presence at most) or `mapped` ones (all
-# others), or for texts of which more than words is `kept`, or not (`unkept`).
+# others), for texts of which more than words is `kept`, or not (`unkept`), or for answers that are
+# `one` class or a list of `labels`.
 _PART = re.compile(r"^(?:#|//)\[([a-z ]+)\]\n", re.M)
 _MARK = re.compile(r"@([A-Z]+)@")
 
@@ -41,7 +42,8 @@ def fill_template(template: str, bundle: Bundle, **texts: str) -> str:
     whole = resources.files(__package__).joinpath("templates", template).read_text("utf-8")
     first, *parts = _PART.split(whole)
     simple = bundle.form.features.is_simple
-    own = {"all", bundle.reads, "simple" if simple else "mapped"}
+    own = {"all", bundle.reads, "simple" if simple else "mapped",
+           "labels" if bundle.is_multilabel else "one"}
     if bundle.reads == "text" and bundle.tokenizer is not None:
         own.add("kept" if bundle.tokenizer.keep else "unkept")
     kept = first + "".join(text for tags, text in zip(parts[::2], parts[1::2], strict=True)
@@ -78,6 +80,8 @@ def embed_json(
     }
     if not bundle.form.features.is_simple:
         head["steps"] = bundle.form.features.to_dict()["steps"]
+    if bundle.is_multilabel:
+        head["thresholds"] = bundle.thresholds.tolist()
     if columns is not None:
         head["columns"] = list(columns)
     if words:

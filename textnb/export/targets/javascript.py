@@ -9,7 +9,7 @@ from typing import ClassVar
 from textnb.bayes.features import Step
 from textnb.errors import ExportError
 from textnb.export.bundle import Bundle
-from textnb.export.targets.base import EVERY, EngineMissing, TargetAnswers, TargetRows
+from textnb.export.targets.base import EVERY, LISTS, EngineMissing, TargetAnswers, TargetRows
 from textnb.export.targets.embedded import embed_json, fill_template
 from textnb.export.targets.python import score_with_program
 
@@ -27,6 +27,7 @@ class JavaScript:
     reads: ClassVar[tuple[str, ...]] = ("text", "terms", "features")
     tolerance: ClassVar[float] = 1e-9
     steps: ClassVar[tuple[type[Step], ...]] = EVERY
+    decides: ClassVar[tuple[str, ...]] = LISTS
     needs: ClassVar[str] = "Node 18 or newer, or a browser"
 
     def write(self, bundle: Bundle, path: Path) -> None:

@@ -23,7 +23,7 @@ from textnb.bayes.features import Idf, Length, Presence, Step, Sublinear, unknow
 from textnb.bayes.forms import Floats
 from textnb.errors import ExportError
 from textnb.export.bundle import Bundle
-from textnb.export.targets.base import EVERY, EngineMissing, TargetAnswers, TargetRows
+from textnb.export.targets.base import EVERY, LISTS, EngineMissing, TargetAnswers, TargetRows
 from textnb.export.targets.onnx_split import Split, join_tokens, split_of, unused_character
 from textnb.text.tokens import Tokenizer
 
@@ -41,7 +41,8 @@ class Onnx:
     Inputs, N rows each: ``text`` (string, N) for texts; ``terms`` (string, N) for tokens, where the
     ``separator`` joins the tokens of a row; ``features`` (double, N x p). Tokens that hold the
     separator are left out: no term holds it, so they are unknown. Outputs: ``scores`` (double, N x
-    outputs) and ``label`` (string, int64 or bool, N).
+    outputs) and ``label`` (string, int64 or bool, N); of lists of labels, ``labels`` (bool, N x
+    outputs): whether a row has each of the classes.
 
     Texts can be split if one character separates words, as in ``Tokenizer(pattern=r"[^ ]+",
     lowercase=False)``. ONNX has no regular expression that finds words, and not Unicode's
@@ -53,6 +54,7 @@ class Onnx:
     reads: ClassVar[tuple[str, ...]] = ("text", "terms", "features")
     tolerance: ClassVar[float] = 1e-9
     steps: ClassVar[tuple[type[Step], ...]] = EVERY
+    decides: ClassVar[tuple[str, ...]] = LISTS
     needs: ClassVar[str] = INSTALL
 
     def reading(self, tokenizer: Tokenizer, columns: Sequence[str]) -> str:
@@ -101,6 +103,10 @@ class Onnx:
                     rows.tokens, session.get_modelmeta().custom_metadata_map["separator"])
             assert strings is not None
             inputs = np.array(strings.fill_null("").to_list(), dtype=object)
+        if bundle.is_multilabel:
+            scores, has = session.run(["scores", "labels"], {bundle.reads: inputs})
+            return TargetAnswers(scores, [[bundle.labels[k] for k in np.flatnonzero(row)]
+                                          for row in has])
         scores, labels = session.run(["scores", "label"], {bundle.reads: inputs})
         return TargetAnswers(scores, labels.tolist())
 
@@ -121,14 +127,14 @@ class _Graph:
     def model(self) -> Any:
         bundle, helper, types = self.bundle, self.onnx.helper, self.onnx.TensorProto
         nodes = self.features() if bundle.reads == "features" else self.documents()
-        decision, label_type = self.decision()
+        decision, answer = self.decision()
         shape = ["N", len(bundle.terms)] if bundle.reads == "features" else ["N"]
         kind = types.DOUBLE if bundle.reads == "features" else types.STRING
         graph = helper.make_graph(
             [*nodes, *decision], "textnb",
             [helper.make_tensor_value_info(bundle.reads, kind, shape)],
             [helper.make_tensor_value_info("scores", types.DOUBLE, ["N", len(bundle.intercept)]),
-             helper.make_tensor_value_info("label", label_type, ["N"])],
+             answer],
             self.constants)
         model = helper.make_model(
             graph, ir_version=IR_VERSION, producer_name="textnb", doc_string=self.description(),
@@ -293,10 +299,14 @@ class _Graph:
 
     # The label
 
-    def decision(self) -> tuple[list[Any], int]:
-        """Nodes from ``scores`` to ``label``, and the type of a label."""
+    def decision(self) -> tuple[list[Any], Any]:
+        """Nodes from ``scores`` to ``label`` or ``labels``, and the declaration of that output."""
         bundle, types = self.bundle, self.onnx.TensorProto
-        labels = bundle.labels
+        labels, declare = bundle.labels, self.onnx.helper.make_tensor_value_info
+        if bundle.is_multilabel:
+            self.constant("thresholds", bundle.thresholds)
+            return ([self.node("Greater", ["scores", "thresholds"], "labels")],
+                    declare("labels", types.BOOL, ["N", len(labels)]))
         if bundle.positive is None:
             nodes = [self.node("ArgMax", ["scores"], "best", axis=1, keepdims=0)]
         else:
@@ -311,7 +321,7 @@ class _Graph:
         else:
             self.constant("labels", np.array(labels))
         nodes.append(self.node("Gather", ["labels", "best"], "label", axis=0))
-        return nodes, self.constants[-1].data_type
+        return nodes, declare("label", self.constants[-1].data_type, ["N"])
 
     # Documentation in the file
 
@@ -320,7 +330,8 @@ class _Graph:
         properties = {
             "format": FORMAT, "reads": bundle.reads,
             "classes": json.dumps(bundle.labels, ensure_ascii=False),
-            "decision": "first of the highest" if bundle.positive is None else "positive above 0"}
+            "decision": ("labels above thresholds" if bundle.is_multilabel else
+                         "first of the highest" if bundle.positive is None else "positive above 0")}
         if bundle.positive is not None:
             properties["positive"] = json.dumps(bundle.positive, ensure_ascii=False)
         if bundle.tokenizer is not None:

@@ -13,7 +13,7 @@ import numpy as np
 from textnb.bayes.features import Step
 from textnb.errors import ExportError
 from textnb.export.bundle import Bundle
-from textnb.export.targets.base import EVERY, TargetAnswers, TargetRows
+from textnb.export.targets.base import EVERY, LISTS, TargetAnswers, TargetRows
 from textnb.export.targets.embedded import embed_json, fill_template
 from textnb.export.targets.program import run_program
 
@@ -26,6 +26,7 @@ class Python:
     reads: ClassVar[tuple[str, ...]] = ("text", "terms", "features")
     tolerance: ClassVar[float] = 1e-9
     steps: ClassVar[tuple[type[Step], ...]] = EVERY
+    decides: ClassVar[tuple[str, ...]] = LISTS
     needs: ClassVar[str] = "Python 3.8 or newer"
 
     def write(self, bundle: Bundle, path: Path) -> None:
@@ -44,8 +45,9 @@ def score_with_program(command: Sequence[str], bundle: Bundle, rows: TargetRows)
     try:
         answers = [json.loads(line) for line in output.splitlines()]
         scores = np.array([answer["scores"] for answer in answers], dtype=np.float64)
+        key = "labels" if bundle.is_multilabel else "label"
         return TargetAnswers(scores.reshape(len(answers), len(bundle.intercept)),
-                             [answer["label"] for answer in answers])
+                             [answer[key] for answer in answers])
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise ExportError(f"the engine's answers can't be read: {error}") from None
 

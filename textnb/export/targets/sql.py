@@ -6,15 +6,17 @@
     textnb_words                   the words of texts, split by each dialect in its own way
     textnb_terms                   one row per occurrence of a term
     textnb_sums                    one row per document: s0, s1, ...
-    textnb_scores, textnb_labels   the answers: one row per document and class, and per document
+    textnb_scores, textnb_labels   the answers: one row per document and class, and per document;
+                                   of lists of labels, a column `labels` in place of one label
 
 Terms and labels are written as quoted literals only, and columns are named by number.
 """
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar
@@ -27,7 +29,7 @@ from textnb.errors import ExportError
 from textnb.export.bundle import Bundle
 from textnb.export.characters import regex_class
 from textnb.export.portable import Words
-from textnb.export.targets.base import EVERY, TargetAnswers, TargetRows
+from textnb.export.targets.base import EVERY, LISTS, TargetAnswers, TargetRows
 from textnb.text.unspaced import pairs_by_replacing
 
 _VIEWS = ("labels", "scores", "sums", "terms", "words")
@@ -64,6 +66,7 @@ class Sql(ABC):
     # Engines add float64 in any order.
     tolerance: ClassVar[float] = 1e-9
     steps: ClassVar[tuple[type[Step], ...]] = EVERY
+    decides: ClassVar[tuple[str, ...]] = LISTS
     needs: ClassVar[str]
     engine: ClassVar[str]
     id_type: ClassVar[str] = "BIGINT"
@@ -114,6 +117,10 @@ class Sql(ABC):
     @abstractmethod
     def split(self, words: Words) -> Iterator[str]:
         """Write statements that make ``textnb_words`` (id, position, word) and its tables."""
+
+    @abstractmethod
+    def list_of(self, elements: Sequence[tuple[str, str]]) -> str:
+        """Write a list of strings, of those whose conditions hold: (condition, string) pairs."""
 
     def opening(self) -> Iterator[str]:
         """Write the first statements of the transaction."""
@@ -166,7 +173,7 @@ class Sql(ABC):
             yield from self.feature_views(bundle)
         else:
             yield from self.term_views(bundle)
-        yield from answer_views(bundle, self.greatest)
+        yield from answer_views(bundle, self.greatest, self.list_of)
         yield "COMMIT;"
 
     def term_views(self, bundle: Bundle) -> Iterator[str]:
@@ -273,7 +280,9 @@ def map_counts(bundle: Bundle) -> tuple[str, str]:
     return value, division
 
 
-def answer_views(bundle: Bundle, function: str) -> Iterator[str]:
+def answer_views(
+    bundle: Bundle, function: str, list_of: Callable[[Sequence[tuple[str, str]]], str]
+) -> Iterator[str]:
     """Write the views of scores by class and of labels."""
     outputs = [f"s{k}" for k in range(bundle.weights.shape[1])]
     if bundle.positive is None:
@@ -291,6 +300,12 @@ def answer_views(bundle: Bundle, function: str) -> Iterator[str]:
     # Documents come first in the join, so that engines compute their sums once, not per class.
     yield (f"CREATE VIEW textnb_scores AS SELECT s.id, c.position, c.label, {score} AS score\n"
            f"FROM textnb_sums s CROSS JOIN textnb_classes c{which};")
+    if bundle.is_multilabel:
+        labels = list_of([(f"{s} > {number(least)}", str(label)) for s, least, label in zip(
+            outputs, bundle.thresholds.tolist(), bundle.labels, strict=True)])
+        yield (f"CREATE VIEW textnb_labels AS SELECT id, {labels} AS labels,\n"
+               f"{', '.join(outputs)} FROM textnb_sums;")
+        return
     columns = ", ".join(f"s.{s}" for s in outputs)
     yield (f"CREATE VIEW textnb_labels AS SELECT s.id, s.position, c.label, {columns}\n"
            f"FROM (SELECT id, {answer} AS position, {', '.join(outputs)} FROM textnb_sums) s\n"
@@ -314,10 +329,13 @@ def number(value: float) -> str:
 
 def balanced_sum(parts: list[str]) -> str:
     """Write a sum as a balanced tree, whose depth stays below the limits of parsers."""
-    if not parts:
-        return "0e0"
+    return balanced(parts, "+") if parts else "0e0"
+
+
+def balanced(parts: list[str], operator: str) -> str:
+    """Write an associative operation on one or more parts as a balanced tree."""
     while len(parts) > 1:
-        parts = [f"({' + '.join(parts[i:i + 2])})" for i in range(0, len(parts), 2)]
+        parts = [f"({f' {operator} '.join(parts[i:i + 2])})" for i in range(0, len(parts), 2)]
     return parts[0]
 
 
@@ -407,8 +425,17 @@ def user_tables(bundle: Bundle, rows: TargetRows) -> dict[str, pl.DataFrame]:
 
 
 def read_answers(bundle: Bundle, rows: Iterable[Sequence[Any]]) -> TargetAnswers:
-    """Read answers from the rows of ``textnb_labels``: id, position, label, scores."""
+    """Read answers from the rows of ``textnb_labels``: id, position, label, scores.
+
+    Of lists of labels: id, labels (a list, or a string of JSON), scores.
+    """
     answers = list(rows)
+    if bundle.is_multilabel:
+        by_name = {str(label): label for label in bundle.labels}
+        scores = np.array([row[2:] for row in answers], dtype=np.float64)
+        lists = (json.loads(row[1]) if isinstance(row[1], str) else row[1] for row in answers)
+        return TargetAnswers(scores.reshape(len(answers), bundle.weights.shape[1]),
+                             [[by_name[name] for name in names] for names in lists])
     scores = np.array([row[3:] for row in answers], dtype=np.float64)
     return TargetAnswers(scores.reshape(len(answers), bundle.weights.shape[1]),
                          [None if row[1] is None else bundle.labels[row[1]] for row in answers])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from string import ascii_lowercase, ascii_uppercase
 from tempfile import TemporaryDirectory
@@ -57,6 +57,11 @@ class DuckDb(Sql):
 
     def words(self, bundle: Bundle) -> Words:
         return bundle.words_and_kept
+
+    def list_of(self, elements: Sequence[tuple[str, str]]) -> str:
+        cases = ",\n".join(f"CASE WHEN {condition} THEN [{self.literal(element)}] ELSE [] END"
+                           for condition, element in elements)
+        return f"flatten([{cases}])"
 
     def split(self, words: Words) -> Iterator[str]:
         text = self._lower_text(words)

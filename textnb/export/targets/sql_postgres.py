@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 from uuid import uuid4
@@ -96,6 +96,11 @@ class Postgres(Sql):
         # A hash index holds terms of any length; a unique index would limit it.
         yield "CREATE INDEX ON textnb_weights USING hash (term);"
         yield "ANALYZE textnb_weights;"
+
+    def list_of(self, elements: Sequence[tuple[str, str]]) -> str:
+        cases = ",\n".join(f"CASE WHEN {condition} THEN {self.literal(element)} END"
+                           for condition, element in elements)
+        return f"array_remove(ARRAY[{cases}], NULL)"
 
     def split(self, words: Words) -> Iterator[str]:
         mapping = words.lower_mapping

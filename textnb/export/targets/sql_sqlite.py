@@ -7,9 +7,10 @@ of these characters. ``json_each`` then splits the text in linear time.
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import ClassVar
@@ -28,6 +29,7 @@ from textnb.export.targets.program import deadline
 from textnb.export.targets.sql import (
     ANSWERS,
     Sql,
+    balanced,
     quote_name,
     read_answers,
     replace_strings,
@@ -80,6 +82,13 @@ class Sqlite(Sql):
                "WITHOUT ROWID;")
         yield from self.load("textnb_weights", ["term", *names],
                              ([term, *weights] for term, weights in weight_rows(bundle)))
+
+    def list_of(self, elements: Sequence[tuple[str, str]]) -> str:
+        # There are no lists: the answer is JSON.
+        cases = [f"CASE WHEN {condition} THEN {self.literal(',' + json.dumps(element))} ELSE '' END"
+                 for condition, element in elements]
+        joined = balanced(cases, "||\n")
+        return f"'[' || substr({joined}, 2) || ']'"
 
     def split(self, words: Words) -> Iterator[str]:
         yield ("CREATE TABLE textnb_characters (first INTEGER PRIMARY KEY, last INTEGER NOT NULL, "
