@@ -119,7 +119,8 @@ def test_rows_of_one_label_say_what_is_missing(run: Run, files: Path) -> None:
 
 
 # The verbs that know lists of labels, and those that read no model.
-KNOWING = {"train", "test", "predict", "top", "update", "forget", "merge", "describe"}
+KNOWING = {"train", "test", "predict", "top", "update", "forget", "merge", "describe",
+           "export"}
 WITHOUT_MODEL = {"mail", "run", "tune", "duplicates", "verify"}
 REFUSING: dict[str, list[str]] = {
     "explain": ["topics.textnb", "corn"],
@@ -130,7 +131,6 @@ REFUSING: dict[str, list[str]] = {
     "calibrate": ["topics.textnb", "tested.ndjson"],
     "threshold": ["topics.textnb", "tested.ndjson", "--min-precision", "0.9"],
     "validate": ["topics.textnb", "tested.ndjson"],
-    "export": ["topics.textnb", "--to", "python", "-o", "out"],
 }
 
 
@@ -145,3 +145,8 @@ def test_verbs_that_do_not_know_lists_refuse_the_model(run: Run, files: Path, na
     assert result.code != 0
     assert "for one label per document" in result.err
     assert {path.name: path.read_bytes() for path in files.iterdir()} == before
+
+
+def test_an_export_is_verified_on_rows(run: Run, files: Path) -> None:
+    run("export", "topics.textnb", "--to", "sql-sqlite", "-o", "topics.sql").checked()
+    assert "0 labels differ" in run("verify", "topics.sql", "tested.ndjson").checked().out
