@@ -30,6 +30,7 @@ SOURCES = ["tests/frames/test_lake.py", "tests/frames/test_cloud.py", "tests/cli
 # The tests that concern an extra: the files that ask for one of its packages, and what uses them.
 TESTS = {
     "onnx": ["tests/export/test_interchange.py", *EXPORTS],
+    "clickhouse": EXPORTS,
     "duckdb": [*EXPORTS, "tests/frames/test_kinds.py"],
     "postgres": EXPORTS,
     "report": ["tests/evaluation/test_report.py", "tests/test_pipelines.py",

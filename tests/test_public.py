@@ -116,8 +116,8 @@ KERNEL = tuple(f"{package}.{name}" for package, names in PACKAGES.items() for na
 # Examples that need an extra to run: its packages.
 EXAMPLES = {"textnb.report.page.write_report": ("altair", "jinja2", "vl_convert")}
 # What the extras install, without what the dependencies install too.
-OPTIONAL = ["adbc_driver_postgresql", "altair", "deltalake", "duckdb", "jinja2", "markupsafe",
-            "onnx", "onnxruntime", "pandas", "polars_iceberg", "psycopg", "pyarrow",
+OPTIONAL = ["adbc_driver_postgresql", "altair", "chdb", "deltalake", "duckdb", "jinja2",
+            "markupsafe", "onnx", "onnxruntime", "pandas", "polars_iceberg", "psycopg", "pyarrow",
             "pyiceberg", "pyspark", "selenium", "sqlalchemy", "vl_convert"]
 
 

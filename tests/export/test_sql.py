@@ -38,6 +38,7 @@ from textnb import (
 from textnb.export.bundle import Bundle, bundle_of
 from textnb.export.targets.base import EngineMissing, TargetAnswers, TargetRows
 from textnb.export.targets.sql import Sql
+from textnb.export.targets.sql_clickhouse import ClickHouse
 from textnb.export.targets.sql_duckdb import DuckDb
 from textnb.export.targets.sql_postgres import Postgres
 from textnb.export.targets.sql_sqlite import Sqlite
@@ -84,11 +85,14 @@ HOSTILE = ["'", "''); DROP TABLE textnb_weights; --", "\\", "\\.", "\\N", "\\'",
            "NULL", "\x7f", "\u00a0", "é"]
 
 
-@pytest.fixture(scope="module", params=[DuckDb, Sqlite, Postgres], ids=lambda kind: kind.name)
+@pytest.fixture(scope="module", params=[DuckDb, Sqlite, Postgres, ClickHouse],
+                ids=lambda kind: kind.name)
 def target(request: pytest.FixtureRequest) -> Sql:
     kind: type[Sql] = request.param
     if kind is DuckDb:
         pytest.importorskip("duckdb", reason="needs DuckDB: pip install 'textnb[duckdb]'")
+    if kind is ClickHouse:
+        pytest.importorskip("chdb", reason="needs chdb: pip install 'textnb[clickhouse]'")
     if kind is Postgres:
         request.getfixturevalue("postgres")
     return kind()

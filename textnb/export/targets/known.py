@@ -14,6 +14,7 @@ from textnb.export.targets.liblinear import Liblinear
 from textnb.export.targets.onnx_graph import Onnx
 from textnb.export.targets.polars_code import PolarsCode
 from textnb.export.targets.python import Python
+from textnb.export.targets.sql_clickhouse import ClickHouse
 from textnb.export.targets.sql_duckdb import DuckDb
 from textnb.export.targets.sql_postgres import Postgres
 from textnb.export.targets.sql_sqlite import Sqlite
@@ -21,15 +22,15 @@ from textnb.export.targets.sql_sqlite import Sqlite
 # A built-in target is one line here, and its import above.
 _ALL: list[Target] = [
     Json(), Parquet(), Csv(), Npz(), Python(), JavaScript(), DuckDb(), Postgres(), Sqlite(),
-    PolarsCode(), Onnx(), Liblinear(),
+    ClickHouse(), PolarsCode(), Onnx(), Liblinear(),
 ]
 TARGETS: dict[str, Target] = {target.name: target for target in _ALL}
 # Names that people use for a target's system.
 _SYNONYMS = {
     "js": "javascript", "node": "javascript", "mjs": "javascript", "py": "python",
     "pg": "sql-postgres", "psql": "sql-postgres", "postgresql": "sql-postgres",
-    "sqlite3": "sql-sqlite", "numpy": "npz", "svmlight": "liblinear", "libsvm": "liblinear",
-    "onnxruntime": "onnx",
+    "sqlite3": "sql-sqlite", "chdb": "sql-clickhouse", "numpy": "npz", "svmlight": "liblinear",
+    "libsvm": "liblinear", "onnxruntime": "onnx",
 }
 _READS = ("text", "terms", "features")
 

@@ -48,8 +48,8 @@ class Sql(ABC):
     ----------
     engine : str
         The name of the engine in messages.
-    id_type : str
-        The type of the column ``id`` of a table of documents.
+    id_type, text_type, number_type : str
+        The types of the columns ``id``, ``text`` and of features in a table of documents.
     most_outputs, most_features : int
         The number of columns of weights, or of features, that a table of the engine may have.
     greatest : str
@@ -70,6 +70,8 @@ class Sql(ABC):
     needs: ClassVar[str]
     engine: ClassVar[str]
     id_type: ClassVar[str] = "BIGINT"
+    text_type: ClassVar[str] = "TEXT"
+    number_type: ClassVar[str] = "DOUBLE PRECISION"
     most_outputs: ClassVar[int]
     most_features: ClassVar[int]
     greatest: ClassVar[str] = "greatest"
@@ -126,6 +128,18 @@ class Sql(ABC):
         """Write the first statements of the transaction."""
         yield "BEGIN;"
 
+    def closing(self) -> Iterator[str]:
+        """Write the last statements of the transaction."""
+        yield "COMMIT;"
+
+    def ngrams(self, words: Words) -> str:
+        """Write the view of terms, on top of the view of words."""
+        return ngrams_view(words.ngram_range)
+
+    def quote_name(self, name: str) -> str:
+        """Quote the name of a column."""
+        return quote_name(name)
+
     def check(self, bundle: Bundle) -> None:
         """Raises ExportError if the engine can't hold the bundle, or split its texts."""
         outputs = bundle.weights.shape[1]
@@ -174,18 +188,18 @@ class Sql(ABC):
         else:
             yield from self.term_views(bundle)
         yield from answer_views(bundle, self.greatest, self.list_of)
-        yield "COMMIT;"
+        yield from self.closing()
 
     def term_views(self, bundle: Bundle) -> Iterator[str]:
         """Write the weights of terms, the terms of documents, and their sums."""
         yield from self.load_weights(bundle)
         if bundle.reads == "text":
             yield (f"CREATE TABLE IF NOT EXISTS documents (id {self.id_type} PRIMARY KEY, "
-                   "text TEXT);")
+                   f"text {self.text_type});")
             words = self.words(bundle)
             yield from self.stop_words(words)
             yield from self.split(words)
-            yield ngrams_view(words.ngram_range)
+            yield self.ngrams(words)
         else:
             yield f"CREATE TABLE IF NOT EXISTS documents (id {self.id_type} PRIMARY KEY);"
             yield (f"CREATE TABLE IF NOT EXISTS document_terms (id {self.id_type} NOT NULL, "
@@ -202,11 +216,11 @@ class Sql(ABC):
 
     def feature_views(self, bundle: Bundle) -> Iterator[str]:
         """Write the sums of features as one expression per output."""
-        names = [quote_name(name) for name in bundle.terms]
-        columns = "".join(f",\n  {name} DOUBLE PRECISION" for name in names)
+        names = [self.quote_name(name) for name in bundle.terms]
+        columns = "".join(f",\n  {name} {self.number_type}" for name in names)
         yield f"CREATE TABLE IF NOT EXISTS documents (id {self.id_type} PRIMARY KEY{columns});"
         center, intercept = bundle.center_and_intercept()
-        inputs = [f"CAST({name} AS DOUBLE PRECISION)" for name in names]
+        inputs = [f"CAST({name} AS {self.number_type})" for name in names]
         if bundle.above is not None:
             inputs = [f"CASE WHEN {x} > {number(bundle.above)} THEN 1e0 WHEN {x} IS NOT NULL "
                       "THEN 0e0 END" for x in inputs]
@@ -395,6 +409,18 @@ def separate_pairs(words: Words, text: str, code: str, condition: str) -> str:
         pairs = f"regexp_replace({pairs}, '{pattern}', '{replacement}', 'g')"
     has_pairs = condition.format(text, pair_class(words, code))
     return f"CASE WHEN {has_pairs} THEN\n{pairs} ELSE {text} END"
+
+
+def kept_or_word(words: Words, code: str) -> str:
+    """Write the pattern, for RE2, of kept tokens and of words in a text whose pairs are apart."""
+    letter, name, emoji, member = (
+        f"[{regex_class(ranges, code)}]" for ranges in (
+            words.letters, words.letters_or_numbers, words.emoji, words.members))
+    number = "[0-9]+(?:[.,][0-9]+)*"
+    kept = {"emoji": emoji, "punctuation": "[!?]", "abbreviations": rf"(?:{letter}\.){{2,}}",
+            "symbols": rf"{letter}{name}*(?:\+\+|#)|[$€£¥]{number}|{number}%"}
+    pairs = [f"{pair_class(words, code)}+"] if words.unspaced else []
+    return "|".join([*(kept[kind] for kind in words.kept), f"{member}{{{words.least},}}", *pairs])
 
 
 def replace_strings(words: Words, text: str) -> str:

@@ -18,6 +18,7 @@ from textnb.export.targets.sql import (
     ROWS,
     Sql,
     chunks,
+    kept_or_word,
     pair_class,
     quote_name,
     read_answers,
@@ -76,7 +77,7 @@ class DuckDb(Sql):
             is_word = f"({is_word} OR regexp_matches(word, '{pair_class(words, _CODE)}'))"
         found = f"[{regex_class(words.members, _CODE)}]+"
         if words.kept:
-            found, is_word = _kept_or_word(words), "word <> ''"
+            found, is_word = kept_or_word(words, _CODE), "word <> ''"
         yield ("CREATE VIEW textnb_words AS SELECT id, position, word FROM (\n"
                "  SELECT id, unnest(words) AS word, unnest(range(len(words))) AS position FROM (\n"
                f"    SELECT id, regexp_extract_all({source}, "
@@ -125,15 +126,3 @@ class DuckDb(Sql):
                 names = ", ".join(map(quote_name, frame.columns))
                 connection.execute(f"INSERT INTO {table} ({names}) SELECT * FROM source_{table}")
             return read_answers(bundle, connection.execute(ANSWERS).fetchall())
-
-
-def _kept_or_word(words: Words) -> str:
-    """Write the pattern of kept tokens and of words; the pairs of a text are apart before."""
-    letter, name, emoji, member = (
-        f"[{regex_class(ranges, _CODE)}]" for ranges in (
-            words.letters, words.letters_or_numbers, words.emoji, words.members))
-    number = "[0-9]+(?:[.,][0-9]+)*"
-    kept = {"emoji": emoji, "punctuation": "[!?]", "abbreviations": rf"(?:{letter}\.){{2,}}",
-            "symbols": rf"{letter}{name}*(?:\+\+|#)|[$€£¥]{number}|{number}%"}
-    pairs = [f"{pair_class(words, _CODE)}+"] if words.unspaced else []
-    return "|".join([*(kept[kind] for kind in words.kept), f"{member}{{{words.least},}}", *pairs])

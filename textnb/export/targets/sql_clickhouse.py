@@ -1,0 +1,169 @@
+"""SQL of ClickHouse: arrays of words, and regular expressions of RE2 that list their characters."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from string import ascii_lowercase, ascii_uppercase
+from tempfile import TemporaryDirectory
+from typing import ClassVar
+
+import polars as pl
+
+from textnb.export.bundle import Bundle
+from textnb.export.characters import SIGMA, final_sigma, ranges_of, regex_class
+from textnb.export.portable import Words
+from textnb.export.targets.base import EngineMissing, TargetAnswers, TargetRows
+from textnb.export.targets.program import run_program
+from textnb.export.targets.sql import (
+    ANSWERS,
+    Sql,
+    chunks,
+    has_controls,
+    kept_or_word,
+    number,
+    pair_class,
+    quote_name,
+    read_answers,
+    replace_strings,
+    user_tables,
+    weight_columns,
+    weight_rows,
+)
+from textnb.text.unspaced import pairs_by_replacing
+
+_CODE = r"\x{{{:x}}}"
+# Each INSERT makes a part of a table on disk.
+_ROWS = 50_000
+# In a process of its own: ClickHouse has one database per process, and the caller may use it.
+_RUN = """
+import sys
+from pathlib import Path
+from chdb.session import Session
+folder, script, *tables = sys.argv[1:]
+session = Session(folder + "/database")
+session.query(Path(script).read_text("utf-8"))
+for table in tables:
+    session.query(f"INSERT INTO {table} SELECT * FROM file('{folder}/{table}.parquet', Parquet)")
+answers = session.query(sys.stdin.read(), "Parquet")
+Path(folder, "answers.parquet").write_bytes(answers.bytes())
+"""
+
+
+class ClickHouse(Sql):
+    """A script for ClickHouse, whose statements are no transaction."""
+
+    name: ClassVar[str] = "sql-clickhouse"
+    needs: ClassVar[str] = "pip install 'textnb[clickhouse]'"
+    engine: ClassVar[str] = "ClickHouse"
+    text_type: ClassVar[str] = "Nullable(String)"
+    number_type: ClassVar[str] = "Nullable(Float64)"
+    # ClickHouse has no limit; with more columns, such a table is the wrong format.
+    most_outputs: ClassVar[int] = 10_000
+    most_features: ClassVar[int] = 10_000
+    hex_literal: ClassVar[str] = "unhex('{}')"
+
+    def literal(self, value: str) -> str:
+        # A backslash begins an escape.
+        return super().literal(value if has_controls(value) else value.replace("\\", r"\\"))
+
+    def quote_name(self, name: str) -> str:
+        return quote_name(name.replace("\\", r"\\"))
+
+    def opening(self) -> Iterator[str]:
+        # Tables of characters, and sums of many features, are long.
+        yield "SET max_query_size = 1000000000, max_ast_elements = 10000000;"
+        yield "SET max_expanded_ast_elements = 10000000, max_parser_depth = 100000;"
+        yield "SET precise_float_parsing = 1;"
+        yield "DROP VIEW IF EXISTS textnb_splits;"
+
+    def closing(self) -> Iterator[str]:
+        yield from ()
+
+    def load_weights(self, bundle: Bundle) -> Iterator[str]:
+        names = weight_columns(bundle)
+        columns = "".join(f", {name} Float64" for name in names)
+        yield (f"CREATE TABLE textnb_weights (term String{columns}) "
+               "ENGINE = MergeTree ORDER BY term;")
+        for chunk in chunks(weight_rows(bundle), _ROWS):
+            values = ",\n".join(f"({self.literal(term)}, {', '.join(map(number, weights))})"
+                                for term, weights in chunk)
+            yield f"INSERT INTO textnb_weights (term, {', '.join(names)}) VALUES\n{values};"
+
+    def words(self, bundle: Bundle) -> Words:
+        return bundle.words_and_kept
+
+    def split(self, words: Words) -> Iterator[str]:
+        source, is_word = "text", f"lengthUTF8(word) >= {words.least}"
+        pair = self.literal(pair_class(words, _CODE))
+        if words.unspaced:
+            source = self._separate_pairs(words, "text")
+            is_word = f"({is_word} OR match(word, {pair}))"
+        found = f"[{regex_class(words.members, _CODE)}]+"
+        if words.kept:
+            found, is_word = kept_or_word(words, _CODE), "word != ''"
+        if words.stop_words:
+            is_word += " AND word NOT IN (SELECT word FROM textnb_stop_words)"
+        given = replace_strings(words, "ifNull(text, '')")
+        yield ("CREATE VIEW textnb_words AS\nSELECT id, position, word FROM (\n"
+               "  SELECT id, arrayJoin(arrayZip(words, arrayEnumerate(words))) AS pair,\n"
+               "    pair.1 AS word, pair.2 AS position FROM (\n"
+               f"    SELECT id, extractAll({source}, {self.literal(found)}) AS words FROM (\n"
+               f"SELECT id, {self._lower_text(words)} AS text FROM (\n"
+               f"SELECT id, {given} AS text FROM documents) r) l) s) w\n"
+               f"WHERE {is_word};")
+
+    def ngrams(self, words: Words) -> str:
+        least, most = words.ngram_range
+        if most == 1:
+            return super().ngrams(words)
+        sizes = ", ".join(
+            f"arrayMap(i -> arrayStringConcat(arraySlice(words, i, {n}), ' '), "
+            f"range(1, toUInt64(greatest(toInt64(length(words)) - {n - 2}, 1))))"
+            for n in range(least, most + 1))
+        return ("CREATE VIEW textnb_terms AS\nSELECT id, arrayJoin(arrayConcat("
+                f"{sizes})) AS term FROM (\n"
+                "  SELECT id, arrayMap(w -> w.2, arraySort(groupArray((position, word)))) AS words"
+                "\n  FROM textnb_words GROUP BY id) w;")
+
+    def _separate_pairs(self, words: Words, text: str) -> str:
+        """Write an expression that separates the pairs of characters in a text from other words."""
+        pairs = text
+        for pattern, replacement in pairs_by_replacing(pair_class(words, _CODE), r"\1"):
+            pairs = (f"replaceRegexpAll({pairs}, {self.literal(pattern)}, "
+                     f"{self.literal(replacement)})")
+        return f"if(match({text}, {self.literal(pair_class(words, _CODE))}),\n{pairs}, {text})"
+
+    def _lower_text(self, words: Words) -> str:
+        """Write the text in lower case, without the engine's own table of Unicode."""
+        if words.lower is None:
+            return "text"
+        mapping = words.lower_mapping
+        double = [c for c, to in mapping.items() if len(to) != 1]
+        sigma = self.literal(final_sigma(words.lower, _CODE, r"\z"))
+        text = (f"if(position(text, '{SIGMA}') > 0, "
+                f"replaceRegexpAll(text, {sigma}, '\\\\1ς\\\\2'), text)")
+        for character in double:
+            text = (f"replaceAll({text}, {self.literal(character)}, "
+                    f"{self.literal(mapping[character])})")
+        single = [c for c in mapping if c not in double]
+        upper = regex_class(ranges_of(c for c in mapping if not c.isascii()), _CODE)
+        return (f"multiIf(length(text) = lengthUTF8(text), lower(text),\n"
+                f"match(text, {self.literal(f'[{upper}]')}), translateUTF8({text},\n"
+                f"{self.literal(''.join(single))},\n"
+                f"{self.literal(''.join(mapping[c] for c in single))}),\n"
+                f"translate(text, '{ascii_uppercase}', '{ascii_lowercase}'))")
+
+    def run(self, bundle: Bundle, path: Path, rows: TargetRows) -> TargetAnswers:
+        if find_spec("chdb") is None:
+            raise EngineMissing(f"chdb, which is ClickHouse, is not installed: {self.needs}")
+        with TemporaryDirectory(prefix="textnb-") as folder:
+            tables = user_tables(bundle, rows)
+            for table, frame in tables.items():
+                frame.write_parquet(Path(folder) / f"{table}.parquet")
+            run_program([sys.executable, "-I", "-c", _RUN, folder, str(path), *tables],
+                        ANSWERS.encode())
+            return read_answers(
+                bundle, pl.read_parquet(Path(folder) / "answers.parquet").iter_rows())
