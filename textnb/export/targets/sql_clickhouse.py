@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from string import ascii_lowercase, ascii_uppercase
@@ -81,6 +81,10 @@ class ClickHouse(Sql):
 
     def closing(self) -> Iterator[str]:
         yield from ()
+
+    def list_of(self, elements: Sequence[tuple[str, str]]) -> str:
+        pairs = ", ".join(f"({condition}, {self.literal(text)})" for condition, text in elements)
+        return f"arrayMap(p -> p.2, arrayFilter(p -> p.1, [{pairs}]))"
 
     def load_weights(self, bundle: Bundle) -> Iterator[str]:
         names = weight_columns(bundle)
