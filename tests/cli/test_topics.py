@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -118,9 +120,118 @@ def test_rows_of_one_label_say_what_is_missing(run: Run, files: Path) -> None:
     assert "one character" in result.err
 
 
+def thresholds_of(name: str) -> dict[str, float]:
+    read = textnb.load(name)
+    assert isinstance(read, TextClassifier)
+    assert read.decision_ is not None
+    return dict(read.decision_.thresholds)
+
+
+@pytest.mark.parametrize(("goal", "settings"), [
+    (["--by", "f1"], {"by": "f1"}),
+    (["--by", "micro-f1", "--at-least", "1"], {"by": "micro-f1", "at_least": 1}),
+    (["--costs", "1,5", "--at-most", "2"], {"costs": (1, 5), "at_most": 2}),
+    (["--costs", "1,5", "--method", "theoretical"], {"costs": (1, 5), "method": "theoretical"})])
+def test_thresholds_are_those_of_python(
+    run: Run, files: Path, goal: list[str], settings: dict[str, Any]
+) -> None:
+    model = TextClassifier().fit(NEWS)
+    scores = {"held": (["tested.csv", "--label-separator", ","], textnb.held_out(model, TESTED)),
+              "folds": (["news.parquet", "--leave-one-out"], textnb.cross_validate(model, NEWS))}
+    for rows, held in scores.values():
+        result = run("threshold", "topics.textnb", *rows, *goal, "-o", "out.textnb").checked()
+        assert "micro F1" in result.out
+        expected = textnb.choose_class_thresholds(held, **settings)
+        read = textnb.load("out.textnb")
+        assert isinstance(read, TextClassifier)
+        assert read.decision_ == expected
+        assert f"micro F1 {expected.evidence['micro_f1']:.4f}" in result.out
+        assert "micro F1" in run("describe", "out.textnb").checked().out
+    run("predict", "out.textnb", "tested.ndjson", "-o", "out.parquet")
+    assert pl.read_parquet("out.parquet")["predicted"].to_list() == model.set_decision(
+        expected).predict(TESTED)["predicted"].to_list()
+
+
+def test_a_precision_that_cannot_be_shown_is_told(run: Run, files: Path) -> None:
+    goal = ["--min-precision", "0.9"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        result = run("threshold", "topics.textnb", "tested.ndjson", *goal).checked()
+    assert "these labels are never predicted" in result.err
+    assert "'corn' never: its precision can't be shown" in result.out
+    assert set(thresholds_of("topics.textnb").values()) == {float("inf")}
+
+
+def test_numbers_of_labels_without_rows_keep_the_thresholds(run: Run, files: Path) -> None:
+    run("threshold", "topics.textnb", "--at-least", "1").checked()
+    assert thresholds_of("topics.textnb") == dict.fromkeys(
+        ["corn", "grain", "money", "trade", "wheat"], 0.0)
+    run("threshold", "topics.textnb", "tested.ndjson", "--by", "f1").checked()
+    before = thresholds_of("topics.textnb")
+    result = run("threshold", "topics.textnb", "--at-least", "1", "--at-most", "1").checked()
+    assert "at least 1 label and at most 1 label for each row" in result.out
+    assert "seen on" not in result.out
+    assert thresholds_of("topics.textnb") == before
+    run("predict", "topics.textnb", "tested.ndjson", "-o", "out.parquet")
+    assert set(pl.read_parquet("out.parquet")["predicted"].list.len()) == {1}
+    run("threshold", "topics.textnb", "--clear").checked()
+    read = textnb.load("topics.textnb")
+    assert isinstance(read, TextClassifier)
+    assert read.decision_ is None
+
+
+BAD_GOALS: dict[str, tuple[list[str], str]] = {
+    "a class": (["tested.ndjson", "--costs", "1,5", "--class", "corn"], "--class is for one label"),
+    "false positives": (["tested.ndjson", "--max-false-positives", "0.1", "--class", "corn"],
+                        "--class is for one label"),
+    "a ledger": (["--ledger", "--by", "f1"], "--ledger is for one label"),
+    "two goals": (["tested.ndjson", "--by", "f1", "--costs", "1,5"], "got --by and --costs"),
+    "no rows": (["--by", "f1"], "name an INPUT"),
+    "no goal": (["tested.ndjson", "--at-least", "1"], "give one of"),
+    "too few": (["--at-least", "2", "--at-most", "1"], "--at-most must be --at-least or more"),
+    "another measure": (["tested.ndjson", "--by", "accuracy"], "accuracy"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_GOALS)
+def test_goals_that_labels_do_not_have(run: Run, files: Path, name: str) -> None:
+    before = bytes_of("topics.textnb")
+    arguments, message = BAD_GOALS[name]
+    assert message in run("threshold", "topics.textnb", *arguments).checked(2).err
+    assert bytes_of("topics.textnb") == before
+
+
+@pytest.mark.parametrize("goal", [["--by", "f1"], ["--min-precision", "0.9", "--at-most", "1"]])
+def test_goals_of_lists_are_refused_for_one_label(
+    run: Run, files: Path, goal: list[str]
+) -> None:
+    TextClassifier().fit(["aa", "bb"], ["a", "b"]).save("one.textnb")
+    result = run("threshold", "one.textnb", "tested.ndjson", *goal).checked(2)
+    assert "is for lists of labels" in result.err
+
+
+def test_probabilities_of_labels_are_calibrated(run: Run, files: Path) -> None:
+    result = run("calibrate", "topics.textnb", "news.parquet", "-o", "out.textnb").checked()
+    assert "a sigmoid for each of 5 labels (5 folds, 150 documents)" in result.out
+    model = TextClassifier().fit(NEWS)
+    calibration = textnb.calibrate(model, NEWS)
+    read = textnb.load("out.textnb")
+    assert isinstance(read, TextClassifier)
+    assert read.calibration_ == calibration
+    run("predict", "out.textnb", "tested.ndjson", "--probability", "-o", "out.parquet")
+    expected = model.set_calibration(calibration).predict(TESTED, probability=True)
+    assert pl.read_parquet("out.parquet")["probability"].to_list() == expected[
+        "probability"].to_list()
+    shown = json.loads(run("calibrate", "topics.textnb", "tested.csv", "--label-separator", ",",
+                           "--held-out", "--dry-run", "--format", "json").checked().out)
+    assert shown["log_loss"]["after"] < shown["log_loss"]["before"]
+    assert "--no-length is for one label" in run(
+        "calibrate", "topics.textnb", "news.parquet", "--no-length").checked(2).err
+
+
 # The verbs that know lists of labels, and those that read no model.
 KNOWING = {"train", "test", "predict", "top", "update", "forget", "merge", "describe",
-           "export"}
+           "export", "calibrate", "threshold"}
 WITHOUT_MODEL = {"mail", "run", "tune", "duplicates", "verify"}
 REFUSING: dict[str, list[str]] = {
     "explain": ["topics.textnb", "corn"],
@@ -128,8 +239,6 @@ REFUSING: dict[str, list[str]] = {
     "serve": ["topics.textnb", "--spam-class", "corn", "--listen", "s.sock"],
     "diff": ["topics.textnb", "topics.textnb"],
     "drift": ["topics.textnb", "tested.ndjson", "--reference", "tested.ndjson"],
-    "calibrate": ["topics.textnb", "tested.ndjson"],
-    "threshold": ["topics.textnb", "tested.ndjson", "--min-precision", "0.9"],
     "validate": ["topics.textnb", "tested.ndjson"],
 }
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from textnb.cli.console import as_json, out, progress
 from textnb.cli.inputs import (
     InputRows,
+    LabelOptions,
     ModelFile,
     ModelOutput,
     Quiet,
@@ -19,12 +20,18 @@ from textnb.cli.options import option, verb
 
 
 @dataclass(frozen=True, kw_only=True)
+class CalibrationRows(LabelOptions, InputRows):
+    """Input."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class CalibrationOptions:
     """Calibration."""
 
     held_out: bool = option(
         "INPUT holds rows that MODEL has not learned. Without this option, INPUT is what MODEL "
-        "learned, and each row is left out in turn.", default=False)
+        "learned, and each row is left out in turn; of lists of labels, a fifth of the rows at a "
+        "time.", default=False)
     no_length: bool = option("The same temperature for documents of every length.",
                              default=False)
 
@@ -39,7 +46,7 @@ class CalibrateOutput(Quiet, Results, ModelOutput):
 
 @verb
 def calibrate(
-    file: ModelFile, source: InputRows, how: CalibrationOptions, done: CalibrateOutput
+    file: ModelFile, source: CalibrationRows, how: CalibrationOptions, done: CalibrateOutput
 ) -> None:
     """Fit a temperature, so that probabilities mean what they say, and keep it in the model."""
     from textnb.cli import evidence
@@ -57,27 +64,34 @@ def calibrate(
     check_model_target(output)
     check_apart(input, output)
     with lock_path(output):
-        fitted = load_fitted(file.model)
-        frame = rows(input, source, fitted.columns, fitted.label)
+        fitted = load_fitted(file.model, multilabel=True)
+        of_lists = fitted.is_multilabel
+        if of_lists and how.no_length:
+            raise ParameterError.multilabel("--no-length")
+        frame = rows(input, source, fitted.columns, fitted.label, multilabel=of_lists)
         score = scored_apart if how.held_out else scores_of_learned
         with reading(input, frame, source.where), progress(
                 "scoring", "scored", done.quiet) as advance:
             held = score(fitted, frame, progress=advance)
         calibration = fit_calibration(
             held, length_aware=not how.no_length, link=link_of(fitted))
-        figures = evidence.reliability_table(held, calibration)
+        figures = (evidence.log_loss_table if of_lists else evidence.reliability_table)(
+            held, calibration)
         fitted = fitted.with_calibration(calibration)
         if not done.dry_run:
             save_fitted(fitted, output)
     if not done.dry_run:
         evidence.note_stale(fitted)
-    evidence.note_unverified(held.novelty, done.quiet)
+    if not of_lists:
+        evidence.note_unverified(held.novelty, done.quiet)
     if done.results_format == "json":
-        out(as_json({"calibration": calibration.to_dict(), **figures,
-                     "not_judged": held.not_judged, **evidence_of(held.novelty)}))
+        judged = {} if of_lists else {
+            "not_judged": held.not_judged, **evidence_of(held.novelty)}
+        out(as_json({"calibration": calibration.to_dict(), **figures, **judged}))
         return
     out(evidence.calibration_words(calibration))
     for name, values in figures.items():
         out(f"{name.replace('_', ' ')} {values['before']:.4f} -> {values['after']:.4f}")
-    for line in evidence.not_judged_words(held):
-        out(line)
+    if not of_lists:
+        for line in evidence.not_judged_words(held):
+            out(line)

@@ -12,11 +12,14 @@ if TYPE_CHECKING:
     from textnb.bayes.calibration import Calibration
     from textnb.bayes.decision import Decision
     from textnb.evaluation.held_out import HeldOut
+    from textnb.evaluation.held_out_labels import HeldOutLabels
     from textnb.evaluation.novelty import Novelty
 
 
 ONLY_IF_NEW = ("what follows holds only if the model has not learned the rows that the thresholds "
                "stand on, which can't be verified")
+# Lines of labels on a terminal.
+_MOST_LABELS = 20
 # Below this share of rows that look learned there is no note: new rows look learned as often.
 _NOTED_SHARE = 0.25
 
@@ -81,6 +84,9 @@ def note_unverified(novelty: Novelty | None, quiet: bool) -> None:
 
 def calibration_words(calibration: Calibration) -> str:
     """One line: the temperature, and the documents on which it was fitted."""
+    if calibration.sigmoids:
+        return (f"a sigmoid for each of {quantity(len(calibration.sigmoids), 'label')} "
+                f"({calibration.method}, {quantity(calibration.documents, 'document')})")
     formula = f"T = {calibration.temperature:.4g}"
     if calibration.length_exponent:
         formula = (f"T = 1 + {calibration.temperature - 1:.4g} · "
@@ -97,6 +103,11 @@ def reliability_table(held: HeldOut, calibration: Calibration) -> dict[str, dict
     before, after = reliability(held), reliability(held.calibrated(calibration))
     return {name: {"before": getattr(before, name), "after": getattr(after, name)}
             for name in ("log_loss", "brier", "expected_calibration_error")}
+
+
+def log_loss_table(held: HeldOutLabels, calibration: Calibration) -> dict[str, dict[str, float]]:
+    """Log loss of all pairs of a document and a label, before and after."""
+    return {"log_loss": {"before": held.log_loss(), "after": held.log_loss(calibration)}}
 
 
 def not_judged_words(held: HeldOut) -> Iterator[str]:
@@ -119,6 +130,34 @@ def decision_words(decision: Decision, unit: str = "log-odds") -> Iterator[str]:
         yield from list(_words(decision, least))
     except (LookupError, TypeError, ValueError, AttributeError):
         yield from _thresholds(decision, least)
+
+
+def label_words(decision: Decision) -> Iterator[str]:
+    """The thresholds of labels, and what was measured with them."""
+    evidence = decision.evidence
+    if decision.stale:
+        yield f"stale, so that nothing below is certain: {decision.stale}"
+    entries = {entry["label"]: entry for entry in evidence.get("labels", ())}
+    shown = list(decision.thresholds.items())
+    for label, value in shown[:_MOST_LABELS]:
+        entry = entries.get(label)
+        if value == math.inf:
+            yield f"{label!r} never" + (": its precision can't be shown" if entry else "")
+        else:
+            yield f"{label!r} where its score is above {_number(value)}" + (
+                f": {entry['correct']:,} of {entry['answered']:,} right, precision at least "
+                f"{_percent(entry['precision_bound'])}" if entry else "")
+    if len(shown) > _MOST_LABELS:
+        yield f"and {len(shown) - _MOST_LABELS:,} more labels: --format json has all"
+    if decision.ranks:
+        yield " and ".join(f"{name.replace('_', ' ')} {quantity(value, 'label')}"
+                           for name, value in decision.ranks.items()) + " for each row"
+    if "micro_f1" in evidence:
+        cost = f", cost {evidence['cost']:g}" if "cost" in evidence else ""
+        yield (f"seen on {quantity(evidence['documents'], 'document')} ({evidence['scored']}): "
+               f"micro F1 {evidence['micro_f1']:.4f}, macro F1 {evidence['macro_f1']:.4f}{cost}; "
+               f"{evidence['correct']:,} of {quantity(evidence['predicted'], 'predicted label')} "
+               f"right, {evidence['actual'] - evidence['correct']:,} missed")
 
 
 def _words(decision: Decision, least: str) -> Iterator[str]:

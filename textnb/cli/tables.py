@@ -131,7 +131,7 @@ def _text(value: str) -> Any:
 def show_description(card: dict[str, Any]) -> None:
     """A model's card: the classes as a table, the rest line by line."""
     from textnb.bayes.decision import Decision
-    from textnb.cli.evidence import decision_words
+    from textnb.cli.evidence import decision_words, label_words
     from textnb.filter.verdict import since_fit_words
 
     classes = card["classes"]
@@ -143,7 +143,9 @@ def show_description(card: dict[str, Any]) -> None:
         lines.add_column(overflow="fold")
     for name, value in card.items():
         if name == "decision" and value is not None:
-            for line in decision_words(Decision.from_dict(value), unit):
+            decision = Decision.from_dict(value)
+            for line in (label_words(decision) if card.get("multilabel")
+                         else decision_words(decision, unit)):
                 lines.add_row(_text(name), _text(line))
         elif name == "since_fit" and value is not None:
             lines.add_row(_text(name), _text(since_fit_words(sum(value.values()))))

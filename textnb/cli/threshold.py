@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from textnb.cli.console import as_json, note, out, progress
 from textnb.cli.inputs import (
+    LabelOptions,
     ModelFile,
     ModelOutput,
     Quiet,
@@ -27,18 +28,22 @@ if TYPE_CHECKING:
 
 # The options that belong to one goal.
 _OF_ONE_GOAL = {"positive", "max_false_positive_rate", "max_false_negative_rate", "costs", "method",
-               "min_precision"}
+               "min_precision", "by", "at_least", "at_most"}
+
+# What evidence says of how thresholds of labels were chosen.
+_REQUEST = {"by", "costs", "rule", "min_precision", "confidence", "labels", "scored"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class ThresholdInput(RowOptions):
+class ThresholdInput(LabelOptions, RowOptions):
     """Input."""
 
     input: str | None = argument(
         "Labelled rows that MODEL has not learned (except with --leave-one-out): a file, glob, "
         "folder, URL, or - for standard input.", None)
     leave_one_out: bool = option(
-        "INPUT is what MODEL learned: each row is left out in turn.", default=False)
+        "INPUT is what MODEL learned: each row is left out in turn; of lists of labels, a fifth of "
+        "the rows at a time.", default=False)
     ledger: bool = option(
         "In place of INPUT: the scores in MODEL.ledger, which textnb update --ledger and textnb "
         "serve keep of each message before it is learned.", default=False)
@@ -58,12 +63,21 @@ class Goal:
         "And at most this share of --class may be answered as another; the answer between is "
         "\"unsure\".", "--max-false-negatives")
     costs: str | None = option(
-        "Instead: what a false positive and a false negative cost, such as 10,1.", metavar="N,N")
+        "Instead: what a false positive and a false negative cost, such as 10,1; of lists of "
+        "labels, a label that is wrong and one that is missed.", metavar="N,N")
     method: str | None = option(
         "With --costs: empirical (least cost on INPUT, the default) or theoretical (by the "
         "probabilities alone).")
     min_precision: float | None = option(
         "Instead: for every class, the least share of its answers that is right.")
+    by: str | None = option(
+        "Instead, of lists of labels: the best F1 of each label (f1), or of all pairs of a row and "
+        "a label (micro-f1).", choices=("f1", "micro-f1"))
+    at_least: int | None = option(
+        "Of lists of labels: each row gets this number of labels or more; without INPUT, the "
+        "thresholds stay.", metavar="N")
+    at_most: int | None = option("Of lists of labels: each row gets no more than this number.",
+                                 metavar="N")
     confidence: float = option("Confidence of the guarantees.", default=0.95)
     clear: bool = option("Remove the thresholds.", default=False)
 
@@ -99,8 +113,10 @@ def threshold(
     if input is not None:
         check_apart(input, target)
     with lock_path(target):
-        fitted = load_fitted(file.model)
+        fitted = load_fitted(file.model, multilabel=True)
         decision, novelty = None, None
+        if not goal.clear:
+            _check_kind(fitted, typed)
         if input is not None or source.ledger:
             # Before the rows are read, which takes long.
             check, choose = _prepare(fitted, goal)
@@ -108,11 +124,15 @@ def threshold(
         if source.ledger:
             decision = choose(_judged_before(fitted, file.model))
         elif input is not None:
-            frame = rows(input, source, fitted.columns, fitted.label)
+            frame = rows(input, source, fitted.columns, fitted.label,
+                         multilabel=fitted.is_multilabel)
             with reading(input, frame, source.where), progress(
                     "scoring", "scored", done.quiet) as advance:
                 held = _score(fitted, frame, source.leave_one_out, advance)
-            decision, novelty = choose(held), held.novelty
+            decision = choose(held)
+            novelty = None if fitted.is_multilabel else held.novelty
+        elif not goal.clear:
+            decision = _with_ranks(fitted, goal)
         if not done.dry_run:
             fitted = fitted.with_decision(decision)
             save_fitted(fitted, target)
@@ -127,8 +147,47 @@ def threshold(
         out(as_json(decision.to_dict()))
         return
     unit = "log-odds" if fitted.calibration else fitted.model.difference_name
-    for line in evidence.decision_words(decision, unit):
+    words = (evidence.label_words(decision) if fitted.is_multilabel
+             else evidence.decision_words(decision, unit))
+    for line in words:
         out(line)
+
+
+def _check_kind(fitted: Fitted, typed: TypedOptions) -> None:
+    """ParameterError for options that are for lists of labels, or for one label per row."""
+    from textnb.errors import ParameterError
+
+    of_one = {"--class": "positive", "--max-false-positives": "max_false_positive_rate",
+              "--max-false-negatives": "max_false_negative_rate", "--ledger": "ledger"}
+    if fitted.is_multilabel:
+        for name, field in of_one.items():
+            if field in typed:
+                raise ParameterError.multilabel(name)
+        return
+    for field in ("by", "at_least", "at_most", "label_separator"):
+        if field in typed:
+            group = ThresholdInput if field == "label_separator" else Goal
+            raise ParameterError(f"{option_of(group, field)} is for lists of labels, and a row of "
+                                 "this model has one label")
+    if "costs" in typed and "positive" not in typed:
+        raise ParameterError("--costs needs --class: the class whose errors are counted")
+
+
+def _with_ranks(fitted: Fitted, goal: Goal) -> Decision:
+    """The thresholds that the model has, with other numbers of labels."""
+    from dataclasses import replace
+
+    from textnb.bayes.decision import Decision
+
+    before = fitted.decision or Decision(dict.fromkeys(fitted.classes.tolist(), 0.0))
+    # What was measured was with other numbers of labels.
+    request = {name: value for name, value in before.evidence.items() if name in _REQUEST}
+    return replace(before, evidence=request, **_ranks(goal))
+
+
+def _ranks(goal: Goal) -> dict[str, Any]:
+    ranks = {"at_least": goal.at_least, "at_most": goal.at_most}
+    return {name: value for name, value in ranks.items() if value is not None}
 
 
 def _note_filter(fitted: Fitted, decision: Decision | None) -> None:
@@ -168,27 +227,35 @@ def _check_one_goal(source: ThresholdInput, typed: set[str]) -> None:
     if source.ledger and (source.input is not None or source.leave_one_out or source.where):
         raise ParameterError("--ledger takes scores that are there: leave out INPUT, --where and "
                              "--leave-one-out")
+    ranks, of_ways = {"--at-least", "--at-most"}, {
+        "--max-false-positives": {"--class", "--max-false-negatives"},
+        "--costs": {"--class", "--method"}, "--min-precision": set[str](), "--by": set[str]()}
     if source.input is None and not source.ledger:
+        if typed and typed <= ranks:
+            return
         raise ParameterError("thresholds are chosen on labelled rows: name an INPUT, --ledger, or "
                              "--clear")
-    ways = typed & {"--max-false-positives", "--costs", "--min-precision"}
+    ways = typed & of_ways.keys()
     if len(ways) != 1:
-        raise ParameterError("give one of --max-false-positives, --costs and --min-precision; got "
-                             f"{' and '.join(sorted(ways)) or 'none'}")
+        raise ParameterError("give one of --max-false-positives, --costs, --min-precision and "
+                             f"--by; got {' and '.join(sorted(ways)) or 'none'}")
     way = ways.pop()
-    goes_with = {"--max-false-positives": {"--class", "--max-false-negatives"},
-                 "--costs": {"--class", "--method"}, "--min-precision": set()}[way]
+    goes_with = of_ways[way] | (ranks if way != "--max-false-positives" else set())
     beyond = sorted(typed - goes_with - {way})
     if beyond:
         raise ParameterError(f"{beyond[0]} does not go with {way}")
-    if "--class" in goes_with and "--class" not in typed:
+    if way == "--max-false-positives" and "--class" not in typed:
         raise ParameterError(f"{way} needs --class: the class whose errors are counted")
 
 
-def _score(fitted: Fitted, frame: Any, leave_one_out: bool, advance: Any) -> HeldOut:
+def _score(fitted: Fitted, frame: Any, leave_one_out: bool, advance: Any) -> Any:
     from textnb.evaluation.held_out import held_out
     from textnb.evaluation.leave_one_out import leave_one_out as each_left_out
 
+    if fitted.is_multilabel and leave_one_out:
+        from textnb.evaluation.calibration import scores_of_learned
+
+        return scores_of_learned(fitted, frame, progress=advance)
     return (each_left_out if leave_one_out else held_out)(fitted, frame, progress=advance)
 
 
@@ -200,6 +267,15 @@ def _prepare(
     from textnb.evaluation import class_thresholds, decisions
 
     classes, calibration = fitted.classes.tolist(), fitted.calibration
+    if fitted.is_multilabel:
+        from textnb.evaluation.label_thresholds import check_label_settings
+
+        of_labels: dict[str, Any] = {
+            "by": goal.by, "min_precision": goal.min_precision, "confidence": goal.confidence,
+            "costs": None if goal.costs is None else _pair(goal.costs), "method": goal.method}
+        return (partial(check_label_settings, **of_labels),
+                partial(class_thresholds.choose_class_thresholds, calibration=calibration,
+                        **of_labels, **_ranks(goal)))
     if goal.min_precision is not None:
         precision: dict[str, Any] = {
             "min_precision": goal.min_precision, "confidence": goal.confidence}

@@ -8,20 +8,20 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from textnb.bayes.calibration import Calibration
 from textnb.bayes.decision import Decision
 from textnb.bayes.forms import Floats
 from textnb.bayes.label_thresholds import best_threshold, cheapest_threshold, micro_f1_thresholds
 from textnb.errors import ParameterError
-from textnb.evaluation.binomial import check_share
+from textnb.evaluation.binomial import check_share, trials_needed
 from textnb.evaluation.decisions import check_costs, check_method
 from textnb.evaluation.held_out_labels import HeldOutLabels
 from textnb.evaluation.precision import lowest_threshold_of_precision
 from textnb.runtime.caller import warn_caller
 
 BY = ("f1", "micro-f1")
+_LOWEST = -1e300
 
 
 def check_label_settings(
@@ -121,9 +121,12 @@ def _of_precision(
     entries: list[Mapping[str, Any]] = []
     for k, label in enumerate(held.classes.tolist()):
         scores: Floats = held.scores[:, k]
-        known: NDArray[np.bool_] = scores > -np.inf
+        # Most documents have no chance of the label, and a search among all would cost confidence.
+        # How many are searched must not depend on which of them have the label.
+        number = max(2 * int((scores > 0).sum()), trials_needed(1.0 - least, confidence))
+        floor = max(float(np.sort(scores)[-min(number, len(scores))]), _LOWEST)
         entries.append(lowest_threshold_of_precision(
-            label, scores[known], held.actual[known, k], least, confidence, -math.inf))
+            label, scores, held.actual[:, k], least, confidence, floor))
     never = [entry["label"] for entry in entries if entry["threshold"] is None]
     if never:
         more = f" and {len(never) - 10:,} more" if len(never) > 10 else ""
