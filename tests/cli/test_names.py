@@ -22,7 +22,8 @@ PYTHON_ALONE = {
     "above", "binarize", "bins", "calibration", "chosen", "class", "classes", "cv", "decision",
     "density", "estimator", "fourth", "kind", "link", "min_categories", "n_components", "naive",
     "name", "prune", "raw", "reg_param", "search", "shingle", "sigmoids", "stale",
-    "step of a feature map", "steps", "text column", "tokenizer", "validation_fraction", "weights", "y"}
+    "step of a feature map", "steps", "text column", "tokenizer", "validation_fraction", "weights",
+    "y"}
 
 
 def named_in_errors() -> dict[str, str]:
