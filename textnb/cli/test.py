@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from textnb.cli import evidence, reporting
 from textnb.cli.console import as_json, note, out, progress
@@ -25,6 +26,9 @@ from textnb.cli.inputs import (
 )
 from textnb.cli.options import option, verb
 from textnb.errors import quantity
+
+if TYPE_CHECKING:
+    from textnb.evaluation.labels import LabelEvaluation
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +58,7 @@ def run_test(file: ModelFile, source: TestInput, done: TestOutput) -> None:
     from textnb.cli.settings import as_label
     from textnb.cli.tables import show_evaluation, show_labels, show_rates
     from textnb.errors import ParameterError
-    from textnb.evaluation.metrics import evaluate, evaluate_roc
+    from textnb.evaluation.metrics import Evaluation, evaluate, evaluate_roc
 
     model, input, positive, report = file.model, source.input, done.positive, done.report
     check_storage(source.storage_option, input, done.train)
@@ -74,6 +78,7 @@ def run_test(file: ModelFile, source: TestInput, done: TestOutput) -> None:
     tested = "tested" if report is None else "tested and reported on"
     with reading(input, frame, source.where), progress(
             "testing", tested, done.quiet, unit_of(classifier)) as advance:
+        result: Evaluation | LabelEvaluation
         if report is None:
             result = evaluate(classifier, frame, progress=advance)
         else:
@@ -82,14 +87,14 @@ def run_test(file: ModelFile, source: TestInput, done: TestOutput) -> None:
     if not done.quiet:
         note_count(input)
     evidence.note_stale(classifier)
-    if not is_multilabel:
+    if isinstance(result, Evaluation):
         evidence.note_unverified(result.novelty, done.quiet)
     if text_columns(classifier) is not None:
         evidence.note_textless(result.textless, classifier.model.without_terms)
     if result.unknown_labels:
         note("note: the model does not know the labels "
              f"{', '.join(map(repr, result.unknown_labels))}; their rows count as errors")
-    if is_multilabel:
+    if not isinstance(result, Evaluation):
         out(as_json(result.to_dict())) if done.results_format == "json" else show_labels(result)
         return
     if result.impossible:

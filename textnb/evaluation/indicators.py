@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +29,13 @@ def of_mask(mask: NDArray[np.bool_]) -> sp.csr_array:
     return indicator(np.nonzero(mask)[1], mask.sum(axis=1), mask.shape[1])
 
 
+def stack(parts: Iterable[sp.csr_array]) -> sp.csr_array:
+    """The rows of all parts."""
+    import scipy.sparse as sp
+
+    return sp.vstack(list(parts), format="csr")
+
+
 def measures(true: sp.csr_array, said: sp.csr_array) -> dict[str, float]:
     """The measures of `textnb.evaluation.labels.LabelEvaluation`, by name."""
     from sklearn.metrics import accuracy_score, f1_score, hamming_loss
@@ -48,3 +56,20 @@ def measures_of_labels(true: sp.csr_array, said: sp.csr_array) -> dict[str, NDAr
     return {"documents": support.astype(np.int64),
             "predicted": np.asarray(said.sum(axis=0), dtype=np.int64),
             "precision": precision, "recall": recall, "f1": f1}
+
+
+def confused(true: sp.csr_array, said: sp.csr_array) -> tuple[Ints, Ints, Ints]:
+    """Pairs of a missed label and a wrong one in the same row, and the number of such rows.
+
+    A wrong label of -1 counts the rows that miss the label and have no wrong one.
+    """
+    import scipy.sparse as sp
+
+    right = true.multiply(said)
+    missed, wrong = (sp.csr_array(one - right) for one in (true, said))
+    pairs = sp.coo_array(missed.T @ wrong)
+    alone = missed[np.flatnonzero(wrong.sum(axis=1) == 0)].sum(axis=0)
+    some, without = np.flatnonzero(pairs.data), np.flatnonzero(alone)
+    return (np.append(pairs.row[some], without),
+            np.append(pairs.col[some], np.full(len(without), -1)),
+            np.append(pairs.data[some], alone[without]))

@@ -1,23 +1,43 @@
-"""Measures of predictions where documents have any number of labels, by scikit-learn."""
+"""Measures of predictions where documents have any number of labels."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
-from textnb.errors import DataError
-from textnb.evaluation.held_out_labels import check_lists
-from textnb.evaluation.indicators import indicator, measures, measures_of_labels
-from textnb.frames.batches import Progress
+from textnb.bayes.decision import Decision, choose_labels
+from textnb.bayes.forms import Floats
+from textnb.bayes.sparse_rows import SparseRows
+from textnb.errors import DataError, quantity
+from textnb.evaluation.held_out_labels import HeldOutLabels, check_lists
+from textnb.evaluation.indicators import (
+    confused,
+    indicator,
+    measures,
+    measures_of_labels,
+    of_mask,
+    stack,
+)
+from textnb.evaluation.label_ranking import Blocks, rank_labels
+from textnb.frames.batches import Progress, batches
 from textnb.frames.failures import reading
 from textnb.frames.scan import scan
 from textnb.learning.fitted import Fitted
-from textnb.scoring.texts import coverage_of, predict_lazily
+from textnb.runtime import notebook
+from textnb.runtime.threads import map_in_threads
+from textnb.scoring.labels import lists_of
+from textnb.scoring.texts import coverage_of, scorer_of
 
 _ACTUAL = "\0actual"
+# Scores that are in memory at a time: documents times labels.
+_CELLS = 1 << 21
+# Beyond so many scores they are computed again each time, from the counts of the documents.
+_MOST_KEPT = 1 << 24
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,13 +58,34 @@ class LabelEvaluation:
         The share of documents of which all labels, and no others, are predicted.
     hamming_loss : float
         The share of wrong pairs of a document and a label.
+    ranking : DataFrame
+        ``k``, ``precision`` (P@k) and ``ndcg`` (nDCG@k) for the first 1, 3 and 5 labels by
+        probability, whether or not they are predicted: see
+        `textnb.evaluation.label_ranking.LabelRanking`. P@k is below 1 where documents have fewer
+        than k labels.
+    coverage_error : float
+        The mean number of labels, from the most probable on, that contain all of a document's.
+    label_ranking_average_precision : float
+        The mean, over the labels of a document, of the share of right labels among those that are
+        at least as probable.
     labels : DataFrame
         ``label``, ``documents`` that have it, ``predicted`` (how many are said to have it),
-        ``precision``, ``recall``, ``f1``: null where it is not defined.
+        ``precision`` (null where it is not predicted), ``recall`` (null where no document has it),
+        ``f1`` (null where neither), ``average_precision`` (of the documents in the order of the
+        label's probability; null where no document has it, or the model does not know it).
+    confused : DataFrame
+        ``label``, ``predicted``, ``documents``: of the documents that have a label without its
+        prediction, how many were given which wrong label, the most frequent pairs first. Where
+        ``predicted`` is null, no wrong label was given.
     unknown_labels : list
-        Labels of the documents that the model does not know; they count as missed.
+        Labels of the documents that the model does not know; they count as missed, and come last
+        in the order of the probabilities.
     textless : int
         Documents without text.
+
+    Documents without a label have no order of labels: ``ranking``, ``coverage_error`` and
+    ``label_ranking_average_precision`` leave them out. A measure without a document is NaN, and
+    null in `to_dict`.
     """
 
     documents: int
@@ -53,14 +94,32 @@ class LabelEvaluation:
     example_f1: float
     subset_accuracy: float
     hamming_loss: float
+    ranking: pl.DataFrame
+    coverage_error: float
+    label_ranking_average_precision: float
     labels: pl.DataFrame
+    confused: pl.DataFrame
     unknown_labels: list[Any]
     textless: int = 0
 
+    def __repr__(self) -> str:
+        return (f"LabelEvaluation({quantity(self.documents, 'document')}, "
+                f"{quantity(self.labels.height, 'label')}, micro F1 {self.micro_f1:.4f}, "
+                f"macro F1 {self.macro_f1:.4f})")
+
+    def _repr_html_(self) -> str:
+        tables = {"Labels, those of most documents first": self.labels.sort(
+            "documents", descending=True, maintain_order=True),
+            "Missed labels, and what was predicted wrongly in their place": self.confused}
+        return notebook.box(repr(self), *(
+            notebook.table(table.columns, table.head(notebook.ROWS).rows(), caption, table.height)
+            for caption, table in tables.items()))
+
     def to_dict(self) -> dict[str, Any]:
         """All measures, ready for JSON."""
-        return {**{name: value for name, value in vars(self).items() if name != "labels"},
-                "labels": self.labels.to_dicts()}
+        return {name: value.to_dicts() if isinstance(value, pl.DataFrame) else
+                None if isinstance(value, float) and np.isnan(value) else value
+                for name, value in vars(self).items()}
 
 
 def evaluate_labels(
@@ -74,61 +133,129 @@ def evaluate_labels(
         If there are no rows, or a list is null or holds a null.
     """
     coverage, kind = coverage_of(fitted), pl.List(fitted.labels.dtype)
+    counts: list[SparseRows] = []
+    lists = [pl.Series(dtype=kind)]
+
+    def count(batch: pl.DataFrame) -> tuple[SparseRows, pl.Series]:
+        rows = fitted.vocabulary.rows(batch, fitted.columns)
+        coverage.add(batch, rows)
+        return rows, batch[_ACTUAL]
+
     with reading(frame):
         rows = scan(frame, text=fitted.columns, label=fitted.label, tokens=fitted.token_columns,
                     multilabel=True)
         check_lists(rows, fitted.label)
         asked = rows.select(*fitted.columns, pl.col(fitted.label).cast(kind).alias(_ACTUAL))
-        pairs = predict_lazily(fitted, asked, progress=progress, watch=coverage.add).select(
-            _ACTUAL, "predicted").collect()
-    if not pairs.height:
+        for counted, actual in map_in_threads(
+                count, batches(asked, fitted.columns, progress=progress)):
+            counts.append(counted)
+            lists.append(actual)
+    actual = pl.concat(lists)
+    if not len(actual):
         raise DataError.no_rows("the test set", "there is nothing to measure")
-    faulty = pairs[_ACTUAL].is_null() | pairs[_ACTUAL].list.eval(
-        pl.element().is_null()).list.any()
+    faulty = actual.is_null() | actual.list.eval(pl.element().is_null()).list.any()
     if faulty.any():
         raise DataError.null_label(fitted.label, int(faulty.arg_true()[0]))
     coverage.warn()
-    return evaluation_of_lists(
-        pairs[_ACTUAL], pairs["predicted"], fitted.labels, coverage.textless)
+    return _evaluation(actual, fitted.labels, *_scores_in_blocks(fitted, counts),
+                       textless=coverage.textless)
 
 
-def evaluation_of_lists(
-    actual: pl.Series, predicted: pl.Series, known: pl.Series, textless: int = 0
-) -> LabelEvaluation:
-    """Compare lists of labels with predicted ones.
+def _scores_in_blocks(fitted: Fitted, counts: list[SparseRows]) -> tuple[Blocks, Any]:
+    """The scores by which labels are ordered, in blocks, and which labels are predicted."""
+    scorer, labels = scorer_of(fitted), fitted.labels.to_list()
+    step = max(1, _CELLS // len(labels))
+    parts = [rows[at:at + step] for rows in counts for at in range(0, rows.shape[0], step)]
+
+    def score(rows: SparseRows) -> tuple[Any, Floats]:
+        scores = fitted.form.scores(rows)
+        return (of_mask(choose_labels(scores, labels, fitted.decision)),
+                scorer.posterior_scores(rows, scores))
+
+    scored: Iterable[tuple[Any, Floats]] = map_in_threads(score, parts)
+    if sum(rows.shape[0] for rows in counts) * len(labels) > _MOST_KEPT:
+        predicted = stack(mask for mask, _ in scored)
+        return lambda: (odds for _, odds in map_in_threads(score, parts)), predicted
+    kept = list(scored)
+    return lambda: (odds for _, odds in kept), stack(mask for mask, _ in kept)
+
+
+def evaluation_of_labels(held: HeldOutLabels, decision: Decision | None = None) -> LabelEvaluation:
+    """Measure held-out scores of labels; labels that are none of the classes are left out.
 
     Parameters
     ----------
-    actual, predicted : Series of lists
+    held : HeldOutLabels
+    decision : Decision, optional
+        The thresholds of the labels; without it, a label is predicted where its score is above 0.
+    """
+    labels = pl.Series(held.classes.tolist())
+    step = max(1, _CELLS // len(labels))
+    lists = lists_of(np.nonzero(held.actual)[0], labels.gather(
+        pl.Series(np.nonzero(held.actual)[1])), len(held))
+    return _evaluation(
+        lists, labels, lambda: (held.scores[at:at + step] for at in range(0, len(held), step)),
+        of_mask(held.predicted(decision)))
+
+
+def _evaluation(
+    actual: pl.Series, known: pl.Series, blocks: Blocks, predicted: Any, textless: int = 0
+) -> LabelEvaluation:
+    """Compare lists of labels with predictions and scores of the labels that a model knows.
+
+    Parameters
+    ----------
+    actual : Series of lists
     known : Series
         The model's labels.
+    blocks : callable
+        See `Blocks`; a column for each of the model's labels, as ``predicted`` has.
+    predicted : csr_array (n_documents, n_known)
     textless : int
-        Documents without text.
-
-    Examples
-    --------
-    >>> result = evaluation_of_lists(
-    ...     pl.Series([["a", "b"], ["a"], []], dtype=pl.List(pl.String)),
-    ...     pl.Series([["a"], ["a"], []], dtype=pl.List(pl.String)), pl.Series(["a", "b"]))
-    >>> round(result.micro_f1, 4), round(result.example_f1, 4), round(result.subset_accuracy, 4)
-    (0.8, 0.8889, 0.6667)
     """
     found = actual.explode(empty_as_null=False, keep_nulls=False)
     labels = pl.concat([known, found.cast(known.dtype).alias(known.name)]).unique().sort()
-    true, said = (indicator(*_places(lists, labels), len(labels)) for lists in (actual, predicted))
-    table = pl.DataFrame({"label": labels, **measures_of_labels(true, said)}).with_columns(
-        pl.col("precision", "recall", "f1").fill_nan(None))
+    true = indicator(*_places(actual, labels), len(labels))
+    place = _place_of(known, labels)
+    said = indicator(place[predicted.indices], np.diff(predicted.indptr), len(labels))
+
+    def all_labels() -> Iterator[Floats]:
+        for scores in blocks():
+            # The model finds a label that it does not know less probable than all others.
+            wide = np.full((len(scores), len(labels)), -np.inf)
+            wide[:, place] = scores
+            yield wide
+
+    ranked = rank_labels(blocks if len(labels) == len(known) else all_labels, true)
+    is_known = labels.is_in(known.implode())
+    table = pl.DataFrame({
+        "label": labels, **measures_of_labels(true, said),
+        "average_precision": ranked.average_precision}).with_columns(
+            pl.col("precision", "recall", "f1", "average_precision").fill_nan(None)).with_columns(
+                pl.when(is_known).then("average_precision").alias("average_precision"))
+    missed, wrong, n = confused(true, said)
+    pairs = pl.DataFrame({
+        "label": labels.gather(pl.Series(missed)),
+        "predicted": labels.gather(pl.Series(wrong).replace(-1, None)),
+        "documents": pl.Series(n, dtype=pl.Int64)})
+    order = np.lexsort((wrong, missed, -n))
     return LabelEvaluation(
-        documents=len(actual), labels=table, textless=textless,
-        unknown_labels=labels.filter(~labels.is_in(known.implode())).to_list(),
+        documents=len(actual), labels=table, textless=textless, ranking=ranked.first,
+        coverage_error=ranked.coverage_error,
+        label_ranking_average_precision=ranked.label_ranking_average_precision,
+        confused=pairs[order], unknown_labels=labels.filter(~is_known).to_list(),
         **measures(true, said))
+
+
+def _place_of(values: pl.Series, labels: pl.Series) -> NDArray[np.int64]:
+    """The places of values among sorted labels."""
+    if labels.dtype == pl.Boolean:
+        labels, values = labels.cast(pl.Int8), values.cast(pl.Int8)
+    return labels.search_sorted(values).to_numpy().astype(np.int64)
 
 
 def _places(lists: pl.Series, labels: pl.Series) -> tuple[Any, Any]:
     """The places of all documents' labels among the sorted ones, and how many each document has."""
     lists = lists.cast(pl.List(labels.dtype)).list.unique(maintain_order=True)
     flat = lists.explode(empty_as_null=False, keep_nulls=False)
-    if labels.dtype == pl.Boolean:
-        labels, flat = labels.cast(pl.Int8), flat.cast(pl.Int8)
-    return (labels.search_sorted(flat).to_numpy().astype(np.int64),
-            lists.list.len().cast(pl.Int64).to_numpy())
+    return _place_of(flat, labels), lists.list.len().cast(pl.Int64).to_numpy()

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from textnb.bayes.decision import Decision
 from textnb.errors import DataError, ParameterError, quantity
 from textnb.evaluation.held_out import held_out
-from textnb.evaluation.labels import evaluate_labels
+from textnb.evaluation.labels import LabelEvaluation, evaluate_labels
 from textnb.evaluation.novelty import Novelty, NoveltyCount, codes_of
 from textnb.evaluation.roc import Rates, Roc, roc
 from textnb.frames.batches import Progress
@@ -174,7 +174,7 @@ def scan_for(model: AnyModel, rows: Any) -> pl.LazyFrame:
 
 def evaluate(
     model: AnyModel, frame: Any, *, progress: Progress | None = None
-) -> Any:
+) -> Evaluation | LabelEvaluation:
     """Score labelled documents, and compare the predictions with the labels.
 
     Parameters
@@ -190,7 +190,8 @@ def evaluate(
     -------
     Evaluation
         Of a model of lists of labels `LabelEvaluation`: micro-, macro- and example-F1, subset
-        accuracy, Hamming loss, and a table of the labels.
+        accuracy, Hamming loss, measures of the order of labels, a table of the labels, and which
+        labels are confused.
 
     Raises
     ------

@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from textnb.bayes.decision import Decision as Thresholds
-from textnb.errors import ExportError, TextnbError, quantity
+from textnb.errors import ExportError, ParameterError, TextnbError, quantity
 from textnb.evaluation.calibration import fit_calibration, reliability
 from textnb.evaluation.class_thresholds import choose_class_thresholds
 from textnb.evaluation.decisions import choose_threshold
@@ -24,7 +24,7 @@ from textnb.evaluation.filter_threshold import decide_by_fit
 from textnb.evaluation.folds import accuracy_by_fold, cross_validate
 from textnb.evaluation.held_out import HeldOut, held_out
 from textnb.evaluation.leave_one_out import leave_one_out
-from textnb.evaluation.metrics import evaluate, evaluate_roc
+from textnb.evaluation.metrics import Evaluation, evaluate, evaluate_roc
 from textnb.export.verify import verify_export
 from textnb.export.write import Exported, export_model
 from textnb.frames.cloud import hide_secrets
@@ -304,6 +304,8 @@ def _test(work: _Work) -> None:
     settings, test = work.job.test, scan_stored(work.rows.test)
     positive = settings.positive
     result = evaluate(model, test, progress=advance)
+    if not isinstance(result, Evaluation):
+        raise ParameterError.multilabel("the test of a job")
     values = result.to_dict()
     if positive is not None:
         values["rates"] = result.rates(positive).to_dict()
