@@ -231,7 +231,7 @@ def test_probabilities_of_labels_are_calibrated(run: Run, files: Path) -> None:
 
 # The verbs that know lists of labels, and those that read no model.
 KNOWING = {"train", "test", "predict", "top", "update", "forget", "merge", "describe",
-           "export", "calibrate", "threshold"}
+           "export", "calibrate", "threshold", "validate"}
 WITHOUT_MODEL = {"mail", "run", "tune", "duplicates", "verify"}
 REFUSING: dict[str, list[str]] = {
     "explain": ["topics.textnb", "corn"],
@@ -239,8 +239,23 @@ REFUSING: dict[str, list[str]] = {
     "serve": ["topics.textnb", "--spam-class", "corn", "--listen", "s.sock"],
     "diff": ["topics.textnb", "topics.textnb"],
     "drift": ["topics.textnb", "tested.ndjson", "--reference", "tested.ndjson"],
-    "validate": ["topics.textnb", "tested.ndjson"],
 }
+
+
+def test_validate_scores_each_row_by_others(run: Run, files: Path) -> None:
+    shown = run("validate", "topics.textnb", "news.parquet", "--folds", "3").checked()
+    assert "labels with scores above 0, 3 folds" in shown.out
+    found = json.loads(run("validate", "topics.textnb", "news.parquet", "--folds", "3", "--format",
+                           "json").checked().out)
+    held = textnb.cross_validate(textnb.load(files / "topics.textnb"), NEWS, folds=3)
+    assert found["micro_f1"] == held.measure()["micro_f1"]
+    assert found["documents"] == NEWS.height
+    assert run("validate", "topics.textnb", "news.csv", "--label-separator", ",", "--folds",
+               "3").checked().out == shown.out
+    for option in (["--online"], ["--leave-one-out"], ["--smoothing", "1"],
+                   ["--positive", "corn"]):
+        error = run("validate", "topics.textnb", "news.parquet", *option).checked(2).err
+        assert f"{option[0]} is for one label per document" in error
 
 
 def test_each_verb_knows_lists_or_refuses_them() -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from textnb.cli.console import as_json, note, out, progress
 from textnb.cli.inputs import (
     InputRows,
+    LabelOptions,
     ModelFile,
     Quiet,
     Results,
@@ -21,11 +22,17 @@ if TYPE_CHECKING:
     import polars as pl
 
     from textnb.evaluation.held_out import HeldOut
+    from textnb.evaluation.held_out_labels import HeldOutLabels
     from textnb.learning.fitted import Fitted
 
 # Options that divide the rows into folds; leave-one-out needs none of them.
 _OF_FOLDS = ("folds", "groups", "time", "seed")
 _OF_BLOCKS = ("block", "delay", "feedback")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ValidateInput(LabelOptions, InputRows):
+    """Input."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,17 +74,23 @@ class ValidateOutput(Quiet, Results):
 
 @verb
 def validate(
-    typed: TypedOptions, file: ModelFile, source: InputRows, method: Validation,
+    typed: TypedOptions, file: ModelFile, source: ValidateInput, method: Validation,
     done: ValidateOutput,
 ) -> None:
     """Cross-validate a model's settings: its tokenizer, limits and estimator are fitted again."""
+    from textnb.errors import ParameterError
+    from textnb.evaluation.held_out_labels import HeldOutLabels
     from textnb.storage.textmodel import load_fitted
 
     _check_one_method(typed)
     input, smoothing = source.input, method.smoothing
     grid = None if smoothing is None else _grid(smoothing)
-    fitted = load_fitted(file.model)
-    frame = rows(input, source, fitted.columns, fitted.label)
+    fitted = load_fitted(file.model, multilabel=True)
+    if fitted.is_multilabel:
+        for name in ("leave_one_out", "online", "smoothing", "positive"):
+            if name in typed:
+                raise ParameterError.multilabel(f"--{name.replace('_', '-')}")
+    frame = rows(input, source, fitted.columns, fitted.label, multilabel=True)
     if method.online:
         _validate_online(fitted, frame, source, method, done)
         return
@@ -98,7 +111,10 @@ def validate(
         note(f"note: {copies:,} of {quantity(len(held), 'document')} "
              f"{'has' if copies == 1 else 'have'} exactly the words of one that its "
              "model has learned, which flatters the result; see textnb duplicates")
-    _show(held, copies, done.positive, done.results_format)
+    if isinstance(held, HeldOutLabels):
+        _show_labels(held, copies, done.results_format)
+    else:
+        _show(held, copies, done.positive, done.results_format)
 
 
 def _check_one_method(typed: dict[str, Any]) -> None:
@@ -117,7 +133,7 @@ def _check_one_method(typed: dict[str, Any]) -> None:
 
 
 def _validate_online(
-    fitted: Fitted, frame: pl.LazyFrame, source: InputRows, method: Validation,
+    fitted: Fitted, frame: pl.LazyFrame, source: ValidateInput, method: Validation,
     done: ValidateOutput,
 ) -> None:
     from textnb.cli.settings import as_label
@@ -167,7 +183,7 @@ def _grid(smoothing: str) -> list[float] | None:
 def _validate(
     fitted: Fitted, frame: pl.LazyFrame, leave_one_out: bool, advance: Any,
     positive: str | None, **how: Any,
-) -> tuple[HeldOut, int]:
+) -> tuple[HeldOut | HeldOutLabels, int]:
     """Scores, and how many documents have the words of one that their model has learned."""
     import numpy as np
 
@@ -228,6 +244,18 @@ def _show(held: HeldOut, copies: int, positive: str | None, format: str) -> None
     if positive is not None:
         show_rates(positive, answer["rates"], answer["roc_auc"])
         out(f"1-ROCA {answer['roca']:.4f} %")
+
+
+def _show_labels(held: HeldOutLabels, copies: int, format: str) -> None:
+    from textnb.cli.tables import show_labels
+    from textnb.evaluation.labels import evaluation_of_labels
+
+    result = evaluation_of_labels(held)
+    if format == "json":
+        out(as_json({"method": held.method, **result.to_dict(), "copies_learned": copies}))
+        return
+    show_labels(result)
+    out(f"labels with scores above 0, {held.method}")
 
 
 def _show_path(path: Any, format: str) -> None:
