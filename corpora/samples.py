@@ -16,6 +16,7 @@ from email.message import EmailMessage
 from email.policy import SMTP
 from html import escape
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -200,6 +201,40 @@ def news(n: int, seed: int = 0) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
+def topics(n: int, seed: int = 0) -> pl.DataFrame:
+    """Generate titles and descriptions of news that have any number of the four topics.
+
+    Parameters
+    ----------
+    n
+        Number of rows.
+    seed
+        Another seed gives other news.
+
+    Returns
+    -------
+    DataFrame
+        Columns `topics` (List(String), empty for news of none of the topics), `title` and
+        `description`.
+
+    Examples
+    --------
+    >>> topics(4)["topics"].list.len().to_list()
+XX
+    """
+    source = random.Random(f"topics {seed}")
+    rows = []
+    for number in _labels(source, ("0", "1", "1", "1", "1", "2", "2", "3"), n):
+        own = sorted(source.sample(sorted(_TOPIC_WORDS), int(number)))
+        title, description = ([word for _ in range(length) for word in _words(
+            source, source.choice(own) if own else None, 1)]
+            for length in (6, source.randrange(15, 40)))
+        rows.append((own, " ".join(title).capitalize(), " ".join(description).capitalize() + "."))
+    schema: dict[str, Any] = {
+        "topics": pl.List(pl.String), "title": pl.String, "description": pl.String}
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
 def feature_table(n: int, seed: int = 0) -> pl.DataFrame:
     """Generate a table of numbers: three overlapping Gaussian classes in four dimensions.
 
@@ -240,7 +275,7 @@ def write_pipeline_samples(folder: Path) -> None:
     for label, messages in mail(600).items():
         (folder / "mail" / label).mkdir(parents=True, exist_ok=True)
         (folder / "mail" / label / "inbox.mbox").write_bytes(mailbox(messages))
-    news(1000).drop("text").write_csv(folder / "news.csv")
+    topics(1000).with_columns(pl.col("topics").list.join("; ")).write_csv(folder / "news.csv")
     feature_table(300).with_columns(pl.col(pl.Float64).round(4)).write_csv(folder / "table.csv")
 
 
@@ -270,10 +305,11 @@ class _Choices(dict[str, str]):
         return self._source.choice(_FILLERS[key])
 
 
-def _words(source: random.Random, label: str, count: int) -> list[str]:
-    """Draw words: three in ten of the topic, five shared, two of any topic."""
+def _words(source: random.Random, label: str | None, count: int) -> list[str]:
+    """Draw words: three in ten of the topic (of None, shared), five shared, two of any topic."""
     every = [word for words in _TOPIC_WORDS.values() for word in words]
-    urns = source.choices((_TOPIC_WORDS[label], _SHARED_WORDS, every), (3, 5, 2), k=count)
+    own = _SHARED_WORDS if label is None else _TOPIC_WORDS[label]
+    urns = source.choices((own, _SHARED_WORDS, every), (3, 5, 2), k=count)
     return [source.choice(urn) for urn in urns]
 
 

@@ -131,11 +131,16 @@ def spam_filter(out: Path) -> None:
 def news_topics(out: Path) -> None:
     topics = pl.read_parquet(out / "topics.parquet")
     assert topics["top"].list.len().unique().to_list() == [3]
-    assert 0 < topics["decision"].null_count() < topics.height / 4
+    assert topics.schema["predicted"] == pl.List(pl.String)
+    assert {0, 1, 2} <= set(topics["predicted"].list.len())
     words = pl.read_csv(out / "topic_words.csv")
     assert words["class"].n_unique() == 4
     assert any(term.startswith("title:") for term in words["term"])
-    assert json.loads((out / "validation.json").read_text())["method"] == "leave-one-out"
+    assert json.loads((out / "validation.json").read_text())["method"] == "5 folds"
+    measured = json.loads((out / "metrics.json").read_text())
+    assert measured["micro_f1"] > 0.8
+    assert measured["calibrated"]
+    assert textnb.verify_export(out / "topics.json").passed
 
 
 def export_weights(out: Path) -> None:

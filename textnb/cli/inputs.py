@@ -186,32 +186,14 @@ def rows(
         frame = scan(source, text=text, label=label, subfolders=subfolders, tokens=None,
                      multilabel=multilabel, **settings)
         if multilabel and isinstance(options, LabelOptions) and label is not None:
-            frame = _split_labels(frame, label, options.label_separator)
+            from textnb.frames.label_lists import split_labels
+
+            frame = split_labels(frame, label, options.label_separator)
     elif subfolders:
         raise ParameterError("--subfolders is for mail; this model is one of feature tables")
     else:
         frame = scan_table(source, features, label, **settings)
     return rows_where(frame, options.where, where)
-
-
-def _split_labels(frame: pl.LazyFrame, label: str, separator: str | None) -> pl.LazyFrame:
-    """The rows with lists in place of texts of several labels; an empty text is an empty list."""
-    import polars as pl
-
-    from textnb.errors import ParameterError
-
-    if separator is None:
-        return frame
-    dtype = frame.collect_schema()[label]
-    if len(separator) != 1:
-        raise ParameterError.out_of_range("--label-separator", "one character", separator)
-    if dtype not in (pl.String, pl.Categorical, pl.Enum):
-        raise ParameterError(f"--label-separator is for labels in a text, and the column {label!r} "
-                             f"is {dtype}")
-    # CSV reads an empty field as null.
-    labels = pl.col(label).cast(pl.String).fill_null("").str.split(separator).list.eval(
-        pl.element().str.strip_chars().filter(pl.element().str.strip_chars() != ""))
-    return frame.with_columns(labels.alias(label))
 
 
 def _on_error(chosen: str) -> Any:

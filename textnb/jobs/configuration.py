@@ -114,6 +114,8 @@ class Input(Section):
     """The rows. Without ``test`` and ``test_where``, the share ``hold_out`` of them is the test.
 
     Whether a row is held out depends on a checksum of its text, so that copies are on one side.
+    ``label_separator`` is the character between the labels of a row, of which it then may have
+    several; Parquet and NDJSON may hold lists.
     """
 
     train: Where
@@ -124,6 +126,7 @@ class Input(Section):
     format: str | None = None
     encoding: str = "utf-8"
     separator: str | None = None
+    label_separator: str | None = None
     storage_options: Annotated[dict[str, Any], BeforeValidator(_options)] | None = None
 
 
@@ -238,7 +241,12 @@ class Calibration(Section):
 
 
 class Decision(Section):
-    """When a class is answered: by a guarantee, costs, a precision, or a least probability."""
+    """When a class is answered: by a guarantee, costs, a precision, or a least probability.
+
+    Of lists of labels, ``by`` (the best F1 of each label, or of all pairs), a precision, or costs
+    choose a threshold for each label, always by folds; at least and at most so many labels are
+    predicted for each row.
+    """
 
     positive: str | int | bool | None = None
     max_false_positive_rate: Share | None = None
@@ -247,16 +255,20 @@ class Decision(Section):
     costs: Annotated[list[float], Field(min_length=2, max_length=2)] | None = None
     min_precision: Share | None = None
     min_probability: Share | None = None
+    by: Literal["f1", "micro-f1"] | None = None
+    at_least: Annotated[int, Field(ge=0)] = 0
+    at_most: Annotated[int, Field(ge=1)] | None = None
     scored: Literal["leave-one-out", "folds"] = "leave-one-out"
 
     @model_validator(mode="after")
     def _check(self) -> Decision:
-        ways = ("max_false_positive_rate", "costs", "min_precision", "min_probability")
+        ways = ("max_false_positive_rate", "costs", "min_precision", "min_probability", "by")
         named = [name for name in ways if getattr(self, name) is not None]
         if len(named) != 1:
             raise ValueError(f"give one of {', '.join(ways)}; got {' and '.join(named) or 'none'}")
         way = named[0]
-        if way in ways[:2] and self.positive is None:
+        # Costs may be of lists of labels; `check_labels` knows.
+        if way == ways[0] and self.positive is None:
             raise ValueError(f"{way} is about one class: name it with positive")
         if way in ways[2:] and self.positive is not None:
             raise ValueError(f"{way} is for all classes: leave out positive")
@@ -366,6 +378,9 @@ class Job(Section):
 
     def _check_left_out(self) -> None:
         """Check that the model allows leave-one-out, where a section asks for it."""
+        if self.input.label_separator is not None or (self.decision is not None and (
+                self.decision.by is not None)):
+            return  # lists of labels are scored by folds
         sections = [name for name, asks in (
             ("calibration", self.calibration is not None),
             ("validation", self.validation is not None

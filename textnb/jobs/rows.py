@@ -12,6 +12,7 @@ from typing import Any
 
 import polars as pl
 
+from textnb.bayes.decision import Decision as Thresholds
 from textnb.errors import DataError, ExportError, ParameterError, SchemaError, SourceError
 from textnb.evaluation.binomial import trials_needed
 from textnb.export.write import export_model
@@ -19,9 +20,10 @@ from textnb.frames.cloud import is_url
 from textnb.frames.conditions import rows_where
 from textnb.frames.failures import reading
 from textnb.frames.faults import WrongSeparator
+from textnb.frames.label_lists import split_labels
 from textnb.frames.scan import scan, scan_table
 from textnb.frames.sinks import write
-from textnb.jobs.configuration import Job
+from textnb.jobs.configuration import Decision, Job
 from textnb.jobs.models import table_estimator, text_model, tokenizer_of
 from textnb.jobs.staging import check_output
 from textnb.learning.fitting import fit
@@ -152,9 +154,10 @@ def scan_source(job: Job, source: str, format: str | None, *, labels: bool) -> p
     options = job.input.storage_options if is_url(source) else None
     if model.kind_of_rows == "texts":
         # `fit` and the model's predictions check which columns hold lists of tokens.
-        return scan(source, text=model.columns, label=label, format=format, tokens=None,
+        rows = scan(source, text=model.columns, label=label, format=format, tokens=None,
                     encoding=job.input.encoding, storage_options=options,
-                    separator=job.input.separator)
+                    separator=job.input.separator, multilabel=True)
+        return rows if label is None else split_labels(rows, label, job.input.label_separator)
     return scan_table(source, model.features, label, format=format, encoding=job.input.encoding,
                       storage_options=options, separator=job.input.separator)
 
@@ -170,8 +173,12 @@ def check_labels(job: Job, rows: RowFiles) -> None:
         If there are too few rows for the guarantee that is asked for.
     """
     _check_answer_names(job, rows)
-    label = job.model.label
-    counts = scan_stored(rows.train).group_by(label).len("n").collect()
+    label, learned = job.model.label, scan_stored(rows.train)
+    is_multilabel = _holds_lists(job, learned)
+    _check_kind_of_labels(job, is_multilabel)
+    if is_multilabel:
+        return
+    counts = learned.group_by(label).len("n").collect()
     known = counts[label].cast(pl.String) if counts[label].dtype in (
         pl.Categorical, pl.Enum) else counts[label]
     named = {"test.positive": job.test.positive} | {
@@ -195,6 +202,40 @@ def check_labels(job: Job, rows: RowFiles) -> None:
             raise DataError(f"[decision]: to show a rate of {rate:g} at {decision.confidence:g} "
                             f"confidence takes {needed:,} {what} to learn from; there are "
                             f"{found:,}, so {needed - found:,} more are needed")
+
+
+def _holds_lists(job: Job, rows: pl.LazyFrame) -> bool:
+    return isinstance(rows.collect_schema()[job.model.label], pl.List)
+
+
+def _check_kind_of_labels(job: Job, is_multilabel: bool) -> None:
+    """Raises ParameterError for keys that are not for lists of labels, or for nothing else."""
+    decision, validation = job.decision or Decision.model_construct(), job.validation
+    if not is_multilabel:
+        if decision.costs is not None and decision.positive is None:
+            raise ParameterError(
+                "[decision] costs is about one class: name it with decision.positive")
+        for_lists = [name for name in ("by", "at_least", "at_most") if getattr(decision, name)]
+        if for_lists:
+            raise ParameterError(
+                f"decision.{for_lists[0]} is for lists of labels, and the column "
+                f"{job.model.label!r} holds one label per row: leave the key out, or say "
+                "input.label_separator")
+        return
+    for key, is_set in {
+            "validation.method = 'leave-one-out'":
+                validation is not None and validation.method == "leave-one-out",
+            "decision.max_false_positive_rate": decision.max_false_positive_rate,
+            "decision.min_probability": decision.min_probability,
+            "decision.positive": decision.positive is not None,
+            "decision.scored = 'leave-one-out'":
+                decision.scored == "leave-one-out" and "scored" in decision.model_fields_set,
+            "test.positive": job.test.positive is not None,
+            "predictions.explain": job.predictions and job.predictions.explain,
+            **{f"exports.{k}.positive": export.positive is not None
+               for k, export in enumerate(job.exports)}}.items():
+        if is_set:
+            raise ParameterError.multilabel(key)
 
 
 def _check_answer_names(job: Job, rows: RowFiles) -> None:
@@ -226,15 +267,18 @@ def check_job(job: Job) -> None:
         with _at_key(key), reading(source):
             rows_where(scan_source(job, source, settings.format, labels=True), condition, name)
     check_predictions(job)
-    _check_exports(job)
+    rows = scan_source(job, settings.train, settings.format, labels=True)
+    is_multilabel = _holds_lists(job, rows)
+    _check_kind_of_labels(job, is_multilabel)
+    _check_exports(job, is_multilabel)
 
 
-def _check_exports(job: Job) -> None:
+def _check_exports(job: Job, is_multilabel: bool) -> None:
     """Check exports by trying each with a model of a few rows that has the job's settings."""
     if not job.exports:
         return
     try:
-        model = _small_model(job)
+        model = _small_model(job, is_multilabel)
     except DataError:
         # The job's tokenizer finds no token in these few words, so nothing can be checked yet.
         return
@@ -248,9 +292,9 @@ def _check_exports(job: Job) -> None:
                 raise ExportError(f"exports.{number}: {error}") from None
 
 
-def _small_model(job: Job) -> Any:
+def _small_model(job: Job, is_multilabel: bool) -> Any:
     """A `Fitted` of texts, or a `TableClassifier`."""
-    settings, labels = job.model, ["a", "b"] * 6
+    settings, labels = job.model, [["a"], ["a", "b"], []] * 4 if is_multilabel else ["a", "b"] * 6
     parameters = {name: value for name, value in settings.parameters.items()
                   if name not in ("class_weight", "class_prior", "priors")}
     if settings.kind_of_rows == "tables":
@@ -270,7 +314,11 @@ def _small_model(job: Job) -> Any:
         tokenizer=tokenizer, binary=settings.binary)
     texts = {**dict.fromkeys(columns, words),
              **dict.fromkeys(tokenizer.columns_of_tokens(columns), words.str.split(" "))}
-    return fit(small, pl.DataFrame({**texts, settings.label: pl.Series(labels)}))
+    fitted = fit(small, pl.DataFrame({**texts, settings.label: pl.Series(labels)}))
+    if not is_multilabel or job.decision is None:
+        return fitted
+    return fitted.with_decision(Thresholds(
+        {"a": 0.0, "b": 0.0}, at_least=job.decision.at_least, at_most=job.decision.at_most))
 
 
 def _held_out_mask(job: Job, rows: pl.LazyFrame, share: float) -> pl.Expr:

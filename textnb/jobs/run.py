@@ -6,8 +6,8 @@ Every step writes into one folder, which becomes the output when the last step i
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Protocol
@@ -16,13 +16,14 @@ import numpy as np
 import polars as pl
 
 from textnb.bayes.decision import Decision as Thresholds
-from textnb.errors import ExportError, ParameterError, TextnbError, quantity
+from textnb.errors import ExportError, TextnbError, quantity
 from textnb.evaluation.calibration import fit_calibration, reliability
 from textnb.evaluation.class_thresholds import choose_class_thresholds
 from textnb.evaluation.decisions import choose_threshold
 from textnb.evaluation.filter_threshold import decide_by_fit
 from textnb.evaluation.folds import accuracy_by_fold, cross_validate
-from textnb.evaluation.held_out import HeldOut, held_out
+from textnb.evaluation.held_out import held_out
+from textnb.evaluation.label_thresholds import choose_label_thresholds
 from textnb.evaluation.leave_one_out import leave_one_out
 from textnb.evaluation.metrics import Evaluation, evaluate, evaluate_roc
 from textnb.export.verify import verify_export
@@ -91,7 +92,12 @@ class _Work:
     rows: RowFiles
     # A `Fitted` of texts, or a `TableClassifier`; importing that would import scikit-learn.
     model: Any = None
-    left_out: HeldOut | None = None
+    # `HeldOut`, or `HeldOutLabels` of lists of labels.
+    left_out: Any = None
+
+    @property
+    def is_multilabel(self) -> bool:
+        return isinstance(self.model, Fitted) and self.model.is_multilabel
 
     def run(self, section: str, title: str, step: Step) -> None:
         """Run a step if the job has the section that asks for it."""
@@ -196,7 +202,8 @@ def _learn_texts(work: _Work, frame: pl.LazyFrame, advance: Callable[[int], None
         memory_limit=settings.memory_limit), frame, left_out=wants_threshold, progress=advance)
     chosen = "" if fitted.chosen_l is None else (
         f", l = {fitted.chosen_l:g} chosen by leave-one-out")
-    work.observer.result(f"{quantity(len(fitted.classes), 'class')}, "
+    kind = "label" if fitted.is_multilabel else "class"
+    work.observer.result(f"{quantity(len(fitted.classes), kind)}, "
                          f"{quantity(len(fitted.terms), 'term')}{chosen}")
     if fitted.pruned is not None:
         work.observer.result(fitted.pruned.describe())
@@ -226,23 +233,35 @@ def _learn_table(work: _Work, frame: pl.LazyFrame, advance: Callable[[int], None
                          f"{quantity(len(model.feature_names_), 'feature')}")
 
 
-def _leave_one_out_once(work: _Work) -> HeldOut:
-    """Score the training rows by leave-one-out, once for all steps."""
+def _left_out_once(work: _Work) -> Any:
+    """Score the training rows by leave-one-out, once for all steps; lists of labels by folds."""
     if work.left_out is None:
-        work.left_out = leave_one_out(work.model, scan_stored(work.rows.train))
+        work.left_out = _folds(work) if work.is_multilabel else leave_one_out(
+            work.model, scan_stored(work.rows.train))
     return work.left_out
 
 
-def _folds(work: _Work) -> HeldOut:
-    settings = work.job.validation or Validation()
-    held: HeldOut = cross_validate(
-        work.model, scan_stored(work.rows.train), folds=settings.folds, groups=settings.groups,
+def _folds(work: _Work) -> Any:
+    settings, model = work.job.validation or Validation(), work.model
+    if work.is_multilabel:
+        # The models of the folds need no thresholds.
+        model = replace(model, settings=replace(
+            model.settings, model=model.model.without_choices()))
+    return cross_validate(
+        model, scan_stored(work.rows.train), folds=settings.folds, groups=settings.groups,
         time=settings.time, seed=settings.seed)
-    return held
 
 
 def _validate(work: _Work, settings: Validation, advance: Callable[[int], None]) -> None:
-    held = _leave_one_out_once(work) if settings.method == "leave-one-out" else _folds(work)
+    if work.is_multilabel:
+        lists = _left_out_once(work)
+        measured = lists.measure(work.model.decision)
+        work.write("validation.json", {
+            "method": lists.method, "documents": len(lists), **measured,
+            "log_loss": _finite_or_none(lists.log_loss())})
+        work.observer.result(f"{_describe_lists(measured)} by {lists.method}")
+        return
+    held = _left_out_once(work) if settings.method == "leave-one-out" else _folds(work)
     values: dict[str, Any] = {"method": held.method, "documents": len(held),
                             "accuracy": held.accuracy, "log_loss": _finite_or_none(held.log_loss),
                             "calibrated": held.is_calibrated,
@@ -259,16 +278,23 @@ def _validate(work: _Work, settings: Validation, advance: Callable[[int], None])
 
 
 def _calibrate(work: _Work, settings: Calibration, advance: Callable[[int], None]) -> None:
-    held = _leave_one_out_once(work)
+    held = _left_out_once(work)
     chosen = fit_calibration(held, length_aware=settings.length_aware)
     work.model = work.model.with_calibration(chosen)
+    if work.is_multilabel:
+        work.observer.result(f"log loss {held.log_loss():.3f} -> {held.log_loss(chosen):.3f} by "
+                             f"{held.method}")
+        return
     before, after = reliability(held).log_loss, reliability(held.calibrated(chosen)).log_loss
     work.observer.result(f"log loss {before:.3f} -> {after:.3f} by leave-one-out")
 
 
 def _decide(work: _Work, settings: Decision, advance: Callable[[int], None]) -> None:
-    held = _leave_one_out_once(work) if settings.scored == "leave-one-out" else _folds(work)
     calibration = work.model.calibration
+    if work.is_multilabel:
+        _decide_lists(work, settings)
+        return
+    held = _left_out_once(work) if settings.scored == "leave-one-out" else _folds(work)
     if settings.min_probability is not None:
         least = float(np.log(settings.min_probability / (1.0 - settings.min_probability)))
         decision = Thresholds(dict.fromkeys(work.model.classes.tolist(), least),
@@ -288,6 +314,21 @@ def _decide(work: _Work, settings: Decision, advance: Callable[[int], None]) -> 
     work.observer.result(_describe_thresholds(decision.thresholds))
 
 
+def _decide_lists(work: _Work, settings: Decision) -> None:
+    held = _left_out_once(work)
+    decision = choose_label_thresholds(
+        held, by=settings.by, min_precision=settings.min_precision,
+        confidence=settings.confidence,
+        costs=None if settings.costs is None else (settings.costs[0], settings.costs[1]),
+        at_least=settings.at_least, at_most=settings.at_most)
+    work.model = work.model.with_decision(decision)
+    work.observer.result(f"{_describe_lists(held.measure(decision))} by {held.method}")
+
+
+def _describe_lists(measured: Mapping[str, float]) -> str:
+    return f"micro F1 {measured['micro_f1']:.4f}, macro F1 {measured['macro_f1']:.4f}"
+
+
 def _describe_thresholds(thresholds: Any) -> str:
     shown = [f"{label}: {value:.3f}" for label, value in list(thresholds.items())[:6]]
     more = ", ..." if len(thresholds) > 6 else ""
@@ -304,8 +345,26 @@ def _test(work: _Work) -> None:
     settings, test = work.job.test, scan_stored(work.rows.test)
     positive = settings.positive
     result = evaluate(model, test, progress=advance)
-    if not isinstance(result, Evaluation):
-        raise ParameterError.multilabel("the test of a job")
+    if isinstance(result, Evaluation):
+        _test_classes(work, result)
+    else:
+        values = {**result.to_dict(), "calibrated": model.calibration is not None,
+                  "log_loss": _finite_or_none(held_out(model, test).log_loss(model.calibration))}
+        work.write("metrics.json", values)
+        work.observer.result(f"{_describe_lists(values)} on {quantity(result.documents, 'row')}")
+    if settings.report is not None:
+        from textnb.estimators.text import TextClassifier
+        from textnb.report.page import write_report
+
+        work.observer.step("writing the report")
+        of_texts = isinstance(model, Fitted)
+        write_report(TextClassifier.of(model) if of_texts else model, test,
+                     work.folder / settings.report, positive=positive,
+                     train=scan_stored(work.rows.train) if of_texts else None)
+
+
+def _test_classes(work: _Work, result: Evaluation) -> None:
+    model, positive, test = work.model, work.job.test.positive, scan_stored(work.rows.test)
     values = result.to_dict()
     if positive is not None:
         values["rates"] = result.rates(positive).to_dict()
@@ -327,15 +386,6 @@ def _test(work: _Work) -> None:
     if result.novelty is not None and result.novelty.verdict == "unknown" and (
             not work.rows.held_out):
         work.observer.result(f"note: {result.novelty.message}")
-    if settings.report is not None:
-        from textnb.estimators.text import TextClassifier
-        from textnb.report.page import write_report
-
-        work.observer.step("writing the report")
-        of_texts = isinstance(model, Fitted)
-        write_report(TextClassifier.of(model) if of_texts else model, test,
-                     work.folder / settings.report, positive=positive,
-                     train=scan_stored(work.rows.train) if of_texts else None)
 
 
 def _list_terms(work: _Work, settings: Terms, advance: Callable[[int], None]) -> None:
