@@ -195,6 +195,62 @@ def test_answers_are_lists() -> None:
     assert empty.schema["predicted"] == pl.List(pl.String)
 
 
+@pytest.mark.parametrize("estimator", [
+    MultinomialNB(), BernoulliNB(), ComplementNB(norm=True), NBLinear()],
+    ids=lambda estimator: type(estimator).__name__)
+def test_contributions_of_terms_add_up_to_the_score_of_each_label(estimator: Any) -> None:
+    model = TextClassifier(estimator, min_df=2).fit(NEWS)
+    scores = model.decision_function(TESTED)
+    rows = model.predict(TESTED, explain=3)
+    lazy = model.predict(TESTED.lazy(), explain=3).collect()
+    assert rows.schema == lazy.schema
+    for k, (said, explained) in enumerate(
+            zip(rows["predicted"].to_list(), rows["explanation"].to_list(), strict=True)):
+        assert [entry["label"] for entry in explained] == said
+        for entry in explained:
+            score = scores[k, TOPICS.index(entry["label"])]
+            assert entry["score"] == score
+            assert len(entry["explanation"]) <= 4
+            assert entry["intercept"] + sum(
+                part["contribution"] for part in entry["explanation"]) == pytest.approx(score)
+    for label in TOPICS:
+        text = TESTED["text"][0]
+        weights, intercept = model.linear_form().binary(label)
+        table = model.explain(text, k=1000, labels=[label])
+        assert table["label"].unique().to_list() == [label]
+        assert table["contribution"].sum() == pytest.approx(table["score"][0])
+        assert table["contribution"][0] == intercept
+        if isinstance(estimator, MultinomialNB):
+            terms = table.filter(part="term")
+            assert terms["contribution"].to_list() == pytest.approx([
+                n * weights[model.vocabulary_.index(term)]
+                for term, n in terms.select("term", "count").iter_rows()])
+
+
+def test_labels_to_explain() -> None:
+    model = TextClassifier().fit(NEWS)
+    text = next(text for text, said in zip(TESTED["text"], model.predict(TESTED)["predicted"],
+                                           strict=True) if len(said) > 1)
+    table = model.explain(text)
+    assert table["label"].unique(maintain_order=True).to_list() == model.predict([text])[0]
+    assert table["predicted"].all()
+    # Where no label is predicted, the one that is nearest to its threshold.
+    model.set_decision(Decision(dict(zip(TOPICS, [9.0, 9, 9, 1e3, 9], strict=True))))
+    nearest = int((model.decision_function(["word9"])[0] - [9, 9, 9, 1e3, 9]).argmax())
+    table = model.explain("word9")
+    assert table["label"].unique().to_list() == [TOPICS[nearest]]
+    assert not table["predicted"].any()
+    assert table["threshold"].unique().to_list() == [9.0]
+    assert model.explain("word9", labels=["wheat", "corn", "wheat"])["label"].unique(
+        maintain_order=True).to_list() == ["wheat", "corn"]
+    with pytest.raises(ParameterError, match="unknown value 'tin'"):
+        model.explain("word9", labels=["tin"])
+    with pytest.raises(ParameterError, match="labels is for"):
+        TextClassifier().fit(["aa", "bb"], ["a", "b"]).explain("aa", labels=["a"])
+    with pytest.raises(ParameterError, match="against a runner-up"):
+        model.highlight("word9")
+
+
 @pytest.mark.parametrize("labels", [
     pl.Series([[3, 1], [], [1], [2]], dtype=pl.List(pl.Int32)),
     pl.Series([["b", "a"], [], ["a"], ["c"]], dtype=pl.List(pl.Categorical)),
@@ -467,9 +523,7 @@ REFUSING: dict[str, Callable[[TextClassifier, pl.DataFrame, Path], object]] = {
     "write_report": lambda model, rows, path: textnb.write_report(
         model, rows, path / "report.html"),
     "score": lambda model, rows, path: model.score(rows),
-    "explain": lambda model, rows, path: model.explain("word1"),
     "highlight": lambda model, rows, path: model.highlight("word1"),
-    "predict(explain=)": lambda model, rows, path: model.predict(rows, explain=2),
     "estimator_": lambda model, rows, path: model.estimator_,
     "set_calibration": lambda model, rows, path: model.set_calibration(CALIBRATION),
     "pairwise": lambda model, rows, path: model.linear_form().pairwise("corn", "wheat"),

@@ -106,7 +106,34 @@ def test_describe_counts_the_documents_of_each_label(run: Run, files: Path) -> N
     assert card["training_rows"] == NEWS.height
     assert {row["label"]: row["rows"] for row in card["classes"]} == dict(
         NEWS["label"].explode().drop_nulls().value_counts().iter_rows())
+    shares = {row["label"]: row["rows"] / NEWS.height for row in card["classes"]}
+    assert {row["label"]: row["prior"] for row in card["classes"]} == pytest.approx(shares)
     assert "5 labels" in run("describe", "topics.textnb").checked().out
+    TextClassifier(textnb.NBLinear()).fit(NEWS).save("linear.textnb")
+    card = json.loads(run("describe", "linear.textnb", "--format", "json").checked().out)
+    assert {row["prior"] for row in card["classes"]} == {None}
+
+
+def test_explain_shows_what_decides_each_label(run: Run, files: Path) -> None:
+    text = TESTED["text"][0]
+    model = TextClassifier().fit(NEWS)
+    shown = json.loads(run("explain", "topics.textnb", text, "-c", "wheat", "-c", "corn", "-k", "2",
+                           "--format", "json").checked().out)["labels"]
+    assert [row["label"] for row in shown] == ["wheat", "corn"]
+    for row in shown:
+        own = model.classes_.tolist().index(row["label"])
+        score = model.decision_function([text])[0, own]
+        assert row["score"] == pytest.approx(score)
+        assert sum(part["contribution"] for part in row["parts"]) == pytest.approx(score)
+        assert row["predicted"] == (score > row["threshold"])
+    out = run("explain", "topics.textnb", text).checked().out
+    assert [line.split()[0] for line in out.splitlines() if " is predicted: " in line] == (
+        model.predict([text])[0])
+    assert "the answer rests on" in run("explain", "topics.textnb", "zebra").checked().err
+    assert "unknown value 'tin'" in run(
+        "explain", "topics.textnb", "x", "-c", "tin").checked(2).err
+    TextClassifier().fit(["aa", "bb"], ["a", "b"]).save("single.textnb")
+    assert "lists of labels" in run("explain", "single.textnb", "aa", "-c", "a").checked(2).err
 
 
 def test_rows_of_one_label_say_what_is_missing(run: Run, files: Path) -> None:
@@ -230,11 +257,10 @@ def test_probabilities_of_labels_are_calibrated(run: Run, files: Path) -> None:
 
 
 # The verbs that know lists of labels, and those that read no model.
-KNOWING = {"train", "test", "predict", "top", "update", "forget", "merge", "describe",
+KNOWING = {"train", "explain", "test", "predict", "top", "update", "forget", "merge", "describe",
            "export", "calibrate", "threshold", "validate"}
 WITHOUT_MODEL = {"mail", "run", "tune", "duplicates", "verify"}
 REFUSING: dict[str, list[str]] = {
-    "explain": ["topics.textnb", "corn"],
     "filter": ["topics.textnb", "--spam-class", "corn"],
     "serve": ["topics.textnb", "--spam-class", "corn", "--listen", "s.sock"],
     "diff": ["topics.textnb", "topics.textnb"],

@@ -28,6 +28,7 @@ from textnb.errors import quantity
 if TYPE_CHECKING:
     import polars as pl
 
+    from textnb.learning.fitted import Fitted
 
 _MEASURES = {
     "z": "z: the log-odds of a term in the class against the rest, in standard errors",
@@ -163,6 +164,9 @@ class ExplainOutput(Results):
     """Output."""
 
     k: int = option("Terms to show.", "-k", default=20)
+    label: list[str] | None = option(
+        "Label to explain, of a model of lists of labels; repeat it for several.  [default: those "
+        "that are predicted]", "--class", "-c", metavar="CLASS")
 
 
 def _list_of_tokens(typed: str) -> list[str]:
@@ -193,13 +197,14 @@ def explain(source: ExplainInput, shown: ExplainOutput) -> None:
         source.model, source.text, source.column, source.message)
     if column is not None and message:
         raise ParameterError("--column is for a plain text: a message has the columns of the model")
-    fitted = load_fitted(model)
+    fitted = load_fitted(model, multilabel=True)
     words: Any = text
     errors, verdict = None, None
     if column is None and messages.is_message(text, fitted.columns, message):
         raw = messages.message_bytes(text)
         words, errors = messages.columns_of(raw, fitted.columns, fitted.token_columns)
-        verdict = messages.filter_verdict(model, fitted, raw)
+        if not fitted.is_multilabel:
+            verdict = messages.filter_verdict(model, fitted, raw)
     elif text == "-":
         try:
             words = messages.stdin_bytes().decode("utf-8")
@@ -209,11 +214,17 @@ def explain(source: ExplainInput, shown: ExplainOutput) -> None:
         words = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     if isinstance(words, str) and (column or fitted.columns[0]) in fitted.token_columns:
         words = _list_of_tokens(words)
-    found = texts.highlight(
-        fitted, words if column is None else {column: words}, shown.k)
+    if column is not None:
+        words = {column: words}
+    mail: dict[str, Any] = {} if errors is None else {"errors": errors}
+    if fitted.is_multilabel or shown.label is not None:
+        _show_labels(fitted, words, shown, mail)
+        return
+    found = texts.highlight(fitted, words, shown.k)
     parts = found.table.drop("predicted", "runner_up")
     if shown.results_format == "json":
-        mail = {} if errors is None else {"errors": errors, "filter": verdict}
+        if errors is not None:
+            mail["filter"] = verdict
         out(as_json({"predicted": found.predicted, "runner_up": found.runner_up,
                      "score": found.score, "measure": found.measure, "terms": found.terms,
                      "known": found.known, "parts": parts.to_dicts(), **mail}))
@@ -234,3 +245,35 @@ def explain(source: ExplainInput, shown: ExplainOutput) -> None:
     note_infinite(parts)
     if errors:
         note(f"note: the message is malformed: {plain('; '.join(errors))}")
+
+
+def _show_labels(
+    fitted: Fitted, words: Any, shown: ExplainOutput, mail: dict[str, Any]
+) -> None:
+    """Show what decides each label of a text."""
+    from textnb.cli.settings import as_label
+    from textnb.cli.tables import frame_table, note_infinite, show
+    from textnb.cli.words import plain
+    from textnb.scoring import texts
+
+    labels = None if shown.label is None else [
+        as_label(label, fitted.classes, "--class") for label in shown.label]
+    found = texts.explanation(fitted, words, shown.k, labels)
+    groups = found.group_by("label", "predicted", "score", "threshold", maintain_order=True)
+    names = ["part", "term", "count", "contribution"]
+    explained = [dict(zip(("label", "predicted", "score", "threshold"), key, strict=True))
+                 | {"parts": part.select(names)} for key, part in groups]
+    if shown.results_format == "json":
+        out(as_json({"labels": [row | {"parts": row["parts"].to_dicts()} for row in explained],
+                     **mail}))
+        return
+    for row in explained:
+        show(frame_table(row["parts"], title=str(row["label"])))
+        out(f"{plain(str(row['label']))} is {'' if row['predicted'] else 'not '}predicted: score "
+            f"{row['score']:.3f}, threshold {row['threshold']:.3f}")
+    if found["term"].null_count() == found.height:
+        note(f"note: no term of the text is known: the answer rests on "
+             f"{fitted.model.without_terms}")
+    note_infinite(found.select(names))
+    if mail.get("errors"):
+        note(f"note: the message is malformed: {plain('; '.join(mail['errors']))}")

@@ -362,7 +362,9 @@ class TextClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
             can have produced (``l = 0``) has nulls. A pandas DataFrame keeps its index and its
             types, a PyArrow Table its types. A path gives a LazyFrame; a DuckDB relation a PyArrow
             Table; a dict of columns and a list of dicts a Polars DataFrame. Multi-label,
-            ``predicted`` and ``probability`` are lists, and ``scores`` the labels' log-odds.
+            ``predicted`` and ``probability`` are lists, ``scores`` the labels' log-odds, and
+            ``explanation`` a list with the ``score``, ``intercept`` and ``explanation`` of each
+            predicted ``label``.
         ndarray (n_documents,), or a list of lists (multi-label)
             For a sequence of str, and for a Series. Also for a table in memory without further
             columns, if labels were passed separately, ``fit(frame, y)``: scikit-learn does so, and
@@ -459,7 +461,9 @@ class TextClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
         """
         return texts.top(self.fitted_, k, label)
 
-    def explain(self, text: Text, k: int = 20) -> pl.DataFrame:
+    def explain(
+        self, text: Text, k: int = 20, labels: Sequence[Any] | None = None
+    ) -> pl.DataFrame:
         """Explain one text: `predict(..., explain=k)` for it, with one row per entry.
 
         Parameters
@@ -468,6 +472,9 @@ class TextClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
             A text (or tokens) of the first text column, or texts by column; others are empty.
         k : int
             Terms to show.
+        labels : sequence of labels, optional
+            Multi-label: the labels to explain. The default is all that are predicted, or the one
+            that is nearest to its threshold where none is.
 
         Returns
         -------
@@ -476,8 +483,11 @@ class TextClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
             ``contribution``. The contributions add up to the score of ``predicted`` less that
             of ``runner_up``, which are in every row: log-odds if the model's scores are
             log-probabilities, else a margin. If no term is known there is only an intercept.
+            Multi-label there are such rows for each label, which have ``label``, ``predicted``
+            (whether it is), ``score`` (the sum of its contributions, not calibrated) and
+            ``threshold`` in place of those two.
         """
-        return texts.explanation(self.fitted_, text, k)
+        return texts.explanation(self.fitted_, text, k, labels)
 
     def highlight(self, text: Text, k: int = 20) -> Explanation:
         """Explain one text to look at: in a notebook, the text with its words coloured.

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from textnb.bayes.statistics import CountStatistics
 from textnb.export.archive import to_json
 from textnb.export.bundle import provenance
 from textnb.learning.fitted import Fitted, fitted_texts
@@ -29,13 +30,14 @@ def describe_model(model: Any) -> dict[str, Any]:
         ``kind``, ``estimator``, ``parameters``, ``chosen`` (the value that ``l="auto"`` chose),
         ``scores`` (whether they are log-probabilities), ``classes`` (label, rows, prior),
         ``training_rows``, ``multilabel`` (true, only where documents have lists of labels: a
-        label's rows are those that have it), ``reads`` (columns). For models of texts: ``recipe``
-        (only if it is the default of mail), ``vocabulary`` (number of terms), ``ageing`` (if it
-        counts by periods), ``tokens`` counted in training, ``limits``, ``pruned``, ``tokenizer``,
-        ``read_by`` (the compiled kernel of this installation, or expressions and why),
-        ``since_fit`` (documents learned and forgotten since the weights were fitted, which no
-        answer knows), ``calibration`` and ``decision`` (None if there is none). For models of
-        tables: ``features``. Versions: ``format`` (of the model file) and ``textnb``.
+        label's rows are those that have it, and its prior is against its rest), ``reads``
+        (columns). For models of texts: ``recipe`` (only if it is the default of mail),
+        ``vocabulary`` (number of terms), ``ageing`` (if it counts by periods), ``tokens`` counted
+        in training, ``limits``, ``pruned``, ``tokenizer``, ``read_by`` (the compiled kernel of this
+        installation, or expressions and why), ``since_fit`` (documents learned and forgotten since
+        the weights were fitted, which no answer knows), ``calibration`` and ``decision`` (None if
+        there is none). For models of tables: ``features``. Versions: ``format`` (of the model file)
+        and ``textnb``.
 
     Examples
     --------
@@ -47,6 +49,8 @@ def describe_model(model: Any) -> dict[str, Any]:
     about = to_json(provenance(model, multilabel=True))
     fitted = fitted_texts(model, multilabel=True)
     rows, log_prior = about["documents"], about["log_prior"]
+    if fitted is not None and fitted.is_multilabel:
+        log_prior = _label_log_priors(fitted)
     labels = (model.classes_ if fitted is None else fitted.classes).tolist()
     priors = [None] * len(labels) if log_prior is None else np.exp(
         [float(value) for value in log_prior]).tolist()
@@ -90,6 +94,16 @@ def describe_model(model: Any) -> dict[str, Any]:
             "decision": None if fitted.decision is None else to_json(fitted.decision.to_dict()),
         }
     return {**card, "format": VERSION, "textnb": version("textnb")}
+
+
+def _label_log_priors(fitted: Fitted) -> list[float] | None:
+    """log π of each label against its rest; None for a model without priors."""
+    rows, model = fitted.counts.n_rows, fitted.solved_model
+    priors = [model.class_log_prior(CountStatistics(
+        np.array([0, 1]), np.array([rows - own, own]), np.zeros((2, 1), dtype=np.int64)))
+        for own in fitted.counts.class_count]
+    return None if any(prior is None for prior in priors) else [
+        float(prior[1]) for prior in priors if prior is not None]
 
 
 def _ageing(fitted: Fitted) -> dict[str, Any]:

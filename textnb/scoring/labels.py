@@ -10,8 +10,7 @@ import polars as pl
 from textnb.bayes.decision import Decision, choose_labels
 from textnb.bayes.forms import Floats
 from textnb.bayes.label_form import log_sigmoid
-from textnb.errors import ParameterError
-from textnb.scoring.columns import Answers
+from textnb.scoring.columns import EXPLANATION, Answers
 
 
 def label_schema(
@@ -19,13 +18,8 @@ def label_schema(
 ) -> dict[str, pl.DataType]:
     """Names and types of the answers' columns.
 
-    Raises
-    ------
-    ParameterError
-        If the answers are none that labels have.
+    ``explanation`` is a list: of each predicted label its ``score``, ``intercept`` and terms.
     """
-    if answers.explain:
-        raise ParameterError.multilabel("explain")
     of_label = pl.List(pl.Struct({"label": labels.dtype, "probability": pl.Float64}))
     schema: dict[str, pl.DataType] = {"predicted": pl.List(labels.dtype)}
     if answers.probability:
@@ -36,6 +30,10 @@ def label_schema(
         schema["calibrated"] = pl.Boolean()
     if answers.scores:
         schema["scores"] = pl.Struct({str(label): pl.Float64() for label in labels})
+    if answers.explain:
+        schema["explanation"] = pl.List(pl.Struct({
+            "label": labels.dtype, "score": pl.Float64, "intercept": pl.Float64,
+            "explanation": EXPLANATION}))
     return schema
 
 
@@ -66,6 +64,32 @@ def label_columns(
         columns["scores"] = pl.DataFrame(
             {str(label): scores[:, k] for k, label in enumerate(labels)}).to_struct()
     return {name: column.cast(schema[name]) for name, column in columns.items()}
+
+
+def label_explanation(
+    explained: pl.DataFrame, predicted: Any, thresholds: Floats
+) -> pl.DataFrame:
+    """The entries of explained labels of one text, a row each: see `TextClassifier.explain`.
+
+    Parameters
+    ----------
+    explained : DataFrame
+        From `Scorer.explain_labels`.
+    predicted : bool (n_labels,)
+    thresholds : float64 (n_labels,)
+        Of the same labels.
+    """
+    entries = []
+    for row, has, threshold in zip(
+            explained.rows(), predicted.tolist(), thresholds.tolist(), strict=True):
+        label, score, intercept, terms = row
+        entries.append((label, has, score, threshold, "intercept", None, None, intercept))
+        entries += [(label, has, score, threshold, "other terms" if entry["term"] is None
+                     else "term", *entry.values()) for entry in terms]
+    return pl.DataFrame(entries, orient="row", schema={
+        "label": explained.schema["label"], "predicted": pl.Boolean, "score": pl.Float64,
+        "threshold": pl.Float64, "part": pl.String, "term": pl.String, "count": pl.Int64,
+        "contribution": pl.Float64})
 
 
 def _with_probabilities(labels: pl.Series, place: Any, scores: Floats) -> pl.Series:

@@ -10,7 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from textnb.bayes.calibration import Calibration
-from textnb.bayes.decision import Decision
+from textnb.bayes.decision import Decision, choose_labels
 from textnb.bayes.forms import Floats, LinearForm
 from textnb.bayes.label_form import LabelForm
 from textnb.bayes.sparse_rows import SparseRows
@@ -115,8 +115,13 @@ class Scorer:
         scores = self.form.scores(rows)
         calibrated = None if self.calibration is None else self.posterior_scores(rows, scores)
         if isinstance(self.form, LabelForm):
-            return pl.DataFrame(
-                label_columns(scores, self.labels, answers, calibrated, self.decision))
+            columns = label_columns(scores, self.labels, answers, calibrated, self.decision)
+            if answers.explain:
+                row, place = np.nonzero(choose_labels(scores, self.labels.to_list(), self.decision))
+                columns["explanation"] = lists_of(
+                    row, self.explain_labels(rows, scores, row, place, answers.explain).to_struct(),
+                    len(scores))
+            return pl.DataFrame(columns)
         columns, possible = answer_columns(
             scores, self.labels, answers, calibrated, self.decision)
         if answers.explain:
@@ -124,13 +129,46 @@ class Scorer:
                 rows, scores, best_class(scores), possible, answers.explain)
         return pl.DataFrame(columns)
 
+    def explain_labels(
+        self, rows: SparseRows, scores: Floats, row: NDArray[np.int64], place: NDArray[np.int64],
+        k: int,
+    ) -> pl.DataFrame:
+        """What decides some labels of rows: ``label``, ``score``, ``intercept``, ``explanation``.
+
+        Parameters
+        ----------
+        rows : SparseRows
+        scores : float64 (n_rows, n_labels)
+        row, place : int64 (n_pairs,)
+            Rows, and the places of their labels to explain.
+        k : int
+        """
+        own = rows[row]
+        used = self.form.used(own)
+        pair = np.repeat(np.arange(len(row)), np.diff(used.indptr))
+        contribution = used.data * self.form.weights[used.indices, place[pair]]
+        return pl.DataFrame({
+            "label": self.labels.gather(pl.Series(place)), "score": scores[row, place],
+            "intercept": self.form.intercept[place],
+            "explanation": self._entries(own, used, pair, contribution, k)})
+
+    def _entries(
+        self, rows: SparseRows, used: SparseRows, row: NDArray[np.int64], contribution: Floats,
+        k: int,
+    ) -> pl.Series:
+        """The strongest contributions of each row, as `EXPLANATION`."""
+        counts = rows.data.astype(np.int64)
+        if len(counts) != len(used.data):
+            counts = counts[np.isin(_keys(rows), _keys(used))]
+        entries = _strongest(row, used.indices, counts, contribution, used.indptr, k)
+        return _lists(entries, self.vocabulary.terms, rows.shape[0])
+
     def _explain(
         self, rows: SparseRows, scores: Floats, best: NDArray[np.int64], possible: pl.Series,
         k: int,
     ) -> dict[str, pl.Series]:
         every = np.arange(len(best))
         intercept, weights = self.form.intercept, self.form.weights
-        counts = rows.data.astype(np.int64)
         used = self.form.used(rows)
         row = np.repeat(every, np.diff(used.indptr))
         contribution = used.data * weights[used.indices, best[row]]
@@ -150,10 +188,7 @@ class Scorer:
             # that its infinite contribution goes to the intercept.
             of_terms = np.bincount(row, weights=contribution, minlength=len(best))
             base = np.where(np.isposinf(score) & ~np.isposinf(of_terms), np.inf, base)
-        if len(counts) != len(used.data):
-            counts = counts[np.isin(_keys(rows), _keys(used))]
-        entries = _strongest(row, used.indices, counts, contribution, used.indptr, k)
-        explained = _lists(entries, self.vocabulary.terms, len(best))
+        explained = self._entries(rows, used, row, contribution, k)
         columns = {"runner_up": against, "score": pl.Series(score), "intercept": pl.Series(base),
                    "explanation": explained}
         return {name: where_possible(column, possible) for name, column in columns.items()}

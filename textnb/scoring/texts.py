@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
+from textnb.bayes.decision import choose_labels, label_thresholds
 from textnb.bayes.forms import Floats, log_posterior, margins
 from textnb.bayes.label_form import log_sigmoid
 from textnb.bayes.sparse_rows import SparseRows
@@ -25,7 +26,7 @@ from textnb.runtime.caller import warn_caller
 from textnb.runtime.threads import map_in_threads
 from textnb.scoring.columns import Answers
 from textnb.scoring.explain import Explanation, explanation_table, top_terms
-from textnb.scoring.labels import label_columns
+from textnb.scoring.labels import label_columns, label_explanation
 from textnb.scoring.scorer import Scorer, Watch
 from textnb.text.coverage import TermCoverage
 from textnb.text.matrix import CountMatrix, stack_blocks
@@ -77,7 +78,7 @@ def _no_text(text: Any) -> ParameterError:
 def explain_row(fitted: Fitted, frame: pl.DataFrame, k: int) -> dict[str, Any]:
     if type(k) is not int or k < 1:
         raise ParameterError.out_of_range("k", "an int >= 1", k)
-    check_one_label(fitted, "explain")
+    check_one_label(fitted, "an explanation against a runner-up")
     row = scorer_of(fitted).frame(frame.lazy(), Answers(explain=k)).collect().row(0, named=True)
     if row["predicted"] is None:
         raise ImpossibleRowError.rows([0], 1)
@@ -291,9 +292,40 @@ def top(fitted: Fitted, k: int, label: Any = None) -> pl.DataFrame:
                      fitted.labels, k, label)
 
 
-def explanation(fitted: Fitted, text: Text, k: int) -> pl.DataFrame:
+def explanation(
+    fitted: Fitted, text: Text, k: int, labels: Sequence[Any] | None = None
+) -> pl.DataFrame:
     """Explain one text, with one row per entry: see `TextClassifier.explain`."""
+    if fitted.is_multilabel:
+        return _explain_labels(fitted, row_of(fitted, text), k, labels)
+    if labels is not None:
+        raise ParameterError("labels is for a model of lists of labels; this one explains its "
+                             "class against the runner-up")
     return explanation_table(explain_row(fitted, row_of(fitted, text), k), fitted.labels.dtype)
+
+
+def _explain_labels(
+    fitted: Fitted, frame: pl.DataFrame, k: int, labels: Sequence[Any] | None
+) -> pl.DataFrame:
+    if type(k) is not int or k < 1:
+        raise ParameterError.out_of_range("k", "an int >= 1", k)
+    scorer, classes = scorer_of(fitted), fitted.labels.to_list()
+    rows = fitted.vocabulary.rows(frame, fitted.columns)
+    scores = fitted.form.scores(rows)
+    chosen = choose_labels(scores, classes, fitted.decision)[0]
+    thresholds = label_thresholds(classes, fitted.decision)
+    if labels is None:
+        # Where no label is predicted, the nearest one.
+        place = np.flatnonzero(chosen)
+        if not len(place):
+            place = np.array([np.argmax(scores[0] - thresholds)])
+    else:
+        for label in labels:
+            if label not in classes:
+                raise ParameterError.unknown_choice("label", label, classes)
+        place = np.array([classes.index(label) for label in dict.fromkeys(labels)], dtype=np.int64)
+    explained = scorer.explain_labels(rows, scores, np.zeros_like(place), place, k)
+    return label_explanation(explained, chosen[place], thresholds[place])
 
 
 def highlight(fitted: Fitted, text: Text, k: int) -> Explanation:
