@@ -57,15 +57,30 @@ class TestRefusal:
             check_room(1000, 20_000, 8, "their counts")
 
     @pytest.mark.usefixtures("little_room")
-    @pytest.mark.parametrize("estimator", [MultinomialNB(), BernoulliNB(), ComplementNB()])
+    @pytest.mark.parametrize("estimator", [
+        MultinomialNB(l=0), BernoulliNB(l=0), ComplementNB(norm=True)])
     def test_before_a_fit_takes_them(self, estimator: MultinomialNB) -> None:
+        """These have no sparse weights."""
         rows = many_classes(4000, 4500)
         tracemalloc.start()
-        with pytest.raises(DataError, match=r"4,000 classes and [\d,]+ terms: their counts"):
+        with pytest.raises(DataError, match=r"4,000 classes and [\d,]+ terms: counts and weights"):
             TextClassifier(estimator).fit(rows)
         _, peak = tracemalloc.get_traced_memory()
         tracemalloc.stop()
         assert peak < 100 * MIB
+
+    @pytest.mark.usefixtures("little_room")
+    @pytest.mark.parametrize("estimator", [MultinomialNB(), BernoulliNB(), ComplementNB()])
+    def test_not_of_sparse_ones(self, estimator: MultinomialNB, tmp_path: Path) -> None:
+        rows = many_classes(4000, 4500)
+        tracemalloc.start()
+        model = TextClassifier(estimator).fit(rows)
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert peak < 100 * MIB
+        model.save(tmp_path / "model.textnb")
+        assert load(tmp_path / "model.textnb").predict(rows.head(100)).equals(
+            model.predict(rows.head(100)))
 
     @pytest.mark.usefixtures("little_room")
     def test_of_a_matrix_and_of_weights(self) -> None:
@@ -82,6 +97,27 @@ class TestRefusal:
         with pytest.raises(ModelFileError, match="of 2,000 classes and 2,200 terms take 67 MiB"):
             load(path)
 
+    @pytest.mark.parametrize(("l", "dense"), [(1.0, False), (0.0, True)])
+    def test_of_a_file_with_few_counts(
+        self, l: float, dense: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Its weights are dense or sparse, which the file's parameters decide."""
+        path = tmp_path / "model.textnb"
+        TextClassifier(MultinomialNB(l=l)).fit(many_classes(4000, 4500)).save(path)
+        monkeypatch.setattr(memory_module, "free_memory", lambda: 100 * MIB)
+        monkeypatch.setattr("textnb.storage.manifest.free_memory", lambda: 100 * MIB)
+        tracemalloc.start()
+        if dense:
+            with pytest.raises(ModelFileError, match="more than the limit of 52,428,800"):
+                load(path, max_bytes=50 * MIB)
+            with pytest.raises((DataError, ModelFileError), match=r"take|free"):
+                load(path)
+        else:
+            assert len(load(path, max_bytes=50 * MIB).classes_) == 4000
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert peak < 100 * MIB
+
     @pytest.mark.slow
     def test_under_a_limit_of_address_space(self) -> None:
         """As a user has it: the command ends with what to do, and takes no memory before."""
@@ -89,14 +125,15 @@ class TestRefusal:
         code = """
 import resource, sys
 import polars as pl
-from textnb import TextClassifier
+from textnb import MultinomialNB, TextClassifier
 from textnb.errors import DataError
 rows = pl.DataFrame({"text": [f"a{i} b{i}" for i in range(12_000)],
                      "label": [f"c{i}" for i in range(12_000)]})
 pages = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (pages + (1000 << 20), resource.RLIM_INFINITY))
 try:
-    TextClassifier().fit(rows)
+    # With l = 0 weights are not sparse.
+    TextClassifier(MultinomialNB(l=0)).fit(rows)
 except DataError as error:
     print(error)
 """

@@ -30,6 +30,8 @@ from textnb.bayes.forms import Floats, LinearForm
 from textnb.bayes.keyness import TermZ
 from textnb.bayes.label_form import check_labels, derive_labels
 from textnb.bayes.smoothing import Smoothing, log_prior
+from textnb.bayes.sparse_forms import derive_sparse, stays_sparse
+from textnb.bayes.sparse_table import SparseWeights
 from textnb.bayes.statistics import CountStatistics, as_class_prior, as_smoothing, is_auto
 from textnb.errors import ParameterError
 from textnb.runtime.memory import check_room
@@ -393,13 +395,35 @@ class CountModel(EventModel):
         """
         raise self._undefined("how counts become weights")
 
+    def has_sparse_weights(self, statistics: CountStatistics, l: Smoothing) -> bool:
+        """Whether `weigh_sparse` has weights of these counts, for this smoothing."""
+        return False
+
+    def weigh_sparse(
+        self, counted: CountStatistics, l: Smoothing
+    ) -> tuple[SparseWeights, Floats | None]:
+        """As `weigh`, of many classes or labels with few counts that are not 0.
+
+        Returns
+        -------
+        weights : SparseWeights (n_terms, n_classes)
+            Of labels their log-odds.
+        more : float64 (n_classes,) or None
+            What is added to log priors; None of scores that hold no prior.
+        """
+        raise self._undefined("how few counts become weights")
+
     def derive(self, statistics: CountStatistics, *, binary: bool = False) -> LinearForm:
         if statistics.is_multilabel:
             check_labels(self, statistics.n_features)
-            return derive_labels(statistics, partial(self.derive, binary=binary))
         l = as_smoothing(self.l, statistics.n_features)
-        counted = with_class_weight(statistics, self.class_weight)
-        form, _ = self.weigh(counted, l, self.log_prior(counted))
+        if stays_sparse(self, statistics, l):
+            form = derive_sparse(self, statistics, l)
+        elif statistics.is_multilabel:
+            return derive_labels(statistics, partial(self.derive, binary=binary))
+        else:
+            counted = with_class_weight(statistics, self.class_weight)
+            form, _ = self.weigh(counted, l, self.log_prior(counted))
         return form.of_presence() if binary else form
 
     def learn_counts(
@@ -411,10 +435,13 @@ class CountModel(EventModel):
         if statistics.is_multilabel:
             check_labels(self, statistics.n_features)
         weights = class_weights(self.class_weight, statistics.classes, statistics.class_count)
-        as_smoothing(smoothing, statistics.n_features)
+        stored = None
+        if stays_sparse(self, statistics, as_smoothing(smoothing, statistics.n_features)):
+            stored = 4 * statistics.feature_count.nnz
         check_room(len(statistics.classes), statistics.n_features,
                    8 * (1 + self.weights_per_count + (weights is not None)),
-                   "counts and weights", freed=statistics.feature_count.nbytes, log=True)
+                   "counts and weights", freed=statistics.feature_count.nbytes, log=True,
+                   stored=stored)
         return super().learn_counts(statistics, l=l, binary=binary)
 
     def class_log_prior(self, statistics: CountStatistics) -> Floats | None:

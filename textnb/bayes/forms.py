@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from textnb.bayes.features import IDENTITY, FeatureMap
 from textnb.bayes.read_only import ReadOnly
 from textnb.bayes.sparse_rows import SparseRows
+from textnb.bayes.sparse_table import SparseWeights
 from textnb.errors import ParameterError, quantity
 
 # SciPy is imported where rows are sparse: a filter that scores one message starts without it.
@@ -39,6 +40,7 @@ class LinearForm(ReadOnly):
     ----------
     classes : (n_classes,)
     weights : float64 (n_terms, n_classes)
+        `SparseWeights` where there are many classes and terms, and few counts that are not 0.
     intercept : float64 (n_classes,)
     terms : tuple of str, or None
         Names of the rows of ``weights``.
@@ -48,7 +50,7 @@ class LinearForm(ReadOnly):
     """
 
     classes: NDArray[Any]
-    weights: Floats
+    weights: Any
     intercept: Floats
     terms: tuple[str, ...] | None = None
     features: FeatureMap = IDENTITY
@@ -101,7 +103,10 @@ class LinearForm(ReadOnly):
         return self._scores(self.used(X))
 
     def _scores(self, rows: Any) -> Floats:
-        scores = np.asarray(rows @ self.weights)
+        if isinstance(self.weights, SparseWeights):
+            scores = self.weights.product(rows.to_csr() if isinstance(rows, SparseRows) else rows)
+        else:
+            scores = np.asarray(rows @ self.weights)
         scores += self.intercept
         return scores
 
@@ -122,6 +127,8 @@ class LinearForm(ReadOnly):
         return self._scores_of_one(*self.features.of_one(columns, counts))
 
     def _scores_of_one(self, columns: NDArray[np.int64], values: Floats) -> Floats:
+        if isinstance(self.weights, SparseWeights):
+            return self.weights.product_of_one(columns, values) + self.intercept
         # Added one after the other, in the order of the columns, as a sparse product adds them.
         parts = values[:, None] * self.weights[columns]
         total = parts.cumsum(axis=0)[-1] if len(parts) else np.zeros(len(self.classes))

@@ -31,6 +31,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from textnb.bayes.read_only import ReadOnly
+from textnb.bayes.sparse_table import (
+    SparseCounts,
+    as_sizes_say,
+    is_sparse,
+    may_be_sparse,
+    table_of,
+)
 from textnb.errors import DataError, ParameterError, quantity
 from textnb.runtime.memory import check_room
 
@@ -54,7 +61,8 @@ class CountStatistics(ReadOnly):
         Rows per class; float64 under sample weights.
     feature_count : int64 (n_classes, n_features)
         Summed counts, or rows that hold the feature; float64 under sample weights or where the
-        data themselves are fractions.
+        data themselves are fractions. `SparseCounts` where there are many classes and terms, and
+        most counts are 0: see `textnb.bayes.sparse_table.is_sparse`.
     rows : int or None
         The number of rows, if rows have any number of labels (multi-label): the classes are then
         labels, and a row counts in each of its labels. None if each row has one class.
@@ -64,7 +72,7 @@ class CountStatistics(ReadOnly):
 
     classes: NDArray[Any]
     class_count: NDArray[Any]
-    feature_count: NDArray[Any]
+    feature_count: Any
     rows: int | None = None
     total: NDArray[Any] | None = None
 
@@ -75,6 +83,7 @@ class CountStatistics(ReadOnly):
 
     def __post_init__(self) -> None:
         check_int64(self.classes)
+        object.__setattr__(self, "feature_count", as_sizes_say(self.feature_count))
         super().__post_init__()
 
     @classmethod
@@ -111,14 +120,15 @@ class CountStatistics(ReadOnly):
         weight = np.ones(len(y), dtype=np.int64) if sample_weight is None else sample_weight
         shape = (len(known), len(y))
         membership = sp.csr_array((weight, (codes, np.arange(len(y)))), shape=shape)
-        check_room(len(known), int(np.shape(X)[1]), 8, "their counts")
+        if not sp.issparse(X):
+            check_room(len(known), int(np.shape(X)[1]), 8, "their counts")
         counts = membership @ as_counts(X)
         return cls(
             classes=known,
             # Added in the order of the rows, as the counts are: a feature that all rows of a class
             # hold then has exactly the sum of the class, also with weights.
             class_count=membership @ np.ones(len(y), dtype=weight.dtype),
-            feature_count=counts.toarray() if sp.issparse(counts) else np.asarray(counts),
+            feature_count=counts if sp.issparse(counts) else np.asarray(counts),
         )
 
     @classmethod
@@ -126,8 +136,9 @@ class CountStatistics(ReadOnly):
         """No rows yet."""
         check_int64(classes)
         known = np.unique(np.asarray(classes))
+        none = np.zeros(0, dtype=np.int64)
         return cls(known, np.zeros(len(known), dtype=np.int64),
-                   np.zeros((len(known), n_features), dtype=np.int64))
+                   table_of(none, none, none, (len(known), n_features)))
 
     @property
     def n_features(self) -> int:
@@ -182,14 +193,15 @@ class CountStatistics(ReadOnly):
                 f"class {left.classes.tolist()[k]!r} has learned "
                 f"{quantity(left.class_count[k], 'document')}, "
                 f"fewer than the {right.class_count[k]} given")
-        if (counts < -slack).any():
-            k, term = divmod(int(counts.argmin()), counts.shape[1])
+        values = counts.values if isinstance(counts, SparseCounts) else counts
+        if (values < -slack).any():
+            k, term = _least(counts)
             raise DataError.never_learned(
                 f"class {left.classes.tolist()[k]!r} has counted feature {term} "
                 f"{left.feature_count[k, term]} times, fewer than the "
                 f"{right.feature_count[k, term]} given")
         if slack:
-            rows, counts = np.maximum(rows, 0), np.maximum(counts, 0)
+            rows, counts = np.maximum(rows, 0), _without_negative(counts)
         if left.rows is None or left.total is None:
             return replace(left, class_count=rows, feature_count=counts)
         rest = replace(left, class_count=rows, feature_count=counts,
@@ -207,12 +219,14 @@ class CountStatistics(ReadOnly):
             return False
         return bool(self.rows < 0 or (self.total < 0).any()
                     or (self.class_count > self.rows).any()
-                    or (self.feature_count > self.total).any())
+                    or (self.feature_count.max(axis=0, initial=0) > self.total).any())
 
     def equals(self, other: CountStatistics) -> bool:
         """Same classes, and the same counts in the same types."""
         return self.is_multilabel == other.is_multilabel and self.rows == other.rows and all(
-            mine.dtype.kind == theirs.dtype.kind and np.array_equal(mine, theirs)
+            mine.dtype.kind == theirs.dtype.kind and (
+                mine.same(theirs) if isinstance(mine, SparseCounts)
+                else np.array_equal(mine, theirs))
             for mine, theirs in (
                 (self.classes, other.classes),
                 (self.class_count, other.class_count),
@@ -228,9 +242,9 @@ class CountStatistics(ReadOnly):
             return self
         rows = class_codes(self.classes, known)
         class_count = np.zeros(len(known), dtype=self.class_count.dtype)
-        feature_count = np.zeros((len(known), self.n_features), dtype=self.feature_count.dtype)
-        class_count[rows], feature_count[rows] = self.class_count, self.feature_count
-        return replace(self, classes=known, class_count=class_count, feature_count=feature_count)
+        class_count[rows] = self.class_count
+        return replace(self, classes=known, class_count=class_count, feature_count=_spread(
+            self.feature_count, (len(known), self.n_features), rows))
 
     def without(self, classes: NDArray[Any]) -> CountStatistics:
         """The counts of the other classes."""
@@ -242,8 +256,7 @@ class CountStatistics(ReadOnly):
         """The same counts among more features: feature ``i`` moves to ``columns[i]``."""
         if len(columns) == n_features and np.array_equal(columns, np.arange(n_features)):
             return self
-        wide = np.zeros((len(self.classes), n_features), dtype=self.feature_count.dtype)
-        wide[:, columns] = self.feature_count
+        wide = _spread(self.feature_count, (len(self.classes), n_features), columns=columns)
         if self.total is None:
             return replace(self, feature_count=wide)
         total = np.zeros(n_features, dtype=self.total.dtype)
@@ -259,8 +272,11 @@ class CountStatistics(ReadOnly):
         """Each class's counts times a number: float64."""
         if self.is_multilabel:
             raise ParameterError("labels overlap: their counts have no weights of their own")
-        return CountStatistics(self.classes, self.class_count * weights,
-                               self.feature_count * weights[:, None])
+        counts = self.feature_count
+        return CountStatistics(
+            self.classes, self.class_count * weights,
+            counts.scaled(weights) if isinstance(counts, SparseCounts)
+            else counts * weights[:, None])
 
     def _align(self, other: CountStatistics) -> tuple[CountStatistics, CountStatistics]:
         if self.n_features != other.n_features:
@@ -277,6 +293,39 @@ class CountStatistics(ReadOnly):
                 "a model learns either one label per document or lists of labels, and these are "
                 "both: ", "give lists of labels, [label] where there is one, or one label, to all "
                 "of them", "give lists of labels, or one label, to all of them")
+
+
+def _spread(
+    counts: Any, shape: tuple[int, int], rows: NDArray[Any] | None = None,
+    columns: NDArray[Any] | None = None,
+) -> Any:
+    """The counts in a larger table: row i moves to ``rows[i]``, or column i to ``columns[i]``."""
+    if not isinstance(counts, SparseCounts) and may_be_sparse(*shape) and is_sparse(
+            *shape, int(np.count_nonzero(counts))):
+        counts = SparseCounts.of(counts)
+    if isinstance(counts, SparseCounts):
+        return counts.spread(shape, rows, columns)
+    larger = np.zeros(shape, dtype=counts.dtype)
+    if rows is None:
+        larger[:, columns] = counts
+    else:
+        larger[rows] = counts
+    return larger
+
+
+def _least(counts: Any) -> tuple[int, int]:
+    """The class and the term of the least count."""
+    if not isinstance(counts, SparseCounts):
+        return divmod(int(counts.argmin()), int(counts.shape[1]))
+    place = int(counts.values.argmin())
+    row, column = counts.nonzero()
+    return int(row[place]), int(column[place])
+
+
+def _without_negative(counts: Any) -> Any:
+    if not isinstance(counts, SparseCounts):
+        return np.maximum(counts, 0)
+    return SparseCounts.of_cells(*counts.nonzero(), np.maximum(counts.values, 0), counts.shape)
 
 
 def unite_labels(classes: NDArray[Any], more: ArrayLike) -> NDArray[Any]:

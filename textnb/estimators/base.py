@@ -155,7 +155,7 @@ class LinearMixin:
         form = self._form_of_attributes()
         if len(form.classes) == 2:
             return form.binary(form.classes[1])[0][None, :]
-        return form.weights.T
+        return np.asarray(form.weights).T
 
     @property
     def intercept_(self) -> Floats:

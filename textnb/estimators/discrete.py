@@ -89,7 +89,7 @@ class DiscreteNB(CountRows, WeightedMixin, EventEstimator, LinearMixin, Statisti
     @property
     def feature_count_(self) -> NDArray[Any]:
         """int64 (n_classes, n_features); float64 under sample weights."""
-        return self.statistics_.feature_count
+        return np.asarray(self.statistics_.feature_count)
 
     def leaving_out(
         self, statistics: CountStatistics, within: Within | None = None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Self
 
+import numpy as np
 from numpy.typing import NDArray
 
 from textnb.bayes.event_model import Learned
@@ -27,7 +28,7 @@ class DiscriminativeEstimator(CountRows, EventEstimator, LinearMixin, FormClassi
     @property
     def feature_count_(self) -> NDArray[Any]:
         """int64 (n_classes, n_features): counts, or rows that hold the feature."""
-        return self.statistics_.feature_count
+        return np.asarray(self.statistics_.feature_count)
 
     def check_settings(self, n_features: int, n_classes: int) -> None:
         """Raise ParameterError for settings that are out of range, before anything is learned."""

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from textnb.bayes.forms import Floats
+from textnb.bayes.sparse_table import SparseWeights
 from textnb.errors import ParameterError, quantity
 from textnb.frames.batches import Progress
 from textnb.frames.failures import reading
@@ -171,7 +172,9 @@ def _weights(model: Fitted, terms: pl.Series, label: Any, side: str) -> pl.DataF
     own: Floats = form.weights[:, k]
     if len(form.classes) > 1:
         with np.errstate(invalid="ignore"):
-            own = own - np.delete(form.weights, k, axis=1).mean(axis=1)
+            own = (form.weights.against_rest(np.arange(len(own)), k)
+                   if isinstance(form.weights, SparseWeights)
+                   else own - np.delete(form.weights, k, axis=1).mean(axis=1))
     return pl.DataFrame({"term": terms, f"weight_{side}": own,
                          f"part_{side}": counts / max(counts.sum(), 1.0)})
 

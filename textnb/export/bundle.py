@@ -157,7 +157,7 @@ class Bundle:
     def weights(self) -> Floats:
         """The weights: a column per class, or ``w`` alone: float64 (n_terms, n_outputs)."""
         if self.positive is None:
-            return self.form.weights
+            return np.asarray(self.form.weights)
         return self.form.binary(self.positive)[0][:, None]
 
     @cached_property

@@ -24,7 +24,8 @@ _UNLIMITED = 1 << 60
 
 
 def check_room(
-    classes: int, terms: int, per_count: int, what: str, freed: int = 0, log: bool = False
+    classes: int, terms: int, per_count: int, what: str, freed: int = 0, log: bool = False,
+    stored: int | None = None,
 ) -> None:
     """Check that memory can hold tables of classes times terms.
 
@@ -39,13 +40,15 @@ def check_room(
         Bytes of the tables that are allocated already, or are freed before the tables are full.
     log : bool
         Whether to log the size of large tables.
+    stored : int, optional
+        The number of counts that sparse tables store.
 
     Raises
     ------
     DataError
         If the tables need more bytes than are free.
     """
-    needed = classes * terms * per_count
+    needed = (classes * terms if stored is None else stored) * per_count
     if needed < _LEAST:
         return
     free = free_memory()

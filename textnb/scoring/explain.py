@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from textnb.bayes.event_model import EventModel
 from textnb.bayes.forms import Floats
 from textnb.bayes.known import check_event_model
+from textnb.bayes.sparse_table import SparseWeights
 from textnb.bayes.statistics import CountStatistics
 from textnb.errors import ParameterError, quantity
 from textnb.runtime import notebook
@@ -23,7 +25,7 @@ _CELLS = 1 << 20
 
 
 def top_terms(
-    model: EventModel, statistics: CountStatistics, weights: Floats, terms: pl.Series,
+    model: EventModel, statistics: CountStatistics, weights: Any, terms: pl.Series,
     labels: pl.Series, k: int, label: Any,
 ) -> pl.DataFrame:
     """The k terms that distinguish each class best, class by class.
@@ -33,7 +35,7 @@ def top_terms(
     model : EventModel
         Its ``term_z`` ranks terms by z-scores; if it is None, weights rank them.
     statistics : CountStatistics
-    weights : float64 (n_terms, n_classes)
+    weights : float64 (n_terms, n_classes), or SparseWeights
         Log-odds, if documents have any number of labels.
     terms, labels : polars.Series
     k : int
@@ -55,42 +57,47 @@ def top_terms(
     for number, name in enumerate(classes):
         if label is not None and name != label:
             continue
-        seen = np.flatnonzero(counts[number])
-        own, place, of_class = statistics, number, weights
+        counted = counts[number]
+        seen = np.flatnonzero(counted)
+        own, place, weight = statistics, number, partial(weights_against_rest, weights, k=number)
         if statistics.is_multilabel:
             # Two classes, of which its weights are a difference already.
-            own, place, of_class = statistics.against_rest(number), 1, weights[:, [number]]
-        if term_z is None:
-            value = _weights_against_rest(of_class, seen, number)
-        else:
-            value = term_z(own, total, place, seen)
+            own, place = statistics.against_rest(number), 1
+            weight = partial(_weights_of_label, weights, k=number)
+        value = weight(seen) if term_z is None else term_z(own, total, place, seen)
         order = np.argsort(-value, kind="stable")[:k]
         best = seen[order]
         nothing = pl.repeat(None, len(best), dtype=pl.Float64, eager=True)
         frames.append(pl.DataFrame({
             "class": pl.repeat(name, len(best), dtype=labels.dtype, eager=True),
             "term": terms.gather(best),
-            "count": counts[number, best],
-            "weight": _weights_against_rest(of_class, best, number),
+            "count": counted[best],
+            "weight": weight(best),
             "z": nothing if term_z is None else pl.Series(value[order]),
             "measure": pl.repeat("weight" if term_z is None else "z", len(best), eager=True),
         }))
     return pl.concat(frames)
 
 
-def _weights_against_rest(weights: Floats, terms: NDArray[np.int64], number: int) -> Floats:
+def _weights_of_label(weights: Any, terms: NDArray[np.int64], k: int) -> Floats:
+    own: Floats = weights[terms, np.full(len(terms), k)]
+    return own
+
+
+def weights_against_rest(weights: Any, terms: NDArray[np.int64], k: int) -> Floats:
     """Weights of terms for a class, less the mean of their weights for the other classes."""
     classes = weights.shape[1]
     if classes == 1:
-        alone: Floats = weights[terms, 0]
-        return alone
+        return _weights_of_label(weights, terms, 0)
+    if isinstance(weights, SparseWeights):
+        return weights.against_rest(terms, k)
     # A block at a time: the weights of all terms are many numbers if there are many classes.
     step = max(1, _CELLS // classes)
     parts = [np.empty(0)]
     for start in range(0, len(terms), step):
         block = weights[terms[start:start + step]]
         # With l = 0, a term that another class never had has a mean of -inf, and ranks first.
-        parts.append(block[:, number] - np.delete(block, number, axis=1).mean(axis=1))
+        parts.append(block[:, k] - np.delete(block, k, axis=1).mean(axis=1))
     return np.concatenate(parts)
 
 

@@ -32,6 +32,11 @@ Watch = Callable[[pl.DataFrame, SparseRows], None]
 _MOST_SCORES = 1 << 21
 
 
+def rows_at_a_time(n_classes: int) -> int:
+    """How many rows are scored at a time."""
+    return max(1, _MOST_SCORES // n_classes)
+
+
 @dataclass(frozen=True, eq=False)
 class Scorer:
     """Scores text columns of frames.
@@ -91,7 +96,7 @@ class Scorer:
             If the frame has a column with the name of an answer.
         """
 
-        step = max(1, _MOST_SCORES // len(self.form.classes))
+        step = rows_at_a_time(len(self.form.classes))
 
         def answer(batch: pl.DataFrame) -> pl.DataFrame:
             counts = self.vocabulary.rows(batch, self.text)

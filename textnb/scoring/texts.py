@@ -24,10 +24,10 @@ from textnb.frames.texts import is_table, labels_as, table_of_texts
 from textnb.learning.fitted import Fitted, check_one_label
 from textnb.runtime.caller import warn_caller
 from textnb.runtime.threads import map_in_threads
-from textnb.scoring.columns import Answers
+from textnb.scoring.columns import Answers, best_class
 from textnb.scoring.explain import Explanation, explanation_table, top_terms
 from textnb.scoring.labels import label_columns, label_explanation
-from textnb.scoring.scorer import Scorer, Watch
+from textnb.scoring.scorer import Scorer, Watch, rows_at_a_time
 from textnb.text.coverage import TermCoverage
 from textnb.text.matrix import CountMatrix, stack_blocks
 from textnb.text.spans import pieces_of
@@ -196,14 +196,30 @@ def posterior_scores(fitted: Fitted, X: Rows) -> Floats:
 def labels_of(fitted: Fitted, X: Rows) -> Any:
     """The class of each document as an array; a list of lists, where documents have any number."""
     coverage = coverage_of(fitted)
-    scores = joint_scores(fitted, X, coverage.add)
+    blocks = _score_blocks(fitted, X, coverage.add)
+    labels: Any = []
     if fitted.is_multilabel:
-        labels = label_columns(
-            scores, fitted.labels, Answers(), decision=fitted.decision)["predicted"].to_list()
+        for scores in blocks:
+            labels += label_columns(
+                scores, fitted.labels, Answers(), decision=fitted.decision)["predicted"].to_list()
     else:
-        labels = fitted.classes[possible_scores(scores).argmax(axis=1)]
+        rows, best, impossible = 0, *([np.zeros(0, dtype=np.int64)] for _ in range(2))
+        for scores in blocks:
+            best.append(best_class(scores))
+            impossible.append(rows + np.flatnonzero(np.isneginf(scores).all(axis=1)))
+            rows += len(scores)
+        _check_possible(np.concatenate(impossible))
+        labels = fitted.classes[np.concatenate(best)]
     coverage.warn()
     return labels
+
+
+def _score_blocks(fitted: Fitted, X: Rows, watch: Watch | None = None) -> Iterator[Floats]:
+    """The scores of rows, of few at a time where there are many classes."""
+    step = rows_at_a_time(len(fitted.classes))
+    for rows in matrices(fitted, X, watch):
+        for start in range(0, rows.shape[0], step):
+            yield fitted.form.scores(rows[start:start + step])
 
 
 def decision_values(fitted: Fitted, X: Rows) -> Floats:
@@ -220,10 +236,13 @@ def log_probabilities(fitted: Fitted, X: Rows) -> Floats:
 
 
 def possible_scores(scores: Floats) -> Floats:
-    impossible = np.flatnonzero(np.isneginf(scores).all(axis=1))
+    _check_possible(np.flatnonzero(np.isneginf(scores).all(axis=1)))
+    return scores
+
+
+def _check_possible(impossible: NDArray[np.int64]) -> None:
     if len(impossible):
         raise ImpossibleRowError.rows(impossible[:5].tolist(), len(impossible))
-    return scores
 
 
 def predict(

@@ -17,10 +17,12 @@ from numpy.typing import NDArray
 from textnb.bayes.calibration import Calibration
 from textnb.bayes.class_weight import check_class_weight
 from textnb.bayes.decision import Decision
-from textnb.bayes.event_model import EventModel
+from textnb.bayes.event_model import CountModel, EventModel
 from textnb.bayes.known import event_model, text_models
 from textnb.bayes.pruning import Pruned
 from textnb.bayes.since_fit import SinceFit
+from textnb.bayes.sparse_forms import stays_sparse
+from textnb.bayes.sparse_table import is_sparse, table_of
 from textnb.bayes.statistics import CountStatistics, check_int64
 from textnb.errors import ModelFileError
 from textnb.files.archive import LABEL_TYPES, check_size, read_labels, write_labels
@@ -133,7 +135,10 @@ def text_parts(
                 *(["layers"] if has_periods else [])}
     require(set(tables) == expected, f"its tables are not {', '.join(sorted(expected))}")
     terms = _terms(tables["terms"])
-    needed = len(classes) * len(terms) * 8
+    dense, stored = 8 * len(classes) * len(terms), tables["counts"].height
+    few_counts = not has_weights and is_sparse(len(classes), len(terms), stored)
+    # Of sparse counts the class and the term are stored, too.
+    needed = 24 * stored if few_counts else dense
     check_size(path, needed, max_bytes)
     # Weights take as much memory as counts.
     free = free_memory() if 2 * needed > _SMALL else None
@@ -174,6 +179,9 @@ def text_parts(
             f"the model {estimator['name']!r} (unless it is one of yours: import it first)"])
     model = event_model(estimator["name"], parameters)
     require(model.from_counts != has_weights, f"its tables are not those of a {model.name}")
+    if few_counts and not (isinstance(model, CountModel) and stays_sparse(
+            model, counts, np.asarray(model.l, dtype=np.float64))):
+        check_size(path, dense, max_bytes)
     learned = TermCounts(terms, counts, frequency, occurrences, documents)
     ageing = Ageing.of(settings, model, text_names(settings["text"]))
     layers = None if ageing is None else unpack_layers(
@@ -265,7 +273,7 @@ def _column(table: pl.DataFrame, name: str) -> NDArray[np.int64] | None:
 
 def _counts(
     table: pl.DataFrame, n_classes: int, n_terms: int, is_weighted: bool
-) -> NDArray[Any]:
+) -> Any:
     require(table.schema == pl.Schema(WEIGHTED_COLUMNS if is_weighted else COUNT_COLUMNS),
             f"counts have the columns {table.schema}")
     require(not any(table.null_count().row(0)), "counts hold a null")
@@ -276,6 +284,4 @@ def _counts(
     require(float(count.sum(dtype=np.float64)) < _EXACT, "counts are too large to add")
     cells = row.astype(np.int64) * n_terms + column
     require(bool((np.diff(cells) > 0).all()), "counts are not sorted by class and column")
-    dense = np.zeros((n_classes, n_terms), dtype=count.dtype)
-    dense[row, column] = count
-    return dense
+    return table_of(row, column, count, (n_classes, n_terms))

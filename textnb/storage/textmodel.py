@@ -21,10 +21,10 @@ from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from textnb.bayes.known import check_event_model
+from textnb.bayes.sparse_table import cells_of
 from textnb.errors import ParameterError
 from textnb.files.archive import MAX_BYTES, reading_errors
 from textnb.learning.fitted import Fitted, check_one_label
@@ -121,10 +121,10 @@ def pack_text(fitted: Fitted) -> Packed:
             terms = terms.with_columns(pl.Series(name, values))
     if counts.total is not None:
         terms = terms.with_columns(pl.Series("total", counts.total))
-    rows, columns = np.nonzero(counts.feature_count)
+    rows, columns, values = cells_of(counts.feature_count)
     is_weighted = counts.class_count.dtype.kind == "f"
     cells = pl.DataFrame(
-        {"class": rows, "column": columns, "count": counts.feature_count[rows, columns]},
+        {"class": rows, "column": columns, "count": values},
         schema=WEIGHTED_COLUMNS if is_weighted else COUNT_COLUMNS)
     classes = pack_classes(counts.classes, counts.class_count)
     if is_weighted:

@@ -12,11 +12,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from textnb.bayes.sparse_table import SparseCounts, is_sparse, may_be_sparse
 from textnb.bayes.statistics import CountStatistics
 from textnb.runtime.memory import check_room, has_room
 from textnb.runtime.threads import run_in_threads
 from textnb.text.byte_keys import begins_of
 from textnb.text.compiled import Tables
+from textnb.text.counted_cells import CountedCells, arranged, few_cells
 from textnb.text.interner import Interner, code_expr, flat_codes, sorted_terms
 from textnb.text.matrix import columns_of, merge_tokens
 from textnb.text.native.kernel import Kernel
@@ -160,12 +162,31 @@ class CompiledCounting:
     def _add(
         self, sums: _Sums, codes: NDArray[Any], ends: Ints, labels: Ints, of_terms: Ints
     ) -> None:
-        if self._both:
+        if sums.cells is not None:
+            self._add_cells(sums.cells, codes, ends, labels, of_terms)
+        elif self._both:
             self._rows.add_presence(codes, ends, labels, sums.counts, self._least, of_terms,
                                     sums.seen, sums.documents)
             sums.documents += len(ends)
         else:
             self._rows.add_counts(codes, ends, labels, sums.counts)
+
+    def _add_cells(
+        self, cells: CountedCells, codes: NDArray[Any], ends: Ints, labels: Ints, of_terms: Ints
+    ) -> None:
+        """As `_add`, where the table is sparse."""
+        if not self._both:
+            cells.add(labels, ends, codes)
+            return
+        counts = merge_tokens(ends - begins_of(ends), codes, int(codes.max(initial=-1)) + 1)
+        width = counts.shape[1]
+        of_terms[0, :width] += np.bincount(counts.indices, minlength=width)
+        if self._least:
+            of_terms[1, :width] += np.bincount(codes, minlength=width)
+            present = counts.data >= self._least
+            before = np.append(0, np.cumsum(present))
+            codes, ends = counts.indices[present], before[counts.indptr[1:]]
+        cells.add(labels, ends, codes)
 
     def add(self, found: None) -> None:
         """Do nothing: `read` has added the batch."""
@@ -174,22 +195,26 @@ class CompiledCounting:
         whole, codes_of = self._tables.merge()
         order = whole.sort(whole.terms())
         columns = columns_of(order, len(whole))
-        check_room(len(labels), len(order), 8, "their counts")
-        counts = np.zeros((len(labels), len(order)), dtype=np.int64)
         of_terms = np.zeros((2, len(order)), dtype=np.int64)
         tables = [(self._sums.pop(number).widen(0, len(codes)), columns[codes])
                   for number, codes in enumerate(codes_of)]
         strings: list[pl.Series] = []
+        counts: Any = self._sparse_counts(tables, labels, len(order))
+        if counts is not None:
+            strings.append(whole.strings(order))
+        else:
+            check_room(len(labels), len(order), 8, "their counts")
+            counts = np.zeros((len(labels), len(order)), dtype=np.int64)
 
-        def add(place: int) -> None:
-            label = int(labels[place])
-            for own, column in tables:
-                # A thread may not have met a class that others have.
-                self._rows.add_columns(
-                    counts[place:place + 1], own.counts[label:label + 1], column)
+            def add(place: int) -> None:
+                label = int(labels[place])
+                for own, column in tables:
+                    # A thread may not have met a class that others have.
+                    self._rows.add_columns(
+                        counts[place:place + 1], own.counts[label:label + 1], column)
 
-        run_in_threads([lambda: strings.append(whole.strings(order)),
-                  *(partial(add, place) for place in range(len(labels)))])
+            run_in_threads([lambda: strings.append(whole.strings(order)),
+                      *(partial(add, place) for place in range(len(labels)))])
         if self._both:
             for own, column in tables:
                 self._rows.add_columns(of_terms, own.of_terms, column)
@@ -199,12 +224,38 @@ class CompiledCounting:
                           occurrences if self._spec.keeps_occurrences else None)
 
 
+    @staticmethod
+    def _sparse_counts(
+        tables: list[tuple[_Sums, NDArray[Any]]], labels: Ints, n_terms: int
+    ) -> SparseCounts | None:
+        """The counts, where the table of one thread is sparse or the whole one would be."""
+        height = len(labels)
+        if all(own.cells is None for own, _ in tables) and (
+                not may_be_sparse(height, n_terms) or not is_sparse(height, n_terms, sum(
+                    int(np.count_nonzero(own.counts)) for own, _ in tables))):
+            return None
+        total: SparseCounts | None = None
+        for own, column in tables:
+            cells = own.cells or CountedCells([SparseCounts.of(own.counts.astype(np.int64))])
+            own.cells, own.counts = None, own.counts[:0]
+            # A table is longer than its codes.
+            found = cells.total(height, len(column))
+            column = np.pad(column, (0, found.shape[1] - len(column)), constant_values=-1)
+            part = arranged(found, labels, column, n_terms)
+            total = part if total is None else total + part
+        return total
+
+
 class _Sums:
-    """Counts per label and code, and sums per code: see `native.rows.add_presence`."""
+    """Counts per label and code, and sums per code: see `native.rows.add_presence`.
+
+    With many labels and codes, of which few are together, ``cells`` has the counts.
+    """
 
     def __init__(self, per_code: bool) -> None:
         # int32 takes half the memory of int64, and has half the cache misses.
         self.counts: NDArray[Any] = np.zeros((2, 1024), dtype=np.int32)
+        self.cells: CountedCells | None = None
         self._most = 0
         width = 1024 if per_code else 0
         self.of_terms, self.seen = np.zeros((2, 2, width), dtype=np.int64)
@@ -212,15 +263,23 @@ class _Sums:
 
     def widen(self, labels: int, codes: int) -> _Sums:
         """Make the arrays large enough for this number of labels and codes."""
+        if self.cells is None and (labels > len(self.counts) or codes > self.counts.shape[1]):
+            self.cells = few_cells(self.counts, labels, codes)
+            if self.cells is not None:
+                self.counts = self.counts[:0, :0].copy()
+        if self.cells is None:
+            self._widen_counts(labels, codes)
+        if self.seen.size:
+            self.of_terms = widen(self.of_terms, 2, codes)
+            self.seen = widen(self.seen, 2, codes)
+        return self
+
+    def _widen_counts(self, labels: int, codes: int) -> None:
         # A wide table from the start is faster than copies of a growing one. If more labels come
         # than expected, its unused part is given up.
         least = _WIDE if max(labels, len(self.counts)) <= _FEW_LABELS else 0
         used = self.counts if labels <= len(self.counts) else self.counts[:, :max(codes, least)]
         self.counts = widen(used, labels, codes, least)
-        if self.seen.size:
-            self.of_terms = widen(self.of_terms, 2, codes)
-            self.seen = widen(self.seen, 2, codes)
-        return self
 
     def make_room(self, more: int) -> None:
         """Make sure that no count can overflow when this number of terms is added."""
@@ -287,12 +346,20 @@ class _GrowingTable:
 
     def __init__(self) -> None:
         self._counts = np.zeros((2, 1024), dtype=np.int64)
+        self._cells: CountedCells | None = None
 
     def add(self, rows: Ints, ends: Ints, columns: NDArray[Any]) -> None:
         """Count the columns of each row, up to its end; rows are sorted."""
         if not len(columns):
             return
-        self._counts = widen(self._counts, int(rows.max()) + 1, int(columns.max()) + 1)
+        height, width = int(rows.max()) + 1, int(columns.max()) + 1
+        if self._cells is None and (height > len(self._counts) or width > self._counts.shape[1]):
+            self._cells = few_cells(self._counts, height, width)
+        if self._cells is not None:
+            self._counts = self._counts[:0, :0].copy()
+            self._cells.add(rows, ends, columns)
+            return
+        self._counts = widen(self._counts, height, width)
         last = np.flatnonzero(np.append(rows[1:] != rows[:-1], True))
         begin = 0
         for row, end in zip(rows[last].tolist(), ends[last].tolist(), strict=True):
@@ -303,8 +370,13 @@ class _GrowingTable:
                 np.add.at(counts, own, 1)
             begin = end
 
-    def values(self, rows: Ints, columns: Ints) -> Ints:
+    def values(self, rows: Ints, columns: Ints) -> Ints | SparseCounts:
         """The counts of these rows and columns, in their order."""
+        if self._cells is not None:
+            found = self._cells.total(len(rows), int(columns.max(initial=-1)) + 1)
+            place_of = np.full(found.shape[1], -1)
+            place_of[columns] = np.arange(len(columns))
+            return arranged(found, rows, place_of, len(columns))
         check_room(len(rows), len(columns), 8, "their counts")
         have_rows, have_columns = self._counts.shape
         values = np.zeros((len(rows), len(columns)), dtype=np.int64)

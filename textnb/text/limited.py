@@ -24,6 +24,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from textnb.bayes.sparse_table import cells_of, table_of
 from textnb.bayes.statistics import CountStatistics
 from textnb.errors import SourceError, VocabularyError, first_line, quantity
 from textnb.text.counts import Ints, LabelCounter
@@ -300,9 +301,9 @@ class _Runs:
         order = typed.arg_sort().to_numpy()
         place = np.empty(len(order), dtype=np.int64)
         place[order] = np.arange(len(order))
-        table = np.zeros((len(order), len(terms)), dtype=np.int64)
         of_class = label >= 0
-        table[place[label[of_class]], column[of_class]] = count[of_class]
+        table = table_of(place[label[of_class]], column[of_class], count[of_class],
+                         (len(order), len(terms)))
         documents = np.array(list(self._documents.values()), dtype=np.int64)
         counts = CountStatistics(typed.sort().to_numpy(), documents[order], table)
         documents_of, occurrences_of = per_term
@@ -317,18 +318,17 @@ class _Runs:
 
 def _cells_of(counts: TermCounts, labels: list[int]) -> pl.DataFrame:
     """A row for each count that is not 0, and for each sum of a term over all classes."""
-    table = counts.counts.feature_count
-    rows, columns = np.nonzero(table)
+    rows, columns, values = cells_of(counts.counts.feature_count)
     parts = [pl.DataFrame({
         "term": counts.terms.gather(pl.Series(columns)),
         "label": np.array(labels, dtype=np.int32)[rows],
-        "count": table[rows, columns]}, schema=_SCHEMA)]
-    for number, values in ((_DOCUMENTS, counts.document_frequency),
-                           (_OCCURRENCES, counts.occurrences)):
-        if values is not None:
+        "count": values}, schema=_SCHEMA)]
+    for number, sums in ((_DOCUMENTS, counts.document_frequency),
+                         (_OCCURRENCES, counts.occurrences)):
+        if sums is not None:
             parts.append(pl.DataFrame(
-                {"term": counts.terms, "label": np.full(len(values), number, dtype=np.int32),
-                 "count": values}, schema=_SCHEMA))
+                {"term": counts.terms, "label": np.full(len(sums), number, dtype=np.int32),
+                 "count": sums}, schema=_SCHEMA))
     return pl.concat(parts)
 
 

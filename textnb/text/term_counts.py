@@ -208,7 +208,8 @@ def check_complete(statistics: TermCounts, spec: CountSpec) -> None:
         raise DataError("occurrences are missing")
     # Sums of weights that were added in other orders differ in their last bits.
     most = counts.class_count * (1.0 + 1e-9) if statistics.has_weights else counts.class_count
-    if spec.presence_above is not None and (counts.feature_count > most[:, None]).any():
+    if spec.presence_above is not None and (
+            counts.feature_count.max(axis=1, initial=0) > most).any():
         raise DataError("a term is in more documents than its class has")
     if counts.has_less_than_a_label or (counts.is_multilabel and spec.presence_above is not None
                                         and (counts.all_counts > counts.n_rows).any()):

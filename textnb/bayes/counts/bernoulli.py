@@ -13,6 +13,8 @@ from textnb.bayes.forms import Floats, LinearForm
 from textnb.bayes.keyness import proportion_z
 from textnb.bayes.pruning import bounds_of_presence
 from textnb.bayes.smoothing import Smoothing, bernoulli_form
+from textnb.bayes.sparse_forms import bernoulli_weights
+from textnb.bayes.sparse_table import SparseWeights
 from textnb.bayes.statistics import CountStatistics
 from textnb.errors import ParameterError
 
@@ -57,6 +59,14 @@ class Bernoulli(CountModel):
         self, counted: CountStatistics, l: Smoothing, log_prior: Floats
     ) -> tuple[LinearForm, Floats]:
         return bernoulli_form(counted, l, log_prior, self.above)
+
+    def has_sparse_weights(self, statistics: CountStatistics, l: Smoothing) -> bool:
+        return not statistics.is_multilabel and np.ndim(l) == 0
+
+    def weigh_sparse(
+        self, counted: CountStatistics, l: Smoothing
+    ) -> tuple[SparseWeights, Floats | None]:
+        return bernoulli_weights(counted.feature_count, counted.class_count, float(np.min(l)))
 
     def leave_one_out_type(self) -> type[LeaveOneOut]:
         # SciPy is imported where rows are left out.

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from textnb.bayes import sparse_forms
 from textnb.bayes.event_model import Bounds, CountModel
 from textnb.bayes.forms import Floats, LinearForm
 from textnb.bayes.keyness import dirichlet_z
 from textnb.bayes.pruning import bounds_of_totals
 from textnb.bayes.smoothing import Smoothing, complement_weights
+from textnb.bayes.sparse_forms import label_weights
+from textnb.bayes.sparse_table import SparseWeights
 from textnb.bayes.statistics import CountStatistics, is_auto
 from textnb.errors import ParameterError
 
@@ -53,6 +56,18 @@ class Complement(CountModel):
         form = LinearForm(counted.classes, np.ascontiguousarray(weights.T),
                           log_prior if alone else np.zeros(len(counted.classes)))
         return form, form.weights.T
+
+    def has_sparse_weights(self, statistics: CountStatistics, l: Smoothing) -> bool:
+        return not self.norm
+
+    def weigh_sparse(
+        self, counted: CountStatistics, l: Smoothing
+    ) -> tuple[SparseWeights, Floats | None]:
+        # Of two classes, a label and its rest, each is the complement of the other.
+        if counted.is_multilabel:
+            return label_weights(counted, l), None
+        weights = sparse_forms.complement_weights(counted.feature_count, l)
+        return weights, None if len(counted.classes) > 1 else np.zeros(1)
 
     @property
     def obstacle_to_leaving_out(self) -> str | None:

@@ -13,6 +13,8 @@ from textnb.bayes.forms import Floats, LinearForm
 from textnb.bayes.keyness import dirichlet_z
 from textnb.bayes.pruning import bounds_of_totals
 from textnb.bayes.smoothing import Smoothing, multinomial_log_prob
+from textnb.bayes.sparse_forms import label_weights, multinomial_weights
+from textnb.bayes.sparse_table import SparseWeights
 from textnb.bayes.statistics import CountStatistics
 
 if TYPE_CHECKING:
@@ -43,6 +45,16 @@ class Multinomial(CountModel):
         log_prob = multinomial_log_prob(counted.feature_count, l)
         form = LinearForm(counted.classes, np.ascontiguousarray(log_prob.T), log_prior)
         return form, form.weights.T
+
+    def has_sparse_weights(self, statistics: CountStatistics, l: Smoothing) -> bool:
+        return True
+
+    def weigh_sparse(
+        self, counted: CountStatistics, l: Smoothing
+    ) -> tuple[SparseWeights, Floats | None]:
+        weights = (label_weights(counted, l) if counted.is_multilabel
+                   else multinomial_weights(counted.feature_count, l))
+        return weights, np.zeros(len(counted.classes))
 
     def leave_one_out_type(self) -> type[LeaveOneOut]:
         # SciPy is imported where rows are left out.

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from textnb.bayes.sparse_table import cells_of
 from textnb.bayes.statistics import CountStatistics
 from textnb.engines.spark.columns import (
     Batches,
@@ -150,12 +151,12 @@ def _rows(**columns: Any) -> pl.DataFrame:
 def _statistics_rows(statistics: TermCounts) -> pl.DataFrame:
     counts = statistics.counts
     labels = pl.Series(counts.classes.tolist()).cast(pl.String)
-    rows, columns = np.nonzero(counts.feature_count)
+    rows, columns, values = cells_of(counts.feature_count)
     parts = [
         _rows(label=labels, count=counts.class_count),
         _rows(label=labels.gather(pl.Series(rows)),
               term=statistics.terms.gather(pl.Series(columns)),
-              count=counts.feature_count[rows, columns])]
+              count=values)]
     kept = {name: values for name, values in (
         ("count", statistics.document_frequency), ("occurrences", statistics.occurrences))
         if values is not None}

@@ -1,0 +1,186 @@
+"""Counts and weights of many classes are sparse, with the answers of dense ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+import scipy.sparse as sp
+
+from textnb import BernoulliNB, ComplementNB, MultinomialNB, TextClassifier, load
+from textnb.bayes import sparse_table
+from textnb.bayes.counts.bernoulli import Bernoulli
+from textnb.bayes.counts.complement import Complement
+from textnb.bayes.counts.multinomial import Multinomial
+from textnb.bayes.event_model import CountModel
+from textnb.bayes.sparse_table import SparseCounts, SparseWeights, as_sizes_say, is_sparse
+from textnb.bayes.statistics import CountStatistics
+from textnb.errors import DataError
+from textnb.evaluation.comparison import compare_models
+from textnb.runtime import memory
+
+CLASSES, TERMS, ROWS = 40, 60, 300
+RNG = np.random.default_rng(0)
+DENSE = np.where(RNG.random((ROWS, TERMS)) < 0.05, RNG.integers(1, 9, (ROWS, TERMS)), 0)
+CODES = np.append(np.arange(CLASSES), RNG.integers(0, CLASSES, ROWS - CLASSES))
+HAS = (RNG.random((CLASSES, ROWS)) < 0.05).astype(np.int64)
+HAS[:, 0] = 1
+ONE_LABEL = [
+    Multinomial(l=0.3), Multinomial(l=np.linspace(0.1, 2.0, TERMS), fit_prior=False),
+    Multinomial(class_weight="balanced"), Multinomial(l=1e-308), Bernoulli(l=0.5),
+    Bernoulli(class_weight={0: 3.0}), Complement(), Complement(l=2.0, class_weight={0: 3.0})]
+LISTS = [Multinomial(l=0.3), Multinomial(fit_prior=False), Complement(l=0.5),
+         Multinomial(l=np.linspace(0.1, 2.0, TERMS))]
+
+
+@contextmanager
+def all_sparse() -> Iterator[None]:
+    """As if any table were large."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sparse_table, "LARGE", 0)
+        patch.setattr(sparse_table, "ONE_IN", 1)
+        yield
+
+
+def statistics(model: CountModel, lists: bool) -> CountStatistics:
+    rows = (DENSE > 0).astype(np.int64) if model.above is not None else DENSE
+    if not lists:
+        return CountStatistics.from_matrix(sp.csr_array(rows), CODES)
+    return CountStatistics(np.arange(CLASSES), HAS.sum(axis=1), HAS @ rows, ROWS, rows.sum(axis=0))
+
+
+@pytest.mark.parametrize(("model", "lists"), [
+    *((model, False) for model in ONE_LABEL), *((model, True) for model in LISTS)])
+def test_weights_and_scores_are_those_of_dense_tables(model: CountModel, lists: bool) -> None:
+    dense = model.derive(statistics(model, lists))
+    with all_sparse():
+        sparse = model.derive(statistics(model, lists))
+        assert isinstance(sparse.weights, SparseWeights)
+        assert type(sparse) is type(dense)
+        assert sparse.features == dense.features
+        np.testing.assert_allclose(np.asarray(sparse.weights), dense.weights, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(sparse.intercept, dense.intercept, rtol=1e-12)
+        expected = dense.scores(DENSE)
+        np.testing.assert_allclose(sparse.scores(DENSE), expected, rtol=1e-12, atol=1e-11)
+        for row in (0, 7):
+            columns = np.flatnonzero(DENSE[row])
+            one = sparse.scores_of_one(columns, DENSE[row, columns].astype(np.float64))
+            assert np.array_equal(one, sparse.scores(DENSE[row:row + 1])[0])
+        k = 3
+        assert np.allclose(sparse.weights[:, k], dense.weights[:, k], rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(("model", "lists"), [
+    (Multinomial(l=0), False), (Complement(norm=True), False),
+    (Bernoulli(l=np.full(TERMS, 0.5)), False), (Bernoulli(), True),
+    (Multinomial(class_weight="balanced"), True)])
+def test_weights_without_a_split_are_dense(
+    model: CountModel, lists: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dense = model.derive(statistics(model, lists))
+    with all_sparse():
+        counts = statistics(model, lists)
+        assert isinstance(counts.feature_count, SparseCounts)
+        np.testing.assert_allclose(np.asarray(model.derive(counts).weights), dense.weights,
+                                   rtol=1e-12, atol=1e-12)
+        # They are refused before they take memory.
+        monkeypatch.setattr(memory, "_LEAST", 0)
+        monkeypatch.setattr(memory, "free_memory", lambda: 0)
+        with pytest.raises(DataError, match=f"{CLASSES} classes and {TERMS} terms: counts and"):
+            model.learn_counts(counts)
+
+
+@pytest.mark.parametrize("key", [
+    3, -1, slice(1, 4), np.array([0, 4]), np.arange(7) % 2 == 0, (2, slice(None)), (slice(None), 4),
+    (slice(None), np.arange(11) % 2 == 0), (slice(1, 3), slice(2, 5)),
+    (np.array([1, 2]), np.array([3, 4])), (np.array([], dtype=int), np.array([], dtype=int)),
+    (slice(None), np.array([4, 1]))], ids=str)
+def test_places_of_counts_are_those_of_an_array(key: Any) -> None:
+    dense = np.random.default_rng(1).poisson(0.3, (7, 11))
+    assert np.array_equal(np.asarray(SparseCounts.of(sp.csr_array(dense))[key]), dense[key])
+
+
+def test_sums_and_arithmetic_of_counts() -> None:
+    dense = np.random.default_rng(1).poisson(0.3, (7, 11))
+    counts = SparseCounts.of(sp.csr_array(dense))
+    for axis in (None, 0, 1):
+        assert np.array_equal(counts.sum(axis=axis), dense.sum(axis=axis))
+        assert np.array_equal(counts.max(axis=axis), dense.max(axis=axis))
+    assert np.array_equal(dense.sum(axis=0) - counts, dense.sum(axis=0) - dense)
+    assert np.array_equal(counts - np.ones(11), dense - np.ones(11))
+    assert (counts - counts).nnz == 0
+    assert np.array_equal(counts + counts, 2 * dense)
+    with pytest.raises(ValueError, match="read-only"):
+        counts.values[0] = 1
+
+
+def test_sizes_alone_decide() -> None:
+    assert is_sparse(10_000, 100_000, 10_000_000)
+    assert not is_sparse(4096, 4096, 0)
+    assert is_sparse(4096, 4097, 4096 * 4097 // 16)
+    assert not is_sparse(4096, 4097, 4096 * 4097 // 16 + 1)
+    table = np.zeros((4096, 4097), dtype=np.int64)
+    table[5, 6] = 2
+    assert isinstance(as_sizes_say(table), SparseCounts)
+    assert isinstance(as_sizes_say(as_sizes_say(table)[:10]), np.ndarray)
+
+
+FRAME = pl.DataFrame({
+    "text": [" ".join(f"w{j}" for j in np.flatnonzero(row).repeat(row[row > 0])) for row in DENSE],
+    "label": [f"c{code}" for code in CODES]})
+LABELS = FRAME.with_columns(label=pl.Series(
+    [[f"c{k}" for k in np.flatnonzero(column)] for column in HAS.T]))
+
+
+@pytest.mark.parametrize("kernel", ["on", "off"])
+@pytest.mark.parametrize("frame", [FRAME, LABELS], ids=["classes", "lists"])
+@pytest.mark.parametrize("estimator", [
+    MultinomialNB(), ComplementNB(l=0.5), BernoulliNB(), MultinomialNB(l=0.1, fit_prior=False)],
+    ids=repr)
+@pytest.mark.parametrize("settings", [{}, {"min_df": 3}, {"binary": True}], ids=str)
+def test_each_way_of_training_has_the_counts_and_answers_of_dense_tables(
+    estimator: Any, frame: pl.DataFrame, settings: dict[str, Any], kernel: str, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TEXTNB_KERNEL", kernel)
+
+    def classifier() -> TextClassifier:
+        return TextClassifier(estimator, **settings)
+
+    dense = classifier().fit(frame)
+    with all_sparse():
+        whole = classifier().fit(frame)
+        names = sorted({f"c{k}" for k in range(CLASSES)})
+        parts = classifier().partial_fit(frame[:150], classes=names).partial_fit(frame[150:])
+        merged = classifier().fit(pl.concat([frame, frame[100:]]))
+        merged.forget(frame[100:])
+        whole.save(tmp_path / "model.textnb")
+        loaded = load(tmp_path / "model.textnb")
+        for model in (whole, parts, merged, loaded):
+            counts = model.fitted_.statistics.counts
+            assert isinstance(counts.feature_count, SparseCounts)
+            expected = dense.fitted_.statistics.counts
+            assert np.array_equal(np.asarray(counts.feature_count), expected.feature_count)
+            assert np.array_equal(counts.all_counts, expected.all_counts)
+            np.testing.assert_allclose(
+                model.predict_joint_log_proba(frame), dense.predict_joint_log_proba(frame),
+                rtol=1e-12, atol=1e-11)
+        for more in ({"probability": True}, {"top": 3}):
+            found, right = whole.predict(frame, **more), dense.predict(frame, **more)
+            assert found["predicted"].equals(right["predicted"])
+        answers = [list(model.predict(frame["text"].to_list())) for model in (whole, dense)]
+        assert answers[0] == answers[1]
+        top, right = whole.top(3), dense.top(3)
+        assert top["term"].equals(right["term"])
+        np.testing.assert_allclose(top["weight"], right["weight"], rtol=0, atol=1e-11)
+        if frame is FRAME:
+            found = whole.predict(frame, explain=3).select("runner_up", "score")
+            right = dense.predict(frame, explain=3).select("runner_up", "score")
+            np.testing.assert_allclose(found["score"], right["score"], rtol=0, atol=1e-10)
+            moved = compare_models(whole, dense).terms["change"].abs().max()
+            assert moved is None or moved < 1e-10
