@@ -24,7 +24,12 @@ from textnb import (
     TextClassifier,
 )
 from textnb.bayes.label_calibration import label_sigmoids
-from textnb.bayes.label_thresholds import cheapest_threshold, micro_f1_thresholds
+from textnb.bayes.label_thresholds import (
+    best_threshold,
+    cheapest_threshold,
+    micro_f1_thresholds,
+    steady_threshold,
+)
 from textnb.evaluation.binomial import lower_bound
 from textnb.evaluation.held_out_labels import HeldOutLabels
 
@@ -121,6 +126,17 @@ def test_the_thresholds_of_least_cost() -> None:
 
         found = cheapest_threshold(scores, positive, wrong, missed)
         assert cost(found) == min(map(cost, np.arange(-0.5, 12.5)))
+
+
+def test_steady_thresholds_are_better_on_other_documents() -> None:
+    better = []
+    for seed in range(40):
+        chosen, other = held(60, seed), held(5000, seed + 100)
+        f1 = [np.mean([f1_score(other.actual[:, k], other.scores[:, k] > search(
+            chosen.scores[:, k], chosen.actual[:, k])) for k in range(3)])
+            for search in (best_threshold, steady_threshold)]
+        better.append(f1[1] - f1[0])
+    assert np.mean(better) > 2 * np.std(better) / np.sqrt(len(better))
 
 
 def test_thresholds_by_each_goal() -> None:

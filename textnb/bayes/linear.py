@@ -26,7 +26,7 @@ from textnb.bayes.event_model import Learned, LeftOutScores
 from textnb.bayes.features import FeatureMap, canonical, without_zeros
 from textnb.bayes.forms import Floats
 from textnb.bayes.label_lists import LabelLists
-from textnb.bayes.label_thresholds import best_threshold
+from textnb.bayes.label_thresholds import steady_threshold
 from textnb.bayes.linear_solver import LinearSolution, LinearSolver
 from textnb.bayes.parameters import MOST_COST
 from textnb.bayes.ratio import document_statistics
@@ -225,7 +225,7 @@ def _with_thresholds(
     for fold in range(_FOLDS):
         judge = np.arange(len(labels)) % _FOLDS == fold
         scores[judge] = _scores_of_others(model, counts, labels, None, judge, binary, pulls)
-    thresholds = {label: best_threshold(scores[:, k], labels.has(k))
+    thresholds = {label: steady_threshold(scores[:, k], labels.has(k))
                   for k, label in enumerate(labels.classes.tolist())}
     return replace(learned, decision=Decision(thresholds, evidence={
         "by": "f1", "documents": len(labels), "scored": f"{_FOLDS} folds"}))

@@ -12,7 +12,11 @@ import numpy as np
 from textnb.bayes.calibration import Calibration
 from textnb.bayes.decision import Decision
 from textnb.bayes.forms import Floats
-from textnb.bayes.label_thresholds import best_threshold, cheapest_threshold, micro_f1_thresholds
+from textnb.bayes.label_thresholds import (
+    cheapest_threshold,
+    micro_f1_thresholds,
+    steady_threshold,
+)
 from textnb.errors import ParameterError
 from textnb.evaluation.binomial import check_share, trials_needed
 from textnb.evaluation.decisions import check_costs, check_method
@@ -83,7 +87,7 @@ def choose_label_thresholds(
     else:
         request = {"by": by}
         thresholds = (micro_f1_thresholds(held.scores, held.actual) if by == "micro-f1"
-                      else _each(held, best_threshold))
+                      else _each(held, steady_threshold))
     decision = Decision(dict(zip(held.classes.tolist(), thresholds.tolist(), strict=True)),
                         at_least=at_least, at_most=at_most)
     said = held.predicted(decision)
