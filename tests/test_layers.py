@@ -46,7 +46,7 @@ SKLEARN = ("selection", "estimators", "evaluation", "report", "engines")
 MATRICES = "text.matrix"
 LONGEST_MODULE = 500
 # One class whose methods are a line or three: what is long is the documentation of the interface.
-LONGER = {"estimators.text": 680}
+LONGER = {"estimators.text": 695}
 
 
 def sources() -> dict[str, str]:

@@ -128,3 +128,11 @@ def log_sigmoid(scores: Floats) -> Floats:
     with np.errstate(over="ignore"):
         result: Floats = -np.logaddexp(0.0, -scores)
     return result
+
+
+def as_sparse(matrix: Any) -> Any:
+    """The matrix as a csr_array."""
+    # Only rows whose labels came so need SciPy.
+    import scipy.sparse as sp
+
+    return sp.csr_array(matrix)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import date
 from typing import Any, Literal, Self
 
@@ -31,6 +32,7 @@ from textnb.estimators.naive_bayes import MultinomialNB
 from textnb.estimators.ratio import NBLogisticRegression
 from textnb.estimators.texts import event_model_of_texts, place_of_setting, with_parameters
 from textnb.frames.batches import Progress
+from textnb.frames.indicator import check_indicator, split_indicator
 from textnb.frames.scan import scan
 from textnb.learning import fitting
 from textnb.learning.ageing import half_life_days, parse_day
@@ -184,6 +186,8 @@ class TextClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
         y : array (n_documents,), optional
             Labels, if X does not hold them: of texts, or of a table in memory. Labels of a table
             that are passed separately, as by scikit-learn, also make `predict` return an array.
+            Of several labels per document: lists, or scikit-learn's indicator matrix of 0 and 1, as
+            an array, a sparse one or a table; `predict` then returns such a matrix.
         sample_weight : str or array (n_documents,), optional
             A column of the table, or an array for texts or a table in memory: >= 0, not all 0.
             Counts are then float64, and `fit` keeps the matrix of all documents; limits on terms
@@ -207,6 +211,7 @@ class TextClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
             If most terms will not occur again, say of words in a language without spaces.
         """
         check_warm_start(warm_start, self.estimator)
+        y, indicator = split_indicator(y)
         if self.estimator == AUTO:
             parameters = {name: getattr(self, name) for name in DEFAULTS}
             self.tuned_ = fit_by_search(parameters, X, y, sample_weight, progress)
@@ -217,6 +222,7 @@ class TextClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
                 start=getattr(self, "_fitted", None) if warm_start else None)
             # What a search found before is not this model.
             self.__dict__.pop("tuned_", None)
+        self._fitted = replace(self._fitted, indicator=indicator)
         return self
 
     def partial_fit(
@@ -240,9 +246,13 @@ class TextClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
             If terms were left out for a `memory_limit`, or the model learns from all rows at once.
         """
         fitted = self._fitted_for("learning more") if hasattr(self, "_fitted") else None
-        self._fitted = fitting.learn_more(
+        y, indicator = (split_indicator(y) if fitted is None
+                        else check_indicator(fitted.indicator, y))
+        if fitted is None and indicator is not None and classes is None:
+            classes = indicator.labels
+        self._fitted = replace(fitting.learn_more(
             fitted, self.text_settings() if fitted is None else fitted.settings, X, y, classes,
-            sample_weight=sample_weight, progress=progress)
+            sample_weight=sample_weight, progress=progress), indicator=indicator)
         return self
 
     def forget(
@@ -255,7 +265,10 @@ class TextClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
         DataError
             If not all the documents can have been learned; the model then stays as it was.
         """
-        self._fitted = fitting.forget(self._fitted_to_add("forgetting"), X, y, progress=progress)
+        fitted = self._fitted_to_add("forgetting")
+        y, indicator = check_indicator(fitted.indicator, y)
+        self._fitted = replace(
+            fitting.forget(fitted, X, y, progress=progress), indicator=indicator)
         return self
 
     def drop_before(self, day: date | str) -> Self:
@@ -365,7 +378,7 @@ class TextClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
             ``predicted`` and ``probability`` are lists, ``scores`` the labels' log-odds, and
             ``explanation`` a list with the ``score``, ``intercept`` and ``explanation`` of each
             predicted ``label``.
-        ndarray (n_documents,), or a list of lists (multi-label)
+        ndarray (n_documents,), or a list of lists (multi-label), or a matrix if y was one
             For a sequence of str, and for a Series. Also for a table in memory without further
             columns, if labels were passed separately, ``fit(frame, y)``: scikit-learn does so, and
             its scorers and searches expect an array from `predict`.
@@ -414,7 +427,7 @@ class TextClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
         return texts.decision_values(self.fitted_, X)
 
     def score(self, X: Rows, y: ArrayLike | None = None) -> float:
-        """Accuracy, against ``y`` or the label column."""
+        """Accuracy, against ``y`` or the label column; of lists, all labels must be right."""
         return texts.accuracy(self.fitted_, X, y)
 
     def transform(self, X: Rows) -> CountMatrix:

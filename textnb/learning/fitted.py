@@ -17,6 +17,7 @@ from textnb.bayes.pruning import Pruned
 from textnb.bayes.since_fit import SinceFit
 from textnb.bayes.statistics import CountStatistics
 from textnb.errors import ParameterError, quantity
+from textnb.frames.indicator import Indicator
 from textnb.learning.layers import LayeredCounts
 from textnb.learning.text_settings import TextSettings
 from textnb.text.matrix import Vocabulary
@@ -52,6 +53,8 @@ class Fitted:
     labels_beside : bool
         Whether the labels were passed as ``y`` beside a table, and not as its column. A model file
         does not keep this.
+    indicator : Indicator or None
+        The columns of ``y``, if that was a matrix of 0 and 1. A model file does not keep this.
     layers : LayeredCounts or None
         Counts by periods of time, whose sum is ``statistics``.
     labels : polars.Series
@@ -68,6 +71,7 @@ class Fitted:
     pruned: Pruned | None = None
     since_fit: SinceFit | None = None
     labels_beside: bool = False
+    indicator: Indicator | None = None
     layers: LayeredCounts | None = None
     labels: pl.Series = field(init=False)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,8 @@ import polars as pl
 
 from textnb.bayes.decision import Decision, choose_labels
 from textnb.bayes.forms import Floats
-from textnb.bayes.label_form import log_sigmoid
+from textnb.bayes.label_form import as_sparse, log_sigmoid
+from textnb.learning.fitted import Fitted
 from textnb.scoring.columns import EXPLANATION, Answers
 
 
@@ -110,3 +112,13 @@ def lists_of(row: Any, values: pl.Series, n_rows: int) -> pl.Series:
     every = pl.DataFrame({"row": np.arange(n_rows, dtype=np.int64)})
     joined = every.join(listed, on="row", how="left", maintain_order="left")["value"]
     return joined.fill_null(pl.Series([[]], dtype=pl.List(values.dtype)))
+
+
+def indicator_of(fitted: Fitted, blocks: Iterable[Floats]) -> Any:
+    """The labels that are predicted as the matrix that y was: int64, dense or csr_array."""
+    assert fitted.indicator is not None
+    labels = fitted.labels.to_list()
+    has = np.concatenate([np.zeros((0, len(labels)), dtype=np.bool_), *(
+        choose_labels(scores, labels, fitted.decision) for scores in blocks)])
+    found = fitted.indicator.widen(has.astype(np.int64), fitted.classes, 0)
+    return as_sparse(found) if fitted.indicator.is_sparse else found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from textnb.errors import DataError, ImpossibleRowError, ParameterError, TextnbW
 from textnb.frames.answers import to_kind_of
 from textnb.frames.batches import Progress, batches
 from textnb.frames.failures import reading
+from textnb.frames.indicator import check_indicator
 from textnb.frames.kinds import in_memory, select_columns
 from textnb.frames.scan import Source, scan
 from textnb.frames.texts import is_table, labels_as, table_of_texts
@@ -26,7 +28,7 @@ from textnb.runtime.caller import warn_caller
 from textnb.runtime.threads import map_in_threads
 from textnb.scoring.columns import Answers, best_class
 from textnb.scoring.explain import Explanation, explanation_table, top_terms
-from textnb.scoring.labels import label_columns, label_explanation
+from textnb.scoring.labels import indicator_of, label_columns, label_explanation
 from textnb.scoring.scorer import Scorer, Watch, rows_at_a_time
 from textnb.text.coverage import TermCoverage
 from textnb.text.matrix import CountMatrix, stack_blocks
@@ -198,7 +200,9 @@ def labels_of(fitted: Fitted, X: Rows) -> Any:
     coverage = coverage_of(fitted)
     blocks = _score_blocks(fitted, X, coverage.add)
     labels: Any = []
-    if fitted.is_multilabel:
+    if fitted.indicator is not None:
+        labels = indicator_of(fitted, blocks)
+    elif fitted.is_multilabel:
         for scores in blocks:
             labels += label_columns(
                 scores, fitted.labels, Answers(), decision=fitted.decision)["predicted"].to_list()
@@ -224,15 +228,22 @@ def _score_blocks(fitted: Fitted, X: Rows, watch: Watch | None = None) -> Iterat
 
 def decision_values(fitted: Fitted, X: Rows) -> Floats:
     """See `TextClassifier.decision_function`: log-odds of the second class, or of each label."""
-    scores = posterior_scores(fitted, X)
+    scores = _with_all_labels(fitted, posterior_scores(fitted, X))
     return scores if fitted.is_multilabel else margins(possible_scores(scores))
 
 
 def log_probabilities(fitted: Fitted, X: Rows) -> Floats:
     """log P(class | text), or log P(label | text) of each label for itself."""
-    scores = posterior_scores(fitted, X)
+    scores = _with_all_labels(fitted, posterior_scores(fitted, X))
     return (log_sigmoid(scores) if fitted.is_multilabel
             else log_posterior(possible_scores(scores)))
+
+
+def _with_all_labels(fitted: Fitted, scores: Floats) -> Floats:
+    """The scores of all columns of y, if that was a matrix: also of labels that no row had."""
+    if fitted.indicator is None:
+        return scores
+    return fitted.indicator.widen(scores, fitted.classes, -np.inf)
 
 
 def possible_scores(scores: Floats) -> Floats:
@@ -275,15 +286,19 @@ def predict(
 
 def accuracy(fitted: Fitted, X: Rows, y: ArrayLike | None = None) -> float:
     """The share of documents whose label is predicted; a table has a column of labels."""
-    check_one_label(fitted, "accuracy")
     if y is not None:
+        y, _ = check_indicator(fitted.indicator, y)
         check_int64(y)
-        predicted, actual = labels_of(fitted, X), np.asarray(y)
+        predicted = labels_of(replace(fitted, indicator=None), X)
+        if fitted.is_multilabel:
+            return _all_right(predicted, y)
+        actual = np.asarray(y)
         if actual.shape != predicted.shape:
             raise DataError(f"{quantity(len(predicted), 'document')} and labels of shape "
                             f"{actual.shape}: "
                             "there must be one label per document")
         return float(np.mean(predicted == actual))
+    check_one_label(fitted, "accuracy of a table without y, which textnb.evaluate measures,")
     if not is_table(X):
         raise ParameterError("y is needed if X is a sequence of texts")
     label, columns, scorer = fitted.label, fitted.columns, scorer_of(fitted)
@@ -294,6 +309,17 @@ def accuracy(fitted: Fitted, X: Rows, y: ArrayLike | None = None) -> float:
             (pl.col("predicted") == labels_as(label, rows, scorer.labels.dtype))
             .fill_null(False).mean()).collect()
     return float(share.item())
+
+
+def _all_right(predicted: list[list[Any]], y: Any) -> float:
+    """The share of documents of which exactly the right labels are predicted."""
+    actual = y.to_list() if isinstance(y, pl.Series) else list(y)
+    if len(actual) != len(predicted):
+        raise DataError(f"{quantity(len(predicted), 'document')} and "
+                        f"{quantity(len(actual), 'list')} of labels: there must be one list "
+                        "per document")
+    return float(np.mean([set(own) == set(other)
+                          for own, other in zip(predicted, actual, strict=True)]))
 
 
 def term_counts(fitted: Fitted, X: Rows) -> CountMatrix:

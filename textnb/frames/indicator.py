@@ -1,0 +1,127 @@
+"""Labels as a matrix of 0 and 1, as scikit-learn has them: a column for each label."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from textnb.errors import DataError, ParameterError, quantity
+from textnb.frames.kinds import as_polars, kind_of
+
+
+@dataclass(frozen=True)
+class Indicator:
+    """The columns of a matrix of labels.
+
+    Attributes
+    ----------
+    labels : list
+        Names of the columns of a table, else 0, 1, 2 ...
+    is_sparse : bool
+        Whether the matrix was one of SciPy's sparse ones.
+    """
+
+    labels: list[Any]
+    is_sparse: bool = False
+
+    def check_same(self, other: Indicator) -> None:
+        """Raises DataError unless the columns are the same."""
+        if self.labels != other.labels:
+            raise DataError(
+                f"y has {quantity(len(other.labels), 'column')} of labels, and the model has "
+                f"learned {quantity(len(self.labels), 'column')}: give the same columns, in the "
+                "same order; 0 in each row for a label that no row has")
+
+    def places(self, classes: NDArray[Any]) -> NDArray[np.int64]:
+        """The column of each class that was learned: int64 (n_classes,)."""
+        place = {label: k for k, label in enumerate(self.labels)}
+        return np.array([place[label] for label in classes.tolist()], dtype=np.int64)
+
+    def widen(self, values: NDArray[Any], classes: NDArray[Any], missing: float) -> NDArray[Any]:
+        """A column for each label; ``missing`` for labels that no row had."""
+        wide = np.full((len(values), len(self.labels)), missing, dtype=values.dtype)
+        wide[:, self.places(classes)] = values
+        return wide
+
+
+def split_indicator(y: Any) -> tuple[Any, Indicator | None]:
+    """Lists of labels of a matrix of 0 and 1, and its columns; other labels as they are.
+
+    Raises
+    ------
+    DataError
+        If a matrix holds anything but 0 and 1.
+
+    Examples
+    --------
+    >>> lists, indicator = split_indicator(np.array([[1, 0, 1], [0, 0, 0]]))
+    >>> lists.to_list(), indicator.labels
+    ([[0, 2], []], [0, 1, 2])
+    >>> split_indicator(["a", "b"])
+    (['a', 'b'], None)
+    """
+    is_sparse = hasattr(y, "tocoo") and getattr(y, "ndim", 0) == 2
+    labels: list[Any]
+    if is_sparse:
+        entries = y.tocoo()
+        row, column, values = entries.row, entries.col, entries.data
+        labels = list(range(y.shape[1]))
+    elif isinstance(y, np.ndarray) and y.ndim == 2 and y.dtype.kind in "biuf" and y.shape[1] > 1:
+        row, column = np.nonzero(y)
+        values, labels = y[row, column], list(range(y.shape[1]))
+    elif _is_table_of_labels(y):
+        frame = as_polars(y).lazy().collect()
+        if nulls := [name for name in frame.columns if frame[name].null_count()]:
+            raise DataError.null_label(nulls[0], int(frame[nulls[0]].is_null().arg_true()[0]))
+        dense, labels = frame.to_numpy(), frame.columns
+        row, column = np.nonzero(dense)
+        values = dense[row, column]
+    else:
+        return y, None
+    wrong = np.flatnonzero((values != 0) & (values != 1))
+    if len(wrong):
+        at = wrong[0]
+        raise DataError(
+            f"y is a matrix of labels, of 0 and 1, and holds {values[at]} in row {row[at]}, column "
+            f"{labels[column[at]]!r} (counted from 0): give y != 0 if it shall mean 1")
+    kept = values != 0
+    order = np.lexsort((column[kept], row[kept]))
+    found = pl.DataFrame({"row": row[kept][order].astype(np.int64), "label": pl.Series(
+        labels).gather(pl.Series(column[kept][order].astype(np.int64)))})
+    every = pl.DataFrame({"row": np.arange(y.shape[0], dtype=np.int64)})
+    lists = every.join(found.group_by("row").agg("label"), on="row", how="left",
+                       maintain_order="left")["label"]
+    return lists.fill_null(pl.Series([[]], dtype=lists.dtype)), Indicator(labels, is_sparse)
+
+
+def check_indicator(before: Indicator | None, y: Any) -> tuple[Any, Indicator | None]:
+    """`split_indicator`, of the columns that a model has learned.
+
+    Raises
+    ------
+    ParameterError
+        If the model has learned labels, and no matrix, or y is no matrix.
+    DataError
+        If the columns are others.
+    """
+    lists, found = split_indicator(y)
+    if (before is None) != (found is None) and y is not None:
+        raise ParameterError("the model has learned " + (
+            "lists of labels, and y is a matrix of them: give lists" if before is None else
+            "a matrix of labels, and y is none: give a matrix with the same columns"))
+    if before is not None and found is not None:
+        before.check_same(found)
+    return lists, found or before
+
+
+def _is_table_of_labels(y: Any) -> bool:
+    """Whether a table has several columns, all of them booleans or integers."""
+    if kind_of(y) is None or not hasattr(y, "columns"):
+        return False
+    schema = as_polars(y).lazy().collect_schema()
+    return len(schema) > 1 and all(
+        dtype == pl.Boolean or dtype.is_integer() for dtype in schema.dtypes())
