@@ -269,6 +269,9 @@ def test_a_calibration_of_labels_is_dropped_where_a_label_is_new() -> None:
 def test_values_of_sigmoids_are_checked() -> None:
     good = Calibration(link="labels", sigmoids=((1.0, 0.0),))
     assert Calibration.from_dict(good.to_dict()) == good
+    for pairs in (5, [1.0], [[1.0]], [["1", 0.0]], [[1.0, True]]):
+        with pytest.raises(ParameterError):
+            Calibration.from_dict({**good.to_dict(), "sigmoids": pairs})
     bad: list[dict[str, Any]] = [
         {"sigmoids": ()}, {"sigmoids": ((0.0, 0.0),)}, {"sigmoids": ((1.0,),)},
         {"sigmoids": ((1.0, np.nan),)}, {"sigmoids": ((1.0, 0.0),), "temperature": 2.0},

@@ -166,7 +166,10 @@ class Calibration:
         if set(values) - {"stale"} != expected:
             raise ParameterError(f"a calibration has other values than {sorted(values)}")
         if "sigmoids" in values:
-            values = {**values, "sigmoids": tuple(map(tuple, values["sigmoids"]))}
+            pairs = values["sigmoids"]
+            if not isinstance(pairs, list) or not all(isinstance(pair, list) for pair in pairs):
+                raise ParameterError.out_of_range("sigmoids", "a list of pairs", pairs)
+            values = {**values, "sigmoids": tuple(map(tuple, pairs))}
         return cls(**values)
 
 
