@@ -520,8 +520,10 @@ REFUSING: dict[str, Callable[[TextClassifier, pl.DataFrame, Path], object]] = {
     "mistakes": lambda model, rows, path: textnb.mistakes(model, rows),
     "smoothing_path": lambda model, rows, path: textnb.smoothing_path(model, rows),
     "validate_online": lambda model, rows, path: textnb.validate_online(model, rows),
-    "write_report": lambda model, rows, path: textnb.write_report(
-        model, rows, path / "report.html"),
+    "write_report(positive=)": lambda model, rows, path: textnb.write_report(
+        model, rows, path / "report.html", positive="corn"),
+    "write_report(train=)": lambda model, rows, path: textnb.write_report(
+        model, rows, path / "report.html", train=rows),
     "score": lambda model, rows, path: model.score(rows),
     "highlight": lambda model, rows, path: model.highlight("word1"),
     "estimator_": lambda model, rows, path: model.estimator_,
@@ -538,7 +540,7 @@ FITTING = ("validate_online",)
     *((name, "of lists") for name in REFUSING),
     *((name, "of one label") for name in REFUSING if name not in FITTING)])
 def test_what_does_not_know_labels_refuses(name: str, rows: str, tmp_path: Path) -> None:
-    if name == "write_report":
+    if name.startswith("write_report"):
         pytest.importorskip("altair")
     model = TextClassifier().fit(NEWS)
     one = TESTED.with_columns(label=pl.col("label").list.first().fill_null("corn"))
@@ -552,7 +554,7 @@ def test_each_public_function_of_a_fitted_model_is_walked() -> None:
 
     of_scores_or_files = {"verify_export", "load"}
     knowing = {"describe_model", "evaluate", "export_model", "calibrate", "cross_validate",
-               "held_out"}
+               "held_out", "write_report"}
     walked = {name for name in textnb.__all__ if inspect.isfunction(getattr(textnb, name))
               and {"model", "models", "classifier", "first"} & {*inspect.signature(
                   getattr(textnb, name)).parameters}}

@@ -12,6 +12,7 @@ from textnb.cli.inputs import AnyModel, RowOptions, for_place, reading, rows, te
 if TYPE_CHECKING:
     import polars as pl
 
+    from textnb.evaluation.labels import LabelEvaluation
     from textnb.evaluation.metrics import Evaluation
 
 
@@ -72,7 +73,7 @@ def write(
     classifier: AnyModel, frame: pl.LazyFrame, report: str,
     train: pl.DataFrame | None, positive: Any, names: tuple[str, str],
     progress: Callable[[int], object],
-) -> Evaluation:
+) -> Evaluation | LabelEvaluation:
     """Score the rows, write the page, and return the figures for the terminal."""
     from textnb.report.page import write_report
 

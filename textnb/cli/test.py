@@ -69,7 +69,7 @@ def run_test(file: ModelFile, source: TestInput, done: TestOutput) -> None:
                  features_of(classifier), multilabel=True)
     frame, note_count = count_malformed(frame, text_columns(classifier))
     if is_multilabel:
-        for name, given in (("--positive", positive), ("--report", report)):
+        for name, given in (("--positive", positive), ("--train", done.train)):
             if given is not None:
                 raise ParameterError.multilabel(name)
     label = None if positive is None else as_label(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -132,6 +133,59 @@ def evaluate_labels(
     DataError
         If there are no rows, or a list is null or holds a null.
     """
+    return score_lists(fitted, frame, progress).evaluation
+
+
+class ScoredLists:
+    """The counts of documents with lists of labels, from which scores are computed in blocks.
+
+    Parameters
+    ----------
+    fitted : Fitted
+    actual : Series of lists
+    counts : list of SparseRows
+    textless : int
+    """
+
+    def __init__(
+        self, fitted: Fitted, actual: pl.Series, counts: list[SparseRows], textless: int
+    ) -> None:
+        self.fitted, self.actual, self.textless = fitted, actual, textless
+        n_labels = len(fitted.labels)
+        step = max(1, _CELLS // n_labels)
+        self._parts = [rows[at:at + step] for rows in counts
+                       for at in range(0, rows.shape[0], step)]
+        self._kept = (list(map_in_threads(fitted.form.scores, self._parts))
+                      if len(actual) * n_labels <= _MOST_KEPT else None)
+
+    def scores(self) -> Iterable[Floats]:
+        """The scores in blocks, not calibrated."""
+        if self._kept is not None:
+            return self._kept
+        return map_in_threads(self.fitted.form.scores, self._parts)
+
+    def posterior_scores(self) -> Iterable[Floats]:
+        """The scores by which labels are ordered, in blocks; calibrated if the model is."""
+        scorer = scorer_of(self.fitted)
+        return (scorer.posterior_scores(rows, scores)
+                for rows, scores in zip(self._parts, self.scores(), strict=True))
+
+    @cached_property
+    def predicted(self) -> Any:
+        """Which labels are predicted: csr_array (n_documents, n_labels)."""
+        labels = self.fitted.labels.to_list()
+        return stack(of_mask(choose_labels(scores, labels, self.fitted.decision))
+                     for scores in self.scores())
+
+    @property
+    def evaluation(self) -> LabelEvaluation:
+        """All measures."""
+        return _evaluation(self.actual, self.fitted.labels, self.posterior_scores, self.predicted,
+                           textless=self.textless)
+
+
+def score_lists(fitted: Fitted, frame: Any, progress: Progress | None = None) -> ScoredLists:
+    """Count documents with lists of labels, to be scored: see `evaluate_labels`."""
     coverage, kind = coverage_of(fitted), pl.List(fitted.labels.dtype)
     counts: list[SparseRows] = []
     lists = [pl.Series(dtype=kind)]
@@ -157,27 +211,7 @@ def evaluate_labels(
     if faulty.any():
         raise DataError.null_label(fitted.label, int(faulty.arg_true()[0]))
     coverage.warn()
-    return _evaluation(actual, fitted.labels, *_scores_in_blocks(fitted, counts),
-                       textless=coverage.textless)
-
-
-def _scores_in_blocks(fitted: Fitted, counts: list[SparseRows]) -> tuple[Blocks, Any]:
-    """The scores by which labels are ordered, in blocks, and which labels are predicted."""
-    scorer, labels = scorer_of(fitted), fitted.labels.to_list()
-    step = max(1, _CELLS // len(labels))
-    parts = [rows[at:at + step] for rows in counts for at in range(0, rows.shape[0], step)]
-
-    def score(rows: SparseRows) -> tuple[Any, Floats]:
-        scores = fitted.form.scores(rows)
-        return (of_mask(choose_labels(scores, labels, fitted.decision)),
-                scorer.posterior_scores(rows, scores))
-
-    scored: Iterable[tuple[Any, Floats]] = map_in_threads(score, parts)
-    if sum(rows.shape[0] for rows in counts) * len(labels) > _MOST_KEPT:
-        predicted = stack(mask for mask, _ in scored)
-        return lambda: (odds for _, odds in map_in_threads(score, parts)), predicted
-    kept = list(scored)
-    return lambda: (odds for _, odds in kept), stack(mask for mask, _ in kept)
+    return ScoredLists(fitted, actual, counts, coverage.textless)
 
 
 def evaluation_of_labels(held: HeldOutLabels, decision: Decision | None = None) -> LabelEvaluation:

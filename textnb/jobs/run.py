@@ -360,7 +360,8 @@ def _test(work: _Work) -> None:
         of_texts = isinstance(model, Fitted)
         write_report(TextClassifier.of(model) if of_texts else model, test,
                      work.folder / settings.report, positive=positive,
-                     train=scan_stored(work.rows.train) if of_texts else None)
+                     train=scan_stored(work.rows.train) if of_texts and isinstance(
+                         result, Evaluation) else None)
 
 
 def _test_classes(work: _Work, result: Evaluation) -> None:

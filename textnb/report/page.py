@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from textnb.bayes.known import check_model
 from textnb.errors import ParameterError, quantity
 from textnb.estimators.text import TextClassifier
+from textnb.evaluation.labels import LabelEvaluation
 from textnb.evaluation.metrics import Evaluation
 from textnb.files.replace import check_target, replace_file
 from textnb.frames.batches import Progress
@@ -31,6 +32,7 @@ from textnb.report.data import (
     score_rows,
 )
 from textnb.report.findings import findings
+from textnb.report.labels import label_page
 from textnb.report.sections import (
     Table,
     class_section,
@@ -47,7 +49,7 @@ def write_report(
     model: Model, frame: Any, path: str | os.PathLike[str], *, train: Any = None,
     positive: Any = None, title: str | None = None, date: datetime.date | None = None,
     progress: Progress | None = None,
-) -> Evaluation:
+) -> Evaluation | LabelEvaluation:
     """Score labelled rows and write the results as one HTML page.
 
     The page holds its charts (SVG) and its style, loads nothing, and has no script. Texts and
@@ -77,7 +79,9 @@ def write_report(
     Returns
     -------
     Evaluation
-        The same as `evaluate` returns.
+        The same as `evaluate` returns. Of a model of lists of labels `LabelEvaluation`, and the
+        page is about the labels: each with its figures, a chart of its scores, its terms and what
+        it is confused with; ``train`` and ``positive`` are not for it.
 
     Raises
     ------
@@ -101,6 +105,11 @@ def write_report(
     check_installed()
     check_target(path)
     check_is_fitted(model)
+    if isinstance(model, TextClassifier) and model.fitted_.is_multilabel:
+        for name, given in (("train", train), ("positive", positive)):
+            if given is not None:
+                raise ParameterError.multilabel(f"{name} of a report")
+        return _write_labels(model, frame, path, title, date, progress)
     check_model(model.estimator_, "a report")
     classes = model.classes_.tolist()
     if positive is not None and positive not in classes:
@@ -117,6 +126,26 @@ def write_report(
     return scored.evaluation
 
 
+def _write_labels(
+    model: TextClassifier, frame: Any, path: str | os.PathLike[str], title: str | None,
+    date: datetime.date | None, progress: Progress | None,
+) -> LabelEvaluation:
+    result, shown = label_page(
+        model, frame, title or f"How well {model.fitted_.model.name} does", date, progress)
+    page = _template("labels.html.jinja").render(shown)
+    with replace_file(path) as file:
+        file.write(page.encode("utf-8"))
+    return result
+
+
+def _template(name: str) -> Any:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    return Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+        loader=PackageLoader("textnb.report", "templates")).get_template(name)
+
+
 def _positive_class(model: Model, positive: Any) -> Any:
     """The class that a report is about; None if it is about all of them."""
     decision = getattr(model, "decision_", None)
@@ -131,14 +160,9 @@ def _render(
     model: Model, frame: Any, scored: Scored, train: Any, positive: Any, title: str | None,
     date: datetime.date | None,
 ) -> str:
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
-        loader=PackageLoader("textnb.report", "templates"))
     answers = decide(model, scored.posterior)
     unit = "document" if isinstance(model, TextClassifier) else "row"
-    page: str = environment.get_template("report.html.jinja").render(
+    page: str = _template("report.html.jinja").render(
         title=visible(title or f"How well {type(model.estimator_).__name__} does"),
         date=None if date is None else date.isoformat(),
         unit=unit,

@@ -88,15 +88,16 @@ def term_section(model: Model) -> TermSection:
     measure = str(table["measure"].first())
     groups = {label: table.filter(pl.col("class") == label) for label in shown}
     names = names_of(classes)
-    terms = [Terms(names[k], _bars([
-        {"name": _term(row["term"]), "count": row["count"], "value": row[measure]}
+    terms = [Terms(names[k], bars_of([
+        {"name": shown_term(row["term"]), "count": row["count"], "value": row[measure]}
         for row in groups[label].to_dicts()])) for k, label in enumerate(shown)]
     more = len(classes) - len(shown)
     return TermSection(terms, few, measure, "" if more <= 0 else
                        f"{quantity(more, 'more class')} left out here: textnb top shows all.")
 
 
-def _bars(rows: Sequence[Mapping[str, Any]]) -> list[Bar]:
+def bars_of(rows: Sequence[Mapping[str, Any]]) -> list[Bar]:
+    """Bars of ``name``, ``count`` and ``value``."""
     sizes = np.nan_to_num(np.abs([row["value"] for row in rows]), nan=0.0, posinf=np.inf)
     largest = max(sizes[np.isfinite(sizes)], default=1.0) or 1.0
     return [Bar(row["name"], "" if row["count"] is None else f"{row['count']:,}",
@@ -105,7 +106,8 @@ def _bars(rows: Sequence[Mapping[str, Any]]) -> list[Bar]:
             for row, size in zip(rows, sizes, strict=True)]
 
 
-def _term(term: str) -> str:
+def shown_term(term: str) -> str:
+    """A term, of which the end is left out where it is long."""
     text, left = shorten(term, _LONGEST_TERM)
     return visible(text) + ("…" if left else "")
 
@@ -139,8 +141,8 @@ def _mistake(
     bars: list[Bar] = []
     against = unit = note = ""
     if parts:
-        bars = _bars([
-            *({"name": "(all other terms)" if entry["term"] is None else _term(entry["term"]),
+        bars = bars_of([
+            *({"name": "(all other terms)" if entry["term"] is None else shown_term(entry["term"]),
                "count": entry["count"], "value": entry["contribution"]}
               for entry in parts["explanation"]),
             {"name": "(prior, and absent terms)", "count": None, "value": parts["intercept"]}])
@@ -149,12 +151,13 @@ def _mistake(
         if not parts["explanation"]:
             note = ("No term of this text is known: the answer rests on "
                     f"{model.estimator_.without_terms}.")
-    shown = _texts(text) if isinstance(model, TextClassifier) else [_features(text)]
+    shown = shown_texts(text) if isinstance(model, TextClassifier) else [_features(text)]
     return Mistake(f"{row['row']:,}", _label_name(row["actual"]), _label_name(row["predicted"]),
                    sure, against, shown, bars, unit, note)
 
 
-def _texts(columns: Mapping[str, Any]) -> list[tuple[str, str, int]]:
+def shown_texts(columns: Mapping[str, Any]) -> list[tuple[str, str, int]]:
+    """Texts by column: the name of one of several columns, the text, and what is left out."""
     shown = []
     for name, value in columns.items():
         text, left = shorten("" if value is None else " ".join(str(value).split()))
