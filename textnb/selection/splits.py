@@ -121,7 +121,8 @@ def split(
         assigned = _assign_by_group(key, groups, codes, folds, seed)
         method = f"{method} by {groups!r}"
     elif of_lists:
-        _check_class_sizes(codes, folds)
+        # A label that is in fewer folds is missed in the others; documents must be in all.
+        _check_class_sizes(np.zeros_like(codes), folds)
         assigned = stratified_folds(codes, folds, seed)
     else:
         assigned = _assign_stratified(codes, classes, folds, seed)
@@ -196,8 +197,8 @@ def _check_class_sizes(codes: Ints, folds: int) -> Ints:
     sizes = np.bincount(codes)
     if sizes.max() < folds:
         raise ParameterError.naming(
-            "{folds} is more than the {documents} of the largest class; ask for fewer folds, or "
-            "leave one out at a time", folds=Mention("folds", str(folds)),
+            "{folds} is more than the {documents} of the largest class, or of all lists of labels; "
+            "ask for fewer folds, or leave one out at a time", folds=Mention("folds", str(folds)),
             documents=quantity(int(sizes.max()), "document"))
     return sizes
 
