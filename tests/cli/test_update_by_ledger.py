@@ -220,9 +220,11 @@ def test_both_are_written_or_none_wherever_it_ends(
                 path.unlink()
             model.write_bytes(first)
 
-            def ended(*arguments: Any, call: Any = call, before: bool = before) -> None:
+            def ended(
+                *arguments: Any, call: Any = call, before: bool = before, **more: Any
+            ) -> None:
                 if not before:
-                    call(*arguments)
+                    call(*arguments, **more)
                 raise Ended
 
             with monkeypatch.context() as patch:

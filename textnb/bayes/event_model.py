@@ -266,8 +266,9 @@ class EventModel:
     def learn_rows_from(
         self, start: WarmStart, rows: Any, labels: NDArray[Any],
         sample_weight: Floats | None = None, *, binary: bool = False,
+        statistics: CountStatistics | None = None,
     ) -> Learned:
-        """As `learn_rows`, where the model `starts_warm`: its solver begins from other weights."""
+        """As `learn_rows`, from other weights; with statistics, by a sample of the rows in them."""
         raise self._undefined("how its solver begins from other weights")
 
     def restore(

@@ -126,13 +126,17 @@ def _features_and_rows(
 
 def _fit(
     model: Any, prepared: PreparedRows, labels: Labels, weight: Floats | None, binary: bool,
-    start: WarmStart | None = None,
+    start: WarmStart | None = None, of_more_rows: bool = False,
 ) -> tuple[Learned, dict[int, Pulls]]:
-    """What is learned, and how much each row pulls in the solution of each class."""
+    """What is learned, and how much each row pulls in the solution of each class.
+
+    ``of_more_rows`` is whether the statistics count rows that are not among those to learn.
+    """
     statistics = prepared.statistics
     classes = statistics.classes
     problems = _Problems.of(model, prepared.features, prepared.rows, labels, weight,
-                            statistics.feature_count.__getitem__)
+                            statistics.feature_count.__getitem__,
+                            statistics if of_more_rows else None)
     weights = np.zeros((statistics.n_features, len(classes)))
     intercept = _without_problem(labels, len(classes))
     pulls, taken, converged = dict[int, Pulls](), 0, True
@@ -147,6 +151,32 @@ def _fit(
         _warn_of_tolerance(model)
     form = model.form_of_weights(statistics, weights, intercept, binary=binary)
     return Learned(statistics, form, taken), pulls
+
+
+def refit_sample(
+    model: Any, start: WarmStart, counts: sp.csr_array, labels: NDArray[Any],
+    statistics: CountStatistics, binary: bool = False,
+) -> Learned:
+    """Learn the weights again from a sample of the rows that were counted.
+
+    Ratios and the feature map are those of all rows, so that a sample that holds each row with a
+    pull has their optimum.
+
+    Parameters
+    ----------
+    model : Linear
+    start : WarmStart
+    counts : csr_array (n_rows, n_terms)
+    labels : (n_rows,)
+        Of all classes.
+    statistics : CountStatistics
+        Of all rows.
+    binary : bool
+    """
+    features = model.feature_map(statistics, binary)
+    rows = _features_and_rows(model, without_zeros(canonical(counts)), features)
+    prepared = PreparedRows(statistics, *rows)
+    return _fit(model, prepared, labels, None, binary, start, of_more_rows=True)[0]
 
 
 def learn_and_calibrate(
@@ -320,6 +350,7 @@ class _Problems:
     def of(
         cls, model: Any, rows: sp.csr_array, prepared: SolverRows, labels: Labels,
         weight: Floats | None, counts_of: Callable[[int], NDArray[Any]] | None = None,
+        statistics: CountStatistics | None = None,
     ) -> _Problems:
         cost = np.full(len(labels), float(model.C)) if weight is None else model.C * weight
         solver = LinearSolver(model.loss, float(model.tol), int(model.max_iter))
@@ -338,7 +369,7 @@ class _Problems:
                 f"C times the weights of rows and classes must be at most {MOST_COST:g} (so little "
                 f"regularisation is none); it is {cost.max():g}. Give smaller weights, or a "
                 "smaller C")
-        scales = RatioScales(model, prepared, rows, codes, weight, of_class, counts_of)
+        scales = RatioScales(model, prepared, rows, codes, weight, of_class, counts_of, statistics)
         return cls(solver, prepared, codes, cost, scales,
                    [1] if len(classes) == 2 else range(len(classes)), float(model.C), len(classes))
 

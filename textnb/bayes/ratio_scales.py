@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from textnb.bayes.forms import Floats
 from textnb.bayes.label_lists import LabelLists
 from textnb.bayes.solver_rows import SolverRows
-from textnb.bayes.statistics import as_smoothing
+from textnb.bayes.statistics import CountStatistics, as_smoothing
 
 
 def rows_of(codes: NDArray[np.int64] | LabelLists, k: int) -> NDArray[np.bool_]:
@@ -31,12 +31,14 @@ class RatioScales:
     """|r| ** power of each class, r its log-count ratio to all others [1]_, one at a time.
 
     Only for the columns that the solver has; those that one row holds have the counts of that row.
+    With statistics, the counts of more rows than are solved for, all columns have these.
     """
 
     def __init__(
         self, model: Any, prepared: SolverRows, rows: sp.csr_array,
         codes: NDArray[np.int64] | LabelLists, weight: Floats | None, of_class: Floats | None,
         counts_of: Callable[[int], NDArray[Any]] | None,
+        statistics: CountStatistics | None = None,
     ) -> None:
         self._power = float(model.power)
         if not self._power:
@@ -46,13 +48,22 @@ class RatioScales:
         self._prepared, self._codes, self._weight, self._of_class = (
             prepared, codes, weight, of_class)
         self._counts_of = counts_of or self._counter(rows)
+        self._from_rows = statistics is None
         # What each row counts for.
         of_row = np.ones(len(codes)) if weight is None else weight
         self._of_row = (of_row if of_class is None or isinstance(codes, LabelLists)
                         else of_row * of_class[codes])
+        smoothing = np.broadcast_to(self._l, (rows.shape[1],)).sum()
+        self._smoothing = float(smoothing)
+        if statistics is not None:
+            of_class = np.ones(len(statistics.classes)) if of_class is None else of_class
+            self._total: NDArray[Any] = of_class @ statistics.feature_count
+            self._of_classes = of_class * statistics.feature_count.sum(axis=1)
+            self._of_all = self._of_classes.sum()
+            return
         stored = np.diff(rows.indptr)
         every = np.repeat(self._of_row, stored)
-        self._total: NDArray[Any] = np.bincount(
+        self._total = np.bincount(
             rows.indices, weights=every, minlength=rows.shape[1])
         masses = self._of_row * stored
         self._of_classes = (codes.sums(masses) if isinstance(codes, LabelLists)
@@ -67,10 +78,10 @@ class RatioScales:
         if not self._power:
             return self._ones
         columns, prepared = self._prepared.columns, self._prepared
-        own: Floats = self._counts_of(k)[columns].astype(np.float64)
-        if self._of_class is not None:
-            own *= self._of_class[k]
-        shared = self._scale(k, own, self._total[columns], self._smooth(columns))
+        counts = self._counts_of(k)
+        shared = self._of_columns(k, counts, columns)
+        if not self._from_rows:
+            return shared, self._of_columns(k, counts, prepared.column)
         of_row = np.where(rows_of(self._codes, k), self._of_row, 0.0)
         if not isinstance(self._l, float):
             alone = self._scale(k, of_row[prepared.row], self._of_row[prepared.row],
@@ -78,6 +89,12 @@ class RatioScales:
         else:
             alone = self._scale(k, of_row, self._of_row, self._l)[prepared.row]
         return shared, alone
+
+    def _of_columns(self, k: int, counts: NDArray[Any], columns: NDArray[np.int64]) -> Floats:
+        own: Floats = counts[columns].astype(np.float64)
+        if self._of_class is not None:
+            own *= self._of_class[k]
+        return self._scale(k, own, self._total[columns], self._smooth(columns))
 
     def _scale(self, k: int, own: Floats, total: NDArray[Any], l: Any) -> Floats:
         # As `log_count_ratio`, in one logarithm per term. Sums of weights may leave rounding.

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from textnb.cli import guard
 from textnb.cli.verdicts import CODES, LONGEST_SECONDS, log_odds_of, status_line, verdict_as_dict
@@ -77,7 +77,7 @@ def answer(arguments: Sequence[str]) -> bool:
     if report is None or report.message is None or options is None:
         return False
     # Imported here, so that an unknown option does not pay for these imports.
-    from textnb.filter.quick import judge
+    from textnb.filter.quick import QuickFilter
     from textnb.filter.verdict import since_fit_words
     from textnb.storage.terms_reader import Unsupported
 
@@ -87,8 +87,10 @@ def answer(arguments: Sequence[str]) -> bool:
     try:
         cutoffs = log_odds_of(*(
             options.numbers.get(name) for name in ("spam_cutoff", "ham_cutoff")))
-        verdict = judge(options.model, message, spam=options.texts.get("spam_class"),
-                        least_learned=options.min_learned, cutoffs=cutoffs)
+        with QuickFilter(options.model, spam=options.texts.get("spam_class"),
+                         least_learned=options.min_learned, cutoffs=cutoffs,
+                         takes_stale=True) as judge:
+            verdict, stale = judge.judge(message), judge.stale
     except (Unsupported, TextnbError):
         # The full command reports what is wrong.
         return False
@@ -105,10 +107,21 @@ def answer(arguments: Sequence[str]) -> bool:
         text = f"{verdict.status} {verdict.log_odds:.6f}\n".encode()
     if verdict.reason:
         guard.tell(f"note: unsure, as {verdict.reason}")
+    if stale:
+        _tell_stale(stale, has_cutoffs=cutoffs is not None)
     if verdict.since_fit:
         guard.tell(f"note: {since_fit_words(verdict.since_fit)}")
     report.answer(code, text, at)
     return True
+
+
+def _tell_stale(stale: Mapping[str, str], has_cutoffs: bool) -> None:
+    """As `textnb.cli.filter` notes it: the decision only if the verdict depends on it."""
+    from textnb.cli.evidence import stale_line
+
+    for name, verb in (("calibration", "calibrate"), ("decision", "threshold")):
+        if name in stale and not (name == "decision" and has_cutoffs):
+            guard.tell(f"note: {stale_line(name, verb, stale[name])}")
 
 
 def _set_value(options: Options, name: str, value: str) -> bool:

@@ -87,6 +87,10 @@ class TrainOutput(Quiet):
     warm_start: str | None = option(
         "Model file (nblinear) from whose weights the solver begins: it ends sooner where rows "
         "are nearly those of that model.", is_common=False, metavar="MODEL", default=None)
+    keep_sample: int | None = option(
+        "Keep the terms, not the text, of the N documents that the model is least sure of "
+        "(nblinear --no-idf, as for mail): update and forget then refit the weights. Only the "
+        "owner may read the file.", metavar="N")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,6 +125,8 @@ def train(
     cutoff = _check_threshold(cutoff, kind.model, bool(recipe))
     if kind.model in TABLE_MODELS and done.warm_start is not None:
         raise ParameterError("--warm-start is for --model nblinear")
+    if kind.model in TABLE_MODELS and done.keep_sample is not None:
+        raise ParameterError("--keep-sample is for --model nblinear")
     if kind.model in TABLE_MODELS:
         _train_table(typed, source, kind.model, done)
         return
@@ -219,7 +225,8 @@ def _train_texts(
 
         try:
             fitted = fit(text_settings, texts.frame, sample_weight=source.weight, start=start,
-                         left_out=cutoff.false_positives is not None, progress=count_rows)
+                         left_out=cutoff.false_positives is not None,
+                         keep_sample=done.keep_sample, progress=count_rows)
         except VocabularyError:
             texts.warn_of_empty()
             raise

@@ -38,7 +38,7 @@ from textnb.learning import fitting
 from textnb.learning.ageing import half_life_days, parse_day
 from textnb.learning.dropping import drop_before
 from textnb.learning.fitted import Fitted, check_one_label
-from textnb.learning.fitting import Weight, counts_that_add
+from textnb.learning.fitting import Weight
 from textnb.learning.memory_limit import memory_size
 from textnb.learning.merging import merge
 from textnb.learning.parameters import DEFAULTS
@@ -171,7 +171,8 @@ class TextClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
 
     def fit(
         self, X: Rows, y: ArrayLike | None = None, *, sample_weight: Weight = None,
-        warm_start: bool = False, progress: Progress | None = None,
+        warm_start: bool = False, keep_sample: int | None = None,
+        progress: Progress | None = None,
     ) -> Self:
         """Learn from labelled documents, in one pass and in bounded memory.
 
@@ -196,6 +197,10 @@ class TextClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
         warm_start : bool
             For `NBLinear`, to reach the optimum of X, which is all documents, sooner: from the
             weights that the model has, if any.
+        keep_sample : int, optional
+            For `NBLinear` without ``idf``: keep the terms, not the text, of so many documents at
+            most, those that the model is least sure of. `partial_fit` and `forget` then refit the
+            weights on them and on what is new, and do not only count.
         progress : callable, optional
             Called with the number of rows of each batch.
 
@@ -210,7 +215,7 @@ class TextClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
         UnknownTermsWarning
             If most terms will not occur again, say of words in a language without spaces.
         """
-        check_warm_start(warm_start, self.estimator)
+        check_warm_start(warm_start, self.estimator, keep_sample)
         y, indicator = split_indicator(y)
         if self.estimator == AUTO:
             parameters = {name: getattr(self, name) for name in DEFAULTS}
@@ -218,8 +223,8 @@ class TextClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
             self._fitted = self.tuned_.fitted
         else:
             self._fitted = fitting.fit(
-                self.text_settings(), X, y, sample_weight=sample_weight, progress=progress,
-                start=getattr(self, "_fitted", None) if warm_start else None)
+                self.text_settings(), X, y, sample_weight=sample_weight, keep_sample=keep_sample,
+                progress=progress, start=getattr(self, "_fitted", None) if warm_start else None)
             # What a search found before is not this model.
             self.__dict__.pop("tuned_", None)
         self._fitted = replace(self._fitted, indicator=indicator)
@@ -265,7 +270,7 @@ class TextClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
         DataError
             If not all the documents can have been learned; the model then stays as it was.
         """
-        fitted = self._fitted_to_add("forgetting")
+        fitted = self._fitted_for("forgetting")
         y, indicator = check_indicator(fitted.indicator, y)
         self._fitted = replace(
             fitting.forget(fitted, X, y, progress=progress), indicator=indicator)
@@ -286,7 +291,7 @@ class TextClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
         DataError
             If no period would be left; the model then stays as it was.
         """
-        self._fitted = drop_before(self._fitted_to_add("dropping periods"), parse_day(day))
+        self._fitted = drop_before(self._fitted_for("dropping periods"), parse_day(day))
         return self
 
     def __add__(self, other: TextClassifier) -> TextClassifier:
@@ -295,7 +300,7 @@ class TextClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
         Its calibration and decision are those of the first model that has them, and are stale.
         """
         merged: TextClassifier = clone(self)
-        merged._fitted = merge(self._fitted_to_add("adding"), other._fitted_to_add("adding"))
+        merged._fitted = merge(self._fitted_for("adding"), other._fitted_for("adding"))
         return merged
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -676,11 +681,6 @@ class TextClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
         now["half_life"] = half_life_days(self.half_life)
         used = estimator if cached is None or cached[0] is not fitted else cached[1]
         check_unchanged({**parameters, "estimator": estimator}, now, used, what)
-        return fitted
-
-    def _fitted_to_add(self, what: str) -> Fitted:
-        fitted = self._fitted_for(what)
-        counts_that_add(fitted)
         return fitted
 
     def __sklearn_is_fitted__(self) -> bool:

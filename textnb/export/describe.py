@@ -35,9 +35,10 @@ def describe_model(model: Any) -> dict[str, Any]:
         ``vocabulary`` (number of terms), ``ageing`` (if it counts by periods), ``tokens`` counted
         in training, ``limits``, ``pruned``, ``tokenizer``, ``read_by`` (the compiled kernel of this
         installation, or expressions and why), ``since_fit`` (documents learned and forgotten since
-        the weights were fitted, which no answer knows), ``calibration`` and ``decision`` (None if
-        there is none). For models of tables: ``features``. Versions: ``format`` (of the model file)
-        and ``textnb``.
+        the weights were fitted, which no answer knows), ``sample`` (only if it keeps one: ``rows``
+        from which weights are refitted, and the ``most`` of them), ``calibration`` and ``decision``
+        (None if there is none). For models of tables: ``features``. Versions: ``format`` (of the
+        model file) and ``textnb``.
 
     Examples
     --------
@@ -89,6 +90,8 @@ def describe_model(model: Any) -> dict[str, Any]:
             "tokenizer": settings.tokenizer.to_dict(),
             "read_by": reading(settings.tokenizer),
             "since_fit": None if fitted.since_fit is None else fitted.since_fit.to_dict(),
+            **({} if fitted.sample is None else {"sample": {
+                "rows": len(fitted.sample.codes), "most": fitted.sample.most}}),
             "calibration": (None if fitted.calibration is None
                             else fitted.calibration.to_dict()),
             "decision": None if fitted.decision is None else to_json(fitted.decision.to_dict()),

@@ -18,7 +18,9 @@ from textnb.files.cleanup import cleanup
 
 
 @contextmanager
-def replace_file(path: str | os.PathLike[str], *, private: bool = False) -> Iterator[IO[bytes]]:
+def replace_file(
+    path: str | os.PathLike[str], *, private: bool = False, mode: int | None = None
+) -> Iterator[IO[bytes]]:
     """Write a file that replaces ``path`` once it is whole; on any failure, nothing changes.
 
     Parameters
@@ -28,6 +30,8 @@ def replace_file(path: str | os.PathLike[str], *, private: bool = False) -> Iter
     private : bool
         Only the owner may read the file, and a link itself is replaced: for a folder of another
         user, whose links may lead anywhere.
+    mode : int, optional
+        The file's; by default that of the file that it replaces.
 
     Raises
     ------
@@ -45,7 +49,7 @@ def replace_file(path: str | os.PathLike[str], *, private: bool = False) -> Iter
                 os.fsync(file.fileno())
             if not private:
                 _keep_owner(temporary, target)
-            os.chmod(temporary, 0o600 if private else _mode(target))
+            os.chmod(temporary, 0o600 if private else _mode(target) if mode is None else mode)
             os.replace(temporary, target)
 
 

@@ -83,6 +83,10 @@ class QuickFilter:
                 self._plan = plan_of_settings(settings["tokenizer"])
                 self.lists = [name for name, is_list in zip(
                     self._columns, self._plan.hold_tokens(self._columns), strict=True) if is_list]
+                # Why the two are stale, if they are.
+                self.stale = {
+                    name: str(chosen["stale"]) for name in ("calibration", "decision")
+                    if (chosen := reader.document.get(name)) and chosen.get("stale")}
                 self._calibration = _calibration(_chosen(
                     reader.document.get("calibration"), takes_stale))
                 self._decision = _Decision(_chosen(

@@ -19,13 +19,16 @@ from textnb.bayes.statistics import CountStatistics
 from textnb.errors import ParameterError, quantity
 from textnb.frames.indicator import Indicator
 from textnb.learning.layers import LayeredCounts
+from textnb.learning.row_sample import RowSample
 from textnb.learning.text_settings import TextSettings
+from textnb.runtime.caller import warn_caller
 from textnb.text.matrix import Vocabulary
 from textnb.text.planning import name_of
 from textnb.text.term_counts import TermCounts
 
 _PERIODS = {"start": pl.Date, "documents": pl.Int64, "weight": pl.Float64}
 RECALIBRATED = "the model's calibration has changed since"
+OTHER_CLASSES = "the classes have changed: the {}, whose {} were for others, is dropped"
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +60,8 @@ class Fitted:
         The columns of ``y``, if that was a matrix of 0 and 1. A model file does not keep this.
     layers : LayeredCounts or None
         Counts by periods of time, whose sum is ``statistics``.
+    sample : RowSample or None
+        Learned rows, from which the weights are refitted when it learns more or forgets.
     labels : polars.Series
         The classes, in the type that predictions have.
     """
@@ -73,6 +78,7 @@ class Fitted:
     labels_beside: bool = False
     indicator: Indicator | None = None
     layers: LayeredCounts | None = None
+    sample: RowSample | None = None
     labels: pl.Series = field(init=False)
 
     def __post_init__(self) -> None:
@@ -207,6 +213,33 @@ class Fitted:
                     f"calibrated, and the model is {'' if calibrated else 'not '}calibrated: "
                     "choose them with calibration=model.calibration_")
         return replace(self, decision=decision)
+
+
+def keep_choices(chosen: Fitted, fitted: Fitted, since: str) -> Fitted:
+    """A model with the calibration and decision of another one, marked stale.
+
+    Parameters
+    ----------
+    chosen : Fitted
+        The model whose choices are kept.
+    fitted : Fitted
+    since : str
+        Why they may no longer hold.
+
+    Warns
+    -----
+    TextnbWarning
+        If the decision is dropped, as it was for other classes.
+    """
+    calibration = None if chosen.calibration is None else chosen.calibration.as_stale(since)
+    decision = None if chosen.decision is None else chosen.decision.as_stale(since)
+    if calibration is not None and len(calibration.sigmoids) not in (0, len(fitted.classes)):
+        warn_caller(OTHER_CLASSES.format("calibration", "sigmoids"))
+        calibration = None
+    if decision is not None and set(decision.thresholds) != set(fitted.classes.tolist()):
+        warn_caller(OTHER_CLASSES.format("decision", "thresholds"))
+        decision = None
+    return replace(fitted, calibration=calibration, decision=decision)
 
 
 def fitted_texts(model: Any, *, multilabel: bool = False) -> Fitted | None:

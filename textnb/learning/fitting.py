@@ -13,7 +13,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
-import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike
 
@@ -22,7 +21,6 @@ from textnb.bayes.choice import choose_l
 from textnb.bayes.event_model import EventModel, Learned
 from textnb.bayes.pruning import Pruned
 from textnb.bayes.statistics import is_auto
-from textnb.bayes.warm_start import WarmStart
 from textnb.errors import DataError, ParameterError, quantity
 from textnb.frames.batches import Progress, batches
 from textnb.frames.failures import reading
@@ -46,11 +44,18 @@ from textnb.learning.documents import (
     count_documents,
     document_term_matrix,
 )
-from textnb.learning.fitted import Fitted
+from textnb.learning.fitted import Fitted, keep_choices
 from textnb.learning.journal import log_learned
 from textnb.learning.layers import LayeredCounts
 from textnb.learning.leave_one_out import LeaveOneOutReader
 from textnb.learning.memory_limit import check_unpruned, describe_pruning, drop_rare_terms
+from textnb.learning.refitting import (
+    check_keep_sample,
+    forget_rows,
+    learn_rows_more,
+    sample_of,
+    start_of,
+)
 from textnb.learning.text_settings import TextSettings
 from textnb.runtime.caller import warn_caller
 from textnb.runtime.memory import clear_memory_errors
@@ -63,12 +68,12 @@ Weight = str | ArrayLike | None
 Found = TypeVar("Found")
 NO_PERIODS = ("a model that counts by periods of time is fitted to rows with their times, by fit, "
               "partial_fit and forget: sums of counts have no periods")
-OTHER_CLASSES = "the classes have changed: the {}, whose {} were for others, is dropped"
 
 
 def fit(
     settings: TextSettings, X: Any, y: ArrayLike | None = None, *, sample_weight: Weight = None,
-    start: Fitted | None = None, left_out: bool = False, progress: Progress | None = None,
+    start: Fitted | None = None, left_out: bool = False, keep_sample: int | None = None,
+    progress: Progress | None = None,
 ) -> Fitted:
     """Learn from labelled texts: see `TextClassifier.fit`.
 
@@ -82,8 +87,12 @@ def fit(
     left_out : bool
         Keep the scores of all documents by models of others, where the event model
         `scores_left_out`: ``learned.left_out``.
+    keep_sample : int, optional
+        Keep so many rows, from which weights are refitted: see `textnb.learning.refitting`.
     """
     started = time.perf_counter()
+    if keep_sample is not None:
+        check_keep_sample(settings, keep_sample, sample_weight is not None)
     if start is not None:
         check_start(settings, start)
     read = [*settings.columns, *([] if y is not None else [settings.label]),
@@ -92,7 +101,8 @@ def fit(
     fitted, tokens, documents = _by_types_of_columns(settings, lambda settings: (
         _fit_by_counting(settings, X, y, sample_weight, progress)
         if settings.model.from_counts else
-        _fit_from_rows(settings, X, y, sample_weight, progress, start, left_out)))
+        _fit_from_rows(settings, X, y, sample_weight, progress, start, left_out,
+                            keep_sample)))
     _warn_of_lone_terms(fitted, tokens, documents)
     _log("fit", started, fitted)
     return fitted
@@ -119,8 +129,9 @@ def learn_more(
     announced = announced_labels(classes)
     if fitted is not None and fitted.model.counts_beside_weights:
         check_known(announced, fitted.classes.tolist())
+        learn = count_beside if fitted.sample is None else learn_rows_more
         with reading(X):
-            return count_beside(fitted, labelled_batches(settings, X, y, progress=progress))
+            return learn(fitted, labelled_batches(settings, X, y, progress=progress))
 
     def count_more(settings: TextSettings) -> tuple[TextSettings, Any]:
         return settings, counts_of(settings, X, y, sample_weight, progress)
@@ -152,9 +163,9 @@ def forget(
     """Take texts out again: see `TextClassifier.forget`."""
     started = time.perf_counter()
     if fitted.model.counts_beside_weights:
+        take_out = partial(count_beside, forget=True) if fitted.sample is None else forget_rows
         with reading(X):
-            return count_beside(
-                fitted, labelled_batches(fitted.settings, X, y, progress=progress), forget=True)
+            return take_out(fitted, labelled_batches(fitted.settings, X, y, progress=progress))
     learned = counts_that_add(fitted)
     check_unpruned(fitted.pruned, "forgetting")
     if learned.has_weights:
@@ -278,33 +289,6 @@ def _fit_from_counts(
     return fitted if before is None else keep_choices(before, fitted, LEARNED_SINCE)
 
 
-def keep_choices(chosen: Fitted, fitted: Fitted, since: str) -> Fitted:
-    """A model with the calibration and decision of another one, marked stale.
-
-    Parameters
-    ----------
-    chosen : Fitted
-        The model whose choices are kept.
-    fitted : Fitted
-    since : str
-        Why they may no longer hold.
-
-    Warns
-    -----
-    TextnbWarning
-        If the decision is dropped, as it was for other classes.
-    """
-    calibration = None if chosen.calibration is None else chosen.calibration.as_stale(since)
-    decision = None if chosen.decision is None else chosen.decision.as_stale(since)
-    if calibration is not None and len(calibration.sigmoids) not in (0, len(fitted.classes)):
-        warn_caller(OTHER_CLASSES.format("calibration", "sigmoids"))
-        calibration = None
-    if decision is not None and set(decision.thresholds) != set(fitted.classes.tolist()):
-        warn_caller(OTHER_CLASSES.format("decision", "thresholds"))
-        decision = None
-    return replace(fitted, calibration=calibration, decision=decision)
-
-
 def fit_from_file(
     settings: TextSettings, learned: TermCounts, l: float | None, pruned: Pruned | None,
     layers: LayeredCounts | None = None,
@@ -397,7 +381,7 @@ def _fit_by_counting(
 
 def _fit_from_rows(
     settings: TextSettings, X: Any, y: ArrayLike | None, sample_weight: Weight,
-    progress: Progress | None, start: Fitted | None, left_out: bool,
+    progress: Progress | None, start: Fitted | None, left_out: bool, keep_sample: int | None,
 ) -> tuple[Fitted, int, int]:
     beside = labels_beside_table(X, y)
     with clear_memory_errors(), reading(X):
@@ -407,11 +391,13 @@ def _fit_from_rows(
     with clear_memory_errors(lambda: (rows.n_classes, len(rows.terms))):
         learn: Callable[..., Learned] = settings.model.learn_rows
         if start is not None:
-            learn = partial(settings.model.learn_rows_from, _start_of(start, rows.terms))
+            learn = partial(settings.model.learn_rows_from, start_of(start, rows.terms))
         if left_out and settings.model.scores_left_out:
             learn = partial(learn, left_out=True)
         learned = learn(rows.counts, rows.labels, rows.weights, binary=settings.binary)
     fitted = replace(fit_from_weights(settings, rows.terms, learned), labels_beside=beside)
+    if keep_sample is not None:
+        fitted = sample_of(fitted, rows.counts, rows.labels, keep_sample)
     return fitted, int(learned.counts.feature_count.sum()), len(rows.labels)
 
 
@@ -439,13 +425,6 @@ def _learns_at_once(model: EventModel) -> ParameterError:
         problem, "fit(documents, warm_start=True), with all documents that it shall have learned, "
         "begins from its weights", "textnb train --warm-start MODEL, with all documents that it "
         "shall have learned, begins from its weights")
-
-
-def _start_of(start: Fitted, terms: pl.Series) -> WarmStart:
-    place = np.full(len(terms), -1, dtype=np.int64)
-    known = terms.is_in(start.terms.implode())
-    place[known.to_numpy()] = start.terms.search_sorted(terms.filter(known)).to_numpy()
-    return WarmStart(start.form, place)
 
 
 def _count(

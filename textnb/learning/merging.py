@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from textnb.errors import ParameterError
-from textnb.learning.fitted import Fitted
-from textnb.learning.fitting import fit_from_counts, keep_choices, sum_of
+from textnb.learning.fitted import Fitted, keep_choices
+from textnb.learning.fitting import fit_from_counts, sum_of
 from textnb.learning.memory_limit import check_unpruned
 from textnb.learning.parameters import plain
 

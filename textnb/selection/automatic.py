@@ -21,14 +21,19 @@ from textnb.selection.search import Tuned, search
 AUTO = "auto"
 
 
-def check_warm_start(warm_start: Any, estimator: Any) -> None:
-    """Raises ParameterError for what is no truth value, and for a search, which begins anew."""
+def check_warm_start(warm_start: Any, estimator: Any, keep_sample: Any = None) -> None:
+    """Raises ParameterError for what is no truth value, and for a search, which begins anew.
+
+    A search keeps no sample of rows either.
+    """
     if not isinstance(warm_start, (bool, np.bool_)):
         raise ParameterError.out_of_range(
             "warm_start", "True or False; a model of a file is loaded first, "
             "textnb.load(path).fit(documents, warm_start=True)", warm_start)
     if warm_start and isinstance(estimator, str) and estimator == AUTO:
         raise ParameterError("a search for settings has no warm start")
+    if keep_sample is not None and isinstance(estimator, str) and estimator == AUTO:
+        raise ParameterError("keep_sample is for NBLinear, and not for estimator='auto'")
 
 
 def fit_by_search(

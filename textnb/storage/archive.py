@@ -19,6 +19,7 @@ from textnb.files.archive import MAX_BYTES, reading_errors
 from textnb.files.blocks import FORMAT, VERSION, Blocks, format_version
 from textnb.runtime.forks import check_fork
 from textnb.storage import version1, version2
+from textnb.storage.row_sample import SAMPLE
 from textnb.storage.tablearrays import table_array_names, table_arrays, table_tables
 from textnb.storage.textarrays import (
     check_derived,
@@ -48,7 +49,8 @@ def write_archive(
     if is_table_model(manifest):
         version2.write(path, manifest, table_arrays(manifest, tables))
     else:
-        version2.write(path, *text_arrays(manifest, tables))
+        # Rows are private, as the mail is.
+        version2.write(path, *text_arrays(manifest, tables), for_owner=SAMPLE in manifest)
 
 
 def read_archive(

@@ -72,7 +72,7 @@ def check_terms(text: NDArray[Any], ends: NDArray[Any]) -> NDArray[np.int64]:
     require(text.ndim == ends.ndim == 1 and text.dtype == np.uint8 and ends.dtype.kind == "i"
             and 0 < len(ends) < 2**31, "terms are not bytes and where they end")
     wide = ends.astype(np.int64)
-    _check_ends(wide, len(text), "terms")
+    check_ends(wide, len(text), "terms")
     return wide
 
 
@@ -98,7 +98,7 @@ def check_cells(
             and classes.dtype.kind in "ui" and values.shape == classes.shape,
             f"{what} are not of their shapes and types")
     wide = ends.astype(np.int64)
-    _check_ends(wide, len(classes), what)
+    check_ends(wide, len(classes), what)
     require(not len(classes) or 0 <= int(classes.min()) <= int(classes.max()) < n_classes,
             f"one of its {what} is of no class")
     terms = np.repeat(np.arange(len(wide), dtype=np.int64), np.diff(wide, prepend=0))
@@ -112,7 +112,8 @@ def smallest_index(n: int) -> type[np.integer[Any]]:
     return np.uint8 if n <= 1 << 8 else np.uint16 if n <= 1 << 16 else np.int32
 
 
-def _check_ends(ends: NDArray[np.int64], length: int, what: str) -> None:
+def check_ends(ends: NDArray[np.int64], length: int, what: str) -> None:
+    """Check that ends ascend to a length."""
     require(not len(ends) or (int(ends[0]) >= 0 and bool((np.diff(ends) >= 0).all())
                               and int(ends[-1]) == length), f"the ends of its {what} do not ascend "
             "to their length")

@@ -195,6 +195,8 @@ def check_text_document(
                   "rows" in classes or "total" in classes)
     _check_pruned(document.get("pruned"))
     _check_since_fit(document.get("since_fit"), name, parameters)
+    _check_sample(document.get("sample"), name, parameters,
+                  is_multilabel or "rows" in classes or len(classes["labels"]) < 2)
     for what, known in (("calibration", _OF_CALIBRATION), ("decision", _OF_DECISION)):
         if isinstance(chosen := document.get(what), dict):
             _refuse_unknown(path, f"value of the {what}", chosen, known)
@@ -323,6 +325,19 @@ def _check_since_fit(since: Any, name: str, parameters: Mapping[str, Any]) -> No
     require(isinstance(since, dict) and set(since) == {"learned", "forgotten"}
             and all(map(_is_whole(0, _EXACT), since.values())) and any(since.values()),
             "the documents that were counted since the fit are no counts")
+
+
+def _check_sample(
+    sample: Any, name: str, parameters: Mapping[str, Any], has_none: bool
+) -> None:
+    """A sample of learned rows; ``has_none`` is whether such classes have none."""
+    if sample is None:
+        return
+    require(not has_none and (
+        name not in _PARAMETERS or (name == "NBLinear" and parameters.get("idf") is False)),
+        f"it has a sample of rows, and {name} of its kind has none")
+    require(isinstance(sample, dict) and set(sample) == {"most"}
+            and _is_whole(2, 2**31)(sample["most"]), "its sample of rows is not described")
 
 
 def _check_scale(calibration: Any, decision: Any) -> None:

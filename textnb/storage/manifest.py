@@ -34,6 +34,7 @@ from textnb.learning.text_settings import text_names
 from textnb.runtime.memory import free_memory
 from textnb.storage.document_check import check_text_document
 from textnb.storage.layers import unpack_layers
+from textnb.storage.row_sample import SAMPLE, TABLES
 from textnb.storage.weights import weights_of_table
 from textnb.text.term_counts import TermCounts
 from textnb.text.tokens import Tokenizer
@@ -132,7 +133,7 @@ def text_parts(
     has_weights = "weights" in tables
     has_periods = settings["period"] is not None
     expected = {"terms", "counts", *(["weights"] if has_weights else []),
-                *(["layers"] if has_periods else [])}
+                *(["layers"] if has_periods else []), *(TABLES if SAMPLE in manifest else [])}
     require(set(tables) == expected, f"its tables are not {', '.join(sorted(expected))}")
     terms = _terms(tables["terms"])
     dense, stored = 8 * len(classes) * len(terms), tables["counts"].height

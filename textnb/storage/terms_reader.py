@@ -29,7 +29,7 @@ from textnb.storage.document_check import check_text_document
 EVERY = 256
 _DOCUMENT = {"format", "version", "textnb", "kind", "estimator", "settings", "classes", "layers",
              "requires", "arrays", "intercept", "calibration", "decision", "l", "pruned", "periods",
-             "since_fit"}
+             "since_fit", "sample"}
 _SETTINGS = {"text", "label", "tokenizer", "min_df", "max_df", "max_features", "vocabulary",
              "binary", "memory_limit", "class_weight", "time", "period", "keep_periods"}
 _PARAMETERS = {

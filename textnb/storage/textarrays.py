@@ -9,6 +9,7 @@
     counts/ends                    (layers, terms): where the counts of a term end
     counts/classes, counts/values  the counts that are not 0, and their classes
     optional/layers/...            counts by periods of time, see `textnb.storage.layers`
+    optional/sample/...            learned rows, see `textnb.storage.row_sample`
     totals/...                     sums over all terms, see `textnb.storage.totals`
     weights, or weights/...        for a model that keeps weights, see `textnb.storage.weights`
 
@@ -36,6 +37,8 @@ from textnb.storage.arithmetic import (
 )
 from textnb.storage.layers import LAYERS, PERIODS, layer_arrays, layer_table
 from textnb.storage.manifest import COUNT_COLUMNS, WEIGHTED_COLUMNS, unpack_classes
+from textnb.storage.row_sample import ARRAYS as SAMPLE_ARRAYS
+from textnb.storage.row_sample import sample_arrays, sample_tables
 from textnb.storage.totals import TOTALS, kept_terms
 from textnb.storage.version2 import Arrays
 from textnb.storage.weights import DENSE, SPARSE, read_weights, weights_arrays
@@ -61,13 +64,14 @@ def text_arrays(
     layers = {} if "layers" not in tables else layer_arrays(
         tables["layers"], len(manifest[PERIODS]), len(manifest["classes"]["labels"]))
     basic = {"terms/bytes": text, "terms/ends": narrow(ends), **frequency, **counts, **weights,
-             **layers}
+             **layers, **sample_arrays(tables, len(manifest["classes"]["labels"]))}
     return document, stored_arrays(document, basic, kept_terms(document, basic))
 
 
 def text_array_names(document: Mapping[str, Any]) -> Collection[str]:
     """The arrays that a model of texts may have."""
-    return {*_TERMS, *_COLUMNS.values(), *COUNTS, "terms/kept", DENSE, *SPARSE, *TOTALS, *LAYERS}
+    return {*_TERMS, *_COLUMNS.values(), *COUNTS, "terms/kept", DENSE, *SPARSE, *TOTALS, *LAYERS,
+            *SAMPLE_ARRAYS}
 
 
 def text_tables(document: Mapping[str, Any], arrays: Arrays) -> dict[str, pl.DataFrame]:
@@ -89,7 +93,8 @@ def text_tables(document: Mapping[str, Any], arrays: Arrays) -> dict[str, pl.Dat
     weights = read_weights(arrays, n_terms, n_classes)
     layers = layer_table(document, arrays, n_terms, n_classes)
     return {**tables, **({} if weights is None else {"weights": weights}),
-            **({} if layers is None else {"layers": layers})}
+            **({} if layers is None else {"layers": layers}),
+            **sample_tables(document, arrays, n_terms, n_classes)}
 
 
 def check_derived(document: Mapping[str, Any], arrays: Arrays) -> None:

@@ -44,6 +44,7 @@ from textnb.storage.manifest import (
     pack_classes,
     text_parts,
 )
+from textnb.storage.row_sample import SAMPLE, pack_sample, unpack_sample
 from textnb.storage.weights import weights_table
 from textnb.text.tokens import Tokenizer, check_exact
 
@@ -111,6 +112,9 @@ def pack_text(fitted: Fitted) -> Packed:
         counts, all_terms, extra, tables = learned.counts, learned.terms, {}, {}
     if fitted.layers is not None:
         extra[PERIODS], tables["layers"] = pack_layers(fitted.layers)
+    if fitted.sample is not None:
+        extra[SAMPLE], of_sample = pack_sample(fitted.sample)
+        tables |= of_sample
     terms = all_terms.alias("term").to_frame()
     tokenizer: Tokenizer = settings["tokenizer"]
     if tokenizer.joins_words:
@@ -174,7 +178,8 @@ def unpack_text(
             fitted = fit_from_weights(settings, learned.terms, model.restore(
                 learned.counts, parts.weights.weights, parts.weights.intercept,
                 binary=settings.binary))
-            fitted = replace(fitted, pruned=choices.pruned, since_fit=choices.since_fit)
+            fitted = replace(fitted, pruned=choices.pruned, since_fit=choices.since_fit,
+                             sample=unpack_sample(manifest, tables, len(learned.terms)))
         return fitted.with_calibration(choices.calibration).with_decision(choices.decision)
 
 

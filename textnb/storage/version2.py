@@ -41,7 +41,10 @@ OPTIONAL = "optional/"
 _ENDING = ".npy"
 
 
-def write(path: str | os.PathLike[str], document: Mapping[str, Any], arrays: Arrays) -> None:
+def write(
+    path: str | os.PathLike[str], document: Mapping[str, Any], arrays: Arrays, *,
+    for_owner: bool = False,
+) -> None:
     """Write a model file, whole or not at all. The same contents give the same bytes.
 
     Parameters
@@ -52,6 +55,8 @@ def write(path: str | os.PathLike[str], document: Mapping[str, Any], arrays: Arr
         required to know (``requires``), if the document does not say so.
     arrays : mapping of str to array
         Of one or two dimensions and one of `TYPES`, in the order in which they are stored.
+    for_owner : bool
+        Only the owner may read the file.
     """
     stored = {name: np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
               for name, array in arrays.items()}
@@ -63,7 +68,7 @@ def write(path: str | os.PathLike[str], document: Mapping[str, Any], arrays: Arr
     members += [(name + _ENDING, [array_header(_type(array), array.shape),
                                   array.reshape(-1).view(np.uint8).data])
                 for name, array in stored.items()]
-    with replace_file(path) as file:
+    with replace_file(path, mode=0o600 if for_owner else None) as file:
         write_blocks(file, members)
 
 

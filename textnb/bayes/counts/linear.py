@@ -77,7 +77,13 @@ class Linear(EventModel):
     def learn_rows_from(
         self, start: WarmStart, rows: Any, labels: NDArray[Any],
         sample_weight: Floats | None = None, *, binary: bool = False, left_out: bool = False,
+        statistics: CountStatistics | None = None,
     ) -> Learned:
+        if statistics is not None:
+            from textnb.bayes.linear import refit_sample
+
+            self.check(rows.shape[1], len(statistics.classes))
+            return refit_sample(self, start, rows, labels, statistics, binary)
         return self._learn(start, rows, labels, sample_weight, binary, left_out)
 
     def _learn(

@@ -1,0 +1,85 @@
+"""A filter of mail that keeps a sample of rows: a correction changes verdicts."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.cli.conftest import Run
+from tests.cli.test_mail_recipe import box, message, new
+from textnb.serving.learner import learn
+from textnb.storage.ledger import Ledger
+from textnb.storage.textmodel import load_fitted
+
+__all__ = ["box", "new"]
+
+
+@pytest.fixture
+def model(run: Run, box: Path) -> Path:
+    run("train", box, "-q", "--keep-sample", "100", "-o", "m.textnb").checked()
+    return Path("m.textnb")
+
+
+def log_odds(run: Run, model: Path, raw: bytes) -> float:
+    return float(json.loads(run("filter", model, "--format", "json", input=raw).out)["log_odds"])
+
+
+def test_a_correction_changes_the_verdict(run: Run, model: Path, new: bytes) -> None:
+    described = json.loads(run("describe", model, "--format", "json").checked().out)
+    assert described["sample"] == {"rows": 100, "most": 100}
+    before, terms = log_odds(run, model, new), load_fitted(model).terms
+    ran = run("update", model, "new.eml", "--as", "ham").checked()
+    assert "the model's calibration is stale" in ran.err
+    assert "since, and no answer knows" not in ran.err
+    assert log_odds(run, model, new) < before - 1
+    after = load_fitted(model)
+    assert after.since_fit is None
+    assert "w1000" in after.terms
+    run("forget", model, "new.eml", "--as", "ham").checked()
+    assert load_fitted(model).terms.equals(terms)
+    # Near enough for the tolerance of the solver.
+    assert abs(log_odds(run, model, new) - before) < 0.25 * abs(before)
+    assert model.stat().st_mode & 0o777 == 0o600
+
+
+def test_what_was_told_to_a_server_is_judged_so(run: Run, model: Path) -> None:
+    raw = message(random.Random(9), "ham", 2000)
+    before = log_odds(run, model, raw)
+    with Ledger(model) as ledger:
+        ledger.add(b"1", "spam", raw)
+    assert learn(str(model)) == 1
+    told = log_odds(run, model, raw)
+    assert told > before + 1
+    with Ledger(model) as ledger:
+        ledger.add(b"1", "ham", raw)
+    assert learn(str(model)) == 1
+    assert log_odds(run, model, raw) < told - 1
+    assert model.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_ledger_and_a_new_threshold(run: Run, model: Path, new: bytes) -> None:
+    run("update", model, "new.eml", "--as", "ham", "--ledger").checked()
+    weights = load_fitted(model).form.weights
+    run("update", model, "new.eml", "--as", "spam").checked()
+    fitted = load_fitted(model)
+    assert not np.array_equal(weights, fitted.form.weights)
+    assert fitted.sample is not None
+    assert fitted.decision is not None
+    assert fitted.decision.stale
+
+
+def test_models_that_keep_none_are_refused(run: Run, box: Path) -> None:
+    for arguments, said in (
+            (["--model", "multinomial", "--text", "body"], "learns from counts"),
+            (["--model", "nblinear", "--text", "body"], "without"),
+            (["--model", "gaussian"], "nblinear")):
+        ran = run("train", box, "--keep-sample", "9", *arguments, "-o", "x.textnb").checked(2)
+        assert said in ran.err
+        assert "keep" in ran.err
+        assert not Path("x.textnb").exists()
+    assert "2147483647" in run(
+        "train", box, "--keep-sample", "1", "-o", "x.textnb").checked(2).err

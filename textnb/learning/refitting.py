@@ -1,0 +1,174 @@
+"""Learn more, and forget, by a refit of a model's weights on the sample of rows that it keeps.
+
+    learned rows + new rows -> refitted weights -> margins -> the rows of the lowest margins
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from textnb.bayes.calibration import LEARNED_SINCE
+from textnb.bayes.label_lists import LabelLists
+from textnb.bayes.since_fit import SinceFit
+from textnb.bayes.sparse_rows import SparseRows
+from textnb.bayes.statistics import CountStatistics, class_codes
+from textnb.bayes.warm_start import WarmStart
+from textnb.errors import DataError, ParameterError, VocabularyError
+from textnb.learning.documents import LabelledBatches, check_known, document_term_matrix
+from textnb.learning.fitted import Fitted, check_one_label, keep_choices
+from textnb.learning.row_sample import RowSample
+from textnb.learning.text_settings import TextSettings
+from textnb.text.matrix import CountMatrix, Vocabulary
+from textnb.text.vocabulary import Limits
+
+# A file holds no larger number.
+MOST_ROWS = 2**31 - 1
+
+
+def check_keep_sample(settings: TextSettings, most: Any, has_weights: bool) -> None:
+    """Raise ParameterError where no sample of the rows can be kept."""
+    expected = f"an int from 2 to {MOST_ROWS}"
+    if not (isinstance(most, (int, np.integer)) and not isinstance(most, bool)
+            and 2 <= most <= MOST_ROWS):
+        raise ParameterError.out_of_range("keep_sample", expected, most)
+    model = settings.model
+    if model.from_counts:
+        raise ParameterError.naming(
+            "{keep_sample} is for models whose weights are learned from rows; " + model.name
+            + " learns from counts, and is updated exactly without it")
+    if not model.counts_beside_weights:
+        raise ParameterError.naming(
+            "{keep_sample} is for NBLinear without {idf}, as mail has it by default; this model "
+            "can't learn more")
+    if has_weights:
+        raise ParameterError.naming("{keep_sample} and {sample_weight} exclude each other")
+
+
+def sample_of(fitted: Fitted, counts: CountMatrix, labels: Any, most: int) -> Fitted:
+    """The model with a sample of the rows that it was fitted to."""
+    check_one_label(fitted, "keep_sample")
+    codes = class_codes(labels, fitted.classes)
+    return replace(fitted, sample=RowSample.of(
+        int(most), _as_counted(fitted.settings, counts), codes, fitted.form))
+
+
+def start_of(start: Fitted, terms: pl.Series) -> WarmStart:
+    """The weights of a model as a start for one with these terms."""
+    place = np.full(len(terms), -1, dtype=np.int64)
+    known = terms.is_in(start.terms.implode())
+    place[known.to_numpy()] = start.terms.search_sorted(terms.filter(known)).to_numpy()
+    return WarmStart(start.form, place)
+
+
+def learn_rows_more(fitted: Fitted, documents: LabelledBatches) -> Fitted:
+    """The model that has learned more documents: weights refitted on its sample and on them.
+
+    Terms that are new get weights too, unless the terms are given or have limits.
+    """
+    sample = _sample(fitted)
+    more, terms, codes, counted = _rows(fitted, documents, grows=_grows(fitted.settings))
+    place = _places(fitted.terms, terms)
+    statistics = fitted.counts.widened(place, len(terms)) + counted
+    known = sample.moved(place, len(terms)).rows
+    rows = SparseRows(
+        np.concatenate([known.data, more.data]), np.concatenate([known.indices, more.indices]),
+        np.concatenate([known.indptr, known.indptr[-1] + more.indptr[1:]]), len(terms))
+    return _refit(fitted, replace(
+        fitted, vocabulary=Vocabulary(fitted.settings.tokenizer, terms),
+        learned=replace(fitted.learned, counts=statistics)), rows,
+        np.concatenate([sample.codes, codes]))
+
+
+def forget_rows(fitted: Fitted, documents: LabelledBatches) -> Fitted:
+    """The model without documents: their counts are taken out, and the weights refitted.
+
+    Documents that the sample does not hold leave the weights as they were, and are noted.
+    """
+    rows, _, codes, counted = _rows(fitted, documents, grows=False)
+    statistics = fitted.counts - counted
+    if not statistics.class_count.all():
+        raise DataError("every document of a class would be forgotten, and the weights would know "
+                        "it still: fit again without it; the model is unchanged")
+    rest, missing = _sample(fitted).without(rows, codes)
+    if len(np.unique(rest.codes)) < len(fitted.classes):
+        raise DataError("the sample would hold no document of a class, from which weights could "
+                        "be learned: fit again without these documents; the model is unchanged")
+    before, since = fitted, fitted.since_fit or SinceFit()
+    if missing:
+        fitted = replace(fitted, since_fit=replace(since, forgotten=since.forgotten + missing))
+    keep: NDArray[np.bool_] = np.ones(len(fitted.terms), dtype=np.bool_)
+    if _grows(fitted.settings):
+        keep = statistics.all_counts > 0
+        keep[rest.rows.indices] = True
+    rest = rest.moved(np.cumsum(keep) - 1, int(keep.sum()))
+    return _refit(before, replace(
+        fitted, vocabulary=Vocabulary(
+            fitted.settings.tokenizer, fitted.terms.filter(pl.Series(keep))),
+        learned=replace(fitted.learned, counts=statistics.select(keep))),
+        rest.rows, rest.codes)
+
+
+def _refit(
+    before: Fitted, fitted: Fitted, rows: SparseRows, codes: NDArray[np.int64]
+) -> Fitted:
+    """Weights of the model's counts and of rows, from the weights before; and the next sample."""
+    learned = fitted.model.learn_rows_from(
+        start_of(before, fitted.terms), rows.to_csr(), before.classes[codes],
+        statistics=fitted.counts, binary=fitted.settings.binary)
+    return keep_choices(before, replace(
+        fitted, learned=learned,
+        sample=RowSample.of(_sample(before).most, rows, codes, learned.form)), LEARNED_SINCE)
+
+
+def _sample(fitted: Fitted) -> RowSample:
+    assert fitted.sample is not None
+    return fitted.sample
+
+
+def _grows(settings: TextSettings) -> bool:
+    """Whether every term of a learned document gets a weight."""
+    return settings.vocabulary is None and settings.limits == Limits()
+
+
+def _rows(
+    fitted: Fitted, documents: LabelledBatches, grows: bool
+) -> tuple[SparseRows, pl.Series, NDArray[np.int64], CountStatistics]:
+    """Documents among the model's terms and, where it grows, new ones; and their statistics."""
+    # It imports SciPy.
+    from textnb.bayes.ratio import document_statistics
+
+    documents = replace(documents, frames=list(documents.frames), spec=replace(
+        documents.spec, limits=Limits()))
+    try:
+        found = document_term_matrix(documents, None if grows else fitted.terms)
+    except VocabularyError:
+        # None of the documents has a token.
+        found = document_term_matrix(documents, fitted.terms)
+    labels = found.labels
+    assert not isinstance(labels, LabelLists)
+    check_known(np.unique(labels).tolist(), fitted.classes.tolist())
+    terms = fitted.terms
+    if grows:
+        terms = pl.concat([terms, found.terms]).unique().sort().alias(terms.name)
+    place = _places(found.terms, terms)
+    statistics = document_statistics(found.counts, labels).widened(place, len(terms))
+    rows = _as_counted(fitted.settings, found.counts)
+    return (SparseRows(rows.data, place[rows.indices], rows.indptr, len(terms)), terms,
+            class_codes(labels, fitted.classes), statistics)
+
+
+def _places(terms: pl.Series, among: pl.Series) -> NDArray[np.int64]:
+    places: NDArray[np.int64] = among.search_sorted(terms).to_numpy().astype(np.int64)
+    return places
+
+
+def _as_counted(settings: TextSettings, counts: CountMatrix) -> SparseRows:
+    """Counts as the model uses them: 1 where presence counts."""
+    present = settings.presence_above is not None
+    data = np.ones_like(counts.data) if present else counts.data
+    return SparseRows(data, counts.indices, counts.indptr, counts.shape[1])

@@ -1,0 +1,84 @@
+"""A bounded sample of the rows that a model has learned, from which its weights are refitted.
+
+A row far on the right side of its class has no pull on a linear model: the optimum without it is
+the same. So the rows of the lowest margins are kept, and a row that was corrected stays as long as
+the model is not sure of it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from textnb.bayes.forms import LinearForm
+from textnb.bayes.sparse_rows import SparseRows
+
+
+@dataclass(frozen=True, eq=False)
+class RowSample:
+    """Learned rows: terms and counts, and no text.
+
+    Attributes
+    ----------
+    most : int
+        The most rows that it holds.
+    codes : int64 (n_rows,)
+        The class of each row.
+    rows : SparseRows (n_rows, n_terms)
+        Counts of terms that have weights, above 0; 1 where presence counts.
+    """
+
+    most: int
+    codes: NDArray[np.int64]
+    rows: SparseRows
+
+    @classmethod
+    def of(
+        cls, most: int, rows: SparseRows, codes: NDArray[np.int64], form: LinearForm
+    ) -> RowSample:
+        """The rows of the lowest margins.
+
+        Each class has an equal share of the room; what it does not need is for the others.
+        """
+        if len(codes) <= most:
+            return cls(most, codes, rows)
+        scores, every = form.scores(rows), np.arange(len(codes))
+        own = scores[every, codes].copy()
+        scores[every, codes] = -np.inf
+        order = np.argsort(own - scores.max(axis=1), kind="stable")
+        share, kept = most // len(form.classes), np.zeros(len(codes), dtype=np.bool_)
+        for k in range(len(form.classes)):
+            kept[order[codes[order] == k][:share]] = True
+        kept[order[~kept[order]][:most - int(kept.sum())]] = True
+        return cls(most, codes[kept], rows[kept])
+
+    def without(
+        self, rows: SparseRows, codes: NDArray[np.int64]
+    ) -> tuple[RowSample, int]:
+        """The sample without some rows, each taken out once, and how many it does not hold."""
+        places = defaultdict(list)
+        for place, key in enumerate(_keys(self.rows, self.codes)):
+            places[key].append(place)
+        kept, missing = np.ones(len(self.codes), dtype=np.bool_), 0
+        for key in _keys(rows, codes):
+            if places[key]:
+                kept[places[key].pop()] = False
+            else:
+                missing += 1
+        return replace(self, codes=self.codes[kept], rows=self.rows[kept]), missing
+
+    def moved(self, place: NDArray[np.int64], n_terms: int) -> RowSample:
+        """The same rows among other terms: term ``i`` moves to ``place[i]``, in the same order."""
+        rows = self.rows
+        return replace(self, rows=SparseRows(
+            rows.data, place[rows.indices], rows.indptr, n_terms))
+
+
+def _keys(rows: SparseRows, codes: NDArray[np.int64]) -> list[tuple[int, bytes, bytes]]:
+    ends, columns, counts = (rows.indptr.tolist(), rows.indices.astype(np.int64),
+                             rows.data.astype(np.int64))
+    return [(code, columns[a:b].tobytes(), counts[a:b].tobytes())
+            for code, a, b in zip(codes.tolist(), ends, ends[1:], strict=False)]
