@@ -20,8 +20,9 @@ from textnb.bayes.counts.multinomial import Multinomial
 from textnb.bayes.event_model import CountModel
 from textnb.bayes.sparse_table import SparseCounts, SparseWeights, as_sizes_say, is_sparse
 from textnb.bayes.statistics import CountStatistics
-from textnb.errors import DataError
+from textnb.errors import DataError, ExportError
 from textnb.evaluation.comparison import compare_models
+from textnb.export.bundle import bundle_of
 from textnb.runtime import memory
 
 CLASSES, TERMS, ROWS = 40, 60, 300
@@ -184,3 +185,17 @@ def test_each_way_of_training_has_the_counts_and_answers_of_dense_tables(
             np.testing.assert_allclose(found["score"], right["score"], rtol=0, atol=1e-10)
             moved = compare_models(whole, dense).terms["change"].abs().max()
             assert moved is None or moved < 1e-10
+
+
+@pytest.mark.parametrize("frame", [FRAME, LABELS], ids=["classes", "lists"])
+def test_exports_write_all_weights_or_refuse(
+    frame: pl.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dense = TextClassifier().fit(frame)
+    with all_sparse():
+        sparse = TextClassifier().fit(frame)
+        found, expected = (bundle_of(model).weights for model in (sparse, dense))
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
+        monkeypatch.setattr("textnb.export.bundle._MOST_WEIGHTS", 1000)
+        with pytest.raises(ExportError, match=r"are [\d,]+ weights, and an export"):
+            bundle_of(sparse)

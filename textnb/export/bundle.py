@@ -27,8 +27,9 @@ from textnb.bayes.features import Center, Idf, Length, Presence, Step, Sublinear
 from textnb.bayes.forms import Floats, LinearForm
 from textnb.bayes.known import check_event_model, check_model
 from textnb.bayes.label_form import LabelForm
+from textnb.bayes.sparse_table import SparseWeights
 from textnb.bayes.special_forms import RequiredTermsForm
-from textnb.errors import ExportError, ParameterError
+from textnb.errors import ExportError, ParameterError, quantity
 from textnb.export.portable import Words, portable
 from textnb.learning.fitted import fitted_texts
 from textnb.text.matrix import CountMatrix, Vocabulary, merge_tokens
@@ -36,6 +37,8 @@ from textnb.text.tokens import Tokenizer, check_exact
 
 Reads = Literal["text", "terms", "features"]
 # The steps of feature maps that a bundle describes. A target may know fewer.
+# Exports write each weight: 1 GiB of them.
+_MOST_WEIGHTS = 1 << 27
 _COUNTED: tuple[type[Step], ...] = (Presence, Sublinear, Idf, Length)
 STEPS: Mapping[Reads, tuple[type[Step], ...]] = {
     "text": _COUNTED, "terms": _COUNTED, "features": (Presence, Center)}
@@ -78,6 +81,7 @@ class Bundle:
     decision: Decision | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "form", _with_dense_weights(self.form))
         form = self.form
         if form.terms is None or len(form.terms) != len(form.weights):
             raise ExportError("the form has no names for its weights")
@@ -371,6 +375,19 @@ def _table_provenance(estimator: Any) -> dict[str, Any]:
                           "parameters": estimator.get_params(deep=False)},
             "documents": np.asarray(counts).tolist(),
             "log_prior": None if log_prior is None else np.asarray(log_prior).tolist()}
+
+
+def _with_dense_weights(form: LinearForm) -> LinearForm:
+    """The same form, as targets write it; ExportError if it has too many weights for that."""
+    if not isinstance(form.weights, SparseWeights):
+        return form
+    terms, classes = form.weights.shape
+    if terms * classes > _MOST_WEIGHTS:
+        raise ExportError(
+            f"{quantity(classes, 'class')} and {quantity(terms, 'term')} are {terms * classes:,} "
+            f"weights, and an export, which writes each of them, has at most {_MOST_WEIGHTS:,}; "
+            "train with fewer terms (max_features, min_df) or classes")
+    return replace(form, weights=np.asarray(form.weights))
 
 
 def _infinite_weights(form: LinearForm) -> str:
