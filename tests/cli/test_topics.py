@@ -278,7 +278,9 @@ def test_validate_scores_each_row_by_others(run: Run, files: Path) -> None:
     assert found["documents"] == NEWS.height
     assert run("validate", "topics.textnb", "news.csv", "--label-separator", ",", "--folds",
                "3").checked().out == shown.out
-    for option in (["--online"], ["--leave-one-out"], ["--smoothing", "1"],
+    shown = run("validate", "topics.textnb", "news.parquet", "--leave-one-out").checked().out
+    assert "labels with scores above 0, leave-one-out" in shown
+    for option in (["--online"], ["--smoothing", "1"],
                    ["--positive", "corn"]):
         error = run("validate", "topics.textnb", "news.parquet", *option).checked(2).err
         assert f"{option[0]} is for one label per document" in error

@@ -159,6 +159,66 @@ def choose_l(
     return best_smoothing(leave_one_out_path(whole, batches, GRID), probabilistic)
 
 
+def choose_l_of_labels(
+    log_odds: Sequence[Floats], actual: NDArray[np.bool_], countable: NDArray[np.bool_],
+    probabilistic: bool = True,
+) -> float:
+    """Choose one ``l`` for all labels: the best of `GRID`, by rows that were left out.
+
+    Parameters
+    ----------
+    log_odds : sequence of float64 (n_rows, n_labels)
+        For each value of `GRID`, each label's by the model without the row.
+    actual, countable : bool (n_rows, n_labels)
+        Which rows have which labels, and which pairs count in losses.
+
+    Raises
+    ------
+    DataError
+        If no label has two rows.
+    """
+    if not countable[actual].any():
+        raise DataError("a smoothing parameter is chosen by leaving rows out, and no label has two "
+                        "of them: give l as a number")
+    return best_smoothing([measure_labels(l, odds, actual, countable)
+                           for l, odds in zip(GRID, log_odds, strict=True)], probabilistic)
+
+
+def measure_labels(
+    l: float, log_odds: Floats, actual: NDArray[np.bool_], countable: NDArray[np.bool_]
+) -> SmoothingResult:
+    """Measure losses of labels, each of which is two classes: "has it, or not".
+
+    The likelihood of a row is the product over its labels and those that it lacks, so that the
+    losses of a row add up, and the standard error is that of the rows' sums. One temperature is for
+    all labels, as one ``l`` is. The accuracy is the share of all pairs of a row and a label.
+
+    Examples
+    --------
+    >>> odds, actual = np.log([[9.0, 0.25], [4.0, 1.0]]), np.array([[True, False], [True, True]])
+    >>> result = measure_labels(1.0, odds, actual, np.ones((2, 2), dtype=bool))
+    >>> round(result.log_loss, 4), result.accuracy  # -log(9/10 4/5 4/5 1/2) / 2
+    (0.6224, 0.75)
+    """
+    accuracy = float(((log_odds > 0) == actual).mean())
+    n_rows = len(actual)
+    margins = np.where(actual, log_odds, -log_odds)[countable]
+    if np.isneginf(margins).any():
+        return SmoothingResult(l, np.inf, accuracy, np.nan, np.inf, np.nan, n_rows)
+    behind = np.stack([np.zeros(len(margins)), -margins], axis=1)
+    log_temperature = _best_log_temperature(behind)
+    row = np.nonzero(countable)[0]
+
+    def of_rows(log_t: float) -> Floats:
+        sums = np.bincount(row, weights=_losses(behind, log_t), minlength=n_rows)
+        return sums.astype(np.float64)
+
+    losses = of_rows(log_temperature)
+    error = float(losses.std() / np.sqrt(n_rows))
+    return SmoothingResult(l, float(of_rows(0.0).mean()), accuracy, float(np.exp(log_temperature)),
+                           float(losses.mean()), error, n_rows)
+
+
 def measure_grid(
     scores: Callable[[float], Floats], codes: Ints, countable: NDArray[np.bool_],
     grid: Iterable[float],

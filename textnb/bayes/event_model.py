@@ -434,7 +434,7 @@ class CountModel(EventModel):
         if smoothing is None:
             raise ParameterError(_NOT_CHOSEN)
         if statistics.is_multilabel:
-            check_labels(self, statistics.n_features)
+            check_labels(self, statistics.n_features, smoothing)
         weights = class_weights(self.class_weight, statistics.classes, statistics.class_count)
         stored = None
         if stays_sparse(self, statistics, as_smoothing(smoothing, statistics.n_features)):

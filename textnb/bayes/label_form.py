@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from textnb.bayes.forms import Floats, LinearForm
-from textnb.bayes.statistics import CountStatistics, as_smoothing, is_auto
+from textnb.bayes.statistics import CountStatistics, as_smoothing
 from textnb.errors import DataError, ParameterError
 from textnb.runtime.threads import run_in_threads
 
@@ -91,7 +91,7 @@ def derive_labels(
     return LabelForm(statistics.classes, weights, intercept, features=features[0])
 
 
-def check_labels(model: Any, n_features: int) -> None:
+def check_labels(model: Any, n_features: int, l: Any = None) -> None:
     """Raise ParameterError for what a model of labels does not have.
 
     Parameters
@@ -99,12 +99,12 @@ def check_labels(model: Any, n_features: int) -> None:
     model : CountModel
         Not imported here, as it imports this module.
     n_features : int
+    l : optional
+        The smoothing parameter that was chosen, where the model's is "auto".
     """
     if not model.learns_labels:
         raise ParameterError.multilabel(model.name or "this model")
-    if is_auto(model.l):
-        raise ParameterError.multilabel("l='auto'")
-    if np.min(as_smoothing(model.l, n_features)) <= 0:
+    if np.min(as_smoothing(model.l if l is None else l, n_features)) <= 0:
         raise ParameterError.naming(
             "{l} must be above 0 where documents have lists of labels: with 0, a term that a label "
             "and its rest both lack has no log-odds")

@@ -137,6 +137,7 @@ class LeaveOneOut(ABC):
         self.counts = np.ascontiguousarray(statistics.feature_count.T)
         self._base = (np.ones(len(self.counts), dtype=np.bool_) if within is None
                       else within.columns())
+        self._fit_prior = fit_prior
         self._log_prior, self._gone = _priors(statistics.class_count, class_prior, fit_prior)
 
     @abstractmethod
@@ -169,6 +170,13 @@ class LeaveOneOut(ABC):
             codes, used, own[scored],
             _csr_of(change[moved], column[moved], row[moved], X.shape),
             np.asarray(used.sum(axis=1)))
+
+    def keep_empty(self, k: int) -> None:
+        """A class stays a class when its last row is left out, as the rest of a label does."""
+        left = self.statistics.class_count.copy()
+        left[k] -= 1
+        self._gone[k, k] = False
+        self._log_prior[k] = log_prior(left, None, self._fit_prior)
 
     def countable(self, codes: Ints) -> Mask:
         """Rows whose own class is possible without them: (n_rows,).

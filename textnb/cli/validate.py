@@ -87,7 +87,7 @@ def validate(
     grid = None if smoothing is None else _grid(smoothing)
     fitted = load_fitted(file.model, multilabel=True)
     if fitted.is_multilabel:
-        for name in ("leave_one_out", "online", "smoothing", "positive"):
+        for name in ("online", "smoothing", "positive"):
             if name in typed:
                 raise ParameterError.multilabel(f"--{name.replace('_', '-')}")
     frame = rows(input, source, fitted.columns, fitted.label, multilabel=True)

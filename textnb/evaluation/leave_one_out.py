@@ -11,13 +11,15 @@ from textnb.bayes.known import check_event_model
 from textnb.bayes.statistics import as_smoothing
 from textnb.errors import ParameterError
 from textnb.evaluation.held_out import HeldOut, in_classes
+from textnb.evaluation.held_out_labels import HeldOutLabels, check_lists
 from textnb.frames.batches import Progress, batches
 from textnb.frames.failures import reading
 from textnb.frames.scan import scan
 from textnb.frames.texts import labels_as
 from textnb.learning.documents import LabelledBatches
 from textnb.learning.fitted import Fitted, check_texts
-from textnb.learning.fitting import counts_that_add
+from textnb.learning.fitting import counts_that_add, labelled_batches
+from textnb.learning.label_leave_one_out import LabelLeaveOneOut
 from textnb.learning.leave_one_out import LeaveOneOutReader
 from textnb.learning.memory_limit import check_unpruned
 
@@ -30,7 +32,7 @@ LEAVING_OUT = "leaving documents out"
 
 def leave_one_out(
     model: TextClassifier | Fitted, frame: Any, *, progress: Progress | None = None
-) -> HeldOut:
+) -> Any:
     """Score each learned document by the model fitted to all documents but it.
 
     The document's counts are subtracted from the model's, and priors, totals and the vocabulary are
@@ -50,8 +52,10 @@ def leave_one_out(
 
     Returns
     -------
-    HeldOut
-        With ``method`` "leave-one-out". A class whose only document is left out has score -inf, and
+    HeldOut, or `HeldOutLabels` where documents have lists of labels
+        With ``method`` "leave-one-out". Of lists of labels, the documents are collected in memory,
+        and a label that no other document has scores -inf.
+        A class whose only document is left out has score -inf, and
         the document is ``without_class``. If no term is left, the scores are the priors. An ``l``
         that was chosen automatically is kept.
 
@@ -73,8 +77,10 @@ def leave_one_out(
     >>> np.exp(left_out.scores).round(4).tolist()  # P(text, class) without the text
     [[0.125, 0.0556], [0.0938, 0.1111], [0.3333, 0.0]]
     """
-    fitted = check_texts(model, LEAVING_OUT)
+    fitted = check_texts(model, LEAVING_OUT, multilabel=True)
     event_model = model_that_counts(fitted)
+    if fitted.is_multilabel:
+        return _leave_out_labels(fitted, frame, event_model, progress)
     reader, documents = open_leave_one_out(fitted, frame, event_model, progress)
     scorer = reader.whole.scorer(as_smoothing(event_model.l, len(fitted.terms)))
     with reading(frame):
@@ -83,6 +89,22 @@ def leave_one_out(
     alone = reader.statistics.counts.class_count <= 1
     return HeldOut(fitted.classes, scores, actual, lengths, "leave-one-out",
                    without_class=in_classes(actual, alone))
+
+
+def _leave_out_labels(
+    fitted: Fitted, frame: Any, event_model: EventModel, progress: Progress | None
+) -> HeldOutLabels:
+    settings = fitted.settings
+    with reading(frame):
+        rows = scan(frame, text=settings.columns, label=settings.label,
+                    tokens=settings.token_columns, multilabel=True)
+        check_lists(rows, settings.label)
+        left_out = LabelLeaveOneOut.of(
+            event_model, counts_that_add(fitted), settings.limits, settings.vocabulary,
+            settings.binary,
+            labelled_batches(settings, rows, progress=progress, multilabel=True))
+    (scores,), _ = left_out.log_odds([as_smoothing(event_model.l, len(fitted.terms))])
+    return HeldOutLabels(fitted.classes, scores, left_out.actual, "leave-one-out")
 
 
 def model_that_counts(fitted: Fitted) -> EventModel:

@@ -17,7 +17,6 @@ import polars as pl
 from numpy.typing import ArrayLike
 
 from textnb.bayes.calibration import LEARNED_SINCE
-from textnb.bayes.choice import choose_l
 from textnb.bayes.event_model import EventModel, Learned
 from textnb.bayes.pruning import Pruned
 from textnb.bayes.statistics import is_auto
@@ -47,7 +46,6 @@ from textnb.learning.documents import (
 from textnb.learning.fitted import Fitted, keep_choices
 from textnb.learning.journal import log_learned
 from textnb.learning.layers import LayeredCounts
-from textnb.learning.leave_one_out import LeaveOneOutReader
 from textnb.learning.memory_limit import check_unpruned, describe_pruning, drop_rare_terms
 from textnb.learning.refitting import (
     check_keep_sample,
@@ -56,6 +54,7 @@ from textnb.learning.refitting import (
     sample_of,
     start_of,
 )
+from textnb.learning.smoothing import choose_smoothing
 from textnb.learning.text_settings import TextSettings
 from textnb.runtime.caller import warn_caller
 from textnb.runtime.memory import clear_memory_errors
@@ -452,13 +451,9 @@ def _choose_l(
     settings: TextSettings, statistics: TermCounts, X: Any, y: ArrayLike | None
 ) -> float:
     """The ``l`` that ``l="auto"`` stands for, from the documents that were counted."""
-    terms, limits = settings.with_column(statistics).terms, settings.limits
-    fixed = settings.vocabulary is not None or limits.max_features is not None
-    leaving = LeaveOneOutReader.of(
-        settings.model, statistics, limits, terms if fixed else None, settings.binary)
     with reading(X):
-        return choose_l(leaving.whole, list(leaving.rows(labelled_batches(settings, X, y))),
-                        settings.model.scores_are_log_probabilities)
+        return choose_smoothing(
+            settings, statistics, labelled_batches(settings, X, y, multilabel=True))
 
 
 def _warn_of_lone_terms(fitted: Fitted, tokens: int, documents: int) -> None:

@@ -102,7 +102,7 @@ class LeaveOneOutReader:
             try:
                 counts = vocabulary.counts_of_known(frame, documents.spec.text)
             except DataError as error:
-                raise _other_documents(str(error)) from None
+                raise other_documents(str(error)) from None
             if self.binary:
                 counts.data[:] = 1
             return counts, frame[documents.spec.label]
@@ -110,10 +110,11 @@ class LeaveOneOutReader:
         for counts, labels in map_in_threads(read, documents.frames):
             codes = rest.codes(labels, classes, documents.spec.label)
             rest.take(counts, codes, self.above)
-            yield self.whole.rows(self._over_columns(counts), codes)
+            yield self.whole.rows(self.over_columns(counts), codes)
         rest.check_empty()
 
-    def _over_columns(self, counts: CountMatrix) -> CountMatrix:
+    def over_columns(self, counts: CountMatrix) -> CountMatrix:
+        """The counts of the columns among given terms; all where terms leave with documents."""
         if self.columns is None:
             return counts
         return choose_columns(counts, self.columns, len(self.whole.counts))
@@ -140,7 +141,7 @@ class _Rest:
             classes, pl.Series(range(len(classes)), dtype=pl.Int64), default=-1,
             return_dtype=pl.Int64).to_numpy()
         if (codes < 0).any():
-            raise _other_documents(f"class {labels[int((codes < 0).argmax())]!r} was never learned")
+            raise other_documents(f"class {labels[int((codes < 0).argmax())]!r} was never learned")
         return codes
 
     def take(self, counts: CountMatrix, codes: Ints, above: float | None) -> None:
@@ -149,7 +150,7 @@ class _Rest:
         self._documents -= np.bincount(codes, minlength=len(self._classes))
         if (self._documents < 0).any():
             label = self._classes[int(self._documents.argmin())]
-            raise _other_documents(f"class {label!r} has learned fewer documents than are given")
+            raise other_documents(f"class {label!r} has learned fewer documents than are given")
         row = np.repeat(codes, np.diff(counts.indptr))
         column, amount = counts.indices, counts.data.astype(np.int64)
         for values, each in zip(self._others, [1, amount][not self._has_frequency:], strict=False):
@@ -162,20 +163,20 @@ class _Rest:
         short = flat[cells] < 0
         if short.any():
             at = int(short.argmax())
-            raise _other_documents(f"class {self._classes[row[at]]!r} has counted the term "
+            raise other_documents(f"class {self._classes[row[at]]!r} has counted the term "
                           f"{self._terms[int(column[at])]!r} less often than is given")
 
     def check_empty(self) -> None:
         """DataError if documents, or counts of terms, are left."""
         if self._documents.any():
             k = int(self._documents.argmax())
-            raise _other_documents(f"class {self._classes[k]!r} has learned "
+            raise other_documents(f"class {self._classes[k]!r} has learned "
                                    f"{quantity(self._documents[k], 'document')} more than are "
                                    "given")
         for left in (self._counts, *self._others):
             if left.any():
                 term = self._terms[int(np.flatnonzero(left)[0]) % left.shape[-1]]
-                raise _other_documents(f"the term {term!r} was learned more often than is given")
+                raise other_documents(f"the term {term!r} was learned more often than is given")
 
 
 def _columns(terms: pl.Series, given: pl.Series) -> Ints:
@@ -185,7 +186,8 @@ def _columns(terms: pl.Series, given: pl.Series) -> Ints:
     return columns
 
 
-def _other_documents(what: str) -> DataError:
+def other_documents(what: str) -> DataError:
+    """The error for documents that are not those that a model has learned."""
     return DataError.naming(
         "these are not the documents that the model has learned: {what}. Leave-one-out needs "
         "exactly those, with the same labels; to score others, use {held_out}", what=what)

@@ -1,0 +1,111 @@
+"""Lists of labels, each document left out: the scores of fitting again, and the choice of l."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import textnb
+from tests.oracles.label_leave_one_out import refitted_log_odds
+from textnb import BernoulliNB, ComplementNB, DataError, MultinomialNB, TextClassifier
+from textnb.bayes.choice import GRID
+
+TOPICS = ["corn", "money", "trade"]
+
+
+def news(rows: int) -> pl.DataFrame:
+    draw = random.Random(rows)
+    texts, topics = [], []
+    for _ in range(rows):
+        own = draw.sample(TOPICS, draw.choice([0, 1, 1, 2, 3]))
+        texts.append(" ".join(f"word{int(draw.gammavariate(2 + len(own), 2))}"
+                              for _ in range(draw.randrange(8))))
+        topics.append(own)
+    # A topic of one document, and one that all documents but the last have.
+    topics[0] = [*topics[0], "alone"]
+    topics = [[*own, "usual"] for own in topics[:-1]] + topics[-1:]
+    return pl.DataFrame({"text": texts, "label": topics})
+
+
+NEWS = news(36)
+
+
+@pytest.mark.parametrize("model", [
+    TextClassifier(MultinomialNB(l=0.3)),
+    TextClassifier(MultinomialNB(l=0.3), min_df=2, max_df=0.6),
+    TextClassifier(MultinomialNB(), binary=True),
+    TextClassifier(BernoulliNB(l=0.5), min_df=2),
+    TextClassifier(BernoulliNB(binarize=1.0)),
+    TextClassifier(ComplementNB(l=0.5)),
+    TextClassifier(MultinomialNB(fit_prior=False)),
+    TextClassifier(MultinomialNB(l=0.5), vocabulary=["word1", "word2", "word3", "word4"]),
+], ids=str)
+def test_scores_are_those_of_fitting_again_without_the_document(model: TextClassifier) -> None:
+    left_out = textnb.leave_one_out(model.fit(NEWS), NEWS)
+    assert left_out.classes.tolist() == ["alone", *TOPICS, "usual"]
+    assert left_out.actual.tolist() == [
+        [label in own for label in left_out.classes] for own in NEWS["label"].to_list()]
+    expected = refitted_log_odds(model, NEWS)
+    np.testing.assert_allclose(left_out.scores, expected, rtol=1e-9, atol=1e-9)
+    assert np.isneginf(left_out.scores[0, 0])
+    # The rest of a label stays, also where no document is in it.
+    assert np.isposinf(left_out.scores[-1, -1]) == (
+        not isinstance(model.estimator, ComplementNB) and model.estimator.fit_prior)
+    assert "leave-one-out" in repr(left_out)
+
+
+@pytest.mark.parametrize("estimator", [MultinomialNB, BernoulliNB, ComplementNB])
+def test_l_is_chosen_for_all_labels_by_documents_left_out(estimator: Any, tmp_path: Path) -> None:
+    model = TextClassifier(estimator(l="auto")).fit(NEWS)
+    chosen = model.fitted_.chosen_l
+    assert chosen in GRID
+    same = TextClassifier(estimator(l=chosen)).fit(NEWS)
+    assert np.array_equal(model.fitted_.form.weights, same.fitted_.form.weights)
+    model.save(tmp_path / "model.textnb")
+    assert textnb.load(tmp_path / "model.textnb").fitted_.chosen_l == chosen
+    assert model.partial_fit(NEWS[:5]).fitted_.chosen_l == chosen
+    # Each fold chooses its own.
+    assert len(textnb.cross_validate(model, NEWS, folds=2)) == NEWS.height
+
+
+def test_the_least_loss_of_the_sum_over_labels_is_found() -> None:
+    chosen = TextClassifier(MultinomialNB(l="auto")).fit(NEWS).fitted_.chosen_l
+    actual = np.array([[label in own for label in ["alone", *TOPICS, "usual"]]
+                       for own in NEWS["label"].to_list()])
+    least: dict[float, tuple[float, float]] = {}
+    for l in GRID:
+        odds = refitted_log_odds(TextClassifier(MultinomialNB(l=l)), NEWS)
+        margins = np.where(actual, odds, -odds)
+        # Of the two labels that are impossible without a document, the pair is in no loss.
+        margins[0, 0], margins[-1, -1] = np.inf, np.inf
+        sums = [np.logaddexp(0, -margins / t).sum(axis=1) for t in np.exp(np.arange(-3, 5, 0.01))]
+        best = min(sums, key=lambda each: float(each.mean()))
+        least[l] = float(best.mean()), float(best.std() / np.sqrt(len(best)))
+    loss, error = min(least.values())
+    most = max(loss + error, np.log1p(1 / (NEWS.height + 1)))
+    assert chosen == max(l for l in GRID if least[l][0] <= most)
+
+
+@pytest.mark.parametrize("rows", [
+    NEWS[1:], pl.concat([NEWS[1:], NEWS[1:2]]),
+    NEWS.with_columns(text=pl.lit("unheard")),
+    NEWS.with_columns(text=pl.col("text").reverse()),
+    NEWS.with_columns(label=pl.col("label").list.eval(pl.element() + "s")),
+], ids=["fewer", "others", "terms", "texts", "labels"])
+def test_other_documents_than_those_learned(rows: pl.DataFrame) -> None:
+    with pytest.raises(DataError, match="not the documents that the model has learned"):
+        textnb.leave_one_out(TextClassifier().fit(NEWS), rows)
+
+
+def test_what_leaves_no_choice() -> None:
+    with pytest.raises(DataError, match="holds one label"):
+        textnb.leave_one_out(TextClassifier().fit(NEWS), NEWS.with_columns(
+            label=pl.col("label").list.first().fill_null("corn")))
+    alone = pl.DataFrame({"text": ["aa", "bb"], "label": [["a"], ["b"]]})
+    with pytest.raises(DataError, match="no label has two"):
+        TextClassifier(MultinomialNB(l="auto")).fit(alone)

@@ -1,0 +1,38 @@
+"""The choice of the smoothing parameter from documents, each left out in turn."""
+
+from __future__ import annotations
+
+from textnb.bayes.choice import GRID, choose_l, choose_l_of_labels
+from textnb.bayes.label_form import check_labels
+from textnb.learning.documents import LabelledBatches
+from textnb.learning.label_leave_one_out import LabelLeaveOneOut
+from textnb.learning.leave_one_out import LeaveOneOutReader
+from textnb.learning.text_settings import TextSettings
+from textnb.text.term_counts import TermCounts
+
+
+def choose_smoothing(
+    settings: TextSettings, statistics: TermCounts, documents: LabelledBatches
+) -> float:
+    """The ``l`` that ``l="auto"`` stands for, from the documents that were counted.
+
+    Parameters
+    ----------
+    settings : TextSettings
+    statistics : TermCounts
+        Of these documents.
+    documents : LabelledBatches
+    """
+    terms, limits, model = settings.with_column(statistics).terms, settings.limits, settings.model
+    fixed = settings.vocabulary is not None or limits.max_features is not None
+    given = terms if fixed else None
+    if statistics.counts.is_multilabel:
+        check_labels(model, len(terms), 1.0)
+        left_out = LabelLeaveOneOut.of(
+            model, statistics, limits, given, settings.binary, documents)
+        log_odds, countable = left_out.log_odds(GRID)
+        return choose_l_of_labels(log_odds, left_out.actual, countable,
+                                  model.scores_are_log_probabilities)
+    leaving = LeaveOneOutReader.of(model, statistics, limits, given, settings.binary)
+    return choose_l(leaving.whole, list(leaving.rows(documents)),
+                    model.scores_are_log_probabilities)
