@@ -63,6 +63,16 @@ def test_all_steps_know_lists(folder: Path) -> None:
     assert verify_export(out / "topics.json", answered).passed
 
 
+def test_a_report_and_explanations_of_lists(folder: Path) -> None:
+    for library in ("altair", "vl_convert", "jinja2"):
+        pytest.importorskip(library, reason="needs textnb[report]")
+    out = run(folder, "exports=[]", "predictions.explain=2", "test.report='report.html'", text=JOB)
+    assert "Confused pairs" in (out / "report.html").read_text("utf-8")
+    answered = pl.read_parquet(out / "predictions.parquet")
+    assert [[entry["label"] for entry in row] for row in answered["explanation"].to_list()] == (
+        answered["predicted"].to_list())
+
+
 def test_a_separator_gives_the_same_model_as_lists(folder: Path) -> None:
     first = contents(run(folder, text=JOB))["model.textnb"]
     again = contents(run(folder, "input.train=news.csv", "input.label_separator=|", text=JOB))
@@ -81,7 +91,7 @@ def test_each_way_of_choosing_thresholds(folder: Path, choice: str) -> None:
 
 @pytest.mark.parametrize("key", [
     "validation.method=leave-one-out", "decision={min_probability=0.5}",
-    "decision={by='f1', scored='leave-one-out'}", "test.positive=World", "predictions.explain=3",
+    "decision={by='f1', scored='leave-one-out'}", "test.positive=World",
     "decision={max_false_positive_rate=0.1, positive='World'}",
     "exports=[{file='w.json', positive='World'}]"])
 def test_keys_for_one_label_are_refused_by_name(folder: Path, key: str) -> None:

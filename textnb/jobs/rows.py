@@ -231,7 +231,6 @@ def _check_kind_of_labels(job: Job, is_multilabel: bool) -> None:
             "decision.scored = 'leave-one-out'":
                 decision.scored == "leave-one-out" and "scored" in decision.model_fields_set,
             "test.positive": job.test.positive is not None,
-            "predictions.explain": job.predictions and job.predictions.explain,
             **{f"exports.{k}.positive": export.positive is not None
                for k, export in enumerate(job.exports)}}.items():
         if is_set:
