@@ -75,8 +75,10 @@ def write_tables(
     golden.table(bundle).write_parquet(folder / GOLDEN)
     if bundle.reads == "text":
         try:
-            words = bundle.words
+            words = bundle.words_or_characters
         except ExportError:
+            words = None
+        if words is None or words.kept:
             return  # the target runs the tokenizer itself, and needs no table of characters
         lower = words.lower
         (folder / CHARACTERS).write_text(json.dumps({
@@ -84,6 +86,7 @@ def write_tables(
             "ngram_range": words.ngram_range, "unspaced": words.unspaced,
             "replacements": words.replacements, "lowercase": None if lower is None else {
                 "mapping": lower.mapping, "cased": lower.cased, "ignorable": lower.ignorable},
+            **({} if words.analyzer == "word" else {"analyzer": words.analyzer}),
         }, ensure_ascii=True), "utf-8")
 
 

@@ -158,6 +158,14 @@ class Bundle:
         return portable(self.tokenizer.plan(), self.columns, knows_kept=True)
 
     @cached_property
+    def words_or_characters(self) -> Words:
+        """`words_and_kept` for targets that also make n-grams of characters."""
+        if self.tokenizer is None:
+            raise ExportError("this form reads numbers, not texts")
+        return portable(self.tokenizer.plan(), self.columns, knows_kept=True,
+                        knows_characters=True)
+
+    @cached_property
     def weights(self) -> Floats:
         """The weights: a column per class, or ``w`` alone: float64 (n_terms, n_outputs)."""
         if self.positive is None:

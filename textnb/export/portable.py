@@ -2,7 +2,7 @@
 
 A tokenizer is portable if its words are runs of characters of one class, or pairs of characters
 within such runs. Such words need no regular expression, only tables of characters, and are the same
-in every engine.
+in every engine. Some targets also make n-grams of characters.
 
 >>> from textnb.text.tokens import Tokenizer
 >>> words = portable(Tokenizer(ngram_range=(1, 2)).plan(), ["text"])
@@ -11,7 +11,7 @@ in every engine.
 >>> portable(Tokenizer(analyzer="char").plan(), ["text"])
 Traceback (most recent call last):
     ...
-textnb.errors.ExportError: analyzer='char': n-grams of characters are not portable
+textnb.errors.ExportError: analyzer='char': this target makes no n-grams of characters; ...
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from bisect import bisect
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 from textnb.errors import ExportError
 from textnb.export import characters
@@ -28,6 +29,7 @@ from textnb.text.casing import TURKIC
 from textnb.text.expressions import stop_tokens, unspaced_class
 from textnb.text.kept import EMOJI, KINDS, LETTER, LETTER_OR_NUMBER
 from textnb.text.plan import (
+    WHITE,
     Characters,
     CharactersInWords,
     FieldPrefix,
@@ -69,6 +71,9 @@ class Words:
         Strings of the text, and what replaces them before lower-casing, in this order.
     kept : tuple of str
         Kinds of tokens other than words: see `textnb.text.kept`.
+    analyzer : {"word", "char", "char_wb"}
+        What n-grams are of: words, or characters of the whole text, or of one word. The ``member``
+        is then whatever is no white space.
     """
 
     member: str
@@ -79,6 +84,7 @@ class Words:
     pairs: bool = False
     replacements: tuple[tuple[str, str], ...] = ()
     kept: tuple[str, ...] = ()
+    analyzer: Literal["word", "char", "char_wb"] = "word"
 
     @cached_property
     def unspaced(self) -> characters.Ranges:
@@ -129,7 +135,9 @@ class Words:
         return {**self.lower.mapping, characters.SIGMA: characters.SMALL_SIGMA}
 
 
-def portable(plan: Plan, columns: Sequence[str], *, knows_kept: bool = False) -> Words:
+def portable(
+    plan: Plan, columns: Sequence[str], *, knows_kept: bool = False, knows_characters: bool = False
+) -> Words:
     """Convert a plan to runs of characters.
 
     Parameters
@@ -138,6 +146,8 @@ def portable(plan: Plan, columns: Sequence[str], *, knows_kept: bool = False) ->
     columns : sequence of str
     knows_kept : bool
         Whether the target finds what `Words.kept` says. If not, it is refused.
+    knows_characters : bool
+        Whether the target makes n-grams of characters. If not, they are refused.
 
     Raises
     ------
@@ -149,7 +159,7 @@ def portable(plan: Plan, columns: Sequence[str], *, knows_kept: bool = False) ->
         raise refusal(f"several text columns ({', '.join(columns)}) are not portable")
     lower, ngrams = False, NGrams(1, 1)
     replacements: tuple[tuple[str, str], ...] = ()
-    runs: Runs | WordsAndPairs | WordsAndKept | None = None
+    runs: Runs | WordsAndPairs | WordsAndKept | Characters | CharactersInWords | None = None
     kept: tuple[str, ...] = ()
     # The splitting is checked first: if it is not portable, changing other settings does not help.
     for step in sorted(plan.steps, key=lambda step: not isinstance(step, Splitting)):
@@ -170,8 +180,13 @@ def portable(plan: Plan, columns: Sequence[str], *, knows_kept: bool = False) ->
             case Matches(pattern=pattern):
                 raise refusal(f"pattern {pattern!r} is not a run of one class of characters, "
                               "and regular expressions differ between engines")
+            case Characters() | CharactersInWords() if knows_characters:
+                runs, ngrams = step, NGrams(step.least, step.most)
+            case SingleSpaces() if knows_characters:
+                pass
             case SingleSpaces() | Characters() | CharactersInWords():
-                raise refusal(f"{step.setting}: n-grams of characters are not portable")
+                raise refusal(f"{step.setting}: this target makes no n-grams of characters; python "
+                              "and javascript do")
             case StopWords():
                 pass
             case TokenColumns():
@@ -184,6 +199,10 @@ def portable(plan: Plan, columns: Sequence[str], *, knows_kept: bool = False) ->
             case _:
                 raise refusal(f"{step.setting}: no engine but Polars runs it")
     assert runs is not None, "a plan splits texts"
+    if isinstance(runs, Characters | CharactersInWords):
+        return Words(f"[^{WHITE}]", 1, lower, (ngrams.least, ngrams.most), (),
+                     replacements=replacements,
+                     analyzer="char" if isinstance(runs, Characters) else "char_wb")
     return Words(f"[{runs.members}]", runs.least, lower, (ngrams.least, ngrams.most),
                  tuple(sorted(stop_tokens(plan))),
                  isinstance(runs, WordsAndPairs) or (isinstance(runs, WordsAndKept) and runs.pairs),

@@ -22,9 +22,11 @@ from textnb.export.portable import Words
 _INERT = {code: f"\\u{code:04x}" for code in map(ord, "'`$<")}
 # The head of a part of a template, such as `#[text terms]` or `//[features]`. The part is used for
 # these inputs, for forms with `simple` feature maps (presence at most) or `mapped` ones (all
-# others), for texts of which more than words is `kept`, or not (`unkept`), or for answers that are
+# others), for texts of which more than words is `kept`, or not (`unkept`), for n-grams of
+# `words`, of the `characters` of a text or of those `within` words, or for answers that are
 # `one` class or a list of `labels`.
 _PART = re.compile(r"^(?:#|//)\[([a-z ]+)\]\n", re.M)
+_ANALYZERS = {"word": "words", "char": "characters", "char_wb": "within"}
 _MARK = re.compile(r"@([A-Z]+)@")
 
 
@@ -45,7 +47,9 @@ def fill_template(template: str, bundle: Bundle, **texts: str) -> str:
     own = {"all", bundle.reads, "simple" if simple else "mapped",
            "labels" if bundle.is_multilabel else "one"}
     if bundle.reads == "text" and bundle.tokenizer is not None:
-        own.add("kept" if bundle.tokenizer.keep else "unkept")
+        own.add(_ANALYZERS[bundle.tokenizer.analyzer])
+        if bundle.tokenizer.analyzer != "char":
+            own.add("kept" if bundle.tokenizer.keep else "unkept")
     kept = first + "".join(text for tags, text in zip(parts[::2], parts[1::2], strict=True)
                            if own & set(tags.split()))
     texts["VERSION"] = version("textnb")
@@ -85,7 +89,7 @@ def embed_json(
     if columns is not None:
         head["columns"] = list(columns)
     if words:
-        head["words"] = _words(bundle.words_and_kept)
+        head["words"] = _words(bundle.words_or_characters)
     return (_inert(head)[:-1] + ',"terms":[\n' + ",\n".join(map(_inert, bundle.terms))
             + '\n],"weights":[\n' + ",\n".join(map(_inert, weights)) + "\n]}")
 
