@@ -120,6 +120,10 @@ def export_model(
     whole = bundle_of(model, _choose_input(target, model, reads), positive)
     path = Path(path)
     single = bool(target.suffix) and path.suffix == target.suffix
+    if single and (others := getattr(target, "companions", ())):
+        raise ExportError(f"{target.name}: a model is several files ({target.suffix}, "
+                          f"{', '.join(others)}): write them to a folder, or to a .zip, not to "
+                          f"{path.name!r}")
     if single:
         check_target(path)
         check_target(bundle_path(path))
@@ -207,7 +211,7 @@ def _prune(
                 archive.weights_table(smaller).write_parquet(path)
                 return path.stat().st_size
             _write(target, smaller, Path(folder))
-            return (Path(folder) / model_file(target)).stat().st_size
+            return _file_size(Path(folder))
 
     return prune.keep_bytes(bundle, max_bytes, size)
 

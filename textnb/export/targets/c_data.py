@@ -1,0 +1,176 @@
+"""A form and its tokenizer as the one block of bytes that the C program reads: ``model.bin``.
+
+All numbers are little-endian. The header is ``textnbC1``, the size of the whole (8 bytes), then
+numbers of 4 bytes (see `pack`), from byte 64 on the place and size of each part (8 bytes each), in
+the order of the C program's list. Parts begin at multiples of 8.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from itertools import accumulate
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import NDArray
+
+from textnb.bayes.features import Idf, Length, Presence, Sublinear
+from textnb.errors import ExportError, quantity
+from textnb.export.bundle import Bundle
+from textnb.export.characters import Ranges
+from textnb.export.portable import Words
+from textnb.text.casing import TURKIC
+
+_HEAD, _NO_WORDS = 64, (1, 1, 1, 0)
+_READS = {"text": 0, "terms": 1, "features": 2}
+_STEPS = {Presence: 1, Sublinear: 2, Idf: 3, Length: 4}
+_LOWERCASE, _TURKIC = 1, 2
+_KEPT = {"emoji": 4, "symbols": 8, "abbreviations": 16, "punctuation": 32}
+# Bits of the kind of a character.
+_MEMBER, _UNSPACED, _CASED, _IGNORABLE, _LETTER, _LETTER_OR_NUMBER, _EMOJI, _CAPITAL = (
+    1 << bit for bit in range(8))
+_MOST, _MOST_WORDS = 2**31 - 2, 2**16 - 1
+
+
+def pack(bundle: Bundle) -> bytes:
+    """Write a bundle as the C program reads it; its size is a multiple of 8.
+
+    Raises
+    ------
+    ExportError
+        If the C program can't split texts as the tokenizer does, or can't hold so much.
+    """
+    center, intercept = bundle.center_and_intercept()
+    weights, idf = bundle.weights, bundle.idf
+    labels = [_string(label) for label in bundle.labels]
+    positive = 0 if bundle.positive is None else bundle.labels.index(bundle.positive)
+    texts = bundle.reads == "text"
+    words, (stop, stop_homes) = _NO_WORDS, ([b""] * 3, 0)
+    characters = [b""] * 3
+    terms, terms_homes = [b""] * 3, 0
+    if bundle.reads != "features":
+        terms, terms_homes = _table([term.encode() for term in bundle.terms])
+    if texts:
+        own = bundle.words_and_kept
+        words = (own.least, *own.ngram_range, _flags(own))
+        stop, stop_homes = _table([word.encode() for word in own.stop_words])
+        characters = _characters(own)
+    parts = [
+        _ends(labels), b"".join(labels), _doubles(intercept), _doubles(weights), _steps(bundle),
+        b"" if idf is None else _doubles(idf), b"" if center is None else _doubles(center),
+        *terms, *stop, *characters]
+    numbers = struct.pack(
+        "<11I", _READS[bundle.reads], len(labels), len(intercept), positive, len(bundle.terms),
+        *words, terms_homes, stop_homes)
+    return _join(numbers, parts)
+
+
+def _join(numbers: bytes, parts: Sequence[bytes]) -> bytes:
+    place = _HEAD + 16 * len(parts)
+    places, bodies = [], []
+    for part in parts:
+        places.append(struct.pack("<2Q", place, len(part)))
+        bodies.append(part + bytes(-len(part) % 8))
+        place += len(bodies[-1])
+    head = b"textnbC1" + struct.pack("<Q", place) + numbers
+    return b"".join([head.ljust(_HEAD, b"\0"), *places, *bodies])
+
+
+def _string(label: object) -> bytes:
+    return (label if isinstance(label, str) else str(label).lower()).encode()
+
+
+def _doubles(values: NDArray[np.float64]) -> bytes:
+    return np.ascontiguousarray(values, dtype="<f8").tobytes()
+
+
+def _steps(bundle: Bundle) -> bytes:
+    if bundle.reads == "features":
+        # The center is a part of its own.
+        return b"" if bundle.above is None else struct.pack("<Qd", _STEPS[Presence], bundle.above)
+    return b"".join(
+        struct.pack("<Qd", _STEPS[type(step)], step.above if isinstance(step, Presence) else 0.0)
+        for step in bundle.form.features.steps)
+
+
+def _ends(strings: Sequence[bytes]) -> bytes:
+    ends = list(accumulate(map(len, strings)))
+    if len(ends) > _MOST or (ends and ends[-1] >= 2**32):
+        raise ExportError(f"{quantity(len(ends), 'term')} of {ends[-1]:,} bytes are more than the "
+                          "C program holds; keep fewer (--top), or use --to json")
+    return np.array(ends, dtype="<u4").tobytes()
+
+
+def _table(strings: Sequence[bytes]) -> tuple[list[bytes], int]:
+    """Slots of hashes, ends and bytes of strings, and the mask of a hash's first slot.
+
+    A string is in the first free slot from that of its hash on; there are slots behind the last, so
+    that none goes round. The low bits of a slot are the string's row + 1, the others the hash's.
+    """
+    ends = _ends(strings)
+    if not strings:
+        return [b""] * 3, 0
+    hashes = np.fromiter(map(hash_term, strings), np.uint32, len(strings))
+    homes = (1 << (3 * len(strings) // 2).bit_length()) - 1
+    home = (hashes & np.uint32(homes)).astype(np.int64)
+    order = np.argsort(home, kind="stable")
+    rank = np.arange(len(order))
+    place = rank + np.maximum.accumulate(home[order] - rank)
+    rows = np.uint32((1 << len(strings).bit_length()) - 1)
+    slots = np.zeros(max(homes, int(place[-1])) + 2, "<u4")
+    slots[place] = (hashes[order] & ~rows) | (order + 1).astype(np.uint32)
+    return [slots.tobytes(), ends, b"".join(strings)], homes
+
+
+def hash_term(term: bytes) -> int:
+    """The C program's hash of a term: CRC-32 of each word, folded.
+
+    Examples
+    --------
+    >>> hash_term(b"good film") == (crc32(b"good") * 0x9E3779B1 + crc32(b"film")) % 2**32
+    True
+    """
+    value = 0
+    for word in term.split(b" "):
+        value = (value * 0x9E3779B1 + crc32(word)) & 0xFFFFFFFF
+    return value
+
+
+def _flags(words: Words) -> int:
+    if words.ngram_range[1] > _MOST_WORDS:
+        raise ExportError.for_tokenizer(f"ngram_range={words.ngram_range}: the C program holds "
+                                        f"{_MOST_WORDS:,} words of an n-gram at most")
+    unknown = set(words.kept) - set(_KEPT)
+    if unknown or words.replacements not in ((), TURKIC):
+        what = f"keeps {sorted(unknown)}" if unknown else "replaces other strings than Turkish's"
+        raise ExportError.for_tokenizer(f"it {what}, which the C program does not know")
+    return (_LOWERCASE * words.lowercase + _TURKIC * bool(words.replacements)
+            + sum(_KEPT[kind] for kind in words.kept))
+
+
+def _characters(words: Words) -> list[bytes]:
+    """The page of each 256 characters, the kinds of the characters of each page, and lower case."""
+    lower = words.lower
+    mapping = {} if lower is None else lower.mapping
+    kinds = np.zeros(0x110000, np.uint8)
+    marked: list[tuple[int, Ranges]] = [(_MEMBER, words.members), (_UNSPACED, words.unspaced)]
+    if lower is not None:
+        marked += [(_CASED, lower.cased), (_IGNORABLE, lower.ignorable)]
+    if words.kept:
+        marked += [(_LETTER, words.letters), (_LETTER_OR_NUMBER, words.letters_or_numbers),
+                   (_EMOJI, words.emoji)]
+    for bit, ranges in marked:
+        for first, last in ranges:
+            kinds[first:last + 1] |= bit
+    rows = []
+    for character, becomes in sorted(mapping.items()):
+        code, *more = map(ord, becomes)
+        # The program lowers ASCII by itself.
+        if len(more) > 1 or (character.isascii() and becomes != character.lower()):
+            raise ExportError.for_tokenizer(
+                f"{character!r} becomes {becomes!r} in lower case, which the C program can't do")
+        kinds[ord(character)] |= _CAPITAL
+        rows.append([ord(character), code, *(more or [0])])
+    pages, which = np.unique(kinds.reshape(-1, 256), axis=0, return_inverse=True)
+    return [which.astype("<u2").tobytes(), pages.tobytes(), np.array(rows, "<u4").tobytes()]
