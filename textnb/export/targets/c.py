@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import ClassVar
-from zlib import crc32
 
 import numpy as np
 
@@ -43,9 +42,7 @@ class C:
     def write(self, bundle: Bundle, path: Path) -> None:
         data = pack(bundle)
         embedded = len(data) <= _EMBEDDED
-        source = fill_template("c.txt", bundle, CRC=_lines([
-            _crc_entry(byte) for byte in range(256)], 8),
-            DATA=_data(data if embedded else b""))
+        source = fill_template("c.txt", bundle, DATA=_data(data if embedded else b""))
         path.write_text(source, "ascii", newline="\n")
         path.with_suffix(".h").write_text(
             fill_template("c_header.txt", bundle), "ascii", newline="\n")
@@ -66,7 +63,7 @@ class C:
                              [bundle.labels[k] for k in answers["label"].tolist()])
 
 
-def compile_program(path: Path, folder: Path, options: Sequence[str] = ("-O2",)) -> Path:
+def compile_program(path: Path, folder: Path, options: Sequence[str] = ("-O3",)) -> Path:
     """Compile a ``model.c`` with the program of `C.run`.
 
     Raises
@@ -100,16 +97,6 @@ def _records(bundle: Bundle, rows: TargetRows) -> Iterator[bytes]:
         whole = b"".join(encoded)
         yield struct.pack(f"={2 + len(encoded)}Q", len(encoded), len(whole),
                           *map(len, encoded)) + whole
-
-
-def _crc_entry(byte: int) -> int:
-    # CRC-32 of a byte is this entry with the first and last values of the sum taken off.
-    return crc32(bytes([byte ^ 0xFF])) ^ 0xFFFFFFFF ^ 0x00FFFFFF
-
-
-def _lines(values: Sequence[int], digits: int) -> str:
-    numbers = [f"0x{value:0{digits}x}" for value in values]
-    return ",\n".join(",".join(numbers[at:at + 8]) for at in range(0, len(numbers), 8))
 
 
 def _data(data: bytes) -> str:

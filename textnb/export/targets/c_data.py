@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from functools import cache
 from itertools import accumulate
-from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,8 @@ _KEPT = {"emoji": 4, "symbols": 8, "abbreviations": 16, "punctuation": 32}
 # Bits of the kind of a character.
 _MEMBER, _UNSPACED, _CASED, _IGNORABLE, _LETTER, _LETTER_OR_NUMBER, _EMOJI, _CAPITAL = (
     1 << bit for bit in range(8))
+_ODD, _FOLD = 0x9E3779B97F4A7C15, 0x9E3779B1
+_32_BITS, _64_BITS = 2**32 - 1, 2**64 - 1
 _MOST, _MOST_WORDS = 2**31 - 2, 2**16 - 1
 
 
@@ -47,7 +49,7 @@ def pack(bundle: Bundle) -> bytes:
     positive = 0 if bundle.positive is None else bundle.labels.index(bundle.positive)
     texts = bundle.reads == "text"
     words, (stop, stop_homes) = _NO_WORDS, ([b""] * 3, 0)
-    characters = [b""] * 3
+    characters = [b""] * 4
     terms, terms_homes = [b""] * 3, 0
     if bundle.reads != "features":
         terms, terms_homes = _table([term.encode() for term in bundle.terms])
@@ -111,7 +113,7 @@ def _table(strings: Sequence[bytes]) -> tuple[list[bytes], int]:
     ends = _ends(strings)
     if not strings:
         return [b""] * 3, 0
-    hashes = np.fromiter(map(hash_term, strings), np.uint32, len(strings))
+    hashes = _hashes(strings)
     homes = (1 << (3 * len(strings) // 2).bit_length()) - 1
     home = (hashes & np.uint32(homes)).astype(np.int64)
     order = np.argsort(home, kind="stable")
@@ -123,18 +125,25 @@ def _table(strings: Sequence[bytes]) -> tuple[list[bytes], int]:
     return [slots.tobytes(), ends, b"".join(strings)], homes
 
 
-def hash_term(term: bytes) -> int:
-    """The C program's hash of a term: CRC-32 of each word, folded.
+def _hash(word: bytes) -> int:
+    """The C program's hash of a word: of eight bytes after eight, the last with zeros behind it."""
+    value = len(word)
+    for at in range(0, len(word), 8):
+        value = (value ^ int.from_bytes(word[at:at + 8], "little")) * _ODD & _64_BITS
+        value ^= value >> 32
+    return value & _32_BITS
 
-    Examples
-    --------
-    >>> hash_term(b"good film") == (crc32(b"good") * 0x9E3779B1 + crc32(b"film")) % 2**32
-    True
-    """
-    value = 0
-    for word in term.split(b" "):
-        value = (value * 0x9E3779B1 + crc32(word)) & 0xFFFFFFFF
-    return value
+
+def _hashes(strings: Sequence[bytes]) -> NDArray[np.uint32]:
+    """The hashes of strings: those of the words that single spaces separate, folded."""
+    of_word = cache(_hash)
+    hashes = np.zeros(len(strings), np.uint32)
+    for number, string in enumerate(strings):
+        value = 0
+        for word in string.split(b" "):
+            value = (value * _FOLD + of_word(word)) & _32_BITS
+        hashes[number] = value
+    return hashes
 
 
 def _flags(words: Words) -> int:
@@ -150,7 +159,10 @@ def _flags(words: Words) -> int:
 
 
 def _characters(words: Words) -> list[bytes]:
-    """The page of each 256 characters, the kinds of the characters of each page, and lower case."""
+    """The page of each 256 characters, the kinds of each page's, lower case, and bytes.
+
+    Of a byte, the last is 0 if it is a member of words in ASCII, else 1.
+    """
     lower = words.lower
     mapping = {} if lower is None else lower.mapping
     kinds = np.zeros(0x110000, np.uint8)
@@ -173,4 +185,7 @@ def _characters(words: Words) -> list[bytes]:
         kinds[ord(character)] |= _CAPITAL
         rows.append([ord(character), code, *(more or [0])])
     pages, which = np.unique(kinds.reshape(-1, 256), axis=0, return_inverse=True)
-    return [which.astype("<u2").tobytes(), pages.tobytes(), np.array(rows, "<u4").tobytes()]
+    apart = np.ones(256, np.uint8)
+    apart[:128] = (kinds[:128] & _MEMBER) == 0
+    return [which.astype("<u2").tobytes(), pages.tobytes(), np.array(rows, "<u4").tobytes(),
+            apart.tobytes()]
