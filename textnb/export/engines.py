@@ -155,7 +155,9 @@ def _report(
     size = None
     try:
         bundle, file = _written(target, bundle, own, place)
-        size = (file if target.suffix else file.with_name(archive.WEIGHTS)).stat().st_size
+        others = [file.with_suffix(ending) for ending in getattr(target, "companions", ())]
+        size = sum(part.stat().st_size for part in (
+            file if target.suffix else file.with_name(archive.WEIGHTS), *others) if part.exists())
         x = inputs.features if inputs.counts is None else inputs.counts
         assert x is not None
         expected = bundle.expected_labels(scores, x, target.tolerance)
