@@ -13,6 +13,7 @@ static void score(const void *model, size_t size, const uint8_t *text, size_t le
     const unsigned char *label, *terms[3];
     size_t lengths[3], half = length / 2;
     double *scores;
+    unsigned char *chosen;
     void *workspace;
     if (!outputs || outputs > 1000) {
         return;
@@ -44,7 +45,10 @@ static void score(const void *model, size_t size, const uint8_t *text, size_t le
         textnb_score_terms(model, size, terms, lengths, 3, scores, workspace, needs);
         free(workspace);
     }
+    chosen = malloc(outputs);
     textnb_best(model, size, scores);
+    textnb_choose(model, size, scores, chosen);
+    free(chosen);
     free(scores);
 }
 

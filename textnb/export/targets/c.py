@@ -9,14 +9,14 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from importlib import resources
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from textnb.bayes.features import Step
 from textnb.errors import ExportError
 from textnb.export.bundle import Bundle
-from textnb.export.targets.base import EVERY, EngineMissing, TargetAnswers, TargetRows
+from textnb.export.targets.base import EVERY, LISTS, EngineMissing, TargetAnswers, TargetRows
 from textnb.export.targets.c_data import pack
 from textnb.export.targets.embedded import fill_template
 from textnb.export.targets.program import run_program
@@ -37,6 +37,7 @@ class C:
     reads: ClassVar[tuple[str, ...]] = ("text", "terms", "features")
     tolerance: ClassVar[float] = 1e-9
     steps: ClassVar[tuple[type[Step], ...]] = EVERY
+    decides: ClassVar[tuple[str, ...]] = LISTS
     needs: ClassVar[str] = "a C compiler"
 
     def write(self, bundle: Bundle, path: Path) -> None:
@@ -55,12 +56,16 @@ class C:
             output = run_program(
                 [str(program), bundle.reads if bundle.reads != "text" else "whole",
                  str(path.with_suffix(".bin"))], b"".join(_records(bundle, rows)))
-        kind = np.dtype([("label", "i4"), ("scores", "f8", (len(bundle.intercept),))])
+        n = len(bundle.intercept)
+        kind = np.dtype([("label", "i4"), ("scores", "f8", (n,)),
+                         ("chosen", "u1", (n if bundle.is_multilabel else 0,))])
         if len(output) % kind.itemsize:
             raise ExportError("the engine's answers can't be read: the last is not whole")
         answers = np.frombuffer(output, kind)
-        return TargetAnswers(answers["scores"].astype(np.float64),
-                             [bundle.labels[k] for k in answers["label"].tolist()])
+        labels: list[Any] = (
+            [[bundle.labels[k] for k in np.flatnonzero(row)] for row in answers["chosen"]]
+            if bundle.is_multilabel else [bundle.labels[k] for k in answers["label"].tolist()])
+        return TargetAnswers(answers["scores"].astype(np.float64), labels)
 
 
 def compile_program(path: Path, folder: Path, options: Sequence[str] = ("-O3",)) -> Path:

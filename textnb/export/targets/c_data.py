@@ -61,7 +61,8 @@ def pack(bundle: Bundle) -> bytes:
     parts = [
         _ends(labels), b"".join(labels), _doubles(intercept), _doubles(weights), _steps(bundle),
         b"" if idf is None else _doubles(idf), b"" if center is None else _doubles(center),
-        *terms, *stop, *characters]
+        *terms, *stop, *characters,
+        _doubles(bundle.thresholds) if bundle.is_multilabel else b""]
     numbers = struct.pack(
         "<11I", _READS[bundle.reads], len(labels), len(intercept), positive, len(bundle.terms),
         *words, terms_homes, stop_homes)
