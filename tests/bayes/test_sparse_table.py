@@ -45,6 +45,7 @@ def all_sparse() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sparse_table, "LARGE", 0)
         patch.setattr(sparse_table, "ONE_IN", 1)
+        patch.setattr(sparse_table, "MANY", 0)
         yield
 
 
@@ -123,6 +124,7 @@ def test_sums_and_arithmetic_of_counts() -> None:
 def test_sizes_alone_decide() -> None:
     assert is_sparse(10_000, 100_000, 10_000_000)
     assert not is_sparse(4096, 4096, 0)
+    assert not is_sparse(511, 1_000_000, 1_000_000)
     assert is_sparse(4096, 4097, 4096 * 4097 // 16)
     assert not is_sparse(4096, 4097, 4096 * 4097 // 16 + 1)
     table = np.zeros((4096, 4097), dtype=np.int64)

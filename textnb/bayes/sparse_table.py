@@ -39,6 +39,8 @@ Floats = NDArray[np.float64]
 # A table of more cells than this is sparse if at most one in so many is stored. So the sizes of a
 # model alone decide it, and the same counts have the same bits in each way of training.
 LARGE, ONE_IN = 1 << 24, 16
+# With fewer classes dense weights score faster.
+MANY = 512
 
 
 def is_sparse(n_classes: int, n_terms: int, n_stored: int) -> bool:
@@ -72,7 +74,7 @@ def table_of(
 
 def may_be_sparse(n_classes: int, n_terms: int) -> bool:
     """Whether counts of these sizes are sparse where few of them are stored."""
-    return n_classes * n_terms > LARGE
+    return n_classes >= MANY and n_classes * n_terms > LARGE
 
 
 def as_sizes_say(counts: Any) -> Any:
