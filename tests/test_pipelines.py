@@ -107,7 +107,9 @@ def test_a_job_is_whole_or_not_there(
     out = folder / OUTPUTS[name]
     assert run("run", JOBS / f"{name}.toml").checked().out == f"{out}\n"
     assert os.listdir(folder) == [OUTPUTS[name]]
-    assert json.loads((out / "metrics.json").read_text())["accuracy"] > 0.9
+    measured = json.loads((out / "metrics.json").read_text())
+    # Of lists of labels, the measure is F1; every item has words of other topics.
+    assert measured.get("accuracy", 0) > 0.9 or measured.get("micro_f1", 0) > 0.8
     CHECKS[name](out)
 
 

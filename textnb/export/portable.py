@@ -11,7 +11,7 @@ in every engine. Some targets also make n-grams of characters.
 >>> portable(Tokenizer(analyzer="char").plan(), ["text"])
 Traceback (most recent call last):
     ...
-textnb.errors.ExportError: analyzer='char': this target makes no n-grams of characters; ...
+textnb.errors.ExportError: analyzer='char': n-grams of characters are for python and javascript
 """
 
 from __future__ import annotations
@@ -185,8 +185,7 @@ def portable(
             case SingleSpaces() if knows_characters:
                 pass
             case SingleSpaces() | Characters() | CharactersInWords():
-                raise refusal(f"{step.setting}: this target makes no n-grams of characters; python "
-                              "and javascript do")
+                raise refusal(f"{step.setting}: n-grams of characters are for python and javascript")
             case StopWords():
                 pass
             case TokenColumns():
