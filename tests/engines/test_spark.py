@@ -553,6 +553,19 @@ class TestTables:
             fit(TableClassifier(features=["label"], label="k"), table[1])
 
 
+def test_predictions_of_lists_of_labels(spark: Any) -> None:
+    model = TextClassifier(MultinomialNB(l=0.1)).fit(pl.DataFrame({
+        "text": ["wheat corn", "wheat", "bank", "film"],
+        "label": [["corn", "wheat"], ["wheat"], ["money"], []]}))
+    texts = pl.DataFrame({"text": ["corn wheat", None, "bank", "film"]})
+    frame = spark.createDataFrame([(text,) for text in texts["text"]], "text string")
+    asked = {"probability": True, "scores": True, "top": 2, "explain": 2}
+    answers = pl.DataFrame(pl.from_arrow(predict(model, frame, **asked).toArrow()))
+    local = model.predict(texts, **asked)
+    assert sorted(map(str, answers.select(local.columns).rows())) == sorted(
+        map(str, local.rows()))
+
+
 @pytest.mark.parametrize("function", [fit, predict])
 def test_the_examples(
     function: Any, spark: Any, capsys: pytest.CaptureFixture[str]

@@ -27,7 +27,6 @@ from textnb.errors import ParameterError, SchemaError
 from textnb.estimators.load import load
 from textnb.estimators.table import TableClassifier
 from textnb.estimators.text import TextClassifier
-from textnb.learning.fitted import check_one_label
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,7 +43,7 @@ def predict(
     model: TextClassifier | TableClassifier, frame: DataFrame, *, probability: bool = False,
     scores: bool = False, explain: int = 0, top: int = 0,
 ) -> DataFrame:
-    """Predict the most probable class of each row of a Spark frame, lazily.
+    """Predict the most probable class, or the labels, of each row of a Spark frame, lazily.
 
     The model is broadcast as the bytes of its file, and loaded once in each Python worker.
 
@@ -88,8 +87,6 @@ def predict(
     if not isinstance(model, (TextClassifier, TableClassifier)):
         raise ParameterError.out_of_range("model", "a TextClassifier or a TableClassifier", model)
     check_is_fitted(model)
-    if isinstance(model, TextClassifier):
-        check_one_label(model.fitted_, "Spark")
     check_frame(frame)
     from pyspark.errors import PySparkNotImplementedError
     from pyspark.sql.pandas.types import to_arrow_schema
