@@ -185,7 +185,8 @@ def portable(
             case SingleSpaces() if knows_characters:
                 pass
             case SingleSpaces() | Characters() | CharactersInWords():
-                raise refusal(f"{step.setting}: n-grams of characters are for python and javascript")
+                raise refusal(f"{step.setting}: n-grams of characters are for python and "
+                              "javascript")
             case StopWords():
                 pass
             case TokenColumns():
