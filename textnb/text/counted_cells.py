@@ -11,16 +11,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from textnb.bayes.sparse_table import SparseCounts, is_sparse, may_be_sparse
+from textnb.bayes.sparse_table import SparseCounts, is_sparse
 from textnb.text.byte_keys import begins_of
 
 Ints = NDArray[np.int64]
+# A table of up to so many cells is counted in faster, whether or not its counts end as sparse ones.
+_DENSE = 1 << 26
 
 
 def few_cells(table: NDArray[Any], rows: int, columns: int) -> CountedCells | None:
     """The cells of a table that would grow to this size; None if it is better kept dense."""
     rows, columns = max(rows, table.shape[0]), max(columns, table.shape[1])
-    if not may_be_sparse(rows, columns) or not is_sparse(
+    if rows * columns <= _DENSE or not is_sparse(
             rows, columns, int(np.count_nonzero(table))):
         return None
     return CountedCells([SparseCounts.of(table.astype(np.int64))])

@@ -112,7 +112,7 @@ class ExpressionCounting:
     def _add(self, labels: Ints, rows: Ints | None, ends: Ints, columns: NDArray[Any]) -> None:
         if rows is not None:
             self._table.add(np.zeros(len(ends), dtype=np.int64), ends, columns)
-            columns, ends = repeat_rows(columns, ends, rows)
+            columns, ends = row_after_row(columns, begins_of(ends)[rows], ends[rows])
         self._table.add(labels, ends, columns)
 
     def counts(self, classes: NDArray[Any], labels: Ints, class_count: Ints) -> TermCounts:
@@ -151,25 +151,26 @@ class CompiledCounting:
             sums = self._sums.setdefault(number, _Sums(self._both)).widen(
                 int(labels.max(initial=-1 if rows is None else 0)) + 1, len(table))
             sums.make_room(len(codes))
-            of_terms = sums.of_terms
+            begins, of_terms = begins_of(ends), sums.of_terms
             if rows is not None:
-                self._add(sums, codes, ends, np.zeros(len(ends), dtype=np.int64), of_terms)
-                codes, ends = repeat_rows(codes, ends, rows)
+                self._add(sums, codes, begins, ends, np.zeros_like(ends), of_terms)
+                begins, ends = begins[rows], ends[rows]
                 # A document counts once among all of them.
                 of_terms = np.zeros_like(of_terms)
-            self._add(sums, codes, ends, labels, of_terms)
+            self._add(sums, codes, begins, ends, labels, of_terms)
 
     def _add(
-        self, sums: _Sums, codes: NDArray[Any], ends: Ints, labels: Ints, of_terms: Ints
+        self, sums: _Sums, codes: NDArray[Any], begins: Ints, ends: Ints, labels: Ints,
+        of_terms: Ints,
     ) -> None:
         if sums.cells is not None:
-            self._add_cells(sums.cells, codes, ends, labels, of_terms)
+            self._add_cells(sums.cells, *row_after_row(codes, begins, ends), labels, of_terms)
         elif self._both:
-            self._rows.add_presence(codes, ends, labels, sums.counts, self._least, of_terms,
-                                    sums.seen, sums.documents)
+            self._rows.add_presence(codes, begins, ends, labels, sums.counts, self._least,
+                                    of_terms, sums.seen, sums.documents)
             sums.documents += len(ends)
         else:
-            self._rows.add_counts(codes, ends, labels, sums.counts)
+            self._rows.add_counts(codes, begins, ends, labels, sums.counts)
 
     def _add_cells(
         self, cells: CountedCells, codes: NDArray[Any], ends: Ints, labels: Ints, of_terms: Ints
@@ -294,22 +295,23 @@ def _count_above(limit: float) -> int:
     return max(1, int(limit) + 1) if -1 <= limit < most else (1 if limit < 0 else most)
 
 
-def repeat_rows(
-    codes: NDArray[Any], ends: Ints, rows: Ints
+def row_after_row(
+    codes: NDArray[Any], begins: Ints, ends: Ints
 ) -> tuple[NDArray[Any], Ints]:
     """The codes of these rows, one row after the other, and where each ends.
 
     Examples
     --------
-    >>> codes, ends = repeat_rows(np.array([5, 6, 7]), np.array([2, 3]), np.array([1, 0, 1]))
+    >>> codes, ends = row_after_row(
+    ...     np.array([5, 6, 7]), np.array([2, 0, 2]), np.array([3, 2, 3]))
     >>> codes.tolist(), ends.tolist()
     ([7, 5, 6, 7], [1, 3, 4])
     """
-    begins = begins_of(ends)
-    lengths = (ends - begins)[rows]
-    own = np.cumsum(lengths)
+    own = np.cumsum(ends - begins)
+    if np.array_equal(own, ends):
+        return codes, ends
     places = np.arange(own[-1] if len(own) else 0) + np.repeat(
-        begins[rows] - begins_of(own), lengths)
+        begins - begins_of(own), ends - begins)
     return codes[places], own
 
 

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from textnb.bayes.sparse_rows import SparseRows
 from textnb.errors import DataError, VocabularyError
 from textnb.runtime.threads import map_in_threads, run_in_threads
+from textnb.text.byte_keys import begins_of
 from textnb.text.compiled import RowMaker, Tables, kernel_for
 from textnb.text.expressions import separators, split_expr
 from textnb.text.interner import Interner, code_expr, flat_codes, sorted_terms
@@ -343,8 +344,9 @@ def _term_sums(
         own, documents = np.zeros((2, len(codes)), dtype=np.int64), 0
         for number, batch, ends in batches:
             if number == table:
-                kernel.rows.add_presence(batch, ends, np.zeros(len(ends), np.int64), occurrences, 0,
-                                        own, seen, documents)
+                kernel.rows.add_presence(
+                    batch, begins_of(ends), ends, np.zeros_like(ends), occurrences, 0, own, seen,
+                    documents)
                 documents += len(ends)
         sums[0, codes] += own[0]
         sums[1, codes] += occurrences[0]

@@ -252,27 +252,29 @@ def fill_rows(
 
 
 def add_counts(
-    codes: cython.const[cython.int][::1], ends: cython.const[cython.longlong][::1],
-    labels: cython.const[cython.longlong][::1], counts: Whole[:, ::1],
+    codes: cython.const[cython.int][::1], begins: cython.const[cython.longlong][::1],
+    ends: cython.const[cython.longlong][::1], labels: cython.const[cython.longlong][::1],
+    counts: Whole[:, ::1],
 ) -> None:
-    """Add each document's terms to the counts (classes x codes) of its class."""
-    begin: Place = 0
+    """Add each document's terms to the counts (classes x codes) of its class.
+
+    A document of several labels is given once for each of them.
+    """
     document: Place
     at: Place
     label: Place
     with cython.nogil:
         for document in range(ends.shape[0]):
             label = labels[document]
-            for at in range(begin, ends[document]):
+            for at in range(begins[document], ends[document]):
                 counts[label, codes[at]] += 1
-            begin = ends[document]
 
 
 def add_presence(
-    codes: cython.const[cython.int][::1], ends: cython.const[cython.longlong][::1],
-    labels: cython.const[cython.longlong][::1], counts: Whole[:, ::1],
-    least: Place, of_terms: cython.longlong[:, ::1], seen: cython.longlong[:, ::1],
-    documents: Place,
+    codes: cython.const[cython.int][::1], begins: cython.const[cython.longlong][::1],
+    ends: cython.const[cython.longlong][::1], labels: cython.const[cython.longlong][::1],
+    counts: Whole[:, ::1], least: Place, of_terms: cython.longlong[:, ::1],
+    seen: cython.longlong[:, ::1], documents: Place,
 ) -> None:
     """`add_counts` with two sums per code in ``of_terms`` (2 x codes).
 
@@ -281,7 +283,6 @@ def add_presence(
     in ``of_terms[0]``. ``seen`` (2 x codes) is the last document of each code, and the number of
     its occurrences there; ``documents`` is the number of documents that were read before.
     """
-    begin: Place = 0
     document: Place
     at: Place
     label: Place
@@ -290,7 +291,7 @@ def add_presence(
     with cython.nogil:
         for document in range(ends.shape[0]):
             label, number = labels[document], documents + document + 1
-            for at in range(begin, ends[document]):
+            for at in range(begins[document], ends[document]):
                 code = codes[at]
                 if seen[0, code] != number:
                     seen[0, code], seen[1, code] = number, 0
@@ -302,7 +303,6 @@ def add_presence(
                     of_terms[1, code] += 1
                     if seen[1, code] == least:
                         counts[label, code] += 1
-            begin = ends[document]
 
 
 def add_columns(
