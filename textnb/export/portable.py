@@ -32,6 +32,7 @@ from textnb.text.plan import (
     WHITE,
     Characters,
     CharactersInWords,
+    Escape,
     FieldPrefix,
     Lowercase,
     Matches,
@@ -192,7 +193,7 @@ def portable(
             case TokenColumns():
                 raise refusal(f"{step.setting}: such columns are lists of tokens, and this target "
                               "reads texts")
-            case FieldPrefix():
+            case FieldPrefix() | Escape():
                 raise refusal("field prefixes are not portable")
             case NGrams():
                 ngrams = step

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from textnb.bayes.sparse_table import SparseCounts, is_sparse
+from textnb.bayes.sparse_table import SparseCounts, is_sparse, may_be_sparse
+from textnb.runtime.memory import has_room
 from textnb.text.byte_keys import begins_of
 
 Ints = NDArray[np.int64]
@@ -22,8 +23,11 @@ _DENSE = 1 << 26
 def few_cells(table: NDArray[Any], rows: int, columns: int) -> CountedCells | None:
     """The cells of a table that would grow to this size; None if it is better kept dense."""
     rows, columns = max(rows, table.shape[0]), max(columns, table.shape[1])
-    if rows * columns <= _DENSE or not is_sparse(
+    if not may_be_sparse(rows, columns) or not is_sparse(
             rows, columns, int(np.count_nonzero(table))):
+        return None
+    # With room for the tables of several threads, which grow by half.
+    if rows * columns <= _DENSE and has_room(64 * rows * columns):
         return None
     return CountedCells([SparseCounts.of(table.astype(np.int64))])
 
