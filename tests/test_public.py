@@ -87,6 +87,7 @@ SURFACE = [
     "fit_calibration",
     "held_out",
     "leave_one_out",
+    "list_labels",
     "load",
     "mail_classifier",
     "mail_errors",

@@ -75,6 +75,7 @@ if TYPE_CHECKING:
     from textnb.export.write import export_model
     from textnb.filter.mailfilter import MailFilter
     from textnb.frames.database import scan_database
+    from textnb.frames.label_lists import list_labels
     from textnb.frames.mail import mail_errors, scan_mail
     from textnb.frames.scan import scan
     from textnb.mail.message import parse_message
@@ -147,6 +148,7 @@ _HOME = {
     "fit_calibration": "evaluation.calibration",
     "held_out": "evaluation.held_out",
     "leave_one_out": "evaluation.leave_one_out",
+    "list_labels": "frames.label_lists",
     "load": "estimators.load",
     "mail_classifier": "estimators.mail",
     "mail_errors": "frames.mail",
@@ -232,6 +234,7 @@ __all__ = [
     "fit_calibration",
     "held_out",
     "leave_one_out",
+    "list_labels",
     "load",
     "mail_classifier",
     "mail_errors",

@@ -41,6 +41,21 @@ def test_parquet_ndjson_and_csv_learn_the_same(run: Run, files: Path) -> None:
     assert "5 labels" in result.err
 
 
+def test_columns_of_labels(run: Run, files: Path) -> None:
+    names = sorted({name for labels in NEWS["label"] for name in labels})
+    NEWS.with_columns(pl.col("label").list.contains(name).alias(name) for name in names).drop(
+        "label").write_csv("wide.csv")
+    columns = ["--label-columns", ",".join(names)]
+    run("train", "wide.csv", *columns, "-o", "one.textnb").checked()
+    assert bytes_of("one.textnb") == bytes_of("topics.textnb")
+    assert (run("test", "one.textnb", "wide.csv", *columns).checked().out
+            == run("test", "one.textnb", "news.parquet").checked().out)
+    assert "exclude each other" in run("train", "wide.csv", *columns, "--label-separator", ",",
+                                       "-o", "two.textnb").checked(2).err
+    assert "a column 'label' already" in run("train", "news.parquet", "--label-columns", "a",
+                                             "-o", "two.textnb").checked(1).err
+
+
 def test_update_forget_and_merge_are_exact(run: Run, files: Path) -> None:
     run("update", "topics.textnb", "tested.ndjson", "-o", "more.textnb")
     whole = TextClassifier().fit(pl.concat([NEWS, TESTED]))

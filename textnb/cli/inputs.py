@@ -60,6 +60,10 @@ class LabelOptions:
     label_separator: str | None = option(
         "Character between the labels of a row, of which it then may have several, such as ','; "
         "Parquet and NDJSON may hold lists.", metavar="CHARACTER", is_common=False)
+    label_columns: str | None = option(
+        "In place of the label column: columns, with commas between them, each of which says "
+        "whether a row has the label of its name (true or false, 1 or 0).", metavar="NAME,NAME,...",
+        is_common=False)
 
 
 _KINDS_OF_INPUT = (
@@ -183,12 +187,20 @@ def rows(
         source, settings = scan_database(options.query or "", input), {}
     if text is not None:
         # What learns or scores checks which columns hold lists of tokens.
-        frame = scan(source, text=text, label=label, subfolders=subfolders, tokens=None,
-                     multilabel=multilabel, **settings)
-        if multilabel and isinstance(options, LabelOptions) and label is not None:
+        lists = options if multilabel and isinstance(options, LabelOptions) else LabelOptions()
+        columns = None if lists.label_columns is None else lists.label_columns.split(",")
+        frame = scan(source, text=text, label=None if columns else label, subfolders=subfolders,
+                     tokens=None, multilabel=multilabel, **settings)
+        if label is not None and columns is not None:
+            from textnb.frames.label_lists import list_labels
+
+            if lists.label_separator is not None:
+                raise ParameterError("--label-columns and --label-separator exclude each other")
+            frame = list_labels(frame, columns, label)
+        elif label is not None and lists.label_separator is not None:
             from textnb.frames.label_lists import split_labels
 
-            frame = split_labels(frame, label, options.label_separator)
+            frame = split_labels(frame, label, lists.label_separator)
     elif subfolders:
         raise ParameterError("--subfolders is for mail; this model is one of feature tables")
     else:

@@ -1,10 +1,15 @@
-"""Lists of labels, from texts that hold several."""
+"""Lists of labels, from texts that hold several, or from a column for each label."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TypeVar
+
 import polars as pl
 
-from textnb.errors import ParameterError
+from textnb.errors import ParameterError, SchemaError
+
+Frame = TypeVar("Frame", pl.DataFrame, pl.LazyFrame)
 
 
 def split_labels(frame: pl.LazyFrame, label: str, separator: str | None) -> pl.LazyFrame:
@@ -42,3 +47,62 @@ def split_labels(frame: pl.LazyFrame, label: str, separator: str | None) -> pl.L
     labels = pl.col(label).cast(pl.String).fill_null("").str.split(separator).list.eval(
         pl.element().str.strip_chars().filter(pl.element().str.strip_chars() != ""))
     return frame.with_columns(labels.alias(label))
+
+
+def list_labels(frame: Frame, columns: Sequence[str], name: str = "label") -> Frame:
+    """Add a column of lists of labels: the names of the columns that say so in a row.
+
+    Parameters
+    ----------
+    frame : DataFrame or LazyFrame
+    columns : sequence of str
+        Booleans, integers 0 and 1, or texts of these, as CSV has them; each is the name of a label.
+    name : str
+        The new column. Where a row holds null or anything else, the list is null, which
+        `TextClassifier.fit` refuses.
+
+    Raises
+    ------
+    ParameterError
+        If no column is named, or one twice.
+    SchemaError
+        If a column is missing or holds anything else, or ``name`` is there already.
+
+    Examples
+    --------
+    >>> rows = pl.DataFrame({"text": ["wheat", "a film"], "corn": [False, False],
+    ...                      "grain": [1, 0], "wheat": [True, False]})
+    >>> list_labels(rows, ["corn", "grain", "wheat"], "topics")["topics"].to_list()
+    [['grain', 'wheat'], []]
+    """
+    names = list(columns)
+    if isinstance(columns, str) or not names or len(set(names)) < len(names):
+        raise ParameterError.out_of_range(
+            "label_columns", "one or more different names of columns", columns)
+    schema = frame.lazy().collect_schema()
+    if name in schema:
+        raise SchemaError(f"the rows have a column {name!r} already, which is not one of the "
+                          "columns of labels: drop or rename it")
+    for column in names:
+        if column not in schema:
+            raise SchemaError.missing_column(column, schema.names(), "label")
+        dtype = schema[column]
+        if not (dtype in (pl.Boolean, pl.String) or dtype.is_integer()):
+            raise SchemaError.wrong_type(column, "label", "Boolean, or of integers 0 and 1", dtype)
+    said = [_said(column, schema[column]) for column in names]
+    lists = pl.concat_list([pl.when(has).then(pl.lit(column))
+                            for has, column in zip(said, names, strict=True)]).list.drop_nulls()
+    whole = pl.all_horizontal(has.is_not_null() for has in said)
+    return frame.with_columns(pl.when(whole).then(lists).alias(name))
+
+
+def _said(column: str, dtype: pl.DataType) -> pl.Expr:
+    """Whether a row has the label; null where the column holds neither."""
+    said = pl.col(column)
+    if dtype == pl.Boolean:
+        return said
+    if dtype.is_integer():
+        return pl.when(said.is_in([0, 1])).then(said == 1)
+    said = said.str.strip_chars().str.to_lowercase()
+    return (pl.when(said.is_in(["1", "true"])).then(True)
+            .when(said.is_in(["0", "false"])).then(False))
