@@ -17,6 +17,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from textnb.bayes.forms import Floats
+from textnb.scoring.columns import best_columns
 
 # The first k labels are measured for each of these k.
 _FIRST = (1, 3, 5)
@@ -112,7 +113,7 @@ def _sums_of_rows(
     np.maximum.at(coverage, row, rank)
     precision = ((reached & has[row]).sum(axis=1) / rank / lengths[row]).sum()
     most = max(ks, default=0)
-    order = np.argsort(-scores, axis=1, kind="stable")[:, :most]
+    order = best_columns(scores, most)
     hits = np.take_along_axis(has, order, axis=1)
     discount = 1 / np.log2(np.arange(most) + 2)
     ideal = np.append(0.0, np.cumsum(discount))

@@ -12,7 +12,7 @@ from textnb.bayes.decision import Decision, choose_labels
 from textnb.bayes.forms import Floats
 from textnb.bayes.label_form import as_sparse, log_sigmoid
 from textnb.learning.fitted import Fitted
-from textnb.scoring.columns import EXPLANATION, Answers
+from textnb.scoring.columns import EXPLANATION, Answers, best_columns
 
 
 def label_schema(
@@ -55,8 +55,7 @@ def label_columns(
         columns["probability"] = lists_of(
             row, _with_probabilities(labels, place, odds[row, place]), len(scores))
     if answers.top:
-        # Stable, so that of equal scores the first label comes first.
-        order = np.argsort(-odds, axis=1, kind="stable")[:, :answers.top]
+        order = best_columns(odds, answers.top)
         row, place = np.repeat(np.arange(len(scores)), order.shape[1]), order.reshape(-1)
         columns["top"] = lists_of(
             row, _with_probabilities(labels, place, odds[row, place]), len(scores))
