@@ -15,7 +15,13 @@ from textnb.bayes.forms import Floats
 from textnb.errors import ExportError, ModelFileError, first_line
 from textnb.export import archive
 from textnb.export.bundle import Bundle, Reads
-from textnb.export.targets.base import EngineMissing, Target, TargetRows, check_target_knows
+from textnb.export.targets.base import (
+    EngineMissing,
+    Target,
+    TargetRows,
+    WriterMissing,
+    check_target_knows,
+)
 from textnb.export.targets.known import TARGETS, target_of
 from textnb.export.verify import Verified, compare, prepare, read_golden
 from textnb.export.write import bundle_path, model_file
@@ -166,7 +172,7 @@ def _report(
         loaded = time.perf_counter()
         found = compare(target, bundle, file, inputs, scores, expected)
         ended = time.perf_counter()
-    except EngineMissing as error:
+    except (EngineMissing, WriterMissing) as error:
         return EngineReport(target.name, None, str(error), True, size)
     except ExportError as error:
         return EngineReport(target.name, None, first_line(error).removeprefix(f"{target.name}: "),

@@ -135,5 +135,9 @@ def check_target_knows(target: Target, bundle: Bundle) -> None:
                               f"there; known: {names}. Export to another target, such as json")
 
 
+class WriterMissing(ExportError):
+    """The package that writes a target's file is not installed."""
+
+
 class EngineMissing(Exception):
     """The engine of a target is not installed; the message says how to install it."""

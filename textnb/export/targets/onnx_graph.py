@@ -23,7 +23,14 @@ from textnb.bayes.features import Idf, Length, Presence, Step, Sublinear, unknow
 from textnb.bayes.forms import Floats
 from textnb.errors import ExportError
 from textnb.export.bundle import Bundle
-from textnb.export.targets.base import EVERY, LISTS, EngineMissing, TargetAnswers, TargetRows
+from textnb.export.targets.base import (
+    EVERY,
+    LISTS,
+    EngineMissing,
+    TargetAnswers,
+    TargetRows,
+    WriterMissing,
+)
 from textnb.export.targets.onnx_split import Split, join_tokens, split_of, unused_character
 from textnb.text.tokens import Tokenizer
 
@@ -119,7 +126,7 @@ class _Graph:
         try:
             import onnx
         except ImportError:
-            raise ExportError(f"onnx is not installed: {INSTALL}") from None
+            raise WriterMissing(f"onnx is not installed: {INSTALL}") from None
         self.onnx: Any = onnx
         self.bundle, self.separator, self.split = bundle, separator, split
         self.constants: list[Any] = []
