@@ -553,6 +553,38 @@ class TestTables:
             fit(TableClassifier(features=["label"], label="k"), table[1])
 
 
+@pytest.mark.parametrize("settings", [
+    {}, {"estimator": BernoulliNB(), "min_df": 2}, {"max_features": 3, "binary": True}], ids=str)
+@pytest.mark.parametrize("prune", [False, True])
+def test_a_fit_to_lists_of_labels(
+    spark: Any, tmp_path: Path, settings: dict[str, Any], prune: bool
+) -> None:
+    rows = pl.DataFrame({
+        "text": ["wheat corn", "wheat wheat", "bank", "film", None, "corn bank", "oil"] * 3,
+        "label": [["corn", "wheat"], ["wheat"], ["money"], [], [], ["money", "corn"], []] * 3})
+    frame = spark.createDataFrame(
+        rows.rows(), "text string, label array<string>").repartition(4)
+    model = TextClassifier(**settings)
+    learned, local = fit(model, frame, prune=prune), model.fit(rows)
+    if not prune:
+        learned.save(tmp_path / "spark.textnb")
+        local.save(tmp_path / "local.textnb")
+        assert ((tmp_path / "spark.textnb").read_bytes()
+                == (tmp_path / "local.textnb").read_bytes())
+    assert learned.predict(rows, scores=True).equals(local.predict(rows, scores=True))
+    numbers = spark.createDataFrame(
+        [("oil gas", [2, 1]), ("film", [])], "text string, label array<int>")
+    assert fit(TextClassifier(), numbers).classes_.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize(("rows", "message"), [
+    ([("a", None)], "null in 1 row"), ([("a", ["x", None])], "null"),
+    ([("a", ["x", "x"])], "holds a label twice"), ([("oil", [])], "no document has a label")])
+def test_lists_that_can_not_be_learned(spark: Any, rows: list[Any], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        fit(TextClassifier(), spark.createDataFrame(rows, "text string, label array<string>"))
+
+
 def test_predictions_of_lists_of_labels(spark: Any) -> None:
     model = TextClassifier(MultinomialNB(l=0.1)).fit(pl.DataFrame({
         "text": ["wheat corn", "wheat", "bank", "film"],

@@ -59,12 +59,34 @@ def check_frame(frame: Any) -> None:
     check_workers(frame.sparkSession)
 
 
-def check_columns(frame: DataFrame, text: Sequence[str], label: str | None = None) -> None:
-    """Raises SchemaError if a text or label column is missing, double, or of another type."""
+def check_columns(
+    frame: DataFrame, text: Sequence[str], label: str | None = None, multilabel: bool = False
+) -> None:
+    """Raises SchemaError if a text or label column is missing, double, or of another type.
+
+    ``multilabel`` is whether the label column may hold arrays of labels.
+    """
     for column in text:
         _check_column(frame, column, "text", _TEXTS, "a string")
-    if label is not None:
+    if label is not None and not (multilabel and label in frame.columns
+                                  and has_lists(frame, label)):
         _check_column(frame, label, "label", _LABELS, "a string, a boolean or an integer")
+
+
+def has_lists(frame: DataFrame, label: str) -> bool:
+    """Whether the label column holds arrays of labels."""
+    return _kind(_type_of(frame, label)) == "array" and _kind(_label_type(frame, label)) in _LABELS
+
+
+def _type_of(frame: DataFrame, column: str) -> DataType:
+    return frame.schema.fields[frame.columns.index(column)].dataType
+
+
+def _label_type(frame: DataFrame, label: str) -> DataType:
+    """The type of the labels, also of those in arrays."""
+    own: Any = _type_of(frame, label)
+    kind: DataType = own.elementType if _kind(own) == "array" else own
+    return kind
 
 
 def check_no_tokens(tokenizer: Tokenizer, text: Sequence[str]) -> None:
@@ -86,7 +108,7 @@ def _check_column(
     if column not in names:
         raise SchemaError.missing_column(column, names, role)
     check_single(frame, [column])
-    own = frame.schema.fields[names.index(column)].dataType
+    own = _type_of(frame, column)
     if _kind(own) not in types:
         raise SchemaError(f"{role} column {column!r} must be {expected}; it is "
                           f"{own.simpleString()}. Cast it: frame.withColumn({column!r}, "
@@ -210,7 +232,7 @@ def errors_as_rows(
 
 def typed_labels(labels: pl.Series, frame: DataFrame, column: str) -> pl.Series:
     """Convert labels from strings to the type that a local `fit` gives them."""
-    kind = _kind(frame.schema.fields[frame.columns.index(column)].dataType)
+    kind = _kind(_label_type(frame, column))
     if kind == "boolean":
         return labels == "true"
     if kind in ("byte", "short", "integer", "long"):

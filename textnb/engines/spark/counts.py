@@ -4,7 +4,9 @@
                    (null), term, count, occurrences         its documents, where they are kept
                    label, (null), count                     documents of the class
                    (null), (null), count                    rows without a label
-    shuffle    ->  the same, once for each (label, term)
+    (null), term, count, whole               all documents, if these have lists of labels
+    (null), (null), count, whole             their number
+    shuffle    ->  the same, once for each (label, term, whole)
     driver     ->  TermCounts
 
 A task has the terms of its partition in memory, and the driver has the terms that are kept.
@@ -25,6 +27,7 @@ from textnb.engines.spark.columns import (
     Batches,
     arrow_rows,
     errors_as_rows,
+    has_lists,
     polars_rows,
     reference,
     select_numbered,
@@ -41,11 +44,12 @@ from textnb.text.vocabulary import Limits, given_vocabulary
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_SCHEMA = "label string, term string, count long, occurrences long, error string"
+_SCHEMA = ("label string, term string, count long, occurrences long, error string, "
+           "whole boolean")
 _ROWS = 1 << 16
 _COLUMNS = {"label": pl.String, "term": pl.String, "count": pl.Int64, "occurrences": pl.Int64,
-            "error": pl.String}
-_KEYS = ["label", "term", "error"]
+            "error": pl.String, "whole": pl.Boolean}
+_KEYS = ["label", "term", "error", "whole"]
 
 
 def term_statistics(
@@ -78,8 +82,10 @@ def term_statistics(
     vocabulary = (given_vocabulary(model.vocabulary)
                   if prune and model.vocabulary is not None else None)
 
+    lists = has_lists(frame, model.label)
+
     def count(batches: Batches) -> Batches:
-        return count_rows(batches, model, estimator, columns, vocabulary)
+        return count_rows(batches, model, estimator, columns, vocabulary, lists)
 
     rows = select_numbered(frame, columns).mapInArrow(errors_as_rows(count, _error_row), _SCHEMA)
     sums = rows.groupBy(*_KEYS).agg(F.sum("count").alias("count"),
@@ -88,7 +94,7 @@ def term_statistics(
         # The sums are used twice: to choose the terms that are kept, and to collect their counts.
         sums.persist()
         try:
-            collected = _collect(_apply_limits(sums, model))
+            collected = _collect(_apply_limits(sums, model, lists))
             _check_kept(collected, sums, model)
         finally:
             sums.unpersist()
@@ -99,7 +105,7 @@ def term_statistics(
 
 def count_rows(
     batches: Batches, model: TextClassifier, estimator: DiscreteNB, columns: list[str],
-    vocabulary: pl.Series | None,
+    vocabulary: pl.Series | None, lists: bool = False,
 ) -> Batches:
     """Count one partition, and yield the counts as rows for Spark; none if it is empty."""
     import pyarrow as pa
@@ -121,7 +127,7 @@ def count_rows(
     total = None if first is None else count_documents(LabelledBatches(
         chain([first], rows), CountSpec(
             model.tokenizer, columns[:-1], columns[-1], _limits(model),
-            estimator.presence_above(model.binary), model.binary)))
+            estimator.presence_above(model.binary), model.binary, lists)))
     schema = _arrow_schema(pa)
     if unlabelled:
         yield from arrow_rows(_rows(count=[unlabelled]), schema, _ROWS)
@@ -131,8 +137,8 @@ def count_rows(
 
 
 def _arrow_schema(pa: Any) -> Any:
-    return pa.schema([(name, pa.string() if dtype == pl.String else pa.int64())
-                      for name, dtype in _COLUMNS.items()])
+    kinds = {pl.String: pa.string(), pl.Int64: pa.int64(), pl.Boolean: pa.bool_()}
+    return pa.schema([(name, kinds[dtype]) for name, dtype in _COLUMNS.items()])
 
 
 def _error_row(message: str) -> Any:
@@ -162,22 +168,29 @@ def _statistics_rows(statistics: TermCounts) -> pl.DataFrame:
         if values is not None}
     if kept:
         parts.append(_rows(term=statistics.terms, **kept))
+    if counts.is_multilabel:
+        parts += [_rows(count=[counts.rows], whole=[True]),
+                  _rows(term=statistics.terms, count=counts.total,
+                        whole=[True] * len(statistics.terms))]
     return pl.concat(parts)
 
 
-def _apply_limits(sums: DataFrame, model: TextClassifier) -> DataFrame:
+def _apply_limits(sums: DataFrame, model: TextClassifier, lists: bool) -> DataFrame:
     """Keep the sums of the terms that are within the limits, and the rows that name no term."""
     from pyspark.sql import functions as F
 
     limits = _limits(model)
     other_rows, of_terms = sums.where("term IS NULL"), sums.where("term IS NOT NULL")
-    documents = other_rows.where("label IS NOT NULL").agg(F.sum("count")).collect()[0][0]
-    if not documents or other_rows.where("label IS NULL").count():
+    # Of lists of labels, what all documents have counted; else the sum over the classes.
+    all_rows = "whole" if lists else "label IS NOT NULL"
+    documents = other_rows.where(all_rows).agg(F.sum("count")).collect()[0][0]
+    if not documents or other_rows.where("label IS NULL AND whole IS NULL").count():
         # No model can be fitted, and these rows say why.
         return other_rows
-    per_class = F.sum(F.when(F.col("label").isNotNull(), F.col("count")))
+    per_class = F.sum(F.when(F.expr(all_rows), F.col("count")))
     terms = of_terms.groupBy("term").agg(
-        F.sum(F.when(F.col("label").isNull(), F.col("count"))).alias("documents"),
+        F.sum(F.when(F.expr("label IS NULL AND whole IS NULL"), F.col("count"))
+              ).alias("documents"),
         F.coalesce(F.sum("occurrences"), per_class).alias("total"))
     kept = terms
     if limits.need_document_frequency:
@@ -192,12 +205,14 @@ def _apply_limits(sums: DataFrame, model: TextClassifier) -> DataFrame:
 def _check_kept(collected: pl.DataFrame, sums: DataFrame, model: TextClassifier) -> None:
     """Raises VocabularyError if there are terms, and the limits leave none of them."""
     # A row without a label and a term is an error or counts null labels, which `_assemble` raises.
-    if collected["term"].count() or collected["label"].null_count():
+    whole = collected.filter(pl.col("whole"))
+    if collected["term"].count() or collected["label"].null_count() > whole.height:
         return
     found = sums.where("term IS NOT NULL").select("term").distinct().count()
     if found:
         raise VocabularyError.all_pruned(
-            found, model.min_df, model.max_df, int(collected["count"].sum()))
+            found, model.min_df, model.max_df,
+            int((whole if whole.height else collected)["count"].sum()))
 
 
 def _limits(model: TextClassifier) -> Limits:
@@ -218,25 +233,34 @@ def _assemble(
     errors = collected["error"].drop_nulls().sort()
     if len(errors):
         raise DataError(errors[0])
+    whole = collected.filter(pl.col("whole"))
+    collected = collected.filter(pl.col("whole").is_null())
     unlabelled = collected.filter(label.is_null() & term.is_null())
     if unlabelled.height:
         raise missing_labels(model.label, unlabelled["count"].item())
     documents = collected.filter(label.is_not_null() & term.is_null())
-    if not documents.height:
+    if not documents.height and not whole.height:
         raise DataError.no_rows("the Spark frame")
     names = typed_labels(documents["label"], frame, model.label)
     order = names.arg_sort()
-    terms = collected["term"].drop_nulls().unique().sort()
+    terms = pl.concat([collected["term"], whole["term"]]).drop_nulls().unique().sort()
     cells = collected.filter(label.is_not_null() & term.is_not_null())
     counts = np.zeros((len(names), len(terms)), dtype=np.int64)
     counts[_codes(cells["label"], documents["label"].gather(order)),
            _codes(cells["term"], terms)] = cells["count"].to_numpy()
+    rows = total = None
+    if whole.height:
+        rows = whole.filter(term.is_null())["count"].item()
+        of_terms = whole.drop_nulls("term")
+        total = np.zeros(len(terms), dtype=np.int64)
+        total[_codes(of_terms["term"], terms)] = of_terms["count"].to_numpy()
     per_term = collected.filter(label.is_null() & term.is_not_null()).sort("term")
     limits = _limits(model)
     counts_presence = estimator.presence_above(model.binary) is not None
     statistics = TermCounts(
         terms, CountStatistics(names.gather(order).to_numpy(),
-                               documents["count"].gather(order).to_numpy(), counts),
+                               documents["count"].gather(order).to_numpy(), counts, rows,
+                               total),
         per_term["count"].to_numpy() if limits.need_document_frequency else None,
         per_term["occurrences"].to_numpy() if counts_presence and not model.binary else None)
     return statistics if vocabulary is None else statistics.over(vocabulary)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import polars as pl
 from sklearn.base import clone
@@ -14,6 +14,7 @@ from textnb.engines.spark.columns import (
     check_frame,
     check_no_tokens,
     check_single,
+    has_lists,
     polars_schema,
 )
 from textnb.engines.spark.counts import term_statistics
@@ -48,8 +49,9 @@ def fit(model: Model, frame: DataFrame, *, prune: bool = False) -> Model:
         fitted in Spark: `NBLogisticRegression`, ``l="auto"``, `PlugInBayes`, ``shrinkage="auto"``,
         a choice of alpha and gamma.
     frame : pyspark.sql.DataFrame
-        It is read once, and must give the same rows if a task is retried. If it samples at random,
-        or reads data that change, pass ``frame.checkpoint()``.
+        The label column may hold arrays of labels. It is read once, and must give the same rows if
+        a task is retried. If it samples at random, or reads data that change, pass
+        ``frame.checkpoint()``.
     prune : bool
         Apply ``min_df``, ``max_df``, ``max_features`` or ``vocabulary`` in Spark, and collect only
         the terms that get a column. The model gives the same answers, but its ``statistics_`` lack
@@ -101,9 +103,11 @@ def _fit_text(model: TextClassifier, frame: DataFrame, prune: bool) -> TextClass
     fresh: TextClassifier = clone(model)
     check_no_tokens(fresh.tokenizer, fresh.text_columns)
     text = fresh.input_columns(pl.LazyFrame(schema=dict.fromkeys(frame.columns, pl.String)))
-    check_columns(frame, text, model.label)
+    check_columns(frame, text, model.label, multilabel=True)
     # Counting one row refuses wrong settings before the cluster starts to work.
-    fresh.count(pl.DataFrame({name: ["a"] for name in [*text, model.label]}))
+    row: dict[str, Any] = {name: ["a"] for name in text}
+    fresh.count(pl.DataFrame(
+        {**row, model.label: [["a"]] if has_lists(frame, model.label) else ["a"]}))
     return fresh.fit_statistics(term_statistics(fresh, frame, estimator, text, prune))
 
 
