@@ -30,7 +30,7 @@ from textnb.frames.batches import Progress
 from textnb.learning import fitting
 from textnb.learning.fitted import Fitted, check_texts
 from textnb.scoring.scorer import Watch
-from textnb.scoring.texts import predict, score_batch
+from textnb.scoring.texts import predict_lazily, score_batch
 from textnb.storage.ledger import Judged, Ledger, message_key
 
 METHOD = "rows judged before they were learned"
@@ -177,7 +177,8 @@ def learn(
     right = 0
     if on_error and new:
         answer = "predicted" if fitted.decision is None else "decision"
-        answers = predict(fitted, unseen.select(fitted.columns))[answer].to_list()
+        found = predict_lazily(fitted, unseen.select(fitted.columns)).collect()
+        answers = found[answer].to_list()
         missed = [place for place, one in zip(new, answers, strict=True) if one != labels[place]]
         new, right = missed, len(new) - len(missed)
     changed = fitted
