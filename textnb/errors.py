@@ -321,15 +321,16 @@ class SchemaError(DataError):
 
     @classmethod
     def wrong_type(cls, column: str, role: str, expected: str, got: object) -> SchemaError:
+        to = "pl.List(pl.String)" if role == "label" and "(" in str(got) else "pl.String"
         return cls.with_advice(
             f"{role} column {column!r} must be {expected}; it is {got}. ",
-            f"Cast it: frame.with_columns(pl.col({column!r}).cast(pl.String))",
+            f"Cast it: frame.with_columns(pl.col({column!r}).cast({to}))",
             "Write it as such in the file, or cast it in the --query")
 
     @classmethod
     def mixed_types(cls, column: str, role: str) -> SchemaError:
-        return cls(f"{role} column {column!r} holds Python objects of several types, and must hold "
-                   f"one. Convert it first: frame[{column!r}].astype('string')")
+        return cls(f"{role} column {column!r} holds objects of several Python types, not of one. "
+                   f"Convert it first: frame[{column!r}].astype('string')")
 
     @classmethod
     def column_exists(cls, column: str) -> SchemaError:
@@ -373,8 +374,7 @@ class ImpossibleRowError(DataError):
             f"row {', '.join(map(str, rows))}{more}: impossible under every class, so no class "
             "can be given. With l = 0 a term that was never seen in a class rules the class out; ",
             "use l > 0, or predict a frame, where such rows are null",
-            "train with textnb train --l above 0, or use textnb predict, where such rows have no "
-            "prediction")
+            "train with --l above 0, or use textnb predict, where such rows have no prediction")
 
 
 class ModelFileError(TextnbError, ValueError):

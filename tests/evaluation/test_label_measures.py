@@ -127,3 +127,9 @@ def test_no_document_with_a_label_has_no_order() -> None:
     result = evaluate(model, pl.DataFrame({"text": ["unheard"], "label": [[]]}))
     assert result.to_dict()["coverage_error"] is None
     assert np.isnan(result.label_ranking_average_precision)
+
+
+def test_labels_of_which_none_is_known() -> None:
+    others = TESTED.with_columns(label=pl.lit(["zinc"]))
+    with pytest.raises(textnb.DataError, match="knows none of the labels, such as 'zinc'"):
+        textnb.evaluate(TextClassifier().fit(NEWS), others)

@@ -84,7 +84,7 @@ def test_hostile_labels_and_texts(page: Callable[..., LexborHTMLParser]) -> None
     frame = pl.DataFrame({"text": [f"{label} aa" for label in labels] * 2,
                           "label": [[label] for label in labels] * 2})
     tree = page(TextClassifier().fit(frame), frame.with_columns(
-        label=pl.concat_list(pl.col("label").list.first() + "?")))
+        label=pl.concat_list("label", pl.col("label").list.first() + "?")))
     check_inert(tree)
     assert "does not know 5 labels" in " ".join(text_of(tree, ".findings li"))
 

@@ -33,6 +33,7 @@ from textnb.runtime import notebook
 from textnb.runtime.threads import map_in_threads
 from textnb.scoring.labels import lists_of
 from textnb.scoring.texts import coverage_of, scorer_of
+from textnb.text.counts import null_in_labels
 
 _ACTUAL = "\0actual"
 # Scores that are in memory at a time: documents times labels.
@@ -131,7 +132,7 @@ def evaluate_labels(
     Raises
     ------
     DataError
-        If there are no rows, or a list is null or holds a null.
+        If there are no rows, a list is null or holds a null, or the model knows none of the labels.
     """
     return score_lists(fitted, frame, progress).evaluation
 
@@ -209,9 +210,15 @@ def score_lists(fitted: Fitted, frame: Any, progress: Progress | None = None) ->
         raise DataError.no_rows("the test set", "there is nothing to measure")
     faulty = actual.is_null() | actual.list.eval(pl.element().is_null()).list.any()
     if faulty.any():
-        raise DataError.null_label(fitted.label, int(faulty.arg_true()[0]))
+        raise null_in_labels(fitted.label, int(faulty.arg_true()[0]))
     coverage.warn()
     return ScoredLists(fitted, actual, counts, coverage.textless)
+
+
+def no_known_label(label: Any, known: pl.Series) -> DataError:
+    """The error for rows of which the model knows no label, with one of the labels."""
+    return DataError(f"the model knows none of the labels, such as {label!r}; its classes are "
+                     f"{', '.join(map(repr, known.to_list()[:10]))}")
 
 
 def evaluation_of_labels(held: HeldOutLabels, decision: Decision | None = None) -> LabelEvaluation:
@@ -248,7 +255,10 @@ def _evaluation(
     textless : int
     """
     found = actual.explode(empty_as_null=False, keep_nulls=False)
-    labels = pl.concat([known, found.cast(known.dtype).alias(known.name)]).unique().sort()
+    found = found.cast(known.dtype).alias(known.name)
+    if len(found) and not found.is_in(known.implode()).any():
+        raise no_known_label(found[0], known)
+    labels = pl.concat([known, found]).unique().sort()
     true = indicator(*_places(actual, labels), len(labels))
     place = _place_of(known, labels)
     said = indicator(place[predicted.indices], np.diff(predicted.indptr), len(labels))

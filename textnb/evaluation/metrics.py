@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from textnb.bayes.decision import Decision
 from textnb.errors import DataError, ParameterError, quantity
 from textnb.evaluation.held_out import held_out
-from textnb.evaluation.labels import LabelEvaluation, evaluate_labels
+from textnb.evaluation.labels import LabelEvaluation, evaluate_labels, no_known_label
 from textnb.evaluation.novelty import Novelty, NoveltyCount, codes_of
 from textnb.evaluation.roc import Rates, Roc, roc
 from textnb.frames.batches import Progress
@@ -237,12 +237,6 @@ def evaluate(
         watch.novelty.result.warn()
         watch.coverage.warn()
     return result.with_decision(pairs, decision)
-
-
-def no_known_label(label: Any, classes: pl.Series) -> DataError:
-    """The error for rows of which the model knows no label, with one of the labels."""
-    return DataError(f"the model knows none of the labels, such as {label!r}; its classes are "
-                     f"{', '.join(map(repr, classes.to_list()[:10]))}")
 
 
 class ScoringWatch:

@@ -14,6 +14,11 @@ from textnb.frames.kinds import as_polars, check_unicode, in_memory, kind_of, se
 from textnb.frames.token_columns import check_texts
 from textnb.runtime.forks import check_fork
 
+# A document's labels.
+_LISTS = (list, tuple, set, frozenset)
+_MIXED = ("y holds lists of labels and labels: give a list for each document, [label] where there "
+          "is one, [] where there is none")
+
 
 def is_table(X: Any) -> bool:
     """Whether X is a frame or names a file, and not a sequence of texts."""
@@ -142,7 +147,10 @@ def with_labels(
         if not (isinstance(dtype, (pl.String, pl.Categorical, pl.Enum, pl.Boolean, pl.Null))
                 or dtype.is_integer()):
             raise ParameterError.out_of_range("y", expected, y.dtype)
-    elif multilabel and _holds_lists(y):
+    elif _holds_lists(y):
+        if not multilabel:
+            raise DataError("labels must be one-dimensional, as each document has one here; y "
+                            "holds lists of labels")
         values = _lists_of_labels(y, expected)
     else:
         if isinstance(y, (str, bytes, Mapping, Set)) or not hasattr(y, "__len__"):
@@ -157,8 +165,8 @@ def with_labels(
         items = [None if isinstance(item, float) and item != item else item for item in items]
         kinds = {str if isinstance(item, str) else type(item)
                  for item in items if item is not None}
-        if kinds & {list, tuple}:
-            raise DataError(f"labels must be one-dimensional; got shape {np.shape(items)}")
+        if kinds & set(_LISTS):
+            raise ParameterError(_MIXED)
         if len(kinds) > 1 or not kinds <= {str, int, bool}:
             raise ParameterError.out_of_range(
                 "y", expected, sorted(kind.__name__ for kind in kinds))
@@ -174,14 +182,13 @@ def _holds_lists(y: Any) -> bool:
     items = y if isinstance(y, (list, tuple)) or (
         isinstance(y, np.ndarray) and y.dtype == object and y.ndim == 1) else ()
     first = next((item for item in items if item is not None), None)
-    return isinstance(first, (list, tuple))
+    return isinstance(first, _LISTS)
 
 
 def _lists_of_labels(y: Any, expected: str) -> pl.Series:
     """Lists of labels as a series: an empty list is a document without a label."""
-    if not all(item is None or isinstance(item, (list, tuple)) for item in y):
-        raise ParameterError("y holds lists of labels and labels: give a list for each document, "
-                             "[label] where there is one, [] where there is none")
+    if not all(item is None or isinstance(item, _LISTS) for item in y):
+        raise ParameterError(_MIXED)
     lists = [None if item is None else [
         label.item() if isinstance(label, np.generic) else label for label in item] for item in y]
     kinds = {type(label) for item in lists for label in item or ()} - {type(None)}

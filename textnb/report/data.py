@@ -19,11 +19,11 @@ from textnb.estimators.table import TableClassifier
 from textnb.estimators.text import TextClassifier
 from textnb.evaluation.calibration import Reliability, reliability
 from textnb.evaluation.held_out import LABEL, UNKNOWN, HeldOut, in_classes, labelled_batches
+from textnb.evaluation.labels import no_known_label
 from textnb.evaluation.metrics import (
     Evaluation,
     ScoringWatch,
     evaluation,
-    no_known_label,
     scan_for,
 )
 from textnb.evaluation.novelty import UNVERIFIED

@@ -158,12 +158,22 @@ def _repeated(labels: pl.Series, rows: Ints | None) -> int | None:
     return int(pairs[twice[0]] // (int(codes.max()) + 1)) if len(twice) else None
 
 
+def null_in_labels(column: str, row: int) -> DataError:
+    """The error for a list of labels that is null, or holds a null."""
+    return DataError.with_advice(
+        f"the list of labels in row {row} (counted from 0) of the column {column!r} is null or "
+        "holds a null. An empty list says that there is no label: ",
+        f"frame.with_columns(pl.col({column!r}).list.drop_nulls().fill_null([]))",
+        f"write such lists without nulls; --where '{column} IS NOT NULL' drops null lists")
+
+
 def check_labels(labels: pl.Series, rows: Ints | None, column: str, first_row: int) -> None:
     """Raise DataError for a null label, or one that is twice in a list; its row is named."""
     if labels.null_count():
         place = int(labels.is_null().arg_true()[0])
         row = place if rows is None else int(rows[place])
-        raise DataError.null_label(column, first_row + row)
+        null = DataError.null_label if rows is None else null_in_labels
+        raise null(column, first_row + row)
     repeated = _repeated(labels, rows)
     if repeated is not None:
         raise DataError(
