@@ -86,9 +86,6 @@ CHARACTERS = [
     Tokenizer(analyzer="char_wb", ngram_range=(2, 4)),
 ]
 NOT_PORTABLE = [
-    Tokenizer(normalize="NFKC"),
-    Tokenizer(strip_accents="unicode"),
-    Tokenizer(strip_accents="ascii", normalize="NFD", lowercase=False),
     Tokenizer(pattern=r"[^,'\"]+"), Tokenizer(pattern=r"[^,\n]+", ngram_range=(1, 3)),
     Tokenizer(pattern=r"\S+", stop_words=("GOOD", "\\back\\"), ngram_range=(2, 2)),
 ]

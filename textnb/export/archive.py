@@ -23,6 +23,7 @@ from textnb.bayes.label_form import LabelForm
 from textnb.errors import ExportError, SourceError
 from textnb.export import golden
 from textnb.export.bundle import Bundle
+from textnb.export.portable import EVERYTHING
 from textnb.files import archive as files
 from textnb.files.archive import (
     MAX_BYTES,
@@ -75,19 +76,12 @@ def write_tables(
     golden.table(bundle).write_parquet(folder / GOLDEN)
     if bundle.reads == "text":
         try:
-            words = bundle.words_or_characters
+            words = bundle.words(EVERYTHING)
         except ExportError:
             words = None
         if words is None or words.kept:
             return  # the target runs the tokenizer itself, and needs no table of characters
-        lower = words.lower
-        (folder / CHARACTERS).write_text(json.dumps({
-            "members": words.members, "least": words.least, "stop_words": words.stop_words,
-            "ngram_range": words.ngram_range, "unspaced": words.unspaced,
-            "replacements": words.replacements, "lowercase": None if lower is None else {
-                "mapping": lower.mapping, "cased": lower.cased, "ignorable": lower.ignorable},
-            **({} if words.analyzer == "word" else {"analyzer": words.analyzer}),
-        }, ensure_ascii=True), "utf-8")
+        (folder / CHARACTERS).write_text(json.dumps(words.to_dict(), ensure_ascii=True), "utf-8")
 
 
 def weights_table(bundle: Bundle) -> pl.DataFrame:

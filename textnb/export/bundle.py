@@ -12,9 +12,9 @@ Nothing in a bundle is executed when it is read.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -33,6 +33,7 @@ from textnb.errors import ExportError, ParameterError, quantity
 from textnb.export.portable import Words, portable
 from textnb.learning.fitted import fitted_texts
 from textnb.text.matrix import CountMatrix, Vocabulary, merge_tokens
+from textnb.text.plan import Plan
 from textnb.text.tokens import Tokenizer, check_exact
 
 Reads = Literal["text", "terms", "features"]
@@ -143,27 +144,22 @@ class Bundle:
         """The inverse document frequency of each term, (n_terms,); None if the form has none."""
         return next((s.weights for s in self.form.features.steps if isinstance(s, Idf)), None)
 
-    @cached_property
-    def words(self) -> Words:
-        """The words of texts for targets that split them; ExportError if they are not portable."""
-        if self.tokenizer is None:
-            raise ExportError("this form reads numbers, not texts")
-        return portable(self.tokenizer.plan(), self.columns)
+    def words(self, knows: Collection[str] = ()) -> Words:
+        """The words of texts, for targets that split them.
 
-    @cached_property
-    def words_and_kept(self) -> Words:
-        """`words` for targets that also find what `Words.kept` says."""
-        if self.tokenizer is None:
-            raise ExportError("this form reads numbers, not texts")
-        return portable(self.tokenizer.plan(), self.columns, knows_kept=True)
+        Parameters
+        ----------
+        knows : collection of str
+            What the target does beyond words: see `textnb.export.portable.portable`.
 
-    @cached_property
-    def words_or_characters(self) -> Words:
-        """`words_and_kept` for targets that also make n-grams of characters."""
+        Raises
+        ------
+        ExportError
+            If they are not portable to such a target.
+        """
         if self.tokenizer is None:
             raise ExportError("this form reads numbers, not texts")
-        return portable(self.tokenizer.plan(), self.columns, knows_kept=True,
-                        knows_characters=True)
+        return _words(self.tokenizer.plan(), self.columns, frozenset(knows))
 
     @cached_property
     def weights(self) -> Floats:
@@ -289,6 +285,12 @@ class Bundle:
     def _vocabulary(self) -> Vocabulary:
         assert self.tokenizer is not None
         return Vocabulary(self.tokenizer, pl.Series(self.terms, dtype=pl.String))
+
+
+@lru_cache(maxsize=8)
+def _words(plan: Plan, columns: tuple[str, ...], knows: frozenset[str]) -> Words:
+    # The same object for each call, as its tables take time.
+    return portable(plan, columns, knows)
 
 
 def bundle_of(

@@ -72,6 +72,11 @@ def lowercase() -> Lowercase:
     return Lowercase(mapping, _ranges(codes[cased]), _ranges(codes[ignorable]))
 
 
+def all_characters() -> pl.Series:
+    """Every character of Unicode, String."""
+    return _characters()[1]
+
+
 def regex_class(ranges: Ranges, code: str = r"\x{{{:x}}}") -> str:
     r"""Write the inside of a character class of regular expressions, each code point as ``code``.
 

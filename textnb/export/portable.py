@@ -2,7 +2,7 @@
 
 A tokenizer is portable if its words are runs of characters of one class, or pairs of characters
 within such runs. Such words need no regular expression, only tables of characters, and are the same
-in every engine. Some targets also make n-grams of characters.
+in every engine. Targets say what more they know, such as n-grams of characters.
 
 >>> from textnb.text.tokens import Tokenizer
 >>> words = portable(Tokenizer(ngram_range=(1, 2)).plan(), ["text"])
@@ -11,20 +11,26 @@ in every engine. Some targets also make n-grams of characters.
 >>> portable(Tokenizer(analyzer="char").plan(), ["text"])
 Traceback (most recent call last):
     ...
-textnb.errors.ExportError: analyzer='char': n-grams of characters are for python and javascript
+textnb.errors.ExportError: analyzer='char': this target makes no n-grams of characters
 """
 
 from __future__ import annotations
 
 import sys
 from bisect import bisect
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal, cast
 
 from textnb.errors import ExportError
 from textnb.export import characters
+from textnb.export.decompositions import (
+    Decomposition,
+    Form,
+    decomposition,
+    dropped_with_accents,
+)
 from textnb.text.casing import TURKIC
 from textnb.text.expressions import stop_tokens, unspaced_class
 from textnb.text.kept import EMOJI, KINDS, LETTER, LETTER_OR_NUMBER
@@ -49,6 +55,11 @@ from textnb.text.plan import (
     WordsAndKept,
     WordsAndPairs,
 )
+
+# What a target may know beyond words: kept tokens, n-grams of characters, decompositions of
+# characters (NFD, NFKD, accents), and compositions (NFC, NFKC).
+KEPT, CHARACTERS, DECOMPOSES, COMPOSES = "kept", "characters", "decomposes", "composes"
+EVERYTHING = frozenset((KEPT, CHARACTERS, DECOMPOSES, COMPOSES))
 
 
 @dataclass(frozen=True)
@@ -75,6 +86,10 @@ class Words:
     analyzer : {"word", "char", "char_wb"}
         What n-grams are of: words, or characters of the whole text, or of one word. The ``member``
         is then whatever is no white space.
+    normalize : {"NFC", "NFD", "NFKC", "NFKD"} or None
+        The normalisation of the text, before all else.
+    accents : {"unicode", "ascii", "marks"} or None
+        What is dropped of the decomposed (NFKD) text, after all else.
     """
 
     member: str
@@ -86,6 +101,8 @@ class Words:
     replacements: tuple[tuple[str, str], ...] = ()
     kept: tuple[str, ...] = ()
     analyzer: Literal["word", "char", "char_wb"] = "word"
+    normalize: Form | None = None
+    accents: str | None = None
 
     @cached_property
     def unspaced(self) -> characters.Ranges:
@@ -128,6 +145,21 @@ class Words:
         """The rules of lower-casing; None if case is kept."""
         return characters.lowercase() if self.lowercase else None
 
+    @property
+    def normalizing(self) -> Decomposition | None:
+        """The tables of `normalize`."""
+        return None if self.normalize is None else decomposition(self.normalize)
+
+    @property
+    def stripping(self) -> Decomposition | None:
+        """The tables by which a text is decomposed before `dropped` characters leave it."""
+        return None if self.accents is None else decomposition("NFKD")
+
+    @property
+    def dropped(self) -> characters.Ranges:
+        """The characters that leave the text as accents."""
+        return () if self.accents is None else dropped_with_accents(self.accents)
+
     @cached_property
     def lower_mapping(self) -> dict[str, str]:
         """The characters that change in lower case, with Σ where it is not final."""
@@ -135,30 +167,46 @@ class Words:
             return {}
         return {**self.lower.mapping, characters.SIGMA: characters.SMALL_SIGMA}
 
+    def to_dict(self) -> dict[str, Any]:
+        """What ``characters.json`` holds: the tables by which a reader splits texts."""
+        lower, normal, stripping = self.lower, self.normalizing, self.stripping
+        return {
+            "members": self.members, "least": self.least, "stop_words": self.stop_words,
+            "ngram_range": self.ngram_range, "unspaced": self.unspaced,
+            "replacements": self.replacements, "lowercase": None if lower is None else {
+                "mapping": lower.mapping, "cased": lower.cased, "ignorable": lower.ignorable},
+            **({} if normal is None else {"normalize": {
+                "form": self.normalize, "mapping": normal.mapping,
+                "classes": normal.class_ranges, "pairs": normal.pairs}}),
+            **({} if stripping is None else {"accents": {
+                "kind": self.accents, "mapping": stripping.mapping,
+                "classes": stripping.class_ranges, "dropped": self.dropped}}),
+            **({} if self.analyzer == "word" else {"analyzer": self.analyzer}),
+        }
 
-def portable(
-    plan: Plan, columns: Sequence[str], *, knows_kept: bool = False, knows_characters: bool = False
-) -> Words:
+
+def portable(plan: Plan, columns: Sequence[str], knows: Collection[str] = ()) -> Words:
     """Convert a plan to runs of characters.
 
     Parameters
     ----------
     plan : Plan
     columns : sequence of str
-    knows_kept : bool
-        Whether the target finds what `Words.kept` says. If not, it is refused.
-    knows_characters : bool
-        Whether the target makes n-grams of characters. If not, they are refused.
+    knows : collection of str
+        What the target does beyond words: some of `EVERYTHING`. The rest is refused.
 
     Raises
     ------
     ExportError
-        If the plan's words are not runs of characters; the message gives the reason only.
+        If the plan's words are not runs of characters, or the target does not know a step; the
+        message gives the reason only.
     """
     refusal = ExportError.for_tokenizer
     if len(columns) > 1:
         raise refusal(f"several text columns ({', '.join(columns)}) are not portable")
     lower, ngrams = False, NGrams(1, 1)
+    normalize: Form | None = None
+    accents: str | None = None
     replacements: tuple[tuple[str, str], ...] = ()
     runs: Runs | WordsAndPairs | WordsAndKept | Characters | CharactersInWords | None = None
     kept: tuple[str, ...] = ()
@@ -169,25 +217,30 @@ def portable(
                 lower = True
             case TurkicLowercase(language="tr" | "az"):
                 lower, replacements = True, TURKIC
+            case Normalize(form="NFC" | "NFKC") if COMPOSES not in knows:
+                raise refusal(f"{step.setting}: it composes characters one after another, and this "
+                              "target can't; use NFD or NFKD")
+            case Normalize(form="NFC" | "NFD" | "NFKC" | "NFKD") if DECOMPOSES in knows:
+                normalize = cast(Form, step.form)
+            case StripAccents(kind="unicode" | "ascii" | "marks") if DECOMPOSES in knows:
+                accents = step.kind
             case Normalize() | StripAccents():
-                raise refusal(f"{step.setting}: engines have different versions of Unicode's "
-                              "decompositions, or none")
+                raise refusal(f"{step.setting}: this target decomposes no characters")
             case Runs() | WordsAndPairs():
                 runs = step
-            case WordsAndKept(kinds=kinds) if knows_kept and set(kinds) <= set(KINDS):
+            case WordsAndKept(kinds=kinds) if KEPT in knows and set(kinds) <= set(KINDS):
                 runs, kept = step, kinds
             case WordsAndKept():
                 raise refusal(f"{step.setting}: this target finds words, and nothing beside them")
             case Matches(pattern=pattern):
                 raise refusal(f"pattern {pattern!r} is not a run of one class of characters, "
                               "and regular expressions differ between engines")
-            case Characters() | CharactersInWords() if knows_characters:
+            case Characters() | CharactersInWords() if CHARACTERS in knows:
                 runs, ngrams = step, NGrams(step.least, step.most)
-            case SingleSpaces() if knows_characters:
+            case SingleSpaces() if CHARACTERS in knows:
                 pass
             case SingleSpaces() | Characters() | CharactersInWords():
-                raise refusal(f"{step.setting}: n-grams of characters are for python and "
-                              "javascript")
+                raise refusal(f"{step.setting}: this target makes no n-grams of characters")
             case StopWords():
                 pass
             case TokenColumns():
@@ -200,11 +253,12 @@ def portable(
             case _:
                 raise refusal(f"{step.setting}: no engine but Polars runs it")
     assert runs is not None, "a plan splits texts"
+    sizes = (ngrams.least, ngrams.most)
     if isinstance(runs, Characters | CharactersInWords):
-        return Words(f"[^{WHITE}]", 1, lower, (ngrams.least, ngrams.most), (),
-                     replacements=replacements,
-                     analyzer="char" if isinstance(runs, Characters) else "char_wb")
-    return Words(f"[{runs.members}]", runs.least, lower, (ngrams.least, ngrams.most),
+        return Words(f"[^{WHITE}]", 1, lower, sizes, (), replacements=replacements,
+                     analyzer="char" if isinstance(runs, Characters) else "char_wb",
+                     normalize=normalize, accents=accents)
+    return Words(f"[{runs.members}]", runs.least, lower, sizes,
                  tuple(sorted(stop_tokens(plan))),
                  isinstance(runs, WordsAndPairs) or (isinstance(runs, WordsAndKept) and runs.pairs),
-                 replacements, kept)
+                 replacements, kept, normalize=normalize, accents=accents)

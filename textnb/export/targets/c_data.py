@@ -19,7 +19,7 @@ from textnb.bayes.features import Idf, Length, Presence, Sublinear
 from textnb.errors import ExportError, quantity
 from textnb.export.bundle import Bundle
 from textnb.export.characters import Ranges
-from textnb.export.portable import Words
+from textnb.export.portable import KEPT, Words
 from textnb.text.casing import TURKIC
 
 _HEAD, _NO_WORDS = 64, (1, 1, 1, 0)
@@ -54,7 +54,7 @@ def pack(bundle: Bundle) -> bytes:
     if bundle.reads != "features":
         terms, terms_homes = _table([term.encode() for term in bundle.terms])
     if texts:
-        own = bundle.words_and_kept
+        own = bundle.words((KEPT,))
         words = (own.least, *own.ngram_range, _flags(own))
         stop, stop_homes = _table([word.encode() for word in own.stop_words])
         characters = _characters(own)

@@ -15,16 +15,16 @@ from itertools import chain
 from typing import Any
 
 from textnb.export.bundle import Bundle
-from textnb.export.characters import Ranges
-from textnb.export.portable import Words
+from textnb.export.decompositions import Decomposition
+from textnb.export.portable import EVERYTHING, Words
 
 # Characters that could end a literal or a script. In JSON they occur inside strings only.
 _INERT = {code: f"\\u{code:04x}" for code in map(ord, "'`$<")}
 # The head of a part of a template, such as `#[text terms]` or `//[features]`. The part is used for
 # these inputs, for forms with `simple` feature maps (presence at most) or `mapped` ones (all
 # others), for texts of which more than words is `kept`, or not (`unkept`), for n-grams of
-# `words`, of the `characters` of a text or of those `within` words, or for answers that are
-# `one` class or a list of `labels`.
+# `words`, of the `characters` of a text or of those `within` words, for texts whose characters are
+# `decomposed`, or for answers that are `one` class or a list of `labels`.
 _PART = re.compile(r"^(?:#|//)\[([a-z ]+)\]\n", re.M)
 _ANALYZERS = {"word": "words", "char": "characters", "char_wb": "within"}
 _MARK = re.compile(r"@([A-Z]+)@")
@@ -50,6 +50,8 @@ def fill_template(template: str, bundle: Bundle, **texts: str) -> str:
         own.add(_ANALYZERS[bundle.tokenizer.analyzer])
         if bundle.tokenizer.analyzer != "char":
             own.add("kept" if bundle.tokenizer.keep else "unkept")
+        if bundle.tokenizer.normalize or bundle.tokenizer.strip_accents:
+            own.add("decomposed")
     kept = first + "".join(text for tags, text in zip(parts[::2], parts[1::2], strict=True)
                            if own & set(tags.split()))
     texts["VERSION"] = version("textnb")
@@ -89,7 +91,7 @@ def embed_json(
     if columns is not None:
         head["columns"] = list(columns)
     if words:
-        head["words"] = _words(bundle.words_or_characters)
+        head["words"] = _words(bundle.words(EVERYTHING))
     return (_inert(head)[:-1] + ',"terms":[\n' + ",\n".join(map(_inert, bundle.terms))
             + '\n],"weights":[\n' + ",\n".join(map(_inert, weights)) + "\n]}")
 
@@ -103,13 +105,20 @@ def _words(words: Words) -> dict[str, Any]:
         "lower": None if lower is None else lower.mapping,
         "cased": [] if lower is None else _flat(lower.cased),
         "ignorable": [] if lower is None else _flat(lower.ignorable),
+        **({} if words.normalizing is None else {"normalize": _tables(words.normalizing)}),
+        **({} if words.stripping is None else {
+            "accents": {**_tables(words.stripping), "dropped": _flat(words.dropped)}}),
         **({} if not words.kept else {"kept": {
             "kinds": list(words.kept), "letters": _flat(words.letters),
             "letters_or_numbers": _flat(words.letters_or_numbers), "emoji": _flat(words.emoji)}}),
     }
 
 
-def _flat(ranges: Ranges) -> list[int]:
+def _tables(table: Decomposition) -> dict[str, Any]:
+    return {"mapping": table.mapping, "classes": _flat(table.class_ranges), "pairs": table.pairs}
+
+
+def _flat(ranges: Sequence[tuple[int, ...]]) -> list[int]:
     return list(chain.from_iterable(ranges))
 
 

@@ -153,7 +153,7 @@ class Sql(ABC):
 
     def words(self, bundle: Bundle) -> Words:
         """The words of texts; ExportError if the engine does not find them."""
-        return bundle.words
+        return bundle.words()
 
     def check_features(self, bundle: Bundle) -> None:
         """Raises ExportError if features can't be the columns of a table."""

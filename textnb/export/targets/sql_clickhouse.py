@@ -14,7 +14,7 @@ import polars as pl
 
 from textnb.export.bundle import Bundle
 from textnb.export.characters import SIGMA, final_sigma, ranges_of, regex_class
-from textnb.export.portable import Words
+from textnb.export.portable import KEPT, Words
 from textnb.export.targets.base import EngineMissing, TargetAnswers, TargetRows
 from textnb.export.targets.program import run_program
 from textnb.export.targets.sql import (
@@ -97,7 +97,7 @@ class ClickHouse(Sql):
             yield f"INSERT INTO textnb_weights (term, {', '.join(names)}) VALUES\n{values};"
 
     def words(self, bundle: Bundle) -> Words:
-        return bundle.words_and_kept
+        return bundle.words((KEPT,))
 
     def split(self, words: Words) -> Iterator[str]:
         source, is_word = "text", f"lengthUTF8(word) >= {words.least}"

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from textnb.export.bundle import Bundle
 from textnb.export.characters import SIGMA, final_sigma, ranges_of, regex_class
-from textnb.export.portable import Words
+from textnb.export.portable import KEPT, Words
 from textnb.export.targets.base import EngineMissing, TargetAnswers, TargetRows
 from textnb.export.targets.program import deadline
 from textnb.export.targets.sql import (
@@ -57,7 +57,7 @@ class DuckDb(Sql):
                    f"CAST(w AS DOUBLE[]) AS w FROM (VALUES\n{values}\n) v(term, w)) r;")
 
     def words(self, bundle: Bundle) -> Words:
-        return bundle.words_and_kept
+        return bundle.words((KEPT,))
 
     def list_of(self, elements: Sequence[tuple[str, str]]) -> str:
         cases = ",\n".join(f"CASE WHEN {condition} THEN [{self.literal(element)}] ELSE [] END"

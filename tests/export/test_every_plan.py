@@ -1,0 +1,116 @@
+"""Every tokenizer in every target that splits texts: the model's answers, or a refusal by name."""
+
+from __future__ import annotations
+
+import random
+import unicodedata
+from functools import cache
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from tests.export.test_targets import checked
+from textnb import ExportError, MultinomialNB, TextClassifier, Tokenizer, export_model
+from textnb.export.decompositions import Form, decomposition
+from textnb.export.golden import _KEPT, _WRITTEN
+from textnb.export.targets.known import TARGETS
+
+# Marks in and out of order, some of them of Unicode 15 and later.
+MARKS = [*map(chr, (0x300, 0x301, 0x308, 0x316, 0x323, 0x327, 0x328, 0x334, 0x345, 0x5B0, 0x64B,
+                    0x93C, 0x94D, 0xE38, 0x302A, 0x3099, 0x1D165, 0x897, 0x10EFD, 0x1E4EC,
+                    0x1E4EE, 0x1E4EF))]
+PIECES = [
+    *MARKS, *"aaBeosßİIıΣς'é_01:\\ \t\n\x1c\x85\u3000\u200b\ufeff\0", "ΑΣ", "e\u0301", "中", "文",
+    "あ", "ก", "か\u3099", "ﾊﾟ", "각", "가", "힣", "\u1100\u1161", "\u11a8", "ﬁ", "\ufdfa", "½", "㎒",
+    "𝐁", "𝚺",
+    "Ⅷ", "①", "ǭ", "ṩ", "\u0344", "\u0958", "\U0001d160", "豈", "\u212b", "كِتـاب", "I\u0307", "😀",
+    "\U0010ffff", "word", "The", "the", "C++", "$5.50", "10%", "U.S.", "!", "  "]
+PLANS = {
+    "pairs": Tokenizer(ngram_range=(1, 2)),
+    "tr": Tokenizer(lowercase="tr", ngram_range=(1, 2)),
+    "stop words": Tokenizer(stop_words=("The", "word", "é"), ngram_range=(1, 2)),
+    "kept": Tokenizer(keep=("emoji", "symbols", "abbreviations", "punctuation")),
+    "accents": Tokenizer(strip_accents="unicode", ngram_range=(1, 2)),
+    "accents ascii tr": Tokenizer(strip_accents="ascii", lowercase="tr"),
+    "accents marks": Tokenizer(strip_accents="marks", lowercase=False, pattern=r"\w+"),
+    "accents stop": Tokenizer(strip_accents="unicode", stop_words=("Thé",), pattern=r"\w+"),
+    "nfc": Tokenizer(normalize="NFC", pattern=r"\w+"),
+    "nfd": Tokenizer(normalize="NFD", pattern=r"\w+"),
+    "nfkc": Tokenizer(normalize="NFKC", strip_accents="unicode", keep=("symbols",)),
+    "nfkd": Tokenizer(normalize="NFKD", lowercase=False, ngram_range=(1, 2)),
+    "char 1-2": Tokenizer(analyzer="char", ngram_range=(1, 2)),
+    "char accents": Tokenizer(analyzer="char", ngram_range=(2, 3), strip_accents="marks"),
+    "char_wb": Tokenizer(analyzer="char_wb", ngram_range=(2, 4)),
+    "char_wb nfc tr": Tokenizer(analyzer="char_wb", ngram_range=(5, 6), normalize="NFC",
+                                lowercase="tr"),
+}
+EXACT = sorted(name for name, target in TARGETS.items()
+               if "text" in target.reads and name != "onnx")
+# What a target says of the plans that it refuses.
+NO_CHARACTERS = {"char 1-2": "analyzer='char'", "char accents": "analyzer='char'",
+                 "char_wb": "analyzer='char_wb'", "char_wb nfc tr": "analyzer='char_wb'"}
+NO_DECOMPOSITION = {
+    "accents": "strip_accents=", "accents ascii tr": "strip_accents=",
+    "accents marks": "strip_accents=", "accents stop": "strip_accents=", "nfc": "normalize=",
+    "nfd": "normalize=", "nfkc": "normalize=", "nfkd": "normalize="}
+SQL = {**NO_CHARACTERS, **NO_DECOMPOSITION}
+REFUSALS: dict[str, dict[str, str]] = {
+    "python": {}, "javascript": {}, "polars": {},
+    "c": SQL, "sql-clickhouse": SQL, "sql-duckdb": SQL,
+    "sql-postgres": {**SQL, "kept": "keep="}, "sql-sqlite": {**SQL, "kept": "keep="}}
+
+
+def hostile(rows: int, seed: int = 0) -> list[str | None]:
+    draw = random.Random(seed)
+    return [None, "", *("".join(draw.choices(PIECES, k=draw.randrange(1, 20)))
+                        for _ in range(rows - 2))]
+
+
+@cache
+def trained(plan: str) -> TextClassifier:
+    texts = [*_WRITTEN[:-1], *_KEPT[:-1], *hostile(300, seed=1)]
+    texts += texts[::-1]
+    labels = [("a", "b", "c")[n % 3] for n in range(len(texts))]
+    frame = pl.DataFrame({"text": texts, "label": labels},
+                         schema={"text": pl.String, "label": pl.String})
+    return TextClassifier(MultinomialNB(l=0.1), tokenizer=PLANS[plan]).fit(frame)
+
+
+@pytest.fixture
+def engine(to: str, request: pytest.FixtureRequest) -> None:
+    """A server where the target needs one."""
+    if to == "sql-postgres":
+        request.getfixturevalue("postgres")
+
+
+@pytest.mark.usefixtures("engine")
+@pytest.mark.parametrize("plan", PLANS)
+@pytest.mark.parametrize("to", EXACT)
+def test_hostile_texts_get_the_models_answers(to: str, plan: str, tmp_path: Path) -> None:
+    model = trained(plan)
+    refusal = REFUSALS[to].get(plan)
+    if refusal is not None:
+        with pytest.raises(ExportError, match=refusal):
+            export_model(model, tmp_path / "out", to, reads="text")
+        return
+    path = export_model(model, tmp_path / "out", to, reads="text").path
+    assert checked(path).passed
+    found = checked(path, pl.DataFrame({"text": hostile(300)}, schema={"text": pl.String}))
+    assert (found.rows, found.wrong_scores, found.wrong_labels) == (300, [], [])
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD", "NFKC", "NFKD"])
+def test_tables_say_what_polars_does(form: Form) -> None:
+    table = decomposition(form)
+    assert ("\uac00" in table.mapping, "\u1100\u1161" in table.pairs) == (False, False)
+    texts = pl.Series([*table.mapping, *table.pairs])
+    expected = {**table.mapping, **table.pairs}
+    apart = "NFKD" if "K" in form else "NFD"
+    for text, whole, split in zip(texts, texts.str.normalize("NFC"), texts.str.normalize(apart),
+                                  strict=True):
+        assert expected[text] == (whole if len(text) == 2 else split)
+    # A version of Unicode may add marks, and changes none.
+    own = {chr(code): unicodedata.combining(chr(code)) for code in range(0x20000)
+           if unicodedata.combining(chr(code)) and chr(code) not in table.mapping}
+    assert own.items() <= table.classes.items()
