@@ -9,6 +9,7 @@
     tables        dense models beside scikit-learn's, on MNIST
     filters       mail filters on raw mail, beside bogofilter and SpamAssassin's Bayes
     served        messages a second of `textnb serve`, beside SpamAssassin's spamd
+    exports       whole test splits in every engine that is installed: answers that differ, speed
     spark         textnb on Spark beside Spark ML; needs Java and textnb[spark]
     pages         no measurement: write the pages and pictures of docs/benchmarks again
     all           all of these
@@ -42,7 +43,7 @@ from benchmarks.sides import SIDES
 from benchmarks.speed import TASKS, instructions, note, speed
 
 SECTIONS = ("speed", "scale", "instructions", "accuracy", "recipe", "tables", "filters",
-            "served", "spark")
+            "served", "exports", "spark")
 NO_CORPORA = ("speed", "instructions", "accuracy")
 SCALE = ("10 MB", "100 MB", "1 GB", "3 GB")
 
@@ -182,6 +183,10 @@ def measured(
         from benchmarks.tables import tables
 
         return tables(arguments.runs, quick)
+    if section == "exports":
+        from benchmarks.exports import exports
+
+        return exports(names or [], quick)
     if section == "served":
         from benchmarks.served import served
 

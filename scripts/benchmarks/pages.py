@@ -27,7 +27,7 @@ BLOCK = re.compile(r"(<!-- figures: (\w+) -->\n).*?(<!-- end of figures -->)", r
 TITLES = {"speed": "Speed", "scale": "Growing files", "instructions": "Instructions",
           "accuracy": "Accuracy",
           "recipe": "Naive Bayes on tf-idf", "tables": "Feature tables", "filters": "Mail filters",
-          "served": "Mail filters that listen", "spark": "Spark"}
+          "served": "Mail filters that listen", "exports": "Exports", "spark": "Spark"}
 OWN = "textnb"
 # What a section has a list of.
 LISTS = ("rows", "corpora")
@@ -297,6 +297,43 @@ def served(found: Row) -> str:
           "{:.0f} to {:.0f} MiB".format(*row["worker_mib"])) for row in found["rows"]), left=3)
 
 
+def exports(found: Row) -> str:
+    """The number of rows with another answer: a row for each target, a column for each model."""
+    models = list(dict.fromkeys(row["model"] for row in found["rows"]))
+    by = {(row["target"], row["model"]): row for row in found["rows"]}
+
+    def cell(row: Row | None) -> str:
+        if row is None:
+            return ""
+        if row["rows"] is None:
+            return "FAILED" if row["differs"] else "no"
+        wrong = max(row["wrong_scores"], row["wrong_labels"])
+        tokens = " (tokens)" if row["reads"] == "terms" else ""
+        return f"{'DIFFERS ' if wrong else ''}{wrong:,} of {row['rows']:,}{tokens}"
+
+    return table(("target", *models),
+                 ((f"`{target}`", *(cell(by.get((target, model))) for model in models))
+                  for target in dict.fromkeys(row["target"] for row in found["rows"])), left=1)
+
+
+def export_speed(found: Row) -> str:
+    """Sizes and speed of the model with the most terms."""
+    ran = [row for row in found["rows"] if row["rows"] is not None]
+    if not ran:
+        return "*Not measured.*"
+    largest = max(ran, key=lambda row: row["terms"])
+    rows = [row for row in ran if row["model"] == largest["model"]]
+    size = megabytes(largest["model_bytes"])
+    return (f"{largest['model']}, {largest['corpus']}: {largest['terms']:,} terms, "
+            f"{largest['outputs']} outputs, a model file of {size}.\n\n"
+            + table(("target", "reads", "file", "of the model's", "load", "rows a second",
+                     "largest difference"),
+                    ((f"`{row['target']}`", row["reads"], megabytes(row["bytes"]),
+                      f"{row['bytes'] / row['model_bytes']:.1f}x", seconds(row["load_seconds"]),
+                      "" if row["rows_per_second"] is None else f"{row['rows_per_second']:,.0f}",
+                      f"{row['largest_difference']:.1e}") for row in rows), left=2))
+
+
 BLOCKS: dict[str, tuple[str, Callable[[Row], str]]] = {
     **{f"machine_of_{section}": (section, lambda found: about(found["about"]))
        for section in TITLES},
@@ -309,7 +346,8 @@ BLOCKS: dict[str, tuple[str, Callable[[Row], str]]] = {
         ("cpu_seconds", "{:.1f}"))},
     "tuned": ("accuracy", tuned), "recipe": ("recipe", recipe),
     "spark": ("spark", spark), "tables": ("tables", tables), "filters": ("filters", filters),
-    "served": ("served", served)}
+    "served": ("served", served), "exports": ("exports", exports),
+    "export_speed": ("exports", export_speed)}
 
 
 # How a cell is written.

@@ -54,6 +54,22 @@ def test_what_failed_or_differs_says_so() -> None:
     assert "FAILED: ended with 1" in text.splitlines()[3]
 
 
+def test_exports_count_the_rows_that_differ() -> None:
+    figures = {"model": "pairs", "corpus": "news", "terms": 1000, "outputs": 2,
+               "model_bytes": 1_000_000, "target": "c", "reads": "terms", "rows": 2500,
+               "wrong_scores": 0, "wrong_labels": 0, "largest_difference": 1.5e-12,
+               "rows_per_second": None, "load_seconds": 0.25, "bytes": 2_500_000, "differs": False}
+    rows = [figures, figures | {"target": "python", "reads": "text", "wrong_labels": 3},
+            figures | {"target": "onnx", "rows": None}]
+    lines = pages.exports({"rows": rows}).splitlines()[2:]
+    assert lines == ["| `c` | 0 of 2,500 (tokens) |", "| `python` | DIFFERS 3 of 2,500 |",
+                     "| `onnx` | no |"]
+    text = pages.export_speed({"rows": rows})
+    assert "1,000 terms, 2 outputs, a model file of 1.0 MB" in text
+    assert "| `c` | terms | 2.5 MB | 2.5x | 0.25 s |  | 1.5e-12 |" in text
+    assert pages.export_speed({"rows": rows[2:]}) == "*Not measured.*"
+
+
 def test_a_server_is_measured_by_requests() -> None:
     found = {"rows": [{"server": "textnb", "model": "m", "request": "CHECK", "clients": 8,
                        "messages": 1000, "per_second": 412.3, "median": 0.012, "p99": 0.034,

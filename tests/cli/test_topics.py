@@ -97,8 +97,8 @@ def test_measures_are_those_of_scikit_learn(run: Run, files: Path, name: str) ->
 
 
 def test_labels_that_the_model_does_not_know_are_missed(run: Run, files: Path) -> None:
-    pl.DataFrame({"text": ["aa", "bb"], "label": [["zinc"], ["corn"]]}, schema=NEWS.schema).write_parquet(
-        "zinc.parquet")
+    rows = {"text": ["aa", "bb"], "label": [["zinc"], ["corn"]]}
+    pl.DataFrame(rows, schema=NEWS.schema).write_parquet("zinc.parquet")
     result = run("test", "topics.textnb", "zinc.parquet", "--format", "json")
     found = json.loads(result.out)
     assert found["unknown_labels"] == ["zinc"]
