@@ -314,8 +314,8 @@ def test_what_can_not_leave_says_why(tmp_path: Path) -> None:
     (Tokenizer(normalize="NFKC"), "text", "composes characters"),
     (Tokenizer(strip_accents="unicode"), "text", "decomposes no"),
     (Tokenizer(pattern="[a-z]+-?[a-z]+"), "text", "not a run of one class"),
-    (Tokenizer(), ["text", "more"], "several text columns"),
-    (Tokenizer(field_prefix=True), "text", "field prefixes"),
+    (Tokenizer(), ["text", "more"], "not several columns"),
+    (Tokenizer(field_prefix=True), "text", "no field prefixes"),
 ])
 def test_a_tokenizer_that_is_not_portable_says_so(
     tokenizer: Tokenizer, columns: Any, reason: str

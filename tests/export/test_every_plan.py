@@ -22,8 +22,8 @@ MARKS = [*map(chr, (0x300, 0x301, 0x308, 0x316, 0x323, 0x327, 0x328, 0x334, 0x34
                     0x1E4EE, 0x1E4EF))]
 PIECES = [
     *MARKS, *"aaBeosßİIıΣς'é_01:\\ \t\n\x1c\x85\u3000\u200b\ufeff\0", "ΑΣ", "e\u0301",
-    "中", "文", "あ", "ก", "か\u3099", "ﾊﾟ", "각", "가", "힣", "\u1100\u1161", "\u11a8", "ﬁ", "\ufdfa",
-    "½", "㎒", "𝐁", "𝚺",
+    "中", "文", "あ", "ก", "か\u3099", "ﾊﾟ", "각", "가", "힣", "\u1100\u1161", "\u11a8",
+    "ﬁ", "\ufdfa", "½", "㎒", "𝐁", "𝚺",
     "Ⅷ", "①", "ǭ", "ṩ", "\u0344", "\u0958", "\U0001d160", "豈", "\u212b", "كِتـاب", "I\u0307", "😀",
     "\U0010ffff", "word", "The", "the", "C++", "$5.50", "10%", "U.S.", "!", "  "]
 PLANS = {
@@ -44,7 +44,16 @@ PLANS = {
     "char_wb": Tokenizer(analyzer="char_wb", ngram_range=(2, 4)),
     "char_wb nfc tr": Tokenizer(analyzer="char_wb", ngram_range=(5, 6), normalize="NFC",
                                 lowercase="tr"),
+    "columns": Tokenizer(ngram_range=(1, 2)),
+    "prefixes": Tokenizer(ngram_range=(1, 3), field_prefix=True, keep=("symbols", "punctuation")),
+    "one prefix": Tokenizer(field_prefix=("body",), stop_words=("the", "word"), lowercase="tr",
+                            strip_accents="unicode"),
+    "one column's prefix": Tokenizer(field_prefix=True, ngram_range=(1, 2)),
+    "char prefixes": Tokenizer(analyzer="char", ngram_range=(1, 2), field_prefix=("body",)),
+    "char_wb prefixes": Tokenizer(analyzer="char_wb", ngram_range=(2, 4), field_prefix=True),
 }
+COLUMNS = {plan: ["title"] if plan == "one column's prefix" else ["title", "body", "the_'third\""]
+           for plan in PLANS if "column" in plan or "prefix" in plan}
 EXACT = sorted(name for name, target in TARGETS.items()
                if "text" in target.reads and name != "onnx")
 # What a target says of the plans that it refuses.
@@ -54,7 +63,11 @@ NO_DECOMPOSITION = {
     "accents": "strip_accents=", "accents ascii tr": "strip_accents=",
     "accents marks": "strip_accents=", "accents stop": "strip_accents=", "nfc": "normalize=",
     "nfd": "normalize=", "nfkc": "normalize=", "nfkd": "normalize="}
-SQL = {**NO_CHARACTERS, **NO_DECOMPOSITION}
+NO_FIELDS = {
+    **{plan: "not several columns" for plan in COLUMNS if len(COLUMNS[plan]) > 1},
+    "prefixes": "keep=|columns", "one column's prefix": "no field prefixes",
+    "char prefixes": "analyzer=|columns", "char_wb prefixes": "analyzer=|columns"}
+SQL = {**NO_CHARACTERS, **NO_DECOMPOSITION, **NO_FIELDS}
 REFUSALS: dict[str, dict[str, str]] = {
     "python": {}, "javascript": {}, "polars": {},
     "c": SQL, "sql-clickhouse": SQL, "sql-duckdb": SQL,
@@ -67,14 +80,21 @@ def hostile(rows: int, seed: int = 0) -> list[str | None]:
                         for _ in range(rows - 2))]
 
 
+def rows_of(plan: str, texts: list[str | None]) -> pl.DataFrame:
+    """A row per text; with several columns, each has the texts of other rows."""
+    names = COLUMNS.get(plan, ["text"])
+    return pl.DataFrame({name: texts[shift:] + texts[:shift] for shift, name in enumerate(names)},
+                        schema=dict.fromkeys(names, pl.String))
+
+
 @cache
 def trained(plan: str) -> TextClassifier:
     texts = [*_WRITTEN[:-1], *_KEPT[:-1], *hostile(300, seed=1)]
-    texts += texts[::-1]
-    labels = [("a", "b", "c")[n % 3] for n in range(len(texts))]
-    frame = pl.DataFrame({"text": texts, "label": labels},
-                         schema={"text": pl.String, "label": pl.String})
-    return TextClassifier(MultinomialNB(l=0.1), tokenizer=PLANS[plan]).fit(frame)
+    rows = rows_of(plan, texts + texts[::-1])
+    labels = pl.Series([("a", "b", "c")[n % 3] for n in range(len(rows))])
+    names = rows.columns if rows.width > 1 else rows.columns[0]
+    return TextClassifier(MultinomialNB(l=0.1), tokenizer=PLANS[plan], text=names).fit(
+        rows.with_columns(label=labels))
 
 
 @pytest.fixture
@@ -96,7 +116,7 @@ def test_hostile_texts_get_the_models_answers(to: str, plan: str, tmp_path: Path
         return
     path = export_model(model, tmp_path / "out", to, reads="text").path
     assert checked(path).passed
-    found = checked(path, pl.DataFrame({"text": hostile(300)}, schema={"text": pl.String}))
+    found = checked(path, rows_of(plan, hostile(300)))
     assert (found.rows, found.wrong_scores, found.wrong_labels) == (300, [], [])
 
 

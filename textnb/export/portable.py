@@ -57,9 +57,10 @@ from textnb.text.plan import (
 )
 
 # What a target may know beyond words: kept tokens, n-grams of characters, decompositions of
-# characters (NFD, NFKD, accents), and compositions (NFC, NFKC).
-KEPT, CHARACTERS, DECOMPOSES, COMPOSES = "kept", "characters", "decomposes", "composes"
-EVERYTHING = frozenset((KEPT, CHARACTERS, DECOMPOSES, COMPOSES))
+# characters (NFD, NFKD, accents), compositions (NFC, NFKC), and several columns and field prefixes.
+KEPT, CHARACTERS, DECOMPOSES, COMPOSES, FIELDS = (
+    "kept", "characters", "decomposes", "composes", "fields")
+EVERYTHING = frozenset((KEPT, CHARACTERS, DECOMPOSES, COMPOSES, FIELDS))
 
 
 @dataclass(frozen=True)
@@ -90,6 +91,12 @@ class Words:
         The normalisation of the text, before all else.
     accents : {"unicode", "ascii", "marks"} or None
         What is dropped of the decomposed (NFKD) text, after all else.
+    columns : tuple of str
+        The text columns, whose terms follow each other; no n-gram is of two of them.
+    prefixes : tuple of str
+        What is before each word of each column, or before each n-gram of characters; "" for none.
+    escaped : str
+        Characters of n-grams of characters that get a backslash, before prefixes.
     """
 
     member: str
@@ -103,6 +110,9 @@ class Words:
     analyzer: Literal["word", "char", "char_wb"] = "word"
     normalize: Form | None = None
     accents: str | None = None
+    columns: tuple[str, ...] = ("text",)
+    prefixes: tuple[str, ...] = ("",)
+    escaped: str = ""
 
     @cached_property
     def unspaced(self) -> characters.Ranges:
@@ -182,6 +192,8 @@ class Words:
                 "kind": self.accents, "mapping": stripping.mapping,
                 "classes": stripping.class_ranges, "dropped": self.dropped}}),
             **({} if self.analyzer == "word" else {"analyzer": self.analyzer}),
+            **({} if len(self.columns) == 1 and not self.prefixes[0] else {
+                "columns": self.columns, "prefixes": self.prefixes, "escaped": self.escaped}),
         }
 
 
@@ -202,14 +214,15 @@ def portable(plan: Plan, columns: Sequence[str], knows: Collection[str] = ()) ->
         message gives the reason only.
     """
     refusal = ExportError.for_tokenizer
-    if len(columns) > 1:
-        raise refusal(f"several text columns ({', '.join(columns)}) are not portable")
+    if len(columns) > 1 and FIELDS not in knows:
+        raise refusal(f"this target reads one text, not several columns ({', '.join(columns)})")
     lower, ngrams = False, NGrams(1, 1)
     normalize: Form | None = None
     accents: str | None = None
     replacements: tuple[tuple[str, str], ...] = ()
     runs: Runs | WordsAndPairs | WordsAndKept | Characters | CharactersInWords | None = None
     kept: tuple[str, ...] = ()
+    escaped = ""
     # The splitting is checked first: if it is not portable, changing other settings does not help.
     for step in sorted(plan.steps, key=lambda step: not isinstance(step, Splitting)):
         match step:
@@ -246,19 +259,24 @@ def portable(plan: Plan, columns: Sequence[str], knows: Collection[str] = ()) ->
             case TokenColumns():
                 raise refusal(f"{step.setting}: such columns are lists of tokens, and this target "
                               "reads texts")
-            case FieldPrefix() | Escape():
-                raise refusal("field prefixes are not portable")
+            case FieldPrefix() | Escape() if FIELDS not in knows:
+                raise refusal("this target knows no field prefixes")
+            case FieldPrefix():
+                pass
+            case Escape(characters=signs):
+                escaped = signs
             case NGrams():
                 ngrams = step
             case _:
                 raise refusal(f"{step.setting}: no engine but Polars runs it")
     assert runs is not None, "a plan splits texts"
     sizes = (ngrams.least, ngrams.most)
+    fields = tuple(columns), tuple(plan.prefixes(columns)), escaped
     if isinstance(runs, Characters | CharactersInWords):
-        return Words(f"[^{WHITE}]", 1, lower, sizes, (), replacements=replacements,
-                     analyzer="char" if isinstance(runs, Characters) else "char_wb",
-                     normalize=normalize, accents=accents)
+        return Words(f"[^{WHITE}]", 1, lower, sizes, (), False, replacements, (),
+                     "char" if isinstance(runs, Characters) else "char_wb", normalize, accents,
+                     *fields)
     return Words(f"[{runs.members}]", runs.least, lower, sizes,
                  tuple(sorted(stop_tokens(plan))),
                  isinstance(runs, WordsAndPairs) or (isinstance(runs, WordsAndKept) and runs.pairs),
-                 replacements, kept, normalize=normalize, accents=accents)
+                 replacements, kept, "word", normalize, accents, *fields)

@@ -24,7 +24,8 @@ _INERT = {code: f"\\u{code:04x}" for code in map(ord, "'`$<")}
 # these inputs, for forms with `simple` feature maps (presence at most) or `mapped` ones (all
 # others), for texts of which more than words is `kept`, or not (`unkept`), for n-grams of
 # `words`, of the `characters` of a text or of those `within` words, for texts whose characters are
-# `decomposed`, or for answers that are `one` class or a list of `labels`.
+# `decomposed`, of one `field`, or of several or with prefixes (`fields`), or for answers that are
+# `one` class or a list of `labels`.
 _PART = re.compile(r"^(?:#|//)\[([a-z ]+)\]\n", re.M)
 _ANALYZERS = {"word": "words", "char": "characters", "char_wb": "within"}
 _MARK = re.compile(r"@([A-Z]+)@")
@@ -52,6 +53,9 @@ def fill_template(template: str, bundle: Bundle, **texts: str) -> str:
             own.add("kept" if bundle.tokenizer.keep else "unkept")
         if bundle.tokenizer.normalize or bundle.tokenizer.strip_accents:
             own.add("decomposed")
+        fields = len(bundle.columns) > 1 or bundle.tokenizer.field_prefix
+        words = bundle.tokenizer.analyzer == "word"
+        own |= {"fields", "fieldwords" if words else "fieldcharacters"} if fields else {"field"}
     kept = first + "".join(text for tags, text in zip(parts[::2], parts[1::2], strict=True)
                            if own & set(tags.split()))
     texts["VERSION"] = version("textnb")
@@ -108,6 +112,7 @@ def _words(words: Words) -> dict[str, Any]:
         **({} if words.normalizing is None else {"normalize": _tables(words.normalizing)}),
         **({} if words.stripping is None else {
             "accents": {**_tables(words.stripping), "dropped": _flat(words.dropped)}}),
+        "columns": list(words.columns), "prefixes": list(words.prefixes), "escaped": words.escaped,
         **({} if not words.kept else {"kept": {
             "kinds": list(words.kept), "letters": _flat(words.letters),
             "letters_or_numbers": _flat(words.letters_or_numbers), "emoji": _flat(words.emoji)}}),

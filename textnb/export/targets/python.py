@@ -55,6 +55,9 @@ def score_with_program(command: Sequence[str], bundle: Bundle, rows: TargetRows)
 def _values(bundle: Bundle, rows: TargetRows) -> Iterator[Any]:
     if rows.features is not None:
         return iter(rows.features.tolist())
+    if bundle.reads == "text" and len(bundle.columns) > 1:
+        assert rows.documents is not None
+        return rows.documents.iter_rows(named=True)
     inputs = rows.texts if bundle.reads == "text" else rows.tokens
     assert inputs is not None
     return iter(inputs.to_list())
