@@ -3,7 +3,8 @@
     documents, document_terms      the user's tables, created only if they do not exist
     textnb_weights                 one row per term: term, w0, w1, ... (a column per output)
     textnb_classes                 the labels by position
-    textnb_words                   the words of texts, split by each dialect in its own way
+    textnb_words                   the words of texts, split by each dialect in its own way; texts
+                                   may be cleaned before, by the views of `sql_texts`
     textnb_terms                   one row per occurrence of a term
     textnb_sums                    one row per document: s0, s1, ...
     textnb_scores, textnb_labels   the answers: one row per document and class, and per document;
@@ -15,7 +16,7 @@ Terms and labels are written as quoted literals only, and columns are named by n
 from __future__ import annotations
 
 import json
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -27,13 +28,13 @@ import polars as pl
 from textnb.bayes.features import Idf, Length, Presence, Step, Sublinear, unknown_step
 from textnb.errors import ExportError
 from textnb.export.bundle import Bundle
-from textnb.export.characters import regex_class
-from textnb.export.portable import Words
+from textnb.export.portable import COMPOSES, EVERYTHING, KEPT, Words
+from textnb.export.targets import sql_texts
 from textnb.export.targets.base import EVERY, LISTS, TargetAnswers, TargetRows
-from textnb.text.unspaced import pairs_by_replacing
 
-_VIEWS = ("labels", "scores", "sums", "terms", "words")
-_TABLES = ("weights", "classes", "stop_words", "characters", "casing", "ignorable")
+_VIEWS = ("labels", "scores", "sums", "terms", *sql_texts.VIEWS)
+_TABLES = ("weights", "classes", "stop_words", "characters", "casing", "ignorable",
+           *sql_texts.TABLES)
 # Rows of one INSERT.
 ROWS = 500
 # Most arguments of one function call: SQLite allows 127.
@@ -41,7 +42,7 @@ _ARGUMENTS = 100
 ANSWERS = "SELECT * FROM textnb_labels ORDER BY id"
 
 
-class Sql(ABC):
+class Sql(sql_texts.TextDialect):
     """One script that makes weights, classes and views in one transaction, and can be run again.
 
     Attributes
@@ -77,6 +78,8 @@ class Sql(ABC):
     greatest: ClassVar[str] = "greatest"
     bytewise: ClassVar[str] = ""
     hex_literal: ClassVar[str]
+    # What it does beyond words: to compose characters one after another needs a loop.
+    knows: ClassVar[frozenset[str]] = EVERYTHING - {COMPOSES, KEPT}
 
     def write(self, bundle: Bundle, path: Path) -> None:
         """Write the script; ExportError if the engine can't hold the bundle."""
@@ -117,8 +120,12 @@ class Sql(ABC):
         """Write statements that make and fill ``textnb_weights``."""
 
     @abstractmethod
-    def split(self, words: Words) -> Iterator[str]:
-        """Write statements that make ``textnb_words`` (id, position, word) and its tables."""
+    def split(self, words: Words, source: str) -> Iterator[str]:
+        """Write statements that make ``textnb_words`` (id, position, word) and its tables.
+
+        The texts are the column ``text`` of a table or view. Of several text columns there is the
+        column ``field`` beside ``id``.
+        """
 
     @abstractmethod
     def list_of(self, elements: Sequence[tuple[str, str]]) -> str:
@@ -132,13 +139,27 @@ class Sql(ABC):
         """Write the last statements of the transaction."""
         yield "COMMIT;"
 
-    def ngrams(self, words: Words) -> str:
-        """Write the view of terms, on top of the view of words."""
-        return ngrams_view(words.ngram_range)
-
-    def quote_name(self, name: str) -> str:
-        """Quote the name of a column."""
-        return quote_name(name)
+    def ngrams(self, words: Words, source: str) -> Iterator[str]:
+        """Write the view of terms, on top of the view of words, or of the texts of a source."""
+        keys, prefix = sql_texts.keys_of(words), sql_texts.prefixes(self, words)
+        if words.analyzer == "word":
+            table = "textnb_words"
+            if prefix:
+                table = f"(SELECT {keys}, position, {prefix}word AS word FROM textnb_words) x"
+            grams = sql_texts.ngrams_of(words.ngram_range, table, keys)
+            yield f"CREATE VIEW textnb_terms AS {grams};"
+            return
+        yield sql_texts.pieces_view(self, words, source)
+        short = ""
+        if words.analyzer == "char_wb":
+            keys += ", word_position"
+            # With a space on both sides, a word has three characters or more.
+            if words.ngram_range[0] > 3:
+                shorter = self.char_length.format("word")
+                short = (f"\nUNION ALL SELECT id, {prefix}{sql_texts.escaped(self, words)} AS term "
+                         f"FROM textnb_words\nWHERE {shorter} < {words.ngram_range[0] - 2}")
+        grams = sql_texts.ngrams_of(words.ngram_range, "textnb_pieces", keys, "", prefix)
+        yield f"CREATE VIEW textnb_terms AS {grams}{short};"
 
     def check(self, bundle: Bundle) -> None:
         """Raises ExportError if the engine can't hold the bundle, or split its texts."""
@@ -149,26 +170,32 @@ class Sql(ABC):
         if bundle.reads == "features":
             self.check_features(bundle)
         elif bundle.reads == "text":
-            self.words(bundle)
+            words = self.words(bundle)
+            if len(words.columns) > 1:
+                self.check_names("text column", words.columns)
 
     def words(self, bundle: Bundle) -> Words:
         """The words of texts; ExportError if the engine does not find them."""
-        return bundle.words()
+        return bundle.words(self.knows)
 
     def check_features(self, bundle: Bundle) -> None:
         """Raises ExportError if features can't be the columns of a table."""
         if len(bundle.terms) > self.most_features:
             raise ExportError(f"{len(bundle.terms)} features, but a table of {self.engine} holds "
                               f"{self.most_features} of them; use --to parquet")
+        self.check_names("feature", bundle.terms)
+
+    def check_names(self, kind: str, names: Sequence[str]) -> None:
+        """Raises ExportError if names can't be those of columns beside ``id``."""
         seen = {"id": "id"}
-        for feature in bundle.terms:
-            if not feature or any(character < " " or character == "\x7f" for character in feature):
-                raise ExportError(f"feature {feature!r} can't name a column; rename it")
-            key = self.column_key(feature)
+        for name in names:
+            if not name or any(character < " " or character == "\x7f" for character in name):
+                raise ExportError(f"{kind} {name!r} can't name a column; rename it")
+            key = self.column_key(name)
             if key in seen:
-                raise ExportError(f"features can't be columns of one table of {self.engine}: "
-                                  f"{seen[key]!r} and {feature!r} are one name; rename one")
-            seen[key] = feature
+                raise ExportError(f"{kind}s can't be columns of one table of {self.engine}: "
+                                  f"{seen[key]!r} and {name!r} are one name; rename one")
+            seen[key] = name
 
     def column_key(self, name: str) -> str:
         """A key that is equal for names of columns that the engine does not distinguish."""
@@ -194,12 +221,16 @@ class Sql(ABC):
         """Write the weights of terms, the terms of documents, and their sums."""
         yield from self.load_weights(bundle)
         if bundle.reads == "text":
-            yield (f"CREATE TABLE IF NOT EXISTS documents (id {self.id_type} PRIMARY KEY, "
-                   f"text {self.text_type});")
             words = self.words(bundle)
+            names = words.columns if len(words.columns) > 1 else ("text",)
+            columns = "".join(f", {self.quote_name(name)} {self.text_type}" for name in names)
+            yield f"CREATE TABLE IF NOT EXISTS documents (id {self.id_type} PRIMARY KEY{columns});"
             yield from self.stop_words(words)
-            yield from self.split(words)
-            yield self.ngrams(words)
+            statements, source, rest = sql_texts.clean_texts(self, words)
+            yield from statements
+            if words.analyzer != "char":
+                yield from self.split(rest, source)
+            yield from self.ngrams(rest, source)
         else:
             yield f"CREATE TABLE IF NOT EXISTS documents (id {self.id_type} PRIMARY KEY);"
             yield (f"CREATE TABLE IF NOT EXISTS document_terms (id {self.id_type} NOT NULL, "
@@ -233,24 +264,6 @@ class Sql(ABC):
             in enumerate(zip(bundle.weights.T.tolist(), intercept.tolist(), strict=True)))
         yield (f"CREATE VIEW textnb_sums AS\nSELECT id{totals}\n"
                f"FROM (SELECT id{expressions}\nFROM documents) x;")
-
-
-def ngrams_view(sizes: tuple[int, int]) -> str:
-    """Write the view of terms, on top of the view of words."""
-    least, most = sizes
-    if most == 1:
-        return "CREATE VIEW textnb_terms AS SELECT id, word AS term FROM textnb_words;"
-    ahead = "".join(f", lead(word, {k}) OVER following AS word{k}" for k in range(1, most))
-    cases = "".join(
-        f" WHEN {n} THEN word" + "".join(f" || ' ' || word{k}" for k in range(1, n))
-        for n in range(least, most + 1))
-    all_sizes = " UNION ALL ".join(f"SELECT {n} AS size" for n in range(least, most + 1))
-    # For the last words, `lead` is null, and so is the n-gram.
-    return (f"CREATE VIEW textnb_terms AS SELECT id, term FROM (\n"
-            f"  SELECT w.id, CASE s.size{cases} END AS term\n"
-            f"  FROM (SELECT id, word{ahead} FROM textnb_words\n"
-            f"    WINDOW following AS (PARTITION BY id ORDER BY position)) w\n"
-            f"  CROSS JOIN ({all_sizes}) s) n\nWHERE term IS NOT NULL;")
 
 
 def sums_view(bundle: Bundle) -> str:
@@ -353,11 +366,6 @@ def balanced(parts: list[str], operator: str) -> str:
     return parts[0]
 
 
-def quote_name(name: str) -> str:
-    """Quote the name of a column."""
-    return '"' + name.replace('"', '""') + '"'
-
-
 def chunks(rows: Iterable[Any], size: int) -> Iterator[list[Any]]:
     """Divide rows into lists of at most ``size`` of them."""
     iterator = iter(rows)
@@ -386,50 +394,6 @@ def weight_rows(bundle: Bundle) -> Iterator[tuple[str, list[float]]]:
                        strict=True)
 
 
-def pair_class(words: Words, code: str) -> str:
-    """Write the class of the characters that make pairs, each code point as ``code``."""
-    return f"[{regex_class(words.unspaced, code)}]"
-
-
-def separate_pairs(words: Words, text: str, code: str, condition: str) -> str:
-    """Write an expression that separates the pairs of characters in a text from other words.
-
-    Parameters
-    ----------
-    words : Words
-    text : str
-        A column.
-    code : str
-        The format of a code point in a class.
-    condition : str
-        The condition that a column ``{0}`` holds a match of ``{1}``.
-    """
-    pairs = text
-    for pattern, replacement in pairs_by_replacing(pair_class(words, code), r"\1"):
-        pairs = f"regexp_replace({pairs}, '{pattern}', '{replacement}', 'g')"
-    has_pairs = condition.format(text, pair_class(words, code))
-    return f"CASE WHEN {has_pairs} THEN\n{pairs} ELSE {text} END"
-
-
-def kept_or_word(words: Words, code: str) -> str:
-    """Write the pattern, for RE2, of kept tokens and of words in a text whose pairs are apart."""
-    letter, name, emoji, member = (
-        f"[{regex_class(ranges, code)}]" for ranges in (
-            words.letters, words.letters_or_numbers, words.emoji, words.members))
-    number = "[0-9]+(?:[.,][0-9]+)*"
-    kept = {"emoji": emoji, "punctuation": "[!?]", "abbreviations": rf"(?:{letter}\.){{2,}}",
-            "symbols": rf"{letter}{name}*(?:\+\+|#)|[$€£¥]{number}|{number}%"}
-    pairs = [f"{pair_class(words, code)}+"] if words.unspaced else []
-    return "|".join([*(kept[kind] for kind in words.kept), f"{member}{{{words.least},}}", *pairs])
-
-
-def replace_strings(words: Words, text: str) -> str:
-    """Write the text with the replacements of a language's lower case."""
-    for old, new in words.replacements:
-        text = f"replace({text}, '{old}', '{new}')"
-    return text
-
-
 def token_rows(tokens: pl.Series) -> pl.DataFrame:
     """A row (id, term) for each token."""
     return (pl.DataFrame({"id": pl.int_range(len(tokens), eager=True), "term": tokens})
@@ -444,8 +408,12 @@ def user_tables(bundle: Bundle, rows: TargetRows) -> dict[str, pl.DataFrame]:
         features = pl.DataFrame(rows.features, schema=dict.fromkeys(bundle.terms, pl.Float64))
         return {"documents": numbers.hstack(features)}
     if bundle.reads == "text":
-        assert rows.texts is not None
-        return {"documents": numbers.with_columns(rows.texts.cast(pl.String).alias("text"))}
+        if len(bundle.columns) == 1:
+            assert rows.texts is not None
+            return {"documents": numbers.with_columns(rows.texts.cast(pl.String).alias("text"))}
+        assert rows.documents is not None
+        return {"documents": numbers.hstack(
+            rows.documents.select(pl.col(name).cast(pl.String) for name in bundle.columns))}
     assert rows.tokens is not None
     return {"documents": numbers, "document_terms": token_rows(rows.tokens)}
 

@@ -13,8 +13,8 @@ from typing import ClassVar
 import polars as pl
 
 from textnb.export.bundle import Bundle
-from textnb.export.characters import SIGMA, final_sigma, ranges_of, regex_class
-from textnb.export.portable import KEPT, Words
+from textnb.export.characters import SIGMA, Lowercase, final_sigma, members, ranges_of, regex_class
+from textnb.export.portable import COMPOSES, EVERYTHING, Words
 from textnb.export.targets.base import EngineMissing, TargetAnswers, TargetRows
 from textnb.export.targets.program import run_program
 from textnb.export.targets.sql import (
@@ -22,16 +22,24 @@ from textnb.export.targets.sql import (
     Sql,
     chunks,
     has_controls,
-    kept_or_word,
     number,
-    pair_class,
-    quote_name,
     read_answers,
-    replace_strings,
     user_tables,
     weight_columns,
     weight_rows,
 )
+from textnb.export.targets.sql_texts import (
+    Fold,
+    escaped,
+    fold_by_groups,
+    kept_or_word,
+    keys_of,
+    pair_class,
+    prefixes,
+    quote_name,
+    replace_strings,
+)
+from textnb.text.plan import WHITE
 from textnb.text.unspaced import pairs_by_replacing
 
 _CODE = r"\x{{{:x}}}"
@@ -64,6 +72,11 @@ class ClickHouse(Sql):
     most_outputs: ClassVar[int] = 10_000
     most_features: ClassVar[int] = 10_000
     hex_literal: ClassVar[str] = "unhex('{}')"
+    knows: ClassVar[frozenset[str]] = EVERYTHING - {COMPOSES}
+    # Of ASCII alone.
+    ascii_lower: ClassVar[str] = "lower(text)"
+    byte_length: ClassVar[str] = "length({})"
+    char_length: ClassVar[str] = "lengthUTF8({})"
 
     def literal(self, value: str) -> str:
         # A backslash begins an escape.
@@ -96,14 +109,11 @@ class ClickHouse(Sql):
                                 for term, weights in chunk)
             yield f"INSERT INTO textnb_weights (term, {', '.join(names)}) VALUES\n{values};"
 
-    def words(self, bundle: Bundle) -> Words:
-        return bundle.words((KEPT,))
-
-    def split(self, words: Words) -> Iterator[str]:
-        source, is_word = "text", f"lengthUTF8(word) >= {words.least}"
+    def split(self, words: Words, source: str) -> Iterator[str]:
+        parts, keys, is_word = "text", keys_of(words), f"lengthUTF8(word) >= {words.least}"
         pair = self.literal(pair_class(words, _CODE))
         if words.unspaced:
-            source = self._separate_pairs(words, "text")
+            parts = self._separate_pairs(words, "text")
             is_word = f"({is_word} OR match(word, {pair}))"
         found = f"[{regex_class(words.members, _CODE)}]+"
         if words.kept:
@@ -111,26 +121,78 @@ class ClickHouse(Sql):
         if words.stop_words:
             is_word += " AND word NOT IN (SELECT word FROM textnb_stop_words)"
         given = replace_strings(words, "ifNull(text, '')")
-        yield ("CREATE VIEW textnb_words AS\nSELECT id, position, word FROM (\n"
-               "  SELECT id, arrayJoin(arrayZip(words, arrayEnumerate(words))) AS pair,\n"
+        yield (f"CREATE VIEW textnb_words AS\nSELECT {keys}, position, word FROM (\n"
+               f"  SELECT {keys}, arrayJoin(arrayZip(words, arrayEnumerate(words))) AS pair,\n"
                "    pair.1 AS word, pair.2 AS position FROM (\n"
-               f"    SELECT id, extractAll({source}, {self.literal(found)}) AS words FROM (\n"
-               f"SELECT id, {self._lower_text(words)} AS text FROM (\n"
-               f"SELECT id, {given} AS text FROM documents) r) l) s) w\n"
+               f"    SELECT {keys}, extractAll({parts}, {self.literal(found)}) AS words FROM (\n"
+               f"SELECT {keys}, {self._lower_text(words)} AS text FROM (\n"
+               f"SELECT {keys}, {given} AS text FROM {source}) r) l) s) w\n"
                f"WHERE {is_word};")
 
-    def ngrams(self, words: Words) -> str:
+    def ngrams(self, words: Words, source: str) -> Iterator[str]:
         least, most = words.ngram_range
+        keys, prefix = keys_of(words), prefixes(self, words)
+        if words.analyzer != "word":
+            yield f"CREATE VIEW textnb_terms AS {self._grams(words, source, keys, prefix)};"
+            return
         if most == 1:
-            return super().ngrams(words)
+            yield from super().ngrams(words, source)
+            return
         sizes = ", ".join(
             f"arrayMap(i -> arrayStringConcat(arraySlice(words, i, {n}), ' '), "
             f"range(1, toUInt64(greatest(toInt64(length(words)) - {n - 2}, 1))))"
             for n in range(least, most + 1))
-        return ("CREATE VIEW textnb_terms AS\nSELECT id, arrayJoin(arrayConcat("
-                f"{sizes})) AS term FROM (\n"
-                "  SELECT id, arrayMap(w -> w.2, arraySort(groupArray((position, word)))) AS words"
-                "\n  FROM textnb_words GROUP BY id) w;")
+        yield ("CREATE VIEW textnb_terms AS\nSELECT id, arrayJoin(arrayConcat("
+               f"{sizes})) AS term FROM (\n"
+               "  SELECT id, arrayMap(w -> w.2, arraySort(groupArray((position, word)))) AS words"
+               f"\n  FROM (SELECT {keys}, position, {prefix}word AS word FROM textnb_words) x"
+               f"\n  GROUP BY {keys}) w;")
+
+    def _grams(self, words: Words, source: str, keys: str, prefix: str) -> str:
+        """Write the n-grams of characters: of single-spaced texts, or of words."""
+        least, most = words.ngram_range
+        text = f"replaceRegexpAll(ifNull(text, ''), {self.literal(f'[{_white()}]{{2,}}')}, ' ')"
+        if words.analyzer == "char_wb":
+            text, source = "concat(' ', word, ' ')", "textnb_words"
+        sizes = ", ".join(f"if(lengthUTF8(text) < {n}, [], ngrams(text, {n}))"
+                          for n in range(least, most + 1))
+        if words.analyzer == "char_wb":
+            sizes += f", if(lengthUTF8(text) < {least}, [text], [])"
+        return (f"SELECT id, {prefix}{escaped(self, words, 'gram')} AS term FROM (\n"
+                f"  SELECT {keys}, arrayJoin(arrayConcat({sizes})) AS gram FROM (\n"
+                f"    SELECT {keys}, {text} AS text FROM {source}) s) g")
+
+    def final_sigmas(self, lower: Lowercase, text: str) -> str:
+        sigma = self.literal(final_sigma(lower, _CODE, r"\z"))
+        return (f"if(position({text}, '{SIGMA}') > 0, "
+                f"replaceRegexpAll({text}, {sigma}, '\\\\1ς\\\\2'), {text})")
+
+    def characters(self, keys: str, source: str) -> str:
+        return (f"SELECT {keys}, arrayJoin(arrayZip(found, arrayEnumerate(found))) AS pair,\n"
+                "  pair.1 AS character, pair.2 AS place\nFROM ("
+                f"SELECT {keys}, extractAll(text, '(?s).') AS found FROM {source}) s")
+
+    def fold(self, fold: Fold, keys: str, source: str) -> str:
+        changes = ("length(text) > lengthUTF8(text)" if fold.ascii else
+                   f"match(text, {self.literal(f'[{regex_class(fold.changing, _CODE)}]')})")
+        aggregate = ("arrayStringConcat(arrayMap(p -> p.2, "
+                     "arraySort(groupArray(((run, class, place, number), part)))))")
+        return fold_by_groups(self, fold, keys, source, changes, aggregate)
+
+    def create_fold_table(self, name: str) -> str:
+        return (f"CREATE TABLE {name} (character String, number UInt8, part String, class UInt8) "
+                "ENGINE = MergeTree ORDER BY character;")
+
+    def numbers(self, count: int) -> str:
+        return f"(SELECT toInt64(number) AS n FROM numbers({count})) numbers"
+
+    def character(self, code: str) -> str:
+        # `char` writes bytes; these are of a character of three.
+        return (f"char(224 + intDiv({code}, 4096), 128 + intDiv({code}, 64) % 64, "
+                f"128 + ({code}) % 64)")
+
+    def integer_division(self, arithmetic: str) -> str:
+        return f"toInt64({arithmetic})"
 
     def _separate_pairs(self, words: Words, text: str) -> str:
         """Write an expression that separates the pairs of characters in a text from other words."""
@@ -146,9 +208,7 @@ class ClickHouse(Sql):
             return "text"
         mapping = words.lower_mapping
         double = [c for c, to in mapping.items() if len(to) != 1]
-        sigma = self.literal(final_sigma(words.lower, _CODE, r"\z"))
-        text = (f"if(position(text, '{SIGMA}') > 0, "
-                f"replaceRegexpAll(text, {sigma}, '\\\\1ς\\\\2'), text)")
+        text = self.final_sigmas(words.lower, "text")
         for character in double:
             text = (f"replaceAll({text}, {self.literal(character)}, "
                     f"{self.literal(mapping[character])})")
@@ -171,3 +231,7 @@ class ClickHouse(Sql):
                         ANSWERS.encode())
             return read_answers(
                 bundle, pl.read_parquet(Path(folder) / "answers.parquet").iter_rows())
+
+
+def _white() -> str:
+    return regex_class(members(f"[{WHITE}]"), _CODE)

@@ -9,8 +9,8 @@ from tempfile import TemporaryDirectory
 from typing import ClassVar
 
 from textnb.export.bundle import Bundle
-from textnb.export.characters import SIGMA, final_sigma, ranges_of, regex_class
-from textnb.export.portable import KEPT, Words
+from textnb.export.characters import SIGMA, Lowercase, final_sigma, ranges_of, regex_class
+from textnb.export.portable import COMPOSES, EVERYTHING, Words
 from textnb.export.targets.base import EngineMissing, TargetAnswers, TargetRows
 from textnb.export.targets.program import deadline
 from textnb.export.targets.sql import (
@@ -18,15 +18,20 @@ from textnb.export.targets.sql import (
     ROWS,
     Sql,
     chunks,
-    kept_or_word,
-    pair_class,
-    quote_name,
     read_answers,
-    replace_strings,
-    separate_pairs,
     user_tables,
     weight_columns,
     weight_rows,
+)
+from textnb.export.targets.sql_texts import (
+    Fold,
+    fold_by_groups,
+    kept_or_word,
+    keys_of,
+    pair_class,
+    quote_name,
+    replace_strings,
+    separate_pairs,
 )
 
 _CODE = r"\x{{{:x}}}"
@@ -42,6 +47,9 @@ class DuckDb(Sql):
     most_outputs: ClassVar[int] = 10_000
     most_features: ClassVar[int] = 10_000
     hex_literal: ClassVar[str] = "decode(unhex('{}'))"
+    knows: ClassVar[frozenset[str]] = EVERYTHING - {COMPOSES}
+    byte_length: ClassVar[str] = "strlen({})"
+    char_length: ClassVar[str] = "length({})"
 
     def load_weights(self, bundle: Bundle) -> Iterator[str]:
         names = weight_columns(bundle)
@@ -56,34 +64,50 @@ class DuckDb(Sql):
             yield (f"INSERT INTO textnb_weights SELECT term, {elements} FROM (SELECT term, "
                    f"CAST(w AS DOUBLE[]) AS w FROM (VALUES\n{values}\n) v(term, w)) r;")
 
-    def words(self, bundle: Bundle) -> Words:
-        return bundle.words((KEPT,))
-
     def list_of(self, elements: Sequence[tuple[str, str]]) -> str:
         cases = ",\n".join(f"CASE WHEN {condition} THEN [{self.literal(element)}] ELSE [] END"
                            for condition, element in elements)
         return f"flatten([{cases}])"
 
-    def split(self, words: Words) -> Iterator[str]:
+    def split(self, words: Words, source: str) -> Iterator[str]:
         text = self._lower_text(words)
         stops = ("\n  AND word NOT IN (SELECT word FROM textnb_stop_words)"
                  if words.stop_words else "")
-        documents = "documents"
+        keys = keys_of(words)
         if words.replacements:
-            documents = f"(SELECT id, {replace_strings(words, 'text')} AS text FROM documents) r"
-        source, is_word = "text", f"length(word) >= {words.least}"
+            source = f"(SELECT {keys}, {replace_strings(words, 'text')} AS text FROM {source}) r"
+        parts, is_word = "text", f"length(word) >= {words.least}"
         if words.unspaced:
-            source = separate_pairs(words, "text", _CODE, "regexp_matches({0}, '{1}')")
+            parts = separate_pairs(words, "text", _CODE, "regexp_matches({0}, '{1}')")
             is_word = f"({is_word} OR regexp_matches(word, '{pair_class(words, _CODE)}'))"
         found = f"[{regex_class(words.members, _CODE)}]+"
         if words.kept:
             found, is_word = kept_or_word(words, _CODE), "word <> ''"
-        yield ("CREATE VIEW textnb_words AS SELECT id, position, word FROM (\n"
-               "  SELECT id, unnest(words) AS word, unnest(range(len(words))) AS position FROM (\n"
-               f"    SELECT id, regexp_extract_all({source}, "
+        yield (f"CREATE VIEW textnb_words AS SELECT {keys}, position, word FROM (\n"
+               f"  SELECT {keys}, unnest(words) AS word, unnest(range(len(words))) AS position\n"
+               f"  FROM (SELECT {keys}, regexp_extract_all({parts}, "
                f"'{found}') AS words FROM (\n"
-               f"SELECT id, {text} AS text FROM {documents}) l) s) w\n"
+               f"SELECT {keys}, {text} AS text FROM {source}) l) s) w\n"
                f"WHERE {is_word}{stops};")
+
+    def final_sigmas(self, lower: Lowercase, text: str) -> str:
+        sigma = final_sigma(lower, _CODE, r"\z")
+        return (f"CASE WHEN contains({text}, '{SIGMA}') THEN "
+                f"regexp_replace({text}, '{sigma}', '\\1ς\\2', 'g') ELSE {text} END")
+
+    def characters(self, keys: str, source: str) -> str:
+        return (f"SELECT {keys}, unnest(characters) AS character, "
+                f"unnest(range(len(characters))) AS place\nFROM (SELECT {keys}, "
+                f"regexp_extract_all(text, '(?s).') AS characters FROM {source}) s")
+
+    def fold(self, fold: Fold, keys: str, source: str) -> str:
+        changes = ("strlen(text) > length(text)" if fold.ascii
+                   else f"regexp_matches(text, '[{regex_class(fold.changing, _CODE)}]')")
+        aggregate = "string_agg(part, '' ORDER BY run, class, place, number)"
+        return fold_by_groups(self, fold, keys, source, changes, aggregate)
+
+    def integer_division(self, arithmetic: str) -> str:
+        return f"CAST({arithmetic.replace('/', '//')} AS INTEGER)"
 
     def _lower_text(self, words: Words) -> str:
         """Write the text in lower case, without the engine's own table of Unicode."""
@@ -91,9 +115,7 @@ class DuckDb(Sql):
             return "text"
         mapping = words.lower_mapping
         double = [c for c, to in mapping.items() if len(to) != 1]
-        sigma = final_sigma(words.lower, _CODE, r"\z")
-        text = (f"CASE WHEN contains(text, '{SIGMA}') THEN "
-                f"regexp_replace(text, '{sigma}', '\\1ς\\2', 'g') ELSE text END")
+        text = self.final_sigmas(words.lower, "text")
         for character in double:
             text = f"replace({text}, {self.literal(character)}, {self.literal(mapping[character])})"
         single = [c for c in mapping if c not in double]

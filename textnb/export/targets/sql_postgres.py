@@ -13,21 +13,26 @@ import polars as pl
 
 from textnb.errors import ExportError, quantity
 from textnb.export.bundle import Bundle
-from textnb.export.characters import SIGMA, Ranges, final_sigma, ranges_of, regex_class
+from textnb.export.characters import SIGMA, Lowercase, Ranges, final_sigma, ranges_of, regex_class
 from textnb.export.portable import Words
 from textnb.export.targets.base import EngineMissing, TargetAnswers, TargetRows
 from textnb.export.targets.program import deadline
 from textnb.export.targets.sql import (
     ANSWERS,
     Sql,
-    pair_class,
-    quote_name,
     read_answers,
-    replace_strings,
-    separate_pairs,
     user_tables,
     weight_columns,
     weight_rows,
+)
+from textnb.export.targets.sql_texts import (
+    Fold,
+    fold_by_groups,
+    keys_of,
+    pair_class,
+    quote_name,
+    replace_strings,
+    separate_pairs,
 )
 
 SERVER = "TEXTNB_POSTGRES"
@@ -52,6 +57,8 @@ class Postgres(Sql):
     # A row must fit a page of 8 kB.
     most_outputs: ClassVar[int] = 1000
     most_features: ClassVar[int] = 1000
+    byte_length: ClassVar[str] = "octet_length({})"
+    char_length: ClassVar[str] = "char_length({})"
 
     def check(self, bundle: Bundle) -> None:
         super().check(bundle)
@@ -102,7 +109,7 @@ class Postgres(Sql):
                            for condition, element in elements)
         return f"array_remove(ARRAY[{cases}], NULL)"
 
-    def split(self, words: Words) -> Iterator[str]:
+    def split(self, words: Words, source: str) -> Iterator[str]:
         mapping = words.lower_mapping
         word = "w.word"
         single = [c for c, to in mapping.items() if len(to) == 1 and not c.isascii()]
@@ -115,21 +122,61 @@ class Postgres(Sql):
         stops = ("\nWHERE s.word NOT IN (SELECT word FROM textnb_stop_words)"
                  if words.stop_words else "")
         members = regex_class(_members_in_any_case(words), _CODE)
-        source, pairs, is_word = "p.text", "", f"char_length(w.word) >= {words.least}"
+        parts, pairs, is_word = "p.text", "", f"char_length(w.word) >= {words.least}"
         if words.unspaced:
-            source = "q.text"
+            parts = "q.text"
             text = separate_pairs(words, "p.text", _CODE, "p.wide AND {0} ~ '{1}'")
             pairs = f"CROSS JOIN LATERAL (SELECT {text} AS text OFFSET 0) q\n"
             is_word = f"({is_word} OR w.word ~ '{pair_class(words, _CODE)}')"
         # OFFSET 0 keeps the planner from merging the steps, which would join each word with its
         # whole text.
-        yield (f"CREATE VIEW textnb_words AS SELECT d.id, s.position, s.word FROM documents d\n"
+        keys = ", ".join(f"d.{key}" for key in keys_of(words).split(", "))
+        yield (f"CREATE VIEW textnb_words AS SELECT {keys}, s.position, s.word FROM {source} d\n"
                "CROSS JOIN LATERAL (SELECT octet_length(d.text) > char_length(d.text) AS wide,\n"
-               f"  {_prepare_text(words)} AS text OFFSET 0) p\n{pairs}"
+               f"  {self._prepare_text(words)} AS text OFFSET 0) p\n{pairs}"
                f"CROSS JOIN LATERAL (SELECT w.position, {word} AS word\n"
-               f"  FROM unnest(regexp_split_to_array({source}, '[^{members}]+'))\n"
+               f"  FROM unnest(regexp_split_to_array({parts}, '[^{members}]+'))\n"
                "    WITH ORDINALITY AS w(word, position)\n"
                f"  WHERE {is_word} OFFSET 0) s{stops};")
+
+    def _prepare_text(self, words: Words) -> str:
+        """Write the text in lower case as far as must be before splitting: Σ, İ, and ASCII."""
+        # With the collation C, `lower` changes only ASCII in every version. Regular expressions
+        # use the collation too.
+        text = f'{replace_strings(words, "d.text")} COLLATE "C"'
+        if words.lower is None:
+            return text
+        text = self.final_sigmas(words.lower, text)
+        for character, to in words.lower_mapping.items():
+            if len(to) != 1:
+                text = f"replace({text}, '{character}', '{to}')"
+        return f"lower({text})"
+
+    def final_sigmas(self, lower: Lowercase, text: str) -> str:
+        sigma = final_sigma(lower, _CODE, r"\Z")
+        return (f"CASE WHEN strpos({text}, '{SIGMA}') > 0 THEN "
+                f"regexp_replace({text}, '{sigma}', '\\1ς\\2', 'g') ELSE {text} END")
+
+    def present_text(self, words: Words) -> str:
+        return "coalesce(text, '') COLLATE \"C\""
+
+    def characters(self, keys: str, source: str) -> str:
+        return (f"SELECT {keys}, c.character, c.place FROM {source}\nCROSS JOIN LATERAL "
+                "unnest(string_to_array(text, NULL)) WITH ORDINALITY c(character, place)")
+
+    def fold(self, fold: Fold, keys: str, source: str) -> str:
+        changes = ("octet_length(text) > char_length(text)" if fold.ascii
+                   else f"text ~ '[{regex_class(fold.changing, _CODE)}]'")
+        aggregate = "string_agg(part, '' ORDER BY run, class, place, number)"
+        return fold_by_groups(self, fold, keys, source, changes, aggregate)
+
+    def create_fold_table(self, name: str) -> str:
+        return (f'CREATE TABLE {name} (character TEXT COLLATE "C" NOT NULL, '
+                'number INTEGER NOT NULL, part TEXT COLLATE "C" NOT NULL, class INTEGER NOT NULL);')
+
+    def index_fold_table(self, name: str) -> Iterator[str]:
+        yield f"CREATE INDEX ON {name} (character);"
+        yield f"ANALYZE {name};"
 
     def run(self, bundle: Bundle, path: Path, rows: TargetRows) -> TargetAnswers:
         try:
@@ -160,22 +207,6 @@ class Postgres(Sql):
             finally:
                 connection.rollback()
                 connection.execute(f"DROP SCHEMA {schema} CASCADE")
-
-
-def _prepare_text(words: Words) -> str:
-    """Write the text in lower case as far as must be before splitting: final Σ, İ, and ASCII."""
-    # With the collation C, `lower` changes only ASCII in every version. Regular expressions use the
-    # collation too.
-    text = f'{replace_strings(words, "d.text")} COLLATE "C"'
-    if words.lower is None:
-        return text
-    sigma = final_sigma(words.lower, _CODE, r"\Z")
-    text = (f"CASE WHEN strpos({text}, '{SIGMA}') > 0 THEN "
-            f"regexp_replace({text}, '{sigma}', '\\1ς\\2', 'g') ELSE {text} END")
-    for character, to in words.lower_mapping.items():
-        if len(to) != 1:
-            text = f"replace({text}, '{character}', '{to}')"
-    return f"lower({text})"
 
 
 def _members_in_any_case(words: Words) -> Ranges:
@@ -213,11 +244,13 @@ def _fill(connection: Any, table: str, frame: pl.DataFrame) -> None:
 def _without_nul(bundle: Bundle, frame: pl.DataFrame) -> pl.DataFrame:
     """Remove the character NUL, which PostgreSQL can't hold.
 
-    In a text, NUL separates words, so it becomes a space. A token with NUL is dropped; if it is a
-    term, the document can't be in this database, which is an ExportError.
+    In a text, NUL separates words, so it becomes a space. Of n-grams of characters, none with it is
+    known, so it becomes a character that is in no term either. A token with NUL is dropped; if it
+    is a term, the document can't be in this database, which is an ExportError.
     """
-    if "text" in frame.columns and bundle.reads == "text":
-        return frame.with_columns(pl.col("text").str.replace_all("\0", " ", literal=True))
+    if bundle.reads == "text":
+        return frame.with_columns(
+            pl.col(pl.String).str.replace_all("\0", _instead_of_nul(bundle, frame), literal=True))
     if "term" not in frame.columns or bundle.reads != "terms":
         return frame
     nul = frame["term"].str.contains("\0", literal=True)
@@ -226,3 +259,16 @@ def _without_nul(bundle: Bundle, frame: pl.DataFrame) -> pl.DataFrame:
         raise ExportError(f"documents hold the term {min(lost)!r}, but no text of PostgreSQL holds "
                           "the character NUL; leave the term out of the vocabulary")
     return frame.filter(~nul)
+
+
+def _instead_of_nul(bundle: Bundle, frame: pl.DataFrame) -> str:
+    assert bundle.tokenizer is not None
+    if bundle.tokenizer.analyzer == "word":
+        return " "
+    used = set().union(*bundle.terms)
+    nul = frame.select(pl.any_horizontal(
+        pl.col(pl.String).str.contains("\0", literal=True).any())).item()
+    if nul and "\0" in used:
+        raise ExportError("documents hold the character NUL, and so do terms, but no text of "
+                          "PostgreSQL does; train without it")
+    return next(c for c in map(chr, range(0xE000, 0xF900)) if c not in used)

@@ -30,12 +30,17 @@ from textnb.export.targets.sql import (
     ANSWERS,
     Sql,
     balanced,
-    quote_name,
     read_answers,
-    replace_strings,
     user_tables,
     weight_columns,
     weight_rows,
+)
+from textnb.export.targets.sql_texts import (
+    Fold,
+    keys_of,
+    parts_of,
+    quote_name,
+    replace_strings,
 )
 
 # JSON and window functions are built in.
@@ -53,11 +58,15 @@ _REPLACEMENT_WITH_PAIRS = f"""coalesce((SELECT CASE WHEN last >= unicode(rest)
         FROM textnb_characters
         WHERE first <= unicode(rest) ORDER BY first DESC LIMIT 1), ' ')"""
 _TEXT = "SELECT coalesce(CAST(documents.text AS TEXT), '') AS text"
+# A text is taken apart in pieces of so many characters, as each of them is copied for the rest.
+_PIECE = 128
 # JSON writes NUL as \u0000. Backslashes are escaped as \u005c before that, so that a backslash of
 # the text can't stand before it.
 _WITHOUT_NUL = r"""CASE WHEN instr(CAST(text AS BLOB), x'00') = 0 THEN text ELSE
-      json_extract('[' || replace(replace(json_quote(text), '\\', '\u005c'), '\u0000', ' ') || ']',
+      json_extract('[' || replace(replace(json_quote(text), '\\', '\u005c'), '\u0000', {}) || ']',
         '$[0]') END"""
+# NUL ends a string for most functions. N-grams of characters hold this instead: no text holds it.
+_NUL, _SURROGATE = "CAST(x'EDA080' AS TEXT)", "\ud800"
 
 
 class Sqlite(Sql):
@@ -74,14 +83,26 @@ class Sqlite(Sql):
     id_type: ClassVar[str] = "INTEGER"
     greatest: ClassVar[str] = "max"
     hex_literal: ClassVar[str] = "CAST(x'{}' AS TEXT)"
+    # Of ASCII alone.
+    ascii_lower: ClassVar[str] = "lower(text)"
+    byte_length: ClassVar[str] = "length(CAST({} AS BLOB))"
+    char_length: ClassVar[str] = "length({})"
 
     def load_weights(self, bundle: Bundle) -> Iterator[str]:
         names = weight_columns(bundle)
+        of_texts = bundle.reads == "text" and bundle.words(self.knows).analyzer != "word"
+        nul = _SURROGATE if of_texts else "\0"
         columns = "".join(f", {name} DOUBLE PRECISION NOT NULL" for name in names)
         yield (f"CREATE TABLE textnb_weights (term TEXT PRIMARY KEY NOT NULL{columns}) "
                "WITHOUT ROWID;")
         yield from self.load("textnb_weights", ["term", *names],
-                             ([term, *weights] for term, weights in weight_rows(bundle)))
+                             ([term.replace("\0", nul), *weights]
+                              for term, weights in weight_rows(bundle)))
+
+    def literal(self, value: str) -> str:
+        if _SURROGATE in value:
+            return self.hex_literal.format(value.encode("utf-8", "surrogatepass").hex())
+        return super().literal(value)
 
     def list_of(self, elements: Sequence[tuple[str, str]]) -> str:
         # There are no lists: the answer is JSON.
@@ -90,12 +111,13 @@ class Sqlite(Sql):
         joined = balanced(cases, "||\n")
         return f"'[' || substr({joined}, 2) || ']'"
 
-    def split(self, words: Words) -> Iterator[str]:
+    def split(self, words: Words, source: str) -> Iterator[str]:
         yield ("CREATE TABLE textnb_characters (first INTEGER PRIMARY KEY, last INTEGER NOT NULL, "
                "becomes TEXT);")
         yield from self.load("textnb_characters", ("first", "last", "becomes"),
                              _replacements(words))
-        text = f"(SELECT {_WITHOUT_NUL} AS text FROM ({_TEXT}))"
+        keys = keys_of(words)
+        text = f"(SELECT {_without_nul(words)} AS text FROM ({_TEXT}))"
         if words.replacements:
             text = f"(SELECT {replace_strings(words, 'text')} AS text FROM {text})"
         if words.lower is not None:
@@ -110,19 +132,53 @@ class Sqlite(Sql):
             text = f"(SELECT {_without_marks()} AS text FROM {text})"
             word = f"ltrim(w.value, {_BETWEEN})"
             is_word = f"({is_word} OR substr(w.value, 1, 1) = {_BETWEEN})"
+        named = ", ".join(f"d.{key}" for key in keys.split(", "))
         stops = (f"\n  AND {word} NOT IN (SELECT word FROM textnb_stop_words)"
                  if words.stop_words else "")
-        yield (f"""CREATE VIEW textnb_words AS SELECT d.id, w.key AS position, {word} AS word
-FROM (SELECT id, (
+        yield (f"""CREATE VIEW textnb_words AS SELECT {named}, w.key AS position, {word} AS word
+FROM (SELECT {keys}, (
   WITH RECURSIVE folded(done, rest) AS (
     SELECT text, ltrim(text, {unchanged}) FROM {text}
     UNION ALL
     SELECT replace(done, substr(rest, 1, 1), {replacement}),
       ltrim(replace(rest, substr(rest, 1, 1), ''), {unchanged})
     FROM folded WHERE rest <> '')
-  SELECT {result} FROM folded WHERE rest = '') AS text FROM documents) d,
+  SELECT {result} FROM folded WHERE rest = '') AS text FROM {source} AS documents) d,
   json_each('[' || replace(json_quote(d.text), ' ', '","') || ']') w
 WHERE {is_word}{stops};""")
+
+    def present_text(self, words: Words) -> str:
+        return (f"(SELECT {_without_nul(words)} FROM "
+                "(SELECT coalesce(CAST(d.text AS TEXT), '') AS text))")
+
+    def final_sigmas(self, lower: Lowercase, text: str) -> str:
+        return f"(SELECT {_with_sigma()} FROM (SELECT {text} AS text))"
+
+    def characters(self, keys: str, source: str) -> str:
+        names = f"{keys}, " if keys else ""
+        return f"""WITH RECURSIVE pieces({names}number, piece, rest) AS (
+      SELECT {names}0, substr(text, 1, {_PIECE}), substr(text, {_PIECE + 1}) FROM {source}
+      UNION ALL
+      SELECT {names}number + 1, substr(rest, 1, {_PIECE}), substr(rest, {_PIECE + 1})
+      FROM pieces WHERE rest <> ''),
+    places(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM places WHERE n < {_PIECE})
+    SELECT {names}number * {_PIECE} + n AS place, substr(piece, n, 1) AS character
+    FROM pieces JOIN places ON n <= length(piece)"""
+
+    def fold(self, fold: Fold, keys: str, source: str) -> str:
+        parts = parts_of(self, fold, "", self.characters("", "(SELECT t.text AS text)"))
+        return (f"SELECT {keys}, CASE WHEN length(text) = length(CAST(text AS BLOB)) "
+                f"THEN {fold.otherwise} ELSE (\n"
+                f"SELECT group_concat(part, '') FROM (SELECT part FROM ({parts}) p\n"
+                f"ORDER BY run, class, place, number)) END AS text FROM {source}")
+
+    def create_fold_table(self, name: str) -> str:
+        return (f"CREATE TABLE {name} (character TEXT NOT NULL, number INTEGER NOT NULL, "
+                "part TEXT NOT NULL, class INTEGER NOT NULL, PRIMARY KEY (character, number)) "
+                "WITHOUT ROWID;")
+
+    def character(self, code: str) -> str:
+        return f"char({code})"
 
     def casing(self, lower: Lowercase) -> Iterator[str]:
         """Write the tables that decide the form of Σ: 1 is cased, 0 ignorable, others neither."""
@@ -152,6 +208,11 @@ WHERE {is_word}{stops};""")
                                        frame.iter_rows())
                 connection.execute("COMMIT")
             return read_answers(bundle, connection.execute(ANSWERS))
+
+
+def _without_nul(words: Words) -> str:
+    """Write the text without NUL, which separates words."""
+    return _WITHOUT_NUL.format("' '" if words.analyzer == "word" else _NUL)
 
 
 def _replacements(words: Words) -> list[tuple[int, int, str | None]]:

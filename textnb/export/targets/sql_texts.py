@@ -1,0 +1,396 @@
+"""Views that bring texts to the form that is split, and that make n-grams of characters.
+
+    textnb_fields       a row per document and text column (id, field, text), if there are several
+    textnb_normalized   texts after normalisation
+    textnb_cleaned      texts in lower case and without accents
+    textnb_pieces       the characters of texts or of words, of which n-grams are made
+
+A text is changed by its characters: each is joined with a table of what it becomes, and the parts
+are put together again in the order of marks. Texts without a character of the table are left as
+they are.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from string import ascii_lowercase, ascii_uppercase
+from typing import Any, ClassVar
+
+from textnb.export.characters import Lowercase, Ranges, members, ranges_of, regex_class
+from textnb.export.portable import Words
+from textnb.text.plan import WHITE
+from textnb.text.unspaced import pairs_by_replacing
+
+# In the order in which they can be dropped.
+VIEWS = ("pieces", "words", "cleaned", "normalized", "fields")
+TABLES = ("normalized_characters", "cleaned_characters")
+# The syllables of Hangul: their number, the first one, and the first of each part with the
+# arithmetic of its number.
+_SYLLABLES, _FIRST_SYLLABLE = 11172, 0xAC00
+_HANGUL = ((0x1100, "n / 588"), (0x1161, "n % 588 / 28"), (0x11A7, "n % 28"))
+
+
+@dataclass(frozen=True)
+class Fold:
+    """How texts change character by character.
+
+    Attributes
+    ----------
+    name : str
+        The name of the view is ``textnb_NAME``, of the table ``textnb_NAME_characters``.
+    parts : dict of str to str
+        What characters become.
+    classes : dict of str to int
+        Of marks, which are sorted by them; without any, nothing is sorted.
+    dropped : frozenset of str
+        Parts that leave the text, after the sort.
+    hangul : bool
+        Whether syllables of Hangul become their parts.
+    ascii : bool
+        Whether characters beyond ASCII that are not among the ``parts`` leave the text.
+    otherwise : str
+        What becomes of a ``text`` that has none of these characters.
+    """
+
+    name: str
+    parts: Mapping[str, str]
+    classes: Mapping[str, int] = field(default_factory=dict)
+    dropped: frozenset[str] = frozenset()
+    hangul: bool = False
+    ascii: bool = False
+    otherwise: str = "text"
+
+    @property
+    def table(self) -> str:
+        return f"textnb_{self.name}_characters"
+
+    @property
+    def changing(self) -> Ranges:
+        """The characters beyond ASCII that show that a text must be changed, unless ``ascii``."""
+        found = {c for c in self.parts if not c.isascii()}
+        if self.hangul:
+            found.update(map(chr, range(_FIRST_SYLLABLE, _FIRST_SYLLABLE + _SYLLABLES)))
+        return ranges_of(found)
+
+    def rows(self) -> Iterator[tuple[str, int, str, int]]:
+        """Each character, the number of a part, the part, and its class."""
+        for character, becomes in self.parts.items():
+            for number, part in enumerate(becomes):
+                yield (character, number, "" if part in self.dropped else part,
+                       self.classes.get(part, 0))
+
+
+class TextDialect(ABC):
+    """What the views of texts need of a dialect.
+
+    Attributes
+    ----------
+    ascii_lower : str
+        The column ``text`` with its ASCII in lower case.
+    byte_length, char_length : str
+        Of any string: the number of its bytes, and of its characters.
+    """
+
+    ascii_lower: ClassVar[str] = f"translate(text, '{ascii_uppercase}', '{ascii_lowercase}')"
+    byte_length: ClassVar[str]
+    char_length: ClassVar[str]
+
+    @abstractmethod
+    def literal(self, value: str) -> str:
+        """Write a string as an expression without line ends, as clients read scripts by lines."""
+
+    @abstractmethod
+    def load(
+        self, table: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]
+    ) -> Iterator[str]:
+        """Write statements that fill a table with rows of strings, numbers and nulls."""
+
+    def quote_name(self, name: str) -> str:
+        """Quote the name of a column."""
+        return quote_name(name)
+
+    @abstractmethod
+    def final_sigmas(self, lower: Lowercase, text: str) -> str:
+        """Write a text in which each Σ that ends a word is ς."""
+
+    @abstractmethod
+    def characters(self, keys: str, source: str) -> str:
+        """Write rows of the characters of texts: the keys, ``place`` and ``character``."""
+
+    @abstractmethod
+    def fold(self, fold: Fold, keys: str, source: str) -> str:
+        """Write the texts of a source, changed character by character: the keys and ``text``."""
+
+    def present_text(self, words: Words) -> str:
+        """Write the column ``text``, empty if it is null."""
+        return "coalesce(text, '')"
+
+    def casing(self, lower: Lowercase) -> Iterator[str]:
+        """Write tables that `final_sigmas` needs."""
+        yield from ()
+
+    def create_fold_table(self, name: str) -> str:
+        """Write the statement that makes the table of `Fold`."""
+        return (f"CREATE TABLE {name} (character TEXT NOT NULL, number INTEGER NOT NULL, "
+                "part TEXT NOT NULL, class INTEGER NOT NULL);")
+
+    def index_fold_table(self, name: str) -> Iterator[str]:
+        """Write statements that follow when the table is filled."""
+        yield from ()
+
+    def numbers(self, count: int) -> str:
+        """Write a table with a column ``n``, the integers from 0 on."""
+        return (f"(WITH RECURSIVE r(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM r "
+                f"WHERE n < {count - 1}) SELECT n FROM r) numbers")
+
+    def character(self, code: str) -> str:
+        """Write the character of a code point."""
+        return f"chr({code})"
+
+    def integer_division(self, arithmetic: str) -> str:
+        """Write arithmetic of integers in which a quotient is one."""
+        return arithmetic
+
+
+def clean_texts(target: TextDialect, words: Words) -> tuple[list[str], str, Words]:
+    """Write the views of clean texts.
+
+    Returns
+    -------
+    statements : list of str
+    source : str
+        The table or view of the texts: `keys_of`, and ``text``.
+    words : Words
+        What is still to be done with them.
+    """
+    statements, source = [], "documents"
+    if len(words.columns) > 1:
+        fields = "\nUNION ALL ".join(
+            f"SELECT id, {number} AS field, {target.quote_name(name)} AS text FROM documents"
+            for number, name in enumerate(words.columns))
+        statements.append(f"CREATE VIEW textnb_fields AS {fields};")
+        source = "textnb_fields"
+    if words.normalizing is not None:
+        table = words.normalizing
+        fold = Fold("normalized", {**dict(zip(table.classes, table.classes, strict=True)),
+                                   **table.mapping}, table.classes, hangul=True)
+        statements += _fold_views(target, fold, keys_of(words), source, target.present_text(words))
+        source = "textnb_normalized"
+    words = replace(words, normalize=None)
+    if words.accents is None and (words.analyzer != "char" or words.lower is None):
+        return statements, source, words
+    text = replace_strings(words, target.present_text(words))
+    if words.lower is not None:
+        statements += target.casing(words.lower)
+        text = target.final_sigmas(words.lower, text)
+    statements += _fold_views(target, _cleaning(target, words), keys_of(words), source, text)
+    return statements, "textnb_cleaned", replace(
+        words, lowercase=False, replacements=(), accents=None)
+
+
+def keys_of(words: Words) -> str:
+    """The columns that name a text."""
+    return "id, field" if len(words.columns) > 1 else "id"
+
+
+def prefixes(target: TextDialect, words: Words) -> str:
+    """Write the begin of an expression that puts field prefixes before a string; may be empty."""
+    if not any(words.prefixes):
+        return ""
+    literals = [target.literal(prefix) for prefix in words.prefixes]
+    if len(literals) == 1:
+        return f"{literals[0]} || "
+    cases = " ".join(f"WHEN {number} THEN {prefix}" for number, prefix in enumerate(literals))
+    return f"CASE field {cases} END || "
+
+
+def escaped(target: TextDialect, words: Words, text: str = "' ' || word || ' '") -> str:
+    """Write a text with a backslash before each character that is escaped."""
+    for sign in "\\" + words.escaped if words.escaped else "":
+        text = f"replace({text}, {target.literal(sign)}, {target.literal(chr(92) + sign)})"
+    return text
+
+
+def pieces_view(target: TextDialect, words: Words, source: str) -> str:
+    """Write the view of the characters of texts, or of words with a space before and behind."""
+    keys = keys_of(words)
+    if words.analyzer == "char_wb":
+        keys += ", word_position"
+        source = (f"(SELECT {keys_of(words)}, position AS word_position, "
+                  "' ' || word || ' ' AS text FROM textnb_words) w")
+    character = escaped(target, words, "character")
+    rows = target.characters(keys, source)
+    if words.analyzer == "char":
+        rows = _single_spaces(target, keys, rows)
+    return (f"CREATE VIEW textnb_pieces AS SELECT {keys}, place AS position, {character} AS word\n"
+            f"FROM ({rows}) c;")
+
+
+def _single_spaces(target: TextDialect, keys: str, rows: str) -> str:
+    """Write the characters of which each run of two or more white ones is one space."""
+    white = ", ".join(target.literal(chr(code)) for first, last in members(f"[{WHITE}]")
+                      for code in range(first, last + 1))
+    return (
+        f"SELECT {keys}, place, CASE WHEN white + behind = 2 THEN ' ' ELSE character END\n"
+        f"    AS character FROM (\n  SELECT {keys}, place, character, white,\n"
+        "    coalesce(lag(white) OVER following, 0) AS before,\n"
+        f"    coalesce(lead(white) OVER following, 0) AS behind\n  FROM (SELECT {keys}, place,\n"
+        f"    character, CASE WHEN character IN ({white}) THEN 1 ELSE 0 END AS white\n"
+        f"    FROM ({rows}) r) k\n"
+        f"  WINDOW following AS (PARTITION BY {keys} ORDER BY place)) s\n"
+        "WHERE white + before < 2")
+
+
+def _cleaning(target: TextDialect, words: Words) -> Fold:
+    lower, stripping = words.lower_mapping, words.stripping
+    otherwise = "text" if words.lower is None else target.ascii_lower
+    if stripping is None:
+        return Fold("cleaned", lower, otherwise=otherwise)
+    dropped = frozenset(chr(code) for first, last in words.dropped
+                        for code in range(first, last + 1))
+    mapping = stripping.mapping
+    parts = {**lower, **mapping, **{
+        c: "".join(mapping.get(part, part) for part in to) for c, to in lower.items()}}
+    if words.accents == "ascii":
+        parts = {c: "".join(filter(str.isascii, to)) for c, to in parts.items()}
+        return Fold("cleaned", {c: to for c, to in parts.items() if to}, ascii=True,
+                    otherwise=otherwise)
+    marks = dropped.union(stripping.classes)
+    return Fold("cleaned", {**dict(zip(marks, marks, strict=True)), **parts}, stripping.classes,
+                dropped, True, otherwise=otherwise)
+
+
+def _fold_views(
+    target: TextDialect, fold: Fold, keys: str, source: str, text: str
+) -> Iterator[str]:
+    columns = ("character", "number", "part", "class")
+    yield target.create_fold_table(fold.table)
+    yield from target.load(fold.table, columns, fold.rows())
+    if fold.hangul:
+        for number, (first, arithmetic) in enumerate(_HANGUL):
+            has_part = "\nWHERE n % 28 > 0" if number == 2 else ""
+            part = target.character(f"{first} + {target.integer_division(arithmetic)}")
+            yield (f"INSERT INTO {fold.table} ({', '.join(columns)})\n"
+                   f"SELECT {target.character(f'{_FIRST_SYLLABLE} + n')}, {number}, {part}, 0\n"
+                   f"FROM {target.numbers(_SYLLABLES)}{has_part};")
+    yield from target.index_fold_table(fold.table)
+    yield (f"CREATE VIEW textnb_{fold.name} AS\n"
+           f"{target.fold(fold, keys, f'(SELECT {keys}, {text} AS text FROM {source} d) t')};")
+
+
+def fold_by_groups(
+    target: TextDialect, fold: Fold, keys: str, source: str, changes: str, aggregate: str
+) -> str:
+    """Write `TextDialect.fold` by groups of rows.
+
+    Parameters
+    ----------
+    target : TextDialect
+    fold : Fold
+    keys, source : str
+    changes : str
+        The condition that a column ``text`` must be changed.
+    aggregate : str
+        The string of the parts of a group in the order of run, class, place and number.
+    """
+    changed = f"(SELECT {keys}, text FROM t WHERE {changes}) h"
+    return (f"WITH t AS (SELECT {keys}, text FROM {source})\n"
+            f"SELECT {keys}, {fold.otherwise} AS text FROM t WHERE NOT ({changes})\n"
+            f"UNION ALL SELECT {keys}, {aggregate} AS text\n"
+            f"FROM ({parts_of(target, fold, keys, target.characters(keys, changed))}) f "
+            f"GROUP BY {keys}")
+
+
+def parts_of(target: TextDialect, fold: Fold, keys: str, rows: str) -> str:
+    """Write the parts of the characters of texts, with what they are sorted by."""
+    unknown = "c.character"
+    if fold.ascii:
+        is_ascii = f"{target.byte_length.format('c.character')} = 1"
+        unknown = f"CASE WHEN {is_ascii} THEN c.character ELSE '' END"
+    names = ", ".join(f"c.{name}" for name in keys.split(", ")) + ", " if keys else ""
+    found = "m.character = c.character"
+    parts = (f"SELECT {names}c.place, CASE WHEN {found} THEN m.number ELSE 0 END AS number,\n"
+             f"    CASE WHEN {found} THEN m.class ELSE 0 END AS class,\n"
+             f"    CASE WHEN {found} THEN m.part ELSE {unknown} END AS part\n"
+             f"  FROM ({rows}) c LEFT JOIN {fold.table} m ON {found}")
+    within = f"PARTITION BY {keys} " if keys else ""
+    run = "0"
+    if fold.classes:
+        # Marks of one run have the same number of other characters before them.
+        run = (f"sum(CASE WHEN class = 0 THEN 1 ELSE 0 END) OVER ({within}ORDER BY place, number\n"
+               "    ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)")
+    return (f"SELECT {keys}{', ' if keys else ''}place, number, class, part, {run} AS run\n"
+            f"FROM (\n  {parts}) p")
+
+
+def ngrams_of(
+    sizes: tuple[int, int], source: str, keys: str, separator: str = " ", prefix: str = ""
+) -> str:
+    """Write the n-grams of a view's words, each with a prefix: id and term."""
+    least, most = sizes
+    if most == 1:
+        return f"SELECT id, {prefix}word AS term FROM {source}"
+    ahead = "".join(f", lead(word, {k}) OVER following AS word{k}" for k in range(1, most))
+    joint = f" || '{separator}'" if separator else ""
+    cases = "".join(
+        f" WHEN {n} THEN word" + "".join(f"{joint} || word{k}" for k in range(1, n))
+        for n in range(least, most + 1))
+    all_sizes = " UNION ALL ".join(f"SELECT {n} AS size" for n in range(least, most + 1))
+    names = ", ".join(f"w.{name}" for name in keys.split(", "))
+    # For the last words, `lead` is null, and so is the n-gram.
+    return (f"SELECT id, {prefix}term AS term FROM (\n"
+            f"  SELECT {names}, CASE s.size{cases} END AS term\n"
+            f"  FROM (SELECT {keys}, word{ahead} FROM {source}\n"
+            f"    WINDOW following AS (PARTITION BY {keys} ORDER BY position)) w\n"
+            f"  CROSS JOIN ({all_sizes}) s) n\nWHERE term IS NOT NULL")
+
+
+def pair_class(words: Words, code: str) -> str:
+    """Write the class of the characters that make pairs, each code point as ``code``."""
+    return f"[{regex_class(words.unspaced, code)}]"
+
+
+def separate_pairs(words: Words, text: str, code: str, condition: str) -> str:
+    """Write an expression that separates the pairs of characters in a text from other words.
+
+    Parameters
+    ----------
+    words : Words
+    text : str
+        A column.
+    code : str
+        The format of a code point in a class.
+    condition : str
+        The condition that a column ``{0}`` holds a match of ``{1}``.
+    """
+    pairs = text
+    for pattern, replacement in pairs_by_replacing(pair_class(words, code), r"\1"):
+        pairs = f"regexp_replace({pairs}, '{pattern}', '{replacement}', 'g')"
+    has_pairs = condition.format(text, pair_class(words, code))
+    return f"CASE WHEN {has_pairs} THEN\n{pairs} ELSE {text} END"
+
+
+def kept_or_word(words: Words, code: str) -> str:
+    """Write the pattern, for RE2, of kept tokens and of words in a text whose pairs are apart."""
+    letter, name, emoji, member = (
+        f"[{regex_class(ranges, code)}]" for ranges in (
+            words.letters, words.letters_or_numbers, words.emoji, words.members))
+    number = "[0-9]+(?:[.,][0-9]+)*"
+    kept = {"emoji": emoji, "punctuation": "[!?]", "abbreviations": rf"(?:{letter}\.){{2,}}",
+            "symbols": rf"{letter}{name}*(?:\+\+|#)|[$€£¥]{number}|{number}%"}
+    pairs = [f"{pair_class(words, code)}+"] if words.unspaced else []
+    return "|".join([*(kept[kind] for kind in words.kept), f"{member}{{{words.least},}}", *pairs])
+
+
+def replace_strings(words: Words, text: str) -> str:
+    """Write the text with the replacements of a language's lower case."""
+    for old, new in words.replacements:
+        text = f"replace({text}, '{old}', '{new}')"
+    return text
+
+
+def quote_name(name: str) -> str:
+    """Quote the name of a column."""
+    return '"' + name.replace('"', '""') + '"'
