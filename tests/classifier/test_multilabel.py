@@ -515,7 +515,6 @@ def test_the_linear_model_learns_lists_from_all_documents_at_once() -> None:
 CALIBRATION = Calibration(2.0, 0.0, 10, "rows given as held out")
 # What takes a fitted model and does not know lists of labels yet, by name. Each refuses.
 REFUSING: dict[str, Callable[[TextClassifier, pl.DataFrame, Path], object]] = {
-    "compare_models": lambda model, rows, path: textnb.compare_models(model, model, rows),
     "drift": lambda model, rows, path: textnb.drift(model, rows, rows),
     "evaluate_roc": lambda model, rows, path: textnb.evaluate_roc(model, rows, "corn"),
     "mistakes": lambda model, rows, path: textnb.mistakes(model, rows),

@@ -271,14 +271,42 @@ def test_probabilities_of_labels_are_calibrated(run: Run, files: Path) -> None:
         "calibrate", "topics.textnb", "news.parquet", "--no-length").checked(2).err
 
 
+def test_diff_tells_which_labels_rows_gain_and_lose(run: Run, files: Path) -> None:
+    run("update", "topics.textnb", "tested.ndjson", "-o", "later.textnb").checked()
+    shown = run("diff", "topics.textnb", "later.textnb", "tested.ndjson").checked().out
+    expected = textnb.compare_models(
+        textnb.load("topics.textnb"), textnb.load("later.textnb"), TESTED)
+    assert f"{expected.differing} of {TESTED.height} decisions flipped" in shown
+    assert expected.differing
+    assert "terms that moved most: corn" in shown
+    assert "added" in shown
+    found = json.loads(run("diff", "topics.textnb", "later.textnb", "tested.ndjson", "--format",
+                           "json").checked().out)
+    assert found["flipped"] == expected.flipped.to_dicts()
+
+
+def test_diff_shows_the_classes_that_drifted_most(run: Run, folder: Path) -> None:
+    rows = pl.DataFrame({"text": [f"word{k:02}" for k in range(30)],
+                         "label": [f"c{k:02}" for k in range(30)]})
+    rows.write_csv("rows.csv")
+    rows.tail(3).write_csv("more.csv")
+    run("train", "rows.csv", "-o", "a.textnb").checked()
+    run("update", "a.textnb", "more.csv", "-o", "b.textnb").checked()
+    shown = run("diff", "a.textnb", "b.textnb").checked().out
+    assert "the 20 of 30 that drifted" in shown
+    assert all(f"most: c{k}" in shown for k in (27, 28, 29))
+    assert shown.count("terms that moved most") <= 20
+    found = json.loads(run("diff", "a.textnb", "b.textnb", "--format", "json").checked().out)
+    assert len(found["classes"]) == 30
+
+
 # The verbs that know lists of labels, and those that read no model.
 KNOWING = {"train", "explain", "test", "predict", "top", "update", "forget", "merge", "describe",
-           "export", "calibrate", "threshold", "validate"}
+           "export", "calibrate", "threshold", "validate", "diff"}
 WITHOUT_MODEL = {"mail", "run", "tune", "duplicates", "verify"}
 REFUSING: dict[str, list[str]] = {
     "filter": ["topics.textnb", "--spam-class", "corn"],
     "serve": ["topics.textnb", "--spam-class", "corn", "--listen", "s.sock"],
-    "diff": ["topics.textnb", "topics.textnb"],
     "drift": ["topics.textnb", "tested.ndjson", "--reference", "tested.ndjson"],
 }
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import polars as pl
 import pytest
 
 from textnb import (
     BernoulliNB,
     DataError,
+    MultinomialNB,
     NBLogisticRegression,
     ParameterError,
     SchemaError,
@@ -88,6 +90,68 @@ def test_several_columns_and_integer_labels() -> None:
     two = TextClassifier(text="a").fit(rows.with_columns(label=pl.Series([1, 0])))
     result = compare_models(one, two, rows)
     assert result.examples.rows() == [(0, 0, 1, "x1 | xx"), (1, 1, 0, "y1 | ")]
+
+
+TOPICS = pl.DataFrame({"text": ["corn wheat", "wheat", "bank rate", "film"],
+                       "label": [["corn", "grain"], ["grain"], ["money"], []]})
+MORE = pl.DataFrame({"text": ["wheat bank", "corn corn"], "label": [["money"], ["corn"]]})
+
+
+def test_lists_of_labels() -> None:
+    a = TextClassifier(MultinomialNB(l=0.1)).fit(TOPICS)
+    b = TextClassifier(MultinomialNB(l=0.1)).fit(pl.concat([TOPICS, MORE]))
+    result = compare_models(a, b, pl.concat([TOPICS, MORE]), k=50)
+    assert result.classes.rows() == [
+        ("corn", 1, 2, 0.25, pytest.approx(1 / 3), pytest.approx(1 / 12)),
+        ("grain", 2, 2, 0.5, pytest.approx(1 / 3), pytest.approx(-1 / 6)),
+        ("money", 1, 2, 0.25, pytest.approx(1 / 3), pytest.approx(1 / 12))]
+    for side, model in (("a", a), ("b", b)):
+        weights = {(row["class"], row["term"]): row["weight"]
+                   for row in model.top(50).iter_rows(named=True)}
+        moved = {(row["class"], row["term"]): row[f"weight_{side}"]
+                 for row in result.terms.iter_rows(named=True)}
+        both = set(weights) & set(moved)
+        assert len(both) > 3
+        assert all(moved[key] == weights[key] for key in both)
+    before, after = (model.predict(pl.concat([TOPICS, MORE])["text"].to_list()) for model in (a, b))
+    flips = [(set(new) - set(old), set(old) - set(new))
+             for old, new in zip(before, after, strict=True)]
+    assert result.differing == sum(old != new for old, new in zip(before, after, strict=True)) > 0
+    assert {row["label"]: (row["added"], row["removed"]) for row in result.flipped.to_dicts()} == {
+        label: tuple(sum(label in flip[side] for flip in flips) for side in (0, 1))
+        for label in set().union(*(flip[0] | flip[1] for flip in flips))}
+    assert result.examples["a"].to_list()[0] == before[result.examples["row"][0]]
+    assert result.examples.schema["b"] == pl.List(pl.String)
+    assert compare_models(a, a, TOPICS).flipped.columns == ["label", "added", "removed"]
+    assert compare_models(a, b).flipped.columns == ["label", "added", "removed"]
+    with pytest.raises(ParameterError, match="one class and the other with a list"):
+        compare_models(a, models()[0])
+
+
+def test_only_terms_of_the_class_are_compared() -> None:
+    """The answer is that of a comparison of all terms of all classes."""
+    draw = np.random.default_rng(5)
+    words = [f"w{number}" for number in range(60)]
+    frames = [pl.DataFrame({
+        "text": [" ".join(draw.choice(words[part:part + 50], 6)) for _ in range(80)],
+        "label": [f"c{number % 5}" for number in range(80)]}) for part in (0, 10)]
+    a, b = (TextClassifier().fit(frame) for frame in frames)
+    found = compare_models(a, b, k=7).terms
+    rows: list[tuple[object, ...]] = []
+    for k, label in enumerate(a.classes_.tolist()):
+        sides = []
+        for model in (a, b):
+            weights, counts = model.linear_form().weights, model.statistics_.counts.feature_count[k]
+            own = weights[:, k] - np.delete(weights, k, axis=1).mean(axis=1)
+            sides.append({term: (weight, count / counts.sum()) for term, weight, count in zip(
+                model.vocabulary_, own.tolist(), counts.tolist(), strict=True)})
+        moved = []
+        for term in set(sides[0]) | set(sides[1]):
+            (left, part), (right, other) = (side.get(term, (0.0, 0.0)) for side in sides)
+            moved.append((-abs(right - left) * max(part, other), term))
+        rows += [(label, term, -value) for value, term in sorted(moved)[:7] if value]
+    assert found.select("class", "term").rows() == [row[:2] for row in rows]
+    assert found["moved"].to_list() == pytest.approx([row[2] for row in rows], rel=1e-12)
 
 
 def test_what_can_not_be_compared() -> None:

@@ -340,10 +340,14 @@ class SparseWeights(SparseTable):
         scores += found
         return scores
 
-    def against_rest(self, terms: NDArray[np.int64], k: int) -> Floats:
-        """Weights of terms for a class, less the mean of their weights for the other classes."""
+    def against_rest(self, terms: NDArray[np.int64], k: int | NDArray[np.int64]) -> Floats:
+        """Weights of terms for a class, less the mean of their weights for the other classes.
+
+        With an array of as many classes as terms, each term has its own.
+        """
         n_classes = self.shape[1]
-        default, own = self._default, _cells(self._excess, terms, np.full(len(terms), k))
+        default, own = self._default, _cells(
+            self._excess, terms, np.broadcast_to(k, terms.shape))
         others = (default.sum() - default[k] + self._excess_of_terms[terms] - own) / (n_classes - 1)
         difference: Floats = default[k] + own - others
         return difference

@@ -327,6 +327,10 @@ class TwoModels(RowOptions):
     input: str | None = argument("Rows on which the decisions of both are compared.", None)
 
 
+# Classes of a comparison that text shows; JSON has them all.
+_SHOWN = 20
+
+
 @dataclass(frozen=True, kw_only=True)
 class DiffOutput(Results):
     """Output."""
@@ -337,13 +341,15 @@ class DiffOutput(Results):
 @verb
 def diff(source: TwoModels, shown: DiffOutput) -> None:
     """Show how two models differ: classes, terms that moved most, decisions that change."""
+    import polars as pl
+
     from textnb.cli.tables import frame_table, note_infinite, show
     from textnb.errors import ParameterError
     from textnb.evaluation.comparison import compare_models
     from textnb.storage.textmodel import load_fitted
 
     input = source.input
-    first, second = load_fitted(source.a), load_fitted(source.b)
+    first, second = (load_fitted(path, multilabel=True) for path in (source.a, source.b))
     frame = None
     if input is not None:
         columns = [*dict.fromkeys([*first.columns, *second.columns])]
@@ -356,17 +362,22 @@ def diff(source: TwoModels, shown: DiffOutput) -> None:
     if shown.results_format == "json":
         out(as_json(result.to_dict()))
         return
-    show(frame_table(result.classes, title="documents and shares of the classes"))
-    for (name,), group in result.terms.group_by("class", maintain_order=True):
+    many = result.classes.height > _SHOWN
+    most = f", the {_SHOWN} of {result.classes.height:,} that drifted most" if many else ""
+    classes = result.classes.sort(
+        pl.col("drift").abs(), descending=True, nulls_last=True, maintain_order=True).head(
+            _SHOWN) if many else result.classes
+    show(frame_table(classes, title=f"documents and shares of the classes{most}"))
+    terms = result.terms.filter(pl.col("class").is_in(classes["class"].implode()))
+    for (name,), group in terms.group_by("class", maintain_order=True):
         show(frame_table(group.drop("class"), title=f"terms that moved most: {name}"))
-    note_infinite(result.terms)
+    note_infinite(terms)
     out(f"{quantity(result.terms_gained, 'term')} gained, {result.terms_lost:,} lost")
     if input is None:
         return
-    flips = int(result.flipped["documents"].sum())
-    share = f" ({flips / result.documents:.2%})" if result.documents else ""
-    out(f"{flips:,} of {result.documents:,} decisions flipped{share}")
-    if flips:
+    share = f" ({result.differing / result.documents:.2%})" if result.documents else ""
+    out(f"{result.differing:,} of {result.documents:,} decisions flipped{share}")
+    if result.differing:
         show(frame_table(result.flipped))
         show(frame_table(result.examples, title="some of them"))
 

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from textnb.bayes.forms import Floats
-from textnb.bayes.sparse_table import SparseWeights
+from textnb.bayes.sparse_table import SparseWeights, cells_of
 from textnb.errors import ParameterError, quantity
 from textnb.frames.batches import Progress
 from textnb.frames.failures import reading
@@ -23,6 +24,7 @@ from textnb.scoring.texts import predict
 if TYPE_CHECKING:
     from textnb.estimators.text import TextClassifier
 
+Ints = NDArray[np.int64]
 _EXAMPLES = 20
 _CHARACTERS = 200
 _ANSWER_A, _ANSWER_B = "__textnb_a", "__textnb_b"
@@ -41,14 +43,19 @@ class Comparison:
         The terms that moved most: ``class``, ``term``, ``weight_a``, ``weight_b`` (null where the
         term has no column in that model), ``change``, and ``moved``: |change| times the term's
         larger share of the class's counts, by which they are ranked. A weight is as in
-        `TextClassifier.top`: for the class, less the mean of its scores for the other classes.
+        `TextClassifier.top`: for the class, less the mean of its scores for the other classes; of
+        lists of labels, for the label against its rest.
     terms_gained, terms_lost : int
         Columns of b alone, and of a alone.
     documents : int
         Rows that both models have scored; 0 without a frame.
+    differing : int
+        Those of them that the models answer differently.
     flipped : DataFrame
         ``a``, ``b``, ``documents``: pairs of answers that differ, and the number of rows. An answer
-        is the most probable class, or the model's decision if it has one (null for "unsure").
+        is the most probable class, or the model's decision if it has one (null for "unsure"). Of
+        lists of labels, ``label``, ``added``, ``removed``: the number of rows for which b alone
+        predicts the label, and a alone.
     examples : DataFrame
         Some of these rows: ``row`` (counted from 0), ``a``, ``b``, ``text``.
     """
@@ -58,12 +65,13 @@ class Comparison:
     terms_gained: int
     terms_lost: int
     documents: int
+    differing: int
     flipped: pl.DataFrame
     examples: pl.DataFrame
 
     def __repr__(self) -> str:
-        flips = int(self.flipped["documents"].sum())
-        flipped = f", {flips:,} of {self.documents:,} answers differ" if self.documents else ""
+        flipped = (f", {self.differing:,} of {self.documents:,} answers differ"
+                   if self.documents else "")
         return (f"Comparison({quantity(self.classes.height, 'class')}, "
                 f"{quantity(self.terms_gained, 'term')} gained, "
                 f"{self.terms_lost:,} lost{flipped})")
@@ -90,7 +98,8 @@ def compare_models(
     Parameters
     ----------
     a, b : TextClassifier
-        Fitted, for example before and after an update. Their labels must be of one type.
+        Fitted, for example before and after an update. Their labels must be of one type, and both
+        answer with one class or with lists of labels.
     frame : DataFrame, LazyFrame or path, optional
         Rows with the text columns of both; they need no labels.
     k : int
@@ -113,17 +122,20 @@ def compare_models(
     if type(left.classes.tolist()[0]) is not type(right.classes.tolist()[0]):
         raise ParameterError("the models' labels are of different types: "
                              f"{left.classes.tolist()[0]!r} and {right.classes.tolist()[0]!r}")
+    if left.is_multilabel != right.is_multilabel:
+        raise ParameterError("one of the models answers with one class and the other with a list "
+                             "of labels: compare models that learned the same kind of labels")
     terms_a, terms_b = (model.terms.alias("term") for model in (left, right))
-    documents, flipped, examples = _compare_answers(left, right, frame, progress)
+    documents, differing, flipped, examples = _compare_answers(left, right, frame, progress)
     return Comparison(
         _compare_classes(left, right), _compare_weights(left, right, terms_a, terms_b, k),
         len(terms_b) - int(terms_b.is_in(terms_a.implode()).sum()),
         len(terms_a) - int(terms_a.is_in(terms_b.implode()).sum()),
-        documents, flipped, examples)
+        documents, differing, flipped, examples)
 
 
 def _texts(model: Any) -> Fitted:
-    fitted = fitted_texts(model)
+    fitted = fitted_texts(model, multilabel=True)
     if fitted is None:
         raise ParameterError(f"models of texts are compared; got {type(model).__name__}")
     return fitted
@@ -135,7 +147,7 @@ def _compare_classes(a: Fitted, b: Fitted) -> pl.DataFrame:
         documents = np.asarray(model.counts.class_count)
         frames.append(pl.DataFrame({
             "class": model.classes.tolist(), f"documents_{side}": documents,
-            f"share_{side}": documents / documents.sum()}))
+            f"share_{side}": documents / model.counts.n_rows}))
     joined = frames[0].join(frames[1], on="class", how="full", coalesce=True)
     return joined.sort("class").select(
         "class", "documents_a", "documents_b", "share_a", "share_b",
@@ -145,48 +157,93 @@ def _compare_classes(a: Fitted, b: Fitted) -> pl.DataFrame:
 def _compare_weights(
     a: Fitted, b: Fitted, terms_a: pl.Series, terms_b: pl.Series, k: int
 ) -> pl.DataFrame:
-    tables = []
-    for label in [name for name in a.classes.tolist() if name in b.classes.tolist()]:
-        left, right = _weights(a, terms_a, label, "a"), _weights(b, terms_b, label, "b")
-        both = left.join(right, on="term", how="full", coalesce=True)
-        change = pl.col("weight_b").fill_null(0.0) - pl.col("weight_a").fill_null(0.0)
-        share = pl.max_horizontal("part_a", "part_b")
+    labels = pl.Series("class", [label for label in a.classes.tolist()
+                                 if label in set(b.classes.tolist())], dtype=a.labels.dtype)
+    terms = pl.concat([terms_a, terms_b]).unique().sort()
+    sides = [_Side(model, own, terms, labels) for model, own in ((a, terms_a), (b, terms_b))]
+    # What no document of a class holds, in either model, has not moved.
+    keys = np.union1d(*(side.keys for side in sides))
+    if not len(keys):
+        return pl.DataFrame(schema={
+            "class": labels.dtype, "term": pl.String, "weight_a": pl.Float64,
+            "weight_b": pl.Float64, "change": pl.Float64, "moved": pl.Float64})
+    group, term = (pl.Series(part) for part in np.divmod(keys, len(terms)))
+    (left, has_left, part_a), (right, has_right, part_b) = (side.weights(keys) for side in sides)
+    with np.errstate(invalid="ignore"):
         # The difference of two equal infinite weights (l = 0) is NaN, and counts as no change.
-        moved = both.with_columns(change.fill_nan(0.0).alias("change")).with_columns(
-            (pl.col("change").abs() * share).fill_nan(0.0).alias("moved"))
-        best = moved.filter(pl.col("moved") > 0).sort(
-            ["moved", "term"], descending=[True, False]).head(k)
-        tables.append(best.select(
-            pl.lit(label).alias("class"), "term", "weight_a", "weight_b", "change", "moved"))
-    if tables:
-        return pl.concat(tables)
-    return pl.DataFrame(schema={
-        "class": pl.String, "term": pl.String, "weight_a": pl.Float64, "weight_b": pl.Float64,
-        "change": pl.Float64, "moved": pl.Float64})
+        change = right - left
+        change[np.isnan(change)] = 0.0
+        moved = np.abs(change) * np.maximum(part_a, part_b)
+    return pl.DataFrame({
+        "group": group, "class": labels.gather(group), "term": terms.gather(term),
+        "weight_a": pl.Series(left).set(pl.Series(~has_left), None),
+        "weight_b": pl.Series(right).set(pl.Series(~has_right), None),
+        "change": change, "moved": moved,
+    }).filter(pl.col("moved") > 0).sort(
+        "group", "moved", "term", descending=[False, True, False]
+    ).group_by("group", maintain_order=True).head(k).drop("group")
 
 
-def _weights(model: Fitted, terms: pl.Series, label: Any, side: str) -> pl.DataFrame:
-    form = model.form
-    k = model.classes.tolist().index(label)
-    counts = np.asarray(model.counts.feature_count[k], dtype=np.float64)
-    own: Floats = form.weights[:, k]
-    if len(form.classes) > 1:
+class _Side:
+    """The weights of one of the models for the classes and terms of both.
+
+    Attributes
+    ----------
+    keys : int64 (n_cells,)
+        Sorted: class * number of terms + term, for the terms of each class's documents.
+    """
+
+    def __init__(self, model: Fitted, own: pl.Series, terms: pl.Series, labels: pl.Series) -> None:
+        self._model = model
+        places = terms.search_sorted(own).to_numpy()
+        self._rows = np.full(len(terms), -1, dtype=np.int64)
+        self._rows[places] = np.arange(len(own))
+        number = {label: k for k, label in enumerate(model.classes.tolist())}
+        self._classes = np.array([number[label] for label in labels], dtype=np.int64)
+        group = np.full(len(number), -1, dtype=np.int64)
+        group[self._classes] = np.arange(len(labels))
+        counts = model.counts.feature_count
+        classes, found, values = cells_of(counts)
+        totals = np.maximum(np.asarray(counts.sum(axis=1), dtype=np.float64), 1.0)
+        keys = group[classes] * len(terms) + places[found]
+        order = np.argsort(keys, kind="stable")
+        order = order[np.searchsorted(keys[order], 0):]
+        self.keys, self._parts = keys[order], (values / totals[classes])[order]
+
+    def weights(self, keys: Ints) -> tuple[Floats, NDArray[np.bool_], Floats]:
+        """Weights, 0 for terms without a column; whether they have one; shares of the counts."""
+        group, term = np.divmod(keys, len(self._rows))
+        rows, classes = self._rows[term], self._classes[group]
+        has = rows >= 0
+        weights = np.zeros(len(keys))
+        weights[has] = self._weights(rows[has], classes[has])
+        place = np.minimum(np.searchsorted(self.keys, keys), max(len(self.keys) - 1, 0))
+        parts = np.where(self.keys[place] == keys, self._parts[place], 0.0) if len(
+            self.keys) else np.zeros(len(keys))
+        return weights, has, parts
+
+    def _weights(self, rows: Ints, classes: Ints) -> Floats:
+        weights = self._model.form.weights
+        if self._model.is_multilabel or len(self._model.classes) == 1:
+            return np.asarray(weights[rows, classes])
         with np.errstate(invalid="ignore"):
-            own = (form.weights.against_rest(np.arange(len(own)), k)
-                   if isinstance(form.weights, SparseWeights)
-                   else own - np.delete(form.weights, k, axis=1).mean(axis=1))
-    return pl.DataFrame({"term": terms, f"weight_{side}": own,
-                         f"part_{side}": counts / max(counts.sum(), 1.0)})
+            if isinstance(weights, SparseWeights):
+                return weights.against_rest(rows, classes)
+            found = np.empty(len(rows))
+            for k in np.unique(classes):
+                here = classes == k
+                own = weights[rows[here]]
+                found[here] = own[:, k] - np.delete(own, k, axis=1).mean(axis=1)
+            return found
 
 
 def _compare_answers(
     a: Fitted, b: Fitted, frame: Any, progress: Progress | None
-) -> tuple[int, pl.DataFrame, pl.DataFrame]:
-    dtype = a.labels.dtype
-    schema = {"a": dtype, "b": dtype}
+) -> tuple[int, int, pl.DataFrame, pl.DataFrame]:
     if frame is None:
-        return (0, pl.DataFrame(schema={**schema, "documents": pl.Int64}),
-                pl.DataFrame(schema={"row": pl.Int64, **schema, "text": pl.String}))
+        dtype = pl.List(a.labels.dtype) if a.is_multilabel else a.labels.dtype
+        none = pl.DataFrame(schema={"row": pl.Int64, "a": dtype, "b": dtype, "text": pl.String})
+        return 0, 0, (_labels if a.is_multilabel else _pairs)(none.lazy()).collect(), none
     columns = [*dict.fromkeys([*a.columns, *b.columns])]
     with reading(frame):
         # Each model checks whether its columns hold texts or lists of tokens.
@@ -203,13 +260,28 @@ def _compare_answers(
             pl.col(_ANSWER_B).alias("b"), text.alias("text"))
         differ = pl.col("a").ne_missing(pl.col("b"))
         documents, flipped, examples = pl.collect_all([
-            numbered.select(pl.len()),
-            numbered.filter(differ).group_by("a", "b").agg(pl.len().cast(pl.Int64)
-                                                           .alias("documents")),
+            numbered.select(pl.len(), differ=differ.sum()),
+            (_labels if a.is_multilabel else _pairs)(numbered.filter(differ)),
             numbered.filter(differ).head(_EXAMPLES)])
-    return (int(documents.item()),
-            flipped.sort(["documents", "a", "b"], descending=[True, False, False]), examples)
+    return (*documents.row(0), flipped, examples)
+
+
+def _pairs(differ: pl.LazyFrame) -> pl.LazyFrame:
+    """How many rows have each pair of answers."""
+    return differ.group_by("a", "b").agg(documents=pl.len().cast(pl.Int64)).sort(
+        "documents", "a", "b", descending=[True, False, False])
+
+
+def _labels(differ: pl.LazyFrame) -> pl.LazyFrame:
+    """How many rows each label is added to, and removed from."""
+    changes = [
+        differ.select(pl.col(one).list.set_difference(other).alias("label")).explode(
+            "label", empty_as_null=False).group_by("label").agg(pl.len().cast(pl.Int64).alias(name))
+        for one, other, name in (("b", "a", "added"), ("a", "b", "removed"))]
+    return changes[0].join(changes[1], on="label", how="full", coalesce=True).with_columns(
+        pl.col("added", "removed").fill_null(0)).sort(
+            pl.col("added") + pl.col("removed"), "label", descending=[True, False])
 
 
 def _answer_column(model: Fitted) -> str:
-    return "predicted" if model.decision is None else "decision"
+    return "predicted" if model.decision is None or model.is_multilabel else "decision"
