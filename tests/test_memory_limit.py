@@ -54,6 +54,40 @@ def test_a_fit_a_count_and_small_batches_agree(
     assert np.array_equal(again.linear_form().weights, fitted.linear_form().weights)
 
 
+@pytest.mark.parametrize("estimator", [MultinomialNB(l=0.1), BernoulliNB(), ComplementNB()],
+                         ids=str)
+def test_lists_of_labels(estimator: Any, wide: pl.DataFrame, tmp_path: Path) -> None:
+    """Bounds hold for the scores of each label, and files, counts and orders agree."""
+    lists = wide.with_columns(label=pl.when(pl.int_range(pl.len()) % 7 > 0).then(
+        pl.concat_list("label", pl.format("{}!", "label"))).otherwise(
+            pl.lit([], dtype=pl.List(pl.String))))
+    limited = TextClassifier(estimator, memory_limit=MIB).fit(lists)
+    limited.save(tmp_path / "a")
+    other = TextClassifier(estimator, memory_limit=MIB)
+    other.fit_statistics(other.count(lists)).save(tmp_path / "b")
+    TextClassifier(estimator, memory_limit=MIB).fit(
+        lists.sample(fraction=1.0, shuffle=True, seed=3).lazy()).save(tmp_path / "c")
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "c").read_bytes()
+    again = textnb.load(tmp_path / "a")
+    assert again.pruned_ == limited.pruned_
+    whole = TextClassifier(estimator).fit(lists)
+    pruned: Any = limited.pruned_
+    assert pruned.per_pruned_term > 0
+    texts = lists["text"].head(200).to_list()
+    X = whole.transform(texts)
+    known = pl.Series(whole.vocabulary_).is_in(
+        pl.Series(limited.vocabulary_).implode()).to_numpy()
+    gap = np.abs(whole.predict_joint_log_proba(texts) - limited.predict_joint_log_proba(texts))
+    bound = (pruned.intercept + pruned.per_kept_term * X[:, known].sum(axis=1)
+             + pruned.per_pruned_term * X[:, ~known].sum(axis=1))
+    assert (gap.max(axis=1) <= bound + 1e-9).all()
+    assert gap.max() > 0
+    roomy = TextClassifier(estimator, memory_limit=100 * MIB).fit(lists)
+    assert roomy.pruned_ is None
+    assert np.array_equal(roomy.linear_form().weights, whole.linear_form().weights)
+
+
 def test_what_fits_is_the_model_without_a_limit(wide: pl.DataFrame, tmp_path: Path) -> None:
     roomy = TextClassifier(memory_limit=100 * MIB).fit(wide)
     assert roomy.pruned_ is None

@@ -366,7 +366,6 @@ SETTINGS: dict[str, tuple[TextClassifier, str]] = {
     "class_prior": (TextClassifier(MultinomialNB(class_prior=[0.2] * 5)), "class_prior"),
     "class_weight": (TextClassifier(MultinomialNB(class_weight=dict.fromkeys(TOPICS, 1.0))),
                      "class_weight"),
-    "memory_limit": (TextClassifier(memory_limit="10M"), "memory_limit is for one"),
     "nblr": (TextClassifier(NBLogisticRegression()), "must have one label"),
     "class_weight, linear": (TextClassifier(NBLinear(class_weight="balanced")), "class_weight"),
     "tf-idf": (TextClassifier(TfidfComplementNB()), "one label"),

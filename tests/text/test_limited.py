@@ -32,6 +32,14 @@ def documents(seed: int = 0, rows: int = 800) -> pl.DataFrame:
         "label": [f"class {i % 3}" for i in range(rows)]})
 
 
+def lists(seed: int = 0, rows: int = 800) -> pl.DataFrame:
+    """The same documents, each with none to three labels."""
+    draw = np.random.default_rng(seed)
+    return documents(seed, rows).with_columns(label=pl.Series(
+        [[f"label {k}" for k in range(4) if draw.random() < 0.15 * (k + 1)] for _ in range(rows)],
+        dtype=pl.List(pl.String)))
+
+
 MODES: list[dict[str, Any]] = [
     {}, {"limits": Limits(min_df=2)}, {"presence_above": 0.0},
     {"presence_above": 1.0, "limits": Limits(min_df=2)},
@@ -56,10 +64,11 @@ def assert_same(left: TermCounts, right: TermCounts) -> None:
         assert one is None or (np.array_equal(one, two) and one.dtype == two.dtype), name
 
 
-@pytest.mark.parametrize("mode", MODES, ids=str)
+@pytest.mark.parametrize("mode", [*MODES, *({**mode, "multilabel": True} for mode in MODES)],
+                         ids=str)
 @pytest.mark.parametrize("memory", [20_000, 50_000, 80_000])
 def test_files_and_memory_choose_the_same_terms(mode: dict[str, Any], memory: int) -> None:
-    frame = documents()
+    frame = (lists if mode.get("multilabel") else documents)()
     counts, dropped = within(frame, memory, **mode)
     whole = in_memory(frame, **mode)
     keep, expected = select_within(whole, memory, mode.get("limits", Limits()))
@@ -93,6 +102,44 @@ def test_what_is_left_out_is_what_plain_counting_says() -> None:
     letters = sum(len(word) for word, n in plain.items() if n >= dropped.at_most)
     terms = sum(n >= dropped.at_most for n in plain.values())
     assert module._cost(terms, letters, 3) > 100_000 >= module._cost_of_all(counts)
+
+
+def test_what_is_left_out_of_lists_is_what_plain_counting_says() -> None:
+    """Each label has its own documents, and all others."""
+    frame = lists()
+    counts, dropped = within(frame, 100_000, multilabel=True)
+    assert dropped is not None
+    plain: Counter[str] = Counter()
+    own: dict[str, Counter[str]] = {}
+    for text, labels in frame.rows():
+        plain.update(text.split())
+        for label in labels:
+            own.setdefault(label, Counter()).update(text.split())
+    gone = {word: n for word, n in plain.items() if n <= dropped.at_most}
+    assert counts.terms.to_list() == sorted(set(plain) - set(gone))
+    assert counts.counts.rows == frame.height
+    assert counts.counts.total is not None
+    assert counts.counts.total.tolist() == [plain[term] for term in counts.terms]
+    assert [[own[label][term] for term in counts.terms] for label in sorted(own)] == (
+        counts.counts.feature_count.tolist())
+    assert (dropped.terms, dropped.occurrences) == (len(gone), sum(gone.values()))
+    for k, label in enumerate(sorted(own)):
+        for side, seen in ((0, Counter(n - own[label][word] for word, n in gone.items())),
+                           (1, Counter(own[label][word] for word in gone))):
+            assert dropped.missing[k, side].tolist() == [
+                seen[n] for n in range(dropped.missing.shape[2])]
+
+
+def test_documents_without_labels_come_first() -> None:
+    frame = lists(rows=300)
+    late = pl.concat([frame.with_columns(label=pl.lit([], dtype=frame["label"].dtype)), frame])
+    counts, dropped = within(late, 20_000, multilabel=True, rows=50)
+    whole = in_memory(late, multilabel=True)
+    keep, expected = select_within(whole, 20_000, Limits())
+    assert_same(counts, whole.select(keep))
+    assert dropped is not None
+    assert expected is not None
+    assert np.array_equal(dropped.missing, expected.missing)
 
 
 @pytest.mark.sweep(2)

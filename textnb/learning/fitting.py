@@ -442,8 +442,6 @@ def _count(
         return counts_of(settings, X, y, sample_weight, progress), None
     with reading(X):
         labelled = labelled_batches(settings, X, y, progress=progress, multilabel=True)
-        if labelled.spec.multilabel:
-            raise ParameterError.multilabel("memory_limit")
         return count_within(labelled.frames, labelled.spec, settings.memory_limit)
 
 

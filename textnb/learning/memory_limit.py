@@ -114,6 +114,10 @@ def describe_pruning(
         missing = np.zeros_like(missing)
     # The bounds are of a term's counts, or of its presence.
     form.features.check((Presence,), "bounds of what memory_limit leaves out")
-    effect = model.pruning_bounds(
-        kept.counts, missing, dropped.at_most, all_missing=most is None)
+    of_classes = [(kept.counts, missing)] if not kept.counts.is_multilabel else (
+        (kept.counts.against_rest(k), of_label) for k, of_label in enumerate(missing))
+    bounds = [model.pruning_bounds(counts, of_class, dropped.at_most, all_missing=most is None)
+              for counts, of_class in of_classes]
+    # A label's scores are those of its two classes: the bounds are those of the worst.
+    effect = (None if None in found else max(found) for found in zip(*bounds, strict=True))
     return Pruned(dropped.terms, dropped.occurrences, dropped.at_most, *effect)

@@ -40,8 +40,9 @@ _FEW_LABELS, _SLICES, _LEAST_ROWS = 64, 64, 16
 _BYTES_PER_TERM = 6
 # Terms are divided into this many shares, which are added one after the other.
 _SHARES = 64
-# In place of the number of a label, for sums over all classes.
-_DOCUMENTS, _OCCURRENCES = -1, -2
+# In place of the number of a label, for sums over all classes; where documents have lists of
+# labels, also for the counts of all documents.
+_DOCUMENTS, _OCCURRENCES, _ALL = -1, -2, -3
 _SCHEMA = {"term": pl.String, "label": pl.Int32, "count": pl.Int64}
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
@@ -60,7 +61,8 @@ class Dropped:
         None of them occurs more often than this, and every other term does.
     missing : int64 (n_classes, ...)
         For those of them that other limits would have kept: the number of terms with a count of 0,
-        1, 2 ... in each class, in the order of the sorted labels.
+        1, 2 ... in each class, in the order of the sorted labels. Where documents have lists of
+        labels, (n_labels, 2, ...): in the documents without the label, and in those with it.
     """
 
     terms: int
@@ -95,7 +97,7 @@ def count_within(
     first_row = 0
     with tempfile.TemporaryDirectory(prefix="textnb-counts-") as folder:
         runs = _Runs(Path(folder), spec)
-        rest = _Peekable(_with_few_labels(frames, spec.label, memory))
+        rest = _Peekable(_with_few_labels(frames, spec, memory))
         while True:
             counter = LabelCounter(spec, first_row)
             counter.read(_until_full(rest, counter, memory // 2))
@@ -115,14 +117,15 @@ def count_within(
 
 
 def _with_few_labels(
-    frames: Iterable[pl.DataFrame], label: str, memory: int
+    frames: Iterable[pl.DataFrame], spec: CountSpec, memory: int
 ) -> Iterator[pl.DataFrame]:
     """Batches in slices if they have many labels, so that labels times terms of a slice are few.
 
     The size of the counts is checked between batches, and several are counted at the same time.
     """
     for frame in frames:
-        labels = frame[label].n_unique()
+        own = frame[spec.label]
+        labels = (own.explode(empty_as_null=False) if spec.multilabel else own).n_unique()
         cells = max(1, labels * int(frame.estimated_size()) // _BYTES_PER_TERM)
         # Both grow with a slice: a share f of the rows takes f² of their product.
         share = (memory / (_SLICES * _PER_CLASS * cells)) ** 0.5
@@ -171,8 +174,13 @@ def _cost(terms: Any, letters: Any, labels: int) -> Any:
 
 def _cost_of_all(counts: TermCounts) -> int:
     letters = int(counts.terms.str.len_bytes().cast(pl.Int64).sum())
-    cost: int = _cost(len(counts.terms), letters, len(counts.counts.classes))
+    cost: int = _cost(len(counts.terms), letters, _sums_of(counts))
     return cost
+
+
+def _sums_of(counts: TermCounts) -> int:
+    """The number of counts of each term: for all classes, or also for all documents."""
+    return len(counts.counts.classes) + counts.counts.is_multilabel
 
 
 class _on_disk:
@@ -204,6 +212,7 @@ class _Runs:
         self._label_type: pl.DataType = pl.String()
         self._labels: dict[str, int] = {}
         self._documents: dict[str, int] = {}
+        self._rows = 0
         # For each file, the begins of the shares of terms.
         self._starts: list[Ints] = []
 
@@ -213,7 +222,9 @@ class _Runs:
 
     def write(self, counts: TermCounts) -> None:
         labels = pl.Series(counts.counts.classes.tolist())
-        self._label_type = labels.dtype
+        if len(labels):
+            self._label_type = labels.dtype
+        self._rows += int(counts.counts.n_rows)
         names = labels.cast(pl.String).to_list()
         for name, documents in zip(names, counts.counts.class_count.tolist(), strict=True):
             self._labels.setdefault(name, len(self._labels))
@@ -237,14 +248,13 @@ class _Runs:
                 terms=pl.len().cast(pl.Int64),
                 letters=pl.col("term").str.len_bytes().cast(pl.Int64).sum()))
         frequency = pl.concat(frequencies).group_by("total").sum().sort("total", descending=True)
-        at_most = _cutoff(frequency, memory, len(self._labels))
-        documents = sum(self._documents.values())
+        at_most = _cutoff(frequency, memory, len(self._labels) + self._spec.multilabel)
         kept, dropped = [], []
         for share in range(_SHARES):
             sums = pl.read_parquet(self._share(share), memory_map=False)
             rare = self._rarity(sums).filter(pl.col("total") <= at_most)
             kept.append(sums.join(rare, on="term", how="anti"))
-            dropped.append(self._missing(sums, rare, documents))
+            dropped.append(self._missing(sums, rare))
         counts = self._assemble(pl.concat(kept), memory)
         if not at_most:
             return counts, None
@@ -253,7 +263,7 @@ class _Runs:
         order = [self._labels[name] for name in labels]
         return counts, Dropped(
             int(gone["terms"].sum()), int((gone["total"] * gone["terms"]).sum()), at_most,
-            _histogram(pl.concat(dropped), order))
+            (_pair_histogram if self._spec.multilabel else _histogram)(pl.concat(dropped), order))
 
     def _sum(self, share: int) -> pl.DataFrame:
         parts = [
@@ -262,17 +272,23 @@ class _Runs:
             for run, starts in enumerate(self._starts)]
         return pl.concat(parts).group_by("term", "label").agg(pl.col("count").sum())
 
-    def _missing(
-        self, sums: pl.DataFrame, rare: pl.DataFrame, documents: int
-    ) -> pl.DataFrame:
-        """The number of terms per count, of the rare terms that other limits would have kept."""
+    def _missing(self, sums: pl.DataFrame, rare: pl.DataFrame) -> pl.DataFrame:
+        """The number of terms per count, of the rare terms that other limits would have kept.
+
+        Where documents have lists of labels, per count and count of all documents.
+        """
         if self._spec.keeps_documents:
-            least, most = self._spec.limits.bounds(documents)
+            least, most = self._spec.limits.bounds(self._rows)
             rare = rare.join(
                 sums.filter((pl.col("label") == _DOCUMENTS)
                             & pl.col("count").is_between(least, most)), on="term", how="semi")
         cells = sums.filter(pl.col("label") >= 0, pl.col("count") > 0).join(
             rare, on="term", how="semi")
+        if self._spec.multilabel:
+            totals = sums.filter(pl.col("label") == _ALL).select("term", total="count")
+            return pl.concat([cells, sums.filter(pl.col("label") == _ALL).join(
+                rare, on="term", how="semi")]).join(totals, on="term").group_by(
+                    "label", "count", "total").agg(terms=pl.len().cast(pl.Int64))
         counts = cells.group_by("label", "count").agg(terms=pl.len().cast(pl.Int64))
         # The files have no counts of 0; their number follows from the number of terms, added here.
         return pl.concat([counts, pl.DataFrame(
@@ -281,18 +297,20 @@ class _Runs:
     def _rarity(self, sums: pl.DataFrame) -> pl.DataFrame:
         """Terms and their occurrences over all classes."""
         label = pl.col("label")
-        of_all = label == _OCCURRENCES if self._spec.keeps_occurrences else label >= 0
+        of_all = (label == _OCCURRENCES if self._spec.keeps_occurrences
+                  else label == _ALL if self._spec.multilabel else label >= 0)
         return sums.filter(of_all).group_by("term").agg(total=pl.col("count").sum())
 
     def _assemble(self, cells: pl.DataFrame, memory: int) -> TermCounts:
         if cells.is_empty():
-            raise _none_fits(memory, len(self._labels))
+            raise _none_fits(memory, len(self._labels) + self._spec.multilabel)
         terms = cells["term"].unique().sort()
         column = terms.search_sorted(cells["term"]).to_numpy()
         label, count = cells["label"].to_numpy(), cells["count"].to_numpy()
         per_term = []
         for number, wanted in ((_DOCUMENTS, self._spec.keeps_documents),
-                               (_OCCURRENCES, self._spec.keeps_occurrences)):
+                               (_OCCURRENCES, self._spec.keeps_occurrences),
+                               (_ALL, self._spec.multilabel)):
             values = np.zeros(len(terms), dtype=np.int64)
             values[column[label == number]] = count[label == number]
             per_term.append(values if wanted else None)
@@ -305,8 +323,9 @@ class _Runs:
         table = table_of(place[label[of_class]], column[of_class], count[of_class],
                          (len(order), len(terms)))
         documents = np.array(list(self._documents.values()), dtype=np.int64)
-        counts = CountStatistics(typed.sort().to_numpy(), documents[order], table)
-        documents_of, occurrences_of = per_term
+        documents_of, occurrences_of, total = per_term
+        counts = CountStatistics(typed.sort().to_numpy(), documents[order], table,
+                                 None if total is None else self._rows, total)
         return TermCounts(terms.alias("term"), counts, documents_of, occurrences_of)
 
     def _run(self, number: int) -> Path:
@@ -324,7 +343,7 @@ def _cells_of(counts: TermCounts, labels: list[int]) -> pl.DataFrame:
         "label": np.array(labels, dtype=np.int32)[rows],
         "count": values}, schema=_SCHEMA)]
     for number, sums in ((_DOCUMENTS, counts.document_frequency),
-                         (_OCCURRENCES, counts.occurrences)):
+                         (_OCCURRENCES, counts.occurrences), (_ALL, counts.counts.total)):
         if sums is not None:
             parts.append(pl.DataFrame(
                 {"term": counts.terms, "label": np.full(len(sums), number, dtype=np.int32),
@@ -351,28 +370,63 @@ def _histogram(missing: pl.DataFrame, order: list[int]) -> Ints:
     return table[order]
 
 
+def _pair_histogram(missing: pl.DataFrame, order: list[int]) -> Ints:
+    """The same for each label's two classes: the documents without it, and those that have it.
+
+    Parameters
+    ----------
+    missing : DataFrame
+        ``label``, ``count``, ``total``, ``terms``: how many terms have a count in a label's
+        documents, and one in all documents. The label ``_ALL`` has all terms.
+    order : list of int
+        The numbers of the labels.
+    """
+    label, count, total, terms = (missing[name].to_numpy() for name in (
+        "label", "count", "total", "terms"))
+    width = int(total.max(initial=0)) + 1
+    of_all = label == _ALL
+    totals = np.bincount(total[of_all], terms[of_all], width).astype(np.int64)
+    label, count, total, terms = (part[~of_all] for part in (label, count, total, terms))
+    rest, own = np.tile(totals, (len(order), 1)), np.zeros((len(order), width), dtype=np.int64)
+    np.add.at(own, (label, count), terms)
+    own[:, 0] = totals.sum() - own.sum(axis=1)
+    # A term that the label's documents hold has a lower count in the others.
+    np.subtract.at(rest, (label, total), terms)
+    np.add.at(rest, (label, total - count), terms)
+    return np.stack([rest, own], axis=1)[order]
+
+
 def select_within(
     counts: TermCounts, memory: int, limits: Limits
 ) -> tuple[NDArray[np.bool_], Dropped | None]:
     """Make the same choice for counts in memory: a mask of the terms that are kept."""
-    terms, total, class_count = counts.terms, counts.total, counts.counts.class_count
+    terms, total, statistics = counts.terms, counts.total, counts.counts
     frequency_of_term = counts.document_frequency
     letters = terms.str.len_bytes().cast(pl.Int64)
     frequency = pl.DataFrame({"total": total, "letters": letters}).group_by("total").agg(
         pl.len().cast(pl.Int64).alias("terms"), pl.col("letters").sum())
-    at_most = _cutoff(frequency.sort("total", descending=True), memory, len(class_count))
+    at_most = _cutoff(frequency.sort("total", descending=True), memory, _sums_of(counts))
     if not at_most:
         return np.ones(len(terms), dtype=np.bool_), None
     keep: NDArray[np.bool_] = total > at_most
     if not keep.any():
-        raise _none_fits(memory, len(class_count))
+        raise _none_fits(memory, _sums_of(counts))
     within = ~keep
     if frequency_of_term is not None:
-        least, most = limits.bounds(int(class_count.sum()))
+        least, most = limits.bounds(int(statistics.n_rows))
         within &= (frequency_of_term >= least) & (frequency_of_term <= most)
-    missing = counts.counts.feature_count[:, within]
-    largest = int(missing.max(initial=0))
-    table = np.stack([np.bincount(row, minlength=largest + 1) for row in missing])
+    missing = statistics.feature_count[:, within]
+    if statistics.total is None:
+        largest = int(missing.max(initial=0))
+        table = np.stack([np.bincount(row, minlength=largest + 1) for row in missing])
+    else:
+        label, term, count = cells_of(missing)
+        totals = statistics.total[within]
+        table = _pair_histogram(pl.DataFrame({
+            "label": np.append(label, np.full(len(totals), _ALL)),
+            "count": np.append(count, totals), "total": np.append(totals[term], totals),
+            "terms": np.ones(len(label) + len(totals), dtype=np.int64),
+        }), list(range(len(statistics.classes))))
     return keep, Dropped(int((~keep).sum()), int(total[~keep].sum()), at_most, table)
 
 
