@@ -39,6 +39,12 @@ static void score(const void *model, size_t size, const uint8_t *text, size_t le
     lengths[0] = half;
     lengths[1] = length - half;
     lengths[2] = length;
+    needs = textnb_workspace_size(model, size, length);
+    if (needs < (size_t)1 << 28) {
+        workspace = malloc(needs);
+        textnb_score_texts(model, size, terms, lengths, 2, scores, workspace, needs);
+        free(workspace);
+    }
     needs = textnb_workspace_size_terms(model, size, 3);
     if (needs < (size_t)1 << 28) {
         workspace = malloc(needs);
@@ -69,7 +75,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     for (k = 0; k < patches && size >= 5; k++, data += 5, size -= 5) {
         at = (size_t)data[0] | (size_t)data[1] << 8 | (size_t)data[2] << 16;
         /* Most patches are in the header, where sizes and places are. */
-        model[data[3] % 2 ? at % model_size : at % 384 % model_size] = data[4];
+        model[data[3] % 2 ? at % model_size : at % 512 % model_size] = data[4];
     }
     text = malloc(size ? size : 1);
     memcpy(text, data, size);
@@ -92,7 +98,8 @@ static uint8_t next(void) {
 int main(void) {
     static const char *const pieces[] = {
         "good", "film ", "GOOD", " ", "c++", "U.S.", "$5.50%", "\xce\xa3", "I\xcc\x87", "\xe4\xb8\xad",
-        "\xe5\x9c\x8b", "\xff", "\xe4\xb8", "\xf0\x9f\x98\x80", "\xed\xa0\x80", "!", "\xc4\xb0"};
+        "\xe5\x9c\x8b", "\xff", "\xe4\xb8", "\xf0\x9f\x98\x80", "\xed\xa0\x80", "!", "\xc4\xb0",
+        "\xef\xb7\xba", "\xea\xb0\x81", "\xe1\x84\x80\xe1\x85\xa1", "a\xcc\x81\xcc\xa3", "\xc7\xad", "\\:", "\t\n"};
     uint8_t input[600];
     long run;
     size_t size, n, k;

@@ -50,6 +50,8 @@ STRICT = ["-std=c99", "-O2", "-Wall", "-Wextra", "-Werror", "-pedantic"]
 CHECKED = ["-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 FUZZ = Path(__file__).with_name("c_fuzz.c")
 ALL_KINDS = Tokenizer(keep=("emoji", "symbols", "abbreviations", "punctuation"))
+CHANGED = Tokenizer(normalize="NFKC", strip_accents="unicode", ngram_range=(1, 2))
+PREFIXED = Tokenizer(analyzer="char_wb", ngram_range=(1, 4), field_prefix=("more",))
 KEPT = ["C++ c# U.S. É.Ü. $5.50 €3,000. 10% 1.5.5%% what?! ☕ x😀y", "1." * 300 + "a" * 300 + "++"]
 
 
@@ -168,7 +170,8 @@ def test_each_input_in_memory_that_is_watched(
 @pytest.mark.parametrize("number", [2000, pytest.param(100_000, marks=pytest.mark.slow)])
 def test_bytes_that_are_no_utf_8(cc: str, number: int, tmp_path: Path) -> None:
     given = hostile(number)
-    for tokenizer in (Tokenizer(ngram_range=(1, 2)), ALL_KINDS, Tokenizer(lowercase="tr")):
+    for tokenizer in (Tokenizer(ngram_range=(1, 2)), ALL_KINDS, Tokenizer(lowercase="tr"), CHANGED,
+                      Tokenizer(analyzer="char_wb", ngram_range=(2, 4), strip_accents="marks")):
         bundle = bundle_of(trained(["x", "y", "z"], tokenizer=tokenizer))
         C().write(bundle, tmp_path / "model.c")
         program = compile_program(tmp_path / "model.c", tmp_path)
@@ -187,13 +190,23 @@ def test_every_character_is_split_and_lowered(cc: str, lowercase: Any, tmp_path:
     assert (found.scores == bundle.scores(rows.counts)).all()
 
 
+def _trained(tokenizer: Tokenizer) -> TextClassifier:
+    if not tokenizer.field_prefix:
+        return trained(["x", "y", "z"], tokenizer=tokenizer)
+    frame = texts(TEXTS[:-4] * 2).with_columns(more=pl.col("text").reverse())
+    labels = pl.Series("label", [("x", "y", "z")[row % 3] for row in range(len(frame))])
+    return TextClassifier(tokenizer=tokenizer, text=["text", "more"]).fit(
+        frame.with_columns(labels))
+
+
 @pytest.mark.parametrize("inputs", [1000, pytest.param(50_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("tokenizer", [
-    Tokenizer(ngram_range=(1, 2), lowercase="tr", stop_words=("GOOD", "mit")), ALL_KINDS])
+    Tokenizer(ngram_range=(1, 2), lowercase="tr", stop_words=("GOOD", "mit")), ALL_KINDS, CHANGED,
+    PREFIXED])
 def test_damaged_models_read_nothing_beyond(
     compiler: str, tokenizer: Tokenizer, inputs: int, tmp_path: Path
 ) -> None:
-    C().write(bundle_of(trained(["x", "y", "z"], tokenizer=tokenizer)), tmp_path / "model.c")
+    C().write(bundle_of(_trained(tokenizer)), tmp_path / "model.c")
     run(compiler, "-std=c99", *CHECKED, f"-DRANDOM_INPUTS={inputs}", "-I", tmp_path, FUZZ,
         tmp_path / "model.c", "-o", tmp_path / "fuzz", "-lm")
     run(tmp_path / "fuzz")

@@ -11,10 +11,10 @@ import polars as pl
 import pytest
 
 from tests.export.test_targets import checked, exported
-from textnb import BernoulliNB, ExportError, MultinomialNB, TextClassifier, Tokenizer, export_model
+from textnb import BernoulliNB, MultinomialNB, TextClassifier, Tokenizer, export_model
 from textnb.export.golden import _KEPT, _WRITTEN
 
-KNOWING = ["python", "javascript"]
+KNOWING = ["python", "javascript", "c"]
 TOKENIZERS = [
     Tokenizer(analyzer="char", ngram_range=(1, 2)), Tokenizer(analyzer="char", ngram_range=(3, 3)),
     Tokenizer(analyzer="char", ngram_range=(1, 4), lowercase="tr"),
@@ -103,11 +103,6 @@ def _read(described: dict[str, Any], text: str) -> list[str]:
              if described["analyzer"] == "char_wb" and len(piece) < least]
     return short + [piece[at:at + n] for piece in pieces for n in range(least, most + 1)
                     for at in range(len(piece) - n + 1)]
-
-
-def test_c_refuses_by_name(tmp_path: Path) -> None:
-    with pytest.raises(ExportError, match="analyzer='char"):
-        export_model(trained(TOKENIZERS[0]), tmp_path / "out", "c", reads="text")
 
 
 @pytest.mark.parametrize("to", KNOWING)

@@ -59,14 +59,8 @@ EXACT = sorted(name for name, target in TARGETS.items()
 # What a target says of the plans that it refuses.
 NO_COMPOSITION = dict.fromkeys(("nfc", "nfkc", "char_wb nfc tr"), "composes characters")
 NO_KEPT = dict.fromkeys(("kept", "nfkc", "prefixes"), "keep=")
-NO_CHARACTERS = {plan: "analyzer='char" for plan in PLANS if "char" in plan}
-NO_DECOMPOSITION = {plan: "decomposes no characters|composes characters" for plan in PLANS
-                    if "accents" in plan or plan in ("nfc", "nfd", "nfkc", "nfkd")}
-NO_FIELDS = dict.fromkeys(COLUMNS, "not several columns|no field prefixes")
 REFUSALS: dict[str, dict[str, str]] = {
-    "python": {}, "javascript": {}, "polars": {},
-    "c": {**NO_DECOMPOSITION, **NO_FIELDS, **NO_CHARACTERS,
-          **dict.fromkeys(("char prefixes", "char_wb prefixes"), "not several")},
+    "python": {}, "javascript": {}, "polars": {}, "c": {},
     "sql-clickhouse": NO_COMPOSITION, "sql-duckdb": NO_COMPOSITION,
     "sql-postgres": {**NO_COMPOSITION, **NO_KEPT}, "sql-sqlite": {**NO_COMPOSITION, **NO_KEPT}}
 

@@ -6,7 +6,7 @@ import os
 import shutil
 import struct
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any, ClassVar
@@ -94,10 +94,18 @@ def _records(bundle: Bundle, rows: TargetRows) -> Iterator[bytes]:
         for row in rows.features:
             yield struct.pack("=2Q", 0, row.nbytes) + row.astype("=f8").tobytes()
         return
-    inputs = rows.texts if bundle.reads == "text" else rows.tokens
-    assert inputs is not None
-    for value in inputs.to_list():
-        strings = [value or ""] if bundle.reads == "text" else value or []
+    inputs: Iterable[Sequence[str | None]]
+    if bundle.reads != "text":
+        assert rows.tokens is not None
+        inputs = (value or [] for value in rows.tokens.to_list())
+    elif len(bundle.columns) == 1:
+        assert rows.texts is not None
+        inputs = ([value] for value in rows.texts.to_list())
+    else:
+        assert rows.documents is not None
+        inputs = rows.documents.iter_rows()
+    for value in inputs:
+        strings = [string or "" for string in value]
         encoded = [string.encode() for string in strings]
         whole = b"".join(encoded)
         yield struct.pack(f"={2 + len(encoded)}Q", len(encoded), len(whole),

@@ -11,6 +11,7 @@ import struct
 from collections.abc import Sequence
 from functools import cache
 from itertools import accumulate
+from math import ceil
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,13 +20,15 @@ from textnb.bayes.features import Idf, Length, Presence, Sublinear
 from textnb.errors import ExportError, quantity
 from textnb.export.bundle import Bundle
 from textnb.export.characters import Ranges
-from textnb.export.portable import KEPT, Words
+from textnb.export.portable import EVERYTHING, Words
 from textnb.text.casing import TURKIC
 
 _HEAD, _NO_WORDS = 64, (1, 1, 1, 0)
 _READS = {"text": 0, "terms": 1, "features": 2}
 _STEPS = {Presence: 1, Sublinear: 2, Idf: 3, Length: 4}
 _LOWERCASE, _TURKIC = 1, 2
+_PREFIXES, _ESCAPES = 64, 512
+_ANALYZERS = {"word": 0, "char": 128, "char_wb": 256}
 _KEPT = {"emoji": 4, "symbols": 8, "abbreviations": 16, "punctuation": 32}
 # Bits of the kind of a character.
 _MEMBER, _UNSPACED, _CASED, _IGNORABLE, _LETTER, _LETTER_OR_NUMBER, _EMOJI, _CAPITAL = (
@@ -49,20 +52,21 @@ def pack(bundle: Bundle) -> bytes:
     positive = 0 if bundle.positive is None else bundle.labels.index(bundle.positive)
     texts = bundle.reads == "text"
     words, (stop, stop_homes) = _NO_WORDS, ([b""] * 3, 0)
-    characters = [b""] * 4
+    characters, changes = [b""] * 4, [b""] * 9
     terms, terms_homes = [b""] * 3, 0
+    own = bundle.words(EVERYTHING) if texts else None
     if bundle.reads != "features":
-        terms, terms_homes = _table([term.encode() for term in bundle.terms])
-    if texts:
-        own = bundle.words((KEPT,))
-        words = (own.least, *own.ngram_range, _flags(own))
+        terms, terms_homes = _table([term.encode() for term in bundle.terms], own)
+    if own is not None:
+        sizes = own.ngram_range if own.analyzer == "word" else (1, 1)
+        words = (own.least, *sizes, _flags(own))
         stop, stop_homes = _table([word.encode() for word in own.stop_words])
-        characters = _characters(own)
+        characters, changes = _characters(own), _changes(own)
     parts = [
         _ends(labels), b"".join(labels), _doubles(intercept), _doubles(weights), _steps(bundle),
         b"" if idf is None else _doubles(idf), b"" if center is None else _doubles(center),
         *terms, *stop, *characters,
-        _doubles(bundle.thresholds) if bundle.is_multilabel else b""]
+        _doubles(bundle.thresholds) if bundle.is_multilabel else b"", *changes]
     numbers = struct.pack(
         "<11I", _READS[bundle.reads], len(labels), len(intercept), positive, len(bundle.terms),
         *words, terms_homes, stop_homes)
@@ -105,7 +109,7 @@ def _ends(strings: Sequence[bytes]) -> bytes:
     return np.array(ends, dtype="<u4").tobytes()
 
 
-def _table(strings: Sequence[bytes]) -> tuple[list[bytes], int]:
+def _table(strings: Sequence[bytes], words: Words | None = None) -> tuple[list[bytes], int]:
     """Slots of hashes, ends and bytes of strings, and the mask of a hash's first slot.
 
     A string is in the first free slot from that of its hash on; there are slots behind the last, so
@@ -114,7 +118,7 @@ def _table(strings: Sequence[bytes]) -> tuple[list[bytes], int]:
     ends = _ends(strings)
     if not strings:
         return [b""] * 3, 0
-    hashes = _hashes(strings)
+    hashes = _hashes(strings, words)
     homes = (1 << (3 * len(strings) // 2).bit_length()) - 1
     home = (hashes & np.uint32(homes)).astype(np.int64)
     order = np.argsort(home, kind="stable")
@@ -135,13 +139,27 @@ def _hash(word: bytes) -> int:
     return value & _32_BITS
 
 
-def _hashes(strings: Sequence[bytes]) -> NDArray[np.uint32]:
-    """The hashes of strings: those of the words that single spaces separate, folded."""
-    of_word = cache(_hash)
+def _hashes(strings: Sequence[bytes], words: Words | None) -> NDArray[np.uint32]:
+    """The hashes of strings: those of the words that single spaces separate, folded.
+
+    With field prefixes, the hash of a word is those of the prefix and of the rest. N-grams of
+    characters are one word.
+    """
+    prefixed = words is not None and any(words.prefixes)
+    whole = words is not None and words.analyzer != "word"
+    of_string = cache(_hash)
+
+    @cache
+    def of_word(word: bytes) -> int:
+        end = word.find(b":") + 1
+        if not prefixed or not end or b"\\" in word[:end]:
+            return of_string(word)
+        return (of_string(word[:end]) * _FOLD + of_string(word[end:])) & _32_BITS
+
     hashes = np.zeros(len(strings), np.uint32)
     for number, string in enumerate(strings):
         value = 0
-        for word in string.split(b" "):
+        for word in [string] if whole else string.split(b" "):
             value = (value * _FOLD + of_word(word)) & _32_BITS
         hashes[number] = value
     return hashes
@@ -156,7 +174,42 @@ def _flags(words: Words) -> int:
         what = f"keeps {sorted(unknown)}" if unknown else "replaces other strings than Turkish's"
         raise ExportError.for_tokenizer(f"it {what}, which the C program does not know")
     return (_LOWERCASE * words.lowercase + _TURKIC * bool(words.replacements)
-            + sum(_KEPT[kind] for kind in words.kept))
+            + _PREFIXES * any(words.prefixes) + _ANALYZERS[words.analyzer]
+            + _ESCAPES * bool(words.escaped) + sum(_KEPT[kind] for kind in words.kept))
+
+
+def _changes(words: Words) -> list[bytes]:
+    """Options, prefixes, and the tables by which characters are decomposed and composed.
+
+    Empty for a text that is split as it is, or in lower case.
+    """
+    normal, stripping = words.normalizing, words.stripping
+    chars = words.analyzer != "word"
+    if not (normal or stripping or chars or any(words.prefixes) or len(words.columns) > 1):
+        return [b""] * 9
+    if words.escaped not in ("", ":"):
+        raise ExportError.for_tokenizer(f"it escapes {words.escaped!r}, which the C program does "
+                                        "not know")
+    codes: list[int] = []
+    maps = []
+    growth = 1.0
+    for table in (normal, stripping):
+        rows = []
+        for character, becomes in sorted(table.mapping.items()) if table else ():
+            rows.append((ord(character), len(codes), len(becomes)))
+            codes += map(ord, becomes)
+            growth = max(growth, len(becomes.encode()) / len(character.encode()))
+        maps.append(np.array(rows, "<u4").tobytes())
+    # Lower case makes three bytes of two, and a byte that is no UTF-8 becomes three.
+    most = max(3, ceil(1.5 * growth))
+    classes = next((table.class_ranges for table in (normal, stripping) if table), ())
+    pairs = sorted((*map(ord, pair), ord(whole)) for pair, whole in normal.pairs.items()
+                   ) if normal else []
+    sizes = words.ngram_range if chars else (1, 1)
+    prefixes = [prefix.encode() for prefix in words.prefixes]
+    return [struct.pack("<4I", most, *sizes, len(prefixes)), _ends(prefixes), b"".join(prefixes),
+            *maps, np.array(codes, "<u4").tobytes(), np.array(classes, "<u4").tobytes(),
+            np.array(pairs, "<u4").tobytes(), np.array(words.dropped, "<u4").tobytes()]
 
 
 def _characters(words: Words) -> list[bytes]:
