@@ -364,10 +364,7 @@ def test_what_was_not_learned_is_not_forgotten() -> None:
 SETTINGS: dict[str, tuple[TextClassifier, str]] = {
     "l = 0": (TextClassifier(MultinomialNB(l=0.0)), "l must be above 0"),
     "class_prior": (TextClassifier(MultinomialNB(class_prior=[0.2] * 5)), "class_prior"),
-    "class_weight": (TextClassifier(MultinomialNB(class_weight=dict.fromkeys(TOPICS, 1.0))),
-                     "class_weight"),
     "nblr": (TextClassifier(NBLogisticRegression()), "must have one label"),
-    "class_weight, linear": (TextClassifier(NBLinear(class_weight="balanced")), "class_weight"),
     "tf-idf": (TextClassifier(TfidfComplementNB()), "one label"),
     "auto": (TextClassifier("auto"), "one label"),
 }
@@ -378,12 +375,6 @@ def test_settings_that_labels_do_not_have_are_refused(name: str) -> None:
     model, message = SETTINGS[name]
     with pytest.raises(TextnbError, match=message):
         model.fit(NEWS)
-
-
-@pytest.mark.parametrize("estimator", [MultinomialNB(), NBLinear()])
-def test_sample_weights_are_refused(estimator: Any) -> None:
-    with pytest.raises(ParameterError, match="sample_weight is for one"):
-        TextClassifier(estimator).fit(NEWS, sample_weight=np.ones(NEWS.height))
 
 
 # The optimum to many digits, so that solvers that begin elsewhere agree.

@@ -87,6 +87,24 @@ def class_weights(
     return weights
 
 
+def weight_of_label(class_weight: Any, classes: NDArray[Any], k: int) -> Any:
+    """The class weight of the two classes of a label, False and True: see `label_form`.
+
+    "balanced" stays, as each label is balanced against its rest; of a mapping, the label's weight
+    is that of the rows that have it.
+
+    Examples
+    --------
+    >>> weight_of_label({"spam": 5}, np.array(["ham", "spam"]), 1)
+    {True: 5.0}
+    """
+    if class_weight is None or isinstance(class_weight, str):
+        return class_weight
+    weights = class_weights(class_weight, classes, np.ones(len(classes)))
+    assert weights is not None
+    return {True: float(weights[k])}
+
+
 def with_class_weight(statistic: Statistic, class_weight: Any) -> Statistic:
     """The statistic with the counts of each class times its weight; unchanged without weights."""
     weights = class_weights(class_weight, statistic.classes, statistic.class_count)

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -421,7 +420,7 @@ class CountModel(EventModel):
         if stays_sparse(self, statistics, l):
             form = derive_sparse(self, statistics, l)
         elif statistics.is_multilabel:
-            return derive_labels(statistics, partial(self.derive, binary=binary))
+            return derive_labels(self, statistics, binary)
         else:
             counted = with_class_weight(statistics, self.class_weight)
             form, _ = self.weigh(counted, l, self.log_prior(counted))

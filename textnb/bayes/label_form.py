@@ -15,13 +15,14 @@ don't add up to 1, so nothing that compares classes with each other applies.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from textnb.bayes.class_weight import weight_of_label
 from textnb.bayes.forms import Floats, LinearForm
 from textnb.bayes.statistics import CountStatistics, as_smoothing
 from textnb.errors import DataError, ParameterError
@@ -49,17 +50,23 @@ class LabelForm(LinearForm):
                              "gives the weights of each against its rest")
 
 
-def derive_labels(
-    statistics: CountStatistics, derive: Callable[[CountStatistics], LinearForm]
-) -> LabelForm:
+def model_of_label(model: Any, classes: NDArray[Any], k: int) -> Any:
+    """The model of a label's two classes, False and True: the rows without it, and with it."""
+    weight = weight_of_label(model.class_weight, classes, k)
+    return model if weight is model.class_weight else replace(model, class_weight=weight)
+
+
+def derive_labels(model: Any, statistics: CountStatistics, binary: bool = False) -> LabelForm:
     """The form of labels, each of which is derived as two classes.
 
     Parameters
     ----------
+    model : CountModel
+        Not imported here, as it imports this module.
     statistics : CountStatistics
         Of rows with any number of labels.
-    derive : callable
-        Gives the form of the counts of two classes.
+    binary : bool
+        Whether a term counts once per document.
 
     Raises
     ------
@@ -82,7 +89,8 @@ def derive_labels(
     features: list[Any] = [None] * n_labels
 
     def put(k: int) -> None:
-        form = derive(statistics.against_rest(k))
+        form = model_of_label(model, statistics.classes, k).derive(
+            statistics.against_rest(k), binary=binary)
         np.subtract(form.weights[:, 1], form.weights[:, 0], out=weights[:, k])
         intercept[k] = form.intercept[1] - form.intercept[0]
         features[k] = form.features
@@ -97,7 +105,6 @@ def check_labels(model: Any, n_features: int, l: Any = None) -> None:
     Parameters
     ----------
     model : CountModel
-        Not imported here, as it imports this module.
     n_features : int
     l : optional
         The smoothing parameter that was chosen, where the model's is "auto".
@@ -111,10 +118,6 @@ def check_labels(model: Any, n_features: int, l: Any = None) -> None:
     if model.class_prior is not None:
         raise ParameterError("class_prior is of classes that exclude each other, and each label "
                              "has a prior of its own: leave class_prior at None")
-    if model.class_weight not in (None, "balanced"):
-        raise ParameterError.naming(
-            "{class_weight} of labels may be 'balanced', each against its rest, or None; got a "
-            "weight for each")
 
 
 def log_sigmoid(scores: Floats) -> Floats:

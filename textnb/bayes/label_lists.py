@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from textnb.bayes.class_weight import class_weights, weight_of_label
 from textnb.bayes.forms import Floats
 from textnb.bayes.statistics import CountStatistics
 
@@ -51,6 +52,16 @@ class LabelLists:
         sums = np.bincount(self.codes, weights=values[self.rows], minlength=len(self.classes))
         return sums.astype(np.float64)
 
+    def class_weights(self, class_weight: Any, weight: Floats | None) -> Floats | None:
+        """What rows without and with each label count for: float64 (n_labels, 2), or None."""
+        if class_weight is None:
+            return None
+        of_row = np.ones(self.n_rows) if weight is None else weight
+        own, both, sides = self.sums(of_row), of_row.sum(), np.array([False, True])
+        return np.array([class_weights(
+            weight_of_label(class_weight, self.classes, k), sides, np.array([both - own[k], own[k]])
+        ) for k in range(len(self.classes))])
+
     def of_rows(self, chosen: NDArray[np.bool_]) -> LabelLists:
         """The labels of some rows, among the same classes."""
         inside = chosen[self.rows]
@@ -58,8 +69,35 @@ class LabelLists:
         return replace(self, rows=place[self.rows[inside]], codes=self.codes[inside],
                        n_rows=int(chosen.sum()))
 
-    def document_statistics(self, counts: Any) -> CountStatistics:
+    def weighted_statistics(self, counts: Any, weight: Floats) -> CountStatistics:
+        """Each label's counts and those of all rows, times the weights of the rows.
+
+        Parameters
+        ----------
+        counts : csr_array (n_rows, n_terms)
+        weight : float64 (n_rows,)
+        """
+        # SciPy is imported where rows are learned from.
+        import scipy.sparse as sp
+
+        # All rows come first, as a label of its own.
+        codes = np.append(np.zeros(self.n_rows, dtype=np.int64), self.codes + 1)
+        rows = np.append(np.arange(self.n_rows), self.rows)
+        membership = sp.csr_array((weight[rows], (codes, rows)),
+                                  shape=(len(self.classes) + 1, self.n_rows))
+        # In the order of the rows, so that what all rows of a label hold has the sum of the label.
+        sums, of_rows = sp.csr_array(membership @ counts), membership @ np.ones(self.n_rows)
+        return CountStatistics(self.classes, of_rows[1:], sums[1:], float(of_rows[0]),
+                               sums[[0]].toarray()[0])
+
+    def document_statistics(
+        self, counts: Any, weight: Floats | None = None
+    ) -> CountStatistics:
         """How many of each label's rows hold each term: csr_array (n_rows, n_terms), no zeros."""
+        if weight is not None:
+            held = counts.copy()
+            held.data = np.ones(len(held.data))
+            return self.weighted_statistics(held, weight)
         held = np.empty((len(self.classes), counts.shape[1]), dtype=np.int64)
         for k in range(len(self.classes)):
             held[k] = np.bincount(counts[self.has(k)].indices, minlength=counts.shape[1])

@@ -10,6 +10,8 @@ References
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -23,7 +25,9 @@ _PARTS = 5
 _MOST_STEPS = 50
 
 
-def best_threshold(scores: Floats, positive: NDArray[np.bool_]) -> float:
+def best_threshold(
+    scores: Floats, positive: NDArray[np.bool_], weight: Floats | None = None
+) -> float:
     """The threshold above which a label is predicted, for the best F1 of held-out scores.
 
     Parameters
@@ -31,6 +35,8 @@ def best_threshold(scores: Floats, positive: NDArray[np.bool_]) -> float:
     scores : float64 (n_rows,)
     positive : bool (n_rows,)
         Which rows have the label.
+    weight : float64 (n_rows,), optional
+        For how many rows each counts.
 
     Examples
     --------
@@ -39,14 +45,18 @@ def best_threshold(scores: Floats, positive: NDArray[np.bool_]) -> float:
     >>> best_threshold(np.array([1.0, -1.0]), np.array([False, False]))
     1.0
     """
-    ranked, right, ends = _prefixes(scores, positive)
-    f1 = 2.0 * right / (np.arange(1, len(ranked) + 1) + max(int(positive.sum()), 1))
+    counts = np.ones(len(scores), dtype=np.int64) if weight is None else weight
+    ranked, right, said, ends = _prefixes(scores, positive, counts)
+    # Without a predicted row or a right one, F1 is 0.
+    f1 = 2.0 * right / np.maximum(said + counts[positive].sum(), np.finfo(np.float64).tiny)
     f1[~ends] = 0.0
     last = int(f1.argmax())
     return _below(ranked, -1 if f1[last] < _FLOOR else last)
 
 
-def steady_threshold(scores: Floats, positive: NDArray[np.bool_]) -> float:
+def steady_threshold(
+    scores: Floats, positive: NDArray[np.bool_], weight: Floats | None = None
+) -> float:
     """The mean of the best thresholds of five parts of the rows, each of which lacks a fifth.
 
     The best threshold of a rare label depends on a few rows. The mean depends less on each of them,
@@ -54,8 +64,8 @@ def steady_threshold(scores: Floats, positive: NDArray[np.bool_]) -> float:
 
     Parameters
     ----------
-    scores : float64 (n_rows,)
-    positive : bool (n_rows,)
+    scores, positive, weight
+        As in `best_threshold`.
 
     Examples
     --------
@@ -63,8 +73,9 @@ def steady_threshold(scores: Floats, positive: NDArray[np.bool_]) -> float:
     -0.9
     """
     part = np.arange(len(scores)) % _PARTS
-    return float(np.mean([best_threshold(scores[part != left_out], positive[part != left_out])
-                          for left_out in range(_PARTS)]))
+    return float(np.mean([
+        best_threshold(scores[kept], positive[kept], None if weight is None else weight[kept])
+        for kept in (part != left_out for left_out in range(_PARTS))]))
 
 
 def cheapest_threshold(
@@ -87,7 +98,8 @@ def cheapest_threshold(
     >>> cheapest_threshold(scores, positive, false_positive=2.0, missed=1.0)
     2.0
     """
-    return _cheapest(*_prefixes(scores, positive), false_positive, missed)
+    counts = np.ones(len(scores), dtype=np.int64)
+    return _cheapest(*_prefixes(scores, positive, counts), false_positive, missed)
 
 
 def micro_f1_thresholds(scores: Floats, positive: NDArray[np.bool_]) -> Floats:
@@ -109,7 +121,8 @@ def micro_f1_thresholds(scores: Floats, positive: NDArray[np.bool_]) -> Floats:
     >>> micro_f1_thresholds(scores, positive).tolist()
     [0.0, 0.0]
     """
-    ranked = [_prefixes(scores[:, k], positive[:, k]) for k in range(scores.shape[1])]
+    counts = np.ones(len(scores), dtype=np.int64)
+    ranked = [_prefixes(scores[:, k], positive[:, k], counts) for k in range(scores.shape[1])]
     actual, best = int(positive.sum()), 0.0
     for _ in range(_MOST_STEPS):
         thresholds = np.array([_cheapest(*one, best, 2.0 - best) for one in ranked])
@@ -121,25 +134,27 @@ def micro_f1_thresholds(scores: Floats, positive: NDArray[np.bool_]) -> Floats:
     return thresholds
 
 
-Prefixes = tuple[Floats, NDArray[np.int64], NDArray[np.bool_]]
+Prefixes = tuple[Floats, NDArray[Any], NDArray[Any], NDArray[np.bool_]]
 
 
-def _prefixes(scores: Floats, positive: NDArray[np.bool_]) -> Prefixes:
-    """Scores from high to low, how many of so many are right, and where a prefix may end.
+def _prefixes(
+    scores: Floats, positive: NDArray[np.bool_], counts: NDArray[Any]
+) -> Prefixes:
+    """Scores from high to low, how many are right, how many there are, where a prefix may end.
 
     Rows of one score are given the label together, and rows of -inf never.
     """
     order = np.argsort(-scores, kind="stable")
     ranked = scores[order]
     ends = np.append(ranked[:-1] != ranked[1:], True) & (ranked > -np.inf)
-    return ranked, np.cumsum(positive[order]), ends
+    return ranked, np.cumsum(np.where(positive, counts, 0)[order]), np.cumsum(counts[order]), ends
 
 
 def _cheapest(
-    ranked: Floats, right: NDArray[np.int64], ends: NDArray[np.bool_], false_positive: float,
-    missed: float,
+    ranked: Floats, right: NDArray[Any], said: NDArray[Any], ends: NDArray[np.bool_],
+    false_positive: float, missed: float,
 ) -> float:
-    wrong = np.arange(1, len(ranked) + 1) - right
+    wrong = said - right
     # Against the cost of no prediction at all.
     cost = np.where(ends, false_positive * wrong - missed * right, np.inf)
     last = int(cost.argmin())

@@ -194,7 +194,7 @@ def learn_and_calibrate(
     learned, pulls = _fit(model, prepared, labels, weight, binary, start)
     del prepared
     if isinstance(labels, LabelLists):
-        return _with_thresholds(model, learned, counts, labels, binary, pulls)
+        return _with_thresholds(model, learned, counts, labels, weight, binary, pulls)
     parts = _divide(labels, model.held_out)
     if parts is None:
         return learned
@@ -241,8 +241,8 @@ def _scores_of_parts(
 
 
 def _with_thresholds(
-    model: Any, learned: Learned, counts: sp.csr_array, labels: LabelLists, binary: bool,
-    pulls: dict[int, Pulls],
+    model: Any, learned: Learned, counts: sp.csr_array, labels: LabelLists,
+    weight: Floats | None, binary: bool, pulls: dict[int, Pulls],
 ) -> Learned:
     """The thresholds with which each label has the best F1 on rows that were held out.
 
@@ -254,8 +254,10 @@ def _with_thresholds(
     scores = np.empty((len(labels), len(labels.classes)))
     for fold in range(_FOLDS):
         judge = np.arange(len(labels)) % _FOLDS == fold
-        scores[judge] = _scores_of_others(model, counts, labels, None, judge, binary, pulls)
-    thresholds = {label: steady_threshold(scores[:, k], labels.has(k))
+        if weight is not None and not weight[~judge].any():
+            return learned
+        scores[judge] = _scores_of_others(model, counts, labels, weight, judge, binary, pulls)
+    thresholds = {label: steady_threshold(scores[:, k], labels.has(k), weight)
                   for k, label in enumerate(labels.classes.tolist())}
     return replace(learned, decision=Decision(thresholds, evidence={
         "by": "f1", "documents": len(labels), "scored": f"{_FOLDS} folds"}))
@@ -329,6 +331,8 @@ class _Problems:
     rows : SolverRows
     codes : int64 (n_rows,), or LabelLists
     cost : float64 (n_rows,)
+    of_label : float64 (n_labels, 2) or None
+        What the rows without and with each label count for.
     scales : RatioScales
     positives : sequence of int
         Of two classes the first scores 0, so that the margin is the second's. Labels of no row, or
@@ -341,6 +345,7 @@ class _Problems:
     rows: SolverRows
     codes: NDArray[np.int64] | LabelLists
     cost: Floats
+    of_label: Floats | None
     scales: RatioScales
     positives: Sequence[int]
     C: float
@@ -356,22 +361,27 @@ class _Problems:
         solver = LinearSolver(model.loss, float(model.tol), int(model.max_iter))
         if isinstance(labels, LabelLists):
             some = (labels.sizes > 0) & (labels.sizes < len(labels))
-            scales = RatioScales(model, prepared, rows, labels, None, None, counts_of)
-            return cls(solver, prepared, labels, cost, scales, np.flatnonzero(some).tolist(),
-                       float(model.C), len(labels.classes))
+            of_label = labels.class_weights(model.class_weight, weight)
+            _check_cost(cost.max() * (1.0 if of_label is None else of_label.max()))
+            scales = RatioScales(model, prepared, rows, labels, weight, of_label, counts_of)
+            return cls(solver, prepared, labels, cost, of_label, scales,
+                       np.flatnonzero(some).tolist(), float(model.C), len(labels.classes))
         classes, codes = np.unique(labels, return_inverse=True)
         sizes = np.bincount(codes, weights=weight)
         of_class = class_weights(model.class_weight, classes, sizes)
         if of_class is not None:
             cost = cost * of_class[codes]
-        if not cost.max() <= MOST_COST:
-            raise ParameterError(
-                f"C times the weights of rows and classes must be at most {MOST_COST:g} (so little "
-                f"regularisation is none); it is {cost.max():g}. Give smaller weights, or a "
-                "smaller C")
+        _check_cost(cost.max())
         scales = RatioScales(model, prepared, rows, codes, weight, of_class, counts_of, statistics)
-        return cls(solver, prepared, codes, cost, scales,
+        return cls(solver, prepared, codes, cost, None, scales,
                    [1] if len(classes) == 2 else range(len(classes)), float(model.C), len(classes))
+
+    def _cost_of(self, k: int) -> Floats:
+        if self.of_label is None:
+            return self.cost
+        rest, own = self.of_label[k]
+        cost: Floats = self.cost * np.where(rows_of(self.codes, k), own, rest)
+        return cost
 
     def solve(
         self, starts: Sequence[Floats] | None = None,
@@ -381,8 +391,8 @@ class _Problems:
         def of(places: range) -> list[LinearSolution]:
             classes = [self.positives[place] for place in places]
             return self.solver.solve_classes(
-                self.rows, [rows_of(self.codes, k) for k in classes], self.cost,
-                [self.scales.of(k) for k in classes],
+                self.rows, [rows_of(self.codes, k) for k in classes],
+                [self._cost_of(k) for k in classes], [self.scales.of(k) for k in classes],
                 None if starts is None else [starts[place] for place in places],
                 None if points is None else [points[place] for place in places])
 
@@ -396,6 +406,13 @@ class _Problems:
                 raise ParameterError(f"C={self.C!r} is too large for these rows: the solver found "
                                      "weights that are no finite numbers. Take a smaller C")
             yield k, found
+
+
+def _check_cost(largest: float) -> None:
+    if not largest <= MOST_COST:
+        raise ParameterError(
+            f"C times the weights of rows and classes must be at most {MOST_COST:g} (so little "
+            f"regularisation is none); it is {largest:g}. Give smaller weights, or a smaller C")
 
 
 def even_blocks(size: int, most: int) -> list[range]:
@@ -427,7 +444,7 @@ def _statistics(
 ) -> CountStatistics:
     """Rows of each class that hold each term."""
     if isinstance(labels, LabelLists):
-        return labels.document_statistics(counts)
+        return labels.document_statistics(counts, weight)
     statistics = document_statistics(counts, labels, weight)
     if len(statistics.classes) < 2:
         raise DataError("a linear model tells classes apart: the number of classes in the data has "

@@ -159,7 +159,7 @@ class LinearSolver:
         return 1 if self._loops(rows.shared) is None else LANES
 
     def solve_classes(
-        self, rows: SolverRows, positives: Sequence[NDArray[np.bool_]], cost: Floats,
+        self, rows: SolverRows, positives: Sequence[NDArray[np.bool_]], costs: Sequence[Floats],
         scales: Sequence[tuple[Floats, Floats]],
         duals: Sequence[Floats | None] | None = None,
         starts: Sequence[tuple[Floats, float] | None] | None = None,
@@ -168,9 +168,10 @@ class LinearSolver:
 
         Parameters
         ----------
-        rows, cost
+        rows
         positives : sequence of bool (n_rows,)
             At most `classes_at_once` of them.
+        costs : sequence of float64 (n_rows,)
         scales : sequence of (float64 (n_shared,), float64 (n_own,))
             Scales of the shared columns, and of the columns that one row holds.
         duals : sequence of float64 (n_rows,), optional
@@ -178,8 +179,8 @@ class LinearSolver:
         starts : sequence of (float64 (n_shared,), float) or None, optional
             Their weights of the shared columns and their intercepts.
         """
-        problems = [self._problem(rows, positive, cost, scale)
-                    for positive, scale in zip(positives, scales, strict=True)]
+        problems = [self._problem(rows, *each)
+                    for each in zip(positives, costs, scales, strict=True)]
         points = [None if start is None else problem.at(*start)
                   for problem, start in zip(problems, starts or [None for _ in problems],
                                             strict=True)]

@@ -31,7 +31,9 @@ class RatioScales:
     """|r| ** power of each class, r its log-count ratio to all others [1]_, one at a time.
 
     Only for the columns that the solver has; those that one row holds have the counts of that row.
-    With statistics, the counts of more rows than are solved for, all columns have these.
+    With statistics, the counts of more rows than are solved for, all columns have these. The class
+    weights ``of_class`` are float64 (n_classes,), or of labels (n_labels, 2): of the rows without
+    and with each.
     """
 
     def __init__(
@@ -45,6 +47,9 @@ class RatioScales:
             self._ones = np.ones(len(prepared.columns)), np.ones(len(prepared.column))
             return
         self._l = as_smoothing(model.l, rows.shape[1])
+        self._of_label: Floats | None = None
+        if isinstance(codes, LabelLists):
+            self._of_label, of_class = of_class, None
         self._prepared, self._codes, self._weight, self._of_class = (
             prepared, codes, weight, of_class)
         self._counts_of = counts_of or self._counter(rows)
@@ -70,8 +75,6 @@ class RatioScales:
                             else np.bincount(codes, weights=masses))
         # Labels overlap: the sum of theirs is not that of all rows.
         self._of_all = (masses if isinstance(codes, LabelLists) else self._of_classes).sum()
-        smoothing = np.broadcast_to(self._l, (rows.shape[1],)).sum()
-        self._smoothing = float(smoothing)
 
     def of(self, k: int) -> tuple[Floats, Floats]:
         """float64 (n_shared,) and (n_own,)."""
@@ -84,24 +87,34 @@ class RatioScales:
             return shared, self._of_columns(k, counts, prepared.column)
         of_row = np.where(rows_of(self._codes, k), self._of_row, 0.0)
         if not isinstance(self._l, float):
-            alone = self._scale(k, of_row[prepared.row], self._of_row[prepared.row],
-                                self._smooth(prepared.column))
+            alone = self._scale(k, *self._weighted(
+                k, of_row[prepared.row], self._of_row[prepared.row]), self._smooth(prepared.column))
         else:
-            alone = self._scale(k, of_row, self._of_row, self._l)[prepared.row]
+            alone = self._scale(
+                k, *self._weighted(k, of_row, self._of_row), self._l)[prepared.row]
         return shared, alone
+
+    def _weighted(self, k: int, own: Any, total: Any) -> tuple[Any, Any]:
+        """Sums of a label's rows and of all, where its two sides have weights."""
+        if self._of_label is None:
+            return own, total
+        rest, mine = self._of_label[k]
+        # Sums of weights may leave rounding.
+        return mine * own, mine * own + rest * np.maximum(total - own, 0.0)
 
     def _of_columns(self, k: int, counts: NDArray[Any], columns: NDArray[np.int64]) -> Floats:
         own: Floats = counts[columns].astype(np.float64)
         if self._of_class is not None:
             own *= self._of_class[k]
-        return self._scale(k, own, self._total[columns], self._smooth(columns))
+        return self._scale(k, *self._weighted(k, own, self._total[columns]),
+                           self._smooth(columns))
 
     def _scale(self, k: int, own: Floats, total: NDArray[Any], l: Any) -> Floats:
         # As `log_count_ratio`, in one logarithm per term. Sums of weights may leave rounding.
         ratio = (own + l) / (np.maximum(total - own, 0.0) + l)
         np.log(ratio, out=ratio)
-        mass = self._of_classes[k]
-        ratio += np.log((self._of_all - mass + self._smoothing)
+        mass, all_mass = self._weighted(k, self._of_classes[k], self._of_all)
+        ratio += np.log((all_mass - mass + self._smoothing)
                         / (mass + self._smoothing))
         scale: Floats = np.abs(ratio, out=ratio)
         # A square root is several times as quick as a power.

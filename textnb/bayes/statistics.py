@@ -46,6 +46,8 @@ from textnb.runtime.memory import check_room
 # Beyond this, neighbouring integers share a float64.
 _EXACT = 2.0**53
 _INT64 = 2**63
+# Of sums of weights: the largest relative difference that is rounding.
+_ROUNDING = 1e-12
 _INTEGERS = (int, np.uint64)
 
 
@@ -63,17 +65,18 @@ class CountStatistics(ReadOnly):
         Summed counts, or rows that hold the feature; float64 under sample weights or where the
         data themselves are fractions. `SparseCounts` where there are many classes and terms, and
         most counts are 0: see `textnb.bayes.sparse_table.is_sparse`.
-    rows : int or None
-        The number of rows, if rows have any number of labels (multi-label): the classes are then
-        labels, and a row counts in each of its labels. None if each row has one class.
+    rows : int, float or None
+        The number of rows, or the sum of their weights, if rows have any number of labels
+        (multi-label): the classes are then labels, and a row counts in each of its labels. None if
+        each row has one class.
     total : int64 (n_features,) or None
-        The counts of all rows, if they have any number of labels.
+        The counts of all rows, if they have any number of labels; float64 under sample weights.
     """
 
     classes: NDArray[Any]
     class_count: NDArray[Any]
     feature_count: Any
-    rows: int | None = None
+    rows: float | None = None
     total: NDArray[Any] | None = None
 
     def __repr__(self) -> str:
@@ -167,8 +170,9 @@ class CountStatistics(ReadOnly):
             raise ParameterError("a class has a rest of its own only where rows have any number of "
                                  "labels; here each has one class")
         own, counts = self.class_count[k], self.feature_count[k]
-        return CountStatistics(np.array([False, True]), np.array([self.rows - own, own]),
-                               np.stack([self.total - counts, counts]))
+        return CountStatistics(
+            np.array([False, True]), np.append(_less(np.array([self.rows]), own), own),
+            np.stack([_less(self.total, counts), counts]))
 
     def __add__(self, other: CountStatistics) -> CountStatistics:
         left, right = self._align(other)
@@ -217,9 +221,11 @@ class CountStatistics(ReadOnly):
         """Whether counts contradict each other: all rows would have less than those of a label."""
         if self.rows is None or self.total is None:
             return False
+        # Sums of weights that were added in other orders differ in their last bits.
+        more = 1.0 if self.total.dtype.kind == "i" else 1.0 + _ROUNDING
         return bool(self.rows < 0 or (self.total < 0).any()
-                    or (self.class_count > self.rows).any()
-                    or (self.feature_count.max(axis=0, initial=0) > self.total).any())
+                    or (self.class_count > self.rows * more).any()
+                    or (self.feature_count.max(axis=0, initial=0) > self.total * more).any())
 
     def equals(self, other: CountStatistics) -> bool:
         """Same classes, and the same counts in the same types."""
@@ -293,6 +299,14 @@ class CountStatistics(ReadOnly):
                 "a model learns either one label per document or lists of labels, and these are "
                 "both: ", "give lists of labels, [label] where there is one, or one label, to all "
                 "of them", "give lists of labels, or one label, to all of them")
+
+
+def _less(total: NDArray[Any], own: Any) -> NDArray[Any]:
+    """What is left of sums; of sums of weights, a difference within rounding is 0."""
+    rest: NDArray[Any] = total - own
+    if rest.dtype.kind == "f":
+        rest[rest <= _ROUNDING * total] = 0.0
+    return rest
 
 
 def _spread(

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from textnb.bayes.label_form import model_of_label
 from textnb.bayes.statistics import CountStatistics
 from textnb.export.archive import to_json
 from textnb.export.bundle import provenance
@@ -102,9 +103,9 @@ def describe_model(model: Any) -> dict[str, Any]:
 def _label_log_priors(fitted: Fitted) -> list[float] | None:
     """log π of each label against its rest; None for a model without priors."""
     rows, model = fitted.counts.n_rows, fitted.solved_model
-    priors = [model.class_log_prior(CountStatistics(
-        np.array([0, 1]), np.array([rows - own, own]), np.zeros((2, 1), dtype=np.int64)))
-        for own in fitted.counts.class_count]
+    priors = [model_of_label(model, fitted.counts.classes, k).class_log_prior(CountStatistics(
+        np.array([False, True]), np.array([rows - own, own]), np.zeros((2, 1), dtype=np.int64)))
+        for k, own in enumerate(fitted.counts.class_count)]
     return None if any(prior is None for prior in priors) else [
         float(prior[1]) for prior in priors if prior is not None]
 

@@ -272,8 +272,9 @@ def check_columns(
         narrow = dtype.is_integer() and dtype not in (pl.UInt64, pl.Int128, pl.UInt128)
         if not (isinstance(dtype, _LABEL_TYPES) or narrow or dtype == pl.Null):
             raise SchemaError.wrong_type(
-                label, "label", "String, Categorical, Enum, Boolean or an integer type up to Int64"
-                + (", or a List of one of these" if multilabel else ""), schema[label])
+                label, "label", ("a List of " if dtype is not schema[label] else "")
+                + "String, Categorical, Enum, Boolean or an integer type up to Int64",
+                schema[label])
     return frame
 
 

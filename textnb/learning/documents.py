@@ -60,8 +60,6 @@ class DocumentTermMatrix:
 def count_documents(documents: LabelledBatches) -> TermCounts:
     """Counts per class of all terms, in bounded memory; with sample weights, from the matrix."""
     if documents.weight is not None:
-        if documents.spec.multilabel:
-            raise ParameterError.multilabel("sample_weight")
         return _count_with_weights(documents)
     return count_by_label(documents.frames, documents.spec)
 
@@ -71,13 +69,15 @@ def _count_with_weights(documents: LabelledBatches) -> TermCounts:
     spec = documents.spec
     rows = document_term_matrix(
         replace(documents, spec=replace(spec, limits=Limits(), binary=False)))
-    assert not isinstance(rows.labels, LabelLists)
+    assert rows.weights is not None
     above = spec.presence_above
     present = rows.counts if above is None else presence(rows.counts, above)
     frequency = np.bincount(rows.counts.indices, minlength=len(rows.terms)).astype(np.int64)
     return TermCounts(
         rows.terms,
-        CountStatistics.from_matrix(present, rows.labels, sample_weight=rows.weights),
+        rows.labels.weighted_statistics(present, rows.weights)
+        if isinstance(rows.labels, LabelLists)
+        else CountStatistics.from_matrix(present, rows.labels, sample_weight=rows.weights),
         frequency if spec.keeps_documents else None,
         frequency if spec.binary else np.asarray(rows.counts.sum(axis=0), dtype=np.int64),
         len(rows.labels))
@@ -88,8 +88,6 @@ def document_term_matrix(
 ) -> DocumentTermMatrix:
     """The matrix of all documents over the terms that are within the limits, or given."""
     spec = documents.spec
-    if spec.multilabel and documents.weight is not None:
-        raise ParameterError.multilabel("sample_weight")
     labels: list[pl.Series] = []
     weights: list[NDArray[np.float64]] = []
     frames = _collect_labels(documents, labels, weights)
@@ -103,15 +101,15 @@ def document_term_matrix(
         raise DataError.no_rows("the input")
     if spec.binary:
         counts.data[:] = 1
-    if spec.multilabel:
-        return DocumentTermMatrix(counts, terms, label_lists(pl.concat(labels), spec.label))
+    of_rows = pl.concat(labels)
+    known = label_lists(of_rows, spec.label) if spec.multilabel else of_rows.to_numpy()
     if documents.weight is None:
-        return DocumentTermMatrix(counts, terms, pl.concat(labels).to_numpy())
+        return DocumentTermMatrix(counts, terms, known)
     weight = np.concatenate(weights)
     if not weight.any():
         raise ParameterError.naming(
             "{sample_weight} is zero for every document: nothing would be learned")
-    return DocumentTermMatrix(counts, terms, pl.concat(labels).to_numpy(), weight)
+    return DocumentTermMatrix(counts, terms, known, weight)
 
 
 def label_lists(lists: pl.Series, column: str) -> LabelLists:

@@ -173,7 +173,9 @@ def check_text_document(
     require(_is_one_of(1)(document.get("layers", 1)), "its counts have other layers than one")
     is_multilabel = MULTILABEL in document.get("requires", ())
     require(is_multilabel == ("total" in classes)
-            and (not is_multilabel or _is_whole(0, _EXACT)(classes["total"])),
+            and (not is_multilabel or (
+                type(classes["total"]) is (float if "rows" in classes else int)
+                and 0 <= classes["total"] < _EXACT)),
             "its documents have one label each and lists of labels")
     if is_multilabel and not multilabel:
         raise ModelFileError.unknown_features(path, ["lists of labels"])

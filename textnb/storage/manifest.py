@@ -148,7 +148,7 @@ def text_parts(
     frequency, occurrences, total = (
         _column(tables["terms"], name) for name in ("document_frequency", "occurrences", "total"))
     require((total is None) == ("total" not in manifest["classes"])
-            and not (is_weighted and total is not None),
+            and (total is None or (total.dtype.kind == "f") == is_weighted),
             "it counts all documents and not all terms, or the other way round")
     require(total is None or float(total.sum(dtype=np.float64)) < _EXACT,
             "counts are too large to add")
@@ -263,12 +263,14 @@ def _terms(table: pl.DataFrame) -> pl.Series:
     return terms
 
 
-def _column(table: pl.DataFrame, name: str) -> NDArray[np.int64] | None:
+def _column(table: pl.DataFrame, name: str) -> NDArray[Any] | None:
     if name not in table.columns:
         return None
     values = table[name]
-    require(values.dtype == pl.Int64 and not values.null_count() and bool((values >= 0).all()),
-             f"{name} is not a column of counts")
+    # Counts of all documents are sums of weights, where the others are.
+    weighted = name == "total" and values.dtype == pl.Float64
+    require((values.dtype == pl.Int64 or weighted) and not values.null_count()
+            and bool(values.is_between(0, _EXACT).all()), f"{name} is not a column of counts")
     return values.to_numpy()
 
 

@@ -85,9 +85,10 @@ def text_tables(document: Mapping[str, Any], arrays: Arrays) -> dict[str, pl.Dat
     for name, array in _COLUMNS.items():
         if array in arrays:
             values = arrays[array]
-            require(values.shape == (n_terms,) and values.dtype.kind == "i",
+            weighted = name == "total" and values.dtype.kind == "f"
+            require(values.shape == (n_terms,) and (values.dtype.kind == "i" or weighted),
                     f"{array} is not one count per term")
-            terms[name] = pl.Series(values.astype(np.int64))
+            terms[name] = pl.Series(values.astype(np.float64 if weighted else np.int64))
     tables = {"terms": pl.DataFrame(terms),
               "counts": _by_class(arrays, n_terms, n_classes)}
     weights = read_weights(arrays, n_terms, n_classes)

@@ -94,10 +94,8 @@ class Linear(EventModel):
         from textnb.bayes.linear import learn_and_calibrate
 
         self.check(rows.shape[1], 2)
-        if isinstance(labels, LabelLists):
-            for name, given in (("class_weight", self.class_weight), ("warm_start", start)):
-                if given is not None:
-                    raise ParameterError.multilabel(f"{name} of {self.name}")
+        if isinstance(labels, LabelLists) and start is not None:
+            raise ParameterError.multilabel(f"warm_start of {self.name}")
         return learn_and_calibrate(self, rows, labels, sample_weight, binary, start, left_out)
 
     def without_choices(self) -> Linear:
