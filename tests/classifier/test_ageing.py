@@ -240,8 +240,6 @@ def test_each_executor_knows_layers_or_refuses(tmp_path: Path) -> None:
         classifier().fit_statistics(TextClassifier().count(FRAME))
     with pytest.raises(ParameterError, match="exclude each other"):
         classifier().fit(FRAME, sample_weight=np.ones(FRAME.height))
-    with pytest.raises(ParameterError, match="count by periods"):
-        classifier().fit(FRAME.with_columns(pl.concat_list("label")))
     with pytest.raises(ParameterError, match="differ in period"):
         model + classifier(period="week").fit(FRAME)
     with pytest.raises(ParameterError, match="leave time, period at the default"):

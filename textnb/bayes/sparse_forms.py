@@ -122,7 +122,8 @@ def stays_sparse(model: Any, statistics: CountStatistics, l: Smoothing) -> bool:
     l : float or float64 (n_features,)
     """
     return bool(isinstance(statistics.feature_count, SparseCounts) and np.min(l) > 0
-                and not (statistics.is_multilabel and model.class_weight is not None)
+                and not (statistics.is_multilabel and (
+                    model.class_weight is not None or not statistics.subtracts))
                 and model.has_sparse_weights(statistics, l))
 
 

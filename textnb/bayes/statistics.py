@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -78,6 +78,9 @@ class CountStatistics(ReadOnly):
     feature_count: Any
     rows: float | None = None
     total: NDArray[Any] | None = None
+
+    # Whether the counts of a label's rest are those of all rows less its own.
+    subtracts: ClassVar[bool] = True
 
     def __repr__(self) -> str:
         return (f"CountStatistics({quantity(self.n_rows, 'row')}, "
@@ -171,8 +174,8 @@ class CountStatistics(ReadOnly):
                                  "labels; here each has one class")
         own, counts = self.class_count[k], self.feature_count[k]
         return CountStatistics(
-            np.array([False, True]), np.append(_less(np.array([self.rows]), own), own),
-            np.stack([_less(self.total, counts), counts]))
+            np.array([False, True]), np.append(difference(np.array([self.rows]), own), own),
+            np.stack([difference(self.total, counts), counts]))
 
     def __add__(self, other: CountStatistics) -> CountStatistics:
         left, right = self._align(other)
@@ -301,7 +304,7 @@ class CountStatistics(ReadOnly):
                 "of them", "give lists of labels, or one label, to all of them")
 
 
-def _less(total: NDArray[Any], own: Any) -> NDArray[Any]:
+def difference(total: NDArray[Any], own: Any) -> NDArray[Any]:
     """What is left of sums; of sums of weights, a difference within rounding is 0."""
     rest: NDArray[Any] = total - own
     if rest.dtype.kind == "f":

@@ -9,7 +9,6 @@ import numpy as np
 import polars as pl
 
 from textnb.bayes.label_form import model_of_label
-from textnb.bayes.statistics import CountStatistics
 from textnb.export.archive import to_json
 from textnb.export.bundle import provenance
 from textnb.learning.fitted import Fitted, fitted_texts
@@ -102,10 +101,10 @@ def describe_model(model: Any) -> dict[str, Any]:
 
 def _label_log_priors(fitted: Fitted) -> list[float] | None:
     """log π of each label against its rest; None for a model without priors."""
-    rows, model = fitted.counts.n_rows, fitted.solved_model
-    priors = [model_of_label(model, fitted.counts.classes, k).class_log_prior(CountStatistics(
-        np.array([False, True]), np.array([rows - own, own]), np.zeros((2, 1), dtype=np.int64)))
-        for k, own in enumerate(fitted.counts.class_count)]
+    # Of a single term, as priors are of documents.
+    counts, model = fitted.counts.select(np.array([0])), fitted.solved_model
+    priors = [model_of_label(model, counts.classes, k).class_log_prior(counts.against_rest(k))
+              for k in range(len(counts.classes))]
     return None if any(prior is None for prior in priors) else [
         float(prior[1]) for prior in priors if prior is not None]
 

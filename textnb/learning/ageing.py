@@ -23,7 +23,7 @@ from textnb.bayes.statistics import is_auto
 from textnb.errors import DataError, Mention, ParameterError, SchemaError
 from textnb.learning.documents import LabelledBatches
 from textnb.learning.layers import LayeredCounts
-from textnb.text.counts import LabelCounter
+from textnb.text.counts import LabelCounter, check_label_column
 from textnb.text.term_counts import TermCounts
 
 # Periods, and their lengths as `Expr.dt.truncate` has them. A week begins on Monday.
@@ -153,16 +153,13 @@ def count_by_period(documents: LabelledBatches, ageing: Ageing) -> LayeredCounts
     Of periods that are too old to be kept nothing is held: with newer ones they can only get
     older.
     """
-    if documents.spec.multilabel:
-        raise ParameterError.multilabel("a count by periods of time")
     spec, counters = documents.spec, dict[date, LabelCounter]()
     frames, row = iter(documents.frames), 0
     while some := [*islice(frames, _BATCHES)]:
         parts: dict[date, list[pl.DataFrame]] = {}
         for frame in some:
-            if frame[spec.label].null_count():
-                raise DataError.null_label(
-                    spec.label, row + int(frame[spec.label].is_null().arg_true()[0]))
+            # Here, as a period's counter knows no numbers of rows.
+            check_label_column(frame[spec.label], row)
             starts = _starts(frame[ageing.time], PERIODS[ageing.period], row)
             for (start, *_), part in frame.with_columns(starts).partition_by(
                     _START, as_dict=True, maintain_order=True, include_key=False).items():

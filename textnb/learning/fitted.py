@@ -139,18 +139,18 @@ class Fitted:
         """The periods of the counts, the oldest first: ``start`` (Date), ``documents``, ``weight``.
 
         The weight is the mean of those of its documents; with a half-life, a document's age is that
-        of its period against the newest one with documents of its class. There are no rows where
-        the model does not count by periods.
+        of its period against the newest one with documents of its class, or of lists of labels
+        against the newest one. There are no rows where the model does not count by periods.
         """
         layers, ageing = self.layers, self.settings.ageing
         if layers is None or ageing is None:
             return pl.DataFrame(schema=_PERIODS)
         return pl.DataFrame(
             {"start": layers.starts,
-             "documents": [int(layer.documents.sum()) for layer in layers.layers],
-             "weight": [float((own * layer.documents).sum() / layer.documents.sum())
-                        for own, layer in zip(
-                            layers.weights(ageing.half_life), layers.layers, strict=True)]},
+             "documents": [layer.size for layer in layers.layers],
+             "weight": layers.weights_of_all(ageing.half_life) if self.is_multilabel else [
+                 float((own * layer.documents).sum() / layer.size) for own, layer in zip(
+                     layers.weights(ageing.half_life), layers.layers, strict=True)]},
             schema=_PERIODS)
 
     def linear_form(self) -> LinearForm:

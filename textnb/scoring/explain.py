@@ -63,6 +63,7 @@ def top_terms(
         if statistics.is_multilabel:
             # Two classes, of which its weights are a difference already.
             own, place = statistics.against_rest(number), 1
+            total = own.all_counts
             weight = partial(_weights_of_label, weights, k=number)
         value = weight(seen) if term_z is None else term_z(own, total, place, seen)
         order = np.argsort(-value, kind="stable")[:k]

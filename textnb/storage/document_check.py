@@ -193,8 +193,7 @@ def check_text_document(
     _check_classes(classes)
     _check_what_excludes(settings, name, parameters, len(classes["labels"]))
     _check_chosen_l(document.get("l"), parameters.get("l"))
-    _check_ageing(settings, name, parameters.get("l"), document.get("periods"),
-                  "rows" in classes or "total" in classes)
+    _check_ageing(settings, name, parameters.get("l"), document.get("periods"), "rows" in classes)
     _check_pruned(document.get("pruned"))
     _check_since_fit(document.get("since_fit"), name, parameters)
     _check_sample(document.get("sample"), name, parameters,

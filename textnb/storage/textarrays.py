@@ -62,7 +62,7 @@ def text_arrays(
         tables["weights"], len(ends), len(manifest["classes"]["labels"]))
     document = {**manifest, "layers": 1}
     layers = {} if "layers" not in tables else layer_arrays(
-        tables["layers"], len(manifest[PERIODS]), len(manifest["classes"]["labels"]))
+        tables["layers"], len(manifest[PERIODS]), manifest["classes"])
     basic = {"terms/bytes": text, "terms/ends": narrow(ends), **frequency, **counts, **weights,
              **layers, **sample_arrays(tables, len(manifest["classes"]["labels"]))}
     return document, stored_arrays(document, basic, kept_terms(document, basic))
@@ -92,7 +92,7 @@ def text_tables(document: Mapping[str, Any], arrays: Arrays) -> dict[str, pl.Dat
     tables = {"terms": pl.DataFrame(terms),
               "counts": _by_class(arrays, n_terms, n_classes)}
     weights = read_weights(arrays, n_terms, n_classes)
-    layers = layer_table(document, arrays, n_terms, n_classes)
+    layers = layer_table(document, arrays, n_terms)
     return {**tables, **({} if weights is None else {"weights": weights}),
             **({} if layers is None else {"layers": layers}),
             **sample_tables(document, arrays, n_terms, n_classes)}

@@ -118,14 +118,17 @@ class LabelCounter:
 
     def _label_codes(self, labels: pl.Series) -> tuple[pl.Series, Ints | None]:
         """Codes of labels, and of lists of labels the row of each; a null list is a null label."""
-        rows = None
-        if self._spec.multilabel:
-            lengths = labels.list.len().fill_null(1).cast(pl.Int64).to_numpy()
-            rows = np.repeat(np.arange(len(lengths)), lengths)
-            labels = labels.explode(empty_as_null=False, keep_nulls=True)
+        labels, rows = _each_label(labels) if self._spec.multilabel else (labels, None)
         self._label_type = labels.dtype
         codes = labels.cast(pl.String).cast(self._labels.dtype).to_physical().cast(pl.Int64)
         return codes + self._first, rows
+
+
+def _each_label(labels: pl.Series) -> tuple[pl.Series, Ints]:
+    """The labels of lists, one after the other, and the row of each; a null list is a null."""
+    lengths = labels.list.len().fill_null(1).cast(pl.Int64).to_numpy()
+    return (labels.explode(empty_as_null=False, keep_nulls=True),
+            np.repeat(np.arange(len(lengths)), lengths))
 
 
 def _as_labels(names: pl.Series, dtype: pl.DataType) -> pl.Series:
@@ -165,6 +168,12 @@ def null_in_labels(column: str, row: int) -> DataError:
         "holds a null. An empty list says that there is no label: ",
         f"frame.with_columns(pl.col({column!r}).list.drop_nulls().fill_null([]))",
         f"write such lists without nulls; --where '{column} IS NOT NULL' drops null lists")
+
+
+def check_label_column(labels: pl.Series, first_row: int) -> None:
+    """`check_labels` of a column of labels or of lists of them."""
+    each, rows = _each_label(labels) if labels.dtype == pl.List else (labels, None)
+    check_labels(each if rows is None else each.rank("dense"), rows, labels.name, first_row)
 
 
 def check_labels(labels: pl.Series, rows: Ints | None, column: str, first_row: int) -> None:
