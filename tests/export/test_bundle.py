@@ -96,7 +96,8 @@ def test_the_files(tmp_path: Path) -> None:
     fitted = model(tokenizer=Tokenizer(ngram_range=(1, 2)))
     export_model(fitted, tmp_path / "out", "json")
     names = sorted(path.name for path in (tmp_path / "out").iterdir())
-    assert names == ["SHA256SUMS", "form.json", "golden.parquet", "model.json", "weights.parquet"]
+    assert names == ["SHA256SUMS", "characters.json", "form.json", "golden.parquet", "model.json",
+                     "weights.parquet"]
     form = json.loads((tmp_path / "out" / "form.json").read_text())
     assert form["format"] == "textnb-bundle"
     assert form["version"] == 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ import polars as pl
 import pytest
 
 from tests.export.test_targets import checked, exported
-from textnb import BernoulliNB, MultinomialNB, TextClassifier, Tokenizer, export_model
+from textnb import BernoulliNB, MultinomialNB, TextClassifier, Tokenizer
 from textnb.export.golden import _KEPT, _WRITTEN
 
 KNOWING = ["python", "javascript", "c"]
@@ -57,52 +56,6 @@ def test_hostile_texts(to: str, tokenizer: Tokenizer, rows: int, tmp_path: Path)
 def test_presence_of_characters(to: str, tmp_path: Path) -> None:
     model = trained(TOKENIZERS[0], BernoulliNB(l=0.1))
     assert checked(exported(model, tmp_path / "out", to)).passed
-
-
-@pytest.mark.parametrize("tokenizer", TOKENIZERS, ids=NAMES)
-def test_a_reader_of_the_bundle_makes_the_same_tokens(
-    tokenizer: Tokenizer, tmp_path: Path
-) -> None:
-    # `_read` does what the format's page says, and nothing else.
-    export_model(trained(tokenizer), tmp_path / "out", "python")
-    described = json.loads((tmp_path / "out" / "characters.json").read_text("utf-8"))
-    golden = pl.read_parquet(tmp_path / "out" / "golden.parquet")
-    for text, tokens in golden.select("text", "tokens").iter_rows():
-        assert sorted(_read(described, text or "")) == sorted(tokens)
-
-
-def _read(described: dict[str, Any], text: str) -> list[str]:
-    member = {chr(code) for first, last in described["members"]
-              for code in range(first, last + 1)}.__contains__
-    for old, new in described["replacements"]:
-        text = text.replace(old, new)
-    lower = described["lowercase"]
-    if lower is not None:
-        cased, ignorable = ({chr(code) for first, last in lower[name]
-                             for code in range(first, last + 1)} for name in ("cased", "ignorable"))
-
-        def sigma(at: int) -> str:
-            sides = [[c for c in side if c not in ignorable][:1]
-                     for side in (text[:at][::-1], text[at + 1:])]
-            before, after = (bool(side) and side[0] in cased for side in sides)
-            return "ς" if before and not after else "σ"
-
-        text = "".join(sigma(at) if c == "Σ" else lower["mapping"].get(c, c)
-                       for at, c in enumerate(text))
-    least, most = described["ngram_range"]
-    runs: list[str] = []
-    for place, character in enumerate(text):
-        if not place or member(character) != member(text[place - 1]):
-            runs.append("")
-        runs[-1] += character
-    if described["analyzer"] == "char":
-        pieces = ["".join(" " if len(run) > 1 and not member(run[0]) else run for run in runs)]
-    else:
-        pieces = [f" {run} " for run in runs if member(run[0])]
-    short = [piece for piece in pieces
-             if described["analyzer"] == "char_wb" and len(piece) < least]
-    return short + [piece[at:at + n] for piece in pieces for n in range(least, most + 1)
-                    for at in range(len(piece) - n + 1)]
 
 
 @pytest.mark.parametrize("to", KNOWING)

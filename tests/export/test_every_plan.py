@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import random
 import unicodedata
 from functools import cache
@@ -10,6 +11,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from tests.docs.test_pages import ROOT
+from tests.export import reader
 from tests.export.test_targets import checked
 from textnb import ExportError, MultinomialNB, TextClassifier, Tokenizer, export_model
 from textnb.export.decompositions import Form, decomposition
@@ -111,6 +114,39 @@ def test_hostile_texts_get_the_models_answers(to: str, plan: str, tmp_path: Path
     assert checked(path).passed
     found = checked(path, rows_of(plan, hostile(300)))
     assert (found.rows, found.wrong_scores, found.wrong_labels) == (300, [], [])
+
+
+@pytest.mark.parametrize("plan", PLANS)
+def test_a_reader_of_the_page_makes_the_models_terms(plan: str, tmp_path: Path) -> None:
+    # Of a target that reads tokens: its receiver may split texts by the tables all the same.
+    folder = export_model(trained(plan), tmp_path / "out", "json").path
+    described = reader.read(folder / "characters.json")
+    golden = pl.read_parquet(folder / "golden.parquet")
+    names = [name for name in golden.columns if name.startswith("text")]
+    rows = golden.filter(pl.int_range(pl.len()) != len(_WRITTEN) - 1)
+    assert described.get("columns", ["text"]) == COLUMNS.get(plan, ["text"])
+    for *texts, tokens in rows.select(*names, "tokens").iter_rows():
+        assert sorted(reader.terms(described, texts)) == sorted(tokens)
+
+
+def _worked_examples() -> list[tuple[str, str, str]]:
+    page = (ROOT / "docs" / "reference" / "format.md").read_text("utf-8")
+    table = page.partition("| settings | text | terms |")[2].partition("\n\n")[0]
+    return [(settings, text, terms) for settings, text, terms in (
+        [cell.strip().strip("`") for cell in line.strip("|").split("|")]
+        for line in table.splitlines()[2:])]
+
+
+@pytest.mark.parametrize(("settings", "text", "terms"), _worked_examples())
+def test_the_examples_of_the_page(settings: str, text: str, terms: str, tmp_path: Path) -> None:
+    tokenizer = eval(f"Tokenizer({settings})", {"Tokenizer": Tokenizer})
+    text, expected = ast.literal_eval(text), ast.literal_eval(terms)
+    frame = pl.DataFrame({"text": [text, text], "label": ["a", "b"]})
+    model = TextClassifier(tokenizer=tokenizer).fit(frame)
+    tokens = frame.select(tokenizer.expr("text")).to_series().to_list()[0]
+    described = reader.read(
+        export_model(model, tmp_path / "out", "json").path / "characters.json")
+    assert sorted(tokens) == sorted(expected) == sorted(reader.terms(described, [text]))
 
 
 @pytest.mark.parametrize("form", ["NFC", "NFD", "NFKC", "NFKD"])

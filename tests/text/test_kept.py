@@ -112,7 +112,7 @@ def test_exports_that_read_texts(target: str, tokenizer: Tokenizer, tmp_path: Pa
             raise
         pytest.skip(str(missing))
     assert [one.passed for one in found] == [True, True]
-    assert (made.path / "characters.json").exists() is False
+    assert (made.path / "characters.json").exists()
 
 
 def test_one_order() -> None:

@@ -74,13 +74,11 @@ def write_tables(
     (folder / FORM).write_text(text, "utf-8")
     weights_table(bundle).write_parquet(folder / WEIGHTS)
     golden.table(bundle).write_parquet(folder / GOLDEN)
-    if bundle.reads == "text":
+    if bundle.reads != "features":
         try:
             words = bundle.words(EVERYTHING)
         except ExportError:
-            words = None
-        if words is None or words.kept:
-            return  # the target runs the tokenizer itself, and needs no table of characters
+            return  # no tables of characters say how texts are split
         (folder / CHARACTERS).write_text(json.dumps(words.to_dict(), ensure_ascii=True), "utf-8")
 
 

@@ -3,7 +3,7 @@
     form.json         classes, intercepts, tokenizer, calibration, decision, provenance
     weights.parquet   one row per term or feature, one column per class, or one ``w``
     golden.parquet    documents, their tokens, and the scores and labels that they must get
-    characters.json   the characters of words and their lower case, if the target splits texts
+    characters.json   how texts are split: the characters of words, their lower case, and so on
     model.*           the target's own file, if it needs more than these tables
     SHA256SUMS        a checksum of each file
 

@@ -178,7 +178,10 @@ class Words:
         return {**self.lower.mapping, characters.SIGMA: characters.SMALL_SIGMA}
 
     def to_dict(self) -> dict[str, Any]:
-        """What ``characters.json`` holds: the tables by which a reader splits texts."""
+        """What ``characters.json`` holds: the tables by which a reader splits texts.
+
+        The reference of file formats says how it is read.
+        """
         lower, normal, stripping = self.lower, self.normalizing, self.stripping
         return {
             "members": self.members, "least": self.least, "stop_words": self.stop_words,
@@ -191,6 +194,9 @@ class Words:
             **({} if stripping is None else {"accents": {
                 "kind": self.accents, "mapping": stripping.mapping,
                 "classes": stripping.class_ranges, "dropped": self.dropped}}),
+            **({} if not self.kept else {"kept": {
+                "kinds": self.kept, "letters": self.letters,
+                "letters_or_numbers": self.letters_or_numbers, "emoji": self.emoji}}),
             **({} if self.analyzer == "word" else {"analyzer": self.analyzer}),
             **({} if len(self.columns) == 1 and not self.prefixes[0] else {
                 "columns": self.columns, "prefixes": self.prefixes, "escaped": self.escaped}),
