@@ -366,7 +366,6 @@ SETTINGS: dict[str, tuple[TextClassifier, str]] = {
     "class_prior": (TextClassifier(MultinomialNB(class_prior=[0.2] * 5)), "class_prior"),
     "nblr": (TextClassifier(NBLogisticRegression()), "must have one label"),
     "tf-idf": (TextClassifier(TfidfComplementNB()), "one label"),
-    "auto": (TextClassifier("auto"), "one label"),
 }
 
 

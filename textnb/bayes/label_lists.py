@@ -69,13 +69,20 @@ class LabelLists:
         return replace(self, rows=place[self.rows[inside]], codes=self.codes[inside],
                        n_rows=int(chosen.sum()))
 
-    def weighted_statistics(self, counts: Any, weight: Floats) -> CountStatistics:
+    @property
+    def mask(self) -> NDArray[np.bool_]:
+        """Which rows have which labels: bool (n_rows, n_labels)."""
+        mask = np.zeros((self.n_rows, len(self.classes)), dtype=np.bool_)
+        mask[self.rows, self.codes] = True
+        return mask
+
+    def statistics(self, counts: Any, weight: Floats | None = None) -> CountStatistics:
         """Each label's counts and those of all rows, times the weights of the rows.
 
         Parameters
         ----------
         counts : csr_array (n_rows, n_terms)
-        weight : float64 (n_rows,)
+        weight : float64 (n_rows,), optional
         """
         # SciPy is imported where rows are learned from.
         import scipy.sparse as sp
@@ -83,11 +90,13 @@ class LabelLists:
         # All rows come first, as a label of its own.
         codes = np.append(np.zeros(self.n_rows, dtype=np.int64), self.codes + 1)
         rows = np.append(np.arange(self.n_rows), self.rows)
-        membership = sp.csr_array((weight[rows], (codes, rows)),
+        each = np.ones(self.n_rows, dtype=np.int64) if weight is None else weight
+        membership = sp.csr_array((each[rows], (codes, rows)),
                                   shape=(len(self.classes) + 1, self.n_rows))
         # In the order of the rows, so that what all rows of a label hold has the sum of the label.
-        sums, of_rows = sp.csr_array(membership @ counts), membership @ np.ones(self.n_rows)
-        return CountStatistics(self.classes, of_rows[1:], sums[1:], float(of_rows[0]),
+        of_rows = membership @ np.ones(self.n_rows, dtype=each.dtype)
+        sums = sp.csr_array(membership @ counts)
+        return CountStatistics(self.classes, of_rows[1:], sums[1:], of_rows[0].item(),
                                sums[[0]].toarray()[0])
 
     def document_statistics(
@@ -97,7 +106,7 @@ class LabelLists:
         if weight is not None:
             held = counts.copy()
             held.data = np.ones(len(held.data))
-            return self.weighted_statistics(held, weight)
+            return self.statistics(held, weight)
         held = np.empty((len(self.classes), counts.shape[1]), dtype=np.int64)
         for k in range(len(self.classes)):
             held[k] = np.bincount(counts[self.has(k)].indices, minlength=counts.shape[1])

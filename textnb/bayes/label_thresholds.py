@@ -44,6 +44,8 @@ def best_threshold(
     -1.5
     >>> best_threshold(np.array([1.0, -1.0]), np.array([False, False]))
     1.0
+    >>> best_threshold(np.full(2, -np.inf), np.array([True, False]))
+    inf
     """
     counts = np.ones(len(scores), dtype=np.int64) if weight is None else weight
     ranked, right, said, ends = _prefixes(scores, positive, counts)
@@ -164,7 +166,8 @@ def _cheapest(
 def _below(ranked: Floats, last: int) -> float:
     """A threshold that the scores up to the last one pass, and no other."""
     if last < 0:
-        return float(ranked[0])
+        # A label that no model of these rows has learned is never predicted.
+        return float(ranked[0]) if ranked[0] > -np.inf else np.inf
     if last + 1 == len(ranked) or ranked[last + 1] == -np.inf:
         return float(ranked[last]) - 1.0 if ranked[last] < np.inf else 0.0
     if ranked[last] == np.inf:

@@ -111,7 +111,7 @@ class PreparedRows:
         return int(self.statistics.feature_count.nbytes + 2 * (
             self.features.data.nbytes + self.features.indices.nbytes))
 
-    def learn(self, model: Any, labels: NDArray[Any]) -> Learned:
+    def learn(self, model: Any, labels: Labels) -> Learned:
         """As `learn_from_rows`, for a model with the same feature map and loss."""
         return _fit(model, self, labels, None, False)[0]
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from textnb.cli.console import as_json, note, out
 from textnb.cli.inputs import (
     InputOptions,
+    LabelOptions,
     Quiet,
     Results,
     TextColumns,
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TuneInput(ColumnSettings, InputOptions):
+class TuneInput(ColumnSettings, LabelOptions, InputOptions):
     """Input."""
 
 
@@ -42,8 +44,9 @@ class TuneInput(ColumnSettings, InputOptions):
 class Budget:
     """Search."""
 
-    metric: str = option(
-        "accuracy, macro-f1, log-loss, precision@recall=R or recall@fpr=R.", default="accuracy")
+    metric: str | None = option(
+        "accuracy (the default), macro-f1, log-loss, precision@recall=R or recall@fpr=R; of lists "
+        "of labels micro-f1 (the default), macro-f1, example-f1 or subset-accuracy.")
     positive: str | None = option("Class of the last two metrics.", metavar="CLASS")
     trials: int | None = option("Trials to run.  [default: 40, without --seconds]")
     seconds: float | None = option(
@@ -90,7 +93,7 @@ def tune(typed: TypedOptions, source: TuneInput, budget: Budget, done: TuneOutpu
 
         check_picture(done.picture)
     text: Any = source.text or "text"
-    frame = rows(source.input, source, text, source.label)
+    frame = rows(source.input, source, text, source.label, multilabel=True)
     counted, note_count = count_malformed(frame, text)
     texts = TextColumns(counted, text)
     with reading(source.input, frame, source.where):
@@ -109,6 +112,8 @@ def tune(typed: TypedOptions, source: TuneInput, budget: Budget, done: TuneOutpu
         note_count(source.input)
         texts.warn_of_empty()
     command = _command(found, typed, source.input, done.output)
+    if found.fitted.is_multilabel:
+        command += _threshold_command(found, typed, budget, source.input, done.output)
     _show(found, command, budget.seconds, done.results_format)
 
 
@@ -159,13 +164,31 @@ def _command(found: Tuned, typed: TypedOptions, input: str, output: str) -> str:
              for group in (TokenSettings, LimitSettings, MODELS[kind])
              for field, facts in declared(group)}
     words = ["textnb", "train", input]
-    words += [word for field, facts in declared(TuneInput)
-              if field.name in typed and not facts.is_argument
-              for word in _as_typed(_option_name(field.name, facts), typed[field.name])]
-    words += ["--model", kind]
+    words += [*_options_of(TuneInput, typed), "--model", kind]
     for name, value in own.items():
         words += _as_typed(names[name], value)
     return shlex.join([*words, "-o", output])
+
+
+def _threshold_command(
+    found: Tuned, typed: TypedOptions, budget: Budget, input: str, output: str
+) -> str:
+    """The command that chooses the labels' thresholds; "" where rows are divided otherwise."""
+    if budget.groups is not None or budget.time is not None or budget.seed:
+        return ""
+    assert found.fitted.decision is not None
+    columns = {field.name for field, _ in declared(ColumnSettings)}
+    own = {name: value for name, value in typed.items() if name not in columns}
+    return "\n" + shlex.join([
+        "textnb", "threshold", output, input, *_options_of(TuneInput, own), "--leave-one-out",
+        "--by", found.fitted.decision.evidence["by"]])
+
+
+def _options_of(group: type, typed: Mapping[str, Any]) -> list[str]:
+    """The words of a group's options that were typed."""
+    return [word for field, facts in declared(group)
+            if field.name in typed and not facts.is_argument
+            for word in _as_typed(_option_name(field.name, facts), typed[field.name])]
 
 
 def _option_name(field: str, facts: Setting) -> str:

@@ -11,7 +11,7 @@ from textnb.selection.search import FOLDS, Advance, search
 
 
 def tune(
-    frame: Any, *, text: Any = "text", label: str = "label", metric: str = "accuracy",
+    frame: Any, *, text: Any = "text", label: str = "label", metric: str | None = None,
     positive: Any = None, trials: int | None = None, seconds: float | None = None,
     folds: int = FOLDS, groups: str | None = None, time: str | None = None, seed: int = 0,
     progress: Advance | None = None,
@@ -30,10 +30,11 @@ def tune(
         With the text and label columns. Its rows are collected.
     text : str or sequence of str
     label : str
-    metric : str
-        "accuracy", "macro-f1", "log-loss", "precision@recall=R" (of the thresholds by which the
-        recall is R or more, the highest precision), or "recall@fpr=R" (the highest recall with at
-        most a share R of false positives).
+    metric : str, optional
+        "accuracy" (the default), "macro-f1", "log-loss", "precision@recall=R" (of the thresholds by
+        which the recall is R or more, the highest precision), or "recall@fpr=R" (the highest recall
+        with at most a share R of false positives). Of lists of labels "micro-f1" (the default),
+        "macro-f1", "example-f1" or "subset-accuracy".
     positive : label, optional
         The class that the last two are about.
     trials : int, optional
@@ -55,7 +56,11 @@ def tune(
     -------
     TextClassifier
         Fitted on all rows. ``tuned_`` has the trials, the estimate, and the code that makes this
-        model without a search. The same bits for the same rows, seed and number of trials.
+        model without a search. The same bits for the same rows, seed and number of trials. Of
+        lists of labels, it has thresholds: those with which the labels have their best F1
+        ("macro-f1"), or all pairs of a document and a label (the others), on five folds of all
+        rows. In a trial, each fold is judged by the thresholds that the other folds chose, and the
+        rows that were set apart by those that all folds chose.
 
     Raises
     ------

@@ -75,7 +75,7 @@ def _count_with_weights(documents: LabelledBatches) -> TermCounts:
     frequency = np.bincount(rows.counts.indices, minlength=len(rows.terms)).astype(np.int64)
     return TermCounts(
         rows.terms,
-        rows.labels.weighted_statistics(present, rows.weights)
+        rows.labels.statistics(present, rows.weights)
         if isinstance(rows.labels, LabelLists)
         else CountStatistics.from_matrix(present, rows.labels, sample_weight=rows.weights),
         frequency if spec.keeps_documents else None,

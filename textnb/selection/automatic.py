@@ -66,7 +66,7 @@ def fit_by_search(
     settings = TextSettings.of(Multinomial(), text=text, label=label)
     labels_beside = labels_beside_table(X, y)
     columns = [*settings.columns, *([] if y is not None else [label])]
-    rows = labelled_rows(settings, convert_table(X, columns), y)
+    rows = labelled_rows(settings, convert_table(X, columns), y, multilabel=True)
 
     def advance(trial: dict[str, Any]) -> None:
         if progress is not None:

@@ -120,6 +120,16 @@ def first_candidates(spaceless: bool) -> list[Candidate]:
     return candidates
 
 
+def for_lists(candidate: Candidate) -> Candidate:
+    """The settings where documents have lists of labels.
+
+    A search chooses the labels' thresholds by itself, so that the fit need not.
+    """
+    model = candidate.model
+    return candidate if not isinstance(model, Linear) else replace(
+        candidate, model=replace(model, held_out=0.0))
+
+
 def neighbours(best: Candidate, columns: int) -> list[Candidate]:
     """The settings that differ from the best in one step.
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 from sklearn.metrics import f1_score, precision_recall_curve, roc_curve
 
 from textnb.bayes.decision import log_odds
@@ -14,6 +15,8 @@ from textnb.bayes.forms import Floats, log_posterior
 from textnb.errors import Mention, ParameterError
 
 NAMES = ("accuracy", "macro-f1", "log-loss", "precision@recall", "recall@fpr")
+# Of lists of labels.
+LABEL_NAMES = ("micro-f1", "macro-f1", "example-f1", "subset-accuracy")
 # Lower probabilities count as this one in a log loss: otherwise one document whose label has the
 # probability 0 would make the mean infinite.
 _MIN_PROBABILITY = 1e-15
@@ -26,7 +29,8 @@ class Metric:
     Attributes
     ----------
     name : str
-        One of "accuracy", "macro-f1", "log-loss", "precision@recall" and "recall@fpr".
+        One of "accuracy", "macro-f1", "log-loss", "precision@recall" and "recall@fpr"; of lists of
+        labels "micro-f1", "macro-f1", "example-f1" or "subset-accuracy".
     at : float or None
         The lowest recall of "precision@recall", or the highest false-positive rate of
         "recall@fpr"; None for the others.
@@ -39,8 +43,10 @@ class Metric:
     positive: Any = None
 
     @classmethod
-    def of(cls, text: str, positive: Any = None) -> Metric:
+    def of(cls, text: str | None, positive: Any = None, multilabel: bool = False) -> Metric:
         """Parse the name of a metric, such as ``"recall@fpr=0.001"``.
+
+        Without a name, it is "accuracy", or of lists of labels "micro-f1".
 
         Raises
         ------
@@ -52,11 +58,13 @@ class Metric:
         >>> Metric.of("recall@fpr=0.001", "spam")
         Metric(name='recall@fpr', at=0.001, positive='spam')
         """
+        names = LABEL_NAMES if multilabel else NAMES
+        text = names[0] if text is None else text
         if not isinstance(text, str):
-            raise ParameterError.out_of_range("metric", f"one of {', '.join(NAMES)}", text)
+            raise ParameterError.out_of_range("metric", f"one of {', '.join(names)}", text)
         name, equals, number = text.partition("=")
-        if name not in NAMES:
-            raise ParameterError.unknown_choice("metric", name, NAMES)
+        if name not in names:
+            raise ParameterError.unknown_choice("metric", name, names)
         if "@" not in name:
             if equals:
                 raise ParameterError(f"metric {name} takes no number; got {text!r}")
@@ -94,17 +102,20 @@ class Metric:
         if self.positive is not None and self.positive not in classes:
             raise ParameterError.unknown_choice("positive", self.positive, classes)
 
-    def value(self, scores: Floats, codes: NDArray[np.int64], classes: list[Any]) -> float:
+    def value(self, scores: Floats, codes: NDArray[Any], classes: list[Any]) -> float:
         """Compute the metric.
 
         Parameters
         ----------
         scores : float64 (n_documents, n_classes)
-            Log-probabilities up to a constant of each row; -inf for a class without a score.
-        codes : int64 (n_documents,)
-            The class of each document.
+            Log-probabilities up to a constant of each row; -inf for a class without a score. Of
+            lists of labels, a label is predicted where its score is above 0.
+        codes : int64 (n_documents,), or bool (n_documents, n_labels)
+            The class of each document; or which documents have which labels.
         classes : list (n_classes,)
         """
+        if codes.ndim == 2:
+            return self._of_labels(codes, scores > 0.0)
         if self.name == "accuracy":
             return float((scores.argmax(axis=1) == codes).mean())
         if self.name == "macro-f1":
@@ -125,3 +136,13 @@ class Metric:
             return float(true[false <= self.at].max())
         precision, recall, _ = precision_recall_curve(positive, odds)
         return float(precision[recall >= self.at].max())
+
+    def _of_labels(self, actual: NDArray[np.bool_], said: NDArray[np.bool_]) -> float:
+        if self.name == "subset-accuracy":
+            return float((actual == said).all(axis=1).mean())
+        # As `textnb.evaluate` measures: a label that is neither had nor predicted is left out, and
+        # a document without labels is right where none is predicted.
+        average, empty = {"micro-f1": ("micro", np.nan), "macro-f1": ("macro", np.nan),
+                          "example-f1": ("samples", 1.0)}[self.name]
+        return float(f1_score(csr_array(actual), csr_array(said), average=average,
+                              zero_division=empty))

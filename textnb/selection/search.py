@@ -35,6 +35,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from textnb.bayes.calibration import Calibration
+from textnb.bayes.decision import Decision
 from textnb.bayes.forms import Floats
 from textnb.bayes.parameters import is_number, is_whole
 from textnb.errors import DataError, ParameterError, SchemaError, VocabularyError, quantity
@@ -49,15 +50,19 @@ from textnb.scoring.texts import score_batch
 from textnb.selection.candidates import (
     Candidate,
     first_candidates,
+    for_lists,
     is_spaceless,
     neighbours,
 )
+from textnb.selection.label_margins import code_of_thresholds, goal_of, mask_of_labels
 from textnb.selection.metric import Metric
 from textnb.selection.splits import Split, check_split, split
 from textnb.selection.trials import TrialResult, Trials
 
 TRIALS = 40
 FOLDS = 3
+# Of the thresholds of labels, as `cross_validate` has by default.
+THRESHOLD_FOLDS = 5
 # The rows are divided into this number of parts; the last one is the test part.
 _PARTS = 5
 # One of this number of settings, the best ones, goes on to the next rung.
@@ -190,7 +195,7 @@ class _Judged:
 
 
 def search(
-    frame: Any, *, text: Any = "text", label: str = "label", metric: str = "accuracy",
+    frame: Any, *, text: Any = "text", label: str = "label", metric: str | None = None,
     positive: Any = None, trials: int | None = None, seconds: float | None = None,
     folds: int = FOLDS, groups: str | None = None, time: str | None = None, seed: int = 0,
     progress: Advance | None = None,
@@ -198,18 +203,19 @@ def search(
     """Search for the settings of a classifier of texts: see `textnb.tune`."""
     _check_budget(trials, seconds)
     check_split(folds, groups, time, seed)
-    goal = Metric.of(metric, positive)
     names = columns_of(text, label)
     extra = [name for name in (groups, time) if name is not None]
     with reading(frame):
         try:
-            rows = scan(frame, text=names, label=label)
+            rows = scan(frame, text=names, label=label, multilabel=True)
         except ListOfTokens as error:
             raise SchemaError(
                 f"text column {error.columns[0]!r} holds lists of tokens, and a search chooses the "
                 "tokenizer: give the texts, or compare models of tokens by cross-validation"
             ) from None
-        available = rows.collect_schema().names()
+        schema = rows.collect_schema()
+        available = schema.names()
+        goal = Metric.of(metric, positive, isinstance(schema[label], pl.List))
         for role, name in (("groups", groups), ("time", time)):
             if name is not None and name not in available:
                 raise SchemaError.missing_column(name, available, role)
@@ -220,7 +226,7 @@ def search(
     goal.check(outer.classes.to_list())
     is_training = outer.training_rows(_PARTS - 1)
     training, test = table.filter(is_training), table.filter(outer.folds == _PARTS - 1)
-    if outer.labels.filter(is_training).n_unique() == 1:
+    if not outer.of_lists and outer.labels.filter(is_training).n_unique() == 1:
         raise DataError("a fifth of the rows is set apart for the estimate, and all others are "
                         f"labelled {outer.labels.filter(is_training)[0]!r}: there is nothing to "
                         "tell apart; give more rows of the other classes"
@@ -228,22 +234,46 @@ def search(
     inner = split(training.lazy(), label, folds=folds, groups=groups, time=time, seed=seed)
     judge = Trials(training, names, label, inner, goal, seed)
     spaceless = any(is_spaceless(training[name]) for name in names)
+    first = first_candidates(spaceless)
     best, log, default = _run_trials(
-        judge, first_candidates(spaceless), len(names), trials, seconds, seed, progress)
+        judge, [*map(for_lists, first)] if outer.of_lists else first, len(names), trials, seconds,
+        seed, progress)
     classes = outer.classes
     compared = int((log["documents"] == judge.rungs[-1]).sum()) - 1
     lead = _lead(goal, best, default, classes.to_list(), compared)
     chosen = default if lead is not None and not lead.is_sure else best
     candidate, calibration = chosen.candidate, chosen.result.calibration
-    estimate = _estimate(candidate, calibration, training, test, judge, classes)
+    estimate = _estimate(chosen, training, test, judge, classes)
     default_estimate = estimate if candidate is default.candidate else _estimate(
-        default.candidate, default.result.calibration, training, test, judge, classes)
+        default, training, test, judge, classes)
     fitted = fit(candidate.settings(names, label), table)
-    if calibration is not None:
+    code = _code(candidate, calibration, names, label)
+    if outer.of_lists:
+        by = {"groups": groups, "time": time, "seed": seed or None}
+        fitted = _with_thresholds(fitted, candidate, table, goal, seed, groups=groups, time=time)
+        code = code_of_thresholds(
+            code, goal.name, {name: value for name, value in by.items() if value})
+    elif calibration is not None:
         fitted = fitted.with_calibration(calibration)
-    return Tuned(fitted, goal, estimate, default_estimate, log,
-                 _code(candidate, calibration, names, label), candidate, lead,
+    return Tuned(fitted, goal, estimate, default_estimate, log, code, candidate, lead,
                  _method(outer, inner))
+
+
+def _with_thresholds(
+    fitted: Fitted, candidate: Candidate, table: pl.DataFrame, goal: Metric, seed: int,
+    **by: str | None,
+) -> Fitted:
+    """The model with the thresholds that `cross_validate` and `choose_class_thresholds` give."""
+    partition = split(
+        table.lazy(), fitted.label, folds=THRESHOLD_FOLDS, seed=seed, **by)
+    judge = Trials(table, list(fitted.columns), fitted.label, partition, goal, seed)
+    found = judge.judge(candidate, len(judge.rungs) - 1).thresholds
+    if found is None:
+        raise DataError(f"the labels' thresholds can't be chosen: {judge.failure}")
+    return fitted.with_decision(Decision(
+        dict(zip(fitted.classes.tolist(), found.tolist(), strict=True)),
+        evidence={"by": goal_of(goal.name), "documents": int((partition.folds >= 0).sum()),
+                  "scored": partition.method}))
 
 
 def _set_apart(
@@ -271,7 +301,7 @@ def _run_trials(
     budget = math.inf if trials is None and seconds is not None else (trials or TRIALS)
     end = math.inf if seconds is None else clock.monotonic() + seconds
     top = len(judge.rungs) - 1
-    order = _schedule(first, judge.rungs, columns, seed)
+    order = _schedule(first, judge.rungs, columns, seed, judge.of_lists)
     best: _Judged | None = None
     default: _Judged | None = None
     log: list[dict[str, Any]] = []
@@ -307,7 +337,9 @@ def _run_trials(
     return best, pl.DataFrame(log, schema=_SCHEMA), default
 
 
-def _schedule(first: list[Candidate], rungs: list[int], columns: int, seed: int) -> Schedule:
+def _schedule(
+    first: list[Candidate], rungs: list[int], columns: int, seed: int, of_lists: bool = False,
+) -> Schedule:
     """Yield the settings to judge next and their rung; the caller sends back the gain of each."""
     top = len(rungs) - 1
     values: dict[tuple[Any, ...], dict[int, float]] = {}
@@ -333,7 +365,9 @@ def _schedule(first: list[Candidate], rungs: list[int], columns: int, seed: int)
     random, lower = np.random.default_rng(seed), max(0, top - 1)
     while True:
         best = max(tried.values(), key=lambda each: gain_of(each, top))
-        untried = [each for each in neighbours(best, columns) if each.key not in tried]
+        beside = neighbours(best, columns)
+        untried = [each for each in (map(for_lists, beside) if of_lists else beside)
+                   if each.key not in tried]
         if not untried:
             return
         candidate = untried[int(random.integers(len(untried)))]
@@ -354,13 +388,13 @@ def _best(candidates: list[Candidate], gain: Callable[[Candidate], float]) -> li
 
 
 def _estimate(
-    candidate: Candidate, calibration: Calibration | None, training: pl.DataFrame,
-    test: pl.DataFrame, judge: Trials, classes: pl.Series,
+    chosen: _Judged, training: pl.DataFrame, test: pl.DataFrame, judge: Trials,
+    classes: pl.Series,
 ) -> Estimate:
     """The metric on the test part, by a model of all other rows."""
-    metric, names = judge.metric, classes.to_list()
+    metric, names, calibration = judge.metric, classes.to_list(), chosen.result.calibration
     try:
-        fitted = fit(candidate.settings(judge.text, judge.label), training)
+        fitted = fit(chosen.candidate.settings(judge.text, judge.label), training)
     except (DataError, VocabularyError):
         # This can happen with the default settings only, if their tokenizer finds no terms in these
         # texts. The best settings have been learned from parts of these rows before.
@@ -372,10 +406,16 @@ def _estimate(
         own = fitted.calibration.apply(own, lengths)
     scores = np.full((test.height, len(names)), -np.inf)
     scores[:, classes.search_sorted(fitted.labels).to_numpy()] = own
-    labels = test[judge.label]
-    if isinstance(labels.dtype, (pl.Categorical, pl.Enum)):
-        labels = labels.cast(pl.String)
-    codes = classes.search_sorted(labels.cast(classes.dtype)).to_numpy().astype(np.int64)
+    codes: NDArray[Any]
+    if judge.of_lists:
+        # Labels of the test part alone have no score.
+        scores[:, classes.search_sorted(judge.classes).to_numpy()] -= chosen.result.thresholds
+        codes = mask_of_labels(test[judge.label], judge.label, classes)
+    else:
+        labels = test[judge.label]
+        if isinstance(labels.dtype, (pl.Categorical, pl.Enum)):
+            labels = labels.cast(pl.String)
+        codes = classes.search_sorted(labels.cast(classes.dtype)).to_numpy().astype(np.int64)
     value = metric.value(scores, codes, names)
     return Estimate(value, *_interval(metric, scores, codes, names), len(codes))
 
@@ -401,7 +441,7 @@ def _lead(
 
 
 def _interval(
-    metric: Metric, scores: Floats, codes: NDArray[np.int64], names: list[Any]
+    metric: Metric, scores: Floats, codes: NDArray[Any], names: list[Any]
 ) -> tuple[float, float]:
     found = _bootstrap(lambda rows: metric.value(scores[rows], codes[rows], names), len(codes))
     if not len(found):

@@ -36,6 +36,8 @@ class Split:
         Of the type that a model's classes have: String, Int64 or Boolean; or lists of these.
     classes : polars.Series
         Sorted.
+    codes : int64 (n_documents,)
+        The place of each document's class; of lists, a number for its rarest label, or for none.
     folds : int64 (n_documents,)
         From 0; -1 for documents that are learned and not scored (the first part, by time).
     count : int
@@ -45,6 +47,7 @@ class Split:
 
     labels: pl.Series
     classes: pl.Series
+    codes: Ints
     folds: Ints
     count: int
     method: str
@@ -126,7 +129,7 @@ def split(
         assigned = stratified_folds(codes, folds, seed)
     else:
         assigned = _assign_stratified(codes, classes, folds, seed)
-    partition = Split(labels, classes, assigned, folds, method)
+    partition = Split(labels, classes, codes, assigned, folds, method)
     # Of many labels some are in one fold alone: such a score is -inf, and the label is missed.
     if not of_lists:
         _warn_unlearned(partition, codes)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -20,14 +21,17 @@ from textnb.bayes.counts.multinomial import Multinomial
 from textnb.bayes.event_model import EventModel, Learned
 from textnb.bayes.features import canonical, presence, without_zeros
 from textnb.bayes.forms import Floats
-from textnb.bayes.linear import PreparedRows
+from textnb.bayes.label_lists import LabelLists
+from textnb.bayes.linear import Labels, PreparedRows
 from textnb.bayes.statistics import CountStatistics
 from textnb.bayes.temperature import best_temperature
 from textnb.errors import DataError, VocabularyError
-from textnb.learning.documents import document_term_matrix
+from textnb.learning.documents import document_term_matrix, label_lists
 from textnb.learning.fitting import labelled_batches
+from textnb.runtime.memory import check_room
 from textnb.runtime.threads import map_in_threads
 from textnb.selection.candidates import Candidate
+from textnb.selection.label_margins import margins_of, thresholds_of
 from textnb.selection.metric import Metric
 from textnb.selection.prepared import PreparedFold, PreparedFolds
 from textnb.selection.splits import Split
@@ -51,17 +55,21 @@ class TrialResult:
     value : float
         The metric.
     scores : float64 (n_documents, n_classes)
-        Calibrated where the metric needs probabilities.
-    codes : int64 (n_documents,)
+        Calibrated where the metric needs probabilities. Of lists of labels, less the thresholds
+        that documents of the other folds chose.
+    codes : int64 (n_documents,), or bool (n_documents, n_labels)
     calibration : Calibration or None
         The temperature that was fitted to these scores; None if the model calibrates itself, or
-        could not be learned.
+        could not be learned, or of lists of labels.
+    thresholds : float64 (n_labels,) or None
+        Of lists of labels: those that all documents chose.
     """
 
     value: float
     scores: Floats
-    codes: Ints
+    codes: NDArray[Any]
     calibration: Calibration | None
+    thresholds: Floats | None = None
 
 
 class Trials:
@@ -92,12 +100,22 @@ class Trials:
         self.text, self.label, self.metric = text, label, metric
         self._frame, self._partition = frame, partition
         self._classes = partition.classes.to_list()
-        self._codes = partition.classes.search_sorted(partition.labels).to_numpy().astype(np.int64)
+        self._labels = _labels_of(partition, label)
         shares = [share for share in _SHARES if share * frame.height >= _MIN_ROWS] or [1.0]
-        self._rungs = _nested_rows(partition.folds, self._codes, shares, seed)
+        self._rungs = _nested_rows(partition.folds, partition.codes, shares, seed)
         self._matrices: OrderedDict[object, tuple[CountMatrix, int]] = OrderedDict()
         self._prepared = PreparedFolds()
         self.failure = ""
+
+    @property
+    def of_lists(self) -> bool:
+        """Whether documents have lists of labels."""
+        return isinstance(self._labels, LabelLists)
+
+    @property
+    def classes(self) -> pl.Series:
+        """The classes of the rows, sorted."""
+        return self._partition.classes
 
     @property
     def rungs(self) -> list[int]:
@@ -109,31 +127,44 @@ class Trials:
 
         Settings that can't be learned from these rows have the value NaN.
         """
-        rows = self._rungs[rung]
-        partition = replace(self._partition, labels=self._partition.labels.gather(rows),
-                       folds=self._partition.folds[rows])
-        codes, classes = self._codes[rows], self._classes
+        rows, classes = self._rungs[rung], self._classes
+        folds = self._partition.folds[rows]
+        chosen = np.zeros(len(self._partition.folds), dtype=np.bool_)
+        chosen[rows] = True
+        labels = _of_rows(self._labels, chosen)
         try:
             counts = self._counts(candidate, rung)
-            scores = self._held_out_scores(candidate, rung, counts, partition, codes)
+            scores = self._held_out_scores(
+                candidate, rung, counts, replace(self._partition, folds=folds), labels)
         except (DataError, VocabularyError) as error:
             self.failure = str(error)
             return TrialResult(
                 float("nan"), np.empty((0, len(classes))), np.empty(0, np.int64), None)
-        tested = partition.folds >= 0
-        scores, codes = scores[tested], codes[tested]
-        calibration = None
+        tested = folds >= 0
+        scores, own = scores[tested], _of_rows(labels, tested)
+        if isinstance(own, LabelLists):
+            return self._with_thresholds(scores, own.mask, folds[tested])
+        codes, calibration = own, None
         if candidate.model.from_counts:
-            calibration = _fitted_temperature(scores, codes, f"{partition.count} folds")
+            calibration = _fitted_temperature(scores, codes, f"{self._partition.count} folds")
             scores = scores / calibration.temperature
         return TrialResult(self.metric.value(scores, codes, classes), scores, codes, calibration)
 
+    def _with_thresholds(
+        self, scores: Floats, actual: NDArray[np.bool_], folds: Ints
+    ) -> TrialResult:
+        margins = margins_of(self.metric.name, scores, actual, folds)
+        return TrialResult(
+            self.metric.value(margins, actual, self._classes), margins, actual, None,
+            thresholds_of(self.metric.name, scores, actual))
+
     def _held_out_scores(
-        self, candidate: Candidate, rung: int, counts: CountMatrix, partition: Split, codes: Ints
+        self, candidate: Candidate, rung: int, counts: CountMatrix, partition: Split,
+        labels: Labels,
     ) -> Floats:
         """Score each row by the model of its fold; -inf for classes that this model has not
         learned."""
-        scores = np.full((len(codes), len(self._classes)), -np.inf)
+        scores = np.full((len(labels), len(self._classes)), -np.inf)
         model = candidate.model
         if isinstance(model, Linear) and not self.metric.needs_probabilities:
             # A temperature does not change the order of scores, and fitting it takes half of the
@@ -143,21 +174,24 @@ class Trials:
         def score(fold: int) -> None:
             training = partition.training_rows(fold)
             tested = np.flatnonzero(partition.folds == fold)
+            own = _of_rows(labels, training)
             # A subclass may learn otherwise.
             if type(model) is Linear and not model.held_out:
                 key = (candidate.tokenizer, rung, fold, candidate.min_df, model.tf, model.idf,
                        model.unit_length, model.loss)
                 prepared = self._prepared.get(key, lambda: _prepare(
-                    model, counts[training], codes[training], candidate.min_df))
+                    model, counts[training], own, candidate.min_df))
                 kept = prepared.kept
                 model.check(int(kept.sum()), 2)
-                learned = prepared.rows.learn(model, codes[training])
+                learned = prepared.rows.learn(model, own)
             else:
-                learned, kept = learn(model, counts[training], codes[training], candidate.min_df)
+                learned, kept = learn(model, counts[training], own, candidate.min_df)
             rows = counts[tested][:, kept]
             fold_scores = learned.form.scores(rows)
             if learned.calibration is not None:
                 fold_scores = learned.calibration.apply(fold_scores, np.asarray(rows.sum(axis=1)))
+            if isinstance(own, LabelLists):
+                fold_scores[:, own.sizes == 0] = -np.inf
             scores[tested[:, None], learned.form.classes] = fold_scores
 
         for _ in map_in_threads(score, range(partition.count)):
@@ -172,7 +206,7 @@ class Trials:
             return self._matrices[key][0]
         # All terms are counted (min_df is 1): which of them to keep depends on the rows of a fold.
         settings = Candidate(candidate.tokenizer, 1, Multinomial()).settings(self.text, self.label)
-        batches = labelled_batches(settings, self._frame[self._rungs[rung]])
+        batches = labelled_batches(settings, self._frame[self._rungs[rung]], multilabel=True)
         counts = document_term_matrix(batches).counts
         size = counts.data.nbytes + counts.indices.nbytes + counts.indptr.nbytes
         while self._matrices and (
@@ -183,7 +217,7 @@ class Trials:
 
 
 def learn(
-    model: EventModel, counts: CountMatrix, labels: NDArray[np.int64], min_df: int
+    model: EventModel, counts: CountMatrix, labels: Any, min_df: int
 ) -> tuple[Learned, NDArray[np.bool_]]:
     """Fit a model on rows of counts; return it with the mask of the columns that it uses."""
     columns, kept = _frequent_columns(counts, min_df)
@@ -192,7 +226,9 @@ def learn(
     above = model.presence_above(False)
     features = columns if above is None else presence(columns, above)
     model.check(features.shape[1], 2)
-    return model.learn_counts(CountStatistics.from_matrix(features, labels)), kept
+    return model.learn_counts(
+        labels.statistics(features) if isinstance(labels, LabelLists)
+        else CountStatistics.from_matrix(features, labels)), kept
 
 
 def _frequent_columns(
@@ -205,10 +241,23 @@ def _frequent_columns(
 
 
 def _prepare(
-    model: Linear, counts: CountMatrix, labels: NDArray[np.int64], min_df: int
+    model: Linear, counts: CountMatrix, labels: Labels, min_df: int
 ) -> PreparedFold:
     columns, kept = _frequent_columns(counts, min_df)
     return PreparedFold(PreparedRows.of(model, without_zeros(canonical(columns)), labels), kept)
+
+
+def _labels_of(partition: Split, label: str) -> Labels:
+    """The labels of all rows, as places among the classes."""
+    if not partition.of_lists:
+        return partition.codes
+    found = label_lists(partition.labels, label)
+    check_room(len(found), len(found.classes), 3 * 8, "the scores of a trial")
+    return replace(found, classes=np.arange(len(found.classes)))
+
+
+def _of_rows(labels: Labels, rows: NDArray[np.bool_]) -> Labels:
+    return labels.of_rows(rows) if isinstance(labels, LabelLists) else labels[rows]
 
 
 def _fitted_temperature(scores: Floats, codes: Ints, method: str) -> Calibration:
