@@ -247,8 +247,39 @@ def test_labels_to_explain() -> None:
         model.explain("word9", labels=["tin"])
     with pytest.raises(ParameterError, match="labels is for"):
         TextClassifier().fit(["aa", "bb"], ["a", "b"]).explain("aa", labels=["a"])
-    with pytest.raises(ParameterError, match="against a runner-up"):
-        model.highlight("word9")
+    with pytest.raises(ParameterError, match="labels is for"):
+        TextClassifier().fit(["aa", "bb"], ["a", "b"]).highlight("aa", labels=["a"])
+
+
+@pytest.mark.parametrize("estimator", [MultinomialNB(), BernoulliNB(), NBLinear()], ids=repr)
+def test_a_text_is_coloured_for_each_of_its_labels(estimator: Any) -> None:
+    model = TextClassifier(estimator).fit(NEWS)
+    text = next(text for text, predicted in zip(
+        TESTED["text"], model.predict(TESTED["text"]), strict=True) if len(predicted) > 1)
+    shown = model.highlight(text + " <b>unseen</b>", 2)
+    assert shown.predicted == model.predict([text])[0]
+    assert [*shown.pieces] == shown.predicted
+    assert shown.table.equals(model.explain(text + " <b>unseen</b>", 2))
+    assert (shown.terms, shown.known) == (len(text.split()) + 1, len(text.split()))
+    for label, pieces in shown.pieces.items():
+        alone = model.explain(text, 99, [label])
+        added = sum(value for _, value in pieces["text"] if value is not None)
+        assert added + alone["contribution"][0] == pytest.approx(alone["score"][0])
+    page = shown._repr_html_()
+    assert "<b>unseen" not in page
+    assert page.count("</details>") == len(shown.predicted)
+    assert [*model.highlight(text, labels=["wheat", "corn"]).pieces] == ["wheat", "corn"]
+    nothing = model.highlight("unseen nothing")
+    assert nothing.note.endswith("the answer rests on the labels' intercepts alone")
+    assert len(nothing.pieces) == max(1, len(nothing.predicted))
+    assert repr(nothing) == f"LabelExplanation({nothing.predicted!r}; 0 of 2 terms known)"
+
+
+def test_a_label_by_number_is_said_to_be_below_its_threshold() -> None:
+    model = TextClassifier().fit(NEWS)
+    forced = model.set_decision(Decision(dict.fromkeys(TOPICS, 50.0), at_least=1))
+    page = forced.highlight("word9")._repr_html_()
+    assert "by the number of labels; the score is not above 50.000" in page
 
 
 @pytest.mark.parametrize("labels", [
@@ -514,7 +545,6 @@ REFUSING: dict[str, Callable[[TextClassifier, pl.DataFrame, Path], object]] = {
     "write_report(train=)": lambda model, rows, path: textnb.write_report(
         model, rows, path / "report.html", train=rows),
     "score": lambda model, rows, path: model.score(rows),
-    "highlight": lambda model, rows, path: model.highlight("word1"),
     "estimator_": lambda model, rows, path: model.estimator_,
     "set_calibration": lambda model, rows, path: model.set_calibration(CALIBRATION),
     "pairwise": lambda model, rows, path: model.linear_form().pairwise("corn", "wheat"),

@@ -45,7 +45,7 @@ from textnb.learning.parameters import DEFAULTS
 from textnb.learning.text_settings import TextSettings, columns_of
 from textnb.scoring import texts
 from textnb.scoring.columns import Answers
-from textnb.scoring.explain import Explanation
+from textnb.scoring.explain import Explanation, LabelExplanation
 from textnb.scoring.texts import Rows, Text
 from textnb.selection.automatic import AUTO, check_warm_start, fit_by_search
 from textnb.storage.textmodel import save_fitted
@@ -507,26 +507,28 @@ class TextClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
         """
         return texts.explanation(self.fitted_, text, k, labels)
 
-    def highlight(self, text: Text, k: int = 20) -> Explanation:
+    def highlight(
+        self, text: Text, k: int = 20, labels: Sequence[Any] | None = None
+    ) -> Explanation | LabelExplanation:
         """Explain one text to look at: in a notebook, the text with its words coloured.
 
         Parameters
         ----------
-        text : str, or mapping of str to str
+        text, labels
             As in `explain`.
         k : int
             Terms in its table; the words are coloured by all terms.
 
         Returns
         -------
-        Explanation
+        Explanation, or multi-label LabelExplanation
 
         Raises
         ------
         ImpossibleRowError
             If no class can have produced the text (``l = 0``).
         """
-        return texts.highlight(self.fitted_, text, k)
+        return texts.highlight(self.fitted_, text, k, labels)
 
     def set_calibration(self, calibration: Calibration | None) -> Self:
         """Divide scores by a temperature before they become probabilities; None removes it.

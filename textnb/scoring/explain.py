@@ -116,6 +116,10 @@ def explanation_table(row: Mapping[str, Any], label_type: pl.DataType) -> pl.Dat
                    runner_up=pl.lit(row["runner_up"], dtype=label_type))
 
 
+# Of each text column, its pieces and what their terms contribute; None between words.
+ColumnPieces = Mapping[str, list[tuple[str, float | None]]]
+
+
 @dataclass(frozen=True, eq=False)
 class Explanation:
     """The explanation of one text. A notebook shows the text with its words coloured.
@@ -149,7 +153,7 @@ class Explanation:
     terms: int
     known: int
     note: str
-    pieces: Mapping[str, list[tuple[str, float | None]]]
+    pieces: ColumnPieces
 
     def __repr__(self) -> str:
         against = "" if self.runner_up is None else (
@@ -160,17 +164,68 @@ class Explanation:
     def _repr_html_(self) -> str:
         title = str(self.predicted) if self.runner_up is None else (
             f"{self.predicted}, against {self.runner_up} by {self.score:.3f} ({self.measure})")
-        parts = []
-        for column, pieces in self.pieces.items():
-            if len(self.pieces) > 1:
-                parts.append(notebook.note(f"{column}:"))
-            parts.append(notebook.words(pieces, self.measure))
-        parts.append(notebook.note(
-            self.note or f"{self.known:,} of {quantity(self.terms, 'term')} are known. Blue "
-                         "speaks for "
-            f"{self.predicted}, underlined orange against."))
-        rows = self.table.select("part", "term", "count", "contribution").rows()
-        parts.append("<details><summary>What each term adds</summary>" + notebook.table(
-            ["part", "term", "count", self.measure], rows[:notebook.ROWS],
-            rows_in_all=len(rows)) + "</details>")
-        return notebook.box(title, *parts)
+        return _coloured(title, self.predicted, self, self.pieces, self.table)
+
+
+@dataclass(frozen=True, eq=False)
+class LabelExplanation:
+    """The explanation of one text's labels. A notebook shows the text once for each of them.
+
+    Attributes
+    ----------
+    predicted : list of labels
+    measure : {"log-odds", "margin"}
+        The meaning of the scores, as in `Explanation`.
+    table : DataFrame
+        The result of `TextClassifier.explain`: the labels that are explained, and their entries.
+    terms, known : int
+    note : str
+        As in `Explanation`.
+    pieces : mapping of label to mapping of column to list of (str, float or None)
+        For each label that is explained, the text in pieces.
+    """
+
+    predicted: list[Any]
+    measure: str
+    table: pl.DataFrame
+    terms: int
+    known: int
+    note: str
+    pieces: Mapping[Any, ColumnPieces]
+
+    def __repr__(self) -> str:
+        return (f"LabelExplanation({self.predicted!r}; {self.known} of "
+                f"{quantity(self.terms, 'term')} known)")
+
+    def _repr_html_(self) -> str:
+        boxes = []
+        for label, pieces in self.pieces.items():
+            own = self.table.filter(pl.col("label") == label)
+            _, has, score, threshold, *_ = own.row(0)
+            side = "above" if has else "not above"
+            if has != (score > threshold):
+                side = "by the number of labels; the score is " + (
+                    "above" if score > threshold else "not above")
+            boxes.append(_coloured(f"{label}: {score:.3f} ({self.measure}), {side} {threshold:.3f}",
+                                   label, self, pieces, own))
+        return "".join(boxes)
+
+
+def _coloured(
+    title: str, label: Any, found: Explanation | LabelExplanation, pieces: ColumnPieces,
+    table: pl.DataFrame,
+) -> str:
+    """The text, its words coloured by what they add to a label, and a table of the terms."""
+    parts = []
+    for column, some in pieces.items():
+        if len(pieces) > 1:
+            parts.append(notebook.note(f"{column}:"))
+        parts.append(notebook.words(some, found.measure))
+    parts.append(notebook.note(
+        found.note or f"{found.known:,} of {quantity(found.terms, 'term')} are known. Blue "
+                      f"speaks for {label}, underlined orange against."))
+    rows = table.select("part", "term", "count", "contribution").rows()
+    parts.append("<details><summary>What each term adds</summary>" + notebook.table(
+        ["part", "term", "count", found.measure], rows[:notebook.ROWS],
+        rows_in_all=len(rows)) + "</details>")
+    return notebook.box(title, *parts)

@@ -27,7 +27,13 @@ from textnb.learning.fitted import Fitted, check_one_label
 from textnb.runtime.caller import warn_caller
 from textnb.runtime.threads import map_in_threads
 from textnb.scoring.columns import Answers, best_class
-from textnb.scoring.explain import Explanation, explanation_table, top_terms
+from textnb.scoring.explain import (
+    ColumnPieces,
+    Explanation,
+    LabelExplanation,
+    explanation_table,
+    top_terms,
+)
 from textnb.scoring.labels import indicator_of, label_columns, label_explanation
 from textnb.scoring.scorer import Scorer, Watch, rows_at_a_time
 from textnb.text.coverage import TermCoverage
@@ -343,10 +349,14 @@ def explanation(
     """Explain one text, with one row per entry: see `TextClassifier.explain`."""
     if fitted.is_multilabel:
         return _explain_labels(fitted, row_of(fitted, text), k, labels)
+    _check_no_labels(labels)
+    return explanation_table(explain_row(fitted, row_of(fitted, text), k), fitted.labels.dtype)
+
+
+def _check_no_labels(labels: Sequence[Any] | None) -> None:
     if labels is not None:
         raise ParameterError("labels is for a model of lists of labels; this one explains its "
                              "class against the runner-up")
-    return explanation_table(explain_row(fitted, row_of(fitted, text), k), fitted.labels.dtype)
 
 
 def _explain_labels(
@@ -354,10 +364,8 @@ def _explain_labels(
 ) -> pl.DataFrame:
     if type(k) is not int or k < 1:
         raise ParameterError.out_of_range("k", "an int >= 1", k)
-    scorer, classes = scorer_of(fitted), fitted.labels.to_list()
-    rows = fitted.vocabulary.rows(frame, fitted.columns)
-    scores = fitted.form.scores(rows)
-    chosen = choose_labels(scores, classes, fitted.decision)[0]
+    classes = fitted.labels.to_list()
+    rows, scores, chosen = _label_scores(fitted, frame)
     thresholds = label_thresholds(classes, fitted.decision)
     if labels is None:
         # Where no label is predicted, the nearest one.
@@ -369,24 +377,75 @@ def _explain_labels(
             if label not in classes:
                 raise ParameterError.unknown_choice("label", label, classes)
         place = np.array([classes.index(label) for label in dict.fromkeys(labels)], dtype=np.int64)
-    explained = scorer.explain_labels(rows, scores, np.zeros_like(place), place, k)
+    explained = scorer_of(fitted).explain_labels(rows, scores, np.zeros_like(place), place, k)
     return label_explanation(explained, chosen[place], thresholds[place])
 
 
-def highlight(fitted: Fitted, text: Text, k: int) -> Explanation:
+def _label_scores(
+    fitted: Fitted, frame: pl.DataFrame
+) -> tuple[SparseRows, Floats, NDArray[np.bool_]]:
+    """The terms of one text, its scores (1, n_labels), and which labels it has: (n_labels,)."""
+    rows = fitted.vocabulary.rows(frame, fitted.columns)
+    scores = fitted.form.scores(rows)
+    return rows, scores, choose_labels(scores, fitted.labels.to_list(), fitted.decision)[0]
+
+
+def highlight(
+    fitted: Fitted, text: Text, k: int, labels: Sequence[Any] | None = None
+) -> Explanation | LabelExplanation:
     """Explain one text to look at: see `TextClassifier.highlight`."""
-    columns, tokenizer, model = fitted.columns, fitted.settings.tokenizer, fitted.model
-    frame = row_of(fitted, text)
+    if fitted.is_multilabel:
+        return _highlight_labels(fitted, text, k, labels)
+    _check_no_labels(labels)
+    return highlight_class(fitted, text, k)
+
+
+def highlight_class(fitted: Fitted, text: Text, k: int) -> Explanation:
+    """`highlight` of a model that has one label per text."""
+    model, frame = fitted.model, row_of(fitted, text)
     row = explain_row(fitted, frame, k)
-    tokens = frame.select(tokenizer.expr(columns).list.len()).item()
-    whole = explain_row(fitted, frame, max(k, int(tokens)))["explanation"] if tokens else []
-    pieces, _ = pieces_of(tokenizer, columns, frame.row(0, named=True),
-                          {entry["term"]: entry["contribution"] for entry in whole})
+    tokens = _tokens_in(fitted, frame)
+    whole = explain_row(fitted, frame, max(k, tokens))["explanation"] if tokens else []
+    pieces = _pieces(fitted, frame, {entry["term"]: entry["contribution"] for entry in whole})
     known = sum(entry["count"] for entry in whole)
-    note = "" if known else (
-        f"no term of the text is known ({tokens:,} in it): the answer rests on "
-        f"{model.without_terms}")
+    note = "" if known else _nothing_known(tokens, model.without_terms)
     score = row["intercept"] + sum(entry["contribution"] for entry in row["explanation"])
     return Explanation(
         row["predicted"], row["runner_up"], float(score), model.difference_name,
-        explanation_table(row, fitted.labels.dtype), int(tokens), known, note, pieces)
+        explanation_table(row, fitted.labels.dtype), tokens, known, note, pieces)
+
+
+def _highlight_labels(
+    fitted: Fitted, text: Text, k: int, labels: Sequence[Any] | None
+) -> LabelExplanation:
+    frame = row_of(fitted, text)
+    table = _explain_labels(fitted, frame, k, labels)
+    tokens = _tokens_in(fitted, frame)
+    explained = table["label"].unique(maintain_order=True).to_list()
+    whole = _explain_labels(fitted, frame, max(k, tokens), explained).filter(
+        pl.col("part") == "term")
+    entries = {label: whole.filter(pl.col("label") == label) for label in explained}
+    pieces = {label: _pieces(fitted, frame, dict(own.select("term", "contribution").iter_rows()))
+              for label, own in entries.items()}
+    known = max((int(own["count"].sum()) for own in entries.values()), default=0)
+    chosen = _label_scores(fitted, frame)[2]
+    return LabelExplanation(
+        fitted.labels.filter(pl.Series(chosen)).to_list(), fitted.model.difference_name, table,
+        tokens, known, "" if known else _nothing_known(tokens, "the labels' intercepts alone"),
+        pieces)
+
+
+def _tokens_in(fitted: Fitted, frame: pl.DataFrame) -> int:
+    tokens = frame.select(fitted.settings.tokenizer.expr(fitted.columns).list.len()).item()
+    return int(tokens or 0)
+
+
+def _pieces(
+    fitted: Fitted, frame: pl.DataFrame, contributions: Mapping[str, float]
+) -> ColumnPieces:
+    return pieces_of(fitted.settings.tokenizer, fitted.columns, frame.row(0, named=True),
+                     contributions)[0]
+
+
+def _nothing_known(tokens: int, basis: str) -> str:
+    return f"no term of the text is known ({tokens:,} in it): the answer rests on {basis}"
