@@ -79,6 +79,27 @@ def test_a_separator_gives_the_same_model_as_lists(folder: Path) -> None:
     assert again["model.textnb"] == first
 
 
+def test_columns_of_labels_give_the_same_model_as_lists(folder: Path) -> None:
+    first = contents(run(folder, text=JOB))["model.textnb"]
+    rows = pl.read_parquet(folder / "news.parquet")
+    labels = sorted(set(rows["topics"].explode().drop_nulls()))
+    rows.select(pl.exclude("topics"), *(
+        pl.col("topics").list.contains(label).alias(label) for label in labels)
+    ).write_csv(folder / "columns.csv")
+    columns = f"input.label_columns={labels!r}"
+    again = contents(run(folder, "input.train=columns.csv", columns, text=JOB))
+    assert again["model.textnb"] == first
+    with pytest.raises(ParameterError, match="exclude each other"):
+        run(folder, columns, "input.label_separator=|", text=JOB)
+
+
+@pytest.mark.parametrize("key", ["input.label_separator=|", "input.label_columns=['a']"])
+def test_a_table_has_no_lists_of_labels(folder: Path, key: str) -> None:
+    text = "output = 'out'\n[input]\ntrain = 'news.parquet'\n[model]\nkind = 'gaussian'\n"
+    with pytest.raises(ParameterError, match=r"input\.label_\w+ is for models of texts"):
+        run(folder, key, text=text)
+
+
 @pytest.mark.parametrize("choice", [
     "decision={by='micro-f1'}", "decision={min_precision=0.6}", "decision={costs=[1.0, 2.0]}",
     "decision={by='f1', at_least=1, at_most=2}"])

@@ -110,12 +110,17 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
+# Keys of the input by which a row has several labels.
+_OF_LISTS = ("label_separator", "label_columns")
+
+
 class Input(Section):
     """The rows. Without ``test`` and ``test_where``, the share ``hold_out`` of them is the test.
 
     Whether a row is held out depends on a checksum of its text, so that copies are on one side.
     ``label_separator`` is the character between the labels of a row, of which it then may have
-    several; Parquet and NDJSON may hold lists.
+    several; Parquet and NDJSON may hold lists. ``label_columns`` are columns in place of the label
+    column, each of which says whether a row has the label of its name.
     """
 
     train: Where
@@ -127,6 +132,7 @@ class Input(Section):
     encoding: str = "utf-8"
     separator: str | None = None
     label_separator: str | None = None
+    label_columns: Annotated[list[str], Field(min_length=1)] | None = None
     storage_options: Annotated[dict[str, Any], BeforeValidator(_options)] | None = None
 
 
@@ -355,10 +361,15 @@ class Job(Section):
     @model_validator(mode="after")
     def _check(self) -> Job:
         if self.model.kind in TABLE_MODELS:
-            for name in ("validation", "calibration", "decision", "terms"):
-                if getattr(self, name) is not None:
-                    raise ValueError(f"[{name}] is for models of texts; model.kind is "
-                                     f"{self.model.kind!r}")
+            for name, value in {
+                    **{f"[{name}]": getattr(self, name) for name in (
+                        "validation", "calibration", "decision", "terms")},
+                    **{f"input.{name}": getattr(self.input, name) for name in _OF_LISTS}}.items():
+                if value is not None:
+                    raise ValueError(
+                        f"{name} is for models of texts; model.kind is {self.model.kind!r}")
+        if all(getattr(self.input, name) is not None for name in _OF_LISTS):
+            raise ValueError("input.label_columns and input.label_separator exclude each other")
         self._check_left_out()
         places = [self.input.train, self.input.test, self.predictions and self.predictions.input]
         if self.input.storage_options and not any(place and is_url(place) for place in places):
@@ -378,8 +389,8 @@ class Job(Section):
 
     def _check_left_out(self) -> None:
         """Check that the model allows leave-one-out, where a section asks for it."""
-        if self.input.label_separator is not None or (self.decision is not None and (
-                self.decision.by is not None)):
+        of_lists = any(getattr(self.input, name) is not None for name in _OF_LISTS)
+        if of_lists or (self.decision is not None and self.decision.by is not None):
             return  # lists of labels are scored by folds
         sections = [name for name, asks in (
             ("calibration", self.calibration is not None),

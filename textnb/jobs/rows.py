@@ -20,7 +20,7 @@ from textnb.frames.cloud import is_url
 from textnb.frames.conditions import rows_where
 from textnb.frames.failures import reading
 from textnb.frames.faults import WrongSeparator
-from textnb.frames.label_lists import split_labels
+from textnb.frames.label_lists import list_labels, split_labels
 from textnb.frames.scan import scan, scan_table
 from textnb.frames.sinks import write
 from textnb.jobs.configuration import Decision, Job
@@ -154,10 +154,14 @@ def scan_source(job: Job, source: str, format: str | None, *, labels: bool) -> p
     options = job.input.storage_options if is_url(source) else None
     if model.kind_of_rows == "texts":
         # `fit` and the model's predictions check which columns hold lists of tokens.
-        rows = scan(source, text=model.columns, label=label, format=format, tokens=None,
-                    encoding=job.input.encoding, storage_options=options,
-                    separator=job.input.separator, multilabel=True)
-        return rows if label is None else split_labels(rows, label, job.input.label_separator)
+        columns = job.input.label_columns
+        rows = scan(source, text=model.columns, label=label if columns is None else None,
+                    format=format, tokens=None, encoding=job.input.encoding,
+                    storage_options=options, separator=job.input.separator, multilabel=True)
+        if label is None:
+            return rows
+        return (split_labels(rows, label, job.input.label_separator) if columns is None
+                else list_labels(rows, columns, label))
     return scan_table(source, model.features, label, format=format, encoding=job.input.encoding,
                       storage_options=options, separator=job.input.separator)
 
@@ -220,7 +224,7 @@ def _check_kind_of_labels(job: Job, is_multilabel: bool) -> None:
             raise ParameterError(
                 f"decision.{for_lists[0]} is for lists of labels, and the column "
                 f"{job.model.label!r} holds one label per row: leave the key out, or say "
-                "input.label_separator")
+                "input.label_separator, or input.label_columns")
         return
     for key, is_set in {
             "validation.method = 'leave-one-out'":
