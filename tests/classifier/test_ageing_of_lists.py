@@ -73,6 +73,8 @@ def test_each_label_ages_as_a_model_of_it_alone(name: str, half_life: Any) -> No
         alone = classifier(name, half_life=half_life).fit(against_rest(NEWS, topic))
         expected = alone.predict_joint_log_proba(TESTED)
         np.testing.assert_allclose(scores[:, k], expected[:, 1] - expected[:, 0], atol=1e-10)
+        assert model.fitted_.counts.shares[k] == pytest.approx(
+            alone.fitted_.counts.shares[1], 1e-10)
         prior = describe_model(alone)["classes"][1]["prior"]
         assert described[k]["prior"] == (prior if prior is None else pytest.approx(prior, 1e-10))
         assert model.top(5, label=topic)["term"].equals(alone.top(5, label=True)["term"])

@@ -35,6 +35,13 @@ class AgedLabels(CountStatistics):
 
     subtracts: ClassVar[bool] = False
 
+    @property
+    def shares(self) -> Floats:
+        one = self.select(np.array([0]))
+        sides = np.array([one.against_rest(k).class_count for k in range(len(self.classes))])
+        shares: Floats = sides[:, 1] / sides.sum(axis=1)
+        return shares
+
     def against_rest(self, k: int) -> CountStatistics:
         assert self.total is not None
         own, counts, share = self.class_count[k], self.feature_count[k], self.share[k]

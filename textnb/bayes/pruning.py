@@ -35,11 +35,11 @@ class Pruned:
     at_most : int
         No term that was left out occurs more often than this; all that were kept do.
     per_kept_term, per_pruned_term, intercept : float or None
-        The log-odds (base e) of any two classes differ from those of the model with all terms by no
-        more than ``intercept``, plus ``per_kept_term`` for each term of the text that the model
-        knows, plus ``per_pruned_term`` for each that was left out, as often as they count. 0 where
-        `min_df` or `max_features` would have left them out anyway; inf with ``l = 0``; None where
-        no bound is known (``norm=True``).
+        The log-odds (base e) of any two classes, or of a label against its rest, differ from those
+        of the model with all terms by no more than ``intercept``, plus ``per_kept_term`` for each
+        term of the text that the model knows, plus ``per_pruned_term`` for each that was left out,
+        as often as they count. 0 where `min_df` or `max_features` would have left them out anyway;
+        inf with ``l = 0``; None where no bound is known (``norm=True``).
     """
 
     terms: int
@@ -59,7 +59,7 @@ class Pruned:
             return said + "; no bound is known on what that changes (norm)"
         if not (self.per_kept_term or self.per_pruned_term or self.intercept):
             return said + "; it changes nothing, as other limits leave them out too"
-        return said + (f"; the difference of two classes' scores changes by at most "
+        return said + (f"; log-odds (of two classes, or of a label) change by at most "
                        f"{self.intercept:.3g}, plus "
                        f"{self.per_kept_term:.3g} per word that is known and "
                        f"{self.per_pruned_term:.3g} per word left out")

@@ -161,6 +161,12 @@ class CountStatistics(ReadOnly):
         return self.class_count.sum() if self.rows is None else self.rows
 
     @property
+    def shares(self) -> NDArray[np.float64]:
+        """The share of the rows that have each class or label: (n_classes,)."""
+        shares: NDArray[np.float64] = self.class_count / self.n_rows
+        return shares
+
+    @property
     def all_counts(self) -> NDArray[Any]:
         """The counts of all rows: (n_features,)."""
         total: NDArray[Any] = (

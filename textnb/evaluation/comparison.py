@@ -147,7 +147,7 @@ def _compare_classes(a: Fitted, b: Fitted) -> pl.DataFrame:
         documents = np.asarray(model.counts.class_count)
         frames.append(pl.DataFrame({
             "class": model.classes.tolist(), f"documents_{side}": documents,
-            f"share_{side}": documents / model.counts.n_rows}))
+            f"share_{side}": model.counts.shares}))
     joined = frames[0].join(frames[1], on="class", how="full", coalesce=True)
     return joined.sort("class").select(
         "class", "documents_a", "documents_b", "share_a", "share_b",
