@@ -14,7 +14,15 @@ import pytest
 from tests.docs.test_pages import ROOT
 from tests.export import reader
 from tests.export.test_targets import checked
-from textnb import ExportError, MultinomialNB, TextClassifier, Tokenizer, export_model
+from textnb import (
+    BernoulliNB,
+    ExportError,
+    MultinomialNB,
+    TextClassifier,
+    TfidfComplementNB,
+    Tokenizer,
+    export_model,
+)
 from textnb.export.decompositions import Form, decomposition
 from textnb.export.golden import _KEPT, _WRITTEN
 from textnb.export.targets.known import TARGETS
@@ -34,6 +42,7 @@ PLANS = {
     "tr": Tokenizer(lowercase="tr", ngram_range=(1, 2)),
     "stop words": Tokenizer(stop_words=("The", "word", "é"), ngram_range=(1, 2)),
     "kept": Tokenizer(keep=("emoji", "symbols", "abbreviations", "punctuation")),
+    "kept alone": Tokenizer(keep=("emoji", "punctuation"), ngram_range=(1, 2), lowercase="tr"),
     "accents": Tokenizer(strip_accents="unicode", ngram_range=(1, 2)),
     "accents ascii tr": Tokenizer(strip_accents="ascii", lowercase="tr"),
     "accents marks": Tokenizer(strip_accents="marks", lowercase=False, pattern=r"\w+"),
@@ -61,11 +70,11 @@ EXACT = sorted(name for name, target in TARGETS.items()
                if "text" in target.reads and name != "onnx")
 # What a target says of the plans that it refuses.
 NO_COMPOSITION = dict.fromkeys(("nfc", "nfkc", "char_wb nfc tr"), "composes characters")
-NO_KEPT = dict.fromkeys(("kept", "nfkc", "prefixes"), "keep=")
+NO_KEPT = dict.fromkeys(("kept", "prefixes"), "keep=")
 REFUSALS: dict[str, dict[str, str]] = {
     "python": {}, "javascript": {}, "polars": {}, "c": {},
     "sql-clickhouse": NO_COMPOSITION, "sql-duckdb": NO_COMPOSITION,
-    "sql-postgres": {**NO_COMPOSITION, **NO_KEPT}, "sql-sqlite": {**NO_COMPOSITION, **NO_KEPT}}
+    "sql-postgres": NO_COMPOSITION, "sql-sqlite": {**NO_COMPOSITION, **NO_KEPT}}
 
 
 def hostile(rows: int, seed: int = 0) -> list[str | None]:
@@ -81,16 +90,23 @@ def rows_of(plan: str, texts: list[str | None]) -> pl.DataFrame:
                         schema=dict.fromkeys(names, pl.String))
 
 
+FORMS = {"presence": BernoulliNB(l=0.1), "feature map": TfidfComplementNB(),
+         "lists of labels": MultinomialNB(l=0.1)}
+
+
 @cache
-def trained(plan: str) -> TextClassifier:
+def trained(plan: str, form: str = "") -> TextClassifier:
     # Without the character NUL, as no term with it can be in PostgreSQL.
     texts = [text and text.replace("\0", "x")
              for text in (*_WRITTEN[:-1], *_KEPT[:-1], *hostile(300, seed=1))]
     rows = rows_of(plan, texts + texts[::-1])
     labels = pl.Series([("a", "b", "c")[n % 3] for n in range(len(rows))])
+    if form == "lists of labels":
+        lists = [(["a", "b"], ["b"], [])[n % 3] for n in range(len(rows))]
+        labels = pl.Series(lists, dtype=pl.List(pl.String))
     names = rows.columns if rows.width > 1 else rows.columns[0]
-    return TextClassifier(MultinomialNB(l=0.1), tokenizer=PLANS[plan], text=names).fit(
-        rows.with_columns(label=labels))
+    return TextClassifier(FORMS.get(form, MultinomialNB(l=0.1)), tokenizer=PLANS[plan],
+                          text=names).fit(rows.with_columns(label=labels))
 
 
 @pytest.fixture
@@ -114,6 +130,16 @@ def test_hostile_texts_get_the_models_answers(to: str, plan: str, tmp_path: Path
     assert checked(path).passed
     found = checked(path, rows_of(plan, hostile(300)))
     assert (found.rows, found.wrong_scores, found.wrong_labels) == (300, [], [])
+
+
+@pytest.mark.usefixtures("engine")
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("plan", ["accents", "char 1-2", "one prefix"])
+@pytest.mark.parametrize("to", EXACT)
+def test_other_forms(to: str, plan: str, form: str, tmp_path: Path) -> None:
+    path = export_model(trained(plan, form), tmp_path / "out", to, reads="text").path
+    assert checked(path).passed
+    assert checked(path, rows_of(plan, hostile(100))).passed
 
 
 @pytest.mark.parametrize("plan", PLANS)

@@ -90,7 +90,7 @@ def test_who_reads_them_and_who_refuses(tmp_path: Path) -> None:
     model.save(tmp_path / "model.textnb")
     assert textnb.load(tmp_path / "model.textnb").tokenizer == EVERY
     assert reading(EVERY) == "the compiled kernel" or why_no_kernel()
-    for target in ("sql-sqlite", "sql-postgres", "onnx"):
+    for target in ("sql-sqlite", "onnx"):
         with pytest.raises(ExportError, match="keep="):
             textnb.export_model(model, tmp_path / target, target, reads="text")
 

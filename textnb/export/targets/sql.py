@@ -28,7 +28,7 @@ import polars as pl
 from textnb.bayes.features import Idf, Length, Presence, Step, Sublinear, unknown_step
 from textnb.errors import ExportError
 from textnb.export.bundle import Bundle
-from textnb.export.portable import COMPOSES, EVERYTHING, KEPT, Words
+from textnb.export.portable import COMPOSES, EVERYTHING, Words
 from textnb.export.targets import sql_texts
 from textnb.export.targets.base import EVERY, LISTS, TargetAnswers, TargetRows
 
@@ -79,7 +79,7 @@ class Sql(sql_texts.TextDialect):
     bytewise: ClassVar[str] = ""
     hex_literal: ClassVar[str]
     # What it does beyond words: to compose characters one after another needs a loop.
-    knows: ClassVar[frozenset[str]] = EVERYTHING - {COMPOSES, KEPT}
+    knows: ClassVar[frozenset[str]] = EVERYTHING - {COMPOSES}
 
     def write(self, bundle: Bundle, path: Path) -> None:
         """Write the script; ExportError if the engine can't hold the bundle."""

@@ -14,7 +14,7 @@ import polars as pl
 
 from textnb.export.bundle import Bundle
 from textnb.export.characters import SIGMA, Lowercase, final_sigma, members, ranges_of, regex_class
-from textnb.export.portable import COMPOSES, EVERYTHING, Words
+from textnb.export.portable import Words
 from textnb.export.targets.base import EngineMissing, TargetAnswers, TargetRows
 from textnb.export.targets.program import run_program
 from textnb.export.targets.sql import (
@@ -72,7 +72,6 @@ class ClickHouse(Sql):
     most_outputs: ClassVar[int] = 10_000
     most_features: ClassVar[int] = 10_000
     hex_literal: ClassVar[str] = "unhex('{}')"
-    knows: ClassVar[frozenset[str]] = EVERYTHING - {COMPOSES}
     # Of ASCII alone.
     ascii_lower: ClassVar[str] = "lower(text)"
     byte_length: ClassVar[str] = "length({})"

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from textnb.export.bundle import Bundle
 from textnb.export.characters import SIGMA, Lowercase, final_sigma, ranges_of, regex_class
-from textnb.export.portable import COMPOSES, EVERYTHING, Words
+from textnb.export.portable import Words
 from textnb.export.targets.base import EngineMissing, TargetAnswers, TargetRows
 from textnb.export.targets.program import deadline
 from textnb.export.targets.sql import (
@@ -47,7 +47,6 @@ class DuckDb(Sql):
     most_outputs: ClassVar[int] = 10_000
     most_features: ClassVar[int] = 10_000
     hex_literal: ClassVar[str] = "decode(unhex('{}'))"
-    knows: ClassVar[frozenset[str]] = EVERYTHING - {COMPOSES}
     byte_length: ClassVar[str] = "strlen({})"
     char_length: ClassVar[str] = "length({})"
 

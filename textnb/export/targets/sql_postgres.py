@@ -28,6 +28,7 @@ from textnb.export.targets.sql import (
 from textnb.export.targets.sql_texts import (
     Fold,
     fold_by_groups,
+    kept_or_word,
     keys_of,
     pair_class,
     quote_name,
@@ -128,16 +129,24 @@ class Postgres(Sql):
             text = separate_pairs(words, "p.text", _CODE, "p.wide AND {0} ~ '{1}'")
             pairs = f"CROSS JOIN LATERAL (SELECT {text} AS text OFFSET 0) q\n"
             is_word = f"({is_word} OR w.word ~ '{pair_class(words, _CODE)}')"
+        found = (f"SELECT w.position, {word} AS word\n"
+                 f"  FROM unnest(regexp_split_to_array({parts}, '[^{members}]+'))\n"
+                 "    WITH ORDINALITY AS w(word, position)\n"
+                 f"  WHERE {is_word}")
+        if words.kept:
+            found = (f"SELECT m.position, m.word[1] AS word FROM regexp_matches({parts},\n"
+                     f"  '{kept_or_word(words, _CODE)}', 'g') WITH ORDINALITY AS m(word, position)")
         # OFFSET 0 keeps the planner from merging the steps, which would join each word with its
         # whole text.
         keys = ", ".join(f"d.{key}" for key in keys_of(words).split(", "))
         yield (f"CREATE VIEW textnb_words AS SELECT {keys}, s.position, s.word FROM {source} d\n"
                "CROSS JOIN LATERAL (SELECT octet_length(d.text) > char_length(d.text) AS wide,\n"
                f"  {self._prepare_text(words)} AS text OFFSET 0) p\n{pairs}"
-               f"CROSS JOIN LATERAL (SELECT w.position, {word} AS word\n"
-               f"  FROM unnest(regexp_split_to_array({parts}, '[^{members}]+'))\n"
-               "    WITH ORDINALITY AS w(word, position)\n"
-               f"  WHERE {is_word} OFFSET 0) s{stops};")
+               f"CROSS JOIN LATERAL ({found} OFFSET 0) s{stops};")
+
+    def lowers_before(self, words: Words) -> bool:
+        # Words that are runs are lowered one by one; kept tokens are found in lower case.
+        return bool(words.kept) or super().lowers_before(words)
 
     def _prepare_text(self, words: Words) -> str:
         """Write the text in lower case as far as must be before splitting: Σ, İ, and ASCII."""

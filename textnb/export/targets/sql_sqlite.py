@@ -15,12 +15,14 @@ from contextlib import closing
 from pathlib import Path
 from typing import ClassVar
 
+from textnb.errors import ExportError
 from textnb.export.bundle import Bundle
 from textnb.export.characters import (
     FINAL_SIGMA,
     SIGMA,
     SMALL_SIGMA,
     Lowercase,
+    members,
     subtract_ranges,
 )
 from textnb.export.portable import Words
@@ -42,21 +44,23 @@ from textnb.export.targets.sql_texts import (
     quote_name,
     replace_strings,
 )
+from textnb.text.kept import EMOJI
 
 # JSON and window functions are built in.
 _OLDEST = (3, 38)
-# The replacement of a character: itself, another, or a space if no row holds it.
-_REPLACEMENT = """coalesce((SELECT CASE WHEN last >= unicode(rest)
-        THEN coalesce(becomes, substr(rest, 1, 1)) END FROM textnb_characters
-        WHERE first <= unicode(rest) ORDER BY first DESC LIMIT 1), ' ')"""
 # A character c of a script without spaces becomes [c|c]. Two neighbours have `][` between them.
 # When all `][` are removed, the parts between two bars are the pairs, as in [a|ab|bc|c].
 _OPEN, _BETWEEN, _CLOSE = "char(1)", "char(2)", "char(3)"
-_REPLACEMENT_WITH_PAIRS = f"""coalesce((SELECT CASE WHEN last >= unicode(rest)
-        THEN CASE becomes WHEN '' THEN {_OPEN} || substr(rest, 1, 1) || {_BETWEEN} ||
-          substr(rest, 1, 1) || {_CLOSE} ELSE coalesce(becomes, substr(rest, 1, 1)) END END
+# The replacement of a character: itself, another, or a space if no row holds it. One that is kept
+# is a word alone, with a bar before it.
+_REPLACEMENT = f"""coalesce((SELECT CASE WHEN last >= unicode(rest) THEN CASE becomes
+          WHEN '' THEN {_OPEN} || substr(rest, 1, 1) || {_BETWEEN} || substr(rest, 1, 1) || {_CLOSE}
+          WHEN {_BETWEEN} THEN ' ' || {_BETWEEN} || substr(rest, 1, 1) || ' '
+          ELSE coalesce(becomes, substr(rest, 1, 1)) END END
         FROM textnb_characters
         WHERE first <= unicode(rest) ORDER BY first DESC LIMIT 1), ' ')"""
+# What is kept and needs no regular expression.
+_KINDS = {"emoji": EMOJI, "punctuation": "[!?]"}
 _TEXT = "SELECT coalesce(CAST(documents.text AS TEXT), '') AS text"
 # A text is taken apart in pieces of so many characters, as each of them is copied for the rest.
 _PIECE = 128
@@ -104,6 +108,14 @@ class Sqlite(Sql):
             return self.hex_literal.format(value.encode("utf-8", "surrogatepass").hex())
         return super().literal(value)
 
+    def words(self, bundle: Bundle) -> Words:
+        words = super().words(bundle)
+        if not set(words.kept) <= set(_KINDS):
+            raise ExportError.for_tokenizer(
+                f"keep={words.kept!r}: SQLite has no regular expressions, and finds "
+                f"{' and '.join(_KINDS)} alone")
+        return words
+
     def list_of(self, elements: Sequence[tuple[str, str]]) -> str:
         # There are no lists: the answer is JSON.
         cases = [f"CASE WHEN {condition} THEN {self.literal(',' + json.dumps(element))} ELSE '' END"
@@ -126,9 +138,8 @@ class Sqlite(Sql):
         unchanged = self.literal("".join(c for c in map(chr, range(128)) if c == " " or (
             words.is_member(c) and c not in words.lower_mapping)))
         word, is_word = "w.value", f"length(w.value) >= {words.least}"
-        replacement, result = _REPLACEMENT, "done"
-        if words.unspaced:
-            replacement, result = _REPLACEMENT_WITH_PAIRS, _pairs()
+        result = _pairs() if words.unspaced else "done"
+        if words.unspaced or words.kept:
             text = f"(SELECT {_without_marks()} AS text FROM {text})"
             word = f"ltrim(w.value, {_BETWEEN})"
             is_word = f"({is_word} OR substr(w.value, 1, 1) = {_BETWEEN})"
@@ -140,7 +151,7 @@ FROM (SELECT {keys}, (
   WITH RECURSIVE folded(done, rest) AS (
     SELECT text, ltrim(text, {unchanged}) FROM {text}
     UNION ALL
-    SELECT replace(done, substr(rest, 1, 1), {replacement}),
+    SELECT replace(done, substr(rest, 1, 1), {_REPLACEMENT}),
       ltrim(replace(rest, substr(rest, 1, 1), ''), {unchanged})
     FROM folded WHERE rest <> '')
   SELECT {result} FROM folded WHERE rest = '') AS text FROM {source} AS documents) d,
@@ -224,6 +235,7 @@ def _replacements(words: Words) -> list[tuple[int, int, str | None]]:
     cuts = [code for code, _ in changed]
     # The characters of pairs do not change in lower case.
     rows += [(first, last, "") for first, last in words.unspaced]
+    rows += [(first, last, "\x02") for kind in words.kept for first, last in members(_KINDS[kind])]
     for first, last in subtract_ranges(words.members, words.unspaced):
         start = first
         for cut in cuts[bisect_left(cuts, first):bisect_right(cuts, last)]:

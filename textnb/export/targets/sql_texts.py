@@ -123,6 +123,10 @@ class TextDialect(ABC):
     def fold(self, fold: Fold, keys: str, source: str) -> str:
         """Write the texts of a source, changed character by character: the keys and ``text``."""
 
+    def lowers_before(self, words: Words) -> bool:
+        """Whether `split` needs texts in lower case; n-grams of whole texts always do."""
+        return words.analyzer == "char"
+
     def present_text(self, words: Words) -> str:
         """Write the column ``text``, empty if it is null."""
         return "coalesce(text, '')"
@@ -179,7 +183,7 @@ def clean_texts(target: TextDialect, words: Words) -> tuple[list[str], str, Word
         statements += _fold_views(target, fold, keys_of(words), source, target.present_text(words))
         source = "textnb_normalized"
     words = replace(words, normalize=None)
-    if words.accents is None and (words.analyzer != "char" or words.lower is None):
+    if words.accents is None and (words.lower is None or not target.lowers_before(words)):
         return statements, source, words
     text = replace_strings(words, target.present_text(words))
     if words.lower is not None:
