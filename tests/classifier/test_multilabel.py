@@ -539,7 +539,8 @@ REFUSING: dict[str, Callable[[TextClassifier, pl.DataFrame, Path], object]] = {
     "evaluate_roc": lambda model, rows, path: textnb.evaluate_roc(model, rows, "corn"),
     "mistakes": lambda model, rows, path: textnb.mistakes(model, rows),
     "smoothing_path": lambda model, rows, path: textnb.smoothing_path(model, rows),
-    "validate_online": lambda model, rows, path: textnb.validate_online(model, rows),
+    "validate_online(positive=)": lambda model, rows, path: textnb.validate_online(
+        model, rows, "corn"),
     "write_report(positive=)": lambda model, rows, path: textnb.write_report(
         model, rows, path / "report.html", positive="corn"),
     "write_report(train=)": lambda model, rows, path: textnb.write_report(
@@ -552,7 +553,7 @@ REFUSING: dict[str, Callable[[TextClassifier, pl.DataFrame, Path], object]] = {
 
 
 # These fit the model's settings anew, and may do so with one label per document.
-FITTING = ("validate_online",)
+FITTING = ("validate_online(positive=)",)
 
 
 @pytest.mark.parametrize(("name", "rows"), [
@@ -573,7 +574,7 @@ def test_each_public_function_of_a_fitted_model_is_walked() -> None:
 
     of_scores_or_files = {"verify_export", "load"}
     knowing = {"describe_model", "evaluate", "export_model", "calibrate", "cross_validate",
-               "held_out", "leave_one_out", "write_report"}
+               "held_out", "leave_one_out", "validate_online", "write_report"}
     walked = {name for name in textnb.__all__ if inspect.isfunction(getattr(textnb, name))
               and {"model", "models", "classifier", "first"} & {*inspect.signature(
                   getattr(textnb, name)).parameters}}

@@ -323,8 +323,9 @@ def test_validate_scores_each_row_by_others(run: Run, files: Path) -> None:
                "3").checked().out == shown.out
     shown = run("validate", "topics.textnb", "news.parquet", "--leave-one-out").checked().out
     assert "labels with scores above 0, leave-one-out" in shown
-    for option in (["--online"], ["--smoothing", "1"],
-                   ["--positive", "corn"]):
+    shown = run("validate", "topics.textnb", "news.parquet", "--online", "--block", "20").checked()
+    assert "labels with scores above 0, online, blocks of 20" in shown.out
+    for option in (["--smoothing", "1"], ["--positive", "corn"]):
         error = run("validate", "topics.textnb", "news.parquet", *option).checked(2).err
         assert f"{option[0]} is for one label per document" in error
 

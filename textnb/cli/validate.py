@@ -87,7 +87,7 @@ def validate(
     grid = None if smoothing is None else _grid(smoothing)
     fitted = load_fitted(file.model, multilabel=True)
     if fitted.is_multilabel:
-        for name in ("online", "smoothing", "positive"):
+        for name in ("smoothing", "positive"):
             if name in typed:
                 raise ParameterError.multilabel(f"--{name.replace('_', '-')}")
     frame = rows(input, source, fitted.columns, fitted.label, multilabel=True)
@@ -138,9 +138,11 @@ def _validate_online(
 ) -> None:
     from textnb.cli.settings import as_label
     from textnb.cli.tables import frame_table, show
+    from textnb.evaluation.held_out_labels import HeldOutLabels
     from textnb.evaluation.online import HAM_SHARE, validate_online
 
-    positive = as_label(done.positive or "spam", fitted.classes, "--positive")
+    positive = None if fitted.is_multilabel else as_label(
+        done.positive or "spam", fitted.classes, "--positive")
     # A threshold that the model chose as it learned is one of its settings.
     decision = fitted.decision if fitted.model.scores_left_out else None
     rate = decision.evidence.get("max_false_positive_rate") if (
@@ -151,6 +153,9 @@ def _validate_online(
             fitted, frame, positive, time=method.time, block=method.block, delay=method.delay,
             feedback=method.feedback, seed=method.seed, max_false_positive_rate=rate,
             progress=advance)
+    if isinstance(result, HeldOutLabels):
+        _show_labels(result, 0, done.results_format)
+        return
     if done.results_format == "json":
         out(as_json(result.to_dict()))
         return

@@ -19,20 +19,24 @@ import polars as pl
 from numpy.typing import NDArray
 
 from textnb.bayes.forms import Floats
+from textnb.bayes.label_form import NO_LABELS
 from textnb.bayes.parameters import is_number, is_whole
 from textnb.errors import DataError, ParameterError, quantity
 from textnb.evaluation.against_rest import check_positive, set_against_rest
 from textnb.evaluation.filter_threshold import threshold_by_fit
 from textnb.evaluation.held_out import HeldOut, codes_of
+from textnb.evaluation.held_out_labels import HeldOutLabels, actual_labels
 from textnb.evaluation.recipe import IN_ORDER, Recipe
 from textnb.evaluation.roc import roc
 from textnb.frames.batches import Progress
 from textnb.frames.failures import reading
 from textnb.frames.texts import as_int64
+from textnb.learning.documents import label_lists
 from textnb.learning.fitted import Fitted
 from textnb.learning.fitting import counts_of, fit_from_counts, sum_of
 from textnb.scoring.texts import score_batch
 from textnb.selection.splits import time_order
+from textnb.text.counts import check_label_column
 
 if TYPE_CHECKING:
     from textnb.estimators.text import TextClassifier
@@ -95,10 +99,10 @@ class OnlineResult:
 
 
 def validate_online(
-    model: TextClassifier | Fitted, frame: Any, positive: Any = "spam", *, time: str | None = None,
+    model: TextClassifier | Fitted, frame: Any, positive: Any = None, *, time: str | None = None,
     block: int = 100, delay: int = 0, feedback: float = 1.0, seed: int = 0,
     max_false_positive_rate: float | None = None, progress: Progress | None = None,
-) -> OnlineResult:
+) -> OnlineResult | HeldOutLabels:
     """Judge documents in order, each block by a model of those before it.
 
     Models that follow from sums of counts learn each block after it was judged. Others
@@ -110,13 +114,14 @@ def validate_online(
         The settings. It need not be fitted, and is not changed.
     frame : DataFrame, LazyFrame or path
         With the model's text and label columns. It is collected in memory.
-    positive : label
-        The class whose errors are measured against all others.
+    positive : label, optional
+        The class whose errors are measured against all others; by default "spam". None where
+        documents have lists of labels: all labels are measured.
     time : str, optional
         Column in whose order the documents come; by default they come as they stand.
     block : int
         Documents that are judged by the same model. The first block is learned and not judged; it
-        is longer where it lacks a class.
+        is longer where it lacks a class, or of lists of labels any label.
     delay : int
         Documents that come between a document and the time at which it is learned.
     feedback : float
@@ -131,6 +136,10 @@ def validate_online(
         zero, and compare better so.
     progress : callable, optional
         Called with the number of documents of each block.
+
+    Returns
+    -------
+    OnlineResult, or `HeldOutLabels` where documents have lists of labels
 
     Raises
     ------
@@ -156,18 +165,29 @@ def validate_online(
     names, label = recipe.columns, recipe.label
     with reading(frame):
         keys = [*filed, *([] if time is None else [time])]
-        rows = recipe.scan(frame).select(*dict.fromkeys([*names, label, *keys])).collect()
+        rows = recipe.scan(frame, multilabel=True).select(
+            *dict.fromkeys([*names, label, *keys])).collect()
         if not rows.height:
             raise DataError.no_rows("the input")
-        if rows[label].null_count():
+        of_lists = rows.schema[label] == pl.List
+        if of_lists:
+            for name, given in (("positive", positive),
+                                ("max_false_positive_rate", max_false_positive_rate)):
+                if given is not None:
+                    raise ParameterError.multilabel(name)
+            classes = _labels_of(rows[label], label)
+        elif rows[label].null_count():
             raise DataError.null_label(label, int(rows[label].is_null().arg_true()[0]))
         if time is not None:
             rows = rows[time_order(rows[time], time)]
         rows = rows.select(*names, label, *filed)
+        learned = np.random.default_rng(seed).random(rows.height) < feedback
+        if of_lists:
+            return _judge_lists(recipe, rows, classes, learned, block, delay, progress)
+        positive = "spam" if positive is None else positive
         labels = as_int64(rows[label])
         classes = labels.unique().sort()
         check_positive(classes.to_list(), positive)
-        learned = np.random.default_rng(seed).random(rows.height) < feedback
         held, learned_by = _judge_blocks(
             recipe, rows, codes_of(labels, classes), classes, learned, block, delay, progress,
             None if max_false_positive_rate is None else lambda fitted: threshold_by_fit(
@@ -190,8 +210,52 @@ def _judge_blocks(
     threshold_of: Callable[[Fitted], Floats] | None,
 ) -> tuple[HeldOut, NDArray[np.int64]]:
     """Scores of the blocks after the first, and how many documents the model of each learned."""
-    learner = _learner(recipe)
     begin = _first_to_judge(actual, learned, len(classes), block, delay)
+    scores, lengths, blocks, numbers = _score_blocks(
+        recipe, rows, classes, learned, begin, block, delay, progress, threshold_of)
+    method = _method(learned, block, delay, threshold_of is not None)
+    return HeldOut(classes.to_numpy(), scores, actual[begin:], lengths, method, blocks), numbers
+
+
+def _judge_lists(
+    recipe: Recipe, rows: pl.DataFrame, classes: pl.Series, learned: NDArray[np.bool_], block: int,
+    delay: int, progress: Progress | None,
+) -> HeldOutLabels:
+    has = learned & (rows[recipe.label].list.len() > 0).to_numpy()
+    if not has.any():
+        raise DataError("no document that is learned has a label: there is nothing to judge by")
+    begin = _begin(int(np.argmax(has)) + 1, rows.height, block, delay, "a label")
+    scores, _, blocks, _ = _score_blocks(
+        recipe, rows, classes, learned, begin, block, delay, progress, None)
+    actual, _ = actual_labels(rows[recipe.label], classes, recipe.label)
+    return HeldOutLabels(classes.to_numpy(), scores, actual[begin:],
+                         _method(learned, block, delay), folds=blocks)
+
+
+def _labels_of(lists: pl.Series, column: str) -> pl.Series:
+    """The sorted labels of lists; DataError for a null, or a label that is twice in a list."""
+    check_label_column(lists, 0)
+    if not lists.list.len().sum():
+        raise DataError(NO_LABELS)
+    return pl.Series(label_lists(lists, column).classes.tolist())
+
+
+def _method(
+    learned: NDArray[np.bool_], block: int, delay: int, with_thresholds: bool = False
+) -> str:
+    return ", ".join([
+        f"online, blocks of {block:,}", *([f"delay {delay:,}"] if delay else []),
+        *([f"feedback on {learned.mean():.1%}"] if not learned.all() else []),
+        *(["each model's own threshold"] if with_thresholds else [])])
+
+
+def _score_blocks(
+    recipe: Recipe, rows: pl.DataFrame, classes: pl.Series, learned: NDArray[np.bool_], begin: int,
+    block: int, delay: int, progress: Progress | None,
+    threshold_of: Callable[[Fitted], Floats] | None,
+) -> tuple[Floats, Floats, NDArray[np.int64], NDArray[np.int64]]:
+    """Of the documents from one on: scores, lengths, blocks, and how many their models learned."""
+    learner = _learner(recipe)
     scores = np.full((rows.height, len(classes)), -np.inf)
     lengths, blocks = np.zeros(rows.height), np.zeros(rows.height, dtype=np.int64)
     numbers = np.zeros(rows.height, dtype=np.int64)
@@ -211,12 +275,7 @@ def _judge_blocks(
         blocks[place], numbers[place] = number, int(learned[:upto].sum())
         if progress is not None:
             progress(end - start)
-    judged = np.arange(begin, rows.height)
-    parts = [f"online, blocks of {block:,}", *([f"delay {delay:,}"] if delay else []),
-             *([f"feedback on {learned.mean():.1%}"] if not learned.all() else []),
-             *(["each model's own threshold"] if threshold_of is not None else [])]
-    return HeldOut(classes.to_numpy(), scores[judged], actual[judged], lengths[judged],
-                   ", ".join(parts), blocks[judged]), numbers[judged]
+    return scores[begin:], lengths[begin:], blocks[begin:], numbers[begin:]
 
 
 def _between(height: int, start: int, end: int) -> pl.Series:
@@ -252,9 +311,14 @@ def _first_to_judge(
     if len(np.unique(actual)) < 2 or len(set(usable.tolist()) - {-1}) < n_classes:
         raise DataError("the documents that are learned lack a class: there is nothing to judge by")
     first = max(int(np.argmax(usable == k)) for k in range(n_classes)) + 1
+    return _begin(first, len(actual), block, delay, "every class")
+
+
+def _begin(first: int, documents: int, block: int, delay: int, what: str) -> int:
+    """The first document after whole blocks with this number of documents, and a delay."""
     begin = max(block, -(-first // block) * block) + delay
-    if begin >= len(actual):
-        raise DataError(f"all {len(actual):,} documents are needed before every class was learned "
+    if begin >= documents:
+        raise DataError(f"all {documents:,} documents are needed before {what} was learned "
                         "once: give more of them, smaller blocks or a shorter delay")
     return begin
 
