@@ -14,9 +14,11 @@ from importlib.metadata import version
 from itertools import chain
 from typing import Any
 
+from textnb.bayes.features import Idf
 from textnb.export.bundle import Bundle
 from textnb.export.decompositions import Decomposition
 from textnb.export.portable import EVERYTHING, Words
+from textnb.export.targets.packed import pack_weights
 
 # Characters that could end a literal or a script. In JSON they occur inside strings only.
 _INERT = {code: f"\\u{code:04x}" for code in map(ord, "'`$<")}
@@ -65,7 +67,7 @@ def fill_template(template: str, bundle: Bundle, **texts: str) -> str:
 
 
 def embed_json(
-    bundle: Bundle, *, words: bool = False, by_output: bool = False,
+    bundle: Bundle, *, words: bool = False, by_output: bool = False, packed: bool = False,
     columns: Sequence[str] | None = None,
 ) -> str:
     """Write the bundle as JSON, one term or feature to a line.
@@ -77,11 +79,12 @@ def embed_json(
         Include the characters of words, and those of what is kept.
     by_output : bool
         Write weights output by output, not term by term.
+    packed : bool
+        Write terms and weights as `textnb.export.targets.packed` does.
     columns : sequence of str, optional
         The columns of the input.
     """
     center, intercept = bundle.center_and_intercept()
-    weights = (bundle.weights.T if by_output else bundle.weights).tolist()
     head: dict[str, Any] = {
         "classes": bundle.labels,
         "binary": None if bundle.positive is None else [bundle.positive, bundle.negative],
@@ -90,12 +93,21 @@ def embed_json(
     }
     if not bundle.form.features.is_simple:
         head["steps"] = bundle.form.features.to_dict()["steps"]
+        if packed:
+            for step in head["steps"]:
+                step.pop("weights", None)
     if bundle.is_multilabel:
         head["thresholds"] = bundle.thresholds.tolist()
     if columns is not None:
         head["columns"] = list(columns)
     if words:
         head["words"] = _words(bundle.words(EVERYTHING))
+    if packed:
+        idf = [step.weights for step in bundle.form.features.steps if isinstance(step, Idf)]
+        head["packed"] = pack_weights(
+            bundle.terms, bundle.weights, **({"idf": idf[0]} if idf else {}))
+        return _inert(head)
+    weights = (bundle.weights.T if by_output else bundle.weights).tolist()
     return (_inert(head)[:-1] + ',"terms":[\n' + ",\n".join(map(_inert, bundle.terms))
             + '\n],"weights":[\n' + ",\n".join(map(_inert, weights)) + "\n]}")
 

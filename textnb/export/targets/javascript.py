@@ -38,8 +38,8 @@ class JavaScript:
                                   "use --to python")
         # Engines read a quoted string several times as fast as a template literal. Backslashes
         # continue its lines.
-        quoted = embed_json(bundle, words=bundle.reads == "text").replace("\\", r"\\").replace(
-            "\n", "\\\n")
+        data = embed_json(bundle, words=bundle.reads == "text", packed=bundle.reads != "features")
+        quoted = data.replace("\\", r"\\").replace("\n", "\\\n")
         text = fill_template("javascript.txt", bundle, DATA=quoted)
         if len(text) > _CHARACTERS or len(bundle.terms) > _TERMS:
             raise ExportError(f"{len(bundle.terms):,} terms in {len(text):,} characters are more "

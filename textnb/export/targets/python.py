@@ -31,7 +31,8 @@ class Python:
 
     def write(self, bundle: Bundle, path: Path) -> None:
         text = fill_template("python.txt", bundle,
-                             DATA=embed_json(bundle, words=bundle.reads == "text"))
+                             DATA=embed_json(bundle, words=bundle.reads == "text",
+                                             packed=bundle.reads != "features"))
         path.write_text(text, "ascii", newline="\n")
 
     def run(self, bundle: Bundle, path: Path, rows: TargetRows) -> TargetAnswers:

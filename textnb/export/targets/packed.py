@@ -1,0 +1,96 @@
+"""Terms and weights inside a program: compressed, with each repeated number once.
+
+    head      name -> {"type": "f8", "size": n} for numbers of n items, little-endian
+    terms     a JSON list
+    default   float64 (n_outputs,)            the weight that most terms have for an output
+    cells     integers (n_terms,)             how many other weights each term has
+    outputs   integers (n_cells,)             their outputs, term by term
+    table     float64 (n_values,)             the different weights, ascending
+    places    integers (n_cells,)             where in the table each cell's weight is
+
+Where nearly all weights differ, there is no table: `table` holds the cells' weights, one after the
+other, and there are no places. Each part is deflated (RFC 1950) and then in base64. Programs have
+the weights to the bit.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from textnb.bayes.forms import Floats
+
+# A table is worth its places where there are so many cells for each of its numbers.
+_CELLS_PER_VALUE = 4
+
+
+def pack_weights(terms: Sequence[str], weights: Floats, **numbers: Floats) -> dict[str, Any]:
+    """The parts, for `json.dumps`.
+
+    Parameters
+    ----------
+    terms : sequence of str
+    weights : float64 (n_terms, n_outputs)
+    **numbers : float64 (n_terms,)
+        More numbers of the terms, by name: a part ``name`` as `table`, and its ``name_places``.
+
+    Examples
+    --------
+    >>> packed = pack_weights(["aa", "bb", "cc"], np.array([[1.0, -1.0], [1.0, 2.0], [1.0, -1.0]]))
+    >>> unpack_numbers(packed, "default").tolist(), unpack_numbers(packed, "cells").tolist()
+    ([1.0, -1.0], [0, 1, 0])
+    """
+    default = np.array([_most_frequent(column) for column in weights.T])
+    rows, outputs = np.nonzero(weights != default)
+    packed = {"terms": _deflate(json.dumps(list(terms), separators=(",", ":")).encode("ascii")),
+              **_numbers("default", default),
+              **_integers("cells", np.bincount(rows, minlength=len(weights))),
+              **_integers("outputs", outputs)}
+    for name, values in {"table": weights[rows, outputs], **numbers}.items():
+        different, places = np.unique(values, return_inverse=True)
+        if len(values) < _CELLS_PER_VALUE * len(different):
+            packed |= _numbers(name, values)
+        else:
+            packed |= {**_numbers(name, different), **_integers(_places_of(name), places)}
+    return packed
+
+
+def unpack_numbers(packed: dict[str, Any], name: str) -> NDArray[Any]:
+    """A part that holds numbers."""
+    part = packed[name]
+    found = np.frombuffer(zlib.decompress(base64.b64decode(part["data"])), f"<{part['type']}")
+    assert len(found) == part["size"]
+    return found
+
+
+def _places_of(name: str) -> str:
+    return "places" if name == "table" else f"{name}_places"
+
+
+def _most_frequent(column: Floats) -> float:
+    if not len(column):
+        return 0.0
+    values, counts = np.unique(column, return_counts=True)
+    return float(values[counts.argmax()])
+
+
+def _integers(name: str, values: NDArray[np.int64]) -> dict[str, Any]:
+    most = int(values.max(initial=0))
+    kind = "u1" if most < 1 << 8 else "u2" if most < 1 << 16 else "u4"
+    return _numbers(name, values.astype(kind))
+
+
+def _numbers(name: str, values: NDArray[Any]) -> dict[str, Any]:
+    kind = f"{values.dtype.kind}{values.dtype.itemsize}"
+    return {name: {"type": kind, "size": len(values), "data": _deflate(
+        np.ascontiguousarray(values, f"<{kind}").tobytes())}}
+
+
+def _deflate(content: bytes) -> str:
+    return base64.b64encode(zlib.compress(content, 9)).decode("ascii")
