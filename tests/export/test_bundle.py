@@ -587,7 +587,8 @@ MISBEHAVING = {
     "floods": ("while True: print('x' * 1000)", "wrote more than 1,000,000 bytes"),
     "fails": ("raise SystemExit('no licence')", "the engine failed: no licence"),
     "babbles": ("print('hello')", "answers can't be read"),
-    "says little": ("print('{\"scores\": [1, 2, 3], \"label\": \"x\"}')", "answered 1 row of 3"),
+    "says little": ("print('{\"scores\": [1, 2, 3], \"label\": 0, \"probabilities\": []}')",
+                    "answered 1 row of 3"),
     "says nothing": ("", "answered 0 rows"),
 }
 

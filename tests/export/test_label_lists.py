@@ -177,8 +177,8 @@ def test_verify_names_what_differs(changed: str, tmp_path: Path) -> None:
     path = export_model(topics(), tmp_path / "out", "python").path
     file = path / "model.py"
     text = file.read_text("ascii")
-    file.write_text(text.replace("score > least", "score > least + 1") if changed == "labels"
-                    else text.replace("[t + b for", "[t + b + 1e-6 for"))
+    file.write_text(text.replace("score > THRESHOLDS[k]", "score > THRESHOLDS[k] + 1")
+                    if changed == "labels" else text.replace("[t + b for", "[t + b + 1e-6 for"))
     archive.seal(path)
     found = verify_export(path)
     assert not found.passed
@@ -213,8 +213,8 @@ def test_refusals_name_what_is_not_known(tmp_path: Path) -> None:
         export_model(topics(), tmp_path / "out", "python", positive="corn")
     model = topics()
     model.set_decision(Decision(dict.fromkeys(model.classes_.tolist(), 0.0), at_least=1))
-    with pytest.raises(ExportError, match=r"python: .* ranks labels \(at_least=1\)"):
-        export_model(model, tmp_path / "out", "python")
+    with pytest.raises(ExportError, match=r"sql-sqlite: .* ranks labels \(at_least=1\)"):
+        export_model(model, tmp_path / "out", "sql-sqlite")
     assert list(tmp_path.iterdir()) == []
 
 

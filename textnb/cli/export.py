@@ -40,6 +40,9 @@ class ExportOptions:
     input: str | None = option(
         "Whether the target splits texts itself (the default, if it can) or gets their terms",
         choices=("text", "terms"), python="reads")
+    answers: str | None = option(
+        "What the target must be able to answer with.  [default: all that it can]",
+        choices=("scores", "probability", "decision"))
     top: int | None = option("Keep the N terms that can move a decision most.")
     max_bytes: str | None = option(
         "Keep as many terms as a file of this size holds, such as 500K or 5M.", metavar="SIZE")
@@ -82,8 +85,9 @@ def export(file: ModelFile, how: ExportOptions, done: ExportOutput) -> None:
     options = RowOptions(storage_option=how.storage_option, query=how.query)
     frame = None if check is None else rows(check, options, text_columns(classifier))
     with reading(check or file.model), steps("exporting", done.quiet) as progress:
-        exported = export_model(classifier, output, to, positive=label, reads=reads, top=how.top,
-                                max_bytes=size, check=frame, progress=progress)
+        exported = export_model(classifier, output, to, positive=label, reads=reads,
+                                answers=how.answers, top=how.top, max_bytes=size,
+                                check=frame, progress=progress)
     note_stale(classifier)
     if done.quiet:
         return
@@ -104,7 +108,8 @@ def export(file: ModelFile, how: ExportOptions, done: ExportOutput) -> None:
     if pruned is not None and pruned["dropped"] and chosen:
         note(f"note: the model's {' and '.join(chosen)} held with all terms: the export has "
              "none")
-    elif "decision" in chosen and not getattr(classifier, "is_multilabel", False):
+    elif ("decision" in chosen and "decision" not in exported.answers
+            and not getattr(classifier, "is_multilabel", False)):
         # A target answers with the most probable class; with one score, by its sign.
         note("note: the model has a decision: its thresholds are in form.json, but the target does "
              "not apply them" + ("" if positive is None else
@@ -153,15 +158,28 @@ def verify(source: VerifyInput, done: VerifyOutput) -> None:
                      "largest_difference": found.largest_difference, "passed": found.passed,
                      "tolerance": found.tolerance, "wrong_scores": found.wrong_scores,
                      "wrong_labels": [{"row": row, "expected": want, "got": got}
-                                      for row, want, got in found.wrong_labels]}))
+                                      for row, want, got in found.wrong_labels],
+                     "answers": list(found.answers), "largest_error": found.largest_error,
+                     "wrong_probabilities": found.wrong_probabilities,
+                     "wrong_decisions": [{"row": row, "expected": want, "got": got}
+                                         for row, want, got in found.wrong_decisions]}))
     else:
         for row in found.wrong_scores:
             out(f"row {row}: a score differs by more than {found.tolerance:g}")
         for row, want, got in found.wrong_labels:
             out(f"row {row}: label {got!r}, expected {want!r}")
+        for row in found.wrong_probabilities:
+            out(f"row {row}: a probability differs")
+        for row, want, got in found.wrong_decisions:
+            out(f"row {row}: decision {got!r}, expected {want!r}")
         out(f"{found.target}: {quantity(found.rows, 'row')}, largest difference of a score "
             f"{found.largest_difference:.3g}, "
             f"{quantity(len(found.wrong_labels), 'label', 'differs', 'differ')}")
+        if "probability" in found.answers:
+            out(f"largest error of a probability {found.largest_error:.3g}")
+        if "decision" in found.answers:
+            wrong = found.wrong_decisions
+            out(quantity(len(wrong), "decision", "differs", "differ"))
     if not found.passed:
         raise click.exceptions.Exit(1)
 
@@ -187,6 +205,10 @@ def _verify_engines(
                 "engine": row["target"], "reads": row["reads"], "rows": row["rows"],
                 "wrong labels": row["wrong_labels"],
                 "largest difference": f"{row['largest_difference']:.2g}",
+                "wrong decisions": (row["wrong_decisions"] if "decision" in row["answers"]
+                                    else None),
+                "largest error": (f"{row['largest_error']:.2g}"
+                                  if "probability" in row["answers"] else None),
                 "rows a second": None if row["rows_per_second"] is None else
                 f"{row['rows_per_second']:,.0f}", "seconds to load": row["load_seconds"],
                 "bytes": row["bytes"]} for row in ran])))

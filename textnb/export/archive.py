@@ -22,7 +22,7 @@ from textnb.bayes.forms import LinearForm
 from textnb.bayes.label_form import LabelForm
 from textnb.errors import ExportError, SourceError
 from textnb.export import golden
-from textnb.export.bundle import Bundle
+from textnb.export.bundle import ANSWERS, Bundle
 from textnb.export.portable import EVERYTHING
 from textnb.files import archive as files
 from textnb.files.archive import (
@@ -68,6 +68,7 @@ def write_tables(
         "columns": list(bundle.columns),
         "calibration": None if bundle.calibration is None else bundle.calibration.to_dict(),
         "decision": None if bundle.decision is None else to_json(bundle.decision.to_dict()),
+        **({"answers": list(bundle.answers)} if len(bundle.answers) > 1 else {}),
         "trained": to_json(bundle.about or {}),
         "pruned": None if pruned is None else dict(pruned),
     })
@@ -215,7 +216,7 @@ def _read_bundle(form: Mapping[str, Any], table: pl.DataFrame) -> Bundle:
     return Bundle(
         kind(classes, weights, intercept, tuple(terms.to_list()), features), reads,
         None if tokenizer is None else Tokenizer.from_file(tokenizer), tuple(columns), positive,
-        form["trained"], *_read_choices(form))
+        form["trained"], *_read_choices(form), _read_answers(form))
 
 
 def _read_choices(form: Mapping[str, Any]) -> tuple[Calibration | None, Decision | None]:
@@ -223,6 +224,16 @@ def _read_choices(form: Mapping[str, Any]) -> tuple[Calibration | None, Decision
     calibration, decision = form.get("calibration"), form.get("decision")
     return (None if calibration is None else Calibration.from_dict(calibration),
             None if decision is None else Decision.from_dict(decision))
+
+
+def _read_answers(form: Mapping[str, Any]) -> tuple[str, ...]:
+    """What the target's file answers with: scores alone, if the bundle does not say."""
+    answers = form.get("answers", ["scores"])
+    require(isinstance(answers, list) and answers[:1] == ["scores"]
+            and all(name in ANSWERS for name in answers), "its answers are unknown")
+    require("decision" not in answers or bool(form.get("decision") or form.get("multilabel")),
+            "it answers with a decision that it does not have")
+    return tuple(answers)
 
 
 def to_json(value: Any) -> Any:

@@ -37,6 +37,8 @@ from textnb.text.plan import Plan
 from textnb.text.tokens import Tokenizer, check_exact
 
 Reads = Literal["text", "terms", "features"]
+# What a target's file may answer with. Labels are always there.
+ANSWERS = ("scores", "probability", "decision")
 # The steps of feature maps that a bundle describes. A target may know fewer.
 # Exports write each weight: 1 GiB of them.
 _MOST_WEIGHTS = 1 << 27
@@ -65,11 +67,12 @@ class Bundle:
     about : mapping
         Provenance: estimator, parameters, documents per class, log priors (base e).
     calibration : Calibration or None
-        For receivers that compute probabilities. Targets answer with scores that are not
-        calibrated.
+        For probabilities. Scores are not calibrated.
     decision : Decision or None
-        For receivers that answer "unsure". Targets answer with the most probable class. Of lists
-        of labels, targets answer by its thresholds.
+        Of lists of labels, targets answer by it. Of one class, they answer with the most probable
+        class, and with its answer as well where it is among ``answers``.
+    answers : tuple of {"scores", "probability", "decision"}
+        What the target's file answers with.
     """
 
     form: LinearForm
@@ -80,6 +83,7 @@ class Bundle:
     about: Mapping[str, Any] | None = None
     calibration: Calibration | None = None
     decision: Decision | None = None
+    answers: tuple[str, ...] = ANSWERS[:1]
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "form", _with_dense_weights(self.form))
@@ -218,12 +222,18 @@ class Bundle:
                   ) -> NDArray[np.bool_]:
         """Mask of the rows whose two best scores are equal within a tolerance: (n_rows,).
 
-        Of lists of labels, of the rows where a score is equal to its threshold. Rounding decides
-        their labels. A text without known terms is not among them, as its scores are the intercepts
-        exactly.
+        Of lists of labels, of the rows where a score is equal to its threshold, or labels on both
+        sides of the last rank are equal. Rounding decides their labels. A text without known terms
+        is not among them, as its scores are the intercepts exactly.
         """
         if self.is_multilabel:
-            margin = np.abs(scores - self.thresholds).min(axis=1)
+            above = scores - self.thresholds
+            margin = np.abs(above).min(axis=1)
+            ordered = -np.sort(-above, axis=1)
+            # Labels around the last rank: rounding may exchange them.
+            for rank in (self.decision.ranks.values() if self.decision else ()):
+                if rank < above.shape[1]:
+                    margin = np.minimum(margin, ordered[:, rank - 1] - ordered[:, rank])
         elif scores.shape[1] == 1:
             margin = np.abs(scores[:, 0])
         else:
@@ -279,7 +289,8 @@ class Bundle:
         # labels need thresholds, and have no others.
         decision = self.decision if self.is_multilabel else None
         return replace(self, form=form, calibration=None, decision=decision and decision.as_stale(
-            "terms were left out"))
+            "terms were left out"), answers=tuple(
+            name for name in self.answers if name != "decision" or self.is_multilabel))
 
     @cached_property
     def _vocabulary(self) -> Vocabulary:

@@ -14,6 +14,7 @@ import polars as pl
 from textnb.bayes.forms import Floats
 from textnb.errors import ExportError, ModelFileError, first_line
 from textnb.export import archive
+from textnb.export.answers import give_answers
 from textnb.export.bundle import Bundle, Reads
 from textnb.export.targets.base import (
     EngineMissing,
@@ -78,6 +79,10 @@ class EngineReport:
             "wrong_scores": None if found is None else len(found.wrong_scores),
             "wrong_labels": None if found is None else len(found.wrong_labels),
             "largest_difference": None if found is None else found.largest_difference,
+            "answers": None if found is None else list(found.answers),
+            "wrong_probabilities": None if found is None else len(found.wrong_probabilities),
+            "wrong_decisions": None if found is None else len(found.wrong_decisions),
+            "largest_error": None if found is None else found.largest_error,
             "rows_per_second": self.rows_per_second, "load_seconds": self.load_seconds,
             "bytes": self.bytes}
 
@@ -189,6 +194,7 @@ def _written(
     check_target_knows(target, bundle)
     if own is not None:
         return bundle, own / model_file(target)
+    bundle = give_answers(bundle, target)
     # A target that can't split these texts may still read their tokens.
     possible: list[Reads] = ["text", "terms"] if bundle.reads == "text" else [bundle.reads]
     reads = [how for how in possible if how in target.reads]

@@ -14,8 +14,10 @@ import numpy as np
 import polars as pl
 
 from textnb.bayes.forms import Floats
+from textnb.export.answers import decisions, probabilities
 from textnb.export.bundle import Bundle
 from textnb.export.targets.base import TargetRows
+from textnb.text.matrix import CountMatrix
 
 SEED = 13
 TOLERANCE = 1e-9
@@ -100,10 +102,12 @@ def rows_of(bundle: Bundle, frame: pl.DataFrame) -> TargetRows:
 def table(bundle: Bundle) -> pl.DataFrame:
     """Make ``golden.parquet``: documents (or features), tokens, scores, and labels as strings.
 
-    Of lists of labels, the column is ``labels``.
+    Of lists of labels, the column is ``labels``. Probabilities follow, and the decision of one
+    class.
     """
     if bundle.reads == "features":
         features = vectors(bundle)
+        x: CountMatrix | Floats = features
         scores = bundle.scores(features)
         expected = bundle.expected_labels(scores, features, TOLERANCE)
         inputs = pl.DataFrame({"features": features.tolist()},
@@ -113,6 +117,7 @@ def table(bundle: Bundle) -> pl.DataFrame:
         rows = rows_of(bundle, frame)
         assert rows.tokens is not None
         assert rows.counts is not None
+        x = rows.counts
         scores = bundle.scores(rows.counts)
         expected = bundle.expected_labels(scores, rows.counts, TOLERANCE)
         inputs = frame.rename({name: "text" if len(bundle.columns) == 1 else f"text:{name}"
@@ -121,6 +126,7 @@ def table(bundle: Bundle) -> pl.DataFrame:
     return inputs.with_columns(
         pl.Series("scores", scores.tolist(), dtype=pl.List(pl.Float64)),
         _answers(bundle, expected),
+        *_further_answers(bundle, scores, x),
     ).with_row_index("id").with_columns(pl.col("id").cast(pl.Int64))
 
 
@@ -130,6 +136,19 @@ def _answers(bundle: Bundle, expected: list[Any]) -> pl.Series:
                                     for labels in expected], dtype=pl.List(pl.String))
     return pl.Series("label", [label if label is None else str(label) for label in expected],
                      dtype=pl.String)
+
+
+def _further_answers(
+    bundle: Bundle, scores: Floats, rows: CountMatrix | Floats
+) -> list[pl.Series]:
+    columns = [pl.Series("probability", probabilities(bundle, scores, rows).tolist(),
+                         dtype=pl.List(pl.Float64))]
+    if bundle.decision is not None and not bundle.is_multilabel:
+        columns.append(pl.Series(
+            "decision", [answer if answer is None else [*map(str, answer)]
+                         for answer in decisions(bundle, scores, rows, TOLERANCE)],
+            dtype=pl.List(pl.String)))
+    return columns
 
 
 def _documents_of_terms(bundle: Bundle) -> list[str]:

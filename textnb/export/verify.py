@@ -13,13 +13,24 @@ import polars as pl
 from textnb.bayes.forms import Floats
 from textnb.errors import ExportError, ModelFileError, TextnbError, first_line, quantity
 from textnb.export import archive, golden
-from textnb.export.bundle import Bundle
-from textnb.export.targets.base import EngineMissing, Target, TargetRows, check_target_knows
+from textnb.export.answers import decisions, probabilities
+from textnb.export.bundle import ANSWERS, Bundle
+from textnb.export.targets.base import (
+    EngineMissing,
+    Target,
+    TargetAnswers,
+    TargetRows,
+    check_target_knows,
+)
 from textnb.export.targets.known import TARGETS
 from textnb.export.write import bundle_path, model_file
 from textnb.files.archive import MAX_BYTES, read_table, reading_errors
 from textnb.frames.features import feature_columns
 from textnb.frames.scan import check_columns
+from textnb.text.matrix import CountMatrix
+
+# Of probabilities.
+_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True)
@@ -40,6 +51,15 @@ class Verified:
     wrong_labels : list of tuple
         (row, expected, got), each a label, or a list of labels. Rows whose two best scores differ
         by rounding only, or a score and its threshold, are left out.
+    answers : tuple of {"scores", "probability", "decision"}
+        What was compared.
+    largest_error : float
+        The largest absolute difference of a probability.
+    wrong_probabilities : list of int
+        Rows with a probability that differs by more than 1e-9, or the tolerance if it is larger.
+    wrong_decisions : list of tuple
+        (row, expected, got), each a list of the label, or an empty one for unsure. Rows where
+        rounding decides are left out.
     """
 
     target: str
@@ -49,9 +69,14 @@ class Verified:
     tolerance: float
     wrong_scores: list[int] = field(default_factory=list)
     wrong_labels: list[tuple[int, Any, Any]] = field(default_factory=list)
+    answers: tuple[str, ...] = ANSWERS[:1]
+    largest_error: float = 0.0
+    wrong_probabilities: list[int] = field(default_factory=list)
+    wrong_decisions: list[tuple[int, Any, Any]] = field(default_factory=list)
 
     def __repr__(self) -> str:
-        wrong = len(self.wrong_scores) + len(self.wrong_labels)
+        wrong = (len(self.wrong_scores) + len(self.wrong_labels) + len(self.wrong_probabilities)
+                 + len(self.wrong_decisions))
         passed = "passed" if self.passed else "failed"
         return (f"Verified({self.target}, {quantity(self.rows, 'row')}, {passed}, {wrong:,} "
                 "differ, largest "
@@ -59,8 +84,9 @@ class Verified:
 
     @property
     def passed(self) -> bool:
-        """Whether every score is within the tolerance and every label is right."""
-        return not self.wrong_scores and not self.wrong_labels
+        """Whether scores and probabilities are within tolerances, labels and decisions right."""
+        return not (self.wrong_scores or self.wrong_labels or self.wrong_probabilities
+                    or self.wrong_decisions)
 
 
 def verify_export(
@@ -144,6 +170,7 @@ def read_golden(
     if bundle.reads == "features":
         features = np.array(table["features"].to_list(), dtype=np.float64)
         _check_weights(bundle, bundle.scores(features), scores)
+        _check_answers(bundle, table, scores, features)
         return TargetRows(features=features), scores, expected
     tokens = table["tokens"]
     names = list(bundle.columns)
@@ -153,6 +180,7 @@ def read_golden(
                       tokens=tokens, counts=bundle.count_tokens(tokens))
     assert rows.counts is not None
     _check_weights(bundle, bundle.scores(rows.counts), scores)
+    _check_answers(bundle, table, scores, rows.counts)
     return rows, scores, expected
 
 
@@ -162,6 +190,24 @@ def _check_weights(bundle: Bundle, own: Floats, scores: Floats) -> None:
     size = np.maximum(1.0, np.abs(scores)) + np.abs(bundle.intercept).max()
     if not (np.abs(own - scores) <= 1e-6 * size).all():
         raise ValueError(f"{archive.WEIGHTS} and {archive.FORM} give other scores")
+
+
+def _check_answers(
+    bundle: Bundle, table: pl.DataFrame, scores: Floats, rows: CountMatrix | Floats
+) -> None:
+    """Raises ValueError unless calibration and decision give the golden ones, if there are any."""
+    if "probability" in table.columns:
+        stored = np.array(table["probability"].to_list(), dtype=np.float64)
+        own = probabilities(bundle, scores, rows)
+        if stored.shape != own.shape or not (np.abs(own - stored) <= _TOLERANCE).all():
+            raise ValueError(f"the calibration of {archive.FORM} gives other probabilities")
+    if "decision" in table.columns:
+        if bundle.decision is None:
+            raise ValueError(f"{archive.FORM} has no decision, and its golden rows have")
+        expected = decisions(bundle, scores, rows, golden.TOLERANCE)
+        if any(want is not None and got is not None and [*map(str, want)] != got
+               for want, got in zip(expected, table["decision"].to_list(), strict=True)):
+            raise ValueError(f"the decision of {archive.FORM} gives other answers")
 
 
 def prepare(
@@ -205,13 +251,39 @@ def compare(
                           f"{scores.shape[1]}")
     difference = np.abs(answers.scores - scores)
     wrong = ~(difference <= target.tolerance * np.maximum(1.0, np.abs(scores)))
+    x = rows.features if rows.counts is None else rows.counts
+    assert x is not None
     labels = answers.labels if answers.labels is not None else bundle.decide(answers.scores)
     return Verified(
         target.name, bundle.reads, len(expected),
         float(difference.max(initial=0.0)), target.tolerance,
         np.flatnonzero(wrong.any(axis=1)).tolist(),
         [(row, want, got) for row, (want, got) in enumerate(zip(expected, labels, strict=True))
-         if want is not None and _typed(want) != _typed(got)])
+         if want is not None and _typed(want) != _typed(got)],
+        bundle.answers, *_compare_answers(target, bundle, answers, scores, x))
+
+
+def _compare_answers(
+    target: Target, bundle: Bundle, answers: TargetAnswers, scores: Floats,
+    rows: CountMatrix | Floats,
+) -> tuple[float, list[int], list[tuple[int, Any, Any]]]:
+    """The largest error of a probability, rows with wrong ones, and wrong decisions."""
+    largest, wrong, different = 0.0, np.zeros(0, dtype=np.int64), []
+    if "probability" in bundle.answers:
+        chances = probabilities(bundle, scores, rows)
+        if answers.probabilities is None or answers.probabilities.shape != chances.shape:
+            raise ExportError(f"{target.name}: the engine gave no probability for each class")
+        error = np.abs(answers.probabilities - chances)
+        largest = float(error.max(initial=0.0))
+        wrong = np.flatnonzero(~(error <= max(_TOLERANCE, target.tolerance)).all(axis=1))
+    if "decision" in bundle.answers and not bundle.is_multilabel:
+        if answers.decisions is None or len(answers.decisions) != len(scores):
+            raise ExportError(f"{target.name}: the engine gave no decision for each row")
+        different = [
+            (row, want, got) for row, (want, got) in enumerate(zip(
+                decisions(bundle, scores, rows, target.tolerance), answers.decisions, strict=True))
+            if want is not None and _typed(want) != _typed(got)]
+    return largest, wrong.tolist(), different
 
 
 def _typed(answer: Any) -> Any:

@@ -14,7 +14,8 @@ import polars as pl
 
 from textnb.errors import ExportError, ParameterError, SourceError, quantity
 from textnb.export import archive, prune
-from textnb.export.bundle import Bundle, Reads, bundle_of
+from textnb.export.answers import give_answers
+from textnb.export.bundle import ANSWERS, Bundle, Reads, bundle_of
 from textnb.export.targets.base import Target, check_target_knows
 from textnb.export.targets.known import target_of, target_of_path
 from textnb.files.replace import check_target, replace_file
@@ -45,6 +46,8 @@ class Exported:
         The number of terms, or features, that have weights.
     size : int
         The bytes of the file, or of all files of the bundle.
+    answers : tuple of {"scores", "probability", "decision"}
+        What the target's file answers with.
     """
 
     path: Path
@@ -54,11 +57,13 @@ class Exported:
     pruned: dict[str, Any] | None = None
     weights: int = 0
     size: int = 0
+    answers: tuple[str, ...] = ANSWERS[:1]
 
 
 def export_model(
     model: Any, path: str | Path, to: str | None = None, *, positive: Any = None,
-    reads: Reads | None = None, top: int | None = None, max_bytes: int | str | None = None,
+    reads: Reads | None = None, answers: str | None = None, top: int | None = None,
+    max_bytes: int | str | None = None,
     check: pl.DataFrame | pl.LazyFrame | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Exported:
@@ -79,6 +84,9 @@ def export_model(
     reads : {"text", "terms"}, optional
         Whether the target splits texts itself or reads their tokens. By default, the first of these
         that the target can do.
+    answers : {"scores", "probability", "decision"}, optional
+        What the target's file must be able to answer with. Without it, the file answers with all
+        that the target and the model have.
     top : int, optional
         Keep this many terms, those that can change a decision most.
     max_bytes : int or str, optional
@@ -130,7 +138,12 @@ def export_model(
         if path.exists() and not bundle_path(path).exists():
             raise SourceError(f"can't write {str(path)!r}: it is there and has no bundle beside "
                               "it, so it is no export; remove it or choose another path")
+    whole = give_answers(whole, target, answers)
     bundle, report = _prune(whole, target, top, most, tell)
+    if answers == "probability" and whole.calibration is not None and bundle.calibration is None:
+        raise ExportError(f"{target.name}: the model's calibration held with all terms: keep them, "
+                          "or export without answers='probability'")
+    bundle = give_answers(bundle, target, answers)
     if check is not None:
         if report is None:
             raise ParameterError.naming(
@@ -150,7 +163,8 @@ def export_model(
                 with (folder / model_file(target)).open("rb") as written:
                     shutil.copyfileobj(written, file)
     return Exported(
-        path, target.name, bundle.reads, single, report, len(bundle.weights), _file_size(path))
+        path, target.name, bundle.reads, single, report, len(bundle.weights), _file_size(path),
+        bundle.answers)
 
 
 def _file_size(path: Path) -> int:

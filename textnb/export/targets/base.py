@@ -20,6 +20,7 @@ EVERY: tuple[type[Step], ...] = (*SIMPLE, Sublinear, Idf, Length)
 # What a target may decide: one class, or the labels above their thresholds.
 ONE: tuple[str, ...] = ("class",)
 LISTS: tuple[str, ...] = (*ONE, "labels")
+RANKS: tuple[str, ...] = (*LISTS, "ranks")
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,10 +70,16 @@ class TargetAnswers:
     scores : float64 (n_rows, n_outputs)
     labels : list or None
         One per row, or a list per row; None if the target gives scores only.
+    probabilities : float64 (n_rows, n_classes) or None
+        None if the bundle's ``answers`` don't have them; so for decisions.
+    decisions : list of list or None
+        The label that the decision gives, in a list, which is empty where it is unsure.
     """
 
     scores: Floats
     labels: list[Any] | None = None
+    probabilities: Floats | None = None
+    decisions: list[list[Any]] | None = None
 
 
 class Target(Protocol):
@@ -95,7 +102,10 @@ class Target(Protocol):
         The engine: a program, or a package with its ``pip install``.
     decides : tuple of str, optional
         What it answers with: `ONE` class, which is meant if this is missing, or also `LISTS` of
-        labels, of a bundle that ``is_multilabel``.
+        labels, of a bundle that ``is_multilabel``; with `RANKS`, also by ``at_least`` and
+        ``at_most`` of a decision.
+    answers : tuple of {"scores", "probability", "decision"}, optional
+        What else it answers with, if this is more than scores and labels.
     """
 
     name: ClassVar[str]
@@ -123,10 +133,12 @@ def check_target_knows(target: Target, bundle: Bundle) -> None:
     if bundle.is_multilabel and "labels" not in getattr(target, "decides", ONE):
         raise ExportError(f"{target.name}: it answers with one class, and the model has lists of "
                           "labels; export to another target, such as json")
-    if bundle.is_multilabel and bundle.decision is not None and bundle.decision.ranks:
+    if (bundle.is_multilabel and bundle.decision is not None and bundle.decision.ranks
+            and "ranks" not in getattr(target, "decides", ONE)):
         ranks = ", ".join(f"{name}={value}" for name, value in bundle.decision.ranks.items())
         raise ExportError(f"{target.name}: it compares each score with its threshold, and the "
-                          f"decision also ranks labels ({ranks}); choose thresholds alone")
+                          f"decision also ranks labels ({ranks}); choose thresholds alone, or "
+                          "export to python or javascript")
     known = getattr(target, "steps", ())
     for step in bundle.form.features.steps:
         if type(step) not in known:

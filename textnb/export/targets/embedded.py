@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from importlib import resources
 from importlib.metadata import version
 from itertools import chain
+from math import inf
 from typing import Any
 
 from textnb.bayes.features import Idf
@@ -22,12 +25,13 @@ from textnb.export.targets.packed import pack_weights
 
 # Characters that could end a literal or a script. In JSON they occur inside strings only.
 _INERT = {code: f"\\u{code:04x}" for code in map(ord, "'`$<")}
+_LARGEST = sys.float_info.max
 # The head of a part of a template, such as `#[text terms]` or `//[features]`. The part is used for
 # these inputs, for forms with `simple` feature maps (presence at most) or `mapped` ones (all
 # others), for texts of which more than words is `kept`, or not (`unkept`), for n-grams of
 # `words`, of the `characters` of a text or of those `within` words, for texts whose characters are
 # `decomposed`, of one `field`, or of several or with prefixes (`fields`), or for answers that are
-# `one` class or a list of `labels`.
+# `one` class or a list of `labels`, and of one class also by a decision (`decided`).
 _PART = re.compile(r"^(?:#|//)\[([a-z ]+)\]\n", re.M)
 _ANALYZERS = {"word": "words", "char": "characters", "char_wb": "within"}
 _MARK = re.compile(r"@([A-Z]+)@")
@@ -49,6 +53,8 @@ def fill_template(template: str, bundle: Bundle, **texts: str) -> str:
     simple = bundle.form.features.is_simple
     own = {"all", bundle.reads, "simple" if simple else "mapped",
            "labels" if bundle.is_multilabel else "one"}
+    if "decision" in bundle.answers and not bundle.is_multilabel:
+        own |= {"decided", "decidedtext"} if bundle.reads == "text" else {"decided"}
     if bundle.reads == "text" and bundle.tokenizer is not None:
         own.add(_ANALYZERS[bundle.tokenizer.analyzer])
         if bundle.tokenizer.analyzer != "char":
@@ -68,7 +74,7 @@ def fill_template(template: str, bundle: Bundle, **texts: str) -> str:
 
 def embed_json(
     bundle: Bundle, *, words: bool = False, by_output: bool = False, packed: bool = False,
-    columns: Sequence[str] | None = None,
+    columns: Sequence[str] | None = None, answers: bool = False,
 ) -> str:
     """Write the bundle as JSON, one term or feature to a line.
 
@@ -83,6 +89,8 @@ def embed_json(
         Write terms and weights as `textnb.export.targets.packed` does.
     columns : sequence of str, optional
         The columns of the input.
+    answers : bool
+        Include the calibration and the decision.
     """
     center, intercept = bundle.center_and_intercept()
     head: dict[str, Any] = {
@@ -98,6 +106,9 @@ def embed_json(
                 step.pop("weights", None)
     if bundle.is_multilabel:
         head["thresholds"] = bundle.thresholds.tolist()
+        head["ranks"] = _ranks(bundle)
+    if answers:
+        head |= _answers(bundle)
     if columns is not None:
         head["columns"] = list(columns)
     if words:
@@ -110,6 +121,25 @@ def embed_json(
     weights = (bundle.weights.T if by_output else bundle.weights).tolist()
     return (_inert(head)[:-1] + ',"terms":[\n' + ",\n".join(map(_inert, bundle.terms))
             + '\n],"weights":[\n' + ",\n".join(map(_inert, weights)) + "\n]}")
+
+
+def _ranks(bundle: Bundle) -> list[int]:
+    """``at_least`` and ``at_most``, which is the number of labels where it says nothing."""
+    ranks = {} if bundle.decision is None else bundle.decision.ranks
+    return [ranks.get("at_least", 0), ranks.get("at_most", len(bundle.labels))]
+
+
+def _answers(bundle: Bundle) -> dict[str, Any]:
+    """The calibration, and the least log-odds of each class; null where it is never an answer."""
+    calibration = None if bundle.calibration is None else asdict(bundle.calibration)
+    found: dict[str, Any] = {"answers": list(bundle.answers), "calibration": calibration and {
+        name: calibration[name]
+        for name in ("link", "temperature", "length_exponent", "shift", "sigmoids")}}
+    if bundle.decision is not None and not bundle.is_multilabel:
+        least = [bundle.decision.thresholds[label] for label in bundle.labels]
+        found["least"] = [None if value == inf else float(max(value, -_LARGEST))
+                          for value in least]
+    return found
 
 
 def _words(words: Words) -> dict[str, Any]:

@@ -8,8 +8,8 @@ from typing import ClassVar
 
 from textnb.bayes.features import Step
 from textnb.errors import ExportError
-from textnb.export.bundle import Bundle
-from textnb.export.targets.base import EVERY, LISTS, EngineMissing, TargetAnswers, TargetRows
+from textnb.export.bundle import ANSWERS, Bundle
+from textnb.export.targets.base import EVERY, RANKS, EngineMissing, TargetAnswers, TargetRows
 from textnb.export.targets.embedded import embed_json, fill_template
 from textnb.export.targets.python import score_with_program
 
@@ -27,7 +27,8 @@ class JavaScript:
     reads: ClassVar[tuple[str, ...]] = ("text", "terms", "features")
     tolerance: ClassVar[float] = 1e-9
     steps: ClassVar[tuple[type[Step], ...]] = EVERY
-    decides: ClassVar[tuple[str, ...]] = LISTS
+    decides: ClassVar[tuple[str, ...]] = RANKS
+    answers: ClassVar[tuple[str, ...]] = ANSWERS
     needs: ClassVar[str] = "Node 18 or newer, or a browser"
 
     def write(self, bundle: Bundle, path: Path) -> None:
@@ -38,7 +39,8 @@ class JavaScript:
                                   "use --to python")
         # Engines read a quoted string several times as fast as a template literal. Backslashes
         # continue its lines.
-        data = embed_json(bundle, words=bundle.reads == "text", packed=bundle.reads != "features")
+        data = embed_json(bundle, words=bundle.reads == "text", packed=bundle.reads != "features",
+                          answers=True)
         quoted = data.replace("\\", r"\\").replace("\n", "\\\n")
         text = fill_template("javascript.txt", bundle, DATA=quoted)
         if len(text) > _CHARACTERS or len(bundle.terms) > _TERMS:

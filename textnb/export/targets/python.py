@@ -12,8 +12,8 @@ import numpy as np
 
 from textnb.bayes.features import Step
 from textnb.errors import ExportError
-from textnb.export.bundle import Bundle
-from textnb.export.targets.base import EVERY, LISTS, TargetAnswers, TargetRows
+from textnb.export.bundle import ANSWERS, Bundle
+from textnb.export.targets.base import EVERY, RANKS, TargetAnswers, TargetRows
 from textnb.export.targets.embedded import embed_json, fill_template
 from textnb.export.targets.program import run_program
 
@@ -26,13 +26,14 @@ class Python:
     reads: ClassVar[tuple[str, ...]] = ("text", "terms", "features")
     tolerance: ClassVar[float] = 1e-9
     steps: ClassVar[tuple[type[Step], ...]] = EVERY
-    decides: ClassVar[tuple[str, ...]] = LISTS
+    decides: ClassVar[tuple[str, ...]] = RANKS
+    answers: ClassVar[tuple[str, ...]] = ANSWERS
     needs: ClassVar[str] = "Python 3.8 or newer"
 
     def write(self, bundle: Bundle, path: Path) -> None:
         text = fill_template("python.txt", bundle,
                              DATA=embed_json(bundle, words=bundle.reads == "text",
-                                             packed=bundle.reads != "features"))
+                                             packed=bundle.reads != "features", answers=True))
         path.write_text(text, "ascii", newline="\n")
 
     def run(self, bundle: Bundle, path: Path, rows: TargetRows) -> TargetAnswers:
@@ -42,13 +43,21 @@ class Python:
 def score_with_program(command: Sequence[str], bundle: Bundle, rows: TargetRows) -> TargetAnswers:
     """Score rows with a program that reads a JSON value per line and writes an object per line."""
     lines = "".join(json.dumps(value) + "\n" for value in _values(bundle, rows))
+    if len(bundle.answers) > 1:
+        command = [*command, "--answers", ",".join(bundle.answers)]
     output = run_program(command, lines.encode("ascii"))
     try:
         answers = [json.loads(line) for line in output.splitlines()]
         scores = np.array([answer["scores"] for answer in answers], dtype=np.float64)
         key = "labels" if bundle.is_multilabel else "label"
         return TargetAnswers(scores.reshape(len(answers), len(bundle.intercept)),
-                             [answer[key] for answer in answers])
+                             [answer[key] for answer in answers],
+                             np.array([answer["probabilities"] for answer in answers])
+                             if "probability" in bundle.answers else None,
+                             [[] if answer["decision"] is None else [answer["decision"]]
+                              for answer in answers]
+                             if "decision" in bundle.answers and not bundle.is_multilabel
+                             else None)
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise ExportError(f"the engine's answers can't be read: {error}") from None
 
