@@ -26,7 +26,7 @@ from textnb.runtime.sizes import byte_size
 
 def model_file(target: Target) -> str:
     """The name of a target's file in a bundle."""
-    return f"model{target.suffix}"
+    return f"{getattr(target, 'stem', 'model')}{target.suffix}"
 
 
 @dataclass(frozen=True)

@@ -100,6 +100,8 @@ class Target(Protocol):
         The steps of feature maps that it executes; forms with others are refused before `write`.
     needs : str
         The engine: a program, or a package with its ``pip install``.
+    stem : str, optional
+        The name of its file without the suffix, if it is not ``model``.
     decides : tuple of str, optional
         What it answers with: `ONE` class, which is meant if this is missing, or also `LISTS` of
         labels, of a bundle that ``is_multilabel``; with `RANKS`, also by ``at_least`` and

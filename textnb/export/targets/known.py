@@ -10,6 +10,7 @@ from textnb.errors import Mention, ParameterError
 from textnb.export.targets.base import Target
 from textnb.export.targets.c import C
 from textnb.export.targets.data import Csv, Json, Npz, Parquet
+from textnb.export.targets.java import Java
 from textnb.export.targets.javascript import JavaScript
 from textnb.export.targets.liblinear import Liblinear
 from textnb.export.targets.onnx_graph import Onnx
@@ -22,13 +23,14 @@ from textnb.export.targets.sql_sqlite import Sqlite
 
 # A built-in target is one line here, and its import above.
 _ALL: list[Target] = [
-    Json(), Parquet(), Csv(), Npz(), Python(), JavaScript(), C(), DuckDb(), Postgres(),
-    Sqlite(), ClickHouse(), PolarsCode(), Onnx(), Liblinear(),
+    Json(), Parquet(), Csv(), Npz(), Python(), JavaScript(), C(), Java(), DuckDb(),
+    Postgres(), Sqlite(), ClickHouse(), PolarsCode(), Onnx(), Liblinear(),
 ]
 TARGETS: dict[str, Target] = {target.name: target for target in _ALL}
 # Names that people use for a target's system.
 _SYNONYMS = {
-    "c99": "c", "js": "javascript", "node": "javascript", "mjs": "javascript", "py": "python",
+    "c99": "c", "jvm": "java", "jdk": "java", "js": "javascript", "node": "javascript",
+    "mjs": "javascript", "py": "python",
     "pg": "sql-postgres", "psql": "sql-postgres", "postgresql": "sql-postgres",
     "sqlite3": "sql-sqlite", "chdb": "sql-clickhouse", "numpy": "npz", "svmlight": "liblinear",
     "libsvm": "liblinear", "onnxruntime": "onnx",
