@@ -26,7 +26,7 @@ from textnb import (
 from textnb.export import archive
 from textnb.export.bundle import Bundle
 from textnb.export.golden import rows_of
-from textnb.export.targets.base import TargetRows
+from textnb.export.targets.base import EngineMissing, TargetRows
 from textnb.export.targets.known import TARGETS
 from textnb.export.targets.program import run_program
 
@@ -111,6 +111,31 @@ def test_lists_of_labels_are_ranked(
     assert engine.probabilities is not None
     np.testing.assert_allclose(
         engine.probabilities, model.predict_proba(ROWS["text"].to_list()), atol=1e-9)
+
+
+@pytest.mark.parametrize("to", ["sql-duckdb", "sql-postgres", "sql-sqlite"])
+@pytest.mark.parametrize("calibration", [*CALIBRATIONS, "positive", "labels"])
+def test_sql_has_a_view_of_probabilities(
+    to: str, calibration: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    if to == "sql-postgres":
+        request.getfixturevalue("postgres")
+    positive = "pos" if calibration == "positive" else None
+    model = topics() if calibration == "labels" else classifier(
+        2 if positive else 3, "growing" if positive else calibration)
+    path = export_model(
+        model, tmp_path / "out", to, positive=positive, answers="probability").path
+    bundle, _ = archive.read(path, "out")
+    try:
+        engine = TARGETS[to].run(bundle, path / "model.sql", _rows(bundle))
+    except EngineMissing as error:
+        pytest.skip(str(error))
+    assert engine.probabilities is not None
+    np.testing.assert_allclose(
+        engine.probabilities, model.predict_proba(ROWS["text"].to_list()), atol=1e-9)
+    found = verify_export(path)
+    assert found.passed
+    assert found.answers == ("scores", "probability")
 
 
 def test_functions_of_python(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@
                                    may be cleaned before, by the views of `sql_texts`
     textnb_terms                   one row per occurrence of a term
     textnb_sums                    one row per document: s0, s1, ...
+    textnb_probabilities           calibrated, one row per document and class, where asked for
     textnb_scores, textnb_labels   the answers: one row per document and class, and per document;
                                    of lists of labels, a column `labels` in place of one label
 
@@ -31,8 +32,9 @@ from textnb.export.bundle import Bundle
 from textnb.export.portable import COMPOSES, EVERYTHING, Words
 from textnb.export.targets import sql_texts
 from textnb.export.targets.base import EVERY, LISTS, TargetAnswers, TargetRows
+from textnb.export.targets.sql_answers import needs_length, probability_view
 
-_VIEWS = ("labels", "scores", "sums", "terms", *sql_texts.VIEWS)
+_VIEWS = ("probabilities", "labels", "scores", "sums", "terms", *sql_texts.VIEWS)
 _TABLES = ("weights", "classes", "stop_words", "characters", "casing", "ignorable",
            *sql_texts.TABLES)
 # Rows of one INSERT.
@@ -215,6 +217,8 @@ class Sql(sql_texts.TextDialect):
         else:
             yield from self.term_views(bundle)
         yield from answer_views(bundle, self.greatest, self.list_of)
+        if "probability" in bundle.answers:
+            yield probability_view(bundle)
         yield from self.closing()
 
     def term_views(self, bundle: Bundle) -> Iterator[str]:
@@ -274,16 +278,23 @@ def sums_view(bundle: Bundle) -> str:
         terms = ("(SELECT id, term FROM textnb_terms GROUP BY id, term "
                  f"HAVING count(*) > {number(bundle.above)})")
     totals = ", ".join(f"sum(w.w{k}) AS s{k}" for k in outputs)
+    length = needs_length(bundle)
+    if length:
+        totals += ", CAST(count(*) AS DOUBLE PRECISION) AS n"
     source = f"{terms} t JOIN textnb_weights w ON w.term = t.term"
     if not bundle.form.features.is_simple:
         value, division = map_counts(bundle)
         totals = ", ".join(f"sum(x * w{k}){division} AS s{k}" for k in outputs)
+        if length:
+            totals += f", sum(x){division} AS n"
         weights = ", ".join(f"w.w{k}" for k in outputs)
         counts = "(SELECT id, term, count(*) AS n FROM textnb_terms GROUP BY id, term)"
         source = (f"(SELECT t.id, {value} AS x, {weights}\n"
                   f"  FROM {counts} t JOIN textnb_weights w ON w.term = t.term) t")
     columns = ", ".join(f"coalesce(t.s{k}, 0e0) + {number(b)} AS s{k}"
                       for k, b in zip(outputs, bundle.intercept.tolist(), strict=True))
+    if length:
+        columns += ", coalesce(t.n, 0e0) AS n"
     return (f"CREATE VIEW textnb_sums AS SELECT d.id, {columns}\nFROM documents d LEFT JOIN (\n"
             f"  SELECT t.id, {totals}\n  FROM {source}\n"
             "  GROUP BY t.id) t ON t.id = d.id;")

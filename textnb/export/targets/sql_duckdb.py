@@ -23,6 +23,7 @@ from textnb.export.targets.sql import (
     weight_columns,
     weight_rows,
 )
+from textnb.export.targets.sql_answers import QUERY, with_probabilities
 from textnb.export.targets.sql_texts import (
     Fold,
     fold_by_groups,
@@ -41,6 +42,7 @@ class DuckDb(Sql):
     """A script for DuckDB."""
 
     name: ClassVar[str] = "sql-duckdb"
+    answers: ClassVar[tuple[str, ...]] = ("scores", "probability")
     needs: ClassVar[str] = "pip install 'textnb[duckdb]'"
     engine: ClassVar[str] = "DuckDB"
     # DuckDB has no limit; with more columns, such a table is the wrong format.
@@ -146,4 +148,7 @@ class DuckDb(Sql):
             for table, frame in frames.items():
                 names = ", ".join(map(quote_name, frame.columns))
                 connection.execute(f"INSERT INTO {table} ({names}) SELECT * FROM source_{table}")
-            return read_answers(bundle, connection.execute(ANSWERS).fetchall())
+            answers = read_answers(bundle, connection.execute(ANSWERS).fetchall())
+            if "probability" not in bundle.answers:
+                return answers
+            return with_probabilities(bundle, answers, connection.execute(QUERY).fetchall())

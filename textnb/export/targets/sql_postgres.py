@@ -25,6 +25,7 @@ from textnb.export.targets.sql import (
     weight_columns,
     weight_rows,
 )
+from textnb.export.targets.sql_answers import QUERY, with_probabilities
 from textnb.export.targets.sql_texts import (
     Fold,
     fold_by_groups,
@@ -50,6 +51,7 @@ class Postgres(Sql):
     """A script of plain SQL for PostgreSQL, which psql and every driver can run."""
 
     name: ClassVar[str] = "sql-postgres"
+    answers: ClassVar[tuple[str, ...]] = ("scores", "probability")
     needs: ClassVar[str] = (
         f"pip install 'textnb[postgres]', and a server that the environment variable {SERVER} "
         "names as libpq does: host=localhost dbname=test")
@@ -212,7 +214,10 @@ class Postgres(Sql):
                 _execute(connection, path)
                 for table, frame in frames.items():
                     _fill(connection, table, frame)
-                return read_answers(bundle, connection.execute(ANSWERS).fetchall())
+                answers = read_answers(bundle, connection.execute(ANSWERS).fetchall())
+                if "probability" not in bundle.answers:
+                    return answers
+                return with_probabilities(bundle, answers, connection.execute(QUERY).fetchall())
             finally:
                 connection.rollback()
                 connection.execute(f"DROP SCHEMA {schema} CASCADE")

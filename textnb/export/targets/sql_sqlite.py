@@ -37,6 +37,7 @@ from textnb.export.targets.sql import (
     weight_columns,
     weight_rows,
 )
+from textnb.export.targets.sql_answers import QUERY, with_probabilities
 from textnb.export.targets.sql_texts import (
     Fold,
     keys_of,
@@ -77,6 +78,7 @@ class Sqlite(Sql):
     """A script for SQLite."""
 
     name: ClassVar[str] = "sql-sqlite"
+    answers: ClassVar[tuple[str, ...]] = ("scores", "probability")
     needs: ClassVar[str] = "SQLite 3.38 or newer, with Python's sqlite3"
     engine: ClassVar[str] = "SQLite"
     bytewise: ClassVar[str] = "COLLATE BINARY"
@@ -218,7 +220,10 @@ WHERE {is_word}{stops};""")
                 connection.executemany(f"INSERT INTO {table} ({names}) VALUES ({marks})",
                                        frame.iter_rows())
                 connection.execute("COMMIT")
-            return read_answers(bundle, connection.execute(ANSWERS))
+            answers = read_answers(bundle, connection.execute(ANSWERS))
+            if "probability" not in bundle.answers:
+                return answers
+            return with_probabilities(bundle, answers, connection.execute(QUERY))
 
 
 def _without_nul(words: Words) -> str:
