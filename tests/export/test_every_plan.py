@@ -56,6 +56,7 @@ PLANS = {
     "char_wb": Tokenizer(analyzer="char_wb", ngram_range=(2, 4)),
     "char_wb nfc tr": Tokenizer(analyzer="char_wb", ngram_range=(5, 6), normalize="NFC",
                                 lowercase="tr"),
+    "char_wb ascii": Tokenizer(analyzer="char_wb", ngram_range=(3, 6), strip_accents="ascii"),
     "columns": Tokenizer(ngram_range=(1, 2)),
     "prefixes": Tokenizer(ngram_range=(1, 3), field_prefix=True, keep=("symbols", "punctuation")),
     "one prefix": Tokenizer(field_prefix=("body",), stop_words=("the", "word"), lowercase="tr",
@@ -104,7 +105,7 @@ FORMS = {"presence": BernoulliNB(l=0.1), "feature map": TfidfComplementNB(),
 @cache
 def trained(plan: str, form: str = "") -> TextClassifier:
     # Without the character NUL, as no term with it can be in PostgreSQL.
-    texts = [text and text.replace("\0", "x")
+    texts = [text and text.replace("\0", "")
              for text in (*_WRITTEN[:-1], *_KEPT[:-1], *hostile(300, seed=1))]
     rows = rows_of(plan, texts + texts[::-1])
     labels = pl.Series([("a", "b", "c")[n % 3] for n in range(len(rows))])

@@ -285,4 +285,5 @@ def _instead_of_nul(bundle: Bundle, frame: pl.DataFrame) -> str:
     if nul and "\0" in used:
         raise ExportError("documents hold the character NUL, and so do terms, but no text of "
                           "PostgreSQL does; train without it")
-    return next(c for c in map(chr, range(0xE000, 0xF900)) if c not in used)
+    # A control character first, as accents may be stripped of all beyond ASCII.
+    return next(c for c in map(chr, (*range(1, 9), *range(0xE000, 0xF900))) if c not in used)

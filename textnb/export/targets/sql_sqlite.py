@@ -93,6 +93,7 @@ class Sqlite(Sql):
     ascii_lower: ClassVar[str] = "lower(text)"
     byte_length: ClassVar[str] = "length(CAST({} AS BLOB))"
     char_length: ClassVar[str] = "length({})"
+    nul: ClassVar[str] = _SURROGATE
 
     def load_weights(self, bundle: Bundle) -> Iterator[str]:
         names = weight_columns(bundle)

@@ -91,11 +91,14 @@ class TextDialect(ABC):
         The column ``text`` with its ASCII in lower case.
     byte_length, char_length : str
         Of any string: the number of its bytes, and of its characters.
+    nul : str
+        What texts hold in place of the character NUL; empty where they hold NUL itself.
     """
 
     ascii_lower: ClassVar[str] = f"translate(text, '{ascii_uppercase}', '{ascii_lowercase}')"
     byte_length: ClassVar[str]
     char_length: ClassVar[str]
+    nul: ClassVar[str] = ""
 
     @abstractmethod
     def literal(self, value: str) -> str:
@@ -259,8 +262,8 @@ def _cleaning(target: TextDialect, words: Words) -> Fold:
         c: "".join(mapping.get(part, part) for part in to) for c, to in lower.items()}}
     if words.accents == "ascii":
         parts = {c: "".join(filter(str.isascii, to)) for c, to in parts.items()}
-        return Fold("cleaned", {c: to for c, to in parts.items() if to}, ascii=True,
-                    otherwise=otherwise)
+        parts = {c: to for c, to in parts.items() if to} | dict.fromkeys(target.nul, target.nul)
+        return Fold("cleaned", parts, ascii=True, otherwise=otherwise)
     marks = dropped.union(stripping.classes)
     return Fold("cleaned", {**dict(zip(marks, marks, strict=True)), **parts}, stripping.classes,
                 dropped, True, otherwise=otherwise)
