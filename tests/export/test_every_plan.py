@@ -75,7 +75,7 @@ NO_COMPOSITION = dict.fromkeys(("nfc", "nfkc", "char_wb nfc tr"), "composes char
 WORDS_ALONE = {
     **NO_COMPOSITION, **{name: "decomposes no" for name in PLANS if "accents" in name},
     **dict.fromkeys(("nfd", "nfkd", "accents stop"), "decomposes no"),
-    **dict.fromkeys(("char 1-2", "char accents", "char_wb", "char_wb nfc tr"),
+    **dict.fromkeys(("char 1-2", "char accents", "char_wb", "char_wb nfc tr", "char_wb ascii"),
                     "n-grams of characters"),
     **dict.fromkeys(COLUMNS, "several columns"), "one column's prefix": "field prefixes"}
 NO_KEPT = dict.fromkeys(("kept", "prefixes"), "keep=")
