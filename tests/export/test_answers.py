@@ -138,6 +138,13 @@ def test_sql_has_a_view_of_probabilities(
     assert found.answers == ("scores", "probability")
 
 
+def test_a_reader_of_parquet_ranks_labels_itself(tmp_path: Path) -> None:
+    decision = Decision(dict.fromkeys(["corn", "grain", "wheat"], 0.5), at_least=1, at_most=1)
+    path = export_model(topics(decision), tmp_path / "out", "parquet").path
+    assert json.loads((path / archive.FORM).read_text("utf-8"))["decision"]["at_most"] == 1
+    assert verify_export(path).passed
+
+
 def test_functions_of_python(tmp_path: Path) -> None:
     model = classifier()
     export_model(model, tmp_path / "model.py", "python")

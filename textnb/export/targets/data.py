@@ -18,7 +18,7 @@ from textnb.bayes.features import FeatureMap, Step, presence_map
 from textnb.bayes.forms import Floats
 from textnb.errors import ExportError
 from textnb.export.bundle import Bundle
-from textnb.export.targets.base import EVERY, LISTS, SIMPLE, TargetAnswers, TargetRows
+from textnb.export.targets.base import EVERY, LISTS, RANKS, SIMPLE, TargetAnswers, TargetRows
 from textnb.files.parquet import decode
 
 Weights = dict[str, list[float]]
@@ -155,7 +155,7 @@ class Parquet:
     reads: ClassVar[tuple[str, ...]] = ("terms", "features")
     tolerance: ClassVar[float] = 1e-9
     steps: ClassVar[tuple[type[Step], ...]] = EVERY
-    decides: ClassVar[tuple[str, ...]] = LISTS
+    decides: ClassVar[tuple[str, ...]] = RANKS
     needs: ClassVar[str] = "a Parquet reader"
 
     def write(self, bundle: Bundle, path: Path) -> None:
