@@ -29,7 +29,7 @@ TABLES: dict[str, Any] = {
 def test_weights_come_back_to_the_bit(name: str) -> None:
     weights = TABLES[name]
     packed = json.loads(json.dumps(pack_weights(TERMS[:len(weights)], weights)))
-    found = np.tile(unpack_numbers(packed, "default"), (len(weights), 1))
+    found = np.tile(unpack_numbers(packed, "default").astype(float), (len(weights), 1))
     rows = np.repeat(np.arange(len(weights)), unpack_numbers(packed, "cells"))
     table = unpack_numbers(packed, "table")
     values = table[unpack_numbers(packed, "places")] if "places" in packed else table

@@ -45,9 +45,14 @@ class ExportOptions:
         choices=("scores", "probability", "decision"))
     top: int | None = option("Keep the N terms that can move a decision most.")
     max_bytes: str | None = option(
-        "Keep as many terms as a file of this size holds, such as 500K or 5M.", metavar="SIZE")
+        "Keep as many terms as a file of this size holds, such as 500K or 5M, with the precision "
+        "that changes least.", metavar="SIZE")
+    precision: str | None = option(
+        "Round the weights: float64 (the default without --max-bytes), float32 or int8.",
+        choices=("float64", "float32", "int8"))
     check: str | None = option(
-        "File of texts on which to count the decisions that pruning changes.", metavar="FILE")
+        "File of texts on which to count the decisions that pruning and rounding change.",
+        metavar="FILE")
     storage_option: list[str] | None = option(
         "Option of a URL in --check, as for textnb predict.", metavar="KEY=VALUE", is_common=False)
     query: str | None = option("The rows of a database in --check.", metavar="SELECT",
@@ -75,6 +80,7 @@ def export(file: ModelFile, how: ExportOptions, done: ExportOutput) -> None:
     from textnb.runtime.sizes import byte_size
 
     reads: Any = how.input
+    precision: Any = how.precision
     positive, check, output = how.positive, how.check, done.output
     if check is None and (how.query is not None or how.storage_option):
         raise ParameterError("--query and --storage-option are for the rows of --check: name them")
@@ -87,7 +93,7 @@ def export(file: ModelFile, how: ExportOptions, done: ExportOutput) -> None:
     with reading(check or file.model), steps("exporting", done.quiet) as progress:
         exported = export_model(classifier, output, to, positive=label, reads=reads,
                                 answers=how.answers, top=how.top, max_bytes=size,
-                                check=frame, progress=progress)
+                                precision=precision, check=frame, progress=progress)
     note_stale(classifier)
     if done.quiet:
         return
@@ -98,11 +104,15 @@ def export(file: ModelFile, how: ExportOptions, done: ExportOutput) -> None:
         note(f"{quantity(pruned['kept'], 'term')} kept, {pruned['dropped']:,} left out: each "
              "token of those moves the difference of two scores by at most "
              f"{pruned['worst_per_token']:.4g}")
-        if "rows" in pruned:
-            note(f"{pruned['flipped']:,} of {quantity(pruned['rows'], 'row')} of "
-                 f"{hide_secrets(check or '')} are "
-                 "decided differently (largest change of a difference of scores: "
-                 f"{pruned['largest_difference']:.4g})")
+    if (rounding := exported.precision) is not None:
+        note(f"weights are rounded to {rounding['kind']}: one token moves the difference of two "
+             f"scores by at most {rounding['worst_per_token']:.4g}")
+    if (checked := exported.checked) is not None:
+        note(f"{checked['flipped']:,} of {quantity(checked['rows'], 'row')} of "
+             f"{hide_secrets(check or '')} are "
+             "decided differently (largest change of a difference of scores: "
+             f"{checked['largest_difference']:.4g}); weights alone bound the change of all but "
+             f"{checked['within']:,}")
     chosen = [name for name in ("calibration", "decision")
               if getattr(classifier, name, None) is not None]
     if pruned is not None and pruned["dropped"] and chosen:

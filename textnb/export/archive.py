@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from textnb.bayes.calibration import Calibration
 from textnb.bayes.decision import Decision
@@ -50,7 +51,8 @@ _MOST_MEMBERS = 16
 
 
 def write_tables(
-    bundle: Bundle, folder: Path, target: str, pruned: Mapping[str, Any] | None = None
+    bundle: Bundle, folder: Path, target: str, pruned: Mapping[str, Any] | None = None,
+    precision: Mapping[str, Any] | None = None,
 ) -> None:
     """Write the bundle's own files; the target's file and the checksums come later."""
     features = bundle.form.features
@@ -71,6 +73,7 @@ def write_tables(
         **({"answers": list(bundle.answers)} if len(bundle.answers) > 1 else {}),
         "trained": to_json(bundle.about or {}),
         "pruned": None if pruned is None else dict(pruned),
+        **({} if precision is None else {"precision": dict(precision)}),
     })
     (folder / FORM).write_text(text, "utf-8")
     weights_table(bundle).write_parquet(folder / WEIGHTS)
@@ -93,8 +96,13 @@ def weights_table(bundle: Bundle) -> pl.DataFrame:
             "words", [tokenizer.split_terms(term) for term in bundle.terms],
             dtype=pl.List(pl.String)))
     names = ["w"] if bundle.positive is not None else [str(k) for k in range(len(bundle.labels))]
+    weights: NDArray[Any] = bundle.weights
+    with np.errstate(over="ignore"):
+        narrow = weights.astype(np.float32)
+    if np.array_equal(narrow, weights):
+        weights = narrow
     return table.with_columns(
-        [pl.Series(name, bundle.weights[:, k]) for k, name in enumerate(names)])
+        [pl.Series(name, weights[:, k]) for k, name in enumerate(names)])
 
 
 def seal(folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -10,12 +11,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from textnb.errors import ExportError, ParameterError, SourceError, quantity
 from textnb.export import archive, prune
 from textnb.export.answers import give_answers
 from textnb.export.bundle import ANSWERS, Bundle, Reads, bundle_of
+from textnb.export.precision import (
+    Precision,
+    as_precisions,
+    check_precision,
+    margins,
+    round_weights,
+    row_errors,
+)
 from textnb.export.targets.base import Target, check_target_knows
 from textnb.export.targets.known import target_of, target_of_path
 from textnb.files.replace import check_target, replace_file
@@ -41,13 +51,21 @@ class Exported:
     single : bool
         Whether ``path`` is the target's file, and its bundle is in the same folder.
     pruned : dict or None
-        ``kept``, ``dropped``, ``worst_per_token``; with ``check``, also ``rows`` and ``flipped``.
+        ``kept``, ``dropped``, ``worst_per_token``; with ``check``, also what `Exported.checked`
+        has.
     weights : int
         The number of terms, or features, that have weights.
     size : int
         The bytes of the file, or of all files of the bundle.
     answers : tuple of {"scores", "probability", "decision"}
         What the target's file answers with.
+    precision : dict or None
+        Of rounded weights: ``kind``, and ``worst_per_token``, the most by which one token can
+        change the difference of two scores, or the score of a label.
+    checked : dict or None
+        With ``check``: ``rows``, ``flipped`` (decisions that are others), ``largest_difference`` of
+        a difference of scores, and ``within``: rows whose decision is no further ahead than the
+        bound of their terms, so that weights alone do not say that it stays.
     """
 
     path: Path
@@ -58,12 +76,14 @@ class Exported:
     weights: int = 0
     size: int = 0
     answers: tuple[str, ...] = ANSWERS[:1]
+    precision: dict[str, Any] | None = None
+    checked: dict[str, Any] | None = None
 
 
 def export_model(
     model: Any, path: str | Path, to: str | None = None, *, positive: Any = None,
     reads: Reads | None = None, answers: str | None = None, top: int | None = None,
-    max_bytes: int | str | None = None,
+    max_bytes: int | str | None = None, precision: Precision | None = None,
     check: pl.DataFrame | pl.LazyFrame | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Exported:
@@ -91,8 +111,11 @@ def export_model(
         Keep this many terms, those that can change a decision most.
     max_bytes : int or str, optional
         Keep as many terms as a file of this size holds: bytes, or a size such as ``"5M"``.
+        Without ``precision``, also the precision with which one token can change least.
+    precision : {"float64", "float32", "int8"}, optional
+        Round the weights: see `textnb.export.precision`. By default they are as they are.
     check : DataFrame or LazyFrame, optional
-        Rows on which to count the decisions that pruning changes.
+        Rows on which to count the decisions that pruning and rounding change.
     progress : callable, optional
         Called with the name of each step as it begins.
 
@@ -139,22 +162,26 @@ def export_model(
             raise SourceError(f"can't write {str(path)!r}: it is there and has no bundle beside "
                               "it, so it is no export; remove it or choose another path")
     whole = give_answers(whole, target, answers)
-    bundle, report = _prune(whole, target, top, most, tell)
+    bundle, report, rounding = _reduce(whole, target, top, most, precision, tell)
     if answers == "probability" and whole.calibration is not None and bundle.calibration is None:
         raise ExportError(f"{target.name}: the model's calibration held with all terms: keep them, "
                           "or export without answers='probability'")
     bundle = give_answers(bundle, target, answers)
+    checked = None
     if check is not None:
-        if report is None:
+        if report is None and rounding is None:
             raise ParameterError.naming(
-                "{check} counts the decisions that pruning flips: give {top} or {max_bytes} too")
-        report |= _compare_decisions(whole, bundle, check, tell)
+                "{check} counts the decisions that pruning or rounding flips: give {top}, "
+                "{max_bytes} or {precision} too")
+        checked = _compare_decisions(whole, bundle, check, tell)
+        if report is not None:
+            report |= checked
     with ExitStack() as stack:
         # The file is replaced after the bundle, so that a failure changes neither.
         file = stack.enter_context(replace_file(path)) if single else None
         with archive.replace_bundle(bundle_path(path) if single else path) as folder:
             tell("writing weights and golden rows")
-            archive.write_tables(bundle, folder, target.name, report)
+            archive.write_tables(bundle, folder, target.name, report, rounding)
             tell(f"writing {quantity(len(bundle.weights), 'weight')} for {target.name}")
             _write(target, bundle, folder)
             tell("sealing the bundle")
@@ -164,7 +191,7 @@ def export_model(
                     shutil.copyfileobj(written, file)
     return Exported(
         path, target.name, bundle.reads, single, report, len(bundle.weights), _file_size(path),
-        bundle.answers)
+        bundle.answers, rounding, checked)
 
 
 def _file_size(path: Path) -> int:
@@ -208,6 +235,31 @@ def _write(target: Target, bundle: Bundle, folder: Path) -> None:
         raise ExportError(f"{target.name}: {message}") from None
 
 
+def _reduce(
+    whole: Bundle, target: Target, top: int | None, max_bytes: int | None,
+    precision: Precision | None, tell: Callable[[str], None],
+) -> tuple[Bundle, dict[str, Any] | None, dict[str, Any] | None]:
+    """Round weights and leave out terms; a size alone chooses the precision of least change."""
+    check_precision(precision)
+    found, least, failure = None, math.inf, None
+    for kind in as_precisions(precision, max_bytes is not None and whole.reads != "features"):
+        try:
+            rounded, rounding = round_weights(whole, kind)
+            bundle, report = _prune(rounded, target, top, max_bytes, tell)
+        except ExportError as error:
+            failure = failure or error
+            continue
+        worst = max((part["worst_per_token"] for part in (report, rounding) if part), default=0.0)
+        if worst < least:
+            found, least = (bundle, report, rounding), worst
+        if not worst:
+            break
+    if found is None:
+        assert failure is not None
+        raise failure
+    return found
+
+
 def _prune(
     bundle: Bundle, target: Target, top: int | None, max_bytes: int | None,
     tell: Callable[[str], None],
@@ -234,17 +286,24 @@ def _compare_decisions(
     whole: Bundle, pruned: Bundle, rows: pl.DataFrame | pl.LazyFrame,
     tell: Callable[[str], None],
 ) -> dict[str, Any]:
-    """Count the rows that get another label when terms are left out."""
-    compared = flipped = 0
+    """Count the rows that get another label when terms are left out, or weights are rounded."""
+    compared = flipped = within = 0
+    # In the terms of the model, those that are left out have weights of 0.
+    less_weights = np.zeros(whole.weights.shape)
+    place = {term: row for row, term in enumerate(whole.terms)}
+    less_weights[[place[term] for term in pruned.terms]] = pruned.weights
     largest = 0.0
     columns = list(whole.columns)
     checked = check_columns(rows.lazy(), text=columns, tokens=whole.token_columns)
     for batch in checked.select(columns).collect_batches(
             chunk_size=4096, maintain_order=True, lazy=True):
         tell(f"comparing decisions, {quantity(compared, 'row')}")
-        full, less = whole.scores(whole.counts(batch)), pruned.scores(pruned.counts(batch))
+        counts = whole.counts(batch)
+        full, less = whole.scores(counts), pruned.scores(pruned.counts(batch))
+        bound = row_errors(whole, less_weights, counts)
+        within += int((margins(whole, full) <= bound).sum())
         before, after = whole.decide(full), pruned.decide(less)
         compared += batch.height
         flipped += sum(a != b for a, b in zip(before, after, strict=True))
         largest = max(largest, float(prune.spread(whole, full - less).max(initial=0.0)))
-    return {"rows": compared, "flipped": flipped, "largest_difference": largest}
+    return {"rows": compared, "flipped": flipped, "largest_difference": largest, "within": within}

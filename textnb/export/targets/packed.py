@@ -1,12 +1,14 @@
 """Terms and weights inside a program: compressed, with each repeated number once.
 
-    head      name -> {"type": "f8", "size": n} for numbers of n items, little-endian
     terms     a JSON list
-    default   float64 (n_outputs,)            the weight that most terms have for an output
+    default   floats (n_outputs,)             the weight that most terms have for an output
     cells     integers (n_terms,)             how many other weights each term has
     outputs   integers (n_cells,)             their outputs, term by term
-    table     float64 (n_values,)             the different weights, ascending
+    table     floats (n_values,)              the different weights, ascending
     places    integers (n_cells,)             where in the table each cell's weight is
+
+Numbers have a type, such as "f8" or "u2", a size and little-endian data; floats are "f4" where all
+of them are such.
 
 Where nearly all weights differ, there is no table: `table` holds the cells' weights, one after the
 other, and there are no places. Each part is deflated (RFC 1950) and then in base64. Programs have
@@ -46,7 +48,7 @@ def pack_weights(terms: Sequence[str], weights: Floats, **numbers: Floats) -> di
     >>> unpack_numbers(packed, "default").tolist(), unpack_numbers(packed, "cells").tolist()
     ([1.0, -1.0], [0, 1, 0])
     """
-    default = np.array([_most_frequent(column) for column in weights.T])
+    default = np.array([most_frequent(column) for column in weights.T])
     rows, outputs = np.nonzero(weights != default)
     packed = {"terms": _deflate(json.dumps(list(terms), separators=(",", ":")).encode("ascii")),
               **_numbers("default", default),
@@ -73,7 +75,8 @@ def _places_of(name: str) -> str:
     return "places" if name == "table" else f"{name}_places"
 
 
-def _most_frequent(column: Floats) -> float:
+def most_frequent(column: Floats) -> float:
+    """The number that occurs most often, the lowest of several; 0 for none."""
     if not len(column):
         return 0.0
     values, counts = np.unique(column, return_counts=True)
@@ -87,6 +90,9 @@ def _integers(name: str, values: NDArray[np.int64]) -> dict[str, Any]:
 
 
 def _numbers(name: str, values: NDArray[Any]) -> dict[str, Any]:
+    with np.errstate(over="ignore"):
+        if values.dtype == np.float64 and np.array_equal(values.astype(np.float32), values):
+            values = values.astype(np.float32)
     kind = f"{values.dtype.kind}{values.dtype.itemsize}"
     return {name: {"type": kind, "size": len(values), "data": _deflate(
         np.ascontiguousarray(values, f"<{kind}").tobytes())}}

@@ -1,0 +1,137 @@
+"""Exports with rounded weights, and a bound on the change of scores that follows from them alone.
+
+The rounded weights are the export's: its golden rows have the scores that they give, and every
+target stores them as it stores others. A weight that most terms have (of naive Bayes, that of a
+term that a class has never had) is kept as it is, and with ``int8`` the distance of the others from
+it is one of 255 multiples of a step, which an output has for itself.
+
+One token changes a difference of two scores by at most the difference of the two weights' errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+
+from textnb.bayes.features import Idf, Length
+from textnb.bayes.forms import Floats
+from textnb.errors import ExportError, ParameterError
+from textnb.export.bundle import Bundle
+from textnb.export.prune import spread
+from textnb.export.targets.packed import most_frequent
+
+Precision = Literal["float64", "float32", "int8"]
+PRECISIONS: tuple[Precision, ...] = ("float64", "float32", "int8")
+_STEPS = 127
+
+
+def check_precision(precision: Any) -> None:
+    """Raises ParameterError for what is no precision."""
+    if precision is not None and precision not in PRECISIONS:
+        raise ParameterError.unknown_choice("precision", precision, PRECISIONS)
+
+
+def round_weights(bundle: Bundle, precision: Precision) -> tuple[Bundle, dict[str, Any] | None]:
+    """The bundle with rounded weights, and a report; None for float64, which rounds nothing.
+
+    Returns
+    -------
+    bundle : Bundle
+    report : dict or None
+        ``kind``, and ``worst_per_token``: the most by which one token can change the difference
+        between two scores, or the score of a label (log base e). Where texts are divided by the
+        length of their terms, this is for each term, however often it occurs.
+
+    Raises
+    ------
+    ExportError
+        If it reads features, or a weight is beyond float32.
+    """
+    if precision == "float64":
+        return bundle, None
+    if bundle.reads == "features":
+        raise ExportError("the weights of features are few and are not rounded: leave precision at "
+                          "float64")
+    weights = _rounded(bundle.weights, precision)
+    form = bundle.form
+    if bundle.positive is None:
+        rounded = replace(form, weights=weights)
+    else:
+        # One output is the difference of two classes.
+        k = bundle.labels.index(bundle.positive)
+        both, intercept = np.zeros((len(weights), 2)), np.zeros(2)
+        both[:, k], intercept[k] = weights[:, 0], bundle.intercept[0]
+        rounded = replace(form, weights=both, intercept=intercept)
+    result = replace(bundle, form=rounded)
+    worst = float(token_errors(bundle, result).max(initial=0.0))
+    return result, {"kind": precision, "worst_per_token": worst}
+
+
+def token_errors(bundle: Bundle, other: Bundle) -> Floats:
+    """The most by which one token of each term changes a difference of scores: (n_terms,).
+
+    Parameters
+    ----------
+    bundle : Bundle
+    other : Bundle
+        The same with other weights.
+    """
+    errors = spread(bundle, bundle.weights - other.weights)
+    steps = bundle.form.features.steps
+    if not any(isinstance(step, Length) for step in steps):
+        # The first token changes a feature from 0 to 1, or to the term's idf; later ones by less.
+        for step in steps:
+            if isinstance(step, Idf):
+                errors = errors * step.weights
+    return errors
+
+
+def row_errors(bundle: Bundle, weights: Floats, counts: Any) -> Floats:
+    """The most by which other weights change a difference of scores of each row: (n_rows,).
+
+    Parameters
+    ----------
+    bundle : Bundle
+    weights : float64 (n_terms, n_outputs)
+        The other weights; 0 for terms that are left out.
+    counts : csr_array (n_rows, n_terms)
+    """
+    errors: Floats = abs(bundle.form.features.sparse(counts)) @ spread(
+        bundle, bundle.weights - weights)
+    return errors
+
+
+def margins(bundle: Bundle, scores: Floats) -> Floats:
+    """By how much each row's decision is ahead: (n_rows,)."""
+    if bundle.is_multilabel:
+        least: Floats = np.abs(scores - bundle.thresholds).min(axis=1)
+        return least
+    if scores.shape[1] == 1:
+        return np.abs(scores[:, 0])
+    best = np.partition(scores, -2, axis=1)
+    ahead: Floats = best[:, -1] - best[:, -2]
+    return ahead
+
+
+def _rounded(weights: Floats, precision: Precision) -> Floats:
+    if precision == "float32":
+        with np.errstate(over="ignore"):
+            rounded = weights.astype(np.float32).astype(np.float64)
+        if not np.isfinite(rounded).all():
+            raise ExportError("a weight is beyond float32; leave precision at float64")
+        return rounded
+    rounded = np.empty(weights.shape)
+    for k, column in enumerate(weights.T):
+        default = most_frequent(column)
+        distance = column - default
+        step = np.abs(distance).max(initial=0.0) / _STEPS or 1.0
+        rounded[:, k] = default + step * np.rint(distance / step)
+    return rounded
+
+
+def as_precisions(precision: Precision | None, chooses: bool) -> Sequence[Precision]:
+    """Those to try: the one that was asked for; all of them if a size shall choose."""
+    return (precision,) if precision is not None else PRECISIONS if chooses else ("float64",)
