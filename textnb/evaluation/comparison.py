@@ -19,6 +19,7 @@ from textnb.frames.token_columns import as_text
 from textnb.learning.fitted import Fitted, fitted_texts
 from textnb.runtime import notebook
 from textnb.scoring.columns import Answers
+from textnb.scoring.explain import weights_against_rest
 from textnb.scoring.texts import predict
 
 if TYPE_CHECKING:
@@ -224,16 +225,14 @@ class _Side:
 
     def _weights(self, rows: Ints, classes: Ints) -> Floats:
         weights = self._model.form.weights
-        if self._model.is_multilabel or len(self._model.classes) == 1:
+        if self._model.is_multilabel:
             return np.asarray(weights[rows, classes])
         with np.errstate(invalid="ignore"):
             if isinstance(weights, SparseWeights):
                 return weights.against_rest(rows, classes)
             found = np.empty(len(rows))
             for k in np.unique(classes):
-                here = classes == k
-                own = weights[rows[here]]
-                found[here] = own[:, k] - np.delete(own, k, axis=1).mean(axis=1)
+                found[classes == k] = weights_against_rest(weights, rows[classes == k], int(k))
             return found
 
 
