@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,7 @@ from textnb.export.targets.sql_clickhouse import ClickHouse
 from textnb.export.targets.sql_duckdb import DuckDb
 from textnb.export.targets.sql_postgres import Postgres
 from textnb.export.targets.sql_sqlite import Sqlite
+from textnb.export.targets.sql_weights import WeightRows
 
 Corpus = Callable[[str], pl.LazyFrame]
 
@@ -574,3 +576,29 @@ def test_messages(target: Sql, corpus: Corpus, reads: Any) -> None:
     train, test = whole.filter(pl.col("index") % 4 > 0), whole.filter(pl.col("index") % 4 == 0)
     model = TextClassifier(BernoulliNB(), tokenizer=Tokenizer(ngram_range=(1, 2))).fit(train)
     agrees(target, bundle_of(model, reads=reads, positive=model.classes_.tolist()[1]), test)
+
+
+@pytest.mark.parametrize("shape", [(300, 5), (300, 1), (40, 70), (1, 2), (0, 2)])
+def test_weights_of_the_defaults_are_not_written(shape: tuple[int, int]) -> None:
+    """Rows are grouped by the columns in which they differ, and none is lost."""
+    draw = np.random.default_rng(0)
+    n_terms = shape[0]
+    weights = np.where(draw.random(shape) < 0.2, draw.normal(size=shape), -1.5)
+    terms = [f"t{n}" for n in range(n_terms)]
+    held = SimpleNamespace(terms=terms, weights=weights, idf=None)
+    rows = WeightRows(held, lambda term: None if term == "t3" else term)  # type: ignore[arg-type]
+    found = {}
+    for columns, group in rows.groups():
+        for term, *numbers in group:
+            assert term not in found
+            found[term] = {**rows.defaults, **dict(zip(columns, numbers, strict=True))}
+    assert {term: [*row.values()] for term, row in found.items()} == {
+        term: row for term, row in zip(terms, weights.tolist(), strict=True) if term != "t3"}
+
+
+def test_the_separator_is_in_no_term() -> None:
+    weights = np.zeros((3, 1))
+    for terms, sign in ((["a", "b", "c"], "|"), (["a|", "b", "c"], "¦"), (["a", "", "c"], None),
+                        (["|¦", "\u241e", "\u241f"], None)):
+        held = SimpleNamespace(terms=terms, weights=weights, idf=None)
+        assert WeightRows(held).separator == sign  # type: ignore[arg-type]

@@ -33,12 +33,13 @@ from textnb.export.portable import COMPOSES, EVERYTHING, Words
 from textnb.export.targets import sql_texts
 from textnb.export.targets.base import EVERY, LISTS, TargetAnswers, TargetRows
 from textnb.export.targets.sql_answers import needs_length, probability_view
+from textnb.export.targets.sql_weights import WeightRows
 
 _VIEWS = ("probabilities", "labels", "scores", "sums", "terms", *sql_texts.VIEWS)
 _TABLES = ("weights", "classes", "stop_words", "characters", "casing", "ignorable",
            *sql_texts.TABLES)
-# Rows of one INSERT.
-ROWS = 500
+# Rows of one INSERT whose columns are lists.
+_LISTED = 20_000
 # Most arguments of one function call: SQLite allows 127.
 _ARGUMENTS = 100
 ANSWERS = "SELECT * FROM textnb_labels ORDER BY id"
@@ -55,6 +56,11 @@ class Sql(sql_texts.TextDialect):
         The types of the columns ``id``, ``text`` and of features in a table of documents.
     most_outputs, most_features : int
         The number of columns of weights, or of features, that a table of the engine may have.
+    rows_per_insert : int
+        The rows of one INSERT.
+    reads_lists : bool
+        Whether `unnest` writes a column from one literal, which DuckDB and PostgreSQL read in a
+        small part of the time of as many literals.
     greatest : str
         The function that returns the highest of several numbers.
     bytewise : str
@@ -77,7 +83,9 @@ class Sql(sql_texts.TextDialect):
     number_type: ClassVar[str] = "DOUBLE PRECISION"
     most_outputs: ClassVar[int]
     most_features: ClassVar[int]
+    reads_lists: ClassVar[bool] = False
     greatest: ClassVar[str] = "greatest"
+    rows_per_insert: ClassVar[int] = 500
     bytewise: ClassVar[str] = ""
     hex_literal: ClassVar[str]
     # What it does beyond words: to compose characters one after another needs a loop.
@@ -105,7 +113,7 @@ class Sql(sql_texts.TextDialect):
         self, table: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]
     ) -> Iterator[str]:
         """Write statements that fill a table with rows of strings, numbers and nulls."""
-        for chunk in chunks(rows, ROWS):
+        for chunk in chunks(rows, self.rows_per_insert):
             values = ",\n".join(f"({', '.join(map(self.value, row))})" for row in chunk)
             yield f"INSERT INTO {table} ({', '.join(columns)}) VALUES\n{values};"
 
@@ -120,6 +128,30 @@ class Sql(sql_texts.TextDialect):
     @abstractmethod
     def load_weights(self, bundle: Bundle) -> Iterator[str]:
         """Write statements that make and fill ``textnb_weights``."""
+
+    def weight_columns(self, weights: WeightRows, kind: str) -> str:
+        """Write the columns of weights of a table, with their defaults."""
+        return "".join(f", {name} {kind} DEFAULT {self.value(default)}"
+                       for name, default in weights.defaults.items())
+
+    def fill_weights(self, weights: WeightRows) -> Iterator[str]:
+        """Write statements that fill ``textnb_weights``."""
+        for columns, rows in weights.groups():
+            separator = weights.separator if self.reads_lists else None
+            if separator is None:
+                yield from self.load("textnb_weights", ["term", *columns], rows)
+                continue
+            for chunk in chunks(rows, _LISTED):
+                terms, *numbers = zip(*chunk, strict=True)
+                listed = self.unnest(
+                    self.literal(separator.join(terms)), self.literal(separator),
+                    ["'" + ",".join(map(repr, column)) + "'" for column in numbers])
+                yield (f"INSERT INTO textnb_weights ({', '.join(['term', *columns])}) "
+                       f"SELECT {listed};")
+
+    def unnest(self, terms: str, separator: str, numbers: Sequence[str]) -> str:
+        """Write columns from literals: terms with a separator between them, numbers with commas."""
+        raise NotImplementedError
 
     @abstractmethod
     def split(self, words: Words, source: str) -> Iterator[str]:
@@ -387,22 +419,6 @@ def chunks(rows: Iterable[Any], size: int) -> Iterator[list[Any]]:
 def has_controls(value: str) -> bool:
     """Whether a string holds control characters, which clients and parsers may change."""
     return any(character < " " or character == "\x7f" for character in value)
-
-
-def weight_columns(bundle: Bundle) -> list[str]:
-    """The columns of weights: w0, w1, ... and idf if the form has one."""
-    names = [f"w{k}" for k in range(bundle.weights.shape[1])]
-    return names if bundle.idf is None else [*names, "idf"]
-
-
-def weight_rows(bundle: Bundle) -> Iterator[tuple[str, list[float]]]:
-    """Terms with their weights, in the order of `weight_columns`."""
-    weights = bundle.weights
-    if bundle.idf is not None:
-        weights = np.column_stack([weights, bundle.idf])
-    for start in range(0, len(bundle.terms), 1000):
-        yield from zip(bundle.terms[start:start + 1000], weights[start:start + 1000].tolist(),
-                       strict=True)
 
 
 def token_rows(tokens: pl.Series) -> pl.DataFrame:

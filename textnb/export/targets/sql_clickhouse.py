@@ -20,13 +20,9 @@ from textnb.export.targets.program import run_program
 from textnb.export.targets.sql import (
     ANSWERS,
     Sql,
-    chunks,
     has_controls,
-    number,
     read_answers,
     user_tables,
-    weight_columns,
-    weight_rows,
 )
 from textnb.export.targets.sql_texts import (
     Fold,
@@ -39,12 +35,11 @@ from textnb.export.targets.sql_texts import (
     quote_name,
     replace_strings,
 )
+from textnb.export.targets.sql_weights import WeightRows
 from textnb.text.plan import WHITE
 from textnb.text.unspaced import pairs_by_replacing
 
 _CODE = r"\x{{{:x}}}"
-# Each INSERT makes a part of a table on disk.
-_ROWS = 50_000
 # In a process of its own: ClickHouse has one database per process, and the caller may use it.
 _RUN = """
 import sys
@@ -70,6 +65,8 @@ class ClickHouse(Sql):
     number_type: ClassVar[str] = "Nullable(Float64)"
     # ClickHouse has no limit; with more columns, such a table is the wrong format.
     most_outputs: ClassVar[int] = 10_000
+    # Each INSERT makes a part of a table on disk.
+    rows_per_insert: ClassVar[int] = 50_000
     most_features: ClassVar[int] = 10_000
     hex_literal: ClassVar[str] = "unhex('{}')"
     # Of ASCII alone.
@@ -99,14 +96,11 @@ class ClickHouse(Sql):
         return f"arrayMap(p -> p.2, arrayFilter(p -> p.1, [{pairs}]))"
 
     def load_weights(self, bundle: Bundle) -> Iterator[str]:
-        names = weight_columns(bundle)
-        columns = "".join(f", {name} Float64" for name in names)
+        weights = WeightRows(bundle)
+        columns = self.weight_columns(weights, "Float64")
         yield (f"CREATE TABLE textnb_weights (term String{columns}) "
                "ENGINE = MergeTree ORDER BY term;")
-        for chunk in chunks(weight_rows(bundle), _ROWS):
-            values = ",\n".join(f"({self.literal(term)}, {', '.join(map(number, weights))})"
-                                for term, weights in chunk)
-            yield f"INSERT INTO textnb_weights (term, {', '.join(names)}) VALUES\n{values};"
+        yield from self.fill_weights(weights)
 
     def split(self, words: Words, source: str) -> Iterator[str]:
         parts, keys, is_word = "text", keys_of(words), f"lengthUTF8(word) >= {words.least}"

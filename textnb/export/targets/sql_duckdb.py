@@ -15,13 +15,9 @@ from textnb.export.targets.base import EngineMissing, TargetAnswers, TargetRows
 from textnb.export.targets.program import deadline
 from textnb.export.targets.sql import (
     ANSWERS,
-    ROWS,
     Sql,
-    chunks,
     read_answers,
     user_tables,
-    weight_columns,
-    weight_rows,
 )
 from textnb.export.targets.sql_answers import QUERY, with_probabilities
 from textnb.export.targets.sql_texts import (
@@ -34,6 +30,7 @@ from textnb.export.targets.sql_texts import (
     replace_strings,
     separate_pairs,
 )
+from textnb.export.targets.sql_weights import WeightRows
 
 _CODE = r"\x{{{:x}}}"
 
@@ -47,23 +44,21 @@ class DuckDb(Sql):
     engine: ClassVar[str] = "DuckDB"
     # DuckDB has no limit; with more columns, such a table is the wrong format.
     most_outputs: ClassVar[int] = 10_000
+    reads_lists: ClassVar[bool] = True
     most_features: ClassVar[int] = 10_000
     hex_literal: ClassVar[str] = "decode(unhex('{}'))"
     byte_length: ClassVar[str] = "strlen({})"
     char_length: ClassVar[str] = "length({})"
 
     def load_weights(self, bundle: Bundle) -> Iterator[str]:
-        names = weight_columns(bundle)
-        columns = "".join(f", {name} DOUBLE NOT NULL" for name in names)
+        weights = WeightRows(bundle)
+        columns = self.weight_columns(weights, "DOUBLE NOT NULL")
         yield f"CREATE TABLE textnb_weights (term TEXT NOT NULL{columns});"
-        # A list of numbers as one string loads five times faster than as many literals.
-        elements = ", ".join(f"w[{k + 1}]" for k in range(len(names)))
-        for chunk in chunks(weight_rows(bundle), ROWS):
-            values = ",\n".join(
-                f"({self.literal(term)}, '[{', '.join(map(repr, weights))}]')"
-                for term, weights in chunk)
-            yield (f"INSERT INTO textnb_weights SELECT term, {elements} FROM (SELECT term, "
-                   f"CAST(w AS DOUBLE[]) AS w FROM (VALUES\n{values}\n) v(term, w)) r;")
+        yield from self.fill_weights(weights)
+
+    def unnest(self, terms: str, separator: str, numbers: Sequence[str]) -> str:
+        return ", ".join([f"unnest(string_split({terms}, {separator}))", *(
+            f"unnest(CAST(string_split({column}, ',') AS DOUBLE[]))" for column in numbers)])
 
     def list_of(self, elements: Sequence[tuple[str, str]]) -> str:
         cases = ",\n".join(f"CASE WHEN {condition} THEN [{self.literal(element)}] ELSE [] END"

@@ -22,8 +22,6 @@ from textnb.export.targets.sql import (
     Sql,
     read_answers,
     user_tables,
-    weight_columns,
-    weight_rows,
 )
 from textnb.export.targets.sql_answers import QUERY, with_probabilities
 from textnb.export.targets.sql_texts import (
@@ -36,6 +34,7 @@ from textnb.export.targets.sql_texts import (
     replace_strings,
     separate_pairs,
 )
+from textnb.export.targets.sql_weights import WeightRows
 
 SERVER = "TEXTNB_POSTGRES"
 _SET_SERVER = (
@@ -59,6 +58,7 @@ class Postgres(Sql):
     bytewise: ClassVar[str] = 'COLLATE "C"'
     # A row must fit a page of 8 kB.
     most_outputs: ClassVar[int] = 1000
+    reads_lists: ClassVar[bool] = True
     most_features: ClassVar[int] = 1000
     byte_length: ClassVar[str] = "octet_length({})"
     char_length: ClassVar[str] = "char_length({})"
@@ -93,19 +93,22 @@ class Postgres(Sql):
         return f"E'{escaped}'"
 
     def load_weights(self, bundle: Bundle) -> Iterator[str]:
-        names = weight_columns(bundle)
-        columns = "".join(f", {name} DOUBLE PRECISION NOT NULL" for name in names)
+        weights = WeightRows(bundle, lambda term: None if "\0" in term else term)
+        columns = self.weight_columns(weights, "DOUBLE PRECISION NOT NULL")
         yield f'CREATE TABLE textnb_weights (term TEXT COLLATE "C" NOT NULL{columns});'
         left_out = sum("\0" in term for term in bundle.terms)
         if left_out:
             yield (f"-- {quantity(left_out, 'term', 'holds', 'hold')} the character NUL, which no "
                    "text of PostgreSQL can: left out.")
-        yield from self.load("textnb_weights", ["term", *names],
-                             ([term, *weights] for term, weights in weight_rows(bundle)
-                              if "\0" not in term))
+        yield from self.fill_weights(weights)
         # A hash index holds terms of any length; a unique index would limit it.
         yield "CREATE INDEX ON textnb_weights USING hash (term);"
         yield "ANALYZE textnb_weights;"
+
+    def unnest(self, terms: str, separator: str, numbers: Sequence[str]) -> str:
+        arrays = [f"string_to_array({terms}, {separator})", *(
+            f"CAST(string_to_array({column}, ',') AS DOUBLE PRECISION[])" for column in numbers)]
+        return f"* FROM unnest({', '.join(arrays)})"
 
     def list_of(self, elements: Sequence[tuple[str, str]]) -> str:
         cases = ",\n".join(f"CASE WHEN {condition} THEN {self.literal(element)} END"

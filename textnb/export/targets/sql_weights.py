@@ -1,0 +1,77 @@
+"""The rows of a table of weights, so that a script of a million terms loads in seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from textnb.export.bundle import Bundle
+from textnb.export.targets.packed import most_frequent
+
+
+class WeightRows:
+    """The rows of ``textnb_weights``, in groups that name only the columns in which they differ.
+
+    Most terms have the weight of most others for nearly all outputs: it is the column's default.
+
+    Attributes
+    ----------
+    defaults : dict of str to float
+        The columns, w0, w1, ... and idf if the form has one, and their most frequent numbers.
+    """
+
+    # Any of these stands between terms that do not hold it.
+    _SEPARATORS = "|\u00a6\u241e\u241f"
+    # A group of fewer rows is not worth its statement: they are written whole.
+    _LEAST = 8
+
+    def __init__(self, bundle: Bundle, as_term: Callable[[str], str | None] = str) -> None:
+        """With ``as_term``, which writes a term as an engine has it, or None to leave it out."""
+        self._terms, self._as_term, weights = bundle.terms, as_term, bundle.weights
+        if bundle.idf is not None:
+            weights = np.column_stack([weights, bundle.idf])
+        self._weights = weights
+        self._names = _columns(bundle)
+        self.defaults = dict(zip(self._names, map(most_frequent, weights.T), strict=True))
+
+    @cached_property
+    def separator(self) -> str | None:
+        """A character that no term holds; None if there is none, or an empty term."""
+        if "" in self._terms:
+            return None
+        return next((sign for sign in self._SEPARATORS
+                     if not any(sign in term for term in self._terms)), None)
+
+    def groups(self) -> Iterator[tuple[list[str], Iterator[list[Any]]]]:
+        """Columns, and rows of a term and its numbers for them."""
+        other = self._weights != np.array([*self.defaults.values()])
+        bits = np.packbits(other, axis=1)
+        # Which columns differ is one value of as many bytes.
+        which = np.ascontiguousarray(bits).view(np.dtype((np.void, bits.shape[1]))).reshape(-1)
+        _, group, sizes = np.unique(which, return_inverse=True, return_counts=True)
+        group = np.where(sizes[group] < self._LEAST, len(sizes), group)
+        order = np.argsort(group, kind="stable")
+        for rows in np.split(order, np.flatnonzero(np.diff(group[order])) + 1):
+            if len(rows):
+                whole = group[rows[0]] == len(sizes)
+                places = [*range(len(self._names))] if whole else np.flatnonzero(
+                    other[rows[0]]).tolist()
+                yield [self._names[k] for k in places], self._rows(rows, places)
+
+    def _rows(self, rows: NDArray[np.int64], places: list[int]) -> Iterator[list[Any]]:
+        for start in range(0, len(rows), 1000):
+            chosen = rows[start:start + 1000]
+            for row, numbers in zip(
+                    chosen.tolist(), self._weights[chosen][:, places].tolist(), strict=True):
+                if (term := self._as_term(self._terms[row])) is not None:
+                    yield [term, *numbers]
+
+
+def _columns(bundle: Bundle) -> list[str]:
+    """The columns of weights: w0, w1, ... and idf if the form has one."""
+    names = [f"w{k}" for k in range(bundle.weights.shape[1])]
+    return names if bundle.idf is None else [*names, "idf"]
