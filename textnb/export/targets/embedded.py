@@ -46,9 +46,11 @@ def fill_template(template: str, bundle: Bundle, **texts: str) -> str:
         Name of a file in the folder of templates.
     bundle : Bundle
     **texts : str
-        A text for each mark but ``@VERSION@``. Marks inside these texts are not replaced.
+        A text for each mark but ``@VERSION@``, and ``@UNPACK@``, which reads packed weights in
+        Python. Marks inside these texts are not replaced.
     """
-    whole = resources.files(__package__).joinpath("templates", template).read_text("utf-8")
+    templates = resources.files(__package__).joinpath("templates")
+    whole = templates.joinpath(template).read_text("utf-8")
     first, *parts = _PART.split(whole)
     simple = bundle.form.features.is_simple
     own = {"all", bundle.reads, "simple" if simple else "mapped",
@@ -66,7 +68,8 @@ def fill_template(template: str, bundle: Bundle, **texts: str) -> str:
         own |= {"fields", "fieldwords" if words else "fieldcharacters"} if fields else {"field"}
     kept = first + "".join(text for tags, text in zip(parts[::2], parts[1::2], strict=True)
                            if own & set(tags.split()))
-    texts["VERSION"] = version("textnb")
+    texts |= {"VERSION": version("textnb"),
+              "UNPACK": templates.joinpath("unpack.txt").read_text("utf-8").rstrip("\n")}
     pieces = _MARK.split(kept)
     pieces[1::2] = [texts[mark] for mark in pieces[1::2]]
     return "".join(pieces)

@@ -91,7 +91,8 @@ class PolarsCode:
             raise ExportError("a label is beyond 64 bits")
         text = fill_template(
             "polars.txt", bundle, POLARS=pl.__version__,
-            DATA=embed_json(bundle, by_output=True, columns=columns),
+            DATA=embed_json(bundle, by_output=True, columns=columns,
+                            packed=bundle.reads != "features"),
             TOKENS="" if bundle.tokenizer is None else source_of(
                 bundle.tokenizer.plan(), bundle.columns))
         path.write_text(text, "ascii", newline="\n")
