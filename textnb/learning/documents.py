@@ -19,7 +19,7 @@ from textnb.errors import DataError, ParameterError
 from textnb.frames.kinds import check_unicode
 from textnb.frames.texts import as_int64
 from textnb.frames.weights import checked_weights
-from textnb.text.counts import check_labels, count_by_label
+from textnb.text.counts import check_labels, count_by_label, null_in_labels
 from textnb.text.matrix import CountMatrix, Vocabulary, count_matrix, stack_blocks
 from textnb.text.term_counts import CountSpec, TermCounts
 from textnb.text.vocabulary import Limits
@@ -135,7 +135,8 @@ def _collect_labels(
     for frame in documents.frames:
         own = frame[label]
         if own.null_count():
-            raise DataError.null_label(label, row + int(own.is_null().arg_true()[0]))
+            null = null_in_labels if documents.spec.multilabel else DataError.null_label
+            raise null(label, row + int(own.is_null().arg_true()[0]))
         if documents.weight is not None:
             weights.append(checked_weights(frame[documents.weight], row))
         row += frame.height

@@ -19,6 +19,7 @@ from textnb.frames.texts import as_int64
 from textnb.learning.documents import label_lists
 from textnb.runtime.caller import warn_caller
 from textnb.selection.stratified import stratified_folds, stratified_group_folds
+from textnb.text.counts import null_in_labels
 
 Ints = NDArray[np.int64]
 # The fold of documents that all models learn and none scores.
@@ -105,9 +106,10 @@ def split(
     labels, key = _read_columns(frame, label, groups, time)
     if not len(labels):
         raise DataError.no_rows("the input")
-    if labels.null_count():
-        raise DataError.null_label(label, int(labels.is_null().arg_true()[0]))
     of_lists = isinstance(labels.dtype, pl.List)
+    if labels.null_count():
+        null = null_in_labels if of_lists else DataError.null_label
+        raise null(label, int(labels.is_null().arg_true()[0]))
     if of_lists:
         classes, codes = _rarest_labels(labels, label)
     else:
