@@ -263,7 +263,7 @@ def _is_bundle_folder(target: Path) -> bool:
     own = {FORM, WEIGHTS, GOLDEN, CHARACTERS, SUMS}
     if not names:
         return True
-    if FORM not in names or any(name not in own and not name.startswith("model.")
+    if FORM not in names or any(name not in own and not name.startswith(("model.", "Model."))
                                 for name in names):
         return False
     return _is_form((target / FORM).read_bytes())

@@ -67,8 +67,13 @@ def compile_class(path: Path, folder: Path) -> None:
     EngineMissing
         If there is no ``javac``.
     """
-    run_program([_find("javac"), "--release", "11", "-Xlint:all", "-Werror", "-d", str(folder),
-                 str(path)])
+    compiler = _find("javac")
+    with tempfile.TemporaryDirectory(prefix="textnb-") as own:
+        # The compiler wants the name of the class, which the file may have lost.
+        source = Path(own, "Model.java")
+        shutil.copyfile(path, source)
+        run_program([compiler, "--release", "11", "-Xlint:all", "-Werror", "-d", str(folder),
+                     str(source)])
 
 
 def _find(program: str) -> str:
