@@ -12,10 +12,10 @@ static void score(const void *model, size_t size, const uint8_t *text, size_t le
     size_t outputs = textnb_outputs(model, size), classes = textnb_classes(model, size), needs, k;
     const unsigned char *label, *terms[3];
     size_t lengths[3], half = length / 2;
-    double *scores;
+    double *scores, *chances, counted = 1.0;
     unsigned char *chosen;
     void *workspace;
-    if (!outputs || outputs > 1000) {
+    if (!outputs || outputs > 1000 || classes > 1000) {
         return;
     }
     for (k = 0; k <= classes; k++) {
@@ -28,8 +28,8 @@ static void score(const void *model, size_t size, const uint8_t *text, size_t le
     needs = textnb_workspace_size(model, size, length);
     if (needs < (size_t)1 << 28) {
         workspace = malloc(needs);
-        textnb_score(model, size, text, length, scores, workspace, needs);
-        if (textnb_score(model, size, text, length, scores, workspace, needs - 1) == TEXTNB_OK) {
+        textnb_score(model, size, text, length, scores, NULL, workspace, needs);
+        if (textnb_score(model, size, text, length, scores, NULL, workspace, needs - 1) == TEXTNB_OK) {
             abort();
         }
         free(workspace);
@@ -42,17 +42,21 @@ static void score(const void *model, size_t size, const uint8_t *text, size_t le
     needs = textnb_workspace_size(model, size, length);
     if (needs < (size_t)1 << 28) {
         workspace = malloc(needs);
-        textnb_score_texts(model, size, terms, lengths, 2, scores, workspace, needs);
+        textnb_score_texts(model, size, terms, lengths, 2, scores, &counted, workspace, needs);
         free(workspace);
     }
     needs = textnb_workspace_size_terms(model, size, 3);
     if (needs < (size_t)1 << 28) {
         workspace = malloc(needs);
-        textnb_score_terms(model, size, terms, lengths, 3, scores, workspace, needs);
+        textnb_score_terms(model, size, terms, lengths, 3, scores, NULL, workspace, needs);
         free(workspace);
     }
     chosen = malloc(outputs);
+    chances = malloc(classes * sizeof *chances);
     textnb_best(model, size, scores);
+    textnb_probabilities(model, size, scores, counted, chances);
+    textnb_decide(model, size, scores, counted);
+    free(chances);
     textnb_choose(model, size, scores, chosen);
     free(chosen);
     free(scores);

@@ -29,6 +29,7 @@ from textnb.export.golden import rows_of
 from textnb.export.targets.base import EngineMissing, TargetRows
 from textnb.export.targets.known import TARGETS
 from textnb.export.targets.program import run_program
+from textnb.export.write import model_file
 
 ROWS = pl.DataFrame({
     "text": ["good film", "bad film", "good good bank", "the bank is bad", "a nice bank day",
@@ -45,6 +46,8 @@ CALIBRATIONS = {
 PROGRAMS = ["python", pytest.param("javascript", marks=pytest.mark.skipif(
     shutil.which("node") is None, reason="Node is not installed"))]
 programs = pytest.mark.parametrize("to", PROGRAMS)
+engines = pytest.mark.parametrize("to", [*PROGRAMS, pytest.param("c", marks=pytest.mark.skipif(
+    shutil.which("cc") is None, reason="there is no C compiler"))])
 
 
 def classifier(n_classes: int = 3, calibration: str = "growing") -> TextClassifier:
@@ -63,7 +66,7 @@ def topics(decision: Decision | None = None) -> TextClassifier:
     return model.set_decision(decision)
 
 
-@programs
+@engines
 @pytest.mark.parametrize(("n_classes", "calibration", "positive"), [
     (3, "growing", None), (3, "none", None), (3, "cold", None), (3, "sigmoid", None),
     (2, "growing", None), (2, "growing", "pos"), (2, "none", "neg")])
@@ -80,7 +83,7 @@ def test_probabilities_and_decisions_are_those_of_the_model(
     # The same as the answers of the model itself, which computes from its own form.
     bundle, _ = archive.read(path, "out")
     target = TARGETS[to]
-    engine = target.run(bundle, path / f"model{target.suffix}", _rows(bundle))
+    engine = target.run(bundle, path / model_file(target), _rows(bundle))
     assert engine.probabilities is not None
     np.testing.assert_allclose(
         engine.probabilities, model.predict_proba(ROWS["text"].to_list()), atol=1e-9)
@@ -93,7 +96,7 @@ def _rows(bundle: Bundle) -> TargetRows:
     return rows_of(bundle, ROWS.select("text"))
 
 
-@programs
+@engines
 @pytest.mark.parametrize(("at_least", "at_most"), [
     (None, None), (1, None), (0, 1), (1, 2), (3, None)])
 def test_lists_of_labels_are_ranked(
@@ -106,7 +109,7 @@ def test_lists_of_labels_are_ranked(
     assert verify_export(path).passed
     bundle, _ = archive.read(path, "out")
     target = TARGETS[to]
-    engine = target.run(bundle, path / f"model{target.suffix}", _rows(bundle))
+    engine = target.run(bundle, path / model_file(target), _rows(bundle))
     assert engine.labels == model.predict(ROWS.select("text"))["predicted"].to_list()
     assert engine.probabilities is not None
     np.testing.assert_allclose(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import shutil
 import struct
@@ -27,7 +28,9 @@ from tests.export.test_code import (
     trained,
 )
 from textnb import (
+    Calibration,
     ComplementNB,
+    Decision,
     ExportError,
     LinearDiscriminantAnalysis,
     MultinomialNB,
@@ -38,11 +41,12 @@ from textnb import (
     verify_export,
 )
 from textnb.bayes.forms import Floats
+from textnb.export.answers import probabilities
 from textnb.export.bundle import Bundle, bundle_of
 from textnb.export.golden import rows_of
-from textnb.export.targets import c
+from textnb.export.targets import c, c_data
 from textnb.export.targets.base import EngineMissing, TargetRows
-from textnb.export.targets.c import C, compile_program
+from textnb.export.targets.c import C, compile_program, read_answers
 
 Corpus = Callable[[str], pl.LazyFrame]
 
@@ -88,8 +92,7 @@ def scores_of_bytes(program: Path, bundle: Bundle, given: Sequence[bytes]) -> Fl
     records = b"".join(struct.pack("=3Q", 1, len(text), len(text)) + text for text in given)
     done = subprocess.run([program, "whole", program.with_name("model.bin")], input=records,
                           capture_output=True, check=True)
-    kind = np.dtype([("label", "i4"), ("scores", "f8", (len(bundle.intercept),))])
-    scores: Floats = np.frombuffer(done.stdout, kind)["scores"]
+    scores: Floats = read_answers(bundle, done.stdout)["scores"]
     return scores
 
 
@@ -204,9 +207,16 @@ def _trained(tokenizer: Tokenizer) -> TextClassifier:
     Tokenizer(ngram_range=(1, 2), lowercase="tr", stop_words=("GOOD", "mit")), ALL_KINDS, CHANGED,
     PREFIXED])
 def test_damaged_models_read_nothing_beyond(
-    compiler: str, tokenizer: Tokenizer, inputs: int, tmp_path: Path
+    compiler: str, tokenizer: Tokenizer, inputs: int, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    C().write(bundle_of(_trained(tokenizer)), tmp_path / "model.c")
+    model = _trained(tokenizer)
+    if tokenizer != ALL_KINDS:
+        # With every part that a model may have.
+        monkeypatch.setattr(c_data, "_SMALLER", 9.0)
+        model.set_calibration(Calibration(3.0, 0.5))
+        model.set_decision(Decision({"x": 0.5, "y": -1.0, "z": math.inf}))
+    C().write(bundle_of(model), tmp_path / "model.c")
     run(compiler, "-std=c99", *CHECKED, f"-DRANDOM_INPUTS={inputs}", "-I", tmp_path, FUZZ,
         tmp_path / "model.c", "-o", tmp_path / "fuzz", "-lm")
     run(tmp_path / "fuzz")
@@ -263,7 +273,7 @@ def test_a_missing_compiler_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyP
         C().run(bundle, tmp_path / "model.c", TargetRows(texts=pl.Series(["a"])))
 
 
-def documented(tmp_path: Path) -> str:
+def documented(tmp_path: Path) -> tuple[str, str]:
     """A model of politics and sport, and the examples of the documentation beside it."""
     model = TextClassifier().fit(
         ["parliament votes budget", "the team wins", "match and goal"], ["pol", "sport", "sport"])
@@ -272,24 +282,26 @@ def documented(tmp_path: Path) -> str:
     for block in blocks((ROOT / "docs/how-to/exports.md").read_text("utf-8")):
         if block.language in ("c", "rust"):
             (tmp_path / block.file).write_text(block.text)
-    score = bundle.scores(bundle.counts(texts(["Parliament votes on the budget"])))[0]
-    assert score[0] > score[1]
-    return f"pol {score[0]:.4f}\n"
+    rows = bundle.counts(texts(["Parliament votes on the budget"]))
+    scores = bundle.scores(rows)
+    assert scores[0, 0] > scores[0, 1]
+    chance = probabilities(bundle, scores, rows)[0, 0]
+    return f"pol {scores[0, 0]:.4f}", f" {chance:.4f}"
 
 
 def test_the_documented_c_runs(compiler: str, tmp_path: Path) -> None:
-    answer = documented(tmp_path)
+    answer, chance = documented(tmp_path)
     run(compiler, *STRICT, tmp_path / "score.c", tmp_path / "model.c", "-o", tmp_path / "s", "-lm")
-    assert run(tmp_path / "s") == answer
+    assert run(tmp_path / "s") == f"{answer}{chance}\n"
 
 
 def test_rust_links_it(cc: str, tmp_path: Path) -> None:
-    rustc, ar, answer = needs("rustc"), needs("ar"), documented(tmp_path)
+    rustc, ar, answer = needs("rustc"), needs("ar"), documented(tmp_path)[0]
     run(cc, "-std=c99", "-O2", "-c", tmp_path / "model.c", "-o", tmp_path / "model.o")
     run(ar, "rcs", tmp_path / "libmodel.a", tmp_path / "model.o")
     run(rustc, tmp_path / "score.rs", "-L", tmp_path, "-l", "static=model", "-l", "m", "-o",
         tmp_path / "s")
-    assert run(tmp_path / "s") == answer
+    assert run(tmp_path / "s") == f"{answer}\n"
 
 
 @pytest.mark.parametrize("name", ["20newsgroups", "imdb", "zh_hotel", "indicnews_bengali"])
@@ -305,3 +317,25 @@ def test_whole_test_splits(cc: str, name: str, corpus: Corpus, tmp_path: Path) -
     found = check(C(), bundle, rows, tmp_path)
     assert rows.counts is not None
     assert (found.scores == bundle.scores(rows.counts)).all()
+
+
+@pytest.mark.parametrize("classes", [3, 4, 9])
+def test_weights_by_cells_and_by_rows_are_the_same_bits(
+    cc: str, classes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    labels = [f"class {k}" for k in range(classes)]
+    rng = random.Random(classes)
+    written = [" ".join(rng.choice("abcdefg") * 2 + str(rng.randrange(k, 40 + 9 * k))
+                        for _ in range(30)) for k in range(classes) for _ in range(12)]
+    model = TextClassifier(MultinomialNB()).fit(
+        texts(written).with_columns(label=pl.Series([name for name in labels for _ in range(12)])))
+    bundle = bundle_of(model)
+    rows = rows_of(bundle, texts([*written, "", "nothing of it"]))
+    assert rows.counts is not None
+    sizes = []
+    for smaller in (0.0, 9.0):
+        monkeypatch.setattr(c_data, "_SMALLER", smaller)
+        found = check(C(), bundle, rows, tmp_path)
+        assert (found.scores == bundle.scores(rows.counts)).all()
+        sizes.append(len(c_data.pack(bundle)))
+    assert classes < 9 or sizes[1] < sizes[0]

@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from textnb.bayes.features import Step
 from textnb.errors import ExportError
-from textnb.export.bundle import Bundle
-from textnb.export.targets.base import EVERY, LISTS, EngineMissing, TargetAnswers, TargetRows
+from textnb.export.bundle import ANSWERS, Bundle
+from textnb.export.targets.base import EVERY, RANKS, EngineMissing, TargetAnswers, TargetRows
 from textnb.export.targets.c_data import pack
 from textnb.export.targets.embedded import fill_template
 from textnb.export.targets.program import run_program
@@ -37,7 +38,8 @@ class C:
     reads: ClassVar[tuple[str, ...]] = ("text", "terms", "features")
     tolerance: ClassVar[float] = 1e-9
     steps: ClassVar[tuple[type[Step], ...]] = EVERY
-    decides: ClassVar[tuple[str, ...]] = LISTS
+    decides: ClassVar[tuple[str, ...]] = RANKS
+    answers: ClassVar[tuple[str, ...]] = ANSWERS
     needs: ClassVar[str] = "a C compiler"
 
     def write(self, bundle: Bundle, path: Path) -> None:
@@ -56,16 +58,28 @@ class C:
             output = run_program(
                 [str(program), bundle.reads if bundle.reads != "text" else "whole",
                  str(path.with_suffix(".bin"))], b"".join(_records(bundle, rows)))
-        n = len(bundle.intercept)
-        kind = np.dtype([("label", "i4"), ("scores", "f8", (n,)),
-                         ("chosen", "u1", (n if bundle.is_multilabel else 0,))])
-        if len(output) % kind.itemsize:
-            raise ExportError("the engine's answers can't be read: the last is not whole")
-        answers = np.frombuffer(output, kind)
+        answers = read_answers(bundle, output)
         labels: list[Any] = (
             [[bundle.labels[k] for k in np.flatnonzero(row)] for row in answers["chosen"]]
             if bundle.is_multilabel else [bundle.labels[k] for k in answers["label"].tolist()])
-        return TargetAnswers(answers["scores"].astype(np.float64), labels)
+        decided = "decision" in bundle.answers and not bundle.is_multilabel
+        return TargetAnswers(
+            answers["scores"].astype(np.float64), labels,
+            answers["probabilities"].astype(np.float64)
+            if "probability" in bundle.answers else None,
+            [[bundle.labels[k]] if k >= 0 else [] for k in answers["decision"].tolist()]
+            if decided else None)
+
+
+def read_answers(bundle: Bundle, output: bytes) -> NDArray[Any]:
+    """The records that the program of `C.run` writes."""
+    n = len(bundle.intercept)
+    kind = np.dtype([("label", "i4"), ("decision", "i4"), ("scores", "f8", (n,)),
+                     ("probabilities", "f8", (len(bundle.labels),)),
+                     ("chosen", "u1", (n if bundle.is_multilabel else 0,))])
+    if len(output) % kind.itemsize:
+        raise ExportError("the engine's answers can't be read: the last is not whole")
+    return np.frombuffer(output, kind)
 
 
 def compile_program(path: Path, folder: Path, options: Sequence[str] = ("-O3",)) -> Path:

@@ -1,8 +1,10 @@
 """A form and its tokenizer as the one block of bytes that the C program reads: ``model.bin``.
 
-All numbers are little-endian. The header is ``textnbC1``, the size of the whole (8 bytes), then
+All numbers are little-endian. The header is ``textnbC2``, the size of the whole (8 bytes), then
 numbers of 4 bytes (see `pack`), from byte 64 on the place and size of each part (8 bytes each), in
 the order of the C program's list. Parts begin at multiples of 8.
+
+Weights are a row of numbers for each term, or the `Cells` of each: see `_weights`.
 """
 
 from __future__ import annotations
@@ -16,11 +18,13 @@ from math import ceil
 import numpy as np
 from numpy.typing import NDArray
 
+from textnb.bayes.calibration import LINKS
 from textnb.bayes.features import Idf, Length, Presence, Sublinear
 from textnb.errors import ExportError, quantity
 from textnb.export.bundle import Bundle
 from textnb.export.characters import Ranges
 from textnb.export.portable import EVERYTHING, Words
+from textnb.export.targets.packed import Cells, find_table
 from textnb.text.casing import TURKIC
 
 _HEAD, _NO_WORDS = 64, (1, 1, 1, 0)
@@ -36,6 +40,7 @@ _MEMBER, _UNSPACED, _CASED, _IGNORABLE, _LETTER, _LETTER_OR_NUMBER, _EMOJI, _CAP
 _ODD, _FOLD = 0x9E3779B97F4A7C15, 0x9E3779B1
 _32_BITS, _64_BITS = 2**32 - 1, 2**64 - 1
 _MOST, _MOST_WORDS = 2**31 - 2, 2**16 - 1
+_SMALLER = 0.75
 
 
 def pack(bundle: Bundle) -> bytes:
@@ -47,7 +52,7 @@ def pack(bundle: Bundle) -> bytes:
         If the C program can't split texts as the tokenizer does, or can't hold so much.
     """
     center, intercept = bundle.center_and_intercept()
-    weights, idf = bundle.weights, bundle.idf
+    idf = bundle.idf
     labels = [_string(label) for label in bundle.labels]
     positive = 0 if bundle.positive is None else bundle.labels.index(bundle.positive)
     texts = bundle.reads == "text"
@@ -62,14 +67,15 @@ def pack(bundle: Bundle) -> bytes:
         words = (own.least, *sizes, _flags(own))
         stop, stop_homes = _table([word.encode() for word in own.stop_words])
         characters, changes = _characters(own), _changes(own)
+    weights, bits = _weights(bundle)
     parts = [
-        _ends(labels), b"".join(labels), _doubles(intercept), _doubles(weights), _steps(bundle),
+        _ends(labels), b"".join(labels), _doubles(intercept), *weights, _steps(bundle),
         b"" if idf is None else _doubles(idf), b"" if center is None else _doubles(center),
         *terms, *stop, *characters,
-        _doubles(bundle.thresholds) if bundle.is_multilabel else b"", *changes]
+        _doubles(bundle.thresholds) if bundle.is_multilabel else b"", *changes, *_answers(bundle)]
     numbers = struct.pack(
-        "<11I", _READS[bundle.reads], len(labels), len(intercept), positive, len(bundle.terms),
-        *words, terms_homes, stop_homes)
+        "<12I", _READS[bundle.reads], len(labels), len(intercept), positive, len(bundle.terms),
+        *words, terms_homes, stop_homes, bits)
     return _join(numbers, parts)
 
 
@@ -80,8 +86,59 @@ def _join(numbers: bytes, parts: Sequence[bytes]) -> bytes:
         places.append(struct.pack("<2Q", place, len(part)))
         bodies.append(part + bytes(-len(part) % 8))
         place += len(bodies[-1])
-    head = b"textnbC1" + struct.pack("<Q", place) + numbers
+    head = b"textnbC2" + struct.pack("<Q", place) + numbers
     return b"".join([head.ljust(_HEAD, b"\0"), *places, *bodies])
+
+
+def _weights(bundle: Bundle) -> tuple[list[bytes], int]:
+    """All weights term by term, or three parts that say them in fewer bytes; and bits of an output.
+
+    The parts are the weight of each output that most terms have and then a table of others; where
+    the cells of each term end; and the cells, of four bytes: the low bits are the output, the
+    others the place in the table. A term of many has one cell, with the number of outputs and the
+    place of a row of weights, which is read in fewer steps.
+    """
+    weights = bundle.weights
+    outputs = weights.shape[1]
+    bits = outputs.bit_length()
+    if bundle.reads != "features":
+        cells = Cells.of(weights)
+        whole = np.flatnonzero(2 * cells.counts > outputs)
+        few = np.repeat(2 * cells.counts <= outputs, cells.counts)
+        table, places = find_table(cells.values[few])
+        if places is None:
+            places = np.arange(len(table))
+        counts = np.where(2 * cells.counts <= outputs, cells.counts, 1)
+        ends = np.cumsum(counts)
+        listed = np.empty(int(counts.sum()), np.int64)
+        rows = np.zeros(len(listed), np.bool_)
+        rows[ends[whole] - 1] = True
+        listed[rows] = (len(table) + outputs * np.arange(len(whole))) << bits | outputs
+        listed[~rows] = places << bits | cells.outputs[few]
+        if len(listed) <= _MOST and listed.max(initial=0) <= _32_BITS:
+            parts = [_doubles(np.concatenate([cells.default, table, weights[whole].ravel()])),
+                     ends.astype("<u4").tobytes(), listed.astype("<u4").tobytes()]
+            # Cells take more steps than a row of weights.
+            if sum(map(len, parts)) < _SMALLER * weights.nbytes:
+                return parts, bits
+    return [_doubles(weights), b"", b""], 0
+
+
+def _answers(bundle: Bundle) -> list[bytes]:
+    """The calibration, the least log-odds of each class, and the ranks of lists of labels."""
+    calibration, decision = bundle.calibration, bundle.decision
+    numbers: list[float] = []
+    if calibration is not None:
+        numbers = [LINKS.index(calibration.link), calibration.temperature,
+                   calibration.length_exponent, calibration.shift,
+                   *(number for pair in calibration.sigmoids for number in pair)]
+    least: list[float] = []
+    ranks = b""
+    if decision is not None and bundle.is_multilabel:
+        ranks = struct.pack("<2I", decision.at_least, decision.at_most or len(bundle.labels))
+    elif decision is not None:
+        least = [decision.thresholds[label] for label in bundle.labels]
+    return [_doubles(np.array(numbers)), _doubles(np.array(least)), ranks]
 
 
 def _string(label: object) -> bytes:

@@ -21,6 +21,7 @@ import base64
 import json
 import zlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,44 @@ from textnb.bayes.forms import Floats
 
 # A table is worth its places where there are so many cells for each of its numbers.
 _CELLS_PER_VALUE = 4
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Weights by those that differ from the one that most terms have.
+
+    Attributes
+    ----------
+    default : float64 (n_outputs,)
+    counts : int64 (n_terms,)
+        How many cells each term has.
+    outputs, values : int64 and float64 (n_cells,)
+        Of each cell, term by term and in the order of the outputs.
+    """
+
+    default: Floats
+    counts: NDArray[np.int64]
+    outputs: NDArray[np.int64]
+    values: Floats
+
+    @classmethod
+    def of(cls, weights: Floats) -> Cells:
+        """The cells of weights: float64 (n_terms, n_outputs)."""
+        default = np.array([most_frequent(column) for column in weights.T])
+        rows, outputs = np.nonzero(weights != default)
+        return cls(default, np.bincount(rows, minlength=len(weights)), outputs,
+                   weights[rows, outputs])
+
+
+def find_table(values: Floats) -> tuple[Floats, NDArray[np.int64] | None]:
+    """Different values, ascending, and the place of each among them.
+
+    The values themselves, and None, where a table is not worth its places.
+    """
+    different, places = np.unique(values, return_inverse=True)
+    if len(values) < _CELLS_PER_VALUE * len(different):
+        return values, None
+    return different, places
 
 
 def pack_weights(terms: Sequence[str], weights: Floats, **numbers: Floats) -> dict[str, Any]:
@@ -48,18 +87,15 @@ def pack_weights(terms: Sequence[str], weights: Floats, **numbers: Floats) -> di
     >>> unpack_numbers(packed, "default").tolist(), unpack_numbers(packed, "cells").tolist()
     ([1.0, -1.0], [0, 1, 0])
     """
-    default = np.array([most_frequent(column) for column in weights.T])
-    rows, outputs = np.nonzero(weights != default)
+    cells = Cells.of(weights)
     packed = {"terms": _deflate(json.dumps(list(terms), separators=(",", ":")).encode("ascii")),
-              **_numbers("default", default),
-              **_integers("cells", np.bincount(rows, minlength=len(weights))),
-              **_integers("outputs", outputs)}
-    for name, values in {"table": weights[rows, outputs], **numbers}.items():
-        different, places = np.unique(values, return_inverse=True)
-        if len(values) < _CELLS_PER_VALUE * len(different):
-            packed |= _numbers(name, values)
-        else:
-            packed |= {**_numbers(name, different), **_integers(_places_of(name), places)}
+              **_numbers("default", cells.default), **_integers("cells", cells.counts),
+              **_integers("outputs", cells.outputs)}
+    for name, values in {"table": cells.values, **numbers}.items():
+        table, places = find_table(values)
+        packed |= _numbers(name, table)
+        if places is not None:
+            packed |= _integers(_places_of(name), places)
     return packed
 
 
