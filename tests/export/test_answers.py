@@ -47,7 +47,9 @@ PROGRAMS = ["python", pytest.param("javascript", marks=pytest.mark.skipif(
     shutil.which("node") is None, reason="Node is not installed"))]
 programs = pytest.mark.parametrize("to", PROGRAMS)
 engines = pytest.mark.parametrize("to", [*PROGRAMS, pytest.param("c", marks=pytest.mark.skipif(
-    shutil.which("cc") is None, reason="there is no C compiler"))])
+    shutil.which("cc") is None, reason="there is no C compiler")),
+    pytest.param("java", marks=pytest.mark.skipif(
+        shutil.which("javac") is None, reason="there is no JDK"))])
 
 
 def classifier(n_classes: int = 3, calibration: str = "growing") -> TextClassifier:

@@ -527,6 +527,14 @@ def test_every_file_of_a_bundle_is_named_and_plain(tmp_path: Path) -> None:
         verify_export(tmp_path / "out" / "model.pipe")
 
 
+def test_what_a_compiler_leaves_beside_a_bundle_is_no_part_of_it(tmp_path: Path) -> None:
+    export_model(model(), tmp_path / "out", "python")
+    for name in ("Model$Answer.class", "Model.class", "model.o", "score.c"):
+        (tmp_path / "out" / name).write_text("x")
+    (tmp_path / "out" / "__pycache__").mkdir()
+    assert verify_export(tmp_path / "out").passed
+
+
 def test_a_wrong_weight_is_found_by_the_golden_rows(exported: Path) -> None:
     def change(members: dict[str, bytes]) -> None:
         held = json.loads(members["model.json"])

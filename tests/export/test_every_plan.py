@@ -71,16 +71,9 @@ EXACT = sorted(name for name, target in TARGETS.items()
                if "text" in target.reads and name != "onnx")
 # What a target says of the plans that it refuses.
 NO_COMPOSITION = dict.fromkeys(("nfc", "nfkc", "char_wb nfc tr"), "composes characters")
-# Java splits words and what is kept.
-WORDS_ALONE = {
-    **NO_COMPOSITION, **{name: "decomposes no" for name in PLANS if "accents" in name},
-    **dict.fromkeys(("nfd", "nfkd", "accents stop"), "decomposes no"),
-    **dict.fromkeys(("char 1-2", "char accents", "char_wb", "char_wb nfc tr", "char_wb ascii"),
-                    "n-grams of characters"),
-    **dict.fromkeys(COLUMNS, "several columns"), "one column's prefix": "field prefixes"}
 NO_KEPT = dict.fromkeys(("kept", "prefixes"), "keep=")
 REFUSALS: dict[str, dict[str, str]] = {
-    "python": {}, "javascript": {}, "polars": {}, "c": {}, "java": WORDS_ALONE,
+    "python": {}, "javascript": {}, "polars": {}, "c": {}, "java": {},
     "sql-clickhouse": NO_COMPOSITION, "sql-duckdb": NO_COMPOSITION,
     "sql-postgres": NO_COMPOSITION, "sql-sqlite": {**NO_COMPOSITION, **NO_KEPT}}
 

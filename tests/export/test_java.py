@@ -13,10 +13,9 @@ import polars as pl
 import pytest
 
 from tests.docs.test_pages import ROOT, blocks
-from tests.export.test_c import ALL_KINDS, KEPT, hostile
+from tests.export.test_c import ALL_KINDS, CHANGED, KEPT, hostile
 from tests.export.test_code import KEEPING, TEXTS, TOKENIZERS, compare, texts, trained
 from textnb import (
-    ExportError,
     LinearDiscriminantAnalysis,
     TableClassifier,
     TextClassifier,
@@ -38,8 +37,9 @@ def answers(bundle: Bundle, rows: TargetRows, folder: Path) -> TargetAnswers:
 
 
 @with_java
-@pytest.mark.parametrize("tokenizer", [TOKENIZERS[0], *KEEPING[:1], ALL_KINDS,
-                                       Tokenizer(lowercase="tr", ngram_range=(1, 3))])
+@pytest.mark.parametrize("tokenizer", [
+    TOKENIZERS[0], *KEEPING[:1], ALL_KINDS, Tokenizer(lowercase="tr", ngram_range=(1, 3)), CHANGED,
+    Tokenizer(analyzer="char_wb", ngram_range=(2, 4), strip_accents="marks")])
 def test_scores_are_the_models_bits(tokenizer: Tokenizer, tmp_path: Path) -> None:
     bundle = bundle_of(trained(["x", "y"], tokenizer=tokenizer, binary=tokenizer == Tokenizer()))
     given = [text.decode("utf-8", "replace") for text in hostile(400)]
@@ -78,8 +78,10 @@ def test_a_damaged_model_and_a_wrong_line_are_refused(tmp_path: Path) -> None:
     compile_class(tmp_path / "Model.java", tmp_path)
     data = (tmp_path / "Model.bin").read_bytes()
     (tmp_path / "short.bin").write_bytes(data[:-8])
-    for name, line, error in [("short.bin", "null", "is not whole"), ("Model.bin", "{}", "in JSON"),
-                              ("Model.bin", '"a', "in JSON")]:
+    cases = [("short.bin", "null", "is not whole"), ("Model.bin", "\n{}", "line 2 can't be"),
+             ("Model.bin", "[1 2]", "in JSON"), ("Model.bin", '"a', "in JSON"),
+             ("Model.bin", '{"text": 1}', "can't be scored")]
+    for name, line, error in cases:
         done = subprocess.run(["java", "-cp", tmp_path, "Model", tmp_path / name],
                               input=line, capture_output=True, text=True, check=False)
         assert done.returncode != 0
@@ -112,6 +114,3 @@ def test_what_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(EngineMissing, match="install a JDK"):
         compile_class(tmp_path / "Model.java", tmp_path)
-    bundle = bundle_of(trained(["x", "y"], tokenizer=Tokenizer(strip_accents="unicode")))
-    with pytest.raises(ExportError, match="decomposes no characters"):
-        Java().write(bundle, tmp_path / "Model.java")

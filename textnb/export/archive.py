@@ -48,6 +48,7 @@ FORMAT, VERSION = "textnb-bundle", 3
 FORM, WEIGHTS, GOLDEN, CHARACTERS, SUMS = (
     "form.json", "weights.parquet", "golden.parquet", "characters.json", "SHA256SUMS")
 _MOST_MEMBERS = 16
+_COMPILED = (".class", ".o", ".obj")
 
 
 def write_tables(
@@ -92,9 +93,7 @@ def weights_table(bundle: Bundle) -> pl.DataFrame:
     table = pl.DataFrame({first: pl.Series(bundle.terms, dtype=pl.String)})
     tokenizer = bundle.tokenizer
     if tokenizer is not None and tokenizer.joins_words:
-        table = table.with_columns(pl.Series(
-            "words", [tokenizer.split_terms(term) for term in bundle.terms],
-            dtype=pl.List(pl.String)))
+        table = table.with_columns(tokenizer.split_all(table[first]).alias("words"))
     names = ["w"] if bundle.positive is not None else [str(k) for k in range(len(bundle.labels))]
     weights: NDArray[Any] = bundle.weights
     with np.errstate(over="ignore"):
@@ -263,8 +262,9 @@ def _is_bundle_folder(target: Path) -> bool:
     own = {FORM, WEIGHTS, GOLDEN, CHARACTERS, SUMS}
     if not names:
         return True
-    if FORM not in names or any(name not in own and not name.startswith(("model.", "Model."))
-                                for name in names):
+    if FORM not in names or any(
+            name not in own and not name.startswith(("model.", "Model.", "Model$"))
+            for name in names):
         return False
     return _is_form((target / FORM).read_bytes())
 
@@ -312,7 +312,8 @@ def _unpack(path: Path, folder: Path, max_bytes: int) -> None:
 def _check_sums(folder: Path, name: str, max_bytes: int) -> None:
     with reading_errors(name, "bundle"):
         for path in folder.iterdir():
-            require(not path.is_symlink() and path.is_file(), f"{path.name} is not a plain file")
+            require(_is_beside(path.name) or (not path.is_symlink() and path.is_file()),
+                    f"{path.name} is not a plain file")
         sums = folder / SUMS
         require(sums.is_file() and sums.stat().st_size <= 1 << 16, f"it has no {SUMS}")
         declared = {}
@@ -327,7 +328,14 @@ def _check_sums(folder: Path, name: str, max_bytes: int) -> None:
             require(_checksum(folder / member) == digest,
                     f"the checksum of {member} differs: bytes were changed or lost")
         for member in sorted(there - set(declared)):
-            raise ValueError(f"{SUMS} does not name {member}")
+            require(_is_beside(member), f"{SUMS} does not name {member}")
+
+
+def _is_beside(name: str) -> bool:
+    """Whether a file is none that a bundle may have, but of whoever compiles or runs it there."""
+    name = name.casefold()
+    return name.endswith(_COMPILED) or not (
+        name.startswith("model.") or name in (SUMS.casefold(), CHARACTERS, FORM, GOLDEN, WEIGHTS))
 
 
 def _checksum(path: Path) -> str:

@@ -1,4 +1,4 @@
-"""A form and its tokenizer as the one block of bytes that the C program reads: ``model.bin``.
+"""A form and its tokenizer as the one block of bytes that C and Java read: ``model.bin``.
 
 All numbers are little-endian. The header is ``textnbC2``, the size of the whole (8 bytes), then
 numbers of 4 bytes (see `pack`), from byte 64 on the place and size of each part (8 bytes each), in
@@ -44,12 +44,12 @@ _SMALLER = 0.75
 
 
 def pack(bundle: Bundle) -> bytes:
-    """Write a bundle as the C program reads it; its size is a multiple of 8.
+    """Write a bundle as C and Java read it; its size is a multiple of 8.
 
     Raises
     ------
     ExportError
-        If the C program can't split texts as the tokenizer does, or can't hold so much.
+        If they can't split texts as the tokenizer does, or can't hold so much.
     """
     center, intercept = bundle.center_and_intercept()
     idf = bundle.idf
@@ -162,7 +162,7 @@ def _ends(strings: Sequence[bytes]) -> bytes:
     ends = list(accumulate(map(len, strings)))
     if len(ends) > _MOST or (ends and ends[-1] >= 2**32):
         raise ExportError(f"{quantity(len(ends), 'term')} of {ends[-1]:,} bytes are more than the "
-                          "C program holds; keep fewer (--top), or use --to json")
+                          "program holds; keep fewer (--top), or use --to json")
     return np.array(ends, dtype="<u4").tobytes()
 
 
@@ -188,7 +188,7 @@ def _table(strings: Sequence[bytes], words: Words | None = None) -> tuple[list[b
 
 
 def _hash(word: bytes) -> int:
-    """The C program's hash of a word: of eight bytes after eight, the last with zeros behind it."""
+    """The hash of a word: of eight bytes after eight, the last with zeros behind it."""
     value = len(word)
     for at in range(0, len(word), 8):
         value = (value ^ int.from_bytes(word[at:at + 8], "little")) * _ODD & _64_BITS
@@ -224,12 +224,12 @@ def _hashes(strings: Sequence[bytes], words: Words | None) -> NDArray[np.uint32]
 
 def _flags(words: Words) -> int:
     if words.ngram_range[1] > _MOST_WORDS:
-        raise ExportError.for_tokenizer(f"ngram_range={words.ngram_range}: the C program holds "
+        raise ExportError.for_tokenizer(f"ngram_range={words.ngram_range}: a program holds "
                                         f"{_MOST_WORDS:,} words of an n-gram at most")
     unknown = set(words.kept) - set(_KEPT)
     if unknown or words.replacements not in ((), TURKIC):
         what = f"keeps {sorted(unknown)}" if unknown else "replaces other strings than Turkish's"
-        raise ExportError.for_tokenizer(f"it {what}, which the C program does not know")
+        raise ExportError.for_tokenizer(f"it {what}, which C and Java do not know")
     return (_LOWERCASE * words.lowercase + _TURKIC * bool(words.replacements)
             + _PREFIXES * any(words.prefixes) + _ANALYZERS[words.analyzer]
             + _ESCAPES * bool(words.escaped) + sum(_KEPT[kind] for kind in words.kept))
@@ -245,8 +245,8 @@ def _changes(words: Words) -> list[bytes]:
     if not (normal or stripping or chars or any(words.prefixes) or len(words.columns) > 1):
         return [b""] * 9
     if words.escaped not in ("", ":"):
-        raise ExportError.for_tokenizer(f"it escapes {words.escaped!r}, which the C program does "
-                                        "not know")
+        raise ExportError.for_tokenizer(f"it escapes {words.escaped!r}, which no model.bin "
+                                        "knows")
     codes: list[int] = []
     maps = []
     growth = 1.0
@@ -292,7 +292,7 @@ def _characters(words: Words) -> list[bytes]:
         # The program lowers ASCII by itself.
         if len(more) > 1 or (character.isascii() and becomes != character.lower()):
             raise ExportError.for_tokenizer(
-                f"{character!r} becomes {becomes!r} in lower case, which the C program can't do")
+                f"{character!r} becomes {becomes!r} in lower case, which C and Java can't do")
         kinds[ord(character)] |= _CAPITAL
         rows.append([ord(character), code, *(more or [0])])
     pages, which = np.unique(kinds.reshape(-1, 256), axis=0, return_inverse=True)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
+from functools import lru_cache
 from pathlib import Path
 from typing import ClassVar
 
 from textnb.bayes.features import Step
 from textnb.errors import ExportError
-from textnb.export.bundle import Bundle
-from textnb.export.portable import KEPT
-from textnb.export.targets.base import EVERY, LISTS, EngineMissing, TargetAnswers, TargetRows
+from textnb.export.bundle import ANSWERS, Bundle
+from textnb.export.targets.base import EVERY, RANKS, EngineMissing, TargetAnswers, TargetRows
 from textnb.export.targets.c_data import pack
 from textnb.export.targets.embedded import fill_template
 from textnb.export.targets.program import run_program
@@ -33,12 +33,11 @@ class Java:
     reads: ClassVar[tuple[str, ...]] = ("text", "terms", "features")
     tolerance: ClassVar[float] = 1e-9
     steps: ClassVar[tuple[type[Step], ...]] = EVERY
-    decides: ClassVar[tuple[str, ...]] = LISTS
+    decides: ClassVar[tuple[str, ...]] = RANKS
+    answers: ClassVar[tuple[str, ...]] = ANSWERS
     needs: ClassVar[str] = "a JDK, 11 or newer (javac and java)"
 
     def write(self, bundle: Bundle, path: Path) -> None:
-        if bundle.reads == "text":
-            bundle.words({KEPT})
         data = pack(bundle)
         if len(data) > _MOST:
             raise ExportError(f"{len(data):,} bytes are more than an array of Java holds; keep "
@@ -47,7 +46,9 @@ class Java:
         # A string literal in JSON is one in Java.
         replaced = "".join(f".replace({json.dumps(old)}, {json.dumps(new)})"
                            for old, new in TURKIC)
-        source = fill_template("java.txt", bundle, STRINGS=str(strings).lower(), TURKIC=replaced)
+        columns = json.dumps(list(bundle.columns if bundle.reads == "text" else []))[1:-1]
+        source = fill_template("java.txt", bundle, STRINGS=str(strings).lower(), TURKIC=replaced,
+                               COLUMNS=columns)
         path.write_text(source, "ascii", newline="\n")
         path.with_suffix(".bin").write_bytes(data)
 
@@ -68,12 +69,19 @@ def compile_class(path: Path, folder: Path) -> None:
         If there is no ``javac``.
     """
     compiler = _find("javac")
+    for name, content in _compiled(path.read_text("ascii"), compiler).items():
+        (folder / name).write_bytes(content)
+
+
+# Models of one version differ in their data, and hardly in their source.
+@lru_cache(maxsize=4)
+def _compiled(source: str, compiler: str) -> dict[str, bytes]:
     with tempfile.TemporaryDirectory(prefix="textnb-") as own:
         # The compiler wants the name of the class, which the file may have lost.
-        source = Path(own, "Model.java")
-        shutil.copyfile(path, source)
-        run_program([compiler, "--release", "11", "-Xlint:all", "-Werror", "-d", str(folder),
-                     str(source)])
+        file = Path(own, "Model.java")
+        file.write_text(source, "ascii")
+        run_program([compiler, "--release", "11", "-Xlint:all", "-Werror", "-d", own, str(file)])
+        return {found.name: found.read_bytes() for found in Path(own).glob("*.class")}
 
 
 def _find(program: str) -> str:
