@@ -136,21 +136,34 @@ class Sql(sql_texts.TextDialect):
 
     def fill_weights(self, weights: WeightRows) -> Iterator[str]:
         """Write statements that fill ``textnb_weights``."""
-        for columns, rows in weights.groups():
+        for columns, same, rows in weights.groups():
+            names = ["term", *columns]
             separator = weights.separator if self.reads_lists else None
             if separator is None:
-                yield from self.load("textnb_weights", ["term", *columns], rows)
+                yield from self.load_terms(names, same, rows)
                 continue
             for chunk in chunks(rows, _LISTED):
                 terms, *numbers = zip(*chunk, strict=True)
+                constants = [] if same is None else [number(value) for value in same]
                 listed = self.unnest(
                     self.literal(separator.join(terms)), self.literal(separator),
-                    ["'" + ",".join(map(repr, column)) + "'" for column in numbers])
-                yield (f"INSERT INTO textnb_weights ({', '.join(['term', *columns])}) "
-                       f"SELECT {listed};")
+                    [] if constants else ["'" + ",".join(map(repr, values)) + "'"
+                                          for values in numbers], constants)
+                yield f"INSERT INTO textnb_weights ({', '.join(names)}) SELECT {listed};"
 
-    def unnest(self, terms: str, separator: str, numbers: Sequence[str]) -> str:
-        """Write columns from literals: terms with a separator between them, numbers with commas."""
+    def load_terms(
+        self, columns: Sequence[str], same: Sequence[float] | None, rows: Iterable[list[Any]]
+    ) -> Iterator[str]:
+        """Write statements that fill rows of terms and numbers, which may be the same for all."""
+        yield from self.load("textnb_weights", columns, rows)
+
+    def unnest(
+        self, terms: str, separator: str, numbers: Sequence[str], constants: Sequence[str]
+    ) -> str:
+        """Write columns from literals: terms with a separator between them, numbers with commas.
+
+        Behind them are columns of constants.
+        """
         raise NotImplementedError
 
     @abstractmethod

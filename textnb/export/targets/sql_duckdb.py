@@ -56,9 +56,12 @@ class DuckDb(Sql):
         yield f"CREATE TABLE textnb_weights (term TEXT NOT NULL{columns});"
         yield from self.fill_weights(weights)
 
-    def unnest(self, terms: str, separator: str, numbers: Sequence[str]) -> str:
+    def unnest(
+        self, terms: str, separator: str, numbers: Sequence[str], constants: Sequence[str]
+    ) -> str:
         return ", ".join([f"unnest(string_split({terms}, {separator}))", *(
-            f"unnest(CAST(string_split({column}, ',') AS DOUBLE[]))" for column in numbers)])
+            f"unnest(CAST(string_split({column}, ',') AS DOUBLE[]))" for column in numbers),
+            *constants])
 
     def list_of(self, elements: Sequence[tuple[str, str]]) -> str:
         cases = ",\n".join(f"CASE WHEN {condition} THEN [{self.literal(element)}] ELSE [] END"

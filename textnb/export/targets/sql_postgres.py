@@ -105,10 +105,12 @@ class Postgres(Sql):
         yield "CREATE INDEX ON textnb_weights USING hash (term);"
         yield "ANALYZE textnb_weights;"
 
-    def unnest(self, terms: str, separator: str, numbers: Sequence[str]) -> str:
+    def unnest(
+        self, terms: str, separator: str, numbers: Sequence[str], constants: Sequence[str]
+    ) -> str:
         arrays = [f"string_to_array({terms}, {separator})", *(
             f"CAST(string_to_array({column}, ',') AS DOUBLE PRECISION[])" for column in numbers)]
-        return f"* FROM unnest({', '.join(arrays)})"
+        return f"{', '.join(['*', *constants])} FROM unnest({', '.join(arrays)})"
 
     def list_of(self, elements: Sequence[tuple[str, str]]) -> str:
         cases = ",\n".join(f"CASE WHEN {condition} THEN {self.literal(element)} END"

@@ -10,10 +10,10 @@ from __future__ import annotations
 import json
 import sqlite3
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from textnb.errors import ExportError
 from textnb.export.bundle import Bundle
@@ -32,6 +32,8 @@ from textnb.export.targets.sql import (
     ANSWERS,
     Sql,
     balanced,
+    chunks,
+    number,
     read_answers,
     user_tables,
 )
@@ -103,6 +105,18 @@ class Sqlite(Sql):
         yield from self.fill_weights(weights)
         # An index that is made of all rows at once takes half the time.
         yield "CREATE UNIQUE INDEX textnb_weights_by_term ON textnb_weights (term);"
+
+    def load_terms(
+        self, columns: Sequence[str], same: Sequence[float] | None, rows: Iterable[list[Any]]
+    ) -> Iterator[str]:
+        if same is None:
+            yield from super().load_terms(columns, same, rows)
+            return
+        selected = ", ".join(["column1", *map(number, same)])
+        for chunk in chunks(rows, self.rows_per_insert):
+            terms = ",".join(f"({self.literal(row[0])})" for row in chunk)
+            yield (f"INSERT INTO textnb_weights ({', '.join(columns)}) "
+                   f"SELECT {selected} FROM (VALUES {terms});")
 
     def literal(self, value: str) -> str:
         if _SURROGATE in value:

@@ -27,7 +27,9 @@ class WeightRows:
     # Any of these stands between terms that do not hold it.
     _SEPARATORS = "|\u00a6\u241e\u241f"
     # A group of fewer rows is not worth its statement: they are written whole.
-    _LEAST = 8
+    _LEAST = 16
+    # So many rows of the same numbers have a statement of their own.
+    _SAME = 64
 
     def __init__(self, bundle: Bundle, as_term: Callable[[str], str | None] = str) -> None:
         """With ``as_term``, which writes a term as an engine has it, or None to leave it out."""
@@ -46,21 +48,33 @@ class WeightRows:
         return next((sign for sign in self._SEPARATORS
                      if not any(sign in term for term in self._terms)), None)
 
-    def groups(self) -> Iterator[tuple[list[str], Iterator[list[Any]]]]:
-        """Columns, and rows of a term and its numbers for them."""
+    def groups(self) -> Iterator[tuple[list[str], list[float] | None, Iterator[list[Any]]]]:
+        """Columns, their numbers if all rows have the same, and rows of a term and its numbers."""
         other = self._weights != np.array([*self.defaults.values()])
         bits = np.packbits(other, axis=1)
         # Which columns differ is one value of as many bytes.
         which = np.ascontiguousarray(bits).view(np.dtype((np.void, bits.shape[1]))).reshape(-1)
         _, group, sizes = np.unique(which, return_inverse=True, return_counts=True)
         group = np.where(sizes[group] < self._LEAST, len(sizes), group)
-        order = np.argsort(group, kind="stable")
-        for rows in np.split(order, np.flatnonzero(np.diff(group[order])) + 1):
-            if len(rows):
-                whole = group[rows[0]] == len(sizes)
-                places = [*range(len(self._names))] if whole else np.flatnonzero(
-                    other[rows[0]]).tolist()
-                yield [self._names[k] for k in places], self._rows(rows, places)
+        for rows in _split(np.arange(len(group)), group):
+            whole = group[rows[0]] == len(sizes)
+            places = [*range(len(self._names))] if whole else np.flatnonzero(
+                other[rows[0]]).tolist()
+            names = [self._names[k] for k in places]
+            for same, chosen in self._of_same_numbers(rows, places):
+                yield names, same, self._rows(chosen, places)
+
+    def _of_same_numbers(
+        self, rows: NDArray[np.int64], places: list[int]
+    ) -> Iterator[tuple[list[float] | None, NDArray[np.int64]]]:
+        """Parts of rows that have the same numbers, which most of few columns do; and the rest."""
+        numbers, found, counts = np.unique(
+            self._weights[rows][:, places], axis=0, return_inverse=True, return_counts=True)
+        found = found.reshape(-1)
+        found = np.where(counts[found] < self._SAME, len(counts), found)
+        for part in _split(np.arange(len(rows)), found):
+            first = found[part[0]]
+            yield numbers[first].tolist() if first < len(counts) else None, rows[part]
 
     def _rows(self, rows: NDArray[np.int64], places: list[int]) -> Iterator[list[Any]]:
         for start in range(0, len(rows), 1000):
@@ -69,6 +83,13 @@ class WeightRows:
                     chosen.tolist(), self._weights[chosen][:, places].tolist(), strict=True):
                 if (term := self._as_term(self._terms[row])) is not None:
                     yield [term, *numbers]
+
+
+def _split(rows: NDArray[np.int64], keys: NDArray[Any]) -> Iterator[NDArray[np.int64]]:
+    """The rows of each key, in their order."""
+    order = np.argsort(keys, kind="stable")
+    parts = np.split(order, np.flatnonzero(np.diff(keys[order])) + 1)
+    return (rows[part] for part in parts if len(part))
 
 
 def _columns(bundle: Bundle) -> list[str]:
