@@ -599,6 +599,28 @@ def test_weights_of_the_defaults_are_not_written(shape: tuple[int, int]) -> None
         term: row for term, row in zip(terms, weights.tolist(), strict=True) if term != "t3"}
 
 
+@pytest.mark.parametrize("shape", [(300, 5), (300, 1), (40, 70), (1, 2), (0, 2)])
+def test_codes_and_whole_rows_hold_all_numbers(shape: tuple[int, int]) -> None:
+    draw = np.random.default_rng(1)
+    weights = np.where(draw.random(shape) < 0.3, draw.choice([-2.5, 0.0, 7.25], size=shape), -1.5)
+    terms = [f"t{n}" for n in range(shape[0])]
+    rows = WeightRows(SimpleNamespace(terms=terms, weights=weights, idf=None))  # type: ignore[arg-type]
+    expected = [[term, *row] for term, row in zip(terms, weights.tolist(), strict=True)]
+    assert [*rows.whole()] == expected
+    coded = rows.codes()
+    if shape[0] < 40:
+        return
+    assert coded is not None
+    numbers, found = coded
+    for (term, codes), (name, *row) in zip(found, expected, strict=True):
+        own = dict(zip(range(shape[1]), rows.defaults.values(), strict=True))
+        own |= {code % shape[1]: numbers[code % shape[1]][code // shape[1] - 1] for code in codes}
+        assert (term, [*own.values()]) == (name, row)
+    # Numbers of which each has one cell are written as they are.
+    different = SimpleNamespace(terms=terms, weights=draw.normal(size=shape), idf=None)
+    assert WeightRows(different).codes() is None  # type: ignore[arg-type]
+
+
 def test_the_separator_is_in_no_term() -> None:
     weights = np.zeros((3, 1))
     for terms, sign in ((["a", "b", "c"], "|"), (["a|", "b", "c"], "¦"), (["a", "", "c"], None),

@@ -95,12 +95,38 @@ class ClickHouse(Sql):
         pairs = ", ".join(f"({condition}, {self.literal(text)})" for condition, text in elements)
         return f"arrayMap(p -> p.2, arrayFilter(p -> p.1, [{pairs}]))"
 
+    def value(self, value: str | float | list[int] | None) -> str:
+        # Rows of plain numbers are read as data; a bracket or an expression is parsed as SQL.
+        return repr(value) if isinstance(value, (float, list)) else super().value(value)
+
     def load_weights(self, bundle: Bundle) -> Iterator[str]:
         weights = WeightRows(bundle)
         columns = self.weight_columns(weights, "Float64")
         yield (f"CREATE TABLE textnb_weights (term String{columns}) "
                "ENGINE = MergeTree ORDER BY term;")
-        yield from self.fill_weights(weights)
+        yield "DROP TABLE IF EXISTS textnb_cells;"
+        coded = weights.codes()
+        if coded is None:
+            yield from self.load(
+                "textnb_weights", ("term", *weights.defaults), weights.whole())
+            return
+        # A statement for each group of terms would take longer than all their rows.
+        numbers, rows = coded
+        yield "CREATE TABLE textnb_cells (term String, cells Array(UInt32)) ENGINE = Memory;"
+        yield from self.load("textnb_cells", ("term", "cells"), rows)
+        selected = ",\n".join(
+            self._decoded(k, len(numbers), column.tolist(), default) for k, (column, default)
+            in enumerate(zip(numbers, weights.defaults.values(), strict=True)))
+        yield f"INSERT INTO textnb_weights SELECT term,\n{selected}\nFROM textnb_cells;"
+        yield "DROP TABLE textnb_cells;"
+
+    def _decoded(self, k: int, columns: int, numbers: list[float], default: float) -> str:
+        """Write the number of a column from the codes of a term: see `WeightRows.codes`."""
+        if not numbers:
+            return self.value(default)
+        codes = [k + columns * place for place in range(1, len(numbers) + 1)]
+        return (f"transform(arrayFirst(c -> c % {columns} = {k}, cells), {codes}, {numbers}, "
+                f"{self.value(default)})")
 
     def split(self, words: Words, source: str) -> Iterator[str]:
         parts, keys, is_word = "text", keys_of(words), f"lengthUTF8(word) >= {words.least}"

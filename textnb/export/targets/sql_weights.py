@@ -9,8 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from textnb.bayes.forms import Floats
 from textnb.export.bundle import Bundle
 from textnb.export.targets.packed import most_frequent
+
+# Numbers have a table where there are so many cells for each of them.
+_CELLS_PER_VALUE = 4
 
 
 class WeightRows:
@@ -63,6 +67,35 @@ class WeightRows:
             names = [self._names[k] for k in places]
             for same, chosen in self._of_same_numbers(rows, places):
                 yield names, same, self._rows(chosen, places)
+
+    def codes(self) -> tuple[list[Floats], Iterator[list[Any]]] | None:
+        """Numbers of each column, and rows of a term and its codes, one for each that differs.
+
+        A code is ``k + n * place``, of n columns, where place counts the numbers of column k from
+        1. None where there are too many numbers for that to be shorter.
+        """
+        other = self._weights != np.array([*self.defaults.values()])
+        codes = np.zeros(other.shape, np.int64)
+        numbers = []
+        for k in range(other.shape[1]):
+            found, places = np.unique(self._weights[other[:, k], k], return_inverse=True)
+            codes[other[:, k], k] = k + other.shape[1] * (1 + places)
+            numbers.append(found)
+        if codes.max(initial=0) >= 1 << 32 or (
+                _CELLS_PER_VALUE * sum(map(len, numbers)) > np.count_nonzero(other)):
+            return None
+        ends = np.cumsum(np.count_nonzero(other, axis=1)).tolist()
+        return numbers, self._code_rows(codes[other].tolist(), ends)
+
+    def _code_rows(self, codes: list[int], ends: list[int]) -> Iterator[list[Any]]:
+        for term, start, end in zip(map(self._as_term, self._terms), [0, *ends], ends,
+                                    strict=False):
+            if term is not None:
+                yield [term, codes[start:end]]
+
+    def whole(self) -> Iterator[list[Any]]:
+        """Rows of a term and all its numbers."""
+        return self._rows(np.arange(len(self._terms)), [*range(len(self._names))])
 
     def _of_same_numbers(
         self, rows: NDArray[np.int64], places: list[int]
