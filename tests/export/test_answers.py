@@ -118,18 +118,26 @@ def test_lists_of_labels_are_ranked(
         engine.probabilities, model.predict_proba(ROWS["text"].to_list()), atol=1e-9)
 
 
-@pytest.mark.parametrize("to", ["sql-duckdb", "sql-postgres", "sql-sqlite"])
-@pytest.mark.parametrize("calibration", [*CALIBRATIONS, "positive", "labels"])
-def test_sql_has_a_view_of_probabilities(
+@pytest.mark.parametrize("to", ["sql-duckdb", "sql-postgres", "sql-sqlite", "sql-clickhouse"])
+@pytest.mark.parametrize("calibration", [*CALIBRATIONS, "positive", "labels", "never", "one"])
+def test_sql_has_views_of_probabilities_and_decisions(
     to: str, calibration: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     if to == "sql-postgres":
         request.getfixturevalue("postgres")
     positive = "pos" if calibration == "positive" else None
-    model = topics() if calibration == "labels" else classifier(
-        2 if positive else 3, "growing" if positive else calibration)
-    path = export_model(
-        model, tmp_path / "out", to, positive=positive, answers="probability").path
+    if calibration == "labels":
+        model = topics()
+    elif calibration == "one":
+        with pytest.warns(UserWarning, match="only one class"):
+            model = TextClassifier(MultinomialNB()).fit(ROWS.filter(label="neg"))
+        model.set_decision(Decision({"neg": 3.0}))
+    else:
+        model = classifier(2 if positive else 3, {"positive": "growing", "never": "none"}.get(
+            calibration, calibration))
+    if calibration == "never":
+        model.set_decision(Decision({"mid": -math.inf, "neg": 1.0, "pos": math.inf}))
+    path = export_model(model, tmp_path / "out", to, positive=positive, answers="decision").path
     bundle, _ = archive.read(path, "out")
     try:
         engine = TARGETS[to].run(bundle, path / "model.sql", _rows(bundle))
@@ -138,9 +146,12 @@ def test_sql_has_a_view_of_probabilities(
     assert engine.probabilities is not None
     np.testing.assert_allclose(
         engine.probabilities, model.predict_proba(ROWS["text"].to_list()), atol=1e-9)
+    if calibration != "labels":
+        decided = model.predict(ROWS.select("text"))["decision"].to_list()
+        assert engine.decisions == [[] if label is None else [label] for label in decided]
     found = verify_export(path)
     assert found.passed
-    assert found.answers == ("scores", "probability")
+    assert found.answers == ("scores", "probability", "decision")
 
 
 def test_a_reader_of_parquet_ranks_labels_itself(tmp_path: Path) -> None:

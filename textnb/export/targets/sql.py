@@ -7,7 +7,8 @@
                                    may be cleaned before, by the views of `sql_texts`
     textnb_terms                   one row per occurrence of a term
     textnb_sums                    one row per document: s0, s1, ...
-    textnb_probabilities           calibrated, one row per document and class, where asked for
+    textnb_probabilities           calibrated, one row per document and class
+    textnb_decisions               one row per document, if the model has a decision
     textnb_scores, textnb_labels   the answers: one row per document and class, and per document;
                                    of lists of labels, a column `labels` in place of one label
 
@@ -16,33 +17,35 @@ Terms and labels are written as quoted literals only, and columns are named by n
 
 from __future__ import annotations
 
-import json
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar
 
-import numpy as np
 import polars as pl
 
 from textnb.bayes.features import Idf, Length, Presence, Step, Sublinear, unknown_step
 from textnb.errors import ExportError
-from textnb.export.bundle import Bundle
+from textnb.export.bundle import ANSWERS, Bundle
 from textnb.export.portable import COMPOSES, EVERYTHING, Words
 from textnb.export.targets import sql_texts
 from textnb.export.targets.base import EVERY, LISTS, TargetAnswers, TargetRows
-from textnb.export.targets.sql_answers import needs_length, probability_view
+from textnb.export.targets.sql_answers import (
+    decision_view,
+    gives_decisions,
+    needs_length,
+    probability_view,
+)
 from textnb.export.targets.sql_weights import WeightRows
 
-_VIEWS = ("probabilities", "labels", "scores", "sums", "terms", *sql_texts.VIEWS)
+_VIEWS = ("decisions", "probabilities", "labels", "scores", "sums", "terms", *sql_texts.VIEWS)
 _TABLES = ("weights", "classes", "stop_words", "characters", "casing", "ignorable",
            *sql_texts.TABLES)
 # Rows of one INSERT whose columns are lists.
 _LISTED = 20_000
 # Most arguments of one function call: SQLite allows 127.
 _ARGUMENTS = 100
-ANSWERS = "SELECT * FROM textnb_labels ORDER BY id"
 
 
 class Sql(sql_texts.TextDialect):
@@ -76,6 +79,7 @@ class Sql(sql_texts.TextDialect):
     tolerance: ClassVar[float] = 1e-9
     steps: ClassVar[tuple[type[Step], ...]] = EVERY
     decides: ClassVar[tuple[str, ...]] = LISTS
+    answers: ClassVar[tuple[str, ...]] = ANSWERS
     needs: ClassVar[str]
     engine: ClassVar[str]
     id_type: ClassVar[str] = "BIGINT"
@@ -264,6 +268,8 @@ class Sql(sql_texts.TextDialect):
         yield from answer_views(bundle, self.greatest, self.list_of)
         if "probability" in bundle.answers:
             yield probability_view(bundle)
+        if gives_decisions(bundle):
+            yield decision_view(bundle)
         yield from self.closing()
 
     def term_views(self, bundle: Bundle) -> Iterator[str]:
@@ -457,19 +463,3 @@ def user_tables(bundle: Bundle, rows: TargetRows) -> dict[str, pl.DataFrame]:
     assert rows.tokens is not None
     return {"documents": numbers, "document_terms": token_rows(rows.tokens)}
 
-
-def read_answers(bundle: Bundle, rows: Iterable[Sequence[Any]]) -> TargetAnswers:
-    """Read answers from the rows of ``textnb_labels``: id, position, label, scores.
-
-    Of lists of labels: id, labels (a list, or a string of JSON), scores.
-    """
-    answers = list(rows)
-    if bundle.is_multilabel:
-        by_name = {str(label): label for label in bundle.labels}
-        scores = np.array([row[2:] for row in answers], dtype=np.float64)
-        lists = (json.loads(row[1]) if isinstance(row[1], str) else row[1] for row in answers)
-        return TargetAnswers(scores.reshape(len(answers), bundle.weights.shape[1]),
-                             [[by_name[name] for name in names] for names in lists])
-    scores = np.array([row[3:] for row in answers], dtype=np.float64)
-    return TargetAnswers(scores.reshape(len(answers), bundle.weights.shape[1]),
-                         [None if row[1] is None else bundle.labels[row[1]] for row in answers])

@@ -1,9 +1,11 @@
-"""Probabilities in SQL: a view that follows from the sums of documents."""
+"""Probabilities and the decision in SQL: views that follow from the sums of documents."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -13,14 +15,60 @@ from textnb.export.targets.base import TargetAnswers
 
 # Of smaller numbers, engines may raise an error for an exponential that underflows.
 _LEAST = "-700e0"
-QUERY = "SELECT id, position, probability FROM textnb_probabilities ORDER BY id, position"
+LABELS = "SELECT * FROM textnb_labels ORDER BY id"
+PROBABILITIES = "SELECT probability FROM textnb_probabilities ORDER BY id, position"
+DECISIONS = "SELECT position FROM textnb_decisions ORDER BY id"
 
 
 def needs_length(bundle: Bundle) -> bool:
     """Whether sums need the column ``n``, the sum of the counts that were scored."""
     calibration = bundle.calibration
-    return "probability" in bundle.answers and calibration is not None and bool(
+    return len(bundle.answers) > 1 and calibration is not None and bool(
         calibration.length_exponent)
+
+
+def gives_decisions(bundle: Bundle) -> bool:
+    """Whether there is a view of decisions; lists of labels are by their decision already."""
+    return "decision" in bundle.answers and not bundle.is_multilabel
+
+
+def queries(bundle: Bundle) -> list[str]:
+    """What `read_answers` asks for."""
+    return [LABELS, *([PROBABILITIES] if "probability" in bundle.answers else []),
+            *([DECISIONS] if gives_decisions(bundle) else [])]
+
+
+def read_answers(
+    bundle: Bundle, ask: Callable[[str], Iterable[Sequence[Any]]]
+) -> TargetAnswers:
+    """Read the views of answers.
+
+    A list of labels is JSON where an engine has no lists.
+
+    Parameters
+    ----------
+    bundle : Bundle
+    ask : callable
+        Gives the rows of each of `queries`.
+    """
+    rows = list(ask(LABELS))
+    labels: list[Any]
+    if bundle.is_multilabel:
+        scores = np.array([row[2:] for row in rows], dtype=np.float64)
+        lists = (json.loads(row[1]) if isinstance(row[1], str) else row[1] for row in rows)
+        by_name = {str(label): label for label in bundle.labels}
+        labels = [[by_name[name] for name in names] for names in lists]
+    else:
+        scores = np.array([row[3:] for row in rows], dtype=np.float64)
+        labels = [None if row[1] is None else bundle.labels[row[1]] for row in rows]
+    answers = TargetAnswers(scores.reshape(len(rows), bundle.weights.shape[1]), labels)
+    if "probability" in bundle.answers:
+        chances = np.array([row[0] for row in ask(PROBABILITIES)], dtype=np.float64)
+        answers = replace(answers, probabilities=chances.reshape(-1, len(bundle.labels)))
+    if gives_decisions(bundle):
+        answers = replace(answers, decisions=[
+            [] if row[0] is None else [bundle.labels[row[0]]] for row in ask(DECISIONS)])
+    return answers
 
 
 def probability_view(bundle: Bundle) -> str:
@@ -40,6 +88,48 @@ def probability_view(bundle: Bundle) -> str:
             f"FROM (SELECT id, position, label, {_exp('behind')} AS p\n"
             "FROM (SELECT id, position, label, x - max(x) OVER (PARTITION BY id) AS behind\n"
             f"FROM ({_posterior(bundle, score, source)}) scored) compared) powers;")
+
+
+def decision_view(bundle: Bundle) -> str:
+    """Write the view ``textnb_decisions`` of id, position and label, which are null for unsure.
+
+    The log-odds of a class are its score less the logarithm of the sum of the exponentials of all
+    others, of which the highest is subtracted before `exp`. The best class has standing 1.
+    """
+    assert bundle.decision is not None
+    least = " ".join(
+        f"WHEN {k} THEN {_condition(bundle.decision.thresholds[label])}"
+        for k, label in enumerate(bundle.labels))
+    score, source = _score(bundle), "textnb_sums s CROSS JOIN textnb_classes c"
+    window = "OVER (PARTITION BY id)"
+    # A class that is alone has no others, and infinite odds.
+    odds = ("CASE WHEN standing > 1 THEN x - best ELSE best - second END\n"
+            "- ln(CASE WHEN standing > 1 THEN total - p ELSE others END)"
+            if len(bundle.labels) > 1 else "1e308")
+    return ("CREATE VIEW textnb_decisions AS SELECT id,\n"
+            "max(CASE WHEN place = 1 AND accepted = 1 THEN k END) AS position,\n"
+            "max(CASE WHEN place = 1 AND accepted = 1 THEN name END) AS label\n"
+            "FROM (SELECT id, k, name, accepted,\n"
+            "row_number() OVER (PARTITION BY id ORDER BY 1 - accepted, standing) AS place\n"
+            f"FROM (SELECT id, k, name, standing, CASE WHEN CASE k {least} END THEN 1 ELSE 0 END "
+            f"AS accepted\nFROM (SELECT id, k, name, standing, {odds} AS odds\n"
+            f"FROM (SELECT id, k, name, standing, x, best, second, p, sum(p) {window} AS total,\n"
+            f"sum(q) {window} AS others\n"
+            f"FROM (SELECT id, k, name, standing, x, best, second, {_exp('x - best')} AS p,\n"
+            f"CASE WHEN standing > 1 THEN {_exp('x - second')} ELSE 0e0 END AS q\n"
+            f"FROM (SELECT id, k, name, standing, x, max(x) {window} AS best,\n"
+            f"max(CASE WHEN standing > 1 THEN x END) {window} AS second\n"
+            "FROM (SELECT id, position AS k, label AS name, x,\n"
+            "row_number() OVER (PARTITION BY id ORDER BY x DESC, position) AS standing\n"
+            f"FROM ({_posterior(bundle, score, source)}) scored) ranked) compared) powers) summed"
+            ") judged) answered) ordered\nGROUP BY id;")
+
+
+def _condition(least: float) -> str:
+    """Whether a class is accepted by its log-odds."""
+    if least == inf:
+        return "1 = 0"
+    return "1 = 1" if least == -inf else f"odds >= {_number(least)}"
 
 
 def _posterior(bundle: Bundle, score: str, source: str) -> str:
@@ -79,10 +169,3 @@ def _exp(x: str) -> str:
 def _number(value: float) -> str:
     return f"CAST({value!r} AS DOUBLE PRECISION)"
 
-
-def with_probabilities(
-    bundle: Bundle, answers: TargetAnswers, rows: Iterable[Sequence[Any]]
-) -> TargetAnswers:
-    """The answers with the probabilities of `QUERY`."""
-    found = np.array([row[2] for row in rows], dtype=np.float64)
-    return replace(answers, probabilities=found.reshape(-1, len(bundle.labels)))

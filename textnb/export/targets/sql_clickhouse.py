@@ -18,12 +18,11 @@ from textnb.export.portable import Words
 from textnb.export.targets.base import EngineMissing, TargetAnswers, TargetRows
 from textnb.export.targets.program import run_program
 from textnb.export.targets.sql import (
-    ANSWERS,
     Sql,
     has_controls,
-    read_answers,
     user_tables,
 )
+from textnb.export.targets.sql_answers import queries, read_answers
 from textnb.export.targets.sql_texts import (
     Fold,
     escaped,
@@ -50,8 +49,9 @@ session = Session(folder + "/database")
 session.query(Path(script).read_text("utf-8"))
 for table in tables:
     session.query(f"INSERT INTO {table} SELECT * FROM file('{folder}/{table}.parquet', Parquet)")
-answers = session.query(sys.stdin.read(), "Parquet")
-Path(folder, "answers.parquet").write_bytes(answers.bytes())
+for number, query in enumerate(sys.stdin.read().splitlines()):
+    answers = session.query(query, "Parquet")
+    Path(folder, f"answers{number}.parquet").write_bytes(answers.bytes())
 """
 
 
@@ -242,14 +242,15 @@ class ClickHouse(Sql):
     def run(self, bundle: Bundle, path: Path, rows: TargetRows) -> TargetAnswers:
         if find_spec("chdb") is None:
             raise EngineMissing(f"chdb, which is ClickHouse, is not installed: {self.needs}")
+        asked = queries(bundle)
         with TemporaryDirectory(prefix="textnb-") as folder:
             tables = user_tables(bundle, rows)
             for table, frame in tables.items():
                 frame.write_parquet(Path(folder) / f"{table}.parquet")
             run_program([sys.executable, "-I", "-c", _RUN, folder, str(path), *tables],
-                        ANSWERS.encode())
-            return read_answers(
-                bundle, pl.read_parquet(Path(folder) / "answers.parquet").iter_rows())
+                        "\n".join(asked).encode())
+            return read_answers(bundle, lambda query: pl.read_parquet(
+                Path(folder) / f"answers{asked.index(query)}.parquet").iter_rows())
 
 
 def _white() -> str:

@@ -14,12 +14,10 @@ from textnb.export.portable import Words
 from textnb.export.targets.base import EngineMissing, TargetAnswers, TargetRows
 from textnb.export.targets.program import deadline
 from textnb.export.targets.sql import (
-    ANSWERS,
     Sql,
-    read_answers,
     user_tables,
 )
-from textnb.export.targets.sql_answers import QUERY, with_probabilities
+from textnb.export.targets.sql_answers import read_answers
 from textnb.export.targets.sql_texts import (
     Fold,
     fold_by_groups,
@@ -39,7 +37,6 @@ class DuckDb(Sql):
     """A script for DuckDB."""
 
     name: ClassVar[str] = "sql-duckdb"
-    answers: ClassVar[tuple[str, ...]] = ("scores", "probability")
     needs: ClassVar[str] = "pip install 'textnb[duckdb]'"
     engine: ClassVar[str] = "DuckDB"
     # DuckDB has no limit; with more columns, such a table is the wrong format.
@@ -146,7 +143,4 @@ class DuckDb(Sql):
             for table, frame in frames.items():
                 names = ", ".join(map(quote_name, frame.columns))
                 connection.execute(f"INSERT INTO {table} ({names}) SELECT * FROM source_{table}")
-            answers = read_answers(bundle, connection.execute(ANSWERS).fetchall())
-            if "probability" not in bundle.answers:
-                return answers
-            return with_probabilities(bundle, answers, connection.execute(QUERY).fetchall())
+            return read_answers(bundle, lambda query: connection.execute(query).fetchall())

@@ -18,12 +18,10 @@ from textnb.export.portable import Words
 from textnb.export.targets.base import EngineMissing, TargetAnswers, TargetRows
 from textnb.export.targets.program import deadline
 from textnb.export.targets.sql import (
-    ANSWERS,
     Sql,
-    read_answers,
     user_tables,
 )
-from textnb.export.targets.sql_answers import QUERY, with_probabilities
+from textnb.export.targets.sql_answers import read_answers
 from textnb.export.targets.sql_texts import (
     Fold,
     fold_by_groups,
@@ -50,7 +48,6 @@ class Postgres(Sql):
     """A script of plain SQL for PostgreSQL, which psql and every driver can run."""
 
     name: ClassVar[str] = "sql-postgres"
-    answers: ClassVar[tuple[str, ...]] = ("scores", "probability")
     needs: ClassVar[str] = (
         f"pip install 'textnb[postgres]', and a server that the environment variable {SERVER} "
         "names as libpq does: host=localhost dbname=test")
@@ -219,10 +216,7 @@ class Postgres(Sql):
                 _execute(connection, path)
                 for table, frame in frames.items():
                     _fill(connection, table, frame)
-                answers = read_answers(bundle, connection.execute(ANSWERS).fetchall())
-                if "probability" not in bundle.answers:
-                    return answers
-                return with_probabilities(bundle, answers, connection.execute(QUERY).fetchall())
+                return read_answers(bundle, lambda query: connection.execute(query).fetchall())
             finally:
                 connection.rollback()
                 connection.execute(f"DROP SCHEMA {schema} CASCADE")

@@ -29,15 +29,13 @@ from textnb.export.portable import Words
 from textnb.export.targets.base import EngineMissing, TargetAnswers, TargetRows
 from textnb.export.targets.program import deadline
 from textnb.export.targets.sql import (
-    ANSWERS,
     Sql,
     balanced,
     chunks,
     number,
-    read_answers,
     user_tables,
 )
-from textnb.export.targets.sql_answers import QUERY, with_probabilities
+from textnb.export.targets.sql_answers import read_answers
 from textnb.export.targets.sql_texts import (
     Fold,
     keys_of,
@@ -79,7 +77,6 @@ class Sqlite(Sql):
     """A script for SQLite."""
 
     name: ClassVar[str] = "sql-sqlite"
-    answers: ClassVar[tuple[str, ...]] = ("scores", "probability")
     needs: ClassVar[str] = "SQLite 3.38 or newer, with Python's sqlite3"
     engine: ClassVar[str] = "SQLite"
     bytewise: ClassVar[str] = "COLLATE BINARY"
@@ -233,10 +230,7 @@ WHERE {is_word}{stops};""")
                 connection.executemany(f"INSERT INTO {table} ({names}) VALUES ({marks})",
                                        frame.iter_rows())
                 connection.execute("COMMIT")
-            answers = read_answers(bundle, connection.execute(ANSWERS))
-            if "probability" not in bundle.answers:
-                return answers
-            return with_probabilities(bundle, answers, connection.execute(QUERY))
+            return read_answers(bundle, connection.execute)
 
 
 def _without_nul(words: Words) -> str:
