@@ -7,6 +7,7 @@ import math
 import runpy
 import shutil
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -49,7 +50,9 @@ programs = pytest.mark.parametrize("to", PROGRAMS)
 engines = pytest.mark.parametrize("to", [*PROGRAMS, pytest.param("c", marks=pytest.mark.skipif(
     shutil.which("cc") is None, reason="there is no C compiler")),
     pytest.param("java", marks=pytest.mark.skipif(
-        shutil.which("javac") is None, reason="there is no JDK"))])
+        shutil.which("javac") is None, reason="there is no JDK")),
+    pytest.param("onnx", marks=pytest.mark.skipif(
+        find_spec("onnxruntime") is None, reason="onnxruntime is not installed"))])
 
 
 def classifier(n_classes: int = 3, calibration: str = "growing") -> TextClassifier:
@@ -107,6 +110,10 @@ def test_lists_of_labels_are_ranked(
     thresholds = {"corn": 0.5, "grain": -math.inf, "wheat": math.inf}
     model = topics(None if at_least is None else Decision(
         thresholds, at_least=at_least, at_most=at_most))
+    if at_least is not None and "ranks" not in getattr(TARGETS[to], "decides", ()):
+        with pytest.raises(ExportError, match="the decision also ranks labels"):
+            export_model(model, tmp_path / "out", to)
+        return
     path = export_model(model, tmp_path / "out", to, answers="decision").path
     assert verify_export(path).passed
     bundle, _ = archive.read(path, "out")

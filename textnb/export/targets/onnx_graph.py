@@ -22,7 +22,7 @@ import numpy as np
 from textnb.bayes.features import Idf, Length, Presence, Step, Sublinear, unknown_step
 from textnb.bayes.forms import Floats
 from textnb.errors import ExportError
-from textnb.export.bundle import Bundle
+from textnb.export.bundle import ANSWERS, Bundle
 from textnb.export.targets.base import (
     EVERY,
     LISTS,
@@ -49,7 +49,9 @@ class Onnx:
     ``separator`` joins the tokens of a row; ``features`` (double, N x p). Tokens that hold the
     separator are left out: no term holds it, so they are unknown. Outputs: ``scores`` (double, N x
     outputs) and ``label`` (string, int64 or bool, N); of lists of labels, ``labels`` (bool, N x
-    outputs): whether a row has each of the classes.
+    outputs): whether a row has each of the classes. ``probability`` (double, N x classes) is
+    calibrated if the model is; ``decision`` (int64, N), of a model with one, is the place of its
+    answer among the classes, or -1 where it is unsure.
 
     Texts can be split if one character separates words, as in ``Tokenizer(pattern=r"[^ ]+",
     lowercase=False)``. ONNX has no regular expression that finds words, and not Unicode's
@@ -62,6 +64,7 @@ class Onnx:
     tolerance: ClassVar[float] = 1e-9
     steps: ClassVar[tuple[type[Step], ...]] = EVERY
     decides: ClassVar[tuple[str, ...]] = LISTS
+    answers: ClassVar[tuple[str, ...]] = ANSWERS
     needs: ClassVar[str] = INSTALL
 
     def reading(self, tokenizer: Tokenizer, columns: Sequence[str]) -> str:
@@ -110,12 +113,15 @@ class Onnx:
                     rows.tokens, session.get_modelmeta().custom_metadata_map["separator"])
             assert strings is not None
             inputs = np.array(strings.fill_null("").to_list(), dtype=object)
-        if bundle.is_multilabel:
-            scores, has = session.run(["scores", "labels"], {bundle.reads: inputs})
-            return TargetAnswers(scores, [[bundle.labels[k] for k in np.flatnonzero(row)]
-                                          for row in has])
-        scores, labels = session.run(["scores", "label"], {bundle.reads: inputs})
-        return TargetAnswers(scores, labels.tolist())
+        names = [output.name for output in session.get_outputs()]
+        found = dict(zip(names, session.run(names, {bundle.reads: inputs}), strict=True))
+        labels = ([[bundle.labels[k] for k in np.flatnonzero(row)] for row in found["labels"]]
+                  if bundle.is_multilabel else found["label"].tolist())
+        decided = found.get("decision")
+        return TargetAnswers(
+            found["scores"], labels, found.get("probability"),
+            None if decided is None else [
+                [bundle.labels[k]] if k >= 0 else [] for k in decided.tolist()])
 
 
 class _Graph:
@@ -135,14 +141,21 @@ class _Graph:
         bundle, helper, types = self.bundle, self.onnx.helper, self.onnx.TensorProto
         nodes = self.features() if bundle.reads == "features" else self.documents()
         decision, answer = self.decision()
+        outputs = [helper.make_tensor_value_info("scores", types.DOUBLE,
+                                                 ["N", len(bundle.intercept)]), answer]
+        if "probability" in bundle.answers:
+            decision += self.probability_nodes()
+            outputs.append(helper.make_tensor_value_info(
+                "probability", types.DOUBLE, ["N", len(bundle.labels)]))
+        if "decision" in bundle.answers and not bundle.is_multilabel:
+            decision += self.threshold_nodes()
+            outputs.append(helper.make_tensor_value_info("decision", types.INT64, ["N"]))
         shape = ["N", len(bundle.terms)] if bundle.reads == "features" else ["N"]
         kind = types.DOUBLE if bundle.reads == "features" else types.STRING
         graph = helper.make_graph(
             [*nodes, *decision], "textnb",
             [helper.make_tensor_value_info(bundle.reads, kind, shape)],
-            [helper.make_tensor_value_info("scores", types.DOUBLE, ["N", len(bundle.intercept)]),
-             answer],
-            self.constants)
+            outputs, self.constants)
         model = helper.make_model(
             graph, ir_version=IR_VERSION, producer_name="textnb", doc_string=self.description(),
             opset_imports=[helper.make_opsetid("", OPSET),
@@ -160,6 +173,8 @@ class _Graph:
             # The center is subtracted first, so that features far from 0 keep their digits.
             nodes.append(self.node("Sub", [name, self.constant("center", center)], "centered"))
             name = "centered"
+        if self.needs_length:
+            nodes.append(self.sum_node("ReduceSum", name, "counted"))
         return [*nodes,
                 self.node("MatMul", [name, self.constant("weights", bundle.weights)], "sums"),
                 self.node("Add", ["sums", self.constant("intercept", intercept)], "scores")]
@@ -186,14 +201,23 @@ class _Graph:
             self.node("MatMul", [value, "found_weights"], "sum"),
             self.node("Identity", ["going"], "still_going"),
         ]
+        sums, more = ["sums"], []
+        if self.needs_length:
+            # Without the unknown tokens. One number for each document is a column of them.
+            body += [*self.per_term(value, np.ones(len(bundle.terms)), "scored"),
+                     self.node("ReduceSum", ["scored"], "counted_here")]
+            sums, more = ["sums", "counted"], [
+                helper.make_tensor_value_info("counted_here", types.DOUBLE, [1])]
         info = helper.make_tensor_value_info
         inner = helper.make_graph(
             body, "document",
             [info("row", types.INT64, []), info("going", types.BOOL, [])],
-            [info("still_going", types.BOOL, []), info("sum", types.DOUBLE, [outputs])])
+            [info("still_going", types.BOOL, []), info("sum", types.DOUBLE, [outputs]),
+             *more])
         return [
             self.node("Size", [bundle.reads], "rows"),
-            self.node("Loop", ["rows", self.constant("go", np.array(True))], "sums", body=inner),
+            helper.make_node("Loop", ["rows", self.constant("go", np.array(True))], sums,
+                             body=inner),
             self.node("Add", ["sums", self.constant("intercept", bundle.intercept)], "scores"),
         ]
 
@@ -329,6 +353,114 @@ class _Graph:
             self.constant("labels", np.array(labels))
         nodes.append(self.node("Gather", ["labels", "best"], "label", axis=0))
         return nodes, declare("label", self.constants[-1].data_type, ["N"])
+
+    # Probabilities and the decision
+
+    @property
+    def needs_length(self) -> bool:
+        """Whether the temperature grows with the sum of a document's counts."""
+        calibration = self.bundle.calibration
+        return len(self.bundle.answers) > 1 and calibration is not None and bool(
+            calibration.length_exponent)
+
+    def probability_nodes(self) -> list[Any]:
+        """Nodes from ``scores`` to ``posterior``, of the calibrated scores, and ``probability``."""
+        bundle, calibration = self.bundle, self.bundle.calibration
+        name = "scores"
+        nodes: list[Any] = []
+        if bundle.positive is not None:
+            # The score of the other class is 0.
+            chosen = np.array([float(label == bundle.positive) for label in bundle.labels])
+            nodes.append(self.node("Mul", [name, self.constant("chosen", chosen)], "both"))
+            name = "both"
+        if bundle.is_multilabel:
+            if calibration is not None:
+                slopes, shifts = np.array(calibration.sigmoids).T
+                nodes += [self.node("Mul", [name, self.constant("slopes", slopes)], "sloped"),
+                          self.node("Add", ["sloped", self.constant("shifts", shifts)], "odds")]
+                name = "odds"
+            return [*nodes, self.node("Sigmoid", [name], "probability")]
+        if calibration is not None:
+            temperature = self.constant("temperature", np.float64(calibration.temperature))
+            if self.needs_length:
+                self.constant("unit_temperature", np.float64(1.0))
+                growth = self.constant("growth", np.float64(calibration.temperature - 1.0))
+                exponent = self.constant("exponent", np.float64(calibration.length_exponent))
+                nodes += [self.node("Pow", ["counted", exponent], "power"),
+                          self.node("Mul", ["power", growth], "grown"),
+                          self.node("Add", ["grown", "unit_temperature"], "temperatures")]
+                temperature = "temperatures"
+            nodes.append(self.node("Div", [name, temperature], "divided"))
+            name = "divided"
+            if calibration.link == "sigmoid":
+                # The logarithm of the sigmoid.
+                self.constant("no", np.float64(0.0))
+                self.constant("unit_power", np.float64(1.0))
+                nodes += [
+                    self.node("Add", [name, self.constant(
+                        "shift", np.float64(calibration.shift))], "shifted"),
+                    self.node("Abs", ["shifted"], "size"), self.node("Neg", ["size"], "far"),
+                    self.node("Exp", ["far"], "small"),
+                    self.node("Add", ["small", "unit_power"], "both_powers"),
+                    self.node("Log", ["both_powers"], "log_powers"),
+                    self.node("Min", ["shifted", "no"], "negative"),
+                    self.node("Sub", ["negative", "log_powers"], "log_sigmoid")]
+                name = "log_sigmoid"
+        return [*nodes, self.node("Identity", [name], "posterior"),
+                self.node("Softmax", ["posterior"], "probability", axis=1)]
+
+    def threshold_nodes(self) -> list[Any]:
+        """Nodes from ``posterior`` to ``decision``: log-odds against all others, and thresholds.
+
+        The highest of the scores whose exponentials are added is subtracted from them.
+        """
+        bundle, types = self.bundle, self.onnx.TensorProto
+        assert bundle.decision is not None
+        least = np.array([bundle.decision.thresholds[label] for label in bundle.labels])
+        self.constant("least_odds", least)
+        self.constant("unsure", np.array(-1))
+        self.constant("impossible", np.float64(-np.inf))
+        if len(least) == 1:
+            return [self.node("ArgMax", ["posterior"], "only", axis=1, keepdims=0),
+                    self.node("Add", ["only", self.constant(
+                        "or_unsure", np.array(-1 if least[0] == np.inf else 0))], "decision")]
+        self.constant("two", np.array([2]))
+        self.constant("nothing", np.float64(0.0))
+        self.constant("places", np.arange(len(least)))
+        for name, value in (("at_0", 0), ("at_1", 1)):
+            self.constant(name, np.array([value]))
+        node = self.node
+        return [
+            self.onnx.helper.make_node("TopK", ["posterior", "two"], ["top", "top_places"], axis=1),
+            node("Gather", ["top", "at_0"], "first", axis=1),
+            node("Gather", ["top", "at_1"], "second", axis=1),
+            node("Gather", ["top_places", "at_0"], "first_place", axis=1),
+            node("Equal", ["places", "first_place"], "is_first"),
+            node("Sub", ["posterior", "first"], "behind"), node("Exp", ["behind"], "powers"),
+            self.sum_node("ReduceSum", "powers", "all_powers"),
+            node("Sub", ["all_powers", "powers"], "other_powers"),
+            node("Sub", ["posterior", "second"], "behind_second"),
+            node("Where", ["is_first", "impossible", "behind_second"], "others"),
+            node("Exp", ["others"], "powers_of_others"),
+            self.sum_node("ReduceSum", "powers_of_others", "sum_of_others"),
+            node("Where", ["is_first", "sum_of_others", "other_powers"], "against"),
+            node("Sub", ["first", "second"], "ahead"),
+            node("Where", ["is_first", "ahead", "behind"], "difference"),
+            node("Log", ["against"], "log_against"),
+            node("Sub", ["difference", "log_against"], "log_odds"),
+            node("GreaterOrEqual", ["log_odds", "least_odds"], "accepted"),
+            node("Where", ["accepted", "posterior", "impossible"], "candidates"),
+            node("ArgMax", ["candidates"], "candidate", axis=1, keepdims=0),
+            node("Cast", ["accepted"], "accepted_number", to=types.INT64),
+            self.sum_node("ReduceMax", "accepted_number", "accepts", keepdims=0),
+            node("Cast", ["accepts"], "is_sure", to=types.BOOL),
+            node("Where", ["is_sure", "candidate", "unsure"], "decision")]
+
+    def sum_node(self, kind: str, name: str, output: str, keepdims: int = 1) -> Any:
+        """A node that reduces the columns of each row."""
+        if "columns_axis" not in {constant.name for constant in self.constants}:
+            self.constant("columns_axis", np.array([1]))
+        return self.node(kind, [name, "columns_axis"], output, keepdims=keepdims)
 
     # Documentation in the file
 
