@@ -15,6 +15,7 @@ static void score(const void *model, size_t size, const uint8_t *text, size_t le
     double *scores, *chances, counted = 1.0;
     unsigned char *chosen;
     void *workspace;
+    textnb_check(model, size);
     if (!outputs || outputs > 1000 || classes > 1000) {
         return;
     }

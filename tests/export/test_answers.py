@@ -47,7 +47,8 @@ CALIBRATIONS = {
 PROGRAMS = ["python", pytest.param("javascript", marks=pytest.mark.skipif(
     shutil.which("node") is None, reason="Node is not installed"))]
 programs = pytest.mark.parametrize("to", PROGRAMS)
-engines = pytest.mark.parametrize("to", [*PROGRAMS, pytest.param("c", marks=pytest.mark.skipif(
+engines = pytest.mark.parametrize("to", [
+    *PROGRAMS, "polars", pytest.param("c", marks=pytest.mark.skipif(
     shutil.which("cc") is None, reason="there is no C compiler")),
     pytest.param("java", marks=pytest.mark.skipif(
         shutil.which("javac") is None, reason="there is no JDK")),
@@ -250,3 +251,15 @@ def test_a_program_refuses_answers_that_it_lacks(to: str, tmp_path: Path) -> Non
     for given in (["--answers", "scores,decision"], ["--top", "x"], ["--chances"]):
         with pytest.raises(ExportError, match="the engine failed"):
             run_program([*command, *given])
+
+
+@engines
+def test_a_model_of_one_class_answers(to: str, tmp_path: Path) -> None:
+    with pytest.warns(UserWarning, match="only one class"):
+        model = TextClassifier(MultinomialNB()).fit(ROWS.filter(label="neg"))
+    for least in (3.0, math.inf):
+        model.set_decision(Decision({"neg": least}))
+        path = export_model(model, tmp_path / f"{least}", to).path
+        found = verify_export(path, ROWS)
+        assert found.passed
+        assert found.answers == ("scores", "probability", "decision")

@@ -50,7 +50,7 @@ from textnb.export.targets.c import C, compile_program, read_answers
 
 Corpus = Callable[[str], pl.LazyFrame]
 
-STRICT = ["-std=c99", "-O2", "-Wall", "-Wextra", "-Werror", "-pedantic"]
+STRICT = ["-std=c99", "-O3", "-Wall", "-Wextra", "-Werror", "-pedantic"]
 CHECKED = ["-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 FUZZ = Path(__file__).with_name("c_fuzz.c")
 ALL_KINDS = Tokenizer(keep=("emoji", "symbols", "abbreviations", "punctuation"))
@@ -263,6 +263,18 @@ def test_a_bundle_is_verified_and_one_file_is_refused(cc: str, tmp_path: Path) -
     with pytest.raises(ExportError, match=r"several files \(\.c, \.h, \.bin\): write them to a"):
         export_model(model, tmp_path / "model.c")
     assert not (tmp_path / "model.c").exists()
+
+
+def test_a_changed_number_is_found(
+    cc: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(c, "_EMBEDDED", 0)
+    bundle = bundle_of(trained(["x", "y"]))
+    C().write(bundle, tmp_path / "model.c")
+    data = (tmp_path / "model.bin").read_bytes()
+    (tmp_path / "model.bin").write_bytes(data[:-8] + b"\1" + data[-7:])
+    with pytest.raises(ExportError, match="or is damaged"):
+        C().run(bundle, tmp_path / "model.c", TargetRows(texts=pl.Series(["a"])))
 
 
 def test_a_missing_compiler_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

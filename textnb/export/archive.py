@@ -48,6 +48,7 @@ FORMAT, VERSION = "textnb-bundle", 3
 FORM, WEIGHTS, GOLDEN, CHARACTERS, SUMS = (
     "form.json", "weights.parquet", "golden.parquet", "characters.json", "SHA256SUMS")
 _MOST_MEMBERS = 16
+_OF_TARGETS = ("model.", "Model.", "Model$")
 _COMPILED = (".class", ".o", ".obj")
 
 
@@ -128,8 +129,7 @@ def replace_bundle(path: Path) -> Iterator[Path]:
         raise SourceError("can't write a bundle in place of the current folder; name a folder")
     is_bundle = _is_bundle_archive if archived else _is_bundle_folder
     if target.exists() and not is_bundle(target):
-        raise SourceError.unwritable(
-            path, "it is there and is no bundle; remove it or choose another path")
+        raise SourceError.unwritable(path, _why_not_replaced(target))
     if not archived:
         with replace_folder(path) as folder:
             yield folder
@@ -263,10 +263,20 @@ def _is_bundle_folder(target: Path) -> bool:
     if not names:
         return True
     if FORM not in names or any(
-            name not in own and not name.startswith(("model.", "Model.", "Model$"))
+            name not in own and not name.startswith(_OF_TARGETS)
             for name in names):
         return False
     return _is_form((target / FORM).read_bytes())
+
+
+def _why_not_replaced(target: Path) -> str:
+    names = {path.name for path in target.iterdir()} if target.is_dir() else set()
+    own = {FORM, WEIGHTS, GOLDEN, CHARACTERS, SUMS}
+    other = sorted(name for name in names - own if not name.startswith(_OF_TARGETS))
+    if FORM in names and other:
+        return (f"beside the earlier export it holds {other[0]!r}, which would be lost; move that "
+                "elsewhere, or choose another path")
+    return "it is there and is no bundle; remove it or choose another path"
 
 
 def _is_bundle_archive(target: Path) -> bool:

@@ -1,7 +1,8 @@
 """A form and its tokenizer as the one block of bytes that C and Java read: ``model.bin``.
 
 All numbers are little-endian. The header is ``textnbC2``, the size of the whole (8 bytes), then
-numbers of 4 bytes (see `pack`), from byte 64 on the place and size of each part (8 bytes each), in
+numbers of 4 bytes (see `pack`) and the CRC-32 of all but these first parts of the header (8 bytes
+at 64), from byte 72 on the place and size of each part (8 bytes each), in
 the order of the C program's list. Parts begin at multiples of 8.
 
 Weights are a row of numbers for each term, or the `Cells` of each: see `_weights`.
@@ -10,6 +11,7 @@ Weights are a row of numbers for each term, or the `Cells` of each: see `_weight
 from __future__ import annotations
 
 import struct
+import zlib
 from collections.abc import Sequence
 from functools import cache
 from itertools import accumulate
@@ -27,7 +29,7 @@ from textnb.export.portable import EVERYTHING, Words
 from textnb.export.targets.packed import Cells, find_table
 from textnb.text.casing import TURKIC
 
-_HEAD, _NO_WORDS = 64, (1, 1, 1, 0)
+_HEAD, _NO_WORDS = 72, (1, 1, 1, 0)
 _READS = {"text": 0, "terms": 1, "features": 2}
 _STEPS = {Presence: 1, Sublinear: 2, Idf: 3, Length: 4}
 _LOWERCASE, _TURKIC = 1, 2
@@ -86,8 +88,10 @@ def _join(numbers: bytes, parts: Sequence[bytes]) -> bytes:
         places.append(struct.pack("<2Q", place, len(part)))
         bodies.append(part + bytes(-len(part) % 8))
         place += len(bodies[-1])
-    head = b"textnbC2" + struct.pack("<Q", place) + numbers
-    return b"".join([head.ljust(_HEAD, b"\0"), *places, *bodies])
+    start = b"textnbC2" + struct.pack("<Q", place)
+    content = b"".join([*places, *bodies])
+    checksum = zlib.crc32(content, zlib.crc32(numbers))
+    return b"".join([start, numbers, struct.pack("<Q", checksum), content])
 
 
 def _weights(bundle: Bundle) -> tuple[list[bytes], int]:

@@ -17,7 +17,7 @@ import polars as pl
 
 from textnb.bayes.features import Step
 from textnb.errors import ExportError
-from textnb.export.bundle import Bundle
+from textnb.export.bundle import ANSWERS, Bundle
 from textnb.export.targets.base import EVERY, LISTS, TargetAnswers, TargetRows
 from textnb.export.targets.embedded import embed_json, fill_template
 from textnb.export.targets.program import run_program
@@ -61,7 +61,7 @@ path, function, rows, target = sys.argv[1:]
 spec = importlib.util.spec_from_file_location("model", path)
 model = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(model)
-answers = getattr(model, function)(pl.scan_parquet(rows)).select("scores", "predicted")
+answers = getattr(model, function)(pl.scan_parquet(rows)).select(model._ANSWERS)
 answers.collect().write_parquet(target)
 """
 
@@ -75,6 +75,7 @@ class PolarsCode:
     tolerance: ClassVar[float] = 1e-9
     steps: ClassVar[tuple[type[Step], ...]] = EVERY
     decides: ClassVar[tuple[str, ...]] = LISTS
+    answers: ClassVar[tuple[str, ...]] = ANSWERS
     needs: ClassVar[str] = "Polars: pip install polars"
 
     def write(self, bundle: Bundle, path: Path) -> None:
@@ -84,7 +85,7 @@ class PolarsCode:
                 if name == "*" or (name.startswith("^") and name.endswith("$")):
                     raise ExportError(f"feature {name!r} is a pattern of columns to Polars, not a "
                                       "name; rename it and train again, or use --to python")
-                if name in ("scores", "predicted"):
+                if name in ("scores", "predicted", "probabilities", "decision"):
                     raise ExportError(f"feature {name!r} has the name of a column that the answers "
                                       "have; rename it and train again, or use --to python")
         if any(isinstance(label, int) and not -2**63 <= label < 2**64 for label in bundle.labels):
@@ -92,7 +93,7 @@ class PolarsCode:
         text = fill_template(
             "polars.txt", bundle, POLARS=pl.__version__,
             DATA=embed_json(bundle, by_output=True, columns=columns,
-                            packed=bundle.reads != "features"),
+                            packed=bundle.reads != "features", answers=True),
             TOKENS="" if bundle.tokenizer is None else source_of(
                 bundle.tokenizer.plan(), bundle.columns))
         path.write_text(text, "ascii", newline="\n")
@@ -107,7 +108,12 @@ class PolarsCode:
             try:
                 answers = decode(target.read_bytes())
                 scores = answers["scores"].struct.unnest().to_numpy()
-                return TargetAnswers(np.asarray(scores, np.float64), answers["predicted"].to_list())
+                chances = answers["probabilities"].struct.unnest().to_numpy()
+                return TargetAnswers(
+                    np.asarray(scores, np.float64), answers["predicted"].to_list(),
+                    np.asarray(chances, np.float64) if "probability" in bundle.answers else None,
+                    [[] if label is None else [label] for label in answers["decision"].to_list()]
+                    if "decision" in answers.columns else None)
             except (OSError, TypeError, ValueError, *ENGINE_ERRORS) as error:
                 raise ExportError(f"the engine's answers can't be read: {error}") from None
 
