@@ -218,7 +218,7 @@ def test_a_folder_that_holds_more_than_a_bundle_is_kept(tmp_path: Path) -> None:
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     for name, to in (("out", "json"), ("site", "json"), ("m.zip", "json"), ("m.json", "json"),
                      ("app.py", "python")):
-        with pytest.raises(SourceError, match="it is there and|beside the earlier export"):
+        with pytest.raises(SourceError, match=r"it is there and|beside the earlier export"):
             export_model(model(), tmp_path / name, to)
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
 

@@ -272,7 +272,7 @@ def test_a_changed_number_is_found(
     bundle = bundle_of(trained(["x", "y"]))
     C().write(bundle, tmp_path / "model.c")
     data = (tmp_path / "model.bin").read_bytes()
-    (tmp_path / "model.bin").write_bytes(data[:-8] + b"\1" + data[-7:])
+    (tmp_path / "model.bin").write_bytes(data[:-8] + bytes([data[-8] ^ 1]) + data[-7:])
     with pytest.raises(ExportError, match="or is damaged"):
         C().run(bundle, tmp_path / "model.c", TargetRows(texts=pl.Series(["a"])))
 

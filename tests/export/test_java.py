@@ -78,8 +78,9 @@ def test_a_damaged_model_and_a_wrong_line_are_refused(tmp_path: Path) -> None:
     compile_class(tmp_path / "Model.java", tmp_path)
     data = (tmp_path / "Model.bin").read_bytes()
     (tmp_path / "short.bin").write_bytes(data[:-8])
-    (tmp_path / "other.bin").write_bytes(data[:-8] + b"\1" + data[-7:])
-    cases = [("other.bin", "null", "checksum differs"), ("short.bin", "null", "is not whole"), ("Model.bin", "\n{}", "line 2 can't be"),
+    (tmp_path / "other.bin").write_bytes(data[:-8] + bytes([data[-8] ^ 1]) + data[-7:])
+    cases = [("other.bin", "null", "checksum differs"), ("short.bin", "null", "is not whole"),
+             ("Model.bin", "\n{}", "line 2 can't be"),
              ("Model.bin", "[1 2]", "in JSON"), ("Model.bin", '"a', "in JSON"),
              ("Model.bin", '{"text": 1}', "can't be scored")]
     for name, line, error in cases:
