@@ -126,7 +126,34 @@ def test_lists_of_labels_are_ranked(
         engine.probabilities, model.predict_proba(ROWS["text"].to_list()), atol=1e-9)
 
 
-@pytest.mark.parametrize("to", ["sql-duckdb", "sql-postgres", "sql-sqlite", "sql-clickhouse"])
+SQL = ["sql-duckdb", "sql-postgres", "sql-sqlite", "sql-clickhouse"]
+
+
+@pytest.mark.parametrize("to", SQL)
+@pytest.mark.parametrize(("at_least", "at_most"), [(1, None), (0, 1), (1, 1), (1, 2), (3, None)])
+def test_sql_ranks_lists_of_labels(
+    to: str, at_least: int, at_most: int | None, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    if to == "sql-postgres":
+        request.getfixturevalue("postgres")
+    for number, thresholds in enumerate((
+            {"corn": 0.5, "grain": -math.inf, "wheat": math.inf},
+            {"corn": 0.5, "grain": 2.0, "wheat": 9.0},
+            dict.fromkeys(["corn", "grain", "wheat"], -math.inf),
+            dict.fromkeys(["corn", "grain", "wheat"], math.inf))):
+        model = topics(Decision(thresholds, at_least=at_least, at_most=at_most))
+        path = export_model(model, tmp_path / f"{number}", to).path
+        bundle, _ = archive.read(path, "out")
+        try:
+            engine = TARGETS[to].run(bundle, path / "model.sql", _rows(bundle))
+        except EngineMissing as error:
+            pytest.skip(str(error))
+        assert engine.labels == model.predict(ROWS.select("text"))["predicted"].to_list()
+        # An engine that starts anew takes seconds.
+        assert number or verify_export(path).passed
+
+
+@pytest.mark.parametrize("to", SQL)
 @pytest.mark.parametrize("calibration", [*CALIBRATIONS, "positive", "labels", "never", "one"])
 def test_sql_has_views_of_probabilities_and_decisions(
     to: str, calibration: str, tmp_path: Path, request: pytest.FixtureRequest

@@ -30,12 +30,13 @@ from textnb.errors import ExportError
 from textnb.export.bundle import ANSWERS, Bundle
 from textnb.export.portable import COMPOSES, EVERYTHING, Words
 from textnb.export.targets import sql_texts
-from textnb.export.targets.base import EVERY, LISTS, TargetAnswers, TargetRows
+from textnb.export.targets.base import EVERY, RANKS, TargetAnswers, TargetRows
 from textnb.export.targets.sql_answers import (
     decision_view,
     gives_decisions,
     needs_length,
     probability_view,
+    ranked_labels_view,
 )
 from textnb.export.targets.sql_weights import WeightRows
 
@@ -78,7 +79,7 @@ class Sql(sql_texts.TextDialect):
     # Engines add float64 in any order.
     tolerance: ClassVar[float] = 1e-9
     steps: ClassVar[tuple[type[Step], ...]] = EVERY
-    decides: ClassVar[tuple[str, ...]] = LISTS
+    decides: ClassVar[tuple[str, ...]] = RANKS
     answers: ClassVar[tuple[str, ...]] = ANSWERS
     needs: ClassVar[str]
     engine: ClassVar[str]
@@ -389,6 +390,9 @@ def answer_views(
     # Documents come first in the join, so that engines compute their sums once, not per class.
     yield (f"CREATE VIEW textnb_scores AS SELECT s.id, c.position, c.label, {score} AS score\n"
            f"FROM textnb_sums s CROSS JOIN textnb_classes c{which};")
+    if bundle.is_multilabel and bundle.decision is not None and bundle.decision.ranks:
+        yield ranked_labels_view(bundle, list_of)
+        return
     if bundle.is_multilabel:
         labels = list_of([(f"{s} > {number(least)}", str(label)) for s, least, label in zip(
             outputs, bundle.thresholds.tolist(), bundle.labels, strict=True)])

@@ -90,6 +90,41 @@ def probability_view(bundle: Bundle) -> str:
             f"FROM ({_posterior(bundle, score, source)}) scored) compared) powers;")
 
 
+def ranked_labels_view(
+    bundle: Bundle, list_of: Callable[[Sequence[tuple[str, str]]], str]
+) -> str:
+    """Write the view ``textnb_labels`` of a decision that ranks lists of labels.
+
+    Labels are ranked by the score less the threshold, and of equal ones the first is better.
+    """
+    assert bundle.decision is not None
+    at_least, at_most = bundle.decision.at_least, bundle.decision.at_most
+    thresholds = bundle.thresholds.tolist()
+    above = " ".join(f"WHEN {k} THEN s.s{k} - {_number(least)}"
+                     for k, least in enumerate(thresholds))
+    scores = " ".join(f"WHEN {k} THEN s.s{k}" for k in range(len(thresholds)))
+    chosen = f"above > 0e0 OR place <= {at_least}" if at_least else "above > 0e0"
+    if at_most is not None:
+        chosen = f"({chosen}) AND place <= {at_most}"
+    # Labels that are never given have the last ranks, which `at_least` may reach.
+    labels = list_of([
+        ("1 = 0" if bundle.decision.thresholds[label] == inf else
+         f"max(CASE WHEN position = {k} THEN chosen ELSE 0 END) = 1", str(label))
+        for k, label in enumerate(bundle.labels)])
+    outputs = ", ".join(f"max(CASE WHEN position = {k} THEN score END) AS s{k}"
+                        for k in range(len(thresholds)))
+    # Without scores, such as those of a missing feature, there is no rank.
+    return (f"CREATE VIEW textnb_labels AS SELECT id, {labels} AS labels,\n{outputs}\n"
+            "FROM (SELECT id, position, score,\n"
+            f"CASE WHEN above IS NOT NULL AND ({chosen}) THEN 1 ELSE 0 END AS chosen\n"
+            "FROM (SELECT id, position, score, above,\n"
+            "row_number() OVER (PARTITION BY id ORDER BY above DESC, position) AS place\n"
+            f"FROM (SELECT s.id, c.position, CASE c.position {scores} END AS score,\n"
+            f"CASE c.position {above} END AS above\n"
+            "FROM textnb_sums s CROSS JOIN textnb_classes c) compared) ranked) judged\n"
+            "GROUP BY id;")
+
+
 def decision_view(bundle: Bundle) -> str:
     """Write the view ``textnb_decisions`` of id, position and label, which are null for unsure.
 
