@@ -91,6 +91,21 @@ def test_a_damaged_model_and_a_wrong_line_are_refused(tmp_path: Path) -> None:
 
 
 @with_java
+def test_wrong_arguments_are_told_without_a_trace(tmp_path: Path) -> None:
+    Java().write(bundle_of(trained(["x", "y"])), tmp_path / "Model.java")
+    compile_class(tmp_path / "Model.java", tmp_path)
+    model = str(tmp_path / "Model.bin")
+    for arguments, status, said in (
+            (["none.bin"], 1, "none.bin"), ([model, "--top", "x"], 2, "--top is a number"),
+            ([model, "--answers", "decision"], 2, "does not answer with decision"),
+            (["--help"], 2, "usage: java Model")):
+        done = subprocess.run(["java", "-cp", tmp_path, "Model", *arguments], cwd=tmp_path,
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        assert (done.returncode, said in done.stderr) == (status, True)
+        assert "\tat " not in done.stderr
+
+
+@with_java
 def test_the_page_compiles(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "how-to" / "exports.md").read_text("utf-8")
     (source,) = [block.text for block in blocks(page) if block.file == "Score.java"]

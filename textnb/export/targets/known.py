@@ -98,7 +98,9 @@ def target_of_path(path: str | os.PathLike[str]) -> Target:
         raise ParameterError.naming(
             "a file that ends in {ending} may be for several systems: say which, {to}",
             ending=ending, to=Mention("to", names))
-    endings = sorted({target.suffix for target in TARGETS.values() if target.suffix})
+    # A target of several files is written to a folder.
+    endings = sorted({target.suffix for target in TARGETS.values()
+                      if target.suffix and not getattr(target, "companions", ())})
     raise ParameterError.naming(
         "the name {path!r} does not tell for which system the export is: say it, {to}; or end the "
         "name in one of {endings}", path=str(path), to=Mention("to", ", ".join(TARGETS)),
