@@ -74,7 +74,7 @@ NO_COMPOSITION = dict.fromkeys(("nfc", "nfkc", "char_wb nfc tr"), "composes char
 NO_KEPT = dict.fromkeys(("kept", "prefixes"), "keep=")
 REFUSALS: dict[str, dict[str, str]] = {
     "python": {}, "javascript": {}, "polars": {}, "c": {}, "java": {},
-    "sql-clickhouse": NO_COMPOSITION, "sql-duckdb": NO_COMPOSITION,
+    "sql-clickhouse": NO_COMPOSITION, "sql-spark": NO_COMPOSITION, "sql-duckdb": NO_COMPOSITION,
     "sql-postgres": NO_COMPOSITION, "sql-sqlite": {**NO_COMPOSITION, **NO_KEPT}}
 
 
@@ -115,6 +115,8 @@ def engine(to: str, request: pytest.FixtureRequest) -> None:
     """A server where the target needs one."""
     if to == "sql-postgres":
         request.getfixturevalue("postgres")
+    if to == "sql-spark":
+        request.getfixturevalue("spark_process")
 
 
 @pytest.mark.usefixtures("engine")

@@ -26,7 +26,8 @@ from textnb.learning.settings import setting
 
 # The systems that `textnb.export` writes for; a test holds them to it.
 TARGETS = ("json", "parquet", "csv", "npz", "liblinear", "onnx", "sql-duckdb", "sql-postgres",
-           "sql-sqlite", "sql-clickhouse", "python", "javascript", "c", "java", "polars")
+           "sql-sqlite", "sql-clickhouse", "sql-spark", "python", "javascript", "c", "java",
+           "polars")
 
 
 @dataclass(frozen=True, kw_only=True)

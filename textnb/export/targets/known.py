@@ -19,12 +19,13 @@ from textnb.export.targets.python import Python
 from textnb.export.targets.sql_clickhouse import ClickHouse
 from textnb.export.targets.sql_duckdb import DuckDb
 from textnb.export.targets.sql_postgres import Postgres
+from textnb.export.targets.sql_spark import Spark
 from textnb.export.targets.sql_sqlite import Sqlite
 
 # A built-in target is one line here, and its import above.
 _ALL: list[Target] = [
     Json(), Parquet(), Csv(), Npz(), Python(), JavaScript(), C(), Java(), DuckDb(),
-    Postgres(), Sqlite(), ClickHouse(), PolarsCode(), Onnx(), Liblinear(),
+    Postgres(), Sqlite(), ClickHouse(), Spark(), PolarsCode(), Onnx(), Liblinear(),
 ]
 TARGETS: dict[str, Target] = {target.name: target for target in _ALL}
 # Names that people use for a target's system.
@@ -32,7 +33,8 @@ _SYNONYMS = {
     "c99": "c", "jvm": "java", "jdk": "java", "js": "javascript", "node": "javascript",
     "mjs": "javascript", "py": "python",
     "pg": "sql-postgres", "psql": "sql-postgres", "postgresql": "sql-postgres",
-    "sqlite3": "sql-sqlite", "chdb": "sql-clickhouse", "numpy": "npz", "svmlight": "liblinear",
+    "sqlite3": "sql-sqlite", "chdb": "sql-clickhouse", "spark": "sql-spark",
+    "pyspark": "sql-spark", "databricks": "sql-spark", "numpy": "npz", "svmlight": "liblinear",
     "libsvm": "liblinear", "onnxruntime": "onnx",
 }
 _READS = ("text", "terms", "features")

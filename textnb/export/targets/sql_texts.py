@@ -147,6 +147,15 @@ class TextDialect(ABC):
         """Write statements that follow when the table is filled."""
         yield from ()
 
+    def fold_table(self, fold: Fold, hangul: Sequence[str]) -> Iterator[str]:
+        """Write the table of `Fold`: its rows, and those of queries of Hangul's syllables."""
+        columns = ("character", "number", "part", "class")
+        yield self.create_fold_table(fold.table)
+        yield from self.load(fold.table, columns, fold.rows())
+        for query in hangul:
+            yield f"INSERT INTO {fold.table} ({', '.join(columns)})\n{query};"
+        yield from self.index_fold_table(fold.table)
+
     def numbers(self, count: int) -> str:
         """Write a table with a column ``n``, the integers from 0 on."""
         return (f"(WITH RECURSIVE r(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM r "
@@ -272,17 +281,15 @@ def _cleaning(target: TextDialect, words: Words) -> Fold:
 def _fold_views(
     target: TextDialect, fold: Fold, keys: str, source: str, text: str
 ) -> Iterator[str]:
-    columns = ("character", "number", "part", "class")
-    yield target.create_fold_table(fold.table)
-    yield from target.load(fold.table, columns, fold.rows())
+    hangul = []
     if fold.hangul:
         for number, (first, arithmetic) in enumerate(_HANGUL):
             has_part = "\nWHERE n % 28 > 0" if number == 2 else ""
             part = target.character(f"{first} + {target.integer_division(arithmetic)}")
-            yield (f"INSERT INTO {fold.table} ({', '.join(columns)})\n"
-                   f"SELECT {target.character(f'{_FIRST_SYLLABLE} + n')}, {number}, {part}, 0\n"
-                   f"FROM {target.numbers(_SYLLABLES)}{has_part};")
-    yield from target.index_fold_table(fold.table)
+            hangul.append(
+                f"SELECT {target.character(f'{_FIRST_SYLLABLE} + n')}, {number}, {part}, 0\n"
+                f"FROM {target.numbers(_SYLLABLES)}{has_part}")
+    yield from target.fold_table(fold, hangul)
     yield (f"CREATE VIEW textnb_{fold.name} AS\n"
            f"{target.fold(fold, keys, f'(SELECT {keys}, {text} AS text FROM {source} d) t')};")
 
