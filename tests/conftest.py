@@ -275,7 +275,8 @@ def spark_service() -> Iterator[Callable[[Sequence[str], bytes], bytes]]:
     with subprocess.Popen([sys.executable, "-I", "-c", _SPARK_PROCESS], text=True,
                           encoding="utf-8", stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                           stderr=subprocess.DEVNULL) as process:
-        assert process.stdin is not None and process.stdout is not None
+        assert process.stdin is not None
+        assert process.stdout is not None
         pipe, answers = process.stdin, process.stdout
 
         def run(command: Sequence[str], input: bytes = b"") -> bytes:
