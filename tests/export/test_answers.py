@@ -153,13 +153,15 @@ def test_sql_ranks_lists_of_labels(
         assert number or verify_export(path).passed
 
 
-@pytest.mark.parametrize("to", SQL)
+@pytest.mark.parametrize("to", [*SQL, "sql-spark"])
 @pytest.mark.parametrize("calibration", [*CALIBRATIONS, "positive", "labels", "never", "one"])
 def test_sql_has_views_of_probabilities_and_decisions(
     to: str, calibration: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     if to == "sql-postgres":
         request.getfixturevalue("postgres")
+    if to == "sql-spark":
+        request.getfixturevalue("spark_process")
     positive = "pos" if calibration == "positive" else None
     if calibration == "labels":
         model = topics()

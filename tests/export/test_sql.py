@@ -9,7 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
@@ -42,6 +42,7 @@ from textnb.export.targets.sql import Sql
 from textnb.export.targets.sql_clickhouse import ClickHouse
 from textnb.export.targets.sql_duckdb import DuckDb
 from textnb.export.targets.sql_postgres import Postgres
+from textnb.export.targets.sql_spark import Spark
 from textnb.export.targets.sql_sqlite import Sqlite
 from textnb.export.targets.sql_weights import WeightRows
 
@@ -87,9 +88,9 @@ HOSTILE = ["'", "''); DROP TABLE textnb_weights; --", "\\", "\\.", "\\N", "\\'",
            "NULL", "\x7f", "\u00a0", "é"]
 
 
-@pytest.fixture(scope="module", params=[DuckDb, Sqlite, Postgres, ClickHouse],
+@pytest.fixture(scope="module", params=[DuckDb, Sqlite, Postgres, ClickHouse, Spark],
                 ids=lambda kind: kind.name)
-def target(request: pytest.FixtureRequest) -> Sql:
+def target(request: pytest.FixtureRequest) -> Iterator[Sql]:
     kind: type[Sql] = request.param
     if kind is DuckDb:
         pytest.importorskip("duckdb", reason="needs DuckDB: pip install 'textnb[duckdb]'")
@@ -97,7 +98,11 @@ def target(request: pytest.FixtureRequest) -> Sql:
         pytest.importorskip("chdb", reason="needs chdb: pip install 'textnb[clickhouse]'")
     if kind is Postgres:
         request.getfixturevalue("postgres")
-    return kind()
+    with pytest.MonkeyPatch.context() as patch:
+        if kind is Spark:
+            patch.setattr("textnb.export.targets.sql_spark.run_program",
+                          request.getfixturevalue("spark_service"))
+        yield kind()
 
 
 def frame_of(texts: list[str | None], classes: int = 3) -> pl.DataFrame:

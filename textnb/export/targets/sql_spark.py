@@ -30,7 +30,7 @@ from textnb.export.characters import (
     regex_class,
 )
 from textnb.export.portable import Words
-from textnb.export.targets.base import EngineMissing, TargetAnswers, TargetRows
+from textnb.export.targets.base import LISTS, EngineMissing, TargetAnswers, TargetRows
 from textnb.export.targets.program import run_program
 from textnb.export.targets.sql import Sql, chunks, has_controls, number, user_tables
 from textnb.export.targets.sql_answers import queries, read_answers
@@ -82,6 +82,8 @@ class Spark(Sql):
     """A script of temporary views for Spark, which leaves no file behind."""
 
     name: ClassVar[str] = "sql-spark"
+    # The view of ranks holds a type that Spark lacks beside strings of the user.
+    decides: ClassVar[tuple[str, ...]] = LISTS
     needs: ClassVar[str] = "pip install 'textnb[spark]', and Java 17"
     engine: ClassVar[str] = "Spark"
     text_type: ClassVar[str] = "STRING"
