@@ -129,13 +129,12 @@ def test_lists_of_labels_are_ranked(
 SQL = ["sql-duckdb", "sql-postgres", "sql-sqlite", "sql-clickhouse"]
 
 
+@pytest.mark.usefixtures("engine")
 @pytest.mark.parametrize("to", SQL)
 @pytest.mark.parametrize(("at_least", "at_most"), [(1, None), (0, 1), (1, 1), (1, 2), (3, None)])
 def test_sql_ranks_lists_of_labels(
-    to: str, at_least: int, at_most: int | None, tmp_path: Path, request: pytest.FixtureRequest
+    to: str, at_least: int, at_most: int | None, tmp_path: Path
 ) -> None:
-    if to == "sql-postgres":
-        request.getfixturevalue("postgres")
     for number, thresholds in enumerate((
             {"corn": 0.5, "grain": -math.inf, "wheat": math.inf},
             {"corn": 0.5, "grain": 2.0, "wheat": 9.0},
@@ -153,15 +152,12 @@ def test_sql_ranks_lists_of_labels(
         assert number or verify_export(path).passed
 
 
+@pytest.mark.usefixtures("engine")
 @pytest.mark.parametrize("to", [*SQL, "sql-spark"])
 @pytest.mark.parametrize("calibration", [*CALIBRATIONS, "positive", "labels", "never", "one"])
 def test_sql_has_views_of_probabilities_and_decisions(
-    to: str, calibration: str, tmp_path: Path, request: pytest.FixtureRequest
+    to: str, calibration: str, tmp_path: Path
 ) -> None:
-    if to == "sql-postgres":
-        request.getfixturevalue("postgres")
-    if to == "sql-spark":
-        request.getfixturevalue("spark_process")
     positive = "pos" if calibration == "positive" else None
     if calibration == "labels":
         model = topics()

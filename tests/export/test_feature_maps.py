@@ -81,13 +81,6 @@ def positive_of(model: TextClassifier) -> Any:
     return model.classes_[1] if len(model.classes_) == 2 else None
 
 
-@pytest.fixture
-def engine(to: str, request: pytest.FixtureRequest) -> None:
-    """A server where the target needs one."""
-    if to == "sql-postgres":
-        request.getfixturevalue("postgres")
-
-
 CASES = [(to, reads) for to, target in TARGETS.items() for reads in target.reads
          if reads != "features"]
 

@@ -48,13 +48,6 @@ ARTICLES = pl.DataFrame({
               ["corn", "grain"], [], ["money", "wheat"]]})
 
 
-@pytest.fixture
-def engine(to: str, request: pytest.FixtureRequest) -> None:
-    """A server where the target needs one."""
-    if to == "sql-postgres":
-        request.getfixturevalue("postgres")
-
-
 def topics(estimator: Any = None, **thresholds: float) -> TextClassifier:
     """A model of the articles; its labels have these thresholds, and others 0."""
     model = TextClassifier(estimator or MultinomialNB(l=0.1)).fit(ARTICLES)

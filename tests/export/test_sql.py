@@ -37,6 +37,7 @@ from textnb import (
     verify_export,
 )
 from textnb.export.bundle import Bundle, bundle_of
+from textnb.export.targets import sql_spark
 from textnb.export.targets.base import EngineMissing, TargetAnswers, TargetRows
 from textnb.export.targets.sql import Sql
 from textnb.export.targets.sql_clickhouse import ClickHouse
@@ -88,8 +89,9 @@ HOSTILE = ["'", "''); DROP TABLE textnb_weights; --", "\\", "\\.", "\\N", "\\'",
            "NULL", "\x7f", "\u00a0", "é"]
 
 
-@pytest.fixture(scope="module", params=[DuckDb, Sqlite, Postgres, ClickHouse, Spark],
-                ids=lambda kind: kind.name)
+@pytest.fixture(scope="module", params=[
+    DuckDb, Sqlite, Postgres, ClickHouse, pytest.param(Spark, marks=pytest.mark.release)],
+    ids=lambda kind: kind.name)
 def target(request: pytest.FixtureRequest) -> Iterator[Sql]:
     kind: type[Sql] = request.param
     if kind is DuckDb:
@@ -632,3 +634,19 @@ def test_the_separator_is_in_no_term() -> None:
                         (["|¦", "\u241e", "\u241f"], None)):
         held = SimpleNamespace(terms=terms, weights=weights, idf=None)
         assert WeightRows(held).separator == sign  # type: ignore[arg-type]
+
+
+def test_a_changed_script_is_not_run_in_spark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sql_spark, "find_spec", lambda name: object())
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    bundle = bundle_of(TextClassifier().fit(["a good film", "a bad film"], ["pos", "neg"]))
+    path = tmp_path / "model.sql"
+    Spark().write(bundle, path)
+    path.write_text(path.read_text("utf-8") + "SELECT reflect('java.lang.System', 'exit', 1);\n")
+    with pytest.raises(ExportError, match="may have been changed is not run"):
+        Spark().run(bundle, path, TargetRows(texts=pl.Series(["a"])))
+    monkeypatch.setattr(sql_spark, "_MOST_TERMS", 2)
+    with pytest.raises(ExportError, match="minutes to read"):
+        Spark().write(bundle, path)

@@ -58,13 +58,6 @@ def exported(model: Any, path: Path, to: str, **settings: Any) -> Path:
         pytest.skip(str(error))
 
 
-@pytest.fixture
-def engine(to: str, request: pytest.FixtureRequest) -> None:
-    """A server where the target needs one."""
-    if to == "sql-postgres":
-        request.getfixturevalue("postgres")
-
-
 def positive_of(model: Any, to: str) -> Any:
     """LIBLINEAR holds two classes as one column alone."""
     return model.classes_[1] if to == "liblinear" and len(model.classes_) == 2 else None

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,6 +21,7 @@ from typing import Any, ClassVar
 
 import polars as pl
 
+from textnb.errors import ExportError, quantity
 from textnb.export.bundle import Bundle
 from textnb.export.characters import (
     SIGMA,
@@ -52,6 +54,10 @@ _SPECIAL = "'\\$;"
 _PRIVATE = range(0xE000, 0xF900)
 # Java tries the ranges of a class one after another; a class of classes is tried by halves.
 _RANGES = 8
+# A session reads about 8,000 terms in a second.
+_MOST_TERMS = 200_000
+_NUMBER = re.compile(r"\(?-?\d[\d.]*e-?\d+\)?")
+_CENTER = re.compile(rf" - {_NUMBER.pattern}(?= AS x\d)")
 # In a process of its own, as a session belongs to its process; Arrow keeps the order of rows.
 _RUN = """
 import sys
@@ -104,6 +110,13 @@ class Spark(Sql):
 
     def quote_name(self, name: str) -> str:
         return "`" + name.replace("`", "``") + "`"
+
+    def check(self, bundle: Bundle) -> None:
+        super().check(bundle)
+        if len(bundle.terms) > _MOST_TERMS:
+            raise ExportError(f"{quantity(len(bundle.terms), 'term')} take a session of Spark "
+                              f"minutes to read, so a script has {_MOST_TERMS:,} at most; keep "
+                              "fewer (--top), or score with textnb on Spark")
 
     def opening(self) -> Iterator[str]:
         yield from ()
@@ -259,6 +272,14 @@ class Spark(Sql):
                 raise EngineMissing(f"{module} is not installed: {self.needs}")
         if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
             raise EngineMissing(f"there is no Java, which Spark runs in: {self.needs}")
+        # SQL of Spark may read files and run code of Java, so a script of somebody else is not run.
+        written = "".join(f"{each}\n" for each in self.script(bundle))
+        script = path.read_text("utf-8")
+        if script != written and not (bundle.reads == "features"
+                                      and _shape(script) == _shape(written)):
+            raise ExportError(f"{path.name} is not what this version of textnb writes for the "
+                              "bundle: SQL that may have been changed is not run in Spark; export "
+                              "again")
         asked = queries(bundle)
         with TemporaryDirectory(prefix="textnb-") as folder:
             tables = user_tables(bundle, rows)
@@ -273,6 +294,11 @@ class Spark(Sql):
 
 def _view(name: str, query: str) -> str:
     return f"CREATE OR REPLACE TEMPORARY VIEW {name} AS {query};"
+
+
+def _shape(script: str) -> str:
+    """A script of features without its numbers: a bundle has the weights of no center."""
+    return _NUMBER.sub("0", _CENTER.sub("", script))
 
 
 def _temporary(statement: str, of_features: bool) -> str:
