@@ -207,7 +207,7 @@ class Spark(Sql):
             is_word = f"({is_word} OR word RLIKE {pair})"
         found = f"{_class(words.members)}+"
         if words.kept:
-            found, is_word = kept_or_word(words, _CODE), "word <> ''"
+            found, is_word = kept_or_word(words, _CODE, _class), "word <> ''"
         if words.stop_words:
             is_word += " AND word NOT IN (SELECT word FROM textnb_stop_words)"
         given = replace_strings(words, "coalesce(text, '')")

@@ -13,7 +13,7 @@ they are.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from string import ascii_lowercase, ascii_uppercase
 from typing import Any, ClassVar
@@ -386,10 +386,15 @@ def separate_pairs(words: Words, text: str, code: str, condition: str) -> str:
     return f"CASE WHEN {has_pairs} THEN\n{pairs} ELSE {text} END"
 
 
-def kept_or_word(words: Words, code: str) -> str:
-    """Write the pattern, for RE2, of kept tokens and of words in a text whose pairs are apart."""
+def kept_or_word(
+    words: Words, code: str, class_of: Callable[[Ranges], str] | None = None
+) -> str:
+    """Write the pattern of kept tokens and of words in a text whose pairs are apart.
+
+    ``class_of`` writes a class of characters, if the engine wants others than RE2 does.
+    """
     letter, name, emoji, member = (
-        f"[{regex_class(ranges, code)}]" for ranges in (
+        class_of(ranges) if class_of else f"[{regex_class(ranges, code)}]" for ranges in (
             words.letters, words.letters_or_numbers, words.emoji, words.members))
     number = "[0-9]+(?:[.,][0-9]+)*"
     kept = {"emoji": emoji, "punctuation": "[!?]", "abbreviations": rf"(?:{letter}\.){{2,}}",
