@@ -26,8 +26,8 @@ from textnb.learning.settings import setting
 
 # The systems that `textnb.export` writes for; a test holds them to it.
 TARGETS = ("json", "parquet", "csv", "npz", "liblinear", "onnx", "sql-duckdb", "sql-postgres",
-           "sql-sqlite", "sql-clickhouse", "sql-spark", "python", "javascript", "c", "java",
-           "polars")
+           "sql-sqlite", "sql-clickhouse", "clickhouse-dictionary", "sql-spark", "python",
+           "javascript", "c", "java", "polars")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,8 +183,9 @@ def verify(source: VerifyInput, done: VerifyOutput) -> None:
             out(f"row {row}: a probability differs")
         for row, want, got in found.wrong_decisions:
             out(f"row {row}: decision {got!r}, expected {want!r}")
-        out(f"{found.target}: {quantity(found.rows, 'row')}, largest difference of a score "
-            f"{found.largest_difference:.3g}, "
+        largest = ("no scores" if found.largest_difference is None else
+                   f"largest difference of a score {found.largest_difference:.3g}")
+        out(f"{found.target}: {quantity(found.rows, 'row')}, {largest}, "
             f"{quantity(len(found.wrong_labels), 'label', 'differs', 'differ')}")
         if "probability" in found.answers:
             out(f"largest error of a probability {found.largest_error:.3g}")
@@ -215,7 +216,8 @@ def _verify_engines(
             show(frame_table(pl.DataFrame([{
                 "engine": row["target"], "reads": row["reads"], "rows": row["rows"],
                 "wrong labels": row["wrong_labels"],
-                "largest difference": f"{row['largest_difference']:.2g}",
+                "largest difference": (None if row["largest_difference"] is None
+                                       else f"{row['largest_difference']:.2g}"),
                 "wrong decisions": (row["wrong_decisions"] if "decision" in row["answers"]
                                     else None),
                 "largest error": (f"{row['largest_error']:.2g}"

@@ -42,8 +42,8 @@ class Verified:
     target : str
     reads : str
     rows : int
-    largest_difference : float
-        The largest absolute difference of a score.
+    largest_difference : float or None
+        The largest absolute difference of a score; None if the engine gives labels only.
     tolerance : float
         The largest difference, absolute and relative, that is no error.
     wrong_scores : list of int
@@ -65,7 +65,7 @@ class Verified:
     target: str
     reads: str
     rows: int
-    largest_difference: float
+    largest_difference: float | None
     tolerance: float
     wrong_scores: list[int] = field(default_factory=list)
     wrong_labels: list[tuple[int, Any, Any]] = field(default_factory=list)
@@ -78,9 +78,10 @@ class Verified:
         wrong = (len(self.wrong_scores) + len(self.wrong_labels) + len(self.wrong_probabilities)
                  + len(self.wrong_decisions))
         passed = "passed" if self.passed else "failed"
+        largest = ("labels alone" if self.largest_difference is None
+                   else f"largest difference {self.largest_difference:.3g}")
         return (f"Verified({self.target}, {quantity(self.rows, 'row')}, {passed}, {wrong:,} "
-                "differ, largest "
-                f"difference {self.largest_difference:.3g})")
+                f"differ, {largest})")
 
     @property
     def passed(self) -> bool:
@@ -244,20 +245,26 @@ def compare(
         # Each engine has its own types of errors.
         reason = first_line(error)[:300]
         raise ExportError(f"{target.name}: the engine failed: {reason}") from error
-    if answers.scores.shape != scores.shape:
+    largest, wrong, labels = None, np.zeros(0, dtype=np.int64), answers.labels
+    if answers.scores is not None:
+        if answers.scores.shape != scores.shape:
+            raise ExportError(f"{target.name}: the engine answered "
+                              f"{quantity(answers.scores.shape[0], 'row')} of "
+                              f"{answers.scores.shape[1]} scores; expected {scores.shape[0]} of "
+                              f"{scores.shape[1]}")
+        difference = np.abs(answers.scores - scores)
+        largest = float(difference.max(initial=0.0))
+        wrong = np.flatnonzero(
+            ~(difference <= target.tolerance * np.maximum(1.0, np.abs(scores))).all(axis=1))
+        labels = bundle.decide(answers.scores) if labels is None else labels
+    if labels is None or len(labels) != len(expected):
         raise ExportError(f"{target.name}: the engine answered "
-                          f"{quantity(answers.scores.shape[0], 'row')} of "
-                          f"{answers.scores.shape[1]} scores; expected {scores.shape[0]} of "
-                          f"{scores.shape[1]}")
-    difference = np.abs(answers.scores - scores)
-    wrong = ~(difference <= target.tolerance * np.maximum(1.0, np.abs(scores)))
+                          f"{quantity(len(labels or ()), 'label')} of "
+                          f"{quantity(len(expected), 'row')}")
     x = rows.features if rows.counts is None else rows.counts
     assert x is not None
-    labels = answers.labels if answers.labels is not None else bundle.decide(answers.scores)
     return Verified(
-        target.name, bundle.reads, len(expected),
-        float(difference.max(initial=0.0)), target.tolerance,
-        np.flatnonzero(wrong.any(axis=1)).tolist(),
+        target.name, bundle.reads, len(expected), largest, target.tolerance, wrong.tolist(),
         [(row, want, got) for row, (want, got) in enumerate(zip(expected, labels, strict=True))
          if want is not None and _typed(want) != _typed(got)],
         bundle.answers, *_compare_answers(target, bundle, answers, scores, x))

@@ -67,7 +67,8 @@ class TargetAnswers:
 
     Attributes
     ----------
-    scores : float64 (n_rows, n_outputs)
+    scores : float64 (n_rows, n_outputs) or None
+        None if the engine gives labels only.
     labels : list or None
         One per row, or a list per row; None if the target gives scores only.
     probabilities : float64 (n_rows, n_classes) or None
@@ -76,7 +77,7 @@ class TargetAnswers:
         The label that the decision gives, in a list, which is empty where it is unsure.
     """
 
-    scores: Floats
+    scores: Floats | None
     labels: list[Any] | None = None
     probabilities: Floats | None = None
     decisions: list[list[Any]] | None = None

@@ -9,6 +9,7 @@ from pathlib import Path
 from textnb.errors import Mention, ParameterError
 from textnb.export.targets.base import Target
 from textnb.export.targets.c import C
+from textnb.export.targets.clickhouse_dictionary import ClickHouseDictionary
 from textnb.export.targets.data import Csv, Json, Npz, Parquet
 from textnb.export.targets.java import Java
 from textnb.export.targets.javascript import JavaScript
@@ -25,7 +26,8 @@ from textnb.export.targets.sql_sqlite import Sqlite
 # A built-in target is one line here, and its import above.
 _ALL: list[Target] = [
     Json(), Parquet(), Csv(), Npz(), Python(), JavaScript(), C(), Java(), DuckDb(),
-    Postgres(), Sqlite(), ClickHouse(), Spark(), PolarsCode(), Onnx(), Liblinear(),
+    Postgres(), Sqlite(), ClickHouse(), ClickHouseDictionary(), Spark(), PolarsCode(), Onnx(),
+    Liblinear(),
 ]
 TARGETS: dict[str, Target] = {target.name: target for target in _ALL}
 # Names that people use for a target's system.

@@ -40,7 +40,7 @@ from textnb.text.unspaced import pairs_by_replacing
 
 _CODE = r"\x{{{:x}}}"
 # In a process of its own: ClickHouse has one database per process, and the caller may use it.
-_RUN = """
+RUN = """
 import sys
 from pathlib import Path
 from chdb.session import Session
@@ -247,7 +247,7 @@ class ClickHouse(Sql):
             tables = user_tables(bundle, rows)
             for table, frame in tables.items():
                 frame.write_parquet(Path(folder) / f"{table}.parquet")
-            run_program([sys.executable, "-I", "-c", _RUN, folder, str(path), *tables],
+            run_program([sys.executable, "-I", "-c", RUN, folder, str(path), *tables],
                         "\n".join(asked).encode())
             return read_answers(bundle, lambda query: pl.read_parquet(
                 Path(folder) / f"answers{asked.index(query)}.parquet").iter_rows())
