@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from textnb.bayes.features import FeatureMap, Step, presence_map
 from textnb.bayes.forms import Floats
@@ -20,8 +21,6 @@ from textnb.errors import ExportError
 from textnb.export.bundle import Bundle
 from textnb.export.targets.base import EVERY, LISTS, RANKS, SIMPLE, TargetAnswers, TargetRows
 from textnb.files.parquet import decode
-
-Weights = dict[str, list[float]]
 
 
 class Json:
@@ -50,10 +49,8 @@ class Json:
 
     def run(self, bundle: Bundle, path: Path, rows: TargetRows) -> TargetAnswers:
         document = json.loads(path.read_text("utf-8"))
-        names = document["terms"]
-        weights = dict(zip(names, document["weights"], strict=True))
-        return score_rows(weights, document["intercept"], features_of(document), rows, names,
-                          bundle, document.get("thresholds"))
+        return score_rows(document["terms"], document["weights"], document["intercept"],
+                          features_of(document), rows, bundle, document.get("thresholds"))
 
 
 class Csv:
@@ -95,14 +92,15 @@ class Csv:
         with path.open(encoding="utf-8", newline="") as file:
             csv.field_size_limit(2**31 - 1)
             _, *lines = csv.reader(file)
-        weights = {name: list(map(float, values)) for kind, name, *values in lines
-                   if kind == "weight"}
+        names = [name for kind, name, *_ in lines if kind == "weight"]
+        weights = [values for kind, _, *values in lines if kind == "weight"]
         intercept = next(values for kind, _, *values in lines if kind == "intercept")
         thresholds = next(([*map(float, values)] for kind, _, *values in lines
                            if kind == "threshold"), None)
         above = next((float(value) for kind, value, *_ in lines if kind == "above"), None)
-        return score_rows(weights, list(map(float, intercept)), presence_map(above), rows,
-                          list(weights), bundle, thresholds)
+        return score_rows(names, np.array(weights, dtype=np.float64),
+                          list(map(float, intercept)), presence_map(above), rows, bundle,
+                          thresholds)
 
 
 class Npz:
@@ -110,8 +108,8 @@ class Npz:
 
     ``names`` (of terms or features) and ``labels`` (of classes) hold the UTF-8 bytes of all
     strings, and ``names_ends`` and ``labels_ends`` the end of each string, so that arrays need
-    neither pickle nor padding. ``positive`` is the index of the positive class, or -1. Of lists of
-    labels, ``thresholds`` has a number per label.
+    neither pickle nor padding. All are compressed. ``positive`` is the index of the positive class,
+    or -1. Of lists of labels, ``thresholds`` has a number per label.
     """
 
     name: ClassVar[str] = "npz"
@@ -134,17 +132,16 @@ class Npz:
             arrays[name] = np.frombuffer(b"".join(packed), dtype=np.uint8)
             arrays[f"{name}_ends"] = np.cumsum([len(item) for item in packed], dtype=np.int64)
         with path.open("wb") as file:
-            np.savez(file, **arrays)
+            np.savez_compressed(file, **arrays)
 
     def run(self, bundle: Bundle, path: Path, rows: TargetRows) -> TargetAnswers:
         with np.load(path, allow_pickle=False) as arrays:
             raw, ends = arrays["names"].tobytes(), arrays["names_ends"].tolist()
             names = [raw[a:b].decode() for a, b in zip([0, *ends], ends, strict=False)]
             above = float(arrays["above"])
-            weights = dict(zip(names, arrays["weights"].tolist(), strict=True))
-            return score_rows(weights, arrays["intercept"].tolist(),
-                              presence_map(None if np.isnan(above) else above), rows, names,
-                              bundle, arrays.get("thresholds"))
+            return score_rows(names, arrays["weights"], arrays["intercept"],
+                              presence_map(None if np.isnan(above) else above), rows, bundle,
+                              arrays.get("thresholds"))
 
 
 class Parquet:
@@ -166,8 +163,8 @@ class Parquet:
         table = decode((path.parent / "weights.parquet").read_bytes())
         names = table.to_series(0).to_list()
         columns = [name for name in table.columns if name not in ("term", "feature", "words")]
-        weights = dict(zip(names, map(list, table.select(columns).iter_rows()), strict=True))
-        return score_rows(weights, form["intercept"], features_of(form), rows, names, bundle, None)
+        return score_rows(names, table.select(columns).to_numpy(), form["intercept"],
+                          features_of(form), rows, bundle, None)
 
 
 def output_names(bundle: Bundle) -> list[str]:
@@ -183,15 +180,16 @@ def features_of(described: Mapping[str, Any]) -> FeatureMap:
 
 
 def score_rows(
-    weights: Weights, intercept: Sequence[float], features: FeatureMap, rows: TargetRows,
-    names: Sequence[str], bundle: Bundle, thresholds: Sequence[float] | None,
+    names: Sequence[str], weights: ArrayLike, intercept: ArrayLike, features: FeatureMap,
+    rows: TargetRows, bundle: Bundle, thresholds: Sequence[float] | None,
 ) -> TargetAnswers:
     """Score rows one by one, by look-up and sum, as a reader of the file would do it.
 
     Labels are chosen by the file's ``thresholds``; without them, the caller chooses.
     """
-    place = {name: row for row, name in enumerate(weights)}
-    table = np.array([*weights.values()], dtype=np.float64).reshape(len(place), len(intercept))
+    place = {name: row for row, name in enumerate(names)}
+    intercept = np.asarray(intercept, dtype=np.float64)
+    table = np.asarray(weights, dtype=np.float64).reshape(len(names), len(intercept))
     if rows.features is not None:
         pairs = ([*zip(names, row, strict=True)] for row in rows.features.tolist())
     else:

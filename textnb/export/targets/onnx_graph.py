@@ -33,6 +33,7 @@ from textnb.export.targets.base import (
 )
 from textnb.export.targets.onnx_answers import AnswerNodes
 from textnb.export.targets.onnx_split import Split, join_tokens, split_of, unused_character
+from textnb.export.targets.packed import find_table
 from textnb.text.tokens import Tokenizer
 
 # Versions that onnxruntime 1.31 loads; StringSplit and StringConcat need 20, LabelEncoder ml 2.
@@ -184,7 +185,7 @@ class _Graph(AnswerNodes):
         helper, types, bundle = self.onnx.helper, self.onnx.TensorProto, self.bundle
         outputs = len(bundle.intercept)
         # The last row is for all unknown tokens.
-        self.constant("weights", np.vstack([bundle.weights, np.zeros((1, outputs))]))
+        weight_nodes = self.weight_nodes(np.vstack([bundle.weights, np.zeros((1, outputs))]))
         self.constant("unknown", np.array([len(bundle.terms)]))
         value, step_nodes = self.step_nodes()
         body = [
@@ -197,7 +198,7 @@ class _Graph(AnswerNodes):
             helper.make_node("Unique", ["all_codes"], ["found", "", "", "times"], sorted=0),
             self.node("Cast", ["times"], "counts", to=types.DOUBLE),
             *step_nodes,
-            self.node("Gather", ["weights", "found"], "found_weights"),
+            *weight_nodes,
             self.node("MatMul", [value, "found_weights"], "sum"),
             self.node("Identity", ["going"], "still_going"),
         ]
@@ -220,6 +221,20 @@ class _Graph(AnswerNodes):
                              body=inner),
             self.node("Add", ["sums", self.constant("intercept", bundle.intercept)], "scores"),
         ]
+
+    def weight_nodes(self, weights: Floats) -> list[Any]:
+        """Nodes that look up the weights of the terms ``found``, each number once in the file."""
+        numbers, places = find_table(weights.ravel())
+        if places is None:
+            self.constant("weights", weights)
+            return [self.node("Gather", ["weights", "found"], "found_weights")]
+        kind = np.min_scalar_type(len(numbers) - 1)
+        self.constant("numbers", numbers)
+        self.constant("places", places.astype(kind).reshape(weights.shape))
+        return [self.node("Gather", ["places", "found"], "found_places"),
+                # Indices are signed.
+                self.node("Cast", ["found_places"], "indices", to=self.onnx.TensorProto.INT64),
+                self.node("Gather", ["numbers", "indices"], "found_weights")]
 
     def presence_nodes(self, counts: str) -> tuple[str, list[Any]]:
         """The name of the features, counts or presence, and the nodes that make them."""
