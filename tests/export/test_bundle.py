@@ -32,6 +32,7 @@ from textnb import (
     SourceError,
     TableClassifier,
     TextClassifier,
+    TextnbError,
     Tokenizer,
     export_model,
     verify_export,
@@ -221,6 +222,39 @@ def test_a_folder_that_holds_more_than_a_bundle_is_kept(tmp_path: Path) -> None:
         with pytest.raises(SourceError, match=r"it is there and|beside the earlier export"):
             export_model(model(), tmp_path / name, to)
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize("name", ["-", "out.csv", "out.onnx", "out.java"])
+def test_names_that_mean_something_else_are_refused(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(TextnbError, match=r"standard output|another target's file"):
+        export_model(model(), name, "json")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_killed_export_is_put_right_by_the_next(tmp_path: Path) -> None:
+    export_model(model(), tmp_path / "out", "json")
+    # As between the two renames.
+    (tmp_path / "out").rename(tmp_path / ".out.textnb-old")
+    (tmp_path / ".out.textnb-run").mkdir()
+    with pytest.raises(ExportError):
+        export_model(model(NBLogisticRegression()), tmp_path / "out", "clickhouse-dictionary")
+    export_model(model(), tmp_path / "out", "json")
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_rows_in_every_form_that_predict_takes(tmp_path: Path) -> None:
+    path = export_model(model(), tmp_path / "out", "json").path
+    texts = NEWS["text"].to_list()
+    NEWS.write_parquet(tmp_path / "news.parquet")
+    for rows in (texts, NEWS["text"], NEWS.to_dicts(), NEWS.lazy(), tmp_path / "news.parquet"):
+        found = verify_export(path, rows)
+        assert (found.rows, found.passed) == (len(texts), True)
+        checked = export_model(model(), tmp_path / "less", "json", top=2, check=rows).checked
+        assert checked is not None
+        assert checked["rows"] == len(texts)
 
 
 def test_a_single_file_and_its_bundle_change_together(tmp_path: Path) -> None:
@@ -568,6 +602,24 @@ def test_sizes_are_bounded_before_memory_is_taken(exported: Path) -> None:
     exported.write_bytes(bomb.getvalue())
     with pytest.raises(ModelFileError, match="more than the limit"):
         verify_export(exported, max_bytes=32 << 20)
+
+
+def test_members_that_no_checksum_names_are_not_unpacked(exported: Path) -> None:
+    with zipfile.ZipFile(exported, "a", zipfile.ZIP_DEFLATED) as packed:
+        packed.writestr("model.txt", b"0" * (64 << 20))
+    with pytest.raises(ModelFileError, match=r"SHA256SUMS does not name model\.txt"):
+        verify_export(exported)
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b"\xff" * 200])
+def test_characters_that_no_reader_could_split_by_are_refused(
+    content: bytes, tmp_path: Path
+) -> None:
+    folder = export_model(model(), tmp_path / "out", "json").path
+    (folder / "characters.json").write_bytes(content)
+    archive.seal(folder)
+    with pytest.raises(ModelFileError, match=r"not a sound textnb bundle: .*characters\.json"):
+        verify_export(folder)
 
 
 def test_rows_without_the_columns_are_told(tmp_path: Path) -> None:

@@ -29,16 +29,16 @@ ROWS = pl.DataFrame({
     "label": ["pos", "neg", "pos", "neg", "so-so", "neg"]})
 
 
-@pytest.mark.parametrize("l", [1e-6, 0.1, 0.5, 1, 3.7])
+@pytest.mark.parametrize("l", [1e-6, 0.1, 0.5, 1, 3.7, "auto"])
 @pytest.mark.parametrize("class_weight", [None, {"pos": 3.0}])
-def test_counts_are_those_that_were_learned(l: float, class_weight: Any) -> None:
+def test_counts_are_those_that_were_learned(l: Any, class_weight: Any) -> None:
     model = TextClassifier(MultinomialNB(l=l, class_weight=class_weight)).fit(ROWS)
     learned = counts_of(bundle_of(model, "terms"))
     weights = [(class_weight or {}).get(label, 1.0) for label in model.classes_]
     np.testing.assert_array_equal(
         learned.counts, (model.estimator_.feature_count_.T * weights).astype(np.int64))
     np.testing.assert_allclose(learned.priors, np.exp(model.estimator_.class_log_prior_))
-    assert learned.smoothing == l
+    assert learned.smoothing == (model.estimator_.l_ if l == "auto" else l)
 
 
 def test_counts_without_zeros() -> None:
@@ -53,7 +53,6 @@ def test_counts_without_zeros() -> None:
 
 @pytest.mark.parametrize(("settings", "said"), [
     ({"estimator": ComplementNB()}, "not MultinomialNB of one class"),
-    ({"estimator": MultinomialNB(l="auto")}, "l is 'auto', and must be a number"),
     ({"estimator": MultinomialNB(class_weight={"pos": 0.123456})}, "whole counts"),
     ({"vocabulary": ["good", "bad", "film", "never"]}, "in no training text"),
 ])

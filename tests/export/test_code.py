@@ -28,6 +28,7 @@ from textnb import (
     TableClassifier,
     TextClassifier,
     Tokenizer,
+    export_model,
 )
 from textnb.export.bundle import Bundle, bundle_of
 from textnb.export.golden import rows_of
@@ -410,3 +411,19 @@ def test_real_texts(target: Target, real: tuple[Bundle, TargetRows], tmp_path: P
     assert rows.counts is not None
     found = check(target, bundle, rows, tmp_path)
     assert found.labels == bundle.decide(bundle.scores(rows.counts))
+
+
+@with_node
+def test_a_line_that_can_not_be_scored_loses_no_earlier_answer(tmp_path: Path) -> None:
+    model = TextClassifier().fit(["good film", "bad film"], ["pos", "neg"])
+    export_model(model, tmp_path / "m.mjs", "javascript")
+    for lines, said in (('"good"\n\n"bad"\n5\n"x"', "line 4 can't be scored: a text is expected"),
+                        ('"good"\n"bad"\n{', "line 3 can't be scored")):
+        done = subprocess.run([str(NODE), str(tmp_path / "m.mjs")], input=lines, text=True,
+                              capture_output=True, check=False)
+        assert (done.returncode, len(done.stdout.splitlines())) == (1, 2)
+        assert done.stderr.startswith(said)
+        assert len(done.stderr.splitlines()) == 1
+    done = subprocess.run([str(NODE), str(tmp_path / "m.mjs"), "--answers", "all"], input="",
+                          text=True, capture_output=True, check=False)
+    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (1, "", 1)

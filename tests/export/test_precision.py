@@ -14,6 +14,7 @@ import textnb
 from tests.classifier.test_multilabel import NEWS, TESTED
 from textnb import (
     BernoulliNB,
+    Decision,
     ExportError,
     MultinomialNB,
     NBLinear,
@@ -21,6 +22,8 @@ from textnb import (
     TableClassifier,
     TextClassifier,
 )
+from textnb.bayes.decision import log_odds
+from textnb.export.answers import decided, posterior_scores
 from textnb.export.bundle import bundle_of
 from textnb.export.precision import margins, round_weights, row_errors, token_errors
 from textnb.export.prune import spread
@@ -119,6 +122,42 @@ def test_a_size_chooses_terms_and_precision(tmp_path: Path) -> None:
     assert asked.pruned is not None
     assert asked.pruned["worst_per_token"] >= max(
         small.pruned["worst_per_token"], small.precision["worst_per_token"])
+
+
+def test_a_size_that_needs_no_fewer_terms_is_met_where_none_can_be_left_out(
+    tmp_path: Path
+) -> None:
+    model = TextClassifier(NBLinear()).fit(ONE)
+    whole = export_model(model, tmp_path / "whole.py", "python").size
+    rounded = export_model(model, tmp_path / "rounded.py", "python", precision="int8").size
+    found = export_model(model, tmp_path / "a.py", "python", max_bytes=whole)
+    assert (found.precision, found.pruned) == (
+        None, {"kept": found.weights, "dropped": 0, "worst_per_token": 0.0})
+    assert export_model(model, tmp_path / "b.py", "python", top=found.weights).size == whole
+    less = export_model(model, tmp_path / "c.py", "python", max_bytes=rounded)
+    assert less.precision is not None
+    with pytest.raises(ExportError, match=r"all terms take .* and none can be left out"):
+        export_model(model, tmp_path / "d.py", "python", max_bytes=rounded // 2)
+
+
+def test_changed_decisions_are_counted(tmp_path: Path) -> None:
+    model = TextClassifier(NBLinear()).fit(ONE)
+    assert export_model(model, tmp_path / "a", "json", precision="int8", check=TESTED
+                        ).checked["decisions"] is None  # type: ignore[index]
+    form, counts = bundle_of(model, "terms"), bundle_of(model, "terms").counts(TESTED)
+    odds = log_odds(posterior_scores(form, form.scores(counts), counts))
+    # At the log-odds of a row, the smallest change decides.
+    best = odds.max(axis=1)
+    model.set_decision(Decision({label: float(best[odds.argmax(axis=1) == k].min())
+                                 for k, label in enumerate(form.labels)}))
+    whole = bundle_of(model, "terms")
+    rounded = round_weights(whole, "int8")[0]
+    before, after = (decided(each, each.scores(each.counts(TESTED)), each.counts(TESTED))
+                     for each in (whole, rounded))
+    checked = export_model(
+        model, tmp_path / "b", "json", precision="int8", check=TESTED).checked
+    assert checked is not None
+    assert checked["decisions"] == (before != after).sum() > 0
 
 
 def test_what_has_no_precision(tmp_path: Path) -> None:

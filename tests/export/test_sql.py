@@ -11,12 +11,14 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import polars as pl
+import polars.selectors as cs
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -39,7 +41,7 @@ from textnb import (
 from textnb.export.bundle import Bundle, bundle_of
 from textnb.export.targets import sql_spark
 from textnb.export.targets.base import EngineMissing, TargetAnswers, TargetRows
-from textnb.export.targets.sql import Sql
+from textnb.export.targets.sql import Sql, user_tables
 from textnb.export.targets.sql_clickhouse import ClickHouse
 from textnb.export.targets.sql_duckdb import DuckDb
 from textnb.export.targets.sql_postgres import Postgres
@@ -650,3 +652,49 @@ def test_a_changed_script_is_not_run_in_spark(
     monkeypatch.setattr(sql_spark, "_MOST_TERMS", 2)
     with pytest.raises(ExportError, match="minutes to read"):
         Spark().write(bundle, path)
+
+
+# Names of features that are those of columns in the views.
+@pytest.mark.parametrize("names", [
+    ["x1", "x2", "x0"], ["s0", "s1", "position"], ["x", "label", "documents"]])
+def test_features_that_are_named_as_columns_of_views(
+    target: Sql, names: list[str]
+) -> None:
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(60, 3)) + 3 * np.repeat(np.arange(3), 20)[:, None]
+    frame = pl.DataFrame(x, schema=names).with_columns(y=pl.Series(np.repeat(["a", "b", "c"], 20)))
+    model = TableClassifier(LinearDiscriminantAnalysis(), label="y").fit(frame)
+    bundle = replace(bundle_of(model), answers=("scores", "probability"))
+    answered = ran(target, bundle, TargetRows(features=x))
+    same(answered, bundle, bundle.scores(x))
+
+
+def test_a_null_feature_has_no_answer(target: Sql, monkeypatch: pytest.MonkeyPatch) -> None:
+    def tables(bundle: Bundle, rows: TargetRows) -> dict[str, pl.DataFrame]:
+        return {name: table.with_columns(cs.float().fill_nan(None))
+                for name, table in user_tables(bundle, rows).items()}
+
+    x = np.array([[0.0, 1.0], [1.0, 0.5], [4.0, 5.0], [5.0, 5.5], [8.0, 1.0], [9.0, 1.5]])
+    frame = pl.DataFrame(x, schema=["height", "width"]).with_columns(
+        y=pl.Series(["a", "a", "b", "b", "c", "c"]))
+    bundle = replace(bundle_of(TableClassifier(LinearDiscriminantAnalysis(), label="y").fit(frame)),
+                     answers=("scores", "probability"))
+    monkeypatch.setattr(f"{type(target).__module__}.user_tables", tables)
+    x[[1, 3], [0, 1]] = np.nan
+    answered = ran(target, bundle, TargetRows(features=x))
+    assert answered.labels == ["a", None, "b", None, "c", "c"]
+    assert answered.scores is not None
+    assert answered.probabilities is not None
+    for numbers in (answered.scores, answered.probabilities):
+        assert np.isnan(numbers).all(axis=1).tolist() == [False, True, False, True, False, False]
+
+
+def test_a_column_of_texts_is_named_as_those_of_views(target: Sql) -> None:
+    frame = pl.DataFrame({"field": ["good film", "bad film", "x"], "text": ["a day", "b", None],
+                          "label": ["p", "n", "p"]})
+    model = TextClassifier(text=["field", "text"], tokenizer=Tokenizer(field_prefix=True)).fit(
+        frame)
+    bundle = bundle_of(model, "text")
+    documents = frame.select("field", "text")
+    answered = ran(target, bundle, TargetRows(documents=documents, tokens=bundle.tokens(frame)))
+    same(answered, bundle, bundle.scores(bundle.counts(frame)))

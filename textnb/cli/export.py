@@ -110,10 +110,12 @@ def export(file: ModelFile, how: ExportOptions, done: ExportOutput) -> None:
              f"scores by at most {rounding['worst_per_token']:.4g}")
     if (checked := exported.checked) is not None:
         note(f"{checked['flipped']:,} of {quantity(checked['rows'], 'row')} of "
-             f"{hide_secrets(check or '')} are "
-             "decided differently (largest change of a difference of scores: "
-             f"{checked['largest_difference']:.4g}); weights alone bound the change of all but "
-             f"{checked['within']:,}")
+             f"{hide_secrets(check or '')} get another label (largest change of a difference of "
+             f"scores: {checked['largest_difference']:.4g}); by the weights alone, the label of "
+             f"all but {checked['within']:,} stays")
+        if checked["decisions"] is not None:
+            note(f"{quantity(checked['decisions'], 'row', 'gets', 'get')} another answer of the "
+                 "decision, whose thresholds were chosen with weights that are not rounded")
     chosen = [name for name in ("calibration", "decision")
               if getattr(classifier, name, None) is not None]
     if pruned is not None and pruned["dropped"] and chosen:

@@ -38,7 +38,12 @@ from textnb.files.archive import (
     write_labels,
     write_member,
 )
-from textnb.files.replace import replace_file, replace_folder, report_write_errors
+from textnb.files.replace import (
+    guard_folder,
+    replace_file,
+    replace_folder,
+    report_write_errors,
+)
 from textnb.files.require import require
 from textnb.text.tokens import Tokenizer
 
@@ -48,6 +53,9 @@ FORMAT, VERSION = "textnb-bundle", 3
 FORM, WEIGHTS, GOLDEN, CHARACTERS, SUMS = (
     "form.json", "weights.parquet", "golden.parquet", "characters.json", "SHA256SUMS")
 _MOST_MEMBERS = 16
+_MOST_SUMS = 1 << 16
+# Bytes of a member that are unpacked at a time.
+_PIECE = 1 << 20
 _OF_TARGETS = ("model.", "Model.", "Model$")
 _COMPILED = (".class", ".o", ".obj")
 
@@ -121,6 +129,9 @@ def replace_bundle(path: Path) -> Iterator[Path]:
     SourceError
         If ``path`` holds something that is no bundle, or can't be written.
     """
+    if str(path) == "-":
+        raise SourceError.unwritable(path, "an export is not written to standard output: name a "
+                                           "path (./- for one of that name)")
     target = path.resolve()
     if not target.parent.is_dir():
         raise SourceError.unwritable(path, f"there is no folder {str(target.parent)!r}")
@@ -131,7 +142,7 @@ def replace_bundle(path: Path) -> Iterator[Path]:
     if target.exists() and not is_bundle(target):
         raise SourceError.unwritable(path, _why_not_replaced(target))
     if not archived:
-        with replace_folder(path) as folder:
+        with guard_folder(path) as tag, replace_folder(path, tag) as folder:
             yield folder
         return
     with report_write_errors(path), tempfile.TemporaryDirectory(prefix="textnb-") as temporary:
@@ -176,6 +187,11 @@ def read(folder: Path, name: str, max_bytes: int = MAX_BYTES) -> tuple[Bundle, d
         form = read_document(
             (folder / FORM).read_bytes(), name, FORM, FORMAT, VERSION, "bundle")
         weights = read_table((folder / WEIGHTS).read_bytes(), name, max_bytes)
+        if (folder / CHARACTERS).exists():
+            # It is for readers of other systems, which have nothing else to split texts by.
+            with reading_errors(name, "bundle", CHARACTERS):
+                require(isinstance(json.loads((folder / CHARACTERS).read_bytes()), dict),
+                        "it is no JSON object")
         return _read_bundle(form, weights), form
 
 
@@ -309,14 +325,20 @@ def _unpack(path: Path, folder: Path, max_bytes: int) -> None:
         check_size(str(path), sum(entry.file_size for entry in entries), max_bytes)
         require(len(entries) <= _MOST_MEMBERS,
                 f"it has {len(entries)} members, more than {_MOST_MEMBERS}")
+        named = [entry.filename for entry in entries]
+        require(SUMS in named and archive.getinfo(SUMS).file_size <= _MOST_SUMS,
+                f"it has no {SUMS}")
+        known = {SUMS, *_declared_sums(archive.read(SUMS))}
         for entry in entries:
             # A name with a path in it could write outside the folder.
             require(os.path.basename(entry.filename) == entry.filename
                     and entry.filename not in ("", ".", ".."),
                     f"it holds a member named {entry.filename!r}")
+            require(entry.filename in known, f"{SUMS} does not name {entry.filename}")
             with archive.open(entry) as packed, (folder / entry.filename).open("wb") as file:
                 # Read at most the declared size: a hostile archive may unpack to more.
-                file.write(packed.read(entry.file_size))
+                for start in range(0, entry.file_size, _PIECE):
+                    file.write(packed.read(min(_PIECE, entry.file_size - start)))
 
 
 def _check_sums(folder: Path, name: str, max_bytes: int) -> None:
@@ -325,11 +347,8 @@ def _check_sums(folder: Path, name: str, max_bytes: int) -> None:
             require(_is_beside(path.name) or (not path.is_symlink() and path.is_file()),
                     f"{path.name} is not a plain file")
         sums = folder / SUMS
-        require(sums.is_file() and sums.stat().st_size <= 1 << 16, f"it has no {SUMS}")
-        declared = {}
-        for line in sums.read_text("utf-8", "replace").splitlines():
-            digest, _, member = line.partition("  ")
-            declared[member] = digest
+        require(sums.is_file() and sums.stat().st_size <= _MOST_SUMS, f"it has no {SUMS}")
+        declared = _declared_sums(sums.read_bytes())
         there = {path.name for path in folder.iterdir() if path.name != SUMS}
         for member in sorted({FORM, WEIGHTS, GOLDEN, *declared} - there):
             raise ValueError(f"{member} is missing")
@@ -339,6 +358,12 @@ def _check_sums(folder: Path, name: str, max_bytes: int) -> None:
                     f"the checksum of {member} differs: bytes were changed or lost")
         for member in sorted(there - set(declared)):
             require(_is_beside(member), f"{SUMS} does not name {member}")
+
+
+def _declared_sums(content: bytes) -> dict[str, str]:
+    """The checksum of each file that is named."""
+    lines = (line.partition("  ") for line in content.decode("utf-8", "replace").splitlines())
+    return {member: digest for digest, _, member in lines}
 
 
 def _is_beside(name: str) -> bool:

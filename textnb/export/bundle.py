@@ -414,5 +414,6 @@ def _with_dense_weights(form: LinearForm) -> LinearForm:
 def _infinite_weights(form: LinearForm) -> str:
     where = np.argwhere(~np.isfinite(form.weights))
     example = f" (the first is {form.terms[where[0][0]]!r})" if len(where) and form.terms else ""
-    return (f"{len(where)} weights are infinite{example}: with l = 0 a term that was never seen in "
-            "a class rules it out, which other systems can't hold; train with l > 0")
+    return (f"{len(where)} weights are infinite{example}: with l = 0, or one that small, a term "
+            "that was never seen in a class rules it out, which other systems can't hold; train "
+            "with l > 0, such as 0.01")

@@ -9,8 +9,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
 from textnb.bayes.forms import Floats
 from textnb.errors import ExportError, ModelFileError, first_line
 from textnb.export import archive
@@ -88,7 +86,7 @@ class EngineReport:
 
 
 def verify_engines(
-    path: str | Path, rows: pl.DataFrame | pl.LazyFrame | None = None,
+    path: str | Path, rows: Any = None,
     engines: Sequence[str] | None = None, max_bytes: int = MAX_BYTES, *,
     progress: Callable[[str], None] | None = None,
 ) -> list[EngineReport]:
@@ -101,7 +99,7 @@ def verify_engines(
     ----------
     path : path
         A bundle (folder or ``.zip``), or a target's file with its bundle in the same folder.
-    rows : DataFrame or LazyFrame, optional
+    rows : table, path or sequence of texts, optional
         With the columns that the model reads; the golden rows by default.
     engines : sequence of str, optional
         Names of targets; all by default.

@@ -42,14 +42,15 @@ def keep_top(bundle: Bundle, k: int) -> tuple[Bundle, dict[str, Any]]:
         raise ParameterError("features can't be pruned: every one of them is needed")
     if type(k) is not int or k < 1:
         raise ParameterError.out_of_range("top", "an int >= 1", k)
+    if k >= len(bundle.terms):
+        return bundle, {"kept": len(bundle.terms), "dropped": 0, "worst_per_token": 0.0}
     spreads = spread(bundle, bundle.weights) * _most_per_token(bundle)
     order = np.argsort(-spreads, kind="stable")
     keep = np.zeros(len(order), dtype=np.bool_)
     keep[order[:k]] = True
     dropped = spreads[~keep]
-    report = {"kept": int(keep.sum()), "dropped": len(dropped),
-              "worst_per_token": float(dropped.max()) if len(dropped) else 0.0}
-    return (bundle.select(keep) if len(dropped) else bundle), report
+    return bundle.select(keep), {"kept": k, "dropped": len(dropped),
+                                 "worst_per_token": float(dropped.max())}
 
 
 def _most_per_token(bundle: Bundle) -> Floats:
@@ -82,8 +83,14 @@ def keep_bytes(
     """
     if type(max_bytes) is not int or max_bytes < 1:
         raise ParameterError.out_of_range("max_bytes", "an int >= 1", max_bytes)
-    if size(bundle) <= max_bytes:
+    whole = size(bundle)
+    if whole <= max_bytes:
         return keep_top(bundle, len(bundle.terms))
+    try:
+        _most_per_token(bundle)
+    except ExportError as error:
+        raise ExportError(f"all terms take {whole:,} bytes, more than the {max_bytes:,} allowed, "
+                          f"and none can be left out: {error}") from None
     fits, too_many = 0, len(bundle.terms)
     # The search stops when at most one twentieth more terms could fit.
     while too_many - fits > max(1, fits // 20):

@@ -15,6 +15,7 @@ from textnb.errors import ExportError, ModelFileError, TextnbError, first_line, 
 from textnb.export import archive, golden
 from textnb.export.answers import decisions, probabilities
 from textnb.export.bundle import ANSWERS, Bundle
+from textnb.export.rows import open_rows
 from textnb.export.targets.base import (
     EngineMissing,
     Target,
@@ -25,8 +26,6 @@ from textnb.export.targets.base import (
 from textnb.export.targets.known import TARGETS
 from textnb.export.write import bundle_path, model_file
 from textnb.files.archive import MAX_BYTES, read_table, reading_errors
-from textnb.frames.features import feature_columns
-from textnb.frames.scan import check_columns
 from textnb.text.matrix import CountMatrix
 
 # Of probabilities.
@@ -91,7 +90,7 @@ class Verified:
 
 
 def verify_export(
-    path: str | Path, rows: pl.DataFrame | pl.LazyFrame | None = None,
+    path: str | Path, rows: Any = None,
     max_bytes: int = MAX_BYTES, *, progress: Callable[[str], None] | None = None,
 ) -> Verified:
     """Run golden rows, or your own rows, in the engine of a bundle's target.
@@ -101,7 +100,7 @@ def verify_export(
     path : path
         A bundle (folder or ``.zip``), or a target's file with its ``.bundle.zip`` in the same
         folder.
-    rows : DataFrame or LazyFrame, optional
+    rows : table, path or sequence of texts, optional
         With the text columns (or features) that the model reads.
     max_bytes : int
         Refuse a bundle that declares more bytes than this.
@@ -212,15 +211,10 @@ def _check_answers(
 
 
 def prepare(
-    bundle: Bundle, rows: pl.DataFrame | pl.LazyFrame, tolerance: float
+    bundle: Bundle, rows: Any, tolerance: float
 ) -> tuple[TargetRows, Floats, list[Any]]:
     """Rows of the caller's, with the scores and labels that a target must give."""
-    columns, lazy = list(bundle.columns), rows.lazy()
-    if bundle.reads == "features":
-        feature_columns(lazy, columns, None)
-    else:
-        check_columns(lazy, text=columns, tokens=bundle.token_columns)
-    frame = lazy.select(columns).collect()
+    frame = open_rows(bundle, rows).collect()
     if bundle.reads == "features":
         x = frame.cast(pl.Float64).to_numpy()
         inputs = TargetRows(features=x)

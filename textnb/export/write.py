@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 
 from textnb.errors import ExportError, ParameterError, SourceError, quantity
 from textnb.export import archive, prune
-from textnb.export.answers import give_answers
+from textnb.export.answers import decided, give_answers
 from textnb.export.bundle import ANSWERS, Bundle, Reads, bundle_of
 from textnb.export.precision import (
     Precision,
@@ -26,10 +25,10 @@ from textnb.export.precision import (
     round_weights,
     row_errors,
 )
+from textnb.export.rows import open_rows
 from textnb.export.targets.base import Target, check_target_knows
-from textnb.export.targets.known import target_of, target_of_path
+from textnb.export.targets.known import TARGETS, target_of, target_of_path
 from textnb.files.replace import check_target, replace_file
-from textnb.frames.scan import check_columns
 from textnb.learning.fitted import fitted_texts
 from textnb.runtime.sizes import byte_size
 
@@ -63,9 +62,10 @@ class Exported:
         Of rounded weights: ``kind``, and ``worst_per_token``, the most by which one token can
         change the difference of two scores, or the score of a label.
     checked : dict or None
-        With ``check``: ``rows``, ``flipped`` (decisions that are others), ``largest_difference`` of
-        a difference of scores, and ``within``: rows whose decision is no further ahead than the
-        bound of their terms, so that weights alone do not say that it stays.
+        With ``check``: ``rows``, ``flipped`` (rows that get another label), ``decisions`` (rows
+        that get another answer of the model's decision; None if the export has none),
+        ``largest_difference`` of a difference of scores, and ``within``: rows whose label is no
+        further ahead than the bound of their terms, so that weights alone do not say that it stays.
     """
 
     path: Path
@@ -84,7 +84,7 @@ def export_model(
     model: Any, path: str | Path, to: str | None = None, *, positive: Any = None,
     reads: Reads | None = None, answers: str | None = None, top: int | None = None,
     max_bytes: int | str | None = None, precision: Precision | None = None,
-    check: pl.DataFrame | pl.LazyFrame | None = None,
+    check: Any = None,
     progress: Callable[[str], None] | None = None,
 ) -> Exported:
     """Write a fitted classifier for another system.
@@ -114,7 +114,7 @@ def export_model(
         Without ``precision``, also the precision with which one token can change least.
     precision : {"float64", "float32", "int8"}, optional
         Round the weights: see `textnb.export.precision`. By default they are as they are.
-    check : DataFrame or LazyFrame, optional
+    check : table, path or sequence of texts, optional
         Rows on which to count the decisions that pruning and rounding change.
     progress : callable, optional
         Called with the name of each step as it begins.
@@ -138,8 +138,8 @@ def export_model(
     >>> model = TextClassifier().fit(["good film", "bad film"], ["pos", "neg"])
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     exported = export_model(model, f"{folder}/film", to="python")
-    ...     check_columns = verify_export(exported.path)
-    >>> check_columns.target, check_columns.wrong_labels, check_columns.largest_difference < 1e-12
+    ...     found = verify_export(exported.path)
+    >>> found.target, found.wrong_labels, found.largest_difference < 1e-12
     ('python', [], True)
     """
     target = target_of_path(path) if to is None else target_of(to)
@@ -151,6 +151,11 @@ def export_model(
     whole = bundle_of(model, _choose_input(target, model, reads), positive)
     path = Path(path)
     single = bool(target.suffix) and path.suffix == target.suffix
+    if path.suffix in {each.suffix for each in TARGETS.values()} - {"", target.suffix}:
+        own = model_file(target) if target.suffix else "several files"
+        raise ParameterError(f"{path.name!r} is the name of another target's file, and "
+                             f"{target.name} writes {own}: name a folder, or a file with that "
+                             "ending")
     if single and (others := getattr(target, "companions", ())):
         raise ExportError(f"{target.name}: a model is several files ({target.suffix}, "
                           f"{', '.join(others)}): write them to a folder, or to a .zip, not to "
@@ -283,19 +288,18 @@ def _prune(
 
 
 def _compare_decisions(
-    whole: Bundle, pruned: Bundle, rows: pl.DataFrame | pl.LazyFrame,
+    whole: Bundle, pruned: Bundle, rows: Any,
     tell: Callable[[str], None],
 ) -> dict[str, Any]:
-    """Count the rows that get another label when terms are left out, or weights are rounded."""
-    compared = flipped = within = 0
+    """Count the rows that get another answer when terms are left out, or weights are rounded."""
+    compared = flipped = within = others = 0
+    decides = not whole.is_multilabel and None not in (whole.decision, pruned.decision)
     # In the terms of the model, those that are left out have weights of 0.
     less_weights = np.zeros(whole.weights.shape)
     place = {term: row for row, term in enumerate(whole.terms)}
     less_weights[[place[term] for term in pruned.terms]] = pruned.weights
     largest = 0.0
-    columns = list(whole.columns)
-    checked = check_columns(rows.lazy(), text=columns, tokens=whole.token_columns)
-    for batch in checked.select(columns).collect_batches(
+    for batch in open_rows(whole, rows).collect_batches(
             chunk_size=4096, maintain_order=True, lazy=True):
         tell(f"comparing decisions, {quantity(compared, 'row')}")
         counts = whole.counts(batch)
@@ -303,7 +307,11 @@ def _compare_decisions(
         bound = row_errors(whole, less_weights, counts)
         within += int((margins(whole, full) <= bound).sum())
         before, after = whole.decide(full), pruned.decide(less)
+        if decides:
+            others += int((decided(whole, full, counts)
+                           != decided(pruned, less, pruned.counts(batch))).sum())
         compared += batch.height
         flipped += sum(a != b for a, b in zip(before, after, strict=True))
         largest = max(largest, float(prune.spread(whole, full - less).max(initial=0.0)))
-    return {"rows": compared, "flipped": flipped, "largest_difference": largest, "within": within}
+    return {"rows": compared, "flipped": flipped, "decisions": others if decides else None,
+            "largest_difference": largest, "within": within}

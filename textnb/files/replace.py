@@ -15,6 +15,9 @@ from uuid import uuid4
 
 from textnb.errors import SourceError
 from textnb.files.cleanup import cleanup
+from textnb.files.lock import lock_file
+
+_TAG = "textnb"
 
 
 @contextmanager
@@ -78,6 +81,29 @@ def replace_folder(path: str | os.PathLike[str], tag: str | None = None) -> Iter
         work.mkdir()
         yield work
         _swap(work, target, old)
+
+
+@contextmanager
+def guard_folder(path: str | os.PathLike[str]) -> Iterator[str]:
+    """Be alone in writing a folder, and tidy up what a killed process left there.
+
+    Yields
+    ------
+    str
+        The tag for `replace_folder`.
+
+    Raises
+    ------
+    SourceError
+        If another process writes it, or its lock file can't be made.
+    """
+    target = Path(path).resolve()
+    with lock_file(target.with_name(f".{target.name}.{_TAG}-lock")) as is_alone:
+        if not is_alone:
+            raise SourceError(f"another run is at work on {str(target)!r}; wait for it, or choose "
+                              "another output")
+        recover_folder(target, _TAG)
+        yield _TAG
 
 
 def recover_folder(path: str | os.PathLike[str], tag: str) -> None:

@@ -16,12 +16,10 @@ from pathlib import Path
 from textnb.errors import SourceError
 from textnb.files.archive import write_document
 from textnb.files.cleanup import cleanup
-from textnb.files.lock import lock_file
-from textnb.files.replace import recover_folder, replace_folder, report_write_errors
+from textnb.files.replace import guard_folder, replace_folder, report_write_errors
 
 RECORD = "run.json"
 _FORMAT = "textnb-run"
-_TAG = "textnb"
 
 
 @contextmanager
@@ -42,13 +40,9 @@ def stage_output(output: str | os.PathLike[str]) -> Iterator[Path]:
 
 @contextmanager
 def _stage_locked(target: Path) -> Iterator[Path]:
-    with lock_file(target.with_name(f".{target.name}.{_TAG}-lock")) as is_alone:
-        if not is_alone:
-            raise SourceError(f"another run is at work on {str(target)!r}; wait for it, or choose "
-                              "another output")
-        recover_folder(target, _TAG)
+    with guard_folder(target) as tag:
         check_output(target)
-        with replace_folder(target, _TAG) as work:
+        with replace_folder(target, tag) as work:
             yield work
 
 

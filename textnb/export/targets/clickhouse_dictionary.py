@@ -100,14 +100,14 @@ def counts_of(bundle: Bundle) -> Counts:
         If no whole numbers give these weights.
     """
     estimator = (bundle.about or {}).get("estimator") or {}
-    smoothing = estimator.get("parameters", {}).get("l")
+    # Of l="auto", the number that was chosen.
+    smoothing = {**estimator.get("parameters", {}), **estimator.get("chosen", {})}.get("l")
     if estimator.get("name") != "MultinomialNB" or bundle.is_multilabel:
         raise _refusal("the model is not MultinomialNB of one class per text")
     if bundle.positive is not None:
         raise _refusal("weights of one class against the other (--positive) have no counts")
     if not isinstance(smoothing, (int, float)) or smoothing <= 0:
-        raise _refusal(f"its l is {smoothing!r}, and must be a number above 0, such as the one "
-                       "that was chosen (l_)")
+        raise _refusal(f"its l is {smoothing!r}, and must be a number above 0")
     weights = bundle.weights
     columns = [_column(column, float(smoothing)) for column in weights.T]
     if any(column is None for column in columns):

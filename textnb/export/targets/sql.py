@@ -307,7 +307,8 @@ class Sql(sql_texts.TextDialect):
         columns = "".join(f",\n  {name} {self.number_type}" for name in names)
         yield f"CREATE TABLE IF NOT EXISTS documents (id {self.id_type} PRIMARY KEY{columns});"
         center, intercept = bundle.center_and_intercept()
-        inputs = [f"CAST({name} AS {self.number_type})" for name in names]
+        # With the table's name, as ClickHouse takes a bare `x1` for the alias of another feature.
+        inputs = [f"CAST(documents.{name} AS {self.number_type})" for name in names]
         if bundle.above is not None:
             inputs = [f"CASE WHEN {x} > {number(bundle.above)} THEN 1e0 WHEN {x} IS NOT NULL "
                       "THEN 0e0 END" for x in inputs]
@@ -383,6 +384,9 @@ def answer_views(
             # Of several highest scores, the first one is the answer.
             first = " ".join(f"WHEN {s} THEN {k}" for k, s in enumerate(outputs))
             answer = f"CASE {greatest(outputs, function)} {first} END"
+        if bundle.reads == "features":
+            # A null feature makes all scores null, of which engines find one the highest.
+            answer = f"CASE WHEN {outputs[0]} IS NOT NULL THEN {answer} END"
     else:
         position = bundle.labels.index(bundle.positive)
         score, which = "s.s0", f"\nWHERE c.position = {position}"
@@ -400,7 +404,10 @@ def answer_views(
                f"{', '.join(outputs)} FROM textnb_sums;")
         return
     columns = ", ".join(f"s.{s}" for s in outputs)
-    yield (f"CREATE VIEW textnb_labels AS SELECT s.id, s.position, c.label, {columns}\n"
+    # A join of ClickHouse gives "" where it finds nothing.
+    label = ("CASE WHEN s.position IS NOT NULL THEN c.label END AS label"
+             if bundle.reads == "features" else "c.label")
+    yield (f"CREATE VIEW textnb_labels AS SELECT s.id, s.position, {label}, {columns}\n"
            f"FROM (SELECT id, {answer} AS position, {', '.join(outputs)} FROM textnb_sums) s\n"
            "LEFT JOIN textnb_classes c ON c.position = s.position;")
 

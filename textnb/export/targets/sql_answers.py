@@ -198,7 +198,7 @@ def _score(bundle: Bundle) -> str:
 
 
 def _exp(x: str) -> str:
-    return f"CASE WHEN {x} > {_LEAST} THEN exp({x}) ELSE 0e0 END"
+    return f"CASE WHEN {x} > {_LEAST} THEN exp({x}) WHEN {x} IS NOT NULL THEN 0e0 END"
 
 
 def _number(value: float) -> str:

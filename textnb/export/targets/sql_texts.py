@@ -184,7 +184,9 @@ def clean_texts(target: TextDialect, words: Words) -> tuple[list[str], str, Word
     statements, source = [], "documents"
     if len(words.columns) > 1:
         fields = "\nUNION ALL ".join(
-            f"SELECT id, {number} AS field, {target.quote_name(name)} AS text FROM documents"
+            # With the table's name, as ClickHouse takes a bare one for the alias before it.
+            f"SELECT id, {number} AS field, documents.{target.quote_name(name)} AS text "
+            "FROM documents"
             for number, name in enumerate(words.columns))
         statements.append(f"CREATE VIEW textnb_fields AS {fields};")
         source = "textnb_fields"
