@@ -6,6 +6,7 @@ from typing import Any
 
 import polars as pl
 
+from textnb.errors import SchemaError
 from textnb.export.bundle import Bundle
 from textnb.frames.features import feature_columns
 from textnb.frames.scan import scan, scan_table
@@ -21,11 +22,18 @@ def open_rows(bundle: Bundle, rows: Any) -> pl.LazyFrame:
         If a column is missing or of another type, or the rows can't be read.
     """
     columns = list(bundle.columns)
-    if bundle.reads == "features":
-        lazy = scan_table(rows, columns)
-        feature_columns(lazy, columns, None)
-    elif is_table(rows):
-        lazy = scan(rows, text=columns, tokens=bundle.token_columns)
-    else:
-        lazy = table_of_texts(rows, columns, bundle.token_columns).lazy()
+    try:
+        if bundle.reads == "features":
+            lazy = scan_table(rows, columns)
+            feature_columns(lazy, columns, None)
+        elif is_table(rows):
+            lazy = scan(rows, text=columns, tokens=bundle.token_columns)
+        else:
+            lazy = table_of_texts(rows, columns, bundle.token_columns).lazy()
+    except SchemaError as error:
+        if error.missing_role is None:
+            raise
+        # There is no option to say another: an export knows the columns of its model alone.
+        raise SchemaError(f"{error.problem}. An export reads the columns of its model: rename "
+                          "yours") from None
     return lazy.select(columns)

@@ -81,6 +81,10 @@ class ClickHouse(Sql):
     def quote_name(self, name: str) -> str:
         return quote_name(name.replace("\\", r"\\"))
 
+    def column_key(self, name: str) -> str:
+        # Names of other cases are other columns.
+        return name
+
     def opening(self) -> Iterator[str]:
         # Tables of characters, and sums of many features, are long.
         yield "SET max_query_size = 1000000000, max_ast_elements = 10000000;"
