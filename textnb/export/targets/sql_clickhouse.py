@@ -46,7 +46,10 @@ from pathlib import Path
 from chdb.session import Session
 folder, script, *tables = sys.argv[1:]
 session = Session(folder + "/database")
-session.query(Path(script).read_text("utf-8"))
+# One by one, as the end of a statement is sought in all that is left; no literal has a line end.
+for statement in Path(script).read_text("utf-8").split(";\\n"):
+    if statement.strip():
+        session.query(statement)
 for table in tables:
     session.query(f"INSERT INTO {table} SELECT * FROM file('{folder}/{table}.parquet', Parquet)")
 for number, query in enumerate(sys.stdin.read().splitlines()):
