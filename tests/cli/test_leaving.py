@@ -66,7 +66,7 @@ def test_pruning_tells_what_it_does(run: Run, mail: Path, trained: Path) -> None
     ran = run("export", trained, "--to", "json", "-o", "out", "--top", "3", "--check", mail)
     lines = ran.checked().err.splitlines()
     assert lines[0].startswith("3 terms kept, 9 left out: each token of those moves the difference")
-    assert lines[1].startswith(f"0 of 6 rows of {mail} are decided differently (largest change")
+    assert lines[1].startswith(f"0 of 6 rows of {mail} get another label (largest change")
     assert pl.read_parquet("out/weights.parquet").height == 3
     form = json.loads(Path("out/form.json").read_text())
     assert form["pruned"]["kept"] == 3

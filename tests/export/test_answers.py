@@ -130,9 +130,11 @@ SQL = ["sql-duckdb", "sql-postgres", "sql-sqlite", "sql-clickhouse"]
 
 
 @pytest.mark.usefixtures("engine")
-@pytest.mark.parametrize("to", SQL)
+@pytest.mark.parametrize("to", [*SQL, "polars", pytest.param(
+    "onnx", marks=pytest.mark.skipif(
+        find_spec("onnxruntime") is None, reason="onnxruntime is not installed"))])
 @pytest.mark.parametrize(("at_least", "at_most"), [(1, None), (0, 1), (1, 1), (1, 2), (3, None)])
-def test_sql_ranks_lists_of_labels(
+def test_labels_are_ranked(
     to: str, at_least: int, at_most: int | None, tmp_path: Path
 ) -> None:
     for number, thresholds in enumerate((
@@ -144,7 +146,7 @@ def test_sql_ranks_lists_of_labels(
         path = export_model(model, tmp_path / f"{number}", to).path
         bundle, _ = archive.read(path, "out")
         try:
-            engine = TARGETS[to].run(bundle, path / "model.sql", _rows(bundle))
+            engine = TARGETS[to].run(bundle, path / model_file(TARGETS[to]), _rows(bundle))
         except EngineMissing as error:
             pytest.skip(str(error))
         assert engine.labels == model.predict(ROWS.select("text"))["predicted"].to_list()

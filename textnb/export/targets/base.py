@@ -141,7 +141,7 @@ def check_target_knows(target: Target, bundle: Bundle) -> None:
         ranks = ", ".join(f"{name}={value}" for name, value in bundle.decision.ranks.items())
         raise ExportError(f"{target.name}: it compares each score with its threshold, and the "
                           f"decision also ranks labels ({ranks}); choose thresholds alone, or "
-                          "export to python, javascript, c, java or SQL")
+                          "export to python, javascript, c, java, polars, onnx or SQL but Spark's")
     known = getattr(target, "steps", ())
     for step in bundle.form.features.steps:
         if type(step) not in known:

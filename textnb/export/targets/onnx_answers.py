@@ -122,6 +122,50 @@ class AnswerNodes:
             node("Cast", ["accepts"], "is_sure", to=types.BOOL),
             node("Where", ["is_sure", "candidate", "unsure"], "decision")]
 
+    def label_nodes(self) -> list[Any]:
+        """Nodes from ``scores`` to ``labels``: which labels each document has."""
+        bundle, decision = self.bundle, self.bundle.decision
+        self.constant("thresholds", bundle.thresholds)
+        if decision is None or not decision.ranks:
+            return [self.node("Greater", ["scores", "thresholds"], "labels")]
+        possible = [decision.thresholds[label] < np.inf for label in bundle.labels]
+        self.constant("possible", np.array(possible))
+        nodes = [self.node("Greater", ["scores", "thresholds"], "passing"),
+                 # Of equal ones, TopK takes the first.
+                 self.node("Sub", ["scores", "thresholds"], "margins"),
+                 self.node("Shape", ["scores"], "shape"),
+                 self.fill_node("shape", 0, "no_labels")]
+        name = "passing"
+        if decision.at_least:
+            nodes += [*self.best_nodes(min(decision.at_least, len(possible)), "added"),
+                      self.node("Or", [name, "added"], "enough")]
+            name = "enough"
+        if decision.at_most is not None:
+            nodes += [*self.best_nodes(min(decision.at_most, len(possible)), "kept_best"),
+                      self.node("And", [name, "kept_best"], "not_too_many")]
+            name = "not_too_many"
+        return [*nodes, self.node("And", [name, "possible"], "labels")]
+
+    def best_nodes(self, k: int, output: str) -> list[Any]:
+        """Nodes that mark the ``k`` labels of the largest margins in each row."""
+        make, names = self.onnx.helper.make_node, {
+            part: f"{output}_{part}"
+            for part in ("number", "margins", "places", "shape", "ones", "marks")}
+        self.constant(names["number"], np.array([k]))
+        # Outputs can't be left out here.
+        return [make("TopK", ["margins", names["number"]], [names["margins"], names["places"]],
+                     axis=1),
+                self.node("Shape", [names["places"]], names["shape"]),
+                self.fill_node(names["shape"], 1, names["ones"]),
+                self.node("ScatterElements", ["no_labels", names["places"], names["ones"]],
+                          names["marks"], axis=1),
+                self.node("Cast", [names["marks"]], output, to=self.onnx.TensorProto.BOOL)]
+
+    def fill_node(self, shape: str, value: int, output: str) -> Any:
+        """A node that fills a shape with an integer."""
+        tensor = self.onnx.numpy_helper.from_array(np.array([value]))
+        return self.node("ConstantOfShape", [shape], output, value=tensor)
+
     def sum_node(self, kind: str, name: str, output: str, keepdims: int = 1) -> Any:
         """A node that reduces the columns of each row."""
         if "columns_axis" not in {constant.name for constant in self.constants}:

@@ -25,7 +25,7 @@ from textnb.errors import ExportError
 from textnb.export.bundle import ANSWERS, Bundle
 from textnb.export.targets.base import (
     EVERY,
-    LISTS,
+    RANKS,
     EngineMissing,
     TargetAnswers,
     TargetRows,
@@ -65,7 +65,7 @@ class Onnx:
     reads: ClassVar[tuple[str, ...]] = ("text", "terms", "features")
     tolerance: ClassVar[float] = 1e-9
     steps: ClassVar[tuple[type[Step], ...]] = EVERY
-    decides: ClassVar[tuple[str, ...]] = LISTS
+    decides: ClassVar[tuple[str, ...]] = RANKS
     answers: ClassVar[tuple[str, ...]] = ANSWERS
     needs: ClassVar[str] = INSTALL
 
@@ -350,9 +350,7 @@ class _Graph(AnswerNodes):
         bundle, types = self.bundle, self.onnx.TensorProto
         labels, declare = bundle.labels, self.onnx.helper.make_tensor_value_info
         if bundle.is_multilabel:
-            self.constant("thresholds", bundle.thresholds)
-            return ([self.node("Greater", ["scores", "thresholds"], "labels")],
-                    declare("labels", types.BOOL, ["N", len(labels)]))
+            return self.label_nodes(), declare("labels", types.BOOL, ["N", len(labels)])
         if bundle.positive is None:
             nodes = [self.node("ArgMax", ["scores"], "best", axis=1, keepdims=0)]
         else:

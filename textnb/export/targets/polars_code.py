@@ -18,7 +18,7 @@ import polars as pl
 from textnb.bayes.features import Step
 from textnb.errors import ExportError
 from textnb.export.bundle import ANSWERS, Bundle
-from textnb.export.targets.base import EVERY, LISTS, TargetAnswers, TargetRows
+from textnb.export.targets.base import EVERY, RANKS, TargetAnswers, TargetRows
 from textnb.export.targets.embedded import embed_json, fill_template
 from textnb.export.targets.program import run_program
 from textnb.files.parquet import ENGINE_ERRORS, decode
@@ -74,7 +74,7 @@ class PolarsCode:
     reads: ClassVar[tuple[str, ...]] = ("text", "terms", "features")
     tolerance: ClassVar[float] = 1e-9
     steps: ClassVar[tuple[type[Step], ...]] = EVERY
-    decides: ClassVar[tuple[str, ...]] = LISTS
+    decides: ClassVar[tuple[str, ...]] = RANKS
     answers: ClassVar[tuple[str, ...]] = ANSWERS
     needs: ClassVar[str] = "Polars: pip install polars"
 
