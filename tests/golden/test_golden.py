@@ -1,0 +1,106 @@
+"""The package answers as the golden record says. `make.py` writes the record anew.
+
+Each test is a cell: a kind of rows, a model and a setting. A failure names the answer, where it
+differs and by how much. ``-k news-multinomial`` chooses some.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import textnb
+
+from tests.golden.cells import Answers, Cell, all_cells
+from tests.golden.exports import EXPORTS, Export
+from tests.golden.make import FILES, record_of
+from tests.golden.record import differences, pack
+
+CELLS = {cell.name: cell for cell in all_cells()}
+# What a classifier does not know after it was read from a file, as the file does not hold it.
+NOT_IN_FILES = {"warnings", "cv_accuracy_"}
+
+
+def _params(cells: list[Any]) -> list[Any]:
+    return [pytest.param(cell, id=cell.name, marks=[pytest.mark.slow] if cell.slow else [])
+            for cell in cells]
+
+
+@cache
+def _record(kind: str) -> dict[str, dict[str, Any]]:
+    return record_of(kind)
+
+
+def _of_files(cell: Cell) -> dict[str, Any]:
+    record = _record(cell.kind)[cell.name]
+    return {name: stored for name, stored in record.items() if name not in NOT_IN_FILES}
+
+
+def check(record: dict[str, Any], answers: Answers, tolerance: float) -> None:
+    """Fail with a line for each difference."""
+    found = [f"{name}: {line}" for name in record.keys() & answers.keys()
+             for line in differences(record[name], answers[name], tolerance)]
+    found += [f"{name}: there is no such answer any more" for name in record.keys() - answers.keys()]
+    found += [f"{name}: the record has no such answer" for name in answers.keys() - record.keys()]
+    if found:
+        pytest.fail(f"the answers are not those of the record (to {tolerance:g}):\n"
+                    + "\n".join(sorted(found)), pytrace=False)
+
+
+@pytest.mark.parametrize("cell", _params(list(all_cells())))
+def test_answers_are_those_of_the_record(cell: Cell) -> None:
+    check(_record(cell.kind)[cell.name], cell.compute(), cell.tolerance)
+
+
+@pytest.mark.parametrize("cell", _params([cell for cell in all_cells() if cell.stored]))
+def test_files_of_the_last_landed_version_load(cell: Cell) -> None:
+    check(_of_files(cell), cell.compute(textnb.load(FILES / f"{cell.name}.textnb")),
+          cell.tolerance)
+
+
+@pytest.mark.parametrize("cell", _params([
+    cell for cell in all_cells() if cell.stored and cell.kind in ("mail", "table")]))
+def test_a_file_that_is_written_today_answers_the_same(cell: Cell, tmp_path: Path) -> None:
+    cell.fit().save(tmp_path / "model.textnb")
+    check(_of_files(cell), cell.compute(textnb.load(tmp_path / "model.textnb")), cell.tolerance)
+
+
+@pytest.mark.parametrize("export", _params(EXPORTS))
+def test_exports_answer_as_the_record_says(export: Export, tmp_path: Path) -> None:
+    reason = export.missing()
+    if reason:
+        pytest.skip(reason)
+    check(_record("exports")[export.name], export.compute(tmp_path),
+          CELLS[export.cell].tolerance)
+
+
+def test_the_record_is_of_these_cells_and_not_large() -> None:
+    for kind in {cell.kind for cell in all_cells()}:
+        assert set(_record(kind)) == {cell.name for cell in all_cells() if cell.kind == kind}
+    files = [path for path in Path(__file__).parent.rglob("*") if path.is_file()]
+    assert sum(path.stat().st_size for path in files if path.suffix != ".pyc") < 3_500_000
+    assert {path.stem for path in FILES.iterdir()} == {
+        cell.name for cell in all_cells() if cell.stored}
+
+
+@pytest.mark.parametrize(("before", "now"), [
+    ([1.0, 2.0], [1.0, 2.0 + 1e-9]), ([0.0], [2e-12]), ([1.0], [float("nan")]),
+    (["a", "b"], ["b", "a"]), ([1, 2], [1, 3]), ([1.0], [1]), ([[1.0], [2.0]], [[1.0, 2.0]]),
+    (list(range(500)), [*range(499), 500]), ({"a": 1}, {"b": 1}), ([None], [0.0]),
+    ([float(i) for i in range(90)], [*map(float, range(88)), 89.0, 88.0]),
+    ([float(i) for i in range(90)], [float(i) * (1 + 1e-9 * (i == 50)) for i in range(90)]),
+    ([1.0] * 90, [1.0] * 50 + [float("-inf")] + [1.0] * 39), ([1.0] * 30, [1.0] * 31),
+])
+def test_differences_are_seen(before: Any, now: Any) -> None:
+    stored = json.loads(json.dumps(pack(before)))
+    assert differences(stored, before, 1e-12) == []
+    assert differences(stored, now, 1e-12)
+
+
+def test_the_last_bits_of_numbers_are_not() -> None:
+    numbers = [(-1.0) ** i * (i + 1) / 7 for i in range(300)]
+    stored = json.loads(json.dumps(pack(numbers)))
+    assert differences(stored, [number * (1 + 3e-16) for number in numbers], 1e-12) == []
