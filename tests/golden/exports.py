@@ -12,10 +12,13 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+
 import textnb
 
-from .cells import KINDS, Answers, Cell, all_cells
+from .cell import Answers, Cell
+from .cells import all_cells
 from .samples import table
+from .texts import KINDS
 
 # The program that each target needs; the names of the others need none.
 NEEDS = {"javascript": "node", "c": "cc", "liblinear": "liblinear-predict"}
@@ -110,7 +113,7 @@ _QUICK = {("sms-multinomial-plain", target) for target in _TARGETS if target not
     ("sms-nblinear-plain", "json"), ("topics-multinomial-plain", "npz"),
     ("news-complement-plain", "sql-sqlite")}
 # What a target can't express, and says so: feature maps, tokens, lists of labels.
-_NOT = {*((cell, target) for cell in ("sms-nblinear-plain",) for target in ("csv", "npz", "liblinear")),
+_NOT = {*(("sms-nblinear-plain", target) for target in ("csv", "npz", "liblinear")),
         ("topics-multinomial-plain", "liblinear"), ("sms-multinomial-char_wb", "polars")}
 _TWO = {"sms": "spam", "chinese": 1}
 EXPORTS = [

@@ -15,7 +15,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from .cells import Cell, all_cells
+from .cell import Cell
+from .cells import all_cells
 from .exports import EXPORTS, Export
 from .record import pack
 

@@ -1,8 +1,8 @@
 """What is stored of answers, and how present answers are compared with it.
 
-An answer is any nest of lists, dicts, arrays and scalars. Its floats are numbers, which are compared
-to a tolerance, for the last bit of a logarithm differs between processors. All else (counts, labels,
-terms, orders, the shape of the nest) must be the same, and is stored as hashes.
+An answer is any nest of lists, dicts, arrays and scalars. Its floats are numbers, which are
+compared to a tolerance, for the last bit of a logarithm differs between processors. All else
+(counts, labels, terms, orders, the shape of the nest) must be the same, and is stored as hashes.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from hashlib import sha256
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -92,7 +93,7 @@ def _parts(exact: Any) -> Iterator[str]:
     if not isinstance(exact, list):
         return iter([_text(exact)])
     ends = [i * len(exact) // min(PARTS, len(exact)) for i in range(min(PARTS, len(exact)) + 1)]
-    return (_text(exact[a:b]) for a, b in zip(ends, ends[1:], strict=False))
+    return (_text(exact[a:b]) for a, b in pairwise(ends))
 
 
 def _pack_numbers(numbers: list[float]) -> dict[str, Any]:
@@ -156,7 +157,9 @@ def _short(exact: Any) -> str:
     return text if len(text) <= 400 else f"{text[:400]}... ({len(text):,} characters)"
 
 
-def _compare_numbers(stored: Mapping[str, Any], numbers: list[float], tolerance: float) -> list[str]:
+def _compare_numbers(
+    stored: Mapping[str, Any], numbers: list[float], tolerance: float
+) -> list[str]:
     n = stored.get("n", len(stored["values"]))
     if n != len(numbers):
         return [f"was {n:,} numbers, is {len(numbers):,}"]

@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 ODD = [
     "", "   ", "ΣΊΣΥΦΟΣ ΟΔΌΣ. İSTANBUL ŞİRKETİ IŞIK", "c++ $5 10% u.s. hello!? 😀😀 ✌🏽",
     "Café naïve cafe\u0301 ﬁne Straße STRASSE ½ ²", "a_b 1,000.50 x1 don't e-mail",
-    "東京タワーと富士山 ไทยแลนด์ 한국어 中", "বাংলা ক্ষ ড় \u200dক", "line\nbreak\ttab\u00a0nbsp\x00nul", "ß",
+    "東京タワーと富士山 ไทยแลนด์ 한국어 中", "বাংলা ক্ষ ড় \u200dক",
+    "line\nbreak\ttab\u00a0nbsp\x00nul", "ß",
 ]
 
 
@@ -225,8 +226,8 @@ def table() -> Sample:
     for _ in range(110):
         k = int(3 * chance.below(1000) ** 1.3 / 1000 ** 1.3)
         base = [chance.normal() for _ in range(4)]
-        x = [base[0] + 1.5 * k, base[1] * (1 + 0.5 * k) + 0.4 * base[0], base[2] - k + 0.3 * base[1],
-             10 * base[3] + 100 + 6 * k]
+        x = [base[0] + 1.5 * k, base[1] * (1 + 0.5 * k) + 0.4 * base[0],
+             base[2] - k + 0.3 * base[1], 10 * base[3] + 100 + 6 * k]
         rows.append((*x, chance.below(4 + 3 * k), (chance.below(3) + k) % 3, "pqr"[k]))
     frame = pl.DataFrame(rows, ["a", "b", "c", "d", "n", "cat", "label"], orient="row")
     return Sample(**_split(frame, 14, odd=False))
@@ -286,5 +287,5 @@ def _mixed(body: str) -> bytes:
 
 
 def _broken(body: str) -> bytes:
-    return (b"Content-Type: text/plain; charset=no-such\r\nContent-Transfer-Encoding: base64\r\n\r\n"
-            + body.encode("ascii") + b"\xff\xfe\r\n")
+    return (b"Content-Type: text/plain; charset=no-such\r\n"
+            b"Content-Transfer-Encoding: base64\r\n\r\n" + body.encode("ascii") + b"\xff\xfe\r\n")

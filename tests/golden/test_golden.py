@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import textnb
 
-from tests.golden.cells import Answers, Cell, all_cells
+import textnb
+from tests.golden.cell import Answers, Cell
+from tests.golden.cells import all_cells
 from tests.golden.exports import EXPORTS, Export
 from tests.golden.make import FILES, record_of
 from tests.golden.record import differences, pack
@@ -39,33 +40,33 @@ def _of_files(cell: Cell) -> dict[str, Any]:
     return {name: stored for name, stored in record.items() if name not in NOT_IN_FILES}
 
 
-def check(record: dict[str, Any], answers: Answers, tolerance: float) -> None:
+def check(record: dict[str, Any], answers: Answers, cell: Cell) -> None:
     """Fail with a line for each difference."""
-    found = [f"{name}: {line}" for name in record.keys() & answers.keys()
-             for line in differences(record[name], answers[name], tolerance)]
-    found += [f"{name}: there is no such answer any more" for name in record.keys() - answers.keys()]
-    found += [f"{name}: the record has no such answer" for name in answers.keys() - record.keys()]
+    found = [f"{name} (to {cell.tolerance(name):g}): {line}"
+             for name in record.keys() & answers.keys()
+             for line in differences(record[name], answers[name], cell.tolerance(name))]
+    found += [f"{name}: no longer there" for name in record.keys() - answers.keys()]
+    found += [f"{name}: not in the record" for name in answers.keys() - record.keys()]
     if found:
-        pytest.fail(f"the answers are not those of the record (to {tolerance:g}):\n"
-                    + "\n".join(sorted(found)), pytrace=False)
+        pytest.fail("the answers are not those of the record:\n" + "\n".join(sorted(found)),
+                    pytrace=False)
 
 
 @pytest.mark.parametrize("cell", _params(list(all_cells())))
 def test_answers_are_those_of_the_record(cell: Cell) -> None:
-    check(_record(cell.kind)[cell.name], cell.compute(), cell.tolerance)
+    check(_record(cell.kind)[cell.name], cell.compute(), cell)
 
 
 @pytest.mark.parametrize("cell", _params([cell for cell in all_cells() if cell.stored]))
 def test_files_of_the_last_landed_version_load(cell: Cell) -> None:
-    check(_of_files(cell), cell.compute(textnb.load(FILES / f"{cell.name}.textnb")),
-          cell.tolerance)
+    check(_of_files(cell), cell.compute(textnb.load(FILES / f"{cell.name}.textnb")), cell)
 
 
 @pytest.mark.parametrize("cell", _params([
     cell for cell in all_cells() if cell.stored and cell.kind in ("mail", "table")]))
 def test_a_file_that_is_written_today_answers_the_same(cell: Cell, tmp_path: Path) -> None:
     cell.fit().save(tmp_path / "model.textnb")
-    check(_of_files(cell), cell.compute(textnb.load(tmp_path / "model.textnb")), cell.tolerance)
+    check(_of_files(cell), cell.compute(textnb.load(tmp_path / "model.textnb")), cell)
 
 
 @pytest.mark.parametrize("export", _params(EXPORTS))
@@ -73,8 +74,7 @@ def test_exports_answer_as_the_record_says(export: Export, tmp_path: Path) -> No
     reason = export.missing()
     if reason:
         pytest.skip(reason)
-    check(_record("exports")[export.name], export.compute(tmp_path),
-          CELLS[export.cell].tolerance)
+    check(_record("exports")[export.name], export.compute(tmp_path), CELLS[export.cell])
 
 
 def test_the_record_is_of_these_cells_and_not_large() -> None:
