@@ -207,6 +207,16 @@ def big() -> Sample:
 
 
 @cache
+def many() -> Sample:
+    """So many classes and terms that weights are stored for terms that a class has."""
+    chance, words = Chance(19), latin(19, 300)
+    rows = [(" ".join([f"t{24 * i + j}" for j in range(24)]
+                      + [words[(i % 600) // 2], chance.skewed(words)]), f"class {i % 600:03}")
+            for i in range(1210)]
+    return Sample(**_split(pl.DataFrame(rows, ["text", "label"], orient="row"), 10, odd=False))
+
+
+@cache
 def fields() -> Sample:
     """Two text columns, with nulls."""
     subjects = _documents(8, latin(18, 60), ["ham", "spam"], 60, (1, 4))

@@ -27,7 +27,7 @@ MODELS: dict[str, Callable[..., Any]] = {
 KINDS: dict[str, Callable[[], Sample]] = {
     "sms": samples.sms, "news": samples.news, "chinese": samples.chinese,
     "bengali": samples.bengali_news, "topics": samples.topics, "tokens": samples.tokens,
-    "fields": samples.fields, "big": samples.big,
+    "fields": samples.fields, "big": samples.big, "many": samples.many,
 }
 
 
@@ -208,7 +208,10 @@ def _settings_of(kind: str, model: str) -> Iterator[tuple[str, Any]]:
     return ((name, parts) for name, parts in settings.items() if name in some)
 
 
-def _text_cell(kind: str, model: str, setting: str, parts: Any, *, slow: bool) -> Cell:
+def _text_cell(
+    kind: str, model: str, setting: str, parts: Any, *, slow: bool,
+    answer: Callable[[Any], Answers] | None = None,
+) -> Cell:
     fit, tokens, limits, parameters = parts
     key = (kind, model, setting)
 
@@ -216,8 +219,8 @@ def _text_cell(kind: str, model: str, setting: str, parts: Any, *, slow: bool) -
         sample = KINDS[kind]()
         return fit(classifier(sample, model, tokens, limits, parameters), sample)
 
-    return Cell(*key, make, lambda found: text_answers(KINDS[kind]())(found), slow=slow,
-                stored=key in STORED)
+    return Cell(*key, make, answer or (lambda found: text_answers(KINDS[kind]())(found)),
+                slow=slow, stored=key in STORED)
 
 
 def text_cells() -> Iterator[Cell]:
@@ -234,6 +237,7 @@ def text_cells() -> Iterator[Cell]:
     yield _text_cell("sms", "multinomial", "sklearn", (_sklearn_tokens, {}, {}, {}), slow=False)
     for model in COUNTING:
         yield _limited(model)
+        yield _of_many(model)
     for kind in ("sms", "news", "topics"):
         for model in MODELS:
             yield _folds(kind, model)
@@ -253,6 +257,19 @@ def _limited(model: str) -> Cell:
     return Cell("big", model, "memory_limit", make,
                 lambda found: text_answers(samples.big(), learned=False)(found),
                 slow=model != "multinomial")
+
+
+def _of_many(model: str) -> Cell:
+    """A model whose weights are so many that only some are stored: they are not made dense here."""
+    def ask(found: TextClassifier) -> Answers:
+        rows = samples.many().test
+        return {"classes": found.classes_, "terms": found.vocabulary_,
+                "joint": found.predict_joint_log_proba(rows),
+                "best": found.predict(rows, explain=4, top=3).drop(rows.columns),
+                "top": found.top(3, "class 007"),
+                "leave one out": textnb.leave_one_out(found, samples.many().train).scores[:20]}
+
+    return _text_cell("many", model, "plain", PLAIN, slow=model != "complement", answer=ask)
 
 
 def _folds(kind: str, model: str) -> Cell:
