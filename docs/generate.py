@@ -18,7 +18,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 ROOMS = {
-    "errors": "the exceptions", "runtime": "threads, forks, memory", "files": "whole files, locks",
+    "errors": "the exceptions", "gone": "advice on what was removed",
+    "runtime": "threads, forks, memory", "files": "whole files, locks",
     "mail": "one message", "frames": "rows in and out", "text": "tokens to counts",
     "bayes": "the mathematics", "learning": "documents to statistics",
     "scoring": "answers as columns",
@@ -182,7 +183,7 @@ def rooms_picture() -> str:
              f'<rect width="{left + size + 10}" height="{top + size + 10}" fill="#ffffff"/>']
     for n, room in enumerate(rooms):
         x, y = left + n * cell, top + n * cell
-        name = escape(room) + ("" if room == "errors" else "/")
+        name = escape(room) + ("" if room in ("errors", "gone") else "/")
         does = escape(ROOMS[room])
         parts.append(f'<text x="10" y="{y + 20}" font-weight="bold">{name}</text>'
                      f'<text x="100" y="{y + 20}" fill="#4a5568">{does}</text>'

@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[1] / PACKAGE
 
 # A place imports only places of an earlier line: not of its own line, not of a later one.
 ORDER = (
-    ("errors",),
+    ("errors", "gone"),
     ("runtime",),
     ("files", "mail"),
     ("bayes",),

@@ -74,7 +74,7 @@ def export(file: ModelFile, how: ExportOptions, done: ExportOutput) -> None:
     """Write a model for another system: weights, tokenizer, and golden rows to prove it."""
     from textnb.cli.settings import as_label
     from textnb.errors import ParameterError
-    from textnb.export.targets.known import target_of_path
+    from textnb.export.targets.known import target_of, target_of_path
     from textnb.export.write import export_model
     from textnb.frames.cloud import hide_secrets
     from textnb.learning.memory_limit import byte_words
@@ -86,7 +86,7 @@ def export(file: ModelFile, how: ExportOptions, done: ExportOutput) -> None:
     if check is None and (how.query is not None or how.storage_option):
         raise ParameterError("--query and --storage-option are for the rows of --check: name them")
     size = byte_size("--max-bytes", how.max_bytes)
-    to = target_of_path(output).name if how.to is None else how.to
+    to = (target_of_path(output) if how.to is None else target_of(how.to)).name
     classifier = any_model(file.model, multilabel=True)
     label = None if positive is None else as_label(positive, classes_of(classifier), "--positive")
     options = RowOptions(storage_option=how.storage_option, query=how.query)

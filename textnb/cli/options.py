@@ -30,6 +30,7 @@ from click.shell_completion import CompletionItem
 from textnb.cli.console import BAD_DATA, BAD_USAGE, FAILED, guarded
 from textnb.cli.words import as_option, is_flag, is_repeated, value_of
 from textnb.errors import Mention, ParameterError
+from textnb.gone import OPTIONS, gone
 from textnb.learning.settings import MODELS, LimitSettings, Setting, declared, setting
 
 WIDTH = {"max_content_width": 100}
@@ -162,6 +163,15 @@ class Command(click.Command):
                 callback=_show_all, help="Show all options and exit."))
         super().__init__(name, callback=callback, params=params, help=help,
                          context_settings=dict(WIDTH), no_args_is_help=False)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            advice = OPTIONS.get((str(ctx.info_name), error.option_name))
+            if advice is None:
+                raise
+            raise click.UsageError(gone(error.option_name, advice), ctx) from None
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         sections: dict[str, list[tuple[str, str]]] = {"Arguments": self.arguments}

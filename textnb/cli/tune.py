@@ -66,8 +66,6 @@ class TuneOutput(Quiet, Results):
     output: str = setting(
         help="Model file to write.", names=("--output", "-o"), metavar="FILE")
     table: str | None = option("Parquet file of all trials to write.", metavar="FILE")
-    picture: str | None = option("Picture of the trials to write: .svg, .png or .html.",
-                                 metavar="FILE")
 
 
 @verb
@@ -81,17 +79,13 @@ def tune(typed: TypedOptions, source: TuneInput, budget: Budget, done: TuneOutpu
     from textnb.storage.textmodel import save_fitted
 
     check_model_target(done.output)
-    paths = [path for path in (done.output, done.table, done.picture) if path is not None]
+    paths = [path for path in (done.output, done.table) if path is not None]
     for path in paths:
         check_target(path)
         check_apart(source.input, path)
     if len({os.path.realpath(path) for path in paths}) < len(paths):
-        raise ParameterError("--output, --table and --picture must be different files; got "
-                             f"{', '.join(paths)}")
-    if done.picture is not None:
-        from textnb.report.trials import check_picture, write_trials_picture
-
-        check_picture(done.picture)
+        raise ParameterError("--output and --table must be different files; got "
+                             f"{' and '.join(paths)}")
     text: Any = source.text or "text"
     frame = rows(source.input, source, text, source.label, multilabel=True)
     counted, note_count = count_malformed(frame, text)
@@ -106,8 +100,6 @@ def tune(typed: TypedOptions, source: TuneInput, budget: Budget, done: TuneOutpu
     if done.table is not None:
         with replace_file(done.table) as file:
             found.trials.write_parquet(file)
-    if done.picture is not None:
-        write_trials_picture(found, done.picture)
     if not done.quiet:
         note_count(source.input)
         texts.warn_of_empty()

@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from textnb.errors import ParameterError, SourceError, first_line, suggestion
+from textnb.gone import KEYS, gone
 from textnb.jobs.configuration import Job
 
 
@@ -95,7 +96,10 @@ def _describe_errors(error: ValidationError) -> str:
         keys = [str(part) for part in problem["loc"]
                 if not (isinstance(part, str) and part in _TYPES)]
         key = ".".join(keys) or "the job"
-        if problem["type"] == "extra_forbidden":
+        advice = KEYS.get(".".join(part for part in keys if not _is_index(part)))
+        if problem["type"] == "extra_forbidden" and advice is not None:
+            lines.append(gone(key, advice))
+        elif problem["type"] == "extra_forbidden":
             known = _keys_of(keys[:-1])
             near = suggestion(keys[-1], known)
             lines.append(f"{key}: no such key{near}; the keys there are {', '.join(known)}")

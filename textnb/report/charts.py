@@ -35,14 +35,14 @@ _ATTRIBUTES = {
 _SHAPES = {f"{{{_SVG}}}{name}" for name in ("path", "rect", "line")}
 
 
-def check_installed(what: str = "a report") -> None:
-    """Raises ParameterError where the libraries of a report, or another picture, are missing."""
+def check_installed() -> None:
+    """Raises ParameterError where the libraries of a report are missing."""
     try:
         import altair
         import jinja2
         import vl_convert
     except ImportError as error:
-        raise ParameterError(f"{what} needs {error.name or 'more libraries'}: {INSTALL}"
+        raise ParameterError(f"a report needs {error.name or 'more libraries'}: {INSTALL}"
                              ) from error
     del altair, jinja2, vl_convert
 

@@ -22,6 +22,8 @@ from textnb.export.targets.sql_duckdb import DuckDb
 from textnb.export.targets.sql_postgres import Postgres
 from textnb.export.targets.sql_spark import Spark
 from textnb.export.targets.sql_sqlite import Sqlite
+from textnb.gone import TARGETS as GONE
+from textnb.gone import gone
 
 # A built-in target is one line here, and its import above.
 _ALL: list[Target] = [
@@ -75,6 +77,9 @@ def register_target(target: Target) -> None:
 
 def target_of(name: str, parameter: str = "to") -> Target:
     """The target with a name; ParameterError lists the targets if there is none."""
+    if name not in TARGETS and name in GONE:
+        raise ParameterError.naming("{setting}: {gone}", setting=Mention(parameter),
+                                    gone=gone(f"the target {name}", GONE[name]))
     if name not in TARGETS:
         raise ParameterError.unknown_choice(parameter, name, TARGETS, _SYNONYMS)
     return TARGETS[name]
