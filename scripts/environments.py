@@ -39,7 +39,7 @@ TESTS = {
     "delta": SOURCES,
     "iceberg": SOURCES,
     "database": ["tests/frames/test_database.py", "tests/cli/test_sources.py"],
-    "spark": [*EXPORTS, "tests/engines", "tests/frames/test_kinds.py",
+    "spark": ["tests/engines", "tests/frames/test_kinds.py",
               "tests/test_sklearn_frames.py"],
     NONE: ["tests"],
     ALL: ["tests"],

@@ -104,7 +104,6 @@ SURFACE = [
     "smoothing_path",
     "tune",
     "validate_online",
-    "verify_engines",
     "verify_export",
     "write_report",
 ]

@@ -6,9 +6,7 @@ A test is quick unless something says otherwise:
 - it has the mark ``release``: it needs ``--release``;
 - it is a case of a product of parameters: quick are as many cases as it takes for each value of
   each parameter to occur in one, and ``--all`` runs the whole product;
-- it is a case of a test with the mark ``sweep(20)``: quick are twenty cases at equal distances;
-- it is a case of an engine of ``SLOW``, which takes seconds for one: three of a test's run with
-  ``--all``, and the others with ``--release``.
+- it is a case of a test with the mark ``sweep(20)``: quick are twenty cases at equal distances.
 
 A property test tries a fifth of its examples (``examples``) among the quick ones, and a hundred
 times as many before a release. A test whose id is an argument (``file.py::name``)
@@ -32,8 +30,6 @@ MARKS = (
 )
 # Fixtures that start a server, an engine or a browser, or read a real corpus.
 SERVERS = frozenset({"corpus", "postgres", "s3", "spark", "browser"})
-# Targets whose engine takes seconds for a test.
-SLOW = frozenset({"sql-spark"})
 # How many examples Hypothesis tries by default, per tier.
 PROFILES = {"quick": 20, "all": 100, "release": 10_000}
 
@@ -105,13 +101,9 @@ def summary(left_out: Mapping[Tier, int]) -> str:
 def _tiers(items: Iterable[pytest.Item]) -> dict[pytest.Item, Tier]:
     tiers: dict[pytest.Item, Tier] = {}
     sweeps: dict[tuple[pytest.Item | Any, str], list[pytest.Item]] = {}
-    slow: dict[tuple[pytest.Item | Any, str], list[pytest.Item]] = {}
     for item in items:
         if item.get_closest_marker("release"):
             tiers[item] = Tier.RELEASE
-        elif _is_of_slow_engine(item):
-            slow.setdefault((item.parent, getattr(item, "originalname", item.name)), []).append(
-                item)
         elif item.get_closest_marker("slow") or SERVERS & set(getattr(item, "fixturenames", ())):
             tiers[item] = Tier.ALL
         else:
@@ -119,19 +111,11 @@ def _tiers(items: Iterable[pytest.Item]) -> dict[pytest.Item, Tier]:
             if hasattr(item, "callspec"):
                 name = getattr(item, "originalname", item.name)
                 sweeps.setdefault((item.parent, name), []).append(item)
-    for cases in slow.values():
-        tiers.update(dict.fromkeys(cases, Tier.RELEASE))
-        tiers.update(dict.fromkeys(_spread(cases, 3), Tier.ALL))
     for cases in sweeps.values():
         mark = cases[0].get_closest_marker("sweep")
         few = _spread(cases, *mark.args) if mark else _each_value_once(cases)
         tiers.update(dict.fromkeys(set(cases) - set(few), Tier.ALL))
     return tiers
-
-
-def _is_of_slow_engine(item: Any) -> bool:
-    params = item.callspec.params.values() if hasattr(item, "callspec") else ()
-    return any(isinstance(value, str) and value in SLOW for value in params)
 
 
 def _spread(cases: Sequence[pytest.Item], number: int) -> list[pytest.Item]:

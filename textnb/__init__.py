@@ -70,7 +70,6 @@ if TYPE_CHECKING:
     from textnb.evaluation.roc import roc
     from textnb.evaluation.smoothing import SmoothingPath, smoothing_path
     from textnb.export.describe import describe_model
-    from textnb.export.engines import verify_engines
     from textnb.export.verify import verify_export
     from textnb.export.write import export_model
     from textnb.filter.mailfilter import MailFilter
@@ -165,7 +164,6 @@ _HOME = {
     "smoothing_path": "evaluation.smoothing",
     "tune": "estimators.tuning",
     "validate_online": "evaluation.online",
-    "verify_engines": "export.engines",
     "verify_export": "export.verify",
     "write_report": "report.page",
 }
@@ -251,7 +249,6 @@ __all__ = [
     "smoothing_path",
     "tune",
     "validate_online",
-    "verify_engines",
     "verify_export",
     "write_report",
 ]

@@ -8,9 +8,13 @@ from __future__ import annotations
 # By verb and option, as they are typed.
 OPTIONS: dict[tuple[str, str], str] = {
     ("tune", "--picture"): "--table FILE writes all trials, with columns to draw",
+    ("verify", "--engine"): "export the model to each target, and verify each export",
 }
 # By the name that `textnb export --to`, `export_model` and jobs took.
 TARGETS: dict[str, str] = {
+    "clickhouse-dictionary": "sql-clickhouse gives the model's own scores in ClickHouse",
+    "sql-spark": "textnb.engines.spark.predict scores on a cluster, and parquet has the weights",
+    "java": "ONNX Runtime runs onnx from Java, and a JVM can call the functions of c",
 }
 # By the key of a job, without the numbers of entries: `exports.top`.
 KEYS: dict[str, str] = {

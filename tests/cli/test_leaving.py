@@ -18,8 +18,6 @@ from tests.cli.conftest import Run, files_in
 from textnb.cli import console
 from textnb.export import prune
 from textnb.export.bundle import Bundle
-from textnb.export.targets.base import EngineMissing
-from textnb.export.targets.data import Json
 
 
 def test_export_and_verify(run: Run, folder: Path, trained: Path) -> None:
@@ -31,27 +29,6 @@ def test_export_and_verify(run: Run, folder: Path, trained: Path) -> None:
     assert ran.out.endswith(", 0 labels differ\n")
     found = json.loads(run("verify", "out", "--format", "json").checked().out)
     assert (found["target"], found["rows"], found["passed"]) == ("csv", 70, True)
-
-
-def test_engines(
-    run: Run, folder: Path, trained: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run("export", trained, "--to", "csv", "-o", "out").checked()
-    shown = run("verify", "out", "--engine", "python", "--engine", "json").checked()
-    assert "wrong labels" in shown.out
-    found = json.loads(run("verify", "out", "--engine", "json", "--format", "json").checked().out)
-    assert [(one["target"], one["passed"], one["wrong_labels"]) for one in found] == [
-        ("json", True, 0)]
-    assert "liblinear: not run: " in run("verify", "out", "--engine", "all").checked().out
-    run("verify", "out", "--engine", "liblinear").checked(1)
-    assert "did you mean 'sql-duckdb'" in run("verify", "out", "--engine", "duckdb").checked(2).err
-
-    def is_missing(*_: Any) -> None:
-        raise EngineMissing("install it")
-
-    monkeypatch.setattr(Json, "run", is_missing)
-    assert "json: not run: install it" in run("verify", "out", "--engine", "all").checked().out
-    assert "json: install it" in run("verify", "out", "--engine", "json").checked(1).err
 
 
 def test_one_w_and_b(run: Run, folder: Path, trained: Path) -> None:

@@ -28,7 +28,7 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md",
                  if not {"generated", "_build"} & set(path.parts))]
 SAMPLES = "python -m corpora.samples ."
 RUN = {"python", "console"}
-KNOWN = RUN | {"text", "toml", "yaml", "json", "sql", "bash", "c", "rust", "java", "javascript",
+KNOWN = RUN | {"text", "toml", "yaml", "json", "sql", "bash", "c", "rust", "javascript",
                "{eval-rst}", "{toctree}", "{figure}", "{image}", "{note}", "{include}", "{raw}"}
 
 

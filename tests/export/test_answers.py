@@ -50,8 +50,6 @@ programs = pytest.mark.parametrize("to", PROGRAMS)
 engines = pytest.mark.parametrize("to", [
     *PROGRAMS, "polars", pytest.param("c", marks=pytest.mark.skipif(
     shutil.which("cc") is None, reason="there is no C compiler")),
-    pytest.param("java", marks=pytest.mark.skipif(
-        shutil.which("javac") is None, reason="there is no JDK")),
     pytest.param("onnx", marks=pytest.mark.skipif(
         find_spec("onnxruntime") is None, reason="onnxruntime is not installed"))])
 
@@ -155,7 +153,7 @@ def test_labels_are_ranked(
 
 
 @pytest.mark.usefixtures("engine")
-@pytest.mark.parametrize("to", [*SQL, "sql-spark"])
+@pytest.mark.parametrize("to", SQL)
 @pytest.mark.parametrize("calibration", [*CALIBRATIONS, "positive", "labels", "never", "one"])
 def test_sql_has_views_of_probabilities_and_decisions(
     to: str, calibration: str, tmp_path: Path

@@ -73,9 +73,9 @@ EXACT = sorted(name for name, target in TARGETS.items()
 NO_COMPOSITION = dict.fromkeys(("nfc", "nfkc", "char_wb nfc tr"), "composes characters")
 NO_KEPT = dict.fromkeys(("kept", "prefixes"), "keep=")
 REFUSALS: dict[str, dict[str, str]] = {
-    "python": {}, "javascript": {}, "polars": {}, "c": {}, "java": {},
-    "sql-clickhouse": NO_COMPOSITION, "sql-spark": NO_COMPOSITION, "sql-duckdb": NO_COMPOSITION,
-    "sql-postgres": NO_COMPOSITION, "sql-sqlite": {**NO_COMPOSITION, **NO_KEPT}}
+    "python": {}, "javascript": {}, "polars": {}, "c": {}, "sql-clickhouse": NO_COMPOSITION,
+    "sql-duckdb": NO_COMPOSITION, "sql-postgres": NO_COMPOSITION,
+    "sql-sqlite": {**NO_COMPOSITION, **NO_KEPT}}
 
 
 def hostile(rows: int, seed: int = 0) -> list[str | None]:

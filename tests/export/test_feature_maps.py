@@ -124,7 +124,7 @@ def test_a_target_scores_as_the_form_does_or_refuses(
 
 def test_tables_of_weights_alone_know_presence_alone() -> None:
     assert {name for name, target in TARGETS.items() if set(target.steps) != set(EVERY)} == {
-        "csv", "npz", "liblinear", "clickhouse-dictionary"}
+        "csv", "npz", "liblinear"}
 
 
 @pytest.mark.parametrize("to", TARGETS)

@@ -9,7 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -39,13 +39,11 @@ from textnb import (
     verify_export,
 )
 from textnb.export.bundle import Bundle, bundle_of
-from textnb.export.targets import sql_spark
 from textnb.export.targets.base import EngineMissing, TargetAnswers, TargetRows
 from textnb.export.targets.sql import Sql, user_tables
 from textnb.export.targets.sql_clickhouse import ClickHouse
 from textnb.export.targets.sql_duckdb import DuckDb
 from textnb.export.targets.sql_postgres import Postgres
-from textnb.export.targets.sql_spark import Spark
 from textnb.export.targets.sql_sqlite import Sqlite
 from textnb.export.targets.sql_weights import WeightRows
 
@@ -91,10 +89,9 @@ HOSTILE = ["'", "''); DROP TABLE textnb_weights; --", "\\", "\\.", "\\N", "\\'",
            "NULL", "\x7f", "\u00a0", "é"]
 
 
-@pytest.fixture(scope="module", params=[
-    DuckDb, Sqlite, Postgres, ClickHouse, pytest.param(Spark, marks=pytest.mark.release)],
-    ids=lambda kind: kind.name)
-def target(request: pytest.FixtureRequest) -> Iterator[Sql]:
+@pytest.fixture(scope="module", params=[DuckDb, Sqlite, Postgres, ClickHouse],
+                ids=lambda kind: kind.name)
+def target(request: pytest.FixtureRequest) -> Sql:
     kind: type[Sql] = request.param
     if kind is DuckDb:
         pytest.importorskip("duckdb", reason="needs DuckDB: pip install 'textnb[duckdb]'")
@@ -102,11 +99,7 @@ def target(request: pytest.FixtureRequest) -> Iterator[Sql]:
         pytest.importorskip("chdb", reason="needs chdb: pip install 'textnb[clickhouse]'")
     if kind is Postgres:
         request.getfixturevalue("postgres")
-    with pytest.MonkeyPatch.context() as patch:
-        if kind is Spark:
-            patch.setattr("textnb.export.targets.sql_spark.run_program",
-                          request.getfixturevalue("spark_service"))
-        yield kind()
+    return kind()
 
 
 def frame_of(texts: list[str | None], classes: int = 3) -> pl.DataFrame:
@@ -638,22 +631,6 @@ def test_the_separator_is_in_no_term() -> None:
         assert WeightRows(held).separator == sign  # type: ignore[arg-type]
 
 
-def test_a_changed_script_is_not_run_in_spark(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sql_spark, "find_spec", lambda name: object())
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    bundle = bundle_of(TextClassifier().fit(["a good film", "a bad film"], ["pos", "neg"]))
-    path = tmp_path / "model.sql"
-    Spark().write(bundle, path)
-    path.write_text(path.read_text("utf-8") + "SELECT reflect('java.lang.System', 'exit', 1);\n")
-    with pytest.raises(ExportError, match="may have been changed is not run"):
-        Spark().run(bundle, path, TargetRows(texts=pl.Series(["a"])))
-    monkeypatch.setattr(sql_spark, "_MOST_TERMS", 2)
-    with pytest.raises(ExportError, match="minutes to read"):
-        Spark().write(bundle, path)
-
-
 # Names of features that are those of columns in the views.
 @pytest.mark.parametrize("names", [
     ["x1", "x2", "x0"], ["s0", "s1", "position"], ["x", "label", "documents"]])
@@ -683,7 +660,6 @@ def test_a_null_feature_has_no_answer(target: Sql, monkeypatch: pytest.MonkeyPat
     x[[1, 3], [0, 1]] = np.nan
     answered = ran(target, bundle, TargetRows(features=x))
     assert answered.labels == ["a", None, "b", None, "c", "c"]
-    assert answered.scores is not None
     assert answered.probabilities is not None
     for numbers in (answered.scores, answered.probabilities):
         assert np.isnan(numbers).all(axis=1).tolist() == [False, True, False, True, False, False]

@@ -96,8 +96,7 @@ def test_who_reads_them_and_who_refuses(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "target", ["polars", "python", "javascript", "sql-duckdb", "sql-clickhouse",
-               "sql-spark"])
+    "target", ["polars", "python", "javascript", "sql-duckdb", "sql-clickhouse"])
 @pytest.mark.parametrize("tokenizer", [
     EVERY, Tokenizer(keep=("symbols", "emoji"), unspaced="whole", ngram_range=(1, 2)),
     Tokenizer("[a-c]+", keep=("abbreviations", "symbols"), stop_words=("u.s.",), lowercase="tr")])

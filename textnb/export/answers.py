@@ -37,7 +37,7 @@ def give_answers(bundle: Bundle, target: Any, asked: str | None = None) -> Bundl
     if asked is not None and asked not in known and not (
             asked == "decision" and bundle.is_multilabel):
         raise ExportError(f"{target.name}: it answers with {' and '.join(known)}, and not with "
-                          f"{asked}; python, javascript, c, java, onnx, polars and SQL do")
+                          f"{asked}; python, javascript, c, onnx, polars and SQL do")
     decides = bundle.is_multilabel or bundle.decision is not None
     if asked == "decision" and not decides:
         raise ExportError(f"{target.name}: the model has no decision, or it held with all terms "

@@ -56,8 +56,8 @@ _MOST_MEMBERS = 16
 _MOST_SUMS = 1 << 16
 # Bytes of a member that are unpacked at a time.
 _PIECE = 1 << 20
-_OF_TARGETS = ("model.", "Model.", "Model$")
-_COMPILED = (".class", ".o", ".obj")
+_OF_TARGETS = "model."
+_COMPILED = (".o", ".obj")
 
 
 def write_tables(

@@ -26,6 +26,8 @@ from textnb.export.targets.base import (
 from textnb.export.targets.known import TARGETS
 from textnb.export.write import bundle_path, model_file
 from textnb.files.archive import MAX_BYTES, read_table, reading_errors
+from textnb.gone import TARGETS as GONE
+from textnb.gone import gone
 from textnb.text.matrix import CountMatrix
 
 # Of probabilities.
@@ -41,8 +43,8 @@ class Verified:
     target : str
     reads : str
     rows : int
-    largest_difference : float or None
-        The largest absolute difference of a score; None if the engine gives labels only.
+    largest_difference : float
+        The largest absolute difference of a score.
     tolerance : float
         The largest difference, absolute and relative, that is no error.
     wrong_scores : list of int
@@ -64,7 +66,7 @@ class Verified:
     target: str
     reads: str
     rows: int
-    largest_difference: float | None
+    largest_difference: float
     tolerance: float
     wrong_scores: list[int] = field(default_factory=list)
     wrong_labels: list[tuple[int, Any, Any]] = field(default_factory=list)
@@ -77,10 +79,8 @@ class Verified:
         wrong = (len(self.wrong_scores) + len(self.wrong_labels) + len(self.wrong_probabilities)
                  + len(self.wrong_decisions))
         passed = "passed" if self.passed else "failed"
-        largest = ("labels alone" if self.largest_difference is None
-                   else f"largest difference {self.largest_difference:.3g}")
         return (f"Verified({self.target}, {quantity(self.rows, 'row')}, {passed}, {wrong:,} "
-                f"differ, {largest})")
+                f"differ, largest difference {self.largest_difference:.3g})")
 
     @property
     def passed(self) -> bool:
@@ -128,6 +128,9 @@ def verify_export(
                           "bundle, or export again")
     with archive.open_bundle(bundle_file, max_bytes) as folder:
         bundle, form = archive.read(folder, str(path), max_bytes)
+        if form["target"] in GONE:
+            name = form["target"]
+            raise ExportError(gone(f"the target {name}", GONE[name]))
         if form["target"] not in TARGETS:
             raise ModelFileError.damaged(
                 str(path), f"its target {form['target']!r} is unknown", "bundle")
@@ -239,26 +242,23 @@ def compare(
         # Each engine has its own types of errors.
         reason = first_line(error)[:300]
         raise ExportError(f"{target.name}: the engine failed: {reason}") from error
-    largest, wrong, labels = None, np.zeros(0, dtype=np.int64), answers.labels
-    if answers.scores is not None:
-        if answers.scores.shape != scores.shape:
-            raise ExportError(f"{target.name}: the engine answered "
-                              f"{quantity(answers.scores.shape[0], 'row')} of "
-                              f"{answers.scores.shape[1]} scores; expected {scores.shape[0]} of "
-                              f"{scores.shape[1]}")
-        difference = np.abs(answers.scores - scores)
-        largest = float(difference.max(initial=0.0))
-        wrong = np.flatnonzero(
-            ~(difference <= target.tolerance * np.maximum(1.0, np.abs(scores))).all(axis=1))
-        labels = bundle.decide(answers.scores) if labels is None else labels
-    if labels is None or len(labels) != len(expected):
+    if answers.scores.shape != scores.shape:
         raise ExportError(f"{target.name}: the engine answered "
-                          f"{quantity(len(labels or ()), 'label')} of "
+                          f"{quantity(answers.scores.shape[0], 'row')} of "
+                          f"{answers.scores.shape[1]} scores; expected {scores.shape[0]} of "
+                          f"{scores.shape[1]}")
+    difference = np.abs(answers.scores - scores)
+    wrong = np.flatnonzero(
+        ~(difference <= target.tolerance * np.maximum(1.0, np.abs(scores))).all(axis=1))
+    labels = bundle.decide(answers.scores) if answers.labels is None else answers.labels
+    if len(labels) != len(expected):
+        raise ExportError(f"{target.name}: the engine answered {quantity(len(labels), 'label')} of "
                           f"{quantity(len(expected), 'row')}")
     x = rows.features if rows.counts is None else rows.counts
     assert x is not None
     return Verified(
-        target.name, bundle.reads, len(expected), largest, target.tolerance, wrong.tolist(),
+        target.name, bundle.reads, len(expected), float(difference.max(initial=0.0)),
+        target.tolerance, wrong.tolist(),
         [(row, want, got) for row, (want, got) in enumerate(zip(expected, labels, strict=True))
          if want is not None and _typed(want) != _typed(got)],
         bundle.answers, *_compare_answers(target, bundle, answers, scores, x))

@@ -35,7 +35,7 @@ from textnb.runtime.sizes import byte_size
 
 def model_file(target: Target) -> str:
     """The name of a target's file in a bundle."""
-    return f"{getattr(target, 'stem', 'model')}{target.suffix}"
+    return f"model{target.suffix}"
 
 
 @dataclass(frozen=True)

@@ -67,8 +67,7 @@ class TargetAnswers:
 
     Attributes
     ----------
-    scores : float64 (n_rows, n_outputs) or None
-        None if the engine gives labels only.
+    scores : float64 (n_rows, n_outputs)
     labels : list or None
         One per row, or a list per row; None if the target gives scores only.
     probabilities : float64 (n_rows, n_classes) or None
@@ -77,7 +76,7 @@ class TargetAnswers:
         The label that the decision gives, in a list, which is empty where it is unsure.
     """
 
-    scores: Floats | None
+    scores: Floats
     labels: list[Any] | None = None
     probabilities: Floats | None = None
     decisions: list[list[Any]] | None = None
@@ -101,8 +100,6 @@ class Target(Protocol):
         The steps of feature maps that it executes; forms with others are refused before `write`.
     needs : str
         The engine: a program, or a package with its ``pip install``.
-    stem : str, optional
-        The name of its file without the suffix, if it is not ``model``.
     decides : tuple of str, optional
         What it answers with: `ONE` class, which is meant if this is missing, or also `LISTS` of
         labels, of a bundle that ``is_multilabel``; with `RANKS`, also by ``at_least`` and
@@ -141,7 +138,7 @@ def check_target_knows(target: Target, bundle: Bundle) -> None:
         ranks = ", ".join(f"{name}={value}" for name, value in bundle.decision.ranks.items())
         raise ExportError(f"{target.name}: it compares each score with its threshold, and the "
                           f"decision also ranks labels ({ranks}); choose thresholds alone, or "
-                          "export to python, javascript, c, java, polars, onnx or SQL but Spark's")
+                          "export to python, javascript, c, polars, onnx or SQL")
     known = getattr(target, "steps", ())
     for step in bundle.form.features.steps:
         if type(step) not in known:

@@ -1,4 +1,4 @@
-"""A form and its tokenizer as the one block of bytes that C and Java read: ``model.bin``.
+"""A form and its tokenizer as the one block of bytes that the C program reads: ``model.bin``.
 
 All numbers are little-endian. The header is ``textnbC2``, the size of the whole (8 bytes), then
 numbers of 4 bytes (see `pack`) and the CRC-32 of all but these first parts of the header (8 bytes
@@ -46,12 +46,12 @@ _SMALLER = 0.75
 
 
 def pack(bundle: Bundle) -> bytes:
-    """Write a bundle as C and Java read it; its size is a multiple of 8.
+    """Write a bundle as the C program reads it; its size is a multiple of 8.
 
     Raises
     ------
     ExportError
-        If they can't split texts as the tokenizer does, or can't hold so much.
+        If it can't split texts as the tokenizer does, or can't hold so much.
     """
     center, intercept = bundle.center_and_intercept()
     idf = bundle.idf
@@ -233,7 +233,7 @@ def _flags(words: Words) -> int:
     unknown = set(words.kept) - set(_KEPT)
     if unknown or words.replacements not in ((), TURKIC):
         what = f"keeps {sorted(unknown)}" if unknown else "replaces other strings than Turkish's"
-        raise ExportError.for_tokenizer(f"it {what}, which C and Java do not know")
+        raise ExportError.for_tokenizer(f"it {what}, which the C program does not know")
     return (_LOWERCASE * words.lowercase + _TURKIC * bool(words.replacements)
             + _PREFIXES * any(words.prefixes) + _ANALYZERS[words.analyzer]
             + _ESCAPES * bool(words.escaped) + sum(_KEPT[kind] for kind in words.kept))
@@ -296,7 +296,7 @@ def _characters(words: Words) -> list[bytes]:
         # The program lowers ASCII by itself.
         if len(more) > 1 or (character.isascii() and becomes != character.lower()):
             raise ExportError.for_tokenizer(
-                f"{character!r} becomes {becomes!r} in lower case, which C and Java can't do")
+                f"{character!r} becomes {becomes!r} in lower case, which the C program can't do")
         kinds[ord(character)] |= _CAPITAL
         rows.append([ord(character), code, *(more or [0])])
     pages, which = np.unique(kinds.reshape(-1, 256), axis=0, return_inverse=True)

@@ -9,9 +9,7 @@ from pathlib import Path
 from textnb.errors import Mention, ParameterError
 from textnb.export.targets.base import Target
 from textnb.export.targets.c import C
-from textnb.export.targets.clickhouse_dictionary import ClickHouseDictionary
 from textnb.export.targets.data import Csv, Json, Npz, Parquet
-from textnb.export.targets.java import Java
 from textnb.export.targets.javascript import JavaScript
 from textnb.export.targets.liblinear import Liblinear
 from textnb.export.targets.onnx_graph import Onnx
@@ -20,25 +18,21 @@ from textnb.export.targets.python import Python
 from textnb.export.targets.sql_clickhouse import ClickHouse
 from textnb.export.targets.sql_duckdb import DuckDb
 from textnb.export.targets.sql_postgres import Postgres
-from textnb.export.targets.sql_spark import Spark
 from textnb.export.targets.sql_sqlite import Sqlite
 from textnb.gone import TARGETS as GONE
 from textnb.gone import gone
 
 # A built-in target is one line here, and its import above.
 _ALL: list[Target] = [
-    Json(), Parquet(), Csv(), Npz(), Python(), JavaScript(), C(), Java(), DuckDb(),
-    Postgres(), Sqlite(), ClickHouse(), ClickHouseDictionary(), Spark(), PolarsCode(), Onnx(),
-    Liblinear(),
+    Json(), Parquet(), Csv(), Npz(), Python(), JavaScript(), C(), DuckDb(), Postgres(), Sqlite(),
+    ClickHouse(), PolarsCode(), Onnx(), Liblinear(),
 ]
 TARGETS: dict[str, Target] = {target.name: target for target in _ALL}
 # Names that people use for a target's system.
 _SYNONYMS = {
-    "c99": "c", "jvm": "java", "jdk": "java", "js": "javascript", "node": "javascript",
-    "mjs": "javascript", "py": "python",
+    "c99": "c", "js": "javascript", "node": "javascript", "mjs": "javascript", "py": "python",
     "pg": "sql-postgres", "psql": "sql-postgres", "postgresql": "sql-postgres",
-    "sqlite3": "sql-sqlite", "chdb": "sql-clickhouse", "spark": "sql-spark",
-    "pyspark": "sql-spark", "databricks": "sql-spark", "numpy": "npz", "svmlight": "liblinear",
+    "sqlite3": "sql-sqlite", "chdb": "sql-clickhouse", "numpy": "npz", "svmlight": "liblinear",
     "libsvm": "liblinear", "onnxruntime": "onnx",
 }
 _READS = ("text", "terms", "features")
@@ -75,13 +69,13 @@ def register_target(target: Target) -> None:
     TARGETS[name] = target
 
 
-def target_of(name: str, parameter: str = "to") -> Target:
+def target_of(name: str) -> Target:
     """The target with a name; ParameterError lists the targets if there is none."""
     if name not in TARGETS and name in GONE:
-        raise ParameterError.naming("{setting}: {gone}", setting=Mention(parameter),
+        raise ParameterError.naming("{setting}: {gone}", setting=Mention("to"),
                                     gone=gone(f"the target {name}", GONE[name]))
     if name not in TARGETS:
-        raise ParameterError.unknown_choice(parameter, name, TARGETS, _SYNONYMS)
+        raise ParameterError.unknown_choice("to", name, TARGETS, _SYNONYMS)
     return TARGETS[name]
 
 

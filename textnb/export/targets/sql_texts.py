@@ -13,7 +13,7 @@ they are.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from string import ascii_lowercase, ascii_uppercase
 from typing import Any, ClassVar
@@ -147,15 +147,6 @@ class TextDialect(ABC):
         """Write statements that follow when the table is filled."""
         yield from ()
 
-    def fold_table(self, fold: Fold, hangul: Sequence[str]) -> Iterator[str]:
-        """Write the table of `Fold`: its rows, and those of queries of Hangul's syllables."""
-        columns = ("character", "number", "part", "class")
-        yield self.create_fold_table(fold.table)
-        yield from self.load(fold.table, columns, fold.rows())
-        for query in hangul:
-            yield f"INSERT INTO {fold.table} ({', '.join(columns)})\n{query};"
-        yield from self.index_fold_table(fold.table)
-
     def numbers(self, count: int) -> str:
         """Write a table with a column ``n``, the integers from 0 on."""
         return (f"(WITH RECURSIVE r(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM r "
@@ -283,15 +274,16 @@ def _cleaning(target: TextDialect, words: Words) -> Fold:
 def _fold_views(
     target: TextDialect, fold: Fold, keys: str, source: str, text: str
 ) -> Iterator[str]:
-    hangul = []
-    if fold.hangul:
-        for number, (first, arithmetic) in enumerate(_HANGUL):
-            has_part = "\nWHERE n % 28 > 0" if number == 2 else ""
-            part = target.character(f"{first} + {target.integer_division(arithmetic)}")
-            hangul.append(
-                f"SELECT {target.character(f'{_FIRST_SYLLABLE} + n')}, {number}, {part}, 0\n"
-                f"FROM {target.numbers(_SYLLABLES)}{has_part}")
-    yield from target.fold_table(fold, hangul)
+    columns = ("character", "number", "part", "class")
+    yield target.create_fold_table(fold.table)
+    yield from target.load(fold.table, columns, fold.rows())
+    for number, (first, arithmetic) in enumerate(_HANGUL if fold.hangul else ()):
+        has_part = "\nWHERE n % 28 > 0" if number == 2 else ""
+        part = target.character(f"{first} + {target.integer_division(arithmetic)}")
+        yield (f"INSERT INTO {fold.table} ({', '.join(columns)})\n"
+               f"SELECT {target.character(f'{_FIRST_SYLLABLE} + n')}, {number}, {part}, 0\n"
+               f"FROM {target.numbers(_SYLLABLES)}{has_part};")
+    yield from target.index_fold_table(fold.table)
     yield (f"CREATE VIEW textnb_{fold.name} AS\n"
            f"{target.fold(fold, keys, f'(SELECT {keys}, {text} AS text FROM {source} d) t')};")
 
@@ -388,16 +380,10 @@ def separate_pairs(words: Words, text: str, code: str, condition: str) -> str:
     return f"CASE WHEN {has_pairs} THEN\n{pairs} ELSE {text} END"
 
 
-def kept_or_word(
-    words: Words, code: str, class_of: Callable[[Ranges], str] | None = None
-) -> str:
-    """Write the pattern of kept tokens and of words in a text whose pairs are apart.
-
-    ``class_of`` writes a class of characters, if the engine wants others than RE2 does.
-    """
-    letter, name, emoji, member = (
-        class_of(ranges) if class_of else f"[{regex_class(ranges, code)}]" for ranges in (
-            words.letters, words.letters_or_numbers, words.emoji, words.members))
+def kept_or_word(words: Words, code: str) -> str:
+    """Write the pattern of kept tokens and of words in a text whose pairs are apart."""
+    letter, name, emoji, member = (f"[{regex_class(ranges, code)}]" for ranges in (
+        words.letters, words.letters_or_numbers, words.emoji, words.members))
     number = "[0-9]+(?:[.,][0-9]+)*"
     kept = {"emoji": emoji, "punctuation": "[!?]", "abbreviations": rf"(?:{letter}\.){{2,}}",
             "symbols": rf"{letter}{name}*(?:\+\+|#)|[$€£¥]{number}|{number}%"}
