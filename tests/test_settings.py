@@ -12,7 +12,7 @@ import click
 import pytest
 
 import textnb
-from textnb import ParameterError, TextClassifier, Tokenizer, export_model
+from textnb import ParameterError, TextClassifier, Tokenizer
 from textnb.bayes.known import registered_estimators
 from textnb.cli.export import TARGETS as OFFERED_TARGETS
 from textnb.cli.inputs import INPUT_FORMATS, OUTPUT_FORMATS
@@ -177,14 +177,9 @@ def test_python_takes_sizes_as_the_command_line_does(tmp_path: Path) -> None:
     number.save(tmp_path / "number")
     assert (tmp_path / "words").read_bytes() == (tmp_path / "number").read_bytes()
     assert words.get_params()["memory_limit"] == "1.5M"
-    export_model(words, tmp_path / "words.json", max_bytes="1K")
-    export_model(number, tmp_path / "number.json", max_bytes=1024)
-    assert (tmp_path / "words.json").read_bytes() == (tmp_path / "number.json").read_bytes()
     for wrong in ("5X", "", "1K"):
         with pytest.raises(ParameterError, match="memory_limit must be"):
             TextClassifier(memory_limit=wrong).fit(["a word"], ["x"])
-    with pytest.raises(ParameterError, match="max_bytes must be"):
-        export_model(words, tmp_path / "more.json", max_bytes="much")
 
 
 @pytest.mark.parametrize("verb", VERBS)

@@ -7,6 +7,12 @@ from __future__ import annotations
 
 # By verb and option, as they are typed.
 OPTIONS: dict[tuple[str, str], str] = {
+    ("export", "--max-bytes"):
+        "leave terms out with --top N, and round weights with --precision float32 or int8",
+    ("export", "--check"):
+        "score the rows by the export and by textnb predict, and compare their labels",
+    ("export", "--storage-option"): "the rows of --check, which it was for, are gone as well",
+    ("export", "--query"): "the rows of --check, which it was for, are gone as well",
     ("tune", "--picture"): "--table FILE writes all trials, with columns to draw",
     ("verify", "--engine"): "export the model to each target, and verify each export",
 }
@@ -18,6 +24,7 @@ TARGETS: dict[str, str] = {
 }
 # By the key of a job, without the numbers of entries: `exports.top`.
 KEYS: dict[str, str] = {
+    "exports.max_bytes": "top keeps so many terms",
 }
 
 

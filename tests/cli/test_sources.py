@@ -76,7 +76,6 @@ def test_options_that_do_not_go_together(
 
 def test_options_for_what_is_not_named(run: Run, mail: Path, trained: Path) -> None:
     for arguments in (["diff", trained, trained, "--query", "SELECT 1"],
-                      ["export", trained, "--to", "json", "-o", "w", "--storage-option", "a=b"],
                       ["verify", "w", "--query", "SELECT 1"]):
         assert "name" in run(*arguments).checked(2).err
     for arguments in (["test", trained, mail], ["duplicates", mail, mail]):

@@ -88,7 +88,6 @@ def test_rows_to_predict_are_looked_for_before_anything_is_learned(tmp_path: Pat
 
 @pytest.mark.parametrize(("setting", "told"), [
     ("exports.0.to=postgres", "  exports.0.to: unknown value 'postgres' - did you mean 'sql-post"),
-    ("exports.0.max_bytes=x", "exports.0.max_bytes: must be bytes, "),
     ("model.memory_limit=x", "model.memory_limit: must be bytes, "),
     ("model.kind=multinomal", "model.kind: unknown value 'multinomal' - did you mean 'mult")])
 def test_an_error_names_a_key_once(tmp_path: Path, setting: str, told: str) -> None:

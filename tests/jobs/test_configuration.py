@@ -167,14 +167,6 @@ def test_what_is_no_toml(tmp_path: Path, content: bytes) -> None:
 EXPORT = SOUND + "[[exports]]\nfile = "
 
 
-def test_sizes_are_written_as_people_write_them(tmp_path: Path) -> None:
-    read = job(tmp_path, EXPORT + '"w.csv"\nto = "csv"\nmax_bytes = "5M"')
-    assert read.exports[0].max_bytes == 5 << 20
-    assert job(tmp_path, EXPORT + '"w.csv"\nmax_bytes = 700').exports[0].max_bytes == 700
-    with pytest.raises(ParameterError, match="max_bytes: must be bytes, such as 500M or 2G"):
-        job(tmp_path, EXPORT + '"w.csv"\nmax_bytes = "5X"')
-
-
 def test_an_exports_file_tells_its_target_or_the_job_does(tmp_path: Path) -> None:
     assert job(tmp_path, EXPORT + '"w.onnx"').exports[0].to is None
     with pytest.raises(ParameterError, match="may be for several systems"):

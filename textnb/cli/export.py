@@ -18,7 +18,6 @@ from textnb.cli.inputs import (
     classes_of,
     reading,
     rows,
-    text_columns,
 )
 from textnb.cli.options import argument, option, verb
 from textnb.errors import quantity
@@ -44,19 +43,8 @@ class ExportOptions:
         "What the target must be able to answer with.  [default: all that it can]",
         choices=("scores", "probability", "decision"))
     top: int | None = option("Keep the N terms that can move a decision most.")
-    max_bytes: str | None = option(
-        "Keep as many terms as a file of this size holds, such as 500K or 5M, with the precision "
-        "that changes least.", metavar="SIZE")
-    precision: str | None = option(
-        "Round the weights: float64 (the default without --max-bytes), float32 or int8.",
-        choices=("float64", "float32", "int8"))
-    check: str | None = option(
-        "File of texts on which to count the decisions that pruning and rounding change.",
-        metavar="FILE")
-    storage_option: list[str] | None = option(
-        "Option of a URL in --check, as for textnb predict.", metavar="KEY=VALUE", is_common=False)
-    query: str | None = option("The rows of a database in --check.", metavar="SELECT",
-                               is_common=False)
+    precision: str = option("Precision of the weights", default="float64",
+                            choices=("float64", "float32", "int8"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,28 +60,20 @@ class ExportOutput(Quiet):
 def export(file: ModelFile, how: ExportOptions, done: ExportOutput) -> None:
     """Write a model for another system: weights, tokenizer, and golden rows to prove it."""
     from textnb.cli.settings import as_label
-    from textnb.errors import ParameterError
     from textnb.export.targets.known import target_of, target_of_path
     from textnb.export.write import export_model
-    from textnb.frames.cloud import hide_secrets
     from textnb.learning.memory_limit import byte_words
-    from textnb.runtime.sizes import byte_size
 
     reads: Any = how.input
     precision: Any = how.precision
-    positive, check, output = how.positive, how.check, done.output
-    if check is None and (how.query is not None or how.storage_option):
-        raise ParameterError("--query and --storage-option are for the rows of --check: name them")
-    size = byte_size("--max-bytes", how.max_bytes)
+    positive, output = how.positive, done.output
     to = (target_of_path(output) if how.to is None else target_of(how.to)).name
     classifier = any_model(file.model, multilabel=True)
     label = None if positive is None else as_label(positive, classes_of(classifier), "--positive")
-    options = RowOptions(storage_option=how.storage_option, query=how.query)
-    frame = None if check is None else rows(check, options, text_columns(classifier))
-    with reading(check or file.model), steps("exporting", done.quiet) as progress:
+    with reading(file.model), steps("exporting", done.quiet) as progress:
         exported = export_model(classifier, output, to, positive=label, reads=reads,
-                                answers=how.answers, top=how.top, max_bytes=size,
-                                precision=precision, check=frame, progress=progress)
+                                answers=how.answers, top=how.top, precision=precision,
+                                progress=progress)
     note_stale(classifier)
     if done.quiet:
         return
@@ -107,14 +87,6 @@ def export(file: ModelFile, how: ExportOptions, done: ExportOutput) -> None:
     if (rounding := exported.precision) is not None:
         note(f"weights are rounded to {rounding['kind']}: one token moves the difference of two "
              f"scores by at most {rounding['worst_per_token']:.4g}")
-    if (checked := exported.checked) is not None:
-        note(f"{checked['flipped']:,} of {quantity(checked['rows'], 'row')} of "
-             f"{hide_secrets(check or '')} get another label (largest change of a difference of "
-             f"scores: {checked['largest_difference']:.4g}); by the weights alone, the label of "
-             f"all but {checked['within']:,} stays")
-        if checked["decisions"] is not None:
-            note(f"{quantity(checked['decisions'], 'row', 'gets', 'get')} another answer of the "
-                 "decision, whose thresholds were chosen with weights that are not rounded")
     chosen = [name for name in ("calibration", "decision")
               if getattr(classifier, name, None) is not None]
     if pruned is not None and pruned["dropped"] and chosen:

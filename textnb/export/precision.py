@@ -10,7 +10,6 @@ One token changes a difference of two scores by at most the difference of the tw
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -28,12 +27,6 @@ PRECISIONS: tuple[Precision, ...] = ("float64", "float32", "int8")
 _STEPS = 127
 
 
-def check_precision(precision: Any) -> None:
-    """Raises ParameterError for what is no precision."""
-    if precision is not None and precision not in PRECISIONS:
-        raise ParameterError.unknown_choice("precision", precision, PRECISIONS)
-
-
 def round_weights(bundle: Bundle, precision: Precision) -> tuple[Bundle, dict[str, Any] | None]:
     """The bundle with rounded weights, and a report; None for float64, which rounds nothing.
 
@@ -47,9 +40,13 @@ def round_weights(bundle: Bundle, precision: Precision) -> tuple[Bundle, dict[st
 
     Raises
     ------
+    ParameterError
+        If there is no such precision.
     ExportError
         If it reads features, or a weight is beyond float32.
     """
+    if precision not in PRECISIONS:
+        raise ParameterError.unknown_choice("precision", precision, PRECISIONS)
     if precision == "float64":
         return bundle, None
     if bundle.reads == "features":
@@ -89,33 +86,6 @@ def token_errors(bundle: Bundle, other: Bundle) -> Floats:
     return errors
 
 
-def row_errors(bundle: Bundle, weights: Floats, counts: Any) -> Floats:
-    """The most by which other weights change a difference of scores of each row: (n_rows,).
-
-    Parameters
-    ----------
-    bundle : Bundle
-    weights : float64 (n_terms, n_outputs)
-        The other weights; 0 for terms that are left out.
-    counts : csr_array (n_rows, n_terms)
-    """
-    errors: Floats = abs(bundle.form.features.sparse(counts)) @ spread(
-        bundle, bundle.weights - weights)
-    return errors
-
-
-def margins(bundle: Bundle, scores: Floats) -> Floats:
-    """By how much each row's decision is ahead: (n_rows,)."""
-    if bundle.is_multilabel:
-        least: Floats = np.abs(scores - bundle.thresholds).min(axis=1)
-        return least
-    if scores.shape[1] == 1:
-        return np.abs(scores[:, 0])
-    best = np.partition(scores, -2, axis=1)
-    ahead: Floats = best[:, -1] - best[:, -2]
-    return ahead
-
-
 def _rounded(weights: Floats, precision: Precision) -> Floats:
     if precision == "float32":
         with np.errstate(over="ignore"):
@@ -130,8 +100,3 @@ def _rounded(weights: Floats, precision: Precision) -> Floats:
         step = np.abs(distance).max(initial=0.0) / _STEPS or 1.0
         rounded[:, k] = default + step * np.rint(distance / step)
     return rounded
-
-
-def as_precisions(precision: Precision | None, chooses: bool) -> Sequence[Precision]:
-    """Those to try: the one that was asked for; all of them if a size shall choose."""
-    return (precision,) if precision is not None else PRECISIONS if chooses else ("float64",)

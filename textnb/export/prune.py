@@ -8,7 +8,6 @@ largest absolute value. So the terms with the smallest spread are left out.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -69,38 +68,3 @@ def _most_per_token(bundle: Bundle) -> Floats:
             case _:
                 raise ExportError(str(unknown_step(step, "a bound of terms that are left out")))
     return most
-
-
-def keep_bytes(
-    bundle: Bundle, max_bytes: int, size: Callable[[Bundle], int]
-) -> tuple[Bundle, dict[str, Any]]:
-    """Keep as many terms as fit into a file of at most ``max_bytes``, found by bisection.
-
-    Raises
-    ------
-    ExportError
-        If not even one term fits.
-    """
-    if type(max_bytes) is not int or max_bytes < 1:
-        raise ParameterError.out_of_range("max_bytes", "an int >= 1", max_bytes)
-    whole = size(bundle)
-    if whole <= max_bytes:
-        return keep_top(bundle, len(bundle.terms))
-    try:
-        _most_per_token(bundle)
-    except ExportError as error:
-        raise ExportError(f"all terms take {whole:,} bytes, more than the {max_bytes:,} allowed, "
-                          f"and none can be left out: {error}") from None
-    fits, too_many = 0, len(bundle.terms)
-    # The search stops when at most one twentieth more terms could fit.
-    while too_many - fits > max(1, fits // 20):
-        middle = (fits + too_many) // 2
-        if size(keep_top(bundle, middle)[0]) <= max_bytes:
-            fits = middle
-        else:
-            too_many = middle
-    if not fits:
-        least = size(keep_top(bundle, 1)[0])
-        raise ExportError(f"one term takes a file of {least:,} bytes, more than the "
-                          f"{max_bytes:,} allowed")
-    return keep_top(bundle, fits)

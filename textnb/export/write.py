@@ -2,35 +2,23 @@
 
 from __future__ import annotations
 
-import math
 import shutil
-import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from textnb.errors import ExportError, ParameterError, SourceError, quantity
-from textnb.export import archive, prune
-from textnb.export.answers import decided, give_answers
+from textnb.export import archive
+from textnb.export.answers import give_answers
 from textnb.export.bundle import ANSWERS, Bundle, Reads, bundle_of
-from textnb.export.precision import (
-    Precision,
-    as_precisions,
-    check_precision,
-    margins,
-    round_weights,
-    row_errors,
-)
-from textnb.export.rows import open_rows
+from textnb.export.precision import Precision, round_weights
+from textnb.export.prune import keep_top
 from textnb.export.targets.base import Target, check_target_knows
 from textnb.export.targets.known import TARGETS, target_of, target_of_path
 from textnb.files.replace import check_target, replace_file
 from textnb.learning.fitted import fitted_texts
-from textnb.runtime.sizes import byte_size
 
 
 def model_file(target: Target) -> str:
@@ -50,8 +38,7 @@ class Exported:
     single : bool
         Whether ``path`` is the target's file, and its bundle is in the same folder.
     pruned : dict or None
-        ``kept``, ``dropped``, ``worst_per_token``; with ``check``, also what `Exported.checked`
-        has.
+        ``kept``, ``dropped``, ``worst_per_token``.
     weights : int
         The number of terms, or features, that have weights.
     size : int
@@ -61,11 +48,6 @@ class Exported:
     precision : dict or None
         Of rounded weights: ``kind``, and ``worst_per_token``, the most by which one token can
         change the difference of two scores, or the score of a label.
-    checked : dict or None
-        With ``check``: ``rows``, ``flipped`` (rows that get another label), ``decisions`` (rows
-        that get another answer of the model's decision; None if the export has none),
-        ``largest_difference`` of a difference of scores, and ``within``: rows whose label is no
-        further ahead than the bound of their terms, so that weights alone do not say that it stays.
     """
 
     path: Path
@@ -77,15 +59,12 @@ class Exported:
     size: int = 0
     answers: tuple[str, ...] = ANSWERS[:1]
     precision: dict[str, Any] | None = None
-    checked: dict[str, Any] | None = None
 
 
 def export_model(
     model: Any, path: str | Path, to: str | None = None, *, positive: Any = None,
     reads: Reads | None = None, answers: str | None = None, top: int | None = None,
-    max_bytes: int | str | None = None, precision: Precision | None = None,
-    check: Any = None,
-    progress: Callable[[str], None] | None = None,
+    precision: Precision = "float64", progress: Callable[[str], None] | None = None,
 ) -> Exported:
     """Write a fitted classifier for another system.
 
@@ -109,13 +88,8 @@ def export_model(
         that the target and the model have.
     top : int, optional
         Keep this many terms, those that can change a decision most.
-    max_bytes : int or str, optional
-        Keep as many terms as a file of this size holds: bytes, or a size such as ``"5M"``.
-        Without ``precision``, also the precision with which one token can change least.
-    precision : {"float64", "float32", "int8"}, optional
+    precision : {"float64", "float32", "int8"}
         Round the weights: see `textnb.export.precision`. By default they are as they are.
-    check : table, path or sequence of texts, optional
-        Rows on which to count the decisions that pruning and rounding change.
     progress : callable, optional
         Called with the name of each step as it begins.
 
@@ -144,9 +118,6 @@ def export_model(
     """
     target = target_of_path(path) if to is None else target_of(to)
     tell = progress or (lambda step: None)
-    if top is not None and max_bytes is not None:
-        raise ParameterError.naming("give {top} or {max_bytes}, not both")
-    most = byte_size("max_bytes", max_bytes)
     tell("collecting weights and golden rows")
     whole = bundle_of(model, _choose_input(target, model, reads), positive)
     path = Path(path)
@@ -167,26 +138,18 @@ def export_model(
             raise SourceError(f"can't write {str(path)!r}: it is there and has no bundle beside "
                               "it, so it is no export; remove it or choose another path")
     whole = give_answers(whole, target, answers)
-    bundle, report, rounding = _reduce(whole, target, top, most, precision, tell)
+    bundle, rounding = round_weights(whole, precision)
+    bundle, pruned = (bundle, None) if top is None else keep_top(bundle, top)
     if answers == "probability" and whole.calibration is not None and bundle.calibration is None:
         raise ExportError(f"{target.name}: the model's calibration held with all terms: keep them, "
                           "or export without answers='probability'")
     bundle = give_answers(bundle, target, answers)
-    checked = None
-    if check is not None:
-        if report is None and rounding is None:
-            raise ParameterError.naming(
-                "{check} counts the decisions that pruning or rounding flips: give {top}, "
-                "{max_bytes} or {precision} too")
-        checked = _compare_decisions(whole, bundle, check, tell)
-        if report is not None:
-            report |= checked
     with ExitStack() as stack:
         # The file is replaced after the bundle, so that a failure changes neither.
         file = stack.enter_context(replace_file(path)) if single else None
         with archive.replace_bundle(bundle_path(path) if single else path) as folder:
             tell("writing weights and golden rows")
-            archive.write_tables(bundle, folder, target.name, report, rounding)
+            archive.write_tables(bundle, folder, target.name, pruned, rounding)
             tell(f"writing {quantity(len(bundle.weights), 'weight')} for {target.name}")
             _write(target, bundle, folder)
             tell("sealing the bundle")
@@ -195,8 +158,8 @@ def export_model(
                 with (folder / model_file(target)).open("rb") as written:
                     shutil.copyfileobj(written, file)
     return Exported(
-        path, target.name, bundle.reads, single, report, len(bundle.weights), _file_size(path),
-        bundle.answers, rounding, checked)
+        path, target.name, bundle.reads, single, pruned, len(bundle.weights), _file_size(path),
+        bundle.answers, rounding)
 
 
 def _file_size(path: Path) -> int:
@@ -238,80 +201,3 @@ def _write(target: Target, bundle: Bundle, folder: Path) -> None:
             message += ("; export the form for tokens that you make yourself (--input terms), or "
                         "train with a portable tokenizer, such as the default")
         raise ExportError(f"{target.name}: {message}") from None
-
-
-def _reduce(
-    whole: Bundle, target: Target, top: int | None, max_bytes: int | None,
-    precision: Precision | None, tell: Callable[[str], None],
-) -> tuple[Bundle, dict[str, Any] | None, dict[str, Any] | None]:
-    """Round weights and leave out terms; a size alone chooses the precision of least change."""
-    check_precision(precision)
-    found, least, failure = None, math.inf, None
-    for kind in as_precisions(precision, max_bytes is not None and whole.reads != "features"):
-        try:
-            rounded, rounding = round_weights(whole, kind)
-            bundle, report = _prune(rounded, target, top, max_bytes, tell)
-        except ExportError as error:
-            failure = failure or error
-            continue
-        worst = max((part["worst_per_token"] for part in (report, rounding) if part), default=0.0)
-        if worst < least:
-            found, least = (bundle, report, rounding), worst
-        if not worst:
-            break
-    if found is None:
-        assert failure is not None
-        raise failure
-    return found
-
-
-def _prune(
-    bundle: Bundle, target: Target, top: int | None, max_bytes: int | None,
-    tell: Callable[[str], None],
-) -> tuple[Bundle, dict[str, Any] | None]:
-    if top is not None:
-        return prune.keep_top(bundle, top)
-    if max_bytes is None:
-        return bundle, None
-
-    def size(smaller: Bundle) -> int:
-        tell(f"trying {quantity(len(smaller.weights), 'term')}")
-        with tempfile.TemporaryDirectory(prefix="textnb-") as folder:
-            if not target.suffix:
-                path = Path(folder) / archive.WEIGHTS
-                archive.weights_table(smaller).write_parquet(path)
-                return path.stat().st_size
-            _write(target, smaller, Path(folder))
-            return _file_size(Path(folder))
-
-    return prune.keep_bytes(bundle, max_bytes, size)
-
-
-def _compare_decisions(
-    whole: Bundle, pruned: Bundle, rows: Any,
-    tell: Callable[[str], None],
-) -> dict[str, Any]:
-    """Count the rows that get another answer when terms are left out, or weights are rounded."""
-    compared = flipped = within = others = 0
-    decides = not whole.is_multilabel and None not in (whole.decision, pruned.decision)
-    # In the terms of the model, those that are left out have weights of 0.
-    less_weights = np.zeros(whole.weights.shape)
-    place = {term: row for row, term in enumerate(whole.terms)}
-    less_weights[[place[term] for term in pruned.terms]] = pruned.weights
-    largest = 0.0
-    for batch in open_rows(whole, rows).collect_batches(
-            chunk_size=4096, maintain_order=True, lazy=True):
-        tell(f"comparing decisions, {quantity(compared, 'row')}")
-        counts = whole.counts(batch)
-        full, less = whole.scores(counts), pruned.scores(pruned.counts(batch))
-        bound = row_errors(whole, less_weights, counts)
-        within += int((margins(whole, full) <= bound).sum())
-        before, after = whole.decide(full), pruned.decide(less)
-        if decides:
-            others += int((decided(whole, full, counts)
-                           != decided(pruned, less, pruned.counts(batch))).sum())
-        compared += batch.height
-        flipped += sum(a != b for a, b in zip(before, after, strict=True))
-        largest = max(largest, float(prune.spread(whole, full - less).max(initial=0.0)))
-    return {"rows": compared, "flipped": flipped, "decisions": others if decides else None,
-            "largest_difference": largest, "within": within}

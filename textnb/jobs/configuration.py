@@ -37,7 +37,6 @@ from textnb.learning.settings import (
     foreign_settings,
     mail_recipe,
 )
-from textnb.runtime.sizes import byte_size
 from textnb.text.vocabulary import Limits
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
@@ -93,10 +92,6 @@ def _target(value: Any) -> Any:
 
 def _memory(value: Any) -> Any:
     return memory_size(value)
-
-
-def _size(value: Any) -> Any:
-    return byte_size("max_bytes", value)
 
 
 Where = Annotated[str, BeforeValidator(_substitute_variables)]
@@ -321,7 +316,6 @@ class Export(Section):
     positive: str | int | bool | None = None
     reads: Literal["text", "terms"] | None = None
     top: Annotated[int, Field(ge=1)] | None = None
-    max_bytes: Annotated[int | None, BeforeValidator(_size), Field(ge=1)] = None
     verify: bool = True
 
     @model_validator(mode="after")

@@ -414,7 +414,7 @@ def _export(work: _Work) -> None:
         work.observer.step(f"exporting to {export.to or export.file}")
         exported = export_model(
             work.model, work.folder / export.file, export.to, positive=export.positive,
-            reads=export.reads, top=export.top, max_bytes=export.max_bytes)
+            reads=export.reads, top=export.top)
         if not export.verify:
             work.observer.result(f"{_describe_export(exported)}, not verified")
             continue

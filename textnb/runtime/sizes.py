@@ -27,7 +27,7 @@ def byte_size(name: str, value: Any, least: int = 1) -> Any:
 
     Examples
     --------
-    >>> byte_size("--max-bytes", "5M"), byte_size("--max-bytes", "1.5 KiB")
+    >>> byte_size("--memory-limit", "5M"), byte_size("--memory-limit", "1.5 KiB")
     (5242880, 1536)
     """
     if not isinstance(value, str):

@@ -89,7 +89,7 @@ class Onnx:
                 + sum(len(term.encode()) for term in bundle.terms))
         if size > MOST_BYTES:
             raise ExportError(f"weights and terms take {size:,} bytes, and an ONNX file holds less "
-                              "than 2 GiB; keep fewer terms (--top or --max-bytes)")
+                              "than 2 GiB; keep fewer terms (--top)")
         path.write_bytes(_Graph(bundle, separator, split).model().SerializeToString(
             deterministic=True))
 
