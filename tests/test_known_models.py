@@ -24,7 +24,6 @@ from textnb import (
     TextClassifier,
     TextnbError,
 )
-from textnb.bayes.event_model import CountModel
 from textnb.bayes.forms import LinearForm
 from textnb.bayes.known import check_model, event_model, is_known, known_event_model
 from textnb.bayes.smoothing import multinomial_log_prob
@@ -69,7 +68,6 @@ REFUSING: dict[str, Callable[[Any, Path], object]] = {
     "smoothing_path": lambda model, path: textnb.smoothing_path(model, FRAME),
     "smoothing_path on rows": lambda model, path: textnb.smoothing_path(model, test=FRAME),
     "calibrate": lambda model, path: textnb.calibrate(model, FRAME),
-    "memory_limit": lambda model, path: clone(model).set_params(memory_limit=1 << 20).fit(FRAME),
     "auto": lambda model, path: clone(model).set_params(estimator__l="auto").fit(FRAME),
     "export": lambda model, path: textnb.export_model(model, path / "bundle", "python"),
     "report": lambda model, path: textnb.write_report(model, FRAME, path / "report.html"),
@@ -159,11 +157,7 @@ def test_a_subclass_reads_its_own_rows_of_a_table() -> None:
     assert model.estimator_.statistics_.mean.ravel().tolist() == [20.0, 80.0]
 
 
-def test_no_bound_is_made_up() -> None:
-    kept = CountStatistics(np.array(["a", "b"]), np.array([2, 2]), np.array([[3], [1]]))
-    for missing in (np.array([[0, 2, 0], [1, 0, 1]]), np.zeros((2, 1), dtype=np.int64)):
-        with pytest.raises(ParameterError, match="does not say what terms that are left out"):
-            CountModel().pruning_bounds(kept, missing, 3)
+def test_a_subclass_has_no_event_model_of_its_name() -> None:
     with pytest.raises(ParameterError, match="estimator: unknown value 'OwnModel'"):
         event_model("OwnModel", {"l": 1.0})
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import pickle
-import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,6 @@ from textnb import (
     TextClassifier,
     Tokenizer,
 )
-from textnb.bayes.counts.multinomial import Multinomial
 from textnb.bayes.features import (
     IDENTITY,
     Center,
@@ -241,24 +239,6 @@ EXECUTORS = {
 def test_a_step_from_outside_is_refused_by_name(name: str) -> None:
     with pytest.raises((ParameterError, pl.exceptions.ComputeError), match="step squared is not"):
         EXECUTORS[name](form_of(UNKNOWN))
-
-
-@pytest.mark.sweep(2)
-@pytest.mark.parametrize("features", [UNKNOWN, *(
-    each for name, each in MAPS.items() if name not in ("identity", "presence"))], ids=repr)
-def test_bounds_of_what_is_left_out_are_refused(
-    features: FeatureMap, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    whole = Multinomial.weigh
-
-    def weigh(*given: Any) -> tuple[LinearForm, Any]:
-        form, log_prob = whole(*given)
-        return replace(form, features=with_ones(features, len(form.weights))), log_prob
-
-    monkeypatch.setattr(Multinomial, "weigh", weigh)
-    texts = ["good film " + " ".join(f"word{i}x{j}" for j in range(40)) for i in range(250)]
-    with pytest.raises(ParameterError, match=re.escape("bounds of what memory_limit leaves out")):
-        TextClassifier(memory_limit=1 << 20).fit(texts, ["x", "y"] * (len(texts) // 2))
 
 
 @pytest.mark.parametrize("features", [UNKNOWN, presence_map(None), *MAPS.values()], ids=repr)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,8 @@ from textnb.errors import DataError, SourceError, VocabularyError
 from textnb.frames.batches import batches
 from textnb.text import limited as module
 from textnb.text.counts import count_by_label
-from textnb.text.limited import count_within, select_within
-from textnb.text.term_counts import CountSpec, TermCounts
+from textnb.text.limited import count_within, keep_within
+from textnb.text.term_counts import CountSpec, Pruned, TermCounts
 from textnb.text.vocabulary import Limits
 
 WORDS = [f"w{i:04d}" for i in range(3000)]
@@ -58,6 +59,7 @@ def in_memory(frame: pl.DataFrame, **mode: Any) -> TermCounts:
 def assert_same(left: TermCounts, right: TermCounts) -> None:
     assert left.terms.equals(right.terms)
     assert left.counts.equals(right.counts)
+    assert left.pruned == right.pruned
     for name in ("document_frequency", "occurrences"):
         one, two = getattr(left, name), getattr(right, name)
         assert (one is None) == (two is None), name
@@ -69,20 +71,15 @@ def assert_same(left: TermCounts, right: TermCounts) -> None:
 @pytest.mark.parametrize("memory", [20_000, 50_000, 80_000])
 def test_files_and_memory_choose_the_same_terms(mode: dict[str, Any], memory: int) -> None:
     frame = (lists if mode.get("multilabel") else documents)()
-    counts, dropped = within(frame, memory, **mode)
-    whole = in_memory(frame, **mode)
-    keep, expected = select_within(whole, memory, mode.get("limits", Limits()))
-    assert_same(counts, whole.select(keep))
-    assert dropped is not None
-    assert expected is not None
-    assert (dropped.terms, dropped.occurrences, dropped.at_most) == (
-        expected.terms, expected.occurrences, expected.at_most)
-    assert np.array_equal(dropped.missing, expected.missing)
+    counts = within(frame, memory, **mode)
+    assert counts.pruned is not None
+    assert_same(counts, keep_within(in_memory(frame, **mode), memory))
 
 
 def test_what_is_left_out_is_what_plain_counting_says() -> None:
     frame = documents()
-    counts, dropped = within(frame, 100_000)
+    counts = within(frame, 100_000)
+    dropped = counts.pruned
     assert dropped is not None
     plain: Counter[str] = Counter()
     classes: dict[str, Counter[str]] = {}
@@ -94,10 +91,6 @@ def test_what_is_left_out_is_what_plain_counting_says() -> None:
     assert [[classes[label][term] for term in counts.terms] for label in sorted(classes)] == (
         counts.counts.feature_count.tolist())
     assert (dropped.terms, dropped.occurrences) == (len(gone), sum(gone.values()))
-    for k, label in enumerate(sorted(classes)):
-        seen = Counter(classes[label][word] for word in gone)
-        assert dropped.missing[k].tolist() == [
-            seen[n] for n in range(dropped.missing.shape[1])]
     # Nothing more was left out than had to be.
     letters = sum(len(word) for word, n in plain.items() if n >= dropped.at_most)
     terms = sum(n >= dropped.at_most for n in plain.values())
@@ -107,7 +100,8 @@ def test_what_is_left_out_is_what_plain_counting_says() -> None:
 def test_what_is_left_out_of_lists_is_what_plain_counting_says() -> None:
     """Each label has its own documents, and all others."""
     frame = lists()
-    counts, dropped = within(frame, 100_000, multilabel=True)
+    counts = within(frame, 100_000, multilabel=True)
+    dropped = counts.pruned
     assert dropped is not None
     plain: Counter[str] = Counter()
     own: dict[str, Counter[str]] = {}
@@ -123,35 +117,23 @@ def test_what_is_left_out_of_lists_is_what_plain_counting_says() -> None:
     assert [[own[label][term] for term in counts.terms] for label in sorted(own)] == (
         counts.counts.feature_count.tolist())
     assert (dropped.terms, dropped.occurrences) == (len(gone), sum(gone.values()))
-    for k, label in enumerate(sorted(own)):
-        for side, seen in ((0, Counter(n - own[label][word] for word, n in gone.items())),
-                           (1, Counter(own[label][word] for word in gone))):
-            assert dropped.missing[k, side].tolist() == [
-                seen[n] for n in range(dropped.missing.shape[2])]
 
 
 def test_documents_without_labels_come_first() -> None:
     frame = lists(rows=300)
     late = pl.concat([frame.with_columns(label=pl.lit([], dtype=frame["label"].dtype)), frame])
-    counts, dropped = within(late, 20_000, multilabel=True, rows=50)
-    whole = in_memory(late, multilabel=True)
-    keep, expected = select_within(whole, 20_000, Limits())
-    assert_same(counts, whole.select(keep))
-    assert dropped is not None
-    assert expected is not None
-    assert np.array_equal(dropped.missing, expected.missing)
+    assert_same(within(late, 20_000, multilabel=True, rows=50),
+                keep_within(in_memory(late, multilabel=True), 20_000))
 
 
 @pytest.mark.sweep(2)
 @pytest.mark.parametrize("rows", [1, 7, 2000])
 def test_neither_order_nor_batches_matter(rows: int) -> None:
     frame = documents(rows=120)
-    expected, lost = within(frame, 20_000)
-    assert lost is not None
+    expected = within(frame, 20_000)
+    assert expected.pruned is not None
     shuffled = frame.sample(fraction=1.0, shuffle=True, seed=rows)
-    counts, dropped = within(shuffled, 20_000, rows=rows)
-    assert_same(counts, expected)
-    assert np.array_equal(dropped.missing, lost.missing)
+    assert_same(within(shuffled, 20_000, rows=rows), expected)
 
 
 def test_what_fits_is_whole() -> None:
@@ -159,20 +141,50 @@ def test_what_fits_is_whole() -> None:
     whole = in_memory(frame)
     enough = module._cost_of_all(whole)
     # Half of it is counted at a time: this goes through files, and loses nothing.
-    counts, dropped = within(frame, enough)
-    assert dropped is None
+    counts = within(frame, enough)
+    assert counts.pruned is None
     assert_same(counts, whole)
-    counts, dropped = within(frame, enough - 1)
-    assert dropped is not None
-    assert dropped.at_most == 1
+    assert keep_within(whole, enough) is whole
+    assert within(frame, enough - 1).pruned.at_most == 1
+
+
+def test_what_was_left_out_twice_adds_up() -> None:
+    """Of models whose counts add, and of counts that are limited once more."""
+    whole = in_memory(documents())
+    once, other = keep_within(whole, 100_000), keep_within(in_memory(documents(1)), 90_000)
+    assert once.pruned is not None
+    assert other.pruned is not None
+    assert (once + other).pruned == once.pruned + other.pruned
+    assert (once + whole).pruned == (whole + once).pruned == once.pruned
+    twice = keep_within(once, 50_000)
+    direct = keep_within(whole, 50_000)
+    assert twice.terms.equals(direct.terms)
+    assert direct.pruned is not None
+    assert twice.pruned is not None
+    assert (twice.pruned.terms, twice.pruned.occurrences) == (
+        direct.pruned.terms, direct.pruned.occurrences)
+    assert twice.pruned.at_most == once.pruned.at_most + direct.pruned.at_most
+
+
+def test_what_is_subtracted_may_have_been_left_out() -> None:
+    frame = documents()
+    some = keep_within(in_memory(frame), 50_000)
+    rest = some - in_memory(frame.head(100))
+    left = in_memory(frame.tail(700)).over(some.terms)
+    assert_same(rest, replace(left.select(left.total > 0), pruned=some.pruned))
+
+
+def test_what_a_file_says_of_it() -> None:
+    pruned = Pruned(10, 15, 2)
+    assert Pruned.from_dict({**pruned.to_dict(), "per_kept_term": 0.5}) == pruned
 
 
 @pytest.mark.parametrize("label", [pl.Series([True, False] * 60), pl.Series([-7, 10**12] * 60),
                                    pl.Series(["a", "b"] * 60, dtype=pl.Categorical)])
 def test_labels_of_any_type_keep_it(label: pl.Series) -> None:
     frame = documents(rows=120).with_columns(label=label)
-    counts, dropped = within(frame, 20_000)
-    assert dropped is not None
+    counts = within(frame, 20_000)
+    assert counts.pruned is not None
     assert counts.counts.classes.tolist() == in_memory(frame).counts.classes.tolist()
     assert counts.counts.classes.dtype == in_memory(frame).counts.classes.dtype
 
@@ -180,7 +192,7 @@ def test_labels_of_any_type_keep_it(label: pl.Series) -> None:
 def test_a_class_that_comes_late_and_a_null_label() -> None:
     frame = pl.concat([documents(rows=400), documents(1, rows=30).with_columns(
         label=pl.lit("a late one"))])
-    counts, _ = within(frame, 60_000)
+    counts = within(frame, 60_000)
     assert counts.counts.classes.tolist() == ["a late one", "class 0", "class 1", "class 2"]
     assert counts.counts.class_count.tolist() == [30, 134, 133, 133]
     missing = frame.with_columns(label=pl.when(pl.int_range(430) != 417).then("label"))

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from textnb.bayes.leave_one_out import LeaveOneOut, Within
     from textnb.bayes.warm_start import WarmStart
 
-Bounds = tuple[float | None, float | None, float | None]
 _NOT_CHOSEN = ("l='auto' is chosen by fit, from all rows, and kept by partial_fit: call fit first, "
                "or give l as a number")
 
@@ -332,37 +331,6 @@ class EventModel:
             If subtraction can't give those scores.
         """
         raise self._undefined("how rows are left out by subtraction: use k folds")
-
-    @property
-    def bounds_pruning(self) -> bool:
-        """Whether the model has bounds for the effect of terms that were left out."""
-        return type(self).pruning_bounds is not EventModel.pruning_bounds
-
-    def pruning_bounds(
-        self, kept: CountStatistics, missing: NDArray[np.int64], at_most: int, *,
-        all_missing: bool = True,
-    ) -> Bounds:
-        """The bounds of `textnb.bayes.pruning.Pruned`: per kept term, per pruned term, and of the
-        intercept.
-
-        Parameters
-        ----------
-        kept : CountStatistics
-            Counts of the model's columns.
-        missing : int64 (n_classes, n_counts)
-            Terms that a model without the limit would also have: how many of them have a count
-            of 0, 1, 2 ... in each class.
-        at_most : int
-            No such term occurs more often, over all classes.
-        all_missing : bool
-            Whether that model would have all of them, or perhaps only some.
-
-        Raises
-        ------
-        ParameterError
-            If no bound is known.
-        """
-        raise self._undefined("what terms that are left out can change")
 
     def _undefined(self, what: str) -> ParameterError:
         return ParameterError(f"{self.name or 'this model'} does not say {what}")

@@ -1,8 +1,8 @@
 """The registry of models: event models by name, estimators by class.
 
-Model files, leave-one-out scores, bounds of pruning, exports and ranked terms rely on a model's
-mathematics. A subclass of an estimator may change that mathematics, and code can't see whether it
-does. So a registration holds for exactly one class, and not for its subclasses. A class that is not
+Model files, leave-one-out scores, exports and ranked terms rely on a model's mathematics. A
+subclass of an estimator may change that mathematics, and code can't see whether it does. So a
+registration holds for exactly one class, and not for its subclasses. A class that is not
 registered is refused until it has its own event model and both are registered.
 """
 
@@ -72,8 +72,8 @@ def text_models() -> dict[str, type[EventModel]]:
 def register(model: type[EventModel], estimator: type) -> None:
     """Make an event model known, and the estimator that fits it.
 
-    From then on classifiers, files, leave-one-out, limits of memory, exports and reports take the
-    estimator. Where the event model has no method of its own for one of them, it is refused there.
+    From then on classifiers, files, leave-one-out, exports and reports take the estimator. Where
+    the event model has no method of its own for one of them, it is refused there.
 
     Parameters
     ----------
@@ -175,7 +175,8 @@ def _unknown_model(name: str, purpose: str) -> ParameterError:
 
 
 def _check_model(model: type[EventModel]) -> None:
-    # A model that inherited the bounds of another model would give wrong results without an error.
+    # A model that inherited the leave-one-out of another model would give wrong results without an
+    # error.
     if model.__bases__ not in ((CountModel,), (EventModel,)):
         raise ParameterError(f"the event model {model.__name__} must derive from CountModel or "
                              "EventModel itself, and inherit no other model's mathematics")

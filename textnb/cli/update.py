@@ -466,7 +466,8 @@ def _at(model: AnyModel, at: str | None, frame: pl.LazyFrame) -> pl.LazyFrame:
 
 def _size(model: AnyModel) -> str:
     if text_columns(model) is not None:
-        return quantity(len(model.terms), "term")
+        pruned = "" if model.pruned is None else f" ({model.pruned.describe()})"
+        return quantity(len(model.terms), "term") + pruned
     return quantity(len(model.feature_names_), "feature")
 
 

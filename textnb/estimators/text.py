@@ -23,7 +23,6 @@ from textnb.bayes.calibration import Calibration
 from textnb.bayes.decision import Decision
 from textnb.bayes.forms import Floats, LinearForm
 from textnb.bayes.parameters import ParameterNames
-from textnb.bayes.pruning import Pruned
 from textnb.errors import ParameterError
 from textnb.estimators.changes import check_unchanged
 from textnb.estimators.discrete import DiscreteNB
@@ -50,7 +49,7 @@ from textnb.scoring.texts import Rows, Text
 from textnb.selection.automatic import AUTO, check_warm_start, fit_by_search
 from textnb.storage.textmodel import save_fitted
 from textnb.text.matrix import CountMatrix
-from textnb.text.term_counts import TermCounts
+from textnb.text.term_counts import Pruned, TermCounts
 from textnb.text.tokens import Tokenizer
 
 
@@ -82,8 +81,9 @@ class TextClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
         process's other memory. If they do not fit, counts go to temporary files, and in the end the
         rarest terms are left out: all terms up to a number of occurrences, which is as small as
         possible. Other terms keep exact counts, which depend on the documents alone. ``pruned_``
-        says which terms were left out and how much they can change. Such a model can't learn more
-        or forget. `count` and `partial_fit` do not keep to the limit.
+        says how many terms were left out. A model that learns more after that counts them anew:
+        a count is then short by at most ``pruned_.at_most``. `count` and `partial_fit` do not keep
+        to the limit while they count.
     time : str, optional
         Column of dates, datetimes (in UTC) or ISO strings, with ``period``.
     period : {"day", "week", "month", "quarter", "year"}, optional
@@ -106,8 +106,8 @@ class TextClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
     decision_ : Decision or None
         See `set_decision`.
     pruned_ : Pruned or None
-        The terms that `memory_limit` left out: ``terms``, ``occurrences``, ``at_most``, and bounds
-        of the change of log-odds: ``intercept``, ``per_kept_term``, ``per_pruned_term``.
+        What `memory_limit` left out: the number of ``terms``, their ``occurrences``, and how often
+        each of them occurs ``at_most``.
     labels_beside_ : bool
         Whether labels were passed separately from a table: `predict` then returns arrays for tables
         in memory. A model file does not hold it.
@@ -248,7 +248,7 @@ class TextClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
         DataError
             If a label was not announced; the model then stays as it was.
         ParameterError
-            If terms were left out for a `memory_limit`, or the model learns from all rows at once.
+            If the model learns from all rows at once.
         """
         fitted = self._fitted_for("learning more") if hasattr(self, "_fitted") else None
         y, indicator = (split_indicator(y) if fitted is None

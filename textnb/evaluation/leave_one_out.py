@@ -21,7 +21,6 @@ from textnb.learning.fitted import Fitted, check_texts
 from textnb.learning.fitting import counts_that_add, labelled_batches
 from textnb.learning.label_leave_one_out import LabelLeaveOneOut
 from textnb.learning.leave_one_out import LeaveOneOutReader
-from textnb.learning.memory_limit import check_unpruned
 
 if TYPE_CHECKING:
     from textnb.estimators.text import TextClassifier
@@ -121,7 +120,6 @@ def open_leave_one_out(
     fitted: Fitted, frame: Any, event_model: EventModel, progress: Progress | None
 ) -> tuple[LeaveOneOutReader, LabelledBatches]:
     """Open the documents of a model, and the reader that leaves each of them out."""
-    check_unpruned(fitted.pruned, LEAVING_OUT)
     settings = fitted.settings
     if settings.ageing is not None:
         raise ParameterError.with_advice(

@@ -13,7 +13,6 @@ from textnb.bayes.calibration import Calibration
 from textnb.bayes.decision import Decision
 from textnb.bayes.event_model import EventModel, Learned
 from textnb.bayes.forms import LinearForm
-from textnb.bayes.pruning import Pruned
 from textnb.bayes.since_fit import SinceFit
 from textnb.bayes.statistics import CountStatistics
 from textnb.errors import ParameterError, quantity
@@ -24,7 +23,7 @@ from textnb.learning.text_settings import TextSettings
 from textnb.runtime.caller import warn_caller
 from textnb.text.matrix import Vocabulary
 from textnb.text.planning import name_of
-from textnb.text.term_counts import TermCounts
+from textnb.text.term_counts import Pruned, TermCounts
 
 _PERIODS = {"start": pl.Date, "documents": pl.Int64, "weight": pl.Float64}
 RECALIBRATED = "the model's calibration has changed since"
@@ -49,8 +48,6 @@ class Fitted:
     calibration : Calibration or None
         Converts scores to probabilities, for predictions and for the decision.
     decision : Decision or None
-    pruned : Pruned or None
-        The terms that a limit of memory left out.
     since_fit : SinceFit or None
         Where counts have changed and the weights, which are not derived from them, have not.
     labels_beside : bool
@@ -73,7 +70,6 @@ class Fitted:
     chosen_l: float | None = None
     calibration: Calibration | None = None
     decision: Decision | None = None
-    pruned: Pruned | None = None
     since_fit: SinceFit | None = None
     labels_beside: bool = False
     indicator: Indicator | None = None
@@ -96,6 +92,11 @@ class Fitted:
     def is_multilabel(self) -> bool:
         """Whether documents have lists of labels, and not one class each."""
         return self.counts.is_multilabel
+
+    @property
+    def pruned(self) -> Pruned | None:
+        """What a limit of memory left out."""
+        return None if self.statistics is None else self.statistics.pruned
 
     @property
     def form(self) -> LinearForm:

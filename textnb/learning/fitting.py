@@ -18,7 +18,6 @@ from numpy.typing import ArrayLike
 
 from textnb.bayes.calibration import LEARNED_SINCE
 from textnb.bayes.event_model import EventModel, Learned
-from textnb.bayes.pruning import Pruned
 from textnb.bayes.statistics import is_auto
 from textnb.errors import DataError, ParameterError, quantity
 from textnb.frames.batches import Progress, batches
@@ -46,7 +45,6 @@ from textnb.learning.documents import (
 from textnb.learning.fitted import Fitted, keep_choices
 from textnb.learning.journal import log_learned
 from textnb.learning.layers import LayeredCounts
-from textnb.learning.memory_limit import check_unpruned, describe_pruning, drop_rare_terms
 from textnb.learning.refitting import (
     check_keep_sample,
     forget_rows,
@@ -59,7 +57,7 @@ from textnb.learning.text_settings import TextSettings
 from textnb.runtime.caller import warn_caller
 from textnb.runtime.memory import clear_memory_errors
 from textnb.text.coverage import warn_of_lone_terms
-from textnb.text.limited import Dropped, count_within
+from textnb.text.limited import count_within, keep_within
 from textnb.text.matrix import Vocabulary
 from textnb.text.term_counts import TermCounts, check_complete
 
@@ -124,7 +122,6 @@ def learn_more(
         As in `TextClassifier.partial_fit`.
     """
     started = time.perf_counter()
-    check_unpruned(None if fitted is None else fitted.pruned, "learning more")
     announced = announced_labels(classes)
     if fitted is not None and fitted.model.counts_beside_weights:
         check_known(announced, fitted.classes.tolist())
@@ -166,7 +163,6 @@ def forget(
         with reading(X):
             return take_out(fitted, labelled_batches(fitted.settings, X, y, progress=progress))
     learned = counts_that_add(fitted)
-    check_unpruned(fitted.pruned, "forgetting")
     if learned.has_weights:
         raise weights_not_exact()
     more: Any = counts_of(fitted.settings, X, y, progress=progress)
@@ -229,7 +225,7 @@ def counts_that_add(fitted: Fitted) -> TermCounts:
 
 def fit_from_counts(
     settings: TextSettings, statistics: TermCounts | LayeredCounts, *, l: float | None = None,
-    dropped: Dropped | None = None, before: Fitted | None = None, labels_beside: bool = False,
+    before: Fitted | None = None, labels_beside: bool = False,
 ) -> Fitted:
     """The model of counts: the vocabulary is chosen from them, and the form derived.
 
@@ -242,8 +238,6 @@ def fit_from_counts(
         In layers, of which the newest are kept, where the settings have periods.
     l : float, optional
         What was chosen, where the event model's ``l`` is "auto".
-    dropped : Dropped, optional
-        What a memory limit has already left out.
     before : Fitted, optional
         The model before it learned more, or forgot: its choices are kept, and marked stale.
     labels_beside : bool
@@ -257,15 +251,15 @@ def fit_from_counts(
         raise ParameterError(NO_PERIODS)
     size = len(statistics.counts.classes), len(statistics.terms)
     with clear_memory_errors(lambda: size):
-        return _fit_from_counts(settings, statistics, layers, l, dropped, before, labels_beside)
+        return _fit_from_counts(settings, statistics, layers, l, before, labels_beside)
 
 
 def _fit_from_counts(
     settings: TextSettings, statistics: TermCounts, layers: LayeredCounts | None, l: float | None,
-    dropped: Dropped | None, before: Fitted | None, labels_beside: bool,
+    before: Fitted | None, labels_beside: bool,
 ) -> Fitted:
-    if settings.memory_limit is not None and dropped is None:
-        statistics, dropped = drop_rare_terms(statistics, settings.memory_limit, settings.limits)
+    if settings.memory_limit is not None:
+        statistics = keep_within(statistics, settings.memory_limit)
     weights = statistics
     if layers is not None and settings.ageing is not None:
         weights = layers.aged(settings.ageing.half_life)
@@ -283,13 +277,12 @@ def _fit_from_counts(
     fitted = Fitted(
         settings, Vocabulary(settings.tokenizer, chosen.terms), learned, statistics,
         None if l is None else float(l),
-        pruned=describe_pruning(dropped, model, learned.form, chosen, settings.limits),
         labels_beside=labels_beside if before is None else before.labels_beside, layers=layers)
     return fitted if before is None else keep_choices(before, fitted, LEARNED_SINCE)
 
 
 def fit_from_file(
-    settings: TextSettings, learned: TermCounts, l: float | None, pruned: Pruned | None,
+    settings: TextSettings, learned: TermCounts, l: float | None,
     layers: LayeredCounts | None = None,
 ) -> Fitted:
     """The model of counts from a file.
@@ -300,7 +293,7 @@ def fit_from_file(
         If counts that the settings need are not there, or contradict each other.
     """
     check_complete(learned, settings.count_spec)
-    return replace(fit_from_counts(settings, layers or learned, l=l), pruned=pruned)
+    return fit_from_counts(settings, layers or learned, l=l)
 
 
 def fit_from_weights(settings: TextSettings, terms: pl.Series, learned: Learned) -> Fitted:
@@ -372,9 +365,9 @@ def _fit_by_counting(
 ) -> tuple[Fitted, int, int]:
     """The model, and the tokens and documents that were counted."""
     beside = labels_beside_table(X, y)
-    learned, dropped = _count(settings, X, y, sample_weight, progress)
+    learned = _count(settings, X, y, sample_weight, progress)
     l = _choose_l(settings, learned, X, y) if is_auto(settings.model.l) else None
-    fitted = fit_from_counts(settings, learned, l=l, dropped=dropped, labels_beside=beside)
+    fitted = fit_from_counts(settings, learned, l=l, labels_beside=beside)
     return fitted, int(learned.counts.all_counts.sum()), int(learned.documents)
 
 
@@ -429,7 +422,7 @@ def _learns_at_once(model: EventModel) -> ParameterError:
 def _count(
     settings: TextSettings, X: Any, y: ArrayLike | None, sample_weight: Weight,
     progress: Progress | None,
-) -> tuple[Any, Dropped | None]:
+) -> Any:
     if sample_weight is not None and is_auto(settings.model.l):
         raise ParameterError.naming(
             "{l='auto'} leaves out one document at a time, and knows no weights: give {l} as a "
@@ -439,7 +432,7 @@ def _count(
             "{sample_weight} keeps the matrix of all documents, which {memory_limit} can't bound: "
             "leave one of them out")
     if settings.memory_limit is None:
-        return counts_of(settings, X, y, sample_weight, progress), None
+        return counts_of(settings, X, y, sample_weight, progress)
     with reading(X):
         labelled = labelled_batches(settings, X, y, progress=progress, multilabel=True)
         return count_within(labelled.frames, labelled.spec, settings.memory_limit)

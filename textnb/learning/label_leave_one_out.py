@@ -22,7 +22,7 @@ from textnb.bayes.label_lists import LabelLists
 from textnb.bayes.smoothing import Smoothing
 from textnb.bayes.statistics import CountStatistics
 from textnb.learning.documents import LabelledBatches, document_term_matrix
-from textnb.learning.leave_one_out import LeaveOneOutReader, other_documents
+from textnb.learning.leave_one_out import LeaveOneOutReader, columns_among, other_documents
 from textnb.runtime.memory import check_room
 from textnb.runtime.threads import run_in_threads
 from textnb.text.matrix import CountMatrix, choose_columns
@@ -77,15 +77,14 @@ class LabelLeaveOneOut:
         assert isinstance(found.labels, LabelLists)
         terms, classes = statistics.terms, statistics.counts.classes
         unknown = found.terms.filter(~found.terms.is_in(terms.implode()))
-        if len(unknown):
+        if len(unknown) and statistics.pruned is None:
             raise other_documents(f"the term {unknown[0]!r} was never learned")
         others = np.setdiff1d(found.labels.classes, classes)
         if len(others):
             raise other_documents(f"label {others.tolist()[0]!r} was never learned")
         labels = replace(found.labels, classes=classes, codes=np.searchsorted(
             classes, found.labels.classes)[found.labels.codes])
-        place = terms.search_sorted(found.terms).to_numpy().astype(np.int64)
-        counts = choose_columns(found.counts, place, len(terms))
+        counts = choose_columns(found.counts, columns_among(found.terms, terms), len(terms))
         _check_learned(statistics.counts, counts, labels, model.presence_above(binary))
         return cls(model, statistics, limits, given, binary, counts, labels)
 

@@ -66,7 +66,7 @@ class LeaveOneOutReader:
         check_event_model(model, "leaving rows out by subtraction")
         above = model.presence_above(binary)
         if given is not None:
-            columns = _columns(statistics.terms, given)
+            columns = columns_among(statistics.terms, given)
             whole = model.leave_out(statistics.over(given).counts, None, above)
             return cls(whole, statistics, columns, above, binary)
         if limits.max_features is not None:
@@ -97,10 +97,12 @@ class LeaveOneOutReader:
         rest = _Rest(self.statistics)
         vocabulary = Vocabulary(documents.spec.tokenizer, self.statistics.terms)
         classes = self.classes
+        # A term that is not counted may be one that a limit of memory left out.
+        count = vocabulary.counts if self.statistics.pruned else vocabulary.counts_of_known
 
         def read(frame: pl.DataFrame) -> tuple[CountMatrix, pl.Series]:
             try:
-                counts = vocabulary.counts_of_known(frame, documents.spec.text)
+                counts = count(frame, documents.spec.text)
             except DataError as error:
                 raise other_documents(str(error)) from None
             if self.binary:
@@ -179,7 +181,8 @@ class _Rest:
                 raise other_documents(f"the term {term!r} was learned more often than is given")
 
 
-def _columns(terms: pl.Series, given: pl.Series) -> Ints:
+def columns_among(terms: pl.Series, given: pl.Series) -> Ints:
+    """Of each of some sorted terms, its place among given ones, -1 for none."""
     columns = np.full(len(terms), -1, dtype=np.int64)
     known = terms.is_in(given.implode())
     columns[known.to_numpy()] = given.search_sorted(terms.filter(known)).to_numpy()

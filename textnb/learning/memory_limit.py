@@ -1,4 +1,4 @@
-"""What a limit of memory leaves out of a text model, and what it rules out."""
+"""A limit of memory for the terms of a text model, and what it excludes."""
 
 from __future__ import annotations
 
@@ -7,16 +7,9 @@ from typing import Any
 import numpy as np
 
 from textnb.bayes.event_model import EventModel
-from textnb.bayes.features import Presence
-from textnb.bayes.forms import LinearForm
-from textnb.bayes.known import check_event_model
-from textnb.bayes.pruning import Pruned
 from textnb.bayes.statistics import is_auto
 from textnb.errors import ParameterError, quantity
 from textnb.runtime.sizes import byte_size
-from textnb.text.limited import Dropped, select_within
-from textnb.text.term_counts import TermCounts
-from textnb.text.vocabulary import Limits
 
 _LEAST = 1 << 20
 
@@ -38,16 +31,6 @@ def check_memory_limit(memory: Any, model: EventModel, given: bool) -> None:
             "{model} keeps the matrix of all documents, which {memory_limit} can't bound: use "
             "MultinomialNB, BernoulliNB or ComplementNB, or limit the terms by {min_df}",
             model=model.name)
-    check_event_model(model, "what memory_limit leaves out")
-    if not model.bounds_pruning:
-        raise ParameterError.naming(
-            "{memory_limit} bounds what the terms that it leaves out can change, and {model} does "
-            "not say: limit the terms by {min_df} or {max_features}", model=model.name)
-    if model.class_weight is not None:
-        raise ParameterError.naming(
-            "{memory_limit} bounds what the terms that it leaves out can change, and knows no "
-            "bound under {class_weight}: limit the terms by {min_df} or {max_features}, or leave "
-            "{class_weight} at None")
     if is_auto(model.l):
         raise ParameterError.naming(
             "{l='auto'} keeps the matrix of all documents, which {memory_limit} can't bound: give "
@@ -82,42 +65,3 @@ def memory_size(value: Any, name: str = "memory_limit") -> Any:
     524288000
     """
     return byte_size(name, value, _LEAST)
-
-
-def check_unpruned(pruned: Pruned | None, what: str) -> None:
-    """Raises ParameterError where counts were left out that ``what`` would need."""
-    if pruned is not None:
-        raise ParameterError.naming(
-            "{terms} left out of this model by {memory_limit}, so {what} can't be exact; fit "
-            "all documents at once, or without the limit",
-            terms=quantity(pruned.terms, "term", "was", "were"), what=what)
-
-
-def drop_rare_terms(
-    statistics: TermCounts, memory: int, limits: Limits
-) -> tuple[TermCounts, Dropped | None]:
-    """The statistic of the terms that fit, and what was left out."""
-    keep, dropped = select_within(statistics, memory, limits)
-    return statistics.select(keep), dropped
-
-
-def describe_pruning(
-    dropped: Dropped | None, model: EventModel, form: LinearForm, kept: TermCounts,
-    limits: Limits,
-) -> Pruned | None:
-    """What was left out, and what that can change in a fitted model."""
-    if dropped is None:
-        return None
-    missing, most = dropped.missing, limits.max_features
-    if most is not None and len(kept.terms) >= most:
-        # The most frequent terms are there, and it would have no others.
-        missing = np.zeros_like(missing)
-    # The bounds are of a term's counts, or of its presence.
-    form.features.check((Presence,), "bounds of what memory_limit leaves out")
-    of_classes = [(kept.counts, missing)] if not kept.counts.is_multilabel else (
-        (kept.counts.against_rest(k), of_label) for k, of_label in enumerate(missing))
-    bounds = [model.pruning_bounds(counts, of_class, dropped.at_most, all_missing=most is None)
-              for counts, of_class in of_classes]
-    # A label's scores are those of its two classes: the bounds are those of the worst.
-    effect = (None if None in found else max(found) for found in zip(*bounds, strict=True))
-    return Pruned(dropped.terms, dropped.occurrences, dropped.at_most, *effect)

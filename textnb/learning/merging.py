@@ -7,7 +7,6 @@ from typing import Any
 from textnb.errors import ParameterError
 from textnb.learning.fitted import Fitted, keep_choices
 from textnb.learning.fitting import fit_from_counts, sum_of
-from textnb.learning.memory_limit import check_unpruned
 from textnb.learning.parameters import plain
 
 MERGED_SINCE = "it was chosen for one of the models that were added"
@@ -33,8 +32,6 @@ def merge(one: Fitted, other: Fitted) -> Fitted:
 
 def _check_alike(one: Fitted, other: Fitted) -> float | None:
     """The ``l`` that was chosen for both, where it was; ParameterError where they do not add."""
-    for model in (one, other):
-        check_unpruned(model.pruned, "a sum")
     kinds = [type(model.classes.tolist()[0]).__name__ for model in (one, other)]
     if kinds[0] != kinds[1]:
         raise ParameterError(f"models differ in the type of their labels: {kinds[0]} and "

@@ -16,7 +16,6 @@ from textnb.evaluation.by_ledger import check_no_periods, judge
 from textnb.files.lock import lock_path
 from textnb.learning import fitting
 from textnb.learning.fitted import Fitted
-from textnb.learning.memory_limit import check_unpruned
 from textnb.mail.columns import message_columns
 from textnb.serving.log import log
 from textnb.storage.ledger import KEPT, Judged, Ledger, Pending, changes
@@ -30,7 +29,6 @@ def check(model: str) -> None:
     fitted = load_fitted(model)
     if not fitted.model.counts_beside_weights:
         fitting.counts_that_add(fitted)
-    check_unpruned(fitted.pruned, "learning more")
     check_no_periods(fitted)
 
 

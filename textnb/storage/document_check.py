@@ -29,7 +29,6 @@ _EXACT = 2**53
 _MOST_WORDS = 32
 _OF_COUNTS = ("MultinomialNB", "BernoulliNB", "ComplementNB")
 _PRUNED_COUNTS = ("terms", "occurrences", "at_most")
-_PRUNED_BOUNDS = ("per_kept_term", "per_pruned_term", "intercept")
 Check = Callable[[Any], bool]
 
 
@@ -274,8 +273,7 @@ def _check_what_excludes(
     if settings["vocabulary"] is not None:
         require(not is_limited and memory is None, "its given vocabulary is limited")
     if memory is not None:
-        require(settings.get("class_weight") is None and l != "auto" and type(l) is not list,
-                "its memory limit does not go with class weights, or with l")
+        require(l != "auto" and type(l) is not list, "its memory limit does not go with l")
         require(name in _OF_COUNTS or name not in _PARAMETERS,
                 f"{name} does not go with a memory limit")
 
@@ -309,13 +307,10 @@ def _check_chosen_l(chosen: Any, l: Any) -> None:
 def _check_pruned(pruned: Any) -> None:
     if pruned is None:
         return
-    require(isinstance(pruned, dict) and set(pruned) == {*_PRUNED_COUNTS, *_PRUNED_BOUNDS},
-            "what was pruned is not described as it should be")
-    require(all(type(pruned[name]) is int and pruned[name] > 0 for name in _PRUNED_COUNTS),
+    # Older files hold more, which is ignored.
+    require(isinstance(pruned, dict) and all(
+        type(pruned.get(name)) is int and pruned[name] > 0 for name in _PRUNED_COUNTS),
             "what was pruned is not counted by integers above 0")
-    require(all(pruned[name] is None or pruned[name] == "inf"
-                or (type(pruned[name]) is float and pruned[name] >= 0.0)
-                for name in _PRUNED_BOUNDS), "what pruning can change is not a number >= 0")
 
 
 def _check_since_fit(since: Any, name: str, parameters: Mapping[str, Any]) -> None:

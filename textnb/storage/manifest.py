@@ -19,7 +19,6 @@ from textnb.bayes.class_weight import check_class_weight
 from textnb.bayes.decision import Decision
 from textnb.bayes.event_model import CountModel, EventModel
 from textnb.bayes.known import event_model, text_models
-from textnb.bayes.pruning import Pruned
 from textnb.bayes.since_fit import SinceFit
 from textnb.bayes.sparse_forms import stays_sparse
 from textnb.bayes.sparse_table import is_sparse, table_of
@@ -36,7 +35,7 @@ from textnb.storage.document_check import check_text_document
 from textnb.storage.layers import unpack_layers
 from textnb.storage.row_sample import SAMPLE, TABLES
 from textnb.storage.weights import weights_of_table
-from textnb.text.term_counts import TermCounts
+from textnb.text.term_counts import Pruned, TermCounts
 from textnb.text.tokens import Tokenizer
 
 # Kinds of classifiers.
@@ -66,14 +65,13 @@ class Choices:
     calibration: Calibration | None = None
     decision: Decision | None = None
     l: float | None = None
-    pruned: Pruned | None = None
     since_fit: SinceFit | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The values that were chosen, ready for JSON."""
         chosen = {name: value.to_dict() for name, value in (
             ("calibration", self.calibration), ("decision", self.decision),
-            ("pruned", self.pruned), ("since_fit", self.since_fit)) if value is not None}
+            ("since_fit", self.since_fit)) if value is not None}
         return chosen if self.l is None else {**chosen, "l": self.l}
 
 
@@ -183,7 +181,9 @@ def text_parts(
     if few_counts and not (isinstance(model, CountModel) and stays_sparse(
             model, counts, np.asarray(model.l, dtype=np.float64))):
         check_size(path, dense, max_bytes)
-    learned = TermCounts(terms, counts, frequency, occurrences, documents)
+    pruned = manifest.get("pruned")
+    learned = TermCounts(terms, counts, frequency, occurrences, documents,
+                         None if pruned is None else Pruned.from_dict(pruned))
     ageing = Ageing.of(settings, model, text_names(settings["text"]))
     layers = None if ageing is None else unpack_layers(
         path, manifest, tables["layers"], learned, ageing, max_bytes)
@@ -207,11 +207,10 @@ def read_settings(manifest: Mapping[str, Any], names: tuple[str, ...]) -> dict[s
 
 
 def _choices(manifest: Mapping[str, Any]) -> Choices:
-    calibration, decision, l, pruned, since = (manifest.get(name) for name in (
-        "calibration", "decision", "l", "pruned", "since_fit"))
+    calibration, decision, l, since = (manifest.get(name) for name in (
+        "calibration", "decision", "l", "since_fit"))
     return Choices(None if calibration is None else Calibration.from_dict(calibration),
                    None if decision is None else Decision.from_dict(decision), l,
-                   None if pruned is None else Pruned.from_dict(pruned),
                    None if since is None else SinceFit(**since))
 
 

@@ -137,8 +137,9 @@ def pack_text(fitted: Fitted) -> Packed:
         classes["total"] = counts.rows
         extra["requires"] = [MULTILABEL]
     weights = {CLASS_WEIGHT: pack_class_weight(model.class_weight)}
-    choices = Choices(fitted.calibration, fitted.decision, fitted.chosen_l, fitted.pruned,
-                      fitted.since_fit)
+    if fitted.pruned is not None:
+        extra["pruned"] = fitted.pruned.to_dict()
+    choices = Choices(fitted.calibration, fitted.decision, fitted.chosen_l, fitted.since_fit)
     manifest = {**begin_document("TextClassifier", {**settings, **weights}, model.name,
                                   model.parameters()),
                 "classes": classes, **extra, **choices.to_dict()}
@@ -173,12 +174,12 @@ def unpack_text(
         model = parts.model if choices.l is None else replace(parts.model, l="auto")
         settings = TextSettings.of(model, **parts.settings)
         if parts.weights is None:
-            fitted = fit_from_file(settings, learned, choices.l, choices.pruned, parts.layers)
+            fitted = fit_from_file(settings, learned, choices.l, parts.layers)
         else:
             fitted = fit_from_weights(settings, learned.terms, model.restore(
                 learned.counts, parts.weights.weights, parts.weights.intercept,
                 binary=settings.binary))
-            fitted = replace(fitted, pruned=choices.pruned, since_fit=choices.since_fit,
+            fitted = replace(fitted, since_fit=choices.since_fit,
                              sample=unpack_sample(manifest, tables, len(learned.terms)))
         return fitted.with_calibration(choices.calibration).with_decision(choices.decision)
 

@@ -15,21 +15,19 @@ import errno
 import os
 import tempfile
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from textnb.bayes.sparse_table import cells_of, table_of
 from textnb.bayes.statistics import CountStatistics
 from textnb.errors import SourceError, VocabularyError, first_line, quantity
 from textnb.text.counts import Ints, LabelCounter
-from textnb.text.term_counts import CountSpec, TermCounts
-from textnb.text.vocabulary import Limits
+from textnb.text.term_counts import CountSpec, Pruned, TermCounts
 
 # Bytes of a term without its letters: entries in pools and vectors, and per class a count, a weight
 # and temporary copies of both. The numbers were measured; letters are in two pools.
@@ -47,33 +45,9 @@ _SCHEMA = {"term": pl.String, "label": pl.Int32, "count": pl.Int64}
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
-@dataclass(frozen=True, eq=False)
-class Dropped:
-    """The terms that were left out.
-
-    Attributes
-    ----------
-    terms : int
-        How many terms.
-    occurrences : int
-        Sum of their occurrences (of their documents, where a term counts once in each).
-    at_most : int
-        None of them occurs more often than this, and every other term does.
-    missing : int64 (n_classes, ...)
-        For those of them that other limits would have kept: the number of terms with a count of 0,
-        1, 2 ... in each class, in the order of the sorted labels. Where documents have lists of
-        labels, (n_labels, 2, ...): in the documents without the label, and in those with it.
-    """
-
-    terms: int
-    occurrences: int
-    at_most: int
-    missing: Ints
-
-
 def count_within(
     frames: Iterable[pl.DataFrame], spec: CountSpec, memory: int
-) -> tuple[TermCounts, Dropped | None]:
+) -> TermCounts:
     """`count_by_label` within a limit of memory for the terms and their counts.
 
     If presence is counted, the rarity of a term depends on its occurrences if they are kept, else
@@ -83,7 +57,6 @@ def count_within(
     ----------
     frames : iterable of DataFrame
     spec : CountSpec
-        Its limits tell which of the terms that are left out would otherwise be kept.
     memory : int
         Bytes.
 
@@ -105,7 +78,7 @@ def count_within(
             ended = rest.has_ended()
             counts = counter.counts()
             if ended and not runs.count and _cost_of_all(counts) <= memory:
-                return counts, None
+                return counts
             with _on_disk(folder):
                 runs.write(counts)
             # The next counts need the memory.
@@ -238,32 +211,21 @@ class _Runs:
             self._run(self.count), compression="lz4", row_group_size=1 << 16)
         self._starts.append(np.concatenate([[0], np.cumsum(sizes)]))
 
-    def add_up(self, memory: int) -> tuple[TermCounts, Dropped | None]:
-        """The sums of the terms that fit, and a description of those that were left out."""
+    def add_up(self, memory: int) -> TermCounts:
+        """The sums of the terms that fit."""
         frequencies = []
         for share in range(_SHARES):
             sums = self._sum(share)
             sums.write_parquet(self._share(share), compression="lz4")
-            frequencies.append(self._rarity(sums).group_by("total").agg(
-                terms=pl.len().cast(pl.Int64),
-                letters=pl.col("term").str.len_bytes().cast(pl.Int64).sum()))
-        frequency = pl.concat(frequencies).group_by("total").sum().sort("total", descending=True)
+            frequencies.append(_frequency(self._totals(sums)))
+        frequency = pl.concat(frequencies).group_by("total").sum()
         at_most = _cutoff(frequency, memory, len(self._labels) + self._spec.multilabel)
-        kept, dropped = [], []
+        kept = []
         for share in range(_SHARES):
             sums = pl.read_parquet(self._share(share), memory_map=False)
-            rare = self._rarity(sums).filter(pl.col("total") <= at_most)
-            kept.append(sums.join(rare, on="term", how="anti"))
-            dropped.append(self._missing(sums, rare))
-        counts = self._assemble(pl.concat(kept), memory)
-        if not at_most:
-            return counts, None
-        gone = frequency.filter(pl.col("total") <= at_most)
-        labels = pl.Series(counts.counts.classes.tolist()).cast(pl.String)
-        order = [self._labels[name] for name in labels]
-        return counts, Dropped(
-            int(gone["terms"].sum()), int((gone["total"] * gone["terms"]).sum()), at_most,
-            (_pair_histogram if self._spec.multilabel else _histogram)(pl.concat(dropped), order))
+            frequent = self._totals(sums).filter(pl.col("total") > at_most)
+            kept.append(sums.join(frequent, on="term", how="semi"))
+        return _note_pruned(self._assemble(pl.concat(kept)), frequency, at_most)
 
     def _sum(self, share: int) -> pl.DataFrame:
         parts = [
@@ -272,38 +234,14 @@ class _Runs:
             for run, starts in enumerate(self._starts)]
         return pl.concat(parts).group_by("term", "label").agg(pl.col("count").sum())
 
-    def _missing(self, sums: pl.DataFrame, rare: pl.DataFrame) -> pl.DataFrame:
-        """The number of terms per count, of the rare terms that other limits would have kept.
-
-        Where documents have lists of labels, per count and count of all documents.
-        """
-        if self._spec.keeps_documents:
-            least, most = self._spec.limits.bounds(self._rows)
-            rare = rare.join(
-                sums.filter((pl.col("label") == _DOCUMENTS)
-                            & pl.col("count").is_between(least, most)), on="term", how="semi")
-        cells = sums.filter(pl.col("label") >= 0, pl.col("count") > 0).join(
-            rare, on="term", how="semi")
-        if self._spec.multilabel:
-            totals = sums.filter(pl.col("label") == _ALL).select("term", total="count")
-            return pl.concat([cells, sums.filter(pl.col("label") == _ALL).join(
-                rare, on="term", how="semi")]).join(totals, on="term").group_by(
-                    "label", "count", "total").agg(terms=pl.len().cast(pl.Int64))
-        counts = cells.group_by("label", "count").agg(terms=pl.len().cast(pl.Int64))
-        # The files have no counts of 0; their number follows from the number of terms, added here.
-        return pl.concat([counts, pl.DataFrame(
-            {"label": [_DOCUMENTS], "count": [0], "terms": [rare.height]}, schema=counts.schema)])
-
-    def _rarity(self, sums: pl.DataFrame) -> pl.DataFrame:
+    def _totals(self, sums: pl.DataFrame) -> pl.DataFrame:
         """Terms and their occurrences over all classes."""
         label = pl.col("label")
         of_all = (label == _OCCURRENCES if self._spec.keeps_occurrences
                   else label == _ALL if self._spec.multilabel else label >= 0)
         return sums.filter(of_all).group_by("term").agg(total=pl.col("count").sum())
 
-    def _assemble(self, cells: pl.DataFrame, memory: int) -> TermCounts:
-        if cells.is_empty():
-            raise _none_fits(memory, len(self._labels) + self._spec.multilabel)
+    def _assemble(self, cells: pl.DataFrame) -> TermCounts:
         terms = cells["term"].unique().sort()
         column = terms.search_sorted(cells["term"]).to_numpy()
         label, count = cells["label"].to_numpy(), cells["count"].to_numpy()
@@ -351,83 +289,39 @@ def _cells_of(counts: TermCounts, labels: list[int]) -> pl.DataFrame:
     return pl.concat(parts)
 
 
+def keep_within(counts: TermCounts, memory: int) -> TermCounts:
+    """Make the same choice for counts in memory."""
+    total = counts.total
+    frequency = _frequency(pl.DataFrame({"term": counts.terms, "total": total}))
+    at_most = _cutoff(frequency, memory, _sums_of(counts))
+    return _note_pruned(counts.select(total > at_most), frequency, at_most) if at_most else counts
+
+
+def _frequency(totals: pl.DataFrame) -> pl.DataFrame:
+    """The number of terms, and of their letters, for each total of a term."""
+    return totals.group_by("total").agg(
+        terms=pl.len().cast(pl.Int64),
+        letters=pl.col("term").str.len_bytes().cast(pl.Int64).sum())
+
+
 def _cutoff(frequency: pl.DataFrame, memory: int, labels: int) -> int:
     """The count above which all terms fit into the memory; 0 if all terms fit."""
     taken = _cost(pl.col("terms").cum_sum(), pl.col("letters").cum_sum(), labels)
-    beyond = frequency.filter(taken > memory)
-    return int(beyond["total"][0]) if beyond.height else 0
+    beyond = frequency.sort("total", descending=True).filter(taken > memory)
+    if not beyond.height:
+        return 0
+    if beyond.height == frequency.height:
+        raise _none_fits(memory, labels)
+    return int(beyond["total"][0])
 
 
-def _histogram(missing: pl.DataFrame, order: list[int]) -> Ints:
-    """The number of terms with each count in each class, in this order of classes."""
-    summed = missing.group_by("label", "count").agg(pl.col("terms").sum())
-    terms = int(summed.filter(pl.col("label") == _DOCUMENTS)["terms"].sum())
-    cells = summed.filter(pl.col("label") >= 0)
-    largest = int(cells["count"].max() or 0)  # type: ignore[arg-type]
-    table = np.zeros((len(order), largest + 1), dtype=np.int64)
-    table[cells["label"].to_numpy(), cells["count"].to_numpy()] = cells["terms"].to_numpy()
-    table[:, 0] = terms - table[:, 1:].sum(axis=1)
-    return table[order]
-
-
-def _pair_histogram(missing: pl.DataFrame, order: list[int]) -> Ints:
-    """The same for each label's two classes: the documents without it, and those that have it.
-
-    Parameters
-    ----------
-    missing : DataFrame
-        ``label``, ``count``, ``total``, ``terms``: how many terms have a count in a label's
-        documents, and one in all documents. The label ``_ALL`` has all terms.
-    order : list of int
-        The numbers of the labels.
-    """
-    label, count, total, terms = (missing[name].to_numpy() for name in (
-        "label", "count", "total", "terms"))
-    width = int(total.max(initial=0)) + 1
-    of_all = label == _ALL
-    totals = np.bincount(total[of_all], terms[of_all], width).astype(np.int64)
-    label, count, total, terms = (part[~of_all] for part in (label, count, total, terms))
-    rest, own = np.tile(totals, (len(order), 1)), np.zeros((len(order), width), dtype=np.int64)
-    np.add.at(own, (label, count), terms)
-    own[:, 0] = totals.sum() - own.sum(axis=1)
-    # A term that the label's documents hold has a lower count in the others.
-    np.subtract.at(rest, (label, total), terms)
-    np.add.at(rest, (label, total - count), terms)
-    return np.stack([rest, own], axis=1)[order]
-
-
-def select_within(
-    counts: TermCounts, memory: int, limits: Limits
-) -> tuple[NDArray[np.bool_], Dropped | None]:
-    """Make the same choice for counts in memory: a mask of the terms that are kept."""
-    terms, total, statistics = counts.terms, counts.total, counts.counts
-    frequency_of_term = counts.document_frequency
-    letters = terms.str.len_bytes().cast(pl.Int64)
-    frequency = pl.DataFrame({"total": total, "letters": letters}).group_by("total").agg(
-        pl.len().cast(pl.Int64).alias("terms"), pl.col("letters").sum())
-    at_most = _cutoff(frequency.sort("total", descending=True), memory, _sums_of(counts))
+def _note_pruned(counts: TermCounts, frequency: pl.DataFrame, at_most: int) -> TermCounts:
+    """The counts of the terms that fit, with what was left out: terms up to so frequent."""
     if not at_most:
-        return np.ones(len(terms), dtype=np.bool_), None
-    keep: NDArray[np.bool_] = total > at_most
-    if not keep.any():
-        raise _none_fits(memory, _sums_of(counts))
-    within = ~keep
-    if frequency_of_term is not None:
-        least, most = limits.bounds(int(statistics.n_rows))
-        within &= (frequency_of_term >= least) & (frequency_of_term <= most)
-    missing = statistics.feature_count[:, within]
-    if statistics.total is None:
-        largest = int(missing.max(initial=0))
-        table = np.stack([np.bincount(row, minlength=largest + 1) for row in missing])
-    else:
-        label, term, count = cells_of(missing)
-        totals = statistics.total[within]
-        table = _pair_histogram(pl.DataFrame({
-            "label": np.append(label, np.full(len(totals), _ALL)),
-            "count": np.append(count, totals), "total": np.append(totals[term], totals),
-            "terms": np.ones(len(label) + len(totals), dtype=np.int64),
-        }), list(range(len(statistics.classes))))
-    return keep, Dropped(int((~keep).sum()), int(total[~keep].sum()), at_most, table)
+        return counts
+    gone = frequency.filter(pl.col("total") <= at_most)
+    pruned = Pruned(int(gone["terms"].sum()), int((gone["total"] * gone["terms"]).sum()), at_most)
+    return replace(counts, pruned=pruned if counts.pruned is None else counts.pruned + pruned)
 
 
 def _none_fits(memory: int, labels: int) -> VocabularyError:

@@ -6,8 +6,8 @@ and forgetting give the same as one `fit` on the same documents, under any limit
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -63,6 +63,49 @@ class CountSpec:
         return self.presence_above is not None and not self.binary
 
 
+@dataclass(frozen=True)
+class Pruned:
+    """Terms that were left out of counts to save memory.
+
+    Attributes
+    ----------
+    terms : int
+        How many; one that was left out of two counts that were added is counted twice.
+    occurrences : int
+        Their occurrences (documents, where a term counts once in each).
+    at_most : int
+        No term has more occurrences that are not counted.
+
+    Examples
+    --------
+    >>> pruned = Pruned(terms=1000, occurrences=1200, at_most=2) + Pruned(800, 800, 1)
+    >>> pruned.describe()
+    'left out for the memory limit: 1,800 terms, with 2,000 occurrences, at most 3 each'
+    """
+
+    terms: int
+    occurrences: int
+    at_most: int
+
+    def __add__(self, other: Pruned) -> Pruned:
+        return Pruned(self.terms + other.terms, self.occurrences + other.occurrences,
+                      self.at_most + other.at_most)
+
+    def describe(self) -> str:
+        """One line of text for people."""
+        return (f"left out for the memory limit: {quantity(self.terms, 'term')}, with "
+                f"{quantity(self.occurrences, 'occurrence')}, at most {self.at_most:,} each")
+
+    def to_dict(self) -> dict[str, int]:
+        """JSON-ready."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Pruned:
+        """From `to_dict`; other values, such as those of older files, are ignored."""
+        return cls(*(values[name] for name in cls.__annotations__))
+
+
 @dataclass(frozen=True, eq=False)
 class TermCounts(ReadOnly):
     """Counts per class and term, which add and subtract.
@@ -80,6 +123,8 @@ class TermCounts(ReadOnly):
         Occurrences over all classes, if presence was counted.
     rows : int or None
         Number of documents, if counts have sample weights: limits on terms ignore weights.
+    pruned : Pruned or None
+        What a limit of memory left out.
     """
 
     terms: pl.Series
@@ -87,6 +132,7 @@ class TermCounts(ReadOnly):
     document_frequency: Ints | None = None
     occurrences: Ints | None = None
     rows: int | None = None
+    pruned: Pruned | None = None
 
     def __repr__(self) -> str:
         return (f"TermCounts({quantity(self.documents, 'document')}, "
@@ -115,22 +161,32 @@ class TermCounts(ReadOnly):
         return TermCounts(
             left.terms, left.counts + right.counts,
             _combine(left.document_frequency, right.document_frequency, 1), occurrences,
-            self.documents + other.documents if weights else None)
+            self.documents + other.documents if weights else None,
+            self.pruned if other.pruned is None
+            else other.pruned if self.pruned is None else self.pruned + other.pruned)
 
     def __sub__(self, other: TermCounts) -> TermCounts:
-        """Subtract; terms without documents are removed, and so are classes without documents."""
+        """Subtract; terms without documents are removed, and so are classes without documents.
+
+        Raises
+        ------
+        DataError
+            If more would be subtracted than was counted. A term that is not counted may have been
+            left out of counts that are `pruned`, and is ignored.
+        """
         if self.has_weights or other.has_weights:
             raise ParameterError("counts with sample weights are sums of real numbers, from which "
                                  "documents can't be subtracted exactly: fit again without them")
         self.counts.check_same_kind(other.counts)
-        unknown = other.terms.filter(~other.terms.is_in(self.terms.implode()))
-        if len(unknown):
-            raise DataError.never_learned(f"term {unknown[0]!r} was never learned")
-        left, right = _align(self, other)
+        known = other.terms.is_in(self.terms.implode())
+        if not known.all() and self.pruned is None:
+            unknown = other.terms.filter(~known)[0]
+            raise DataError.never_learned(f"term {unknown!r} was never learned")
+        left, right = _align(self, other.select(known.to_numpy()))
         rest = TermCounts(
             left.terms, left.counts - right.counts,
             _combine(left.document_frequency, right.document_frequency, -1),
-            _combine(left.occurrences, right.occurrences, -1))
+            _combine(left.occurrences, right.occurrences, -1), pruned=self.pruned)
         emptied = (self.counts.class_count > 0) & (rest.counts.class_count == 0)
         rest = replace(rest, counts=rest.counts.without(self.counts.classes[emptied]))
         return rest.select(rest.total > 0)
@@ -142,7 +198,7 @@ class TermCounts(ReadOnly):
         return TermCounts(
             self.terms.filter(pl.Series(keep)), self.counts.select(keep),
             None if self.document_frequency is None else self.document_frequency[keep],
-            None if self.occurrences is None else self.occurrences[keep], self.rows)
+            None if self.occurrences is None else self.occurrences[keep], self.rows, self.pruned)
 
     def with_classes(self, classes: Sequence[Any]) -> TermCounts:
         """The same counts among more classes."""

@@ -6,12 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from textnb.bayes.event_model import Bounds, CountModel
+from textnb.bayes.event_model import CountModel
 from textnb.bayes.forms import Floats, LinearForm
 from textnb.bayes.keyness import proportion_z
-from textnb.bayes.pruning import bounds_of_presence
 from textnb.bayes.smoothing import Smoothing, bernoulli_form
 from textnb.bayes.sparse_forms import bernoulli_weights
 from textnb.bayes.sparse_table import SparseWeights
@@ -73,9 +71,3 @@ class Bernoulli(CountModel):
         from textnb.bayes.leave_one_out import BernoulliLeaveOneOut
 
         return BernoulliLeaveOneOut
-
-    def pruning_bounds(
-        self, kept: CountStatistics, missing: NDArray[np.int64], at_most: int, *,
-        all_missing: bool = True,
-    ) -> Bounds:
-        return bounds_of_presence(kept.class_count, missing, self.l, all_missing)

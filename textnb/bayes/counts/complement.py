@@ -6,13 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from textnb.bayes import sparse_forms
-from textnb.bayes.event_model import Bounds, CountModel
+from textnb.bayes.event_model import CountModel
 from textnb.bayes.forms import Floats, LinearForm
 from textnb.bayes.keyness import dirichlet_z
-from textnb.bayes.pruning import bounds_of_totals
 from textnb.bayes.smoothing import Smoothing, complement_weights
 from textnb.bayes.sparse_forms import label_weights
 from textnb.bayes.sparse_table import SparseWeights
@@ -82,16 +80,3 @@ class Complement(CountModel):
         from textnb.bayes.leave_one_out import ComplementLeaveOneOut
 
         return ComplementLeaveOneOut
-
-    def pruning_bounds(
-        self, kept: CountStatistics, missing: NDArray[np.int64], at_most: int, *,
-        all_missing: bool = True,
-    ) -> Bounds:
-        """As `EventModel.pruning_bounds`; of what ``norm`` changes, none is known."""
-        counts = kept.feature_count.sum(axis=1)
-        more = missing @ np.arange(missing.shape[1])
-        bounds = bounds_of_totals(
-            counts.sum() - counts, more.sum() - more, at_most, kept.n_features, missing, self.l,
-            all_missing)
-        changes = missing[0].any() and len(missing) > 1
-        return (None, None, None) if self.norm and changes else bounds

@@ -6,12 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from textnb.bayes.event_model import Bounds, CountModel
+from textnb.bayes.event_model import CountModel
 from textnb.bayes.forms import Floats, LinearForm
 from textnb.bayes.keyness import dirichlet_z
-from textnb.bayes.pruning import bounds_of_totals
 from textnb.bayes.smoothing import Smoothing, multinomial_log_prob
 from textnb.bayes.sparse_forms import label_weights, multinomial_weights
 from textnb.bayes.sparse_table import SparseWeights
@@ -61,25 +59,3 @@ class Multinomial(CountModel):
         from textnb.bayes.leave_one_out import MultinomialLeaveOneOut
 
         return MultinomialLeaveOneOut
-
-    def pruning_bounds(
-        self, kept: CountStatistics, missing: NDArray[np.int64], at_most: int, *,
-        all_missing: bool = True,
-    ) -> Bounds:
-        """As `EventModel.pruning_bounds`.
-
-        Examples
-        --------
-        Of the counts (3, 1, 1) and (1, 0, 2), only the first term is kept; one term is missing with
-        counts 1 and 0, another with 1 and 2:
-
-        >>> kept = CountStatistics(np.array(["a", "b"]), np.array([2, 2]), np.array([[3], [1]]))
-        >>> bounds = Multinomial().pruning_bounds(
-        ...     kept, np.array([[0, 2, 0], [1, 0, 1]]), at_most=3)
-        >>> [round(float(np.exp(bound)), 6) for bound in bounds]  # (8/4) : (6/2), 3 * (8/6), 1
-        [1.5, 4.0, 1.0]
-        """
-        counts = kept.feature_count.sum(axis=1)
-        more = missing @ np.arange(missing.shape[1])
-        return bounds_of_totals(counts, more, missing.shape[1] - 1, kept.n_features, missing,
-                                self.l, all_missing)
