@@ -78,12 +78,8 @@ def export(file: ModelFile, how: ExportOptions, done: ExportOutput) -> None:
     if done.quiet:
         return
     pruned = exported.pruned
-    if pruned is not None and not pruned["dropped"]:
-        note(f"{quantity(pruned['kept'], 'term')} kept, none left out")
-    elif pruned is not None:
-        note(f"{quantity(pruned['kept'], 'term')} kept, {pruned['dropped']:,} left out: each "
-             "token of those moves the difference of two scores by at most "
-             f"{pruned['worst_per_token']:.4g}")
+    if pruned is not None:
+        note(f"{quantity(pruned['kept'], 'term')} kept, {pruned['dropped']:,} left out")
     if (rounding := exported.precision) is not None:
         note(f"weights are rounded to {rounding['kind']}: one token moves the difference of two "
              f"scores by at most {rounding['worst_per_token']:.4g}")

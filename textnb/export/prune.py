@@ -1,4 +1,4 @@
-"""Exports with fewer terms: the choice of terms, and a bound on the change of scores.
+"""Exports with fewer terms: those that can move a decision most.
 
 A term that is left out counts as unknown. For two classes, each of its occurrences then changes the
 difference of the scores by at most the term's *spread*: its highest weight less its lowest (for
@@ -8,13 +8,11 @@ largest absolute value. So the terms with the smallest spread are left out.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from textnb.bayes.features import Idf, Length, Presence, Sublinear, unknown_step
+from textnb.bayes.features import Idf
 from textnb.bayes.forms import Floats
-from textnb.errors import ExportError, ParameterError
+from textnb.errors import ParameterError
 from textnb.export.bundle import Bundle
 
 
@@ -27,44 +25,29 @@ def spread(bundle: Bundle, values: Floats) -> Floats:
     return result
 
 
-def keep_top(bundle: Bundle, k: int) -> tuple[Bundle, dict[str, Any]]:
+def keep_top(bundle: Bundle, k: int) -> tuple[Bundle, dict[str, int]]:
     """Keep the ``k`` terms of the largest spread; of equal ones, the first in order of terms.
+
+    Where features are weighted by idf, a term's spread is multiplied by its idf.
 
     Returns
     -------
     bundle : Bundle
     report : dict
-        ``kept``, ``dropped``, and ``worst_per_token``: the most by which one token can change the
-        difference between two scores, or the score of a label (log base e).
+        ``kept`` and ``dropped``: numbers of terms.
     """
     if bundle.reads == "features":
         raise ParameterError("features can't be pruned: every one of them is needed")
     if type(k) is not int or k < 1:
         raise ParameterError.out_of_range("top", "an int >= 1", k)
-    if k >= len(bundle.terms):
-        return bundle, {"kept": len(bundle.terms), "dropped": 0, "worst_per_token": 0.0}
-    spreads = spread(bundle, bundle.weights) * _most_per_token(bundle)
-    order = np.argsort(-spreads, kind="stable")
-    keep = np.zeros(len(order), dtype=np.bool_)
-    keep[order[:k]] = True
-    dropped = spreads[~keep]
-    return bundle.select(keep), {"kept": k, "dropped": len(dropped),
-                                 "worst_per_token": float(dropped.max())}
-
-
-def _most_per_token(bundle: Bundle) -> Floats:
-    """The most by which one token of each term can change the term's feature: (n_terms,)."""
-    most = np.ones(len(bundle.terms))
+    kept = min(k, len(bundle.terms))
+    report = {"kept": kept, "dropped": len(bundle.terms) - kept}
+    if not report["dropped"]:
+        return bundle, report
+    spreads = spread(bundle, bundle.weights)
     for step in bundle.form.features.steps:
-        match step:
-            case Presence() | Sublinear():
-                pass  # the first token changes the feature from 0 to 1, later ones by less
-            case Idf(weights=weights):
-                most = most * weights
-            case Length():
-                raise ExportError("rows are divided by the length of all their terms, which "
-                                  "changes if some are left out, and no bound is known. Export "
-                                  "all terms")
-            case _:
-                raise ExportError(str(unknown_step(step, "a bound of terms that are left out")))
-    return most
+        if isinstance(step, Idf):
+            spreads = spreads * step.weights
+    keep = np.zeros(len(spreads), dtype=np.bool_)
+    keep[np.argsort(-spreads, kind="stable")[:k]] = True
+    return bundle.select(keep), report

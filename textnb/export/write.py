@@ -38,7 +38,7 @@ class Exported:
     single : bool
         Whether ``path`` is the target's file, and its bundle is in the same folder.
     pruned : dict or None
-        ``kept``, ``dropped``, ``worst_per_token``.
+        With ``top``: ``kept`` and ``dropped``, numbers of terms.
     weights : int
         The number of terms, or features, that have weights.
     size : int
