@@ -31,7 +31,6 @@ from textnb.learning.settings import (
     MODELS,
     TABLE_MODELS,
     TEXT_MODELS,
-    AgeingSettings,
     ColumnSettings,
     LimitSettings,
     TokenSettings,
@@ -71,7 +70,7 @@ def test_the_classifier_agrees() -> None:
               if name not in OBJECTS}
     # Python's default is the column itself; elsewhere none is what was not said.
     assert actual.pop("text") == "text"
-    declaration = declared_defaults(ColumnSettings, LimitSettings, AgeingSettings)
+    declaration = declared_defaults(ColumnSettings, LimitSettings)
     assert declaration.pop("text") is None
     assert disagreements(declaration, actual) == set()
 
@@ -118,7 +117,7 @@ def test_the_command_line_agrees() -> None:
     command = command_of("train")
     assert isinstance(command, Command)
     offered = {param.name: param for param in command.params}
-    for group in (ColumnSettings, TokenSettings, LimitSettings, AgeingSettings, *MODELS.values()):
+    for group in (ColumnSettings, TokenSettings, LimitSettings, *MODELS.values()):
         for field, facts in declared(group):
             if not facts.is_option:
                 continue

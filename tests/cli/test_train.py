@@ -341,9 +341,8 @@ def test_every_option_of_train_is_tested() -> None:
                "--lowercase", "--storage-option", "--query", "--on-unreadable", "--separator",
                "--early-stopping", "--class-weight", "--weight", "--subfolders", "--help-all",
                "--warm-start",
-               # In test_topics.py, test_ageing.py, test_mail_recipe.py and test_keep_sample.py.
+               # In test_topics.py, test_mail_recipe.py and test_keep_sample.py.
                "--label-separator", "--label-columns",
-               "--time", "--period", "--keep-periods", "--half-life",
                "--false-positives", "--spam-class", "--confidence", "--keep-sample"}
     command = command_of("train")
     assert command is not None

@@ -24,7 +24,6 @@ MODELS = {
     "multinomial": TextClassifier(MultinomialNB(l=0.5)),
     "bernoulli": TextClassifier(BernoulliNB(), min_df=2),
     "linear": TextClassifier(NBLinear()),
-    "fading": TextClassifier(time="date", period="month", half_life="30d"),
 }
 
 

@@ -177,6 +177,16 @@ def test_a_feature_that_is_not_known_is_refused(
         refused(load, with_value(files["bernoulli"], ("layers",), layers))
 
 
+def test_a_model_that_counts_by_periods_is_refused(
+    load: Callable[..., Any], files: dict[str, bytes], tmp_path: Path
+) -> None:
+    # An earlier state of 0.2 wrote them.
+    content = with_value(files["multinomial"], ("settings", "period"), "month")
+    refused(load, content, r"counts by periods of time, .* Train the model again, without them$")
+    with pytest.raises(ModelFileError, match="counts by periods"):
+        MailFilter.load(tmp_path / "given.textnb")
+
+
 def test_what_is_optional_may_be_left_unread(
     load: Callable[..., Any], files: dict[str, bytes]
 ) -> None:

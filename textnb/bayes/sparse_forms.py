@@ -122,8 +122,7 @@ def stays_sparse(model: Any, statistics: CountStatistics, l: Smoothing) -> bool:
     l : float or float64 (n_features,)
     """
     return bool(isinstance(statistics.feature_count, SparseCounts) and np.min(l) > 0
-                and not (statistics.is_multilabel and (
-                    model.class_weight is not None or not statistics.subtracts))
+                and not (statistics.is_multilabel and model.class_weight is not None)
                 and model.has_sparse_weights(statistics, l))
 
 

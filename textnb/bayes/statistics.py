@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -78,9 +78,6 @@ class CountStatistics(ReadOnly):
     feature_count: Any
     rows: float | None = None
     total: NDArray[Any] | None = None
-
-    # Whether the counts of a label's rest are those of all rows less its own.
-    subtracts: ClassVar[bool] = True
 
     def __repr__(self) -> str:
         return (f"CountStatistics({quantity(self.n_rows, 'row')}, "

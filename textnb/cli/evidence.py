@@ -261,13 +261,3 @@ def _number(value: float) -> str:
 
 def _percent(share: float) -> str:
     return f"{100 * share:.4g} %"
-
-
-def note_periods(model: Any) -> None:
-    """Note the periods of a model that counts by periods of time."""
-    from textnb.cli.console import note
-
-    layers = getattr(model, "layers", None)
-    if layers is not None:
-        note(f"{quantity(len(layers.layers), 'period')}, from {layers.starts[0]} to "
-             f"{layers.starts[-1]}")

@@ -14,7 +14,6 @@ from textnb.errors import ParameterError
 from textnb.learning.settings import (
     MODELS,
     TABLE_MODELS,
-    AgeingSettings,
     ColumnSettings,
     LimitSettings,
     TokenSettings,
@@ -101,7 +100,7 @@ def _models_with(parameter: str) -> tuple[str, ...]:
 
 def _option(name: str) -> str:
     """The option that gives a setting another value than its default."""
-    groups = (ColumnSettings, TokenSettings, LimitSettings, AgeingSettings, *MODELS.values())
+    groups = (ColumnSettings, TokenSettings, LimitSettings, *MODELS.values())
     names = {field.name: facts.names for group in groups for field, facts in declared(group)}
     own = names.get(name, ())
     return own[0].split("/")[-1] if own else f"--{name.replace('_', '-')}"

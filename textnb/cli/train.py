@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from textnb.cli.console import note, progress
-from textnb.cli.evidence import note_periods
 from textnb.cli.inputs import (
     InputOptions,
     LabelOptions,
@@ -25,7 +24,6 @@ from textnb.learning.settings import (
     MAIL_OPTIONS,
     TABLE_MODELS,
     TEXT_MODELS,
-    AgeingSettings,
     ColumnSettings,
     LimitSettings,
     TokenSettings,
@@ -108,7 +106,7 @@ class Threshold:
 @verb
 def train(
     typed: TypedOptions, source: TrainInput, tokens: TokenOptions, kind: ModelOptions,
-    limits: LimitSettings, ageing: AgeingSettings, cutoff: Threshold, done: TrainOutput,
+    limits: LimitSettings, cutoff: Threshold, done: TrainOutput,
 ) -> None:
     """Learn a classifier from labelled rows and write its model file."""
     from textnb.cli import settings
@@ -130,7 +128,7 @@ def train(
     if kind.model in TABLE_MODELS:
         _train_table(typed, source, kind.model, done)
         return
-    _train_texts(typed, source, tokens, kind, limits, ageing, cutoff, done)
+    _train_texts(typed, source, tokens, kind, limits, cutoff, done)
     if recipe and not done.quiet:
         note(f"mail is learned by {MAIL_OPTIONS}; any of these options asks for another model")
 
@@ -192,7 +190,7 @@ def _decide(fitted: Fitted, cutoff: Threshold, is_asked: bool) -> tuple[Fitted, 
 
 def _train_texts(
     typed: TypedOptions, source: TrainInput, tokens: TokenOptions, kind: Any, limits: LimitSettings,
-    ageing: AgeingSettings, cutoff: Threshold, done: TrainOutput,
+    cutoff: Threshold, done: TrainOutput,
 ) -> None:
     from textnb.cli import settings
     from textnb.errors import VocabularyError
@@ -206,7 +204,7 @@ def _train_texts(
         "text": text, "label": source.label, "tokenizer": settings.tokenizer(tokens, typed),
         "min_df": limits.min_df, "max_df": limits.max_df, "max_features": limits.max_features,
         "binary": limits.binary,
-        "memory_limit": memory_size(limits.memory_limit, "--memory-limit"), **vars(ageing)}
+        "memory_limit": memory_size(limits.memory_limit, "--memory-limit")}
     model = settings.text_model(kind.model, typed)
     text_settings = TextSettings.of(model, **parameters)
     start = None
@@ -251,7 +249,6 @@ def _train_texts(
                     f"{quantity(fitted.calibration.documents, 'held-out document')})")
     if fitted.pruned is not None:
         note(fitted.pruned.describe())
-    note_periods(fitted)
     for line in words:
         note(line)
     note(f"{classes_in_words(fitted)}, {learned} -> {done.output}")

@@ -15,7 +15,7 @@ from textnb.cli.by_ledger import (
     uses_ledger,
 )
 from textnb.cli.console import as_json, note, out, progress
-from textnb.cli.evidence import note_periods, note_stale
+from textnb.cli.evidence import note_stale
 from textnb.cli.inputs import (
     AnyModel,
     Inputs,
@@ -54,19 +54,6 @@ class LabelledRows(LabelOptions, Inputs):
 
     as_class: str | None = option("Class of all rows, for an input without a label column.",
                                "--as", metavar="CLASS")
-    at: str | None = option(
-        "For a model that counts by periods: the time of all rows, in place of their own; today "
-        "or 2025-03-31.", metavar="DATE", is_common=False)
-
-
-@dataclass(frozen=True, kw_only=True)
-class ForgottenRows(LabelledRows):
-    """Input."""
-
-    inputs: list[str] = argument("As for update; none with --before.", ())
-    before: str | None = option(
-        "Forget the periods that end before this day, 2025-03-01 or 2025-03, of a model that "
-        "counts by periods.", metavar="DATE")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,7 +95,7 @@ def update(
         raise ParameterError("--within does not go with a ledger, by which only mistakes are "
                              "chosen: leave it out")
     with lock_path(target):
-        is_plain = not (how.new_class or how.on_error or source.at)
+        is_plain = not (how.new_class or how.on_error)
         if is_plain and _add_message(file.model, source, done, target, by_ledger):
             return
     if by_ledger:
@@ -150,7 +137,6 @@ def update(
     if not done.quiet:
         for table in tables:
             table.malformed(table.input)
-        note_periods(model)
         note(f"{classes_in_words(model)}, {_size(model)} -> {target}")
     note_stale(model)
 
@@ -234,44 +220,33 @@ def _note(found: Changes, model: str, quiet: bool) -> None:
 
 @verb
 def forget(
-    file: ModelFile, source: ForgottenRows, kept: LedgerOption, done: ChangedModel
+    file: ModelFile, source: LabelledRows, kept: LedgerOption, done: ChangedModel
 ) -> None:
     """Take learned rows out again: the model is that of a training without them."""
-    from textnb.errors import ParameterError
     from textnb.files.lock import lock_path
     from textnb.files.replace import check_model_target
     from textnb.learning import fitting
-    from textnb.learning.ageing import parse_day
-    from textnb.learning.dropping import drop_before
     from textnb.storage.textmodel import load_fitted, save_fitted
 
-    if not source.inputs and source.before is None:
-        raise ParameterError("name the rows to forget, or with --before the periods")
     target = done.output or file.model
     check_model_target(target)
     source.check(target)
     if uses_ledger(file.model, done.output, kept.ledger):
-        if source.before is not None:
-            raise ParameterError("--before is for a model that counts by periods of time, which a "
-                                 "ledger does not know")
         _forget_by_ledger(file.model, source, done)
         return
     with lock_path(target):
         rest = load_fitted(file.model, multilabel=True)
         tables = [_Table(rest, source, input) for input in source.inputs]
-        with progress("forgetting", "forgot", done.quiet or not tables) as advance:
+        with progress("forgetting", "forgot", done.quiet) as advance:
             for table in tables:
                 with table.reading():
                     rest = fitting.forget(rest, table.frame, progress=advance)
         for table in tables:
             table.malformed.refuse_unreadable()
-        if source.before is not None:
-            rest = drop_before(rest, parse_day(source.before))
         save_fitted(rest, target)
     if not done.quiet:
         for table in tables:
             table.malformed(table.input)
-        note_periods(rest)
         note(f"{classes_in_words(rest)}, {_size(rest)} -> {target}")
     note_stale(rest)
 
@@ -426,10 +401,9 @@ def _labelled_rows(
         if error.missing_role != "label":
             raise
         if may_lack_labels:
-            return _at(model, source.at, rows(input, source, text_columns(model)))
+            return rows(input, source, text_columns(model))
         raise SchemaError(f"{error.problem}; where all rows are of one class, say "
                           "--as CLASS") from None
-    frame = _at(model, source.at, frame)
     dtype = pl.Series(known).dtype
     if label is not None and column in frame.collect_schema():
         raise ParameterError(f"--as is for rows without labels, and the input has a column "
@@ -444,24 +418,6 @@ def _labelled_rows(
         # What learns compares with the model.
         return frame.with_columns(pl.col(column).cast(pl.List(dtype)) if is_multilabel else column)
     return frame.with_columns(labels_as(column, frame, dtype).alias(column))
-
-
-def _at(model: AnyModel, at: str | None, frame: pl.LazyFrame) -> pl.LazyFrame:
-    """The rows, with the time of ``--at`` if it is given."""
-    import datetime
-
-    import polars as pl
-
-    from textnb.errors import ParameterError
-    from textnb.learning.ageing import parse_day
-
-    if at is None:
-        return frame
-    ageing = None if text_columns(model) is None else model.settings.ageing
-    if ageing is None:
-        raise ParameterError("--at is for a model that counts by periods (textnb train --period)")
-    day = datetime.datetime.now(datetime.UTC).date() if at == "today" else parse_day(at)
-    return frame.with_columns(pl.lit(day).alias(ageing.time))
 
 
 def _size(model: AnyModel) -> str:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from datetime import date
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -34,8 +33,6 @@ from textnb.frames.batches import Progress
 from textnb.frames.indicator import check_indicator, split_indicator
 from textnb.frames.scan import scan
 from textnb.learning import fitting
-from textnb.learning.ageing import half_life_days, parse_day
-from textnb.learning.dropping import drop_before
 from textnb.learning.fitted import Fitted, check_one_label
 from textnb.learning.fitting import Weight
 from textnb.learning.memory_limit import memory_size
@@ -84,16 +81,6 @@ class TextClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
         says how many terms were left out. A model that learns more after that counts them anew:
         a count is then short by at most ``pruned_.at_most``. `count` and `partial_fit` do not keep
         to the limit while they count.
-    time : str, optional
-        Column of dates, datetimes (in UTC) or ISO strings, with ``period``.
-    period : {"day", "week", "month", "quarter", "year"}, optional
-        Count documents by periods of time, which can be dropped (`drop_before`), for models that
-        learn from counts alone.
-    keep_periods : int, optional
-        Keep only the newest periods that have documents.
-    half_life : float or str, optional
-        Days, or ``"90d"``, ``"12w"``, ``"1y"``: a period that begins this much before the newest
-        one of a class counts half for it when weights are derived; counts stay integers.
 
     Attributes
     ----------
@@ -144,10 +131,6 @@ class TextClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
         vocabulary: Sequence[str] | None = None,
         binary: bool = False,
         memory_limit: int | str | None = None,
-        time: str | None = None,
-        period: str | None = None,
-        keep_periods: int | None = None,
-        half_life: float | str | None = None,
     ):
         self.estimator = estimator
         self.text = text
@@ -159,10 +142,6 @@ class TextClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
         self.vocabulary = vocabulary
         self.binary = binary
         self.memory_limit = memory_limit
-        self.time = time
-        self.period = period
-        self.keep_periods = keep_periods
-        self.half_life = half_life
 
     _place_of: Any = classmethod(place_of_setting)
     _fitted: Fitted
@@ -274,24 +253,6 @@ class TextClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
         y, indicator = check_indicator(fitted.indicator, y)
         self._fitted = replace(
             fitting.forget(fitted, X, y, progress=progress), indicator=indicator)
-        return self
-
-    def drop_before(self, day: date | str) -> Self:
-        """Drop the periods that end before a day: the model is that of one `fit` without them.
-
-        Parameters
-        ----------
-        day : date or str
-            Such as "2025-03-01", or "2025-03" and "2025", which stand for their first days.
-
-        Raises
-        ------
-        ParameterError
-            If the model does not count by periods (``period``).
-        DataError
-            If no period would be left; the model then stays as it was.
-        """
-        self._fitted = drop_before(self._fitted_for("dropping periods"), parse_day(day))
         return self
 
     def __add__(self, other: TextClassifier) -> TextClassifier:
@@ -622,11 +583,6 @@ class TextClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
         return fitted.statistics
 
     @property
-    def periods_(self) -> pl.DataFrame:
-        """The periods of the counts, the oldest first: see `Fitted.periods`."""
-        return self.fitted_.periods()
-
-    @property
     def classes_(self) -> NDArray[Any]:
         return self.fitted_.classes
 
@@ -680,7 +636,6 @@ class TextClassifier(ParameterNames, ClassifierMixin, BaseEstimator):
                "estimator": MultinomialNB() if self.estimator is None else self.estimator}
         # A fitted limit is in bytes, even if it was set as text such as "500M".
         now["memory_limit"] = memory_size(self.memory_limit)
-        now["half_life"] = half_life_days(self.half_life)
         used = estimator if cached is None or cached[0] is not fitted else cached[1]
         check_unchanged({**parameters, "estimator": estimator}, now, used, what)
         return fitted

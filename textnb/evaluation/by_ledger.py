@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from textnb.bayes.forms import Floats
 from textnb.bayes.sparse_rows import SparseRows
-from textnb.errors import DataError, ParameterError
+from textnb.errors import DataError
 from textnb.evaluation.held_out import HeldOut, codes_of
 from textnb.frames.batches import Progress
 from textnb.learning import fitting
@@ -72,14 +72,6 @@ class Changes:
     known: int = 0
     right: int = 0
     unknown: int = 0
-
-
-def check_no_periods(fitted: Fitted) -> None:
-    """Raise ParameterError for a model by periods: a ledger does not keep where a row is filed."""
-    if fitted.settings.ageing is not None:
-        raise ParameterError("a ledger, and so a server that learns, does not know the periods of "
-                             "time by which the model counts: use textnb update without a ledger, "
-                             "or train a model without --period")
 
 
 def keys_of(fitted: Fitted, rows: pl.DataFrame) -> list[bytes]:
@@ -161,7 +153,6 @@ def learn(
         Whether of new rows only those are learned that the model misjudges. All are judged.
     progress : callable, optional
     """
-    check_no_periods(fitted)
     label = fitted.label
     if rows[label].null_count():
         raise DataError.null_label(label, int(rows[label].is_null().arg_true()[0]))
@@ -207,7 +198,6 @@ def forget(
         one: the class of rows that the ledger does not know. Without it, they are left.
     progress : callable, optional
     """
-    check_no_periods(fitted)
     label, keys = fitted.label, keys_of(fitted, rows)
     own = rows[label].to_list() if label in rows.columns else [None] * rows.height
     places = {key: place for place, key in enumerate(keys)}

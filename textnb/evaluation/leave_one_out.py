@@ -121,12 +121,6 @@ def open_leave_one_out(
 ) -> tuple[LeaveOneOutReader, LabelledBatches]:
     """Open the documents of a model, and the reader that leaves each of them out."""
     settings = fitted.settings
-    if settings.ageing is not None:
-        raise ParameterError.with_advice(
-            "a model that counts by periods of time is judged in order of time, and leave-one-out "
-            "would judge old documents by newer ones: ",
-            "use validate_online, or held_out with later rows that it has not learned",
-            "use textnb validate --online, or --held-out with later rows that it has not learned")
     reader = LeaveOneOutReader.of(
         event_model, counts_that_add(fitted), settings.limits, settings.vocabulary, settings.binary)
     names, label = settings.columns, settings.label

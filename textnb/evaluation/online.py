@@ -26,17 +26,18 @@ from textnb.evaluation.against_rest import check_positive, set_against_rest
 from textnb.evaluation.filter_threshold import threshold_by_fit
 from textnb.evaluation.held_out import HeldOut, codes_of
 from textnb.evaluation.held_out_labels import HeldOutLabels, actual_labels
-from textnb.evaluation.recipe import IN_ORDER, Recipe
+from textnb.evaluation.recipe import Recipe
 from textnb.evaluation.roc import roc
 from textnb.frames.batches import Progress
 from textnb.frames.failures import reading
 from textnb.frames.texts import as_int64
 from textnb.learning.documents import label_lists
 from textnb.learning.fitted import Fitted
-from textnb.learning.fitting import counts_of, fit_from_counts, sum_of
+from textnb.learning.fitting import count, fit_from_counts
 from textnb.scoring.texts import score_batch
 from textnb.selection.splits import time_order
 from textnb.text.counts import check_label_column
+from textnb.text.term_counts import TermCounts
 
 if TYPE_CHECKING:
     from textnb.estimators.text import TextClassifier
@@ -159,12 +160,11 @@ def validate_online(
     (16, 0.0, 0.0)
     """
     _check_settings(block, delay, feedback)
-    recipe = Recipe.of(model, IN_ORDER, with_scores_left_out=max_false_positive_rate is not None)
-    ageing = None if recipe.summed is None else recipe.summed.ageing
-    filed = [] if ageing is None else [ageing.time]
+    recipe = Recipe.of(
+        model, "validate_online", with_scores_left_out=max_false_positive_rate is not None)
     names, label = recipe.columns, recipe.label
     with reading(frame):
-        keys = [*filed, *([] if time is None else [time])]
+        keys = [] if time is None else [time]
         rows = recipe.scan(frame, multilabel=True).select(
             *dict.fromkeys([*names, label, *keys])).collect()
         if not rows.height:
@@ -180,7 +180,7 @@ def validate_online(
             raise DataError.null_label(label, int(rows[label].is_null().arg_true()[0]))
         if time is not None:
             rows = rows[time_order(rows[time], time)]
-        rows = rows.select(*names, label, *filed)
+        rows = rows.select(*names, label)
         learned = np.random.default_rng(seed).random(rows.height) < feedback
         if of_lists:
             return _judge_lists(recipe, rows, classes, learned, block, delay, progress)
@@ -289,16 +289,13 @@ def _learner(recipe: Recipe) -> Callable[[pl.DataFrame, pl.DataFrame], Fitted]:
     settings = recipe.summed
     if settings is None:
         return lambda _, rows: recipe.fit(rows)
-    total: list[Any] = []
+    total: list[TermCounts] = []
 
     def learn(new: pl.DataFrame, _: pl.DataFrame) -> Fitted:
         if new.height:
-            more = counts_of(settings, new)
+            more = count(settings, new)
             total[:] = [total[0] + more] if total else [more]
-        fitted = fit_from_counts(settings, total[0])
-        # Periods that are too old are counted no longer.
-        total[:] = [sum_of(fitted)]
-        return fitted
+        return fit_from_counts(settings, total[0])
 
     return learn
 

@@ -18,9 +18,6 @@ from textnb.learning.fitted import Fitted
 from textnb.learning.fitting import fit
 from textnb.learning.text_settings import TextSettings, columns_of
 
-# The function that judges documents in order of time.
-IN_ORDER = "validate_online"
-
 if TYPE_CHECKING:
     from textnb.estimators.text import TextClassifier
 
@@ -69,13 +66,13 @@ class Recipe:
             If the model is none of texts, or its fit makes no such scores.
         """
         if isinstance(model, Fitted):
-            return cls._of_settings(model.settings, user, with_scores_left_out)
+            return cls._of_settings(model.settings, with_scores_left_out)
         if not hasattr(type(model), "text_settings"):
             raise ParameterError(
                 f"{user} is for a TextClassifier; got {type(model).__name__}. For feature "
                 "tables use sklearn.model_selection.cross_val_score(model, table, labels)")
         if not isinstance(model.estimator, str):
-            return cls._of_settings(model.text_settings(), user, with_scores_left_out)
+            return cls._of_settings(model.text_settings(), with_scores_left_out)
         if with_scores_left_out:
             raise _no_scores_left_out("a model that is searched for")
         columns = columns_of(model.text, model.label)
@@ -83,11 +80,7 @@ class Recipe:
                    _search_again(model))
 
     @classmethod
-    def _of_settings(cls, settings: TextSettings, user: str, with_scores: bool) -> Recipe:
-        if settings.ageing is not None and user != IN_ORDER:
-            raise ParameterError.with_advice(
-                "a model that counts by periods of time is judged in order of time: ",
-                f"use {IN_ORDER}", "use textnb validate --online")
+    def _of_settings(cls, settings: TextSettings, with_scores: bool) -> Recipe:
         if with_scores and not settings.model.scores_left_out:
             raise _no_scores_left_out(settings.model.name or type(settings.model).__name__)
         summed = settings if _follows_from_sums(settings.model) else None

@@ -6,7 +6,6 @@ from importlib.metadata import version
 from typing import Any
 
 import numpy as np
-import polars as pl
 
 from textnb.bayes.label_form import model_of_label
 from textnb.export.archive import to_json
@@ -32,7 +31,7 @@ def describe_model(model: Any) -> dict[str, Any]:
         ``training_rows``, ``multilabel`` (true, only where documents have lists of labels: a
         label's rows are those that have it, and its prior is against its rest), ``reads``
         (columns). For models of texts: ``recipe`` (only if it is the default of mail),
-        ``vocabulary`` (number of terms), ``ageing`` (if it counts by periods), ``tokens`` counted
+        ``vocabulary`` (number of terms), ``tokens`` counted
         in training, ``limits``, ``pruned``, ``tokenizer``, ``read_by`` (the compiled kernel of this
         installation, or expressions and why), ``since_fit`` (documents learned and forgotten since
         the weights were fitted, which no answer knows), ``sample`` (only if it keeps one: ``rows``
@@ -85,7 +84,6 @@ def describe_model(model: Any) -> dict[str, Any]:
             "tokens": int(fitted.counts.all_counts.sum()),
             "limits": {name: settings.parameters[name] for name in (
                 "min_df", "max_df", "max_features", "binary", "memory_limit")},
-            **_ageing(fitted),
             "pruned": None if fitted.pruned is None else fitted.pruned.to_dict(),
             "tokenizer": settings.tokenizer.to_dict(),
             "read_by": reading(settings.tokenizer),
@@ -107,12 +105,3 @@ def _label_log_priors(fitted: Fitted) -> list[float] | None:
               for k in range(len(counts.classes))]
     return None if any(prior is None for prior in priors) else [
         float(prior[1]) for prior in priors if prior is not None]
-
-
-def _ageing(fitted: Fitted) -> dict[str, Any]:
-    """How the model ages, and its periods; nothing of a model that counts by none."""
-    ageing = fitted.settings.ageing
-    if ageing is None:
-        return {}
-    periods = fitted.periods().with_columns(pl.col("start").cast(pl.String)).to_dicts()
-    return {"ageing": {**vars(ageing), "periods": periods}}

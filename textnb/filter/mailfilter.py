@@ -274,8 +274,6 @@ def _form_and_terms(parts: TextParts) -> tuple[LinearForm, pl.Series]:
                              binary=binary).form, learned.terms
     check_complete(learned, CountSpec(
         settings["tokenizer"], settings["text"], settings["label"], limits, above, binary))
-    if parts.layers is not None:
-        learned = parts.layers.aged(settings["half_life"])
     chosen = learned.over(given_vocabulary(vocabulary)) if vocabulary is not None else (
         learned.within(limits))
     model.check(len(chosen.terms), len(chosen.counts.classes))

@@ -17,7 +17,6 @@ from textnb.bayes.since_fit import SinceFit
 from textnb.bayes.statistics import CountStatistics
 from textnb.errors import ParameterError, quantity
 from textnb.frames.indicator import Indicator
-from textnb.learning.layers import LayeredCounts
 from textnb.learning.row_sample import RowSample
 from textnb.learning.text_settings import TextSettings
 from textnb.runtime.caller import warn_caller
@@ -25,7 +24,6 @@ from textnb.text.matrix import Vocabulary
 from textnb.text.planning import name_of
 from textnb.text.term_counts import Pruned, TermCounts
 
-_PERIODS = {"start": pl.Date, "documents": pl.Int64, "weight": pl.Float64}
 RECALIBRATED = "the model's calibration has changed since"
 OTHER_CLASSES = "the classes have changed: the {}, whose {} were for others, is dropped"
 
@@ -55,8 +53,6 @@ class Fitted:
         does not keep this.
     indicator : Indicator or None
         The columns of ``y``, if that was a matrix of 0 and 1. A model file does not keep this.
-    layers : LayeredCounts or None
-        Counts by periods of time, whose sum is ``statistics``.
     sample : RowSample or None
         Learned rows, from which the weights are refitted when it learns more or forgets.
     labels : polars.Series
@@ -73,7 +69,6 @@ class Fitted:
     since_fit: SinceFit | None = None
     labels_beside: bool = False
     indicator: Indicator | None = None
-    layers: LayeredCounts | None = None
     sample: RowSample | None = None
     labels: pl.Series = field(init=False)
 
@@ -135,24 +130,6 @@ class Fitted:
     def solved_model(self) -> EventModel:
         """The event model, with the ``l`` that was chosen in place of "auto"."""
         return self.model if self.chosen_l is None else replace(self.model, l=self.chosen_l)
-
-    def periods(self) -> pl.DataFrame:
-        """The periods of the counts, the oldest first: ``start`` (Date), ``documents``, ``weight``.
-
-        The weight is the mean of those of its documents; with a half-life, a document's age is that
-        of its period against the newest one with documents of its class, or of lists of labels
-        against the newest one. There are no rows where the model does not count by periods.
-        """
-        layers, ageing = self.layers, self.settings.ageing
-        if layers is None or ageing is None:
-            return pl.DataFrame(schema=_PERIODS)
-        return pl.DataFrame(
-            {"start": layers.starts,
-             "documents": [layer.size for layer in layers.layers],
-             "weight": layers.weights_of_all(ageing.half_life) if self.is_multilabel else [
-                 float((own * layer.documents).sum() / layer.size) for own, layer in zip(
-                     layers.weights(ageing.half_life), layers.layers, strict=True)]},
-            schema=_PERIODS)
 
     def linear_form(self) -> LinearForm:
         """The form, with the terms of its weights."""

@@ -33,7 +33,6 @@ from textnb.frames.texts import (
 )
 from textnb.frames.token_columns import ListOfTokens
 from textnb.frames.weights import weight_column, with_weights
-from textnb.learning.ageing import check_time_column, count_by_period
 from textnb.learning.beside_weights import count_beside, weights_not_exact
 from textnb.learning.documents import (
     LabelledBatches,
@@ -44,7 +43,6 @@ from textnb.learning.documents import (
 )
 from textnb.learning.fitted import Fitted, keep_choices
 from textnb.learning.journal import log_learned
-from textnb.learning.layers import LayeredCounts
 from textnb.learning.refitting import (
     check_keep_sample,
     forget_rows,
@@ -63,8 +61,6 @@ from textnb.text.term_counts import TermCounts, check_complete
 
 Weight = str | ArrayLike | None
 Found = TypeVar("Found")
-NO_PERIODS = ("a model that counts by periods of time is fitted to rows with their times, by fit, "
-              "partial_fit and forget: sums of counts have no periods")
 
 
 def fit(
@@ -92,8 +88,7 @@ def fit(
         check_keep_sample(settings, keep_sample, sample_weight is not None)
     if start is not None:
         check_start(settings, start)
-    read = [*settings.columns, *([] if y is not None else [settings.label]),
-            *([] if settings.ageing is None else [settings.ageing.time])]
+    read = [*settings.columns, *([] if y is not None else [settings.label])]
     X = convert_table(X, [*read, *([sample_weight] if isinstance(sample_weight, str) else [])])
     fitted, tokens, documents = _by_types_of_columns(settings, lambda settings: (
         _fit_by_counting(settings, X, y, sample_weight, progress)
@@ -130,7 +125,7 @@ def learn_more(
             return learn(fitted, labelled_batches(settings, X, y, progress=progress))
 
     def count_more(settings: TextSettings) -> tuple[TextSettings, Any]:
-        return settings, counts_of(settings, X, y, sample_weight, progress)
+        return settings, count(settings, X, y, sample_weight=sample_weight, progress=progress)
 
     if fitted is None:
         settings, more = _by_types_of_columns(settings, count_more)
@@ -143,12 +138,11 @@ def learn_more(
         known = [*([] if fitted is None else fitted.classes.tolist()), *announced]
         check_known(more.counts.classes.tolist(), known)
     if fitted is not None and fitted.statistics is not None:
-        total = sum_of(fitted) + more
+        total = fitted.statistics + more
     if announced:
         total = total.with_classes(announced)
     found = fit_from_counts(
         settings, total, before=fitted, labels_beside=labels_beside_table(X, y))
-    _warn_of_old(found, more)
     _log("partial_fit", started, found)
     return found
 
@@ -165,8 +159,7 @@ def forget(
     learned = counts_that_add(fitted)
     if learned.has_weights:
         raise weights_not_exact()
-    more: Any = counts_of(fitted.settings, X, y, progress=progress)
-    rest = sum_of(fitted) - more
+    rest = learned - count(fitted.settings, X, y, progress=progress)
     if not rest.documents:
         raise DataError("every document would be forgotten and no model would be left; "
                         "the model is unchanged")
@@ -180,40 +173,11 @@ def count(
     progress: Progress | None = None,
 ) -> TermCounts:
     """Count texts as `fit` does: the counts add and subtract."""
-    if settings.ageing is not None:
-        raise ParameterError(NO_PERIODS)
-    counted: TermCounts = counts_of(settings, X, y, sample_weight, progress)
-    return counted
-
-
-def counts_of(
-    settings: TextSettings, X: Any, y: ArrayLike | None = None, sample_weight: Weight = None,
-    progress: Progress | None = None,
-) -> Any:
-    """`TermCounts`, or `LayeredCounts` of a model that counts by periods."""
     if not settings.model.from_counts:
         raise _learns_at_once(settings.model)
-    if settings.ageing is not None and sample_weight is not None:
-        raise ParameterError.naming(
-            "{sample_weight} and {period} exclude each other: counts by periods are integers")
     with reading(X):
-        documents = labelled_batches(settings, X, y, sample_weight, progress, multilabel=True)
-        return (count_documents(documents) if settings.ageing is None
-                else count_by_period(documents, settings.ageing))
-
-
-def sum_of(fitted: Fitted) -> Any:
-    """The counts that add: `LayeredCounts` of a model that counts by periods, or `TermCounts`."""
-    return counts_that_add(fitted) if fitted.layers is None else fitted.layers
-
-
-def _warn_of_old(fitted: Fitted, more: TermCounts | LayeredCounts) -> None:
-    """Warn of periods that were learned, and dropped at once as too old."""
-    if fitted.layers is not None and isinstance(more, LayeredCounts):
-        gone = [str(start) for start in more.starts if start not in fitted.layers.starts]
-        if gone:
-            warn_caller(f"documents of {quantity(len(gone), 'period')} (from {gone[0]}) are older "
-                        "than the periods that the model keeps: they are not learned")
+        return count_documents(labelled_batches(
+            settings, X, y, sample_weight, progress, multilabel=True))
 
 
 def counts_that_add(fitted: Fitted) -> TermCounts:
@@ -224,7 +188,7 @@ def counts_that_add(fitted: Fitted) -> TermCounts:
 
 
 def fit_from_counts(
-    settings: TextSettings, statistics: TermCounts | LayeredCounts, *, l: float | None = None,
+    settings: TextSettings, statistics: TermCounts, *, l: float | None = None,
     before: Fitted | None = None, labels_beside: bool = False,
 ) -> Fitted:
     """The model of counts: the vocabulary is chosen from them, and the form derived.
@@ -234,8 +198,7 @@ def fit_from_counts(
     Parameters
     ----------
     settings : TextSettings
-    statistics : TermCounts or LayeredCounts
-        In layers, of which the newest are kept, where the settings have periods.
+    statistics : TermCounts
     l : float, optional
         What was chosen, where the event model's ``l`` is "auto".
     before : Fitted, optional
@@ -243,27 +206,18 @@ def fit_from_counts(
     labels_beside : bool
         Whether the labels of a first fit came beside a table.
     """
-    layers = None
-    if isinstance(statistics, LayeredCounts) and settings.ageing is not None:
-        layers = statistics.newest(settings.ageing.keep)
-        statistics = layers.total
-    elif isinstance(statistics, LayeredCounts) or settings.ageing is not None:
-        raise ParameterError(NO_PERIODS)
     size = len(statistics.counts.classes), len(statistics.terms)
     with clear_memory_errors(lambda: size):
-        return _fit_from_counts(settings, statistics, layers, l, before, labels_beside)
+        return _fit_from_counts(settings, statistics, l, before, labels_beside)
 
 
 def _fit_from_counts(
-    settings: TextSettings, statistics: TermCounts, layers: LayeredCounts | None, l: float | None,
-    before: Fitted | None, labels_beside: bool,
+    settings: TextSettings, statistics: TermCounts, l: float | None, before: Fitted | None,
+    labels_beside: bool,
 ) -> Fitted:
     if settings.memory_limit is not None:
         statistics = keep_within(statistics, settings.memory_limit)
-    weights = statistics
-    if layers is not None and settings.ageing is not None:
-        weights = layers.aged(settings.ageing.half_life)
-    chosen, model = settings.with_column(weights), settings.model
+    chosen, model = settings.with_column(statistics), settings.model
     model.presence_above(settings.binary)
     model.check(len(chosen.terms), len(chosen.counts.classes))
     if l is None and before is not None:
@@ -277,13 +231,12 @@ def _fit_from_counts(
     fitted = Fitted(
         settings, Vocabulary(settings.tokenizer, chosen.terms), learned, statistics,
         None if l is None else float(l),
-        labels_beside=labels_beside if before is None else before.labels_beside, layers=layers)
+        labels_beside=labels_beside if before is None else before.labels_beside)
     return fitted if before is None else keep_choices(before, fitted, LEARNED_SINCE)
 
 
 def fit_from_file(
-    settings: TextSettings, learned: TermCounts, l: float | None,
-    layers: LayeredCounts | None = None,
+    settings: TextSettings, learned: TermCounts, l: float | None
 ) -> Fitted:
     """The model of counts from a file.
 
@@ -293,7 +246,7 @@ def fit_from_file(
         If counts that the settings need are not there, or contradict each other.
     """
     check_complete(learned, settings.count_spec)
-    return fit_from_counts(settings, layers or learned, l=l)
+    return fit_from_counts(settings, learned, l=l)
 
 
 def fit_from_weights(settings: TextSettings, terms: pl.Series, learned: Learned) -> Fitted:
@@ -312,13 +265,10 @@ def labelled_batches(
     """
     columns, label = settings.columns, settings.label
     weight = weight_column(X, sample_weight, [*columns, label])
-    times = [] if settings.ageing is None else [settings.ageing.time]
-    more = [*([sample_weight] if isinstance(sample_weight, str) else []), *times]
+    more = [sample_weight] if isinstance(sample_weight, str) else []
     frame = with_weights(
         labelled_rows(settings, X, y, more, multilabel), sample_weight, weight)
-    if times:
-        check_time_column(frame, times[0])
-    frame = frame.select([*columns, label, *([] if weight is None else [weight]), *times])
+    frame = frame.select([*columns, label, *([] if weight is None else [weight])])
     spec = replace(settings.count_spec, multilabel=isinstance(
         frame.lazy().collect_schema()[label], pl.List))
     return LabelledBatches(batches(frame, columns, progress=progress), spec, weight)
@@ -432,7 +382,7 @@ def _count(
             "{sample_weight} keeps the matrix of all documents, which {memory_limit} can't bound: "
             "leave one of them out")
     if settings.memory_limit is None:
-        return counts_of(settings, X, y, sample_weight, progress)
+        return count(settings, X, y, sample_weight=sample_weight, progress=progress)
     with reading(X):
         labelled = labelled_batches(settings, X, y, progress=progress, multilabel=True)
         return count_within(labelled.frames, labelled.spec, settings.memory_limit)

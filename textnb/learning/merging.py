@@ -6,7 +6,7 @@ from typing import Any
 
 from textnb.errors import ParameterError
 from textnb.learning.fitted import Fitted, keep_choices
-from textnb.learning.fitting import fit_from_counts, sum_of
+from textnb.learning.fitting import counts_that_add, fit_from_counts
 from textnb.learning.parameters import plain
 
 MERGED_SINCE = "it was chosen for one of the models that were added"
@@ -22,7 +22,7 @@ def merge(one: Fitted, other: Fitted) -> Fitted:
     ParameterError
         If they differ in a setting, or do not add.
     """
-    counts = [sum_of(model) for model in (one, other)]
+    counts = [counts_that_add(model) for model in (one, other)]
     chosen = _check_alike(one, other)
     merged = fit_from_counts(one.settings, counts[0] + counts[1], l=chosen)
     choosing = next((model for model in (one, other)

@@ -13,8 +13,7 @@ from textnb.text.tokens import Tokenizer
 
 DEFAULTS: Mapping[str, Any] = {
     "text": "text", "label": "label", "tokenizer": Tokenizer(), "min_df": 1, "max_df": 1.0,
-    "max_features": None, "vocabulary": None, "binary": False, "memory_limit": None,
-    "time": None, "period": None, "keep_periods": None, "half_life": None}
+    "max_features": None, "vocabulary": None, "binary": False, "memory_limit": None}
 
 
 def copied(value: Any) -> Any:

@@ -137,21 +137,6 @@ class LimitSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AgeingSettings:
-    """Ageing."""
-
-    period: str | None = setting(
-        None, "Count by periods of time, so that old ones can be dropped (forget --before), or "
-              "weigh less.", choices=("day", "week", "month", "quarter", "year"))
-    time: str | None = setting(None, "Column of dates or times, such as date of mail.",
-                               metavar="COLUMN", is_common=False)
-    keep_periods: int | None = setting(None, "Keep the N newest periods.", is_common=False)
-    half_life: str | None = setting(
-        None, "A document this much older counts half: 90d, 12w or 1y.", metavar="AGE",
-        is_common=False)
-
-
-@dataclass(frozen=True, kw_only=True)
 class _Smoothed:
     l: NumberOrAuto = setting(
         1.0, "Smoothing parameter: a number, or (but for complement-tfidf, nblr and "
@@ -349,7 +334,7 @@ def mail_recipe(named: Iterable[str]) -> dict[str, Any]:
     >>> mail_recipe(["label"])["model"], mail_recipe(["label", "min_df"])
     ('nblinear', {})
     """
-    groups = (ColumnSettings, TokenSettings, LimitSettings, AgeingSettings, *MODELS.values())
+    groups = (ColumnSettings, TokenSettings, LimitSettings, *MODELS.values())
     own = {field.name for group in groups for field, _ in declared(group)} - {"label"}
     own |= {"model", "kind", "tokenizer", "sklearn_tokens", "features"}
     return {} if own & set(named) else dict(MAIL_RECIPE)
@@ -362,7 +347,7 @@ def is_mail_recipe(settings: Mapping[str, Any]) -> bool:
 
 def foreign_settings(kind: str) -> set[str]:
     """Names of settings, of jobs or of the command line, that models of the other rows have."""
-    of_text = {field.name for group in (TokenSettings, LimitSettings, AgeingSettings)
+    of_text = {field.name for group in (TokenSettings, LimitSettings)
                for field, _ in declared(group)}
     of_text |= {"text", "tokenizer", "sklearn_tokens", "weight"}
     return of_text if kind in TABLE_MODELS else {"features"}

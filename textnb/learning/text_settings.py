@@ -11,7 +11,6 @@ import polars as pl
 
 from textnb.bayes.event_model import EventModel
 from textnb.errors import ParameterError
-from textnb.learning.ageing import Ageing, half_life_days
 from textnb.learning.memory_limit import check_memory_limit, memory_size
 from textnb.learning.parameters import DEFAULTS, copied
 from textnb.text.term_counts import CountSpec, TermCounts
@@ -33,8 +32,6 @@ class TextSettings:
     limits : Limits
     vocabulary : polars.Series or None
         The sorted terms, where they are chosen beforehand.
-    ageing : Ageing or None
-        The periods in which documents are counted, if any.
     """
 
     parameters: dict[str, Any]
@@ -42,7 +39,6 @@ class TextSettings:
     columns: list[str]
     limits: Limits
     vocabulary: pl.Series | None
-    ageing: Ageing | None = None
 
     @classmethod
     def of(cls, model: EventModel, **parameters: Any) -> TextSettings:
@@ -64,7 +60,6 @@ class TextSettings:
                 raise ParameterError.unknown_choice("a setting of texts", name, [*DEFAULTS])
         parameters = {name: copied(value) for name, value in {**DEFAULTS, **parameters}.items()}
         parameters["memory_limit"] = memory_size(parameters["memory_limit"])
-        parameters["half_life"] = half_life_days(parameters["half_life"])
         tokenizer, binary = parameters["tokenizer"], parameters["binary"]
         if not isinstance(tokenizer, Tokenizer):
             raise ParameterError.out_of_range("tokenizer", "a Tokenizer", tokenizer)
@@ -81,8 +76,7 @@ class TextSettings:
         # A tokenizer that does not fit the columns says so here.
         tokenizer.expr(columns)
         return cls(parameters, model, columns, limits,
-                   None if vocabulary is None else given_vocabulary(vocabulary),
-                   Ageing.of(parameters, model, columns))
+                   None if vocabulary is None else given_vocabulary(vocabulary))
 
     @property
     def tokenizer(self) -> Tokenizer:

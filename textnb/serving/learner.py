@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 
 from textnb.errors import TextnbError, first_line
-from textnb.evaluation.by_ledger import check_no_periods, judge
+from textnb.evaluation.by_ledger import judge
 from textnb.files.lock import lock_path
 from textnb.learning import fitting
 from textnb.learning.fitted import Fitted
@@ -29,7 +29,6 @@ def check(model: str) -> None:
     fitted = load_fitted(model)
     if not fitted.model.counts_beside_weights:
         fitting.counts_that_add(fitted)
-    check_no_periods(fitted)
 
 
 def learn(model: str, kept: int = KEPT) -> int:

@@ -15,6 +15,7 @@ from typing import Any
 
 import polars as pl
 
+from textnb.errors import ModelFileError
 from textnb.files.archive import MAX_BYTES, reading_errors
 from textnb.files.blocks import FORMAT, VERSION, Blocks, format_version
 from textnb.runtime.forks import check_fork
@@ -84,6 +85,9 @@ def read_archive(
     with reading_errors(name):
         if is_table_model(document):
             return document, table_tables(document, arrays)
+        if "period" in document["settings"]:
+            raise ModelFileError(f"{name} counts by periods of time, which this textnb no longer "
+                                 "does. Train the model again, without them")
         tables = text_tables(document, arrays)
         check_derived(document, arrays)
         return document, tables

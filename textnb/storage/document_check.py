@@ -96,11 +96,7 @@ _SETTINGS: dict[str, Check] = {
     "binary": _is_bool, "label": lambda value: type(value) is str, "min_df": _is_limit,
     "max_df": _is_limit, "max_features": _is_any(_is_none, _is_whole(1, 2**63)),
     "vocabulary": _is_any(_is_none, _is_strings),
-    "memory_limit": _is_any(_is_none, _is_whole(LEAST_MEMORY_LIMIT, 2**63)),
-    "time": _is_any(_is_none, lambda value: type(value) is str),
-    "period": _is_one_of(None, "day", "week", "month", "quarter", "year"),
-    "keep_periods": _is_any(_is_none, _is_whole(1, 2**31)),
-    "half_life": _is_any(_is_none, lambda value: type(value) is float and _is_above_zero(value))}
+    "memory_limit": _is_any(_is_none, _is_whole(LEAST_MEMORY_LIMIT, 2**63))}
 _OTHER_SETTINGS = ("text", "tokenizer", "class_weight")
 _TOKENIZER: dict[str, Check] = {
     "pattern": lambda value: type(value) is str,
@@ -192,7 +188,6 @@ def check_text_document(
     _check_classes(classes)
     _check_what_excludes(settings, name, parameters, len(classes["labels"]))
     _check_chosen_l(document.get("l"), parameters.get("l"))
-    _check_ageing(settings, name, parameters.get("l"), document.get("periods"), "rows" in classes)
     _check_pruned(document.get("pruned"))
     _check_since_fit(document.get("since_fit"), name, parameters)
     _check_sample(document.get("sample"), name, parameters,
@@ -276,25 +271,6 @@ def _check_what_excludes(
         require(l != "auto" and type(l) is not list, "its memory limit does not go with l")
         require(name in _OF_COUNTS or name not in _PARAMETERS,
                 f"{name} does not go with a memory limit")
-
-
-def _check_ageing(
-    settings: Mapping[str, Any], name: str, l: Any, periods: Any, are_sums: bool
-) -> None:
-    """Counts by periods: what they need, and what does not go with them."""
-    has_periods = settings.get("period") is not None
-    require(has_periods == (periods is not None), "it counts by periods and has none, or the other "
-            "way round")
-    if not has_periods:
-        require(all(settings.get(other) is None for other in (
-            "time", "keep_periods", "half_life")), "its ageing has no periods")
-        return
-    columns = settings["text"] if type(settings["text"]) is list else [settings["text"]]
-    require(type(settings.get("time")) is str and settings["time"] not in (
-        *columns, settings["label"]), "its periods are of no column of times")
-    require(settings.get("memory_limit") is None and l != "auto" and not are_sums
-            and (name in _OF_COUNTS or name not in _PARAMETERS),
-            "periods do not go with its model, or with another setting")
 
 
 def _check_chosen_l(chosen: Any, l: Any) -> None:

@@ -26,13 +26,9 @@ from textnb.bayes.statistics import CountStatistics, check_int64
 from textnb.errors import ModelFileError
 from textnb.files.archive import LABEL_TYPES, check_size, read_labels, write_labels
 from textnb.files.require import require
-from textnb.learning.ageing import Ageing
-from textnb.learning.layers import LayeredCounts
 from textnb.learning.parameters import DEFAULTS, plain
-from textnb.learning.text_settings import text_names
 from textnb.runtime.memory import free_memory
 from textnb.storage.document_check import check_text_document
-from textnb.storage.layers import unpack_layers
 from textnb.storage.row_sample import SAMPLE, TABLES
 from textnb.storage.weights import weights_of_table
 from textnb.text.term_counts import Pruned, TermCounts
@@ -46,7 +42,7 @@ CLASS_WEIGHT = "class_weight"
 TEXT_SETTINGS = tuple(DEFAULTS)
 # Written only if they are set, so that the file of a model without them stays as it was before
 # these settings existed.
-OPTIONAL = ("memory_limit", CLASS_WEIGHT, "time", "period", "keep_periods", "half_life")
+OPTIONAL = ("memory_limit", CLASS_WEIGHT)
 COUNT_COLUMNS = {"class": pl.Int32, "column": pl.Int32, "count": pl.Int64}
 # Under sample weights.
 WEIGHTED_COLUMNS = {**COUNT_COLUMNS, "count": pl.Float64}
@@ -97,8 +93,6 @@ class TextParts:
     weights : Weights or None
         Only a discriminative model has them.
     choices : Choices
-    layers : LayeredCounts or None
-        Of a model that counts by periods of time.
     """
 
     settings: dict[str, Any]
@@ -106,7 +100,6 @@ class TextParts:
     learned: TermCounts
     weights: Weights | None
     choices: Choices
-    layers: LayeredCounts | None = None
 
 
 def text_parts(
@@ -129,9 +122,8 @@ def text_parts(
     documents, is_weighted = manifest["classes"].get("rows"), "rows" in manifest["classes"]
     classes, class_count = unpack_classes(manifest["classes"], is_weighted)
     has_weights = "weights" in tables
-    has_periods = settings["period"] is not None
     expected = {"terms", "counts", *(["weights"] if has_weights else []),
-                *(["layers"] if has_periods else []), *(TABLES if SAMPLE in manifest else [])}
+                *(TABLES if SAMPLE in manifest else [])}
     require(set(tables) == expected, f"its tables are not {', '.join(sorted(expected))}")
     terms = _terms(tables["terms"])
     dense, stored = 8 * len(classes) * len(terms), tables["counts"].height
@@ -184,10 +176,7 @@ def text_parts(
     pruned = manifest.get("pruned")
     learned = TermCounts(terms, counts, frequency, occurrences, documents,
                          None if pruned is None else Pruned.from_dict(pruned))
-    ageing = Ageing.of(settings, model, text_names(settings["text"]))
-    layers = None if ageing is None else unpack_layers(
-        path, manifest, tables["layers"], learned, ageing, max_bytes)
-    return TextParts(settings, model, learned, weights, choices, layers)
+    return TextParts(settings, model, learned, weights, choices)
 
 
 def check_kind(path: str, manifest: Mapping[str, Any]) -> None:

@@ -28,10 +28,10 @@ from textnb.storage.document_check import check_text_document
 
 EVERY = 256
 _DOCUMENT = {"format", "version", "textnb", "kind", "estimator", "settings", "classes", "layers",
-             "requires", "arrays", "intercept", "calibration", "decision", "l", "pruned", "periods",
+             "requires", "arrays", "intercept", "calibration", "decision", "l", "pruned",
              "since_fit", "sample"}
 _SETTINGS = {"text", "label", "tokenizer", "min_df", "max_df", "max_features", "vocabulary",
-             "binary", "memory_limit", "class_weight", "time", "period", "keep_periods"}
+             "binary", "memory_limit", "class_weight"}
 _PARAMETERS = {
     "MultinomialNB": {"l", "fit_prior", "class_prior"},
     "BernoulliNB": {"l", "fit_prior", "class_prior", "binarize"},

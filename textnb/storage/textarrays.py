@@ -8,7 +8,6 @@
     terms/kept                     a bit per term: whether it is within the limits
     counts/ends                    (layers, terms): where the counts of a term end
     counts/classes, counts/values  the counts that are not 0, and their classes
-    optional/layers/...            counts by periods of time, see `textnb.storage.layers`
     optional/sample/...            learned rows, see `textnb.storage.row_sample`
     totals/...                     sums over all terms, see `textnb.storage.totals`
     weights, or weights/...        for a model that keeps weights, see `textnb.storage.weights`
@@ -35,7 +34,6 @@ from textnb.storage.arithmetic import (
     smallest_index,
     stored_arrays,
 )
-from textnb.storage.layers import LAYERS, PERIODS, layer_arrays, layer_table
 from textnb.storage.manifest import COUNT_COLUMNS, WEIGHTED_COLUMNS, unpack_classes
 from textnb.storage.row_sample import ARRAYS as SAMPLE_ARRAYS
 from textnb.storage.row_sample import sample_arrays, sample_tables
@@ -61,16 +59,14 @@ def text_arrays(
     weights = {} if "weights" not in tables else weights_arrays(
         tables["weights"], len(ends), len(manifest["classes"]["labels"]))
     document = {**manifest, "layers": 1}
-    layers = {} if "layers" not in tables else layer_arrays(
-        tables["layers"], len(manifest[PERIODS]), manifest["classes"])
     basic = {"terms/bytes": text, "terms/ends": narrow(ends), **frequency, **counts, **weights,
-             **layers, **sample_arrays(tables, len(manifest["classes"]["labels"]))}
+             **sample_arrays(tables, len(manifest["classes"]["labels"]))}
     return document, stored_arrays(document, basic, kept_terms(document, basic))
 
 
 def text_array_names(document: Mapping[str, Any]) -> Collection[str]:
     """The arrays that a model of texts may have."""
-    return {*_TERMS, *_COLUMNS.values(), *COUNTS, "terms/kept", DENSE, *SPARSE, *TOTALS, *LAYERS,
+    return {*_TERMS, *_COLUMNS.values(), *COUNTS, "terms/kept", DENSE, *SPARSE, *TOTALS,
             *SAMPLE_ARRAYS}
 
 
@@ -92,9 +88,7 @@ def text_tables(document: Mapping[str, Any], arrays: Arrays) -> dict[str, pl.Dat
     tables = {"terms": pl.DataFrame(terms),
               "counts": _by_class(arrays, n_terms, n_classes)}
     weights = read_weights(arrays, n_terms, n_classes)
-    layers = layer_table(document, arrays, n_terms)
     return {**tables, **({} if weights is None else {"weights": weights}),
-            **({} if layers is None else {"layers": layers}),
             **sample_tables(document, arrays, n_terms, n_classes)}
 
 

@@ -33,7 +33,6 @@ from textnb.learning.parameters import plain
 from textnb.learning.text_settings import TextSettings
 from textnb.storage.archive import is_table_model, read_archive, write_archive
 from textnb.storage.document_check import MULTILABEL
-from textnb.storage.layers import PERIODS, pack_layers
 from textnb.storage.manifest import (
     CLASS_WEIGHT,
     COUNT_COLUMNS,
@@ -110,8 +109,6 @@ def pack_text(fitted: Fitted) -> Packed:
         tables = {"weights": weights_table(fitted.form.weights)}
     else:
         counts, all_terms, extra, tables = learned.counts, learned.terms, {}, {}
-    if fitted.layers is not None:
-        extra[PERIODS], tables["layers"] = pack_layers(fitted.layers)
     if fitted.sample is not None:
         extra[SAMPLE], of_sample = pack_sample(fitted.sample)
         tables |= of_sample
@@ -174,7 +171,7 @@ def unpack_text(
         model = parts.model if choices.l is None else replace(parts.model, l="auto")
         settings = TextSettings.of(model, **parts.settings)
         if parts.weights is None:
-            fitted = fit_from_file(settings, learned, choices.l, parts.layers)
+            fitted = fit_from_file(settings, learned, choices.l)
         else:
             fitted = fit_from_weights(settings, learned.terms, model.restore(
                 learned.counts, parts.weights.weights, parts.weights.intercept,

@@ -4,8 +4,8 @@
     totals/absent   BernoulliNB: Σ log(1 - p) of each class, over these terms
     totals/norms    ComplementNB with norm: Σ log θ of the other classes, over these terms
 
-Weights of some models need more than these sums (with class weights, sample weights, a half-life,
-lists of labels, smoothing of 0 or per term, or a given vocabulary). For them nothing is stored, and
+Weights of some models need more than these sums (with class weights, sample weights, lists of
+labels, smoothing of 0 or per term, or a given vocabulary). For them nothing is stored, and
 a reader of single terms leaves the file to the reader of whole files.
 """
 
@@ -28,8 +28,6 @@ def smoothing(document: Mapping[str, Any]) -> float | None:
     chosen = document.get("l")
     l = estimator["parameters"].get("l", 1.0) if chosen is None else chosen
     if (estimator["name"] not in _OF_COUNTS or settings.get("class_weight") is not None
-            # Ages give weights to the counts.
-            or settings.get("half_life") is not None
             or settings["vocabulary"] is not None or "rows" in document["classes"]
             or "total" in document["classes"]
             or type(l) not in (int, float) or not 0.0 < l < float("inf")):
