@@ -13,6 +13,11 @@ OPTIONS: dict[tuple[str, str], str] = {
         "score the rows by the export and by textnb predict, and compare their labels",
     ("export", "--storage-option"): "the rows of --check, which it was for, are gone as well",
     ("export", "--query"): "the rows of --check, which it was for, are gone as well",
+    **{("train", option): "train on the rows of a window, --where \"date >= '2025-06-01'\""
+       for option in ("--time", "--period", "--keep-periods", "--half-life")},
+    ("update", "--at"): "models count all rows alike",
+    ("forget", "--at"): "models count all rows alike",
+    ("forget", "--before"): "name the rows, or train on those that stay with --where",
     ("tune", "--picture"): "--table FILE writes all trials, with columns to draw",
     ("verify", "--engine"): "export the model to each target, and verify each export",
 }

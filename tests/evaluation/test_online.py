@@ -130,3 +130,14 @@ def test_bad_rows() -> None:
             time="day")
     with pytest.raises(DataError):
         validate_online(TextClassifier(), FRAME[:0])
+
+
+def test_a_memory_limit_prunes_the_rows_before_a_block_once() -> None:
+    rows = FRAME.with_columns(text=pl.Series([
+        f"{text} " + " ".join(f"rare{row:03}{n:03}" for n in range(400))
+        for row, text in enumerate(FRAME["text"])]))
+    model = TextClassifier(memory_limit="1M")
+    result = validate_online(model, rows, block=50)
+    known = model.fit(rows[:150])
+    assert known.pruned_ is not None
+    np.testing.assert_array_equal(result.held.scores[-50:], held_out(known, rows[150:]).scores)
