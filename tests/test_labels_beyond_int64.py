@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 import textnb
-from tests.storage.archives import with_value
+from tests.storage.members import with_value
 from textnb import (
     BernoulliNB,
     DataError,

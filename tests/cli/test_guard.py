@@ -147,9 +147,11 @@ def test_every_import_may_fail(model: Path, name: str) -> None:
         assert verdict or (code, out) == (3, HAM), (error, code, out, err)
 
 
-def test_no_threads_for_the_engine() -> None:
-    # Of a file of version 1, which takes the engine to read.
-    model = Path(HERE) / "tests" / "storage" / "version1" / "multinomial.textnb"
+def test_no_threads_for_the_engine(tmp_path: Path) -> None:
+    # A model with a given vocabulary takes the engine to read.
+    model = tmp_path / "given.textnb"
+    TextClassifier(text="body", vocabulary=["minutes", "pills"]).fit(pl.DataFrame({
+        "body": ["cheap pills", "the minutes"], "label": ["spam", "ham"]})).save(model)
     process = start("filter", model, "-p", env={**os.environ, "POLARS_MAX_THREADS": "0"})
     code, out, err = ended(process)
     assert (code, out) == (3, HAM)

@@ -13,7 +13,7 @@ from sklearn.mixture import GaussianMixture
 from sklearn.neighbors import KernelDensity
 
 import textnb
-from tests.storage.archives import with_value
+from tests.storage.members import with_value
 from textnb import (
     GaussianNB,
     HistogramDensity,

@@ -356,10 +356,7 @@ def test_a_decision_for_ham_does_not_make_ham_the_spam(
     check_same(*both(path, spam, cutoffs=cutoffs))
 
 
-def test_version_1_and_what_is_stale_are_refused_by_name(tmp_path: Path) -> None:
-    old = Path(__file__).parents[1] / "storage" / "version1" / "multinomial.textnb"
-    with pytest.raises(Unsupported, match="version 1"):
-        judge(str(old), MESSAGES[0])
+def test_what_is_stale_is_refused_by_name(tmp_path: Path) -> None:
     path = tmp_path / "m.textnb"
     decision = Decision({"ham": 0.0, "spam": 0.0}, "spam")
     model = TextClassifier(text="body").fit(ROWS).set_decision(decision)

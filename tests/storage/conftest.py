@@ -9,7 +9,6 @@ import polars as pl
 import pytest
 
 import textnb
-from tests.storage.archives import as_version_1
 from textnb import BernoulliNB, Tokenizer
 
 FRAME = pl.DataFrame({
@@ -21,12 +20,12 @@ FRAME = pl.DataFrame({
 
 @pytest.fixture(scope="session")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    """A file of version 1, of a few kilobytes with every kind of content: n-grams, frequencies."""
+    """A file of a few kilobytes with every kind of content: n-grams, frequencies."""
     path = tmp_path_factory.mktemp("model") / "sound.textnb"
     model = textnb.TextClassifier(
         BernoulliNB(l=0.5), tokenizer=Tokenizer(ngram_range=(1, 2)), min_df=2)
     model.fit(FRAME).save(path)
-    return as_version_1(path.read_bytes())
+    return path.read_bytes()
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Model files of version 2 taken apart and put together by hand, with right checksums."""
+"""Model files taken apart and put together by hand, with right checksums."""
 
 from __future__ import annotations
 
@@ -41,6 +41,12 @@ def built(members: Mapping[str, bytes]) -> bytes:
     return buffer.getvalue()
 
 
+def with_document(content: bytes, document: str | bytes) -> bytes:
+    """The file with another document."""
+    raw = document.encode() if isinstance(document, str) else document
+    return built({**members_of(content), DOCUMENT: raw})
+
+
 def with_value(content: bytes, path: tuple[str, ...], value: Any) -> bytes:
     """The file with one value of its document replaced; it is removed if it is `...`."""
     document = document_of(content)
@@ -51,7 +57,7 @@ def with_value(content: bytes, path: tuple[str, ...], value: Any) -> bytes:
         del place[path[-1]]
     else:
         place[path[-1]] = value
-    return built({**members_of(content), DOCUMENT: json.dumps(document).encode()})
+    return with_document(content, json.dumps(document))
 
 
 def with_array(content: bytes, name: str, array: NDArray[Any] | None) -> bytes:

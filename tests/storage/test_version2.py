@@ -1,8 +1,7 @@
-"""Model files of version 2: hostile ones whose checksums are right, and those of version 1."""
+"""Model files: there and back, and hostile ones whose checksums are right."""
 
 from __future__ import annotations
 
-import json
 import random
 import time
 from collections.abc import Callable
@@ -43,12 +42,9 @@ from textnb import (
     TextClassifier,
     Tokenizer,
 )
-from textnb.scoring.texts import score_batch
 
 REFUSED = (ModelFileError, SourceError)
 MUTATIONS = examples(210)
-VERSION_1 = Path(__file__).parent / "version1"
-EXPECTED = json.loads((VERSION_1 / "expected.json").read_text("utf-8"))
 NUMBERS = pl.DataFrame({"x": np.arange(12.0), "y": np.arange(12.0) ** 2 % 7,
                         "label": ["a", "b", "c"] * 4})
 MODELS: dict[str, Callable[[], Any]] = {
@@ -124,34 +120,6 @@ def test_it_comes_back_to_the_bit(
     model.save(tmp_path / "again")
     assert (tmp_path / "again").read_bytes() == files[name]
     assert built(members_of(files[name])) == files[name] == signed(files[name])
-
-
-@pytest.mark.parametrize("name", EXPECTED["models"])
-def test_files_of_version_1_are_read(name: str, tmp_path: Path) -> None:
-    expected = EXPECTED["models"][name]
-    model = textnb.load(VERSION_1 / f"{name}.textnb")
-    for _ in range(2):
-        if isinstance(model, TableClassifier):
-            rows = pl.DataFrame(EXPECTED["rows"], schema=["x", "y z"], orient="row")
-            found = model.predict_joint_log_proba(rows)
-        else:
-            found, _ = score_batch(model.fitted_, pl.DataFrame(
-                dict.fromkeys(model.text_columns, EXPECTED["texts"])))
-            assert model.vocabulary_ == expected["vocabulary"]
-        assert [[float(x).hex() for x in row] for row in found] == expected["scores"]
-        # And what they hold is written again as version 2.
-        model.save(tmp_path / "again.textnb")
-        assert b"textnb-model 2 " in (tmp_path / "again.textnb").read_bytes()[-90:]
-        model = textnb.load(tmp_path / "again.textnb")
-
-
-def test_calibration_and_decision_of_version_1(tmp_path: Path) -> None:
-    model = textnb.load(VERSION_1 / "multinomial.textnb")
-    assert isinstance(model, TextClassifier)
-    assert model.calibration_ == textnb.Calibration(2.0, 0.5, 24, "held out")
-    assert model.decision_ == textnb.Decision({"ham": 0.0, "spam": 1.5}, "spam")
-    verdict = MailFilter.load(VERSION_1 / "multinomial.textnb").judge(b"Subject: x\n\npills pills")
-    assert verdict.status == "spam"
 
 
 # What a reader must know

@@ -9,9 +9,7 @@ import polars as pl
 import pytest
 
 import textnb
-from tests.storage.archives import with_table
 from textnb import NBLinear, NBLogisticRegression, TextClassifier
-from textnb.errors import ModelFileError
 from textnb.storage.terms_reader import TermsReader
 from textnb.storage.version2 import read
 from textnb.storage.weights import (
@@ -132,12 +130,3 @@ def test_the_reader_of_single_terms_reads_them(tmp_path):
     vocabulary, weights = list(model.vocabulary_), model.linear_form().weights
     assert found == {term: weights[vocabulary.index(term)].tolist()
                      for term in terms if term in vocabulary}
-
-
-def test_version_1_has_no_weights_left_out(tmp_path):
-    path = tmp_path / "model.textnb"
-    TextClassifier(NBLogisticRegression()).fit(some_texts(2)).save(path)
-    few = pl.DataFrame({"place": [0], "weight": [1.0]})
-    path.write_bytes(with_table(path.read_bytes(), "weights", few))
-    with pytest.raises(ModelFileError, match="weights are not one per class and term"):
-        textnb.load(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import tempfile
@@ -29,7 +30,6 @@ from textnb.files import archive as files
 from textnb.files.archive import (
     MAX_BYTES,
     check_size,
-    checksum,
     read_document,
     read_labels,
     read_table,
@@ -375,4 +375,4 @@ def _is_beside(name: str) -> bool:
 
 def _checksum(path: Path) -> str:
     with path.open("rb") as file:
-        return checksum(file)
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -7,13 +7,11 @@ file. The same content gives the same bytes.
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -116,9 +114,7 @@ def _refuse_constant(constant: str) -> float:
     raise json.JSONDecodeError(f"{constant} is not a number", constant, 0)
 
 
-def read_table(
-    content: bytes, name: str, max_bytes: int, rows: int | None = None, size: int | None = None
-) -> pl.DataFrame:
+def read_table(content: bytes, name: str, max_bytes: int) -> pl.DataFrame:
     """Read a Parquet table, after a check of how much memory it takes.
 
     Parameters
@@ -128,20 +124,18 @@ def read_table(
         Name of the file or bundle, for the error.
     max_bytes : int
         The most bytes that the table may take in memory, whatever it declares.
-    rows, size : int, optional
-        The number of rows, and of bytes, that the file declares for the table elsewhere.
 
     Raises
     ------
     ModelFileError
         If the table takes more than ``max_bytes``.
     MalformedTable
-        If the table can't be decoded, or has another size.
+        If the table can't be decoded.
     """
     from textnb.files.parquet import decode, memory_needed
 
     check_size(name, memory_needed(content), max_bytes)
-    return decode(content, rows, size)
+    return decode(content)
 
 
 def write_member(
@@ -151,17 +145,6 @@ def write_member(
     entry = zipfile.ZipInfo(name, _TIME)
     entry.compress_type = compression
     archive.writestr(entry, content)
-
-
-def checksum(file: IO[bytes], length: int | None = None) -> str:
-    """SHA-256 of a file's first bytes, or of all."""
-    rest = file.seek(0, os.SEEK_END) if length is None else length
-    file.seek(0)
-    digest = hashlib.sha256()
-    while rest > 0 and (block := file.read(min(rest, 1 << 20))):
-        digest.update(block)
-        rest -= len(block)
-    return digest.hexdigest()
 
 
 def to_lists(value: Any, other: Callable[[Any], Any] = lambda value: value) -> Any:

@@ -288,30 +288,13 @@ class Blocks:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
-def format_version(end: bytes) -> int:
-    """The version of the format that a file states at its end; 1 where it states none.
-
-    Parameters
-    ----------
-    end : bytes
-        The last 100 bytes of the file, or more.
-
-    Examples
-    --------
-    >>> format_version(b"PK textnb-model 3 sha256:" + b"0" * 64)
-    3
-    """
-    words = end[end.rfind(b"textnb-model "):].split(b" ") if b"textnb-model " in end else []
-    found = words[1] if len(words) > 1 else b""
-    return int(found) if found.isdigit() and len(found) < 10 else 1
-
-
 def _check_version(comment: bytes, name: str) -> None:
     if comment.startswith(_MARK):
         return
-    found = format_version(comment)
-    if found > VERSION:
-        raise ModelFileError.from_the_future(name, found, VERSION)
+    # A later version may have more digits: its comment begins before these bytes.
+    match comment[:-64].split(b" "):
+        case [_, found, b"sha256:"] if found.isdigit() and int(found) > VERSION:
+            raise ModelFileError.from_the_future(name, int(found), VERSION)
     raise ModelFileError.damaged(name, "its end, which holds the checksum, is missing")
 
 

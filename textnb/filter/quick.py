@@ -52,7 +52,7 @@ class QuickFilter:
     Parameters
     ----------
     path : str
-        A model file of version 2. Close the filter, or use it as a context manager.
+        A model file. Close the filter, or use it as a context manager.
     spam, least_learned, cutoffs
         As of `MailFilter.load`.
     remembered : int

@@ -23,7 +23,7 @@ from textnb.bayes.calibration import LEARNED_SINCE, Calibration
 from textnb.bayes.decision import Decision
 from textnb.bayes.since_fit import SinceFit
 from textnb.files.archive import MAX_BYTES, reading_errors
-from textnb.files.blocks import Blocks, format_version
+from textnb.files.blocks import Blocks
 from textnb.files.require import require
 from textnb.storage import version2
 from textnb.storage.arithmetic import (
@@ -39,7 +39,6 @@ from textnb.storage.totals import TOTALS, smoothing
 from textnb.text.byte_keys import begins_of, is_ascending
 from textnb.text.planning import with_missing
 
-_END = 128
 _BASIC = ("terms/bytes", "terms/ends", "counts/ends", "counts/classes", "counts/values")
 _OCCURRENCES = "terms/occurrences"
 # Weights of two classes; other files the full command reads.
@@ -110,10 +109,8 @@ class ModelToExtend:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = os.fspath(path)
         with reading_errors(self._path), version2.open_file(self._path) as descriptor:
-            os.lseek(descriptor, max(0, os.fstat(descriptor).st_size - _END), os.SEEK_SET)
-            first = format_version(os.read(descriptor, _END)) == 1
-            self._document = {} if first else Blocks(descriptor, self._path).document()
-            why = "version 1 of the format" if first else _why_unknown(self._document)
+            self._document = Blocks(descriptor, self._path).document()
+            why = _why_unknown(self._document)
             if not why:
                 check_text_document(self._path, self._document)
         if why:

@@ -1,7 +1,4 @@
-"""The model file: version 2 is written, versions 1 and 2 are read.
-
-    write_archive   a document and tables -> arrays in checked blocks (`textnb.storage.version2`)
-    read_archive    either version -> the same document and tables
+"""The model file: a document and tables <-> arrays in checked blocks (`textnb.storage.version2`).
 
 Nothing in a file is code. A file is written under another name and then renamed, so that it is
 whole or absent.
@@ -17,9 +14,9 @@ import polars as pl
 
 from textnb.errors import ModelFileError
 from textnb.files.archive import MAX_BYTES, reading_errors
-from textnb.files.blocks import FORMAT, VERSION, Blocks, format_version
+from textnb.files.blocks import FORMAT, VERSION, Blocks
 from textnb.runtime.forks import check_fork
-from textnb.storage import version1, version2
+from textnb.storage import version2
 from textnb.storage.row_sample import SAMPLE
 from textnb.storage.tablearrays import table_array_names, table_arrays, table_tables
 from textnb.storage.textarrays import (
@@ -31,7 +28,6 @@ from textnb.storage.textarrays import (
 
 __all__ = ["FORMAT", "VERSION", "is_table_model", "read_archive", "stated_checksum",
            "write_archive"]
-_END = 128
 
 
 def write_archive(
@@ -78,8 +74,6 @@ def read_archive(
         If there is no such file or it can't be opened.
     """
     name = os.fspath(path)
-    if _version(name) == 1:
-        return version1.read_archive(path, max_bytes)
     check_fork(works=True)
     document, arrays = version2.read(path, max_bytes, _array_names)
     with reading_errors(name):
@@ -104,8 +98,6 @@ def stated_checksum(path: str | os.PathLike[str]) -> str:
         If there is no such file or it can't be read.
     """
     name = os.fspath(path)
-    if _version(name) == 1:
-        return version1.stated_checksum(path)
     with reading_errors(name), version2.open_file(name) as descriptor:
         return Blocks(descriptor, name).checksum
 
@@ -113,12 +105,6 @@ def stated_checksum(path: str | os.PathLike[str]) -> str:
 def is_table_model(document: Mapping[str, Any]) -> bool:
     """Whether a document is that of a model of feature tables."""
     return document.get("kind") == "TableClassifier"
-
-
-def _version(name: str) -> int:
-    with reading_errors(name), version2.open_file(name) as descriptor:
-        os.lseek(descriptor, max(0, os.fstat(descriptor).st_size - _END), os.SEEK_SET)
-        return format_version(os.read(descriptor, _END))
 
 
 def _array_names(document: dict[str, Any]) -> Any:

@@ -21,7 +21,7 @@ from math import isfinite, log
 from typing import Any
 
 from textnb.errors import ModelFileError, SourceError, TextnbError, first_line
-from textnb.files.blocks import Blocks, array_header, format_version
+from textnb.files.blocks import Blocks, array_header
 from textnb.runtime.engine import engine_failure
 from textnb.storage.array_slices import ArraySlices
 from textnb.storage.document_check import check_text_document
@@ -80,7 +80,7 @@ class TermsReader:
     Raises
     ------
     Unsupported
-        If the file is of version 1, or has something that this reader does not know.
+        If the file has something that this reader does not know.
     ModelFileError, SourceError
         As `textnb.load`.
     """
@@ -122,9 +122,6 @@ class TermsReader:
     # Opening
 
     def _open(self) -> None:
-        end = os.pread(self._descriptor, 128, max(0, os.fstat(self._descriptor).st_size - 128))
-        if format_version(end) == 1:
-            raise Unsupported("version 1 of the format")
         self._blocks = Blocks(self._descriptor, self._name)
         self.document = document = self._blocks.document()
         _refuse_unknown("model.json", document, _DOCUMENT)
