@@ -18,6 +18,7 @@ OPTIONS: dict[tuple[str, str], str] = {
     ("update", "--at"): "models count all rows alike",
     ("forget", "--at"): "models count all rows alike",
     ("forget", "--before"): "name the rows, or train on those that stay with --where",
+    ("threshold", "--ledger"): "as INPUT name labelled rows, before update learns them",
     ("tune", "--picture"): "--table FILE writes all trials, with columns to draw",
     ("verify", "--engine"): "export the model to each target, and verify each export",
 }

@@ -243,7 +243,7 @@ def test_clear(run: Run, model: Path, held: Path) -> None:
      "--method does not go with --max-false-positives"),
     (["held.parquet", "--costs", "1,1", "-c", "smap"], "did you mean 'spam'"),
     (["held.parquet", "--costs", "1,1", "-c", "spam", "--dry-run", "-o", "x"], "out --output"),
-    (["--costs", "1,1", "-c", "spam"], "name an INPUT, --ledger, or --clear"),
+    (["--costs", "1,1", "-c", "spam"], "name an INPUT, or --clear"),
     (["--clear", "--where", "a = 1"], "not with --where"),
     (["held.parquet", "--clear"], "not with INPUT"),
     (["held.parquet", "--costs", "1,1", "-c", "spam", "--format", "xml"], "--format")])

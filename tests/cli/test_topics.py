@@ -226,7 +226,6 @@ BAD_GOALS: dict[str, tuple[list[str], str]] = {
     "a class": (["tested.ndjson", "--costs", "1,5", "--class", "corn"], "--class is for one label"),
     "false positives": (["tested.ndjson", "--max-false-positives", "0.1", "--class", "corn"],
                         "--class is for one label"),
-    "a ledger": (["--ledger", "--by", "f1"], "--ledger is for one label"),
     "two goals": (["tested.ndjson", "--by", "f1", "--costs", "1,5"], "got --by and --costs"),
     "no rows": (["--by", "f1"], "name an INPUT"),
     "no goal": (["tested.ndjson", "--at-least", "1"], "give one of"),

@@ -1,4 +1,4 @@
-"""`textnb update --ledger`: what is learned once, and the scores from before it was learned."""
+"""`textnb update --ledger`: each message is learned once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 import pytest
 
@@ -23,18 +22,15 @@ from textnb import (
     ComplementNB,
     MultinomialNB,
     TextClassifier,
-    choose_threshold,
-    held_out,
     load,
     scan_mail,
 )
-from textnb.errors import DataError
-from textnb.evaluation.by_ledger import METHOD, held_out_of, keys_of
+from textnb.learning import ledger as ledgers
+from textnb.learning.by_ledger import keys_of
 from textnb.learning.fitted import check_texts
+from textnb.learning.ledger import Ledger, message_key
 from textnb.mail.columns import message_columns
-from textnb.storage import ledger as ledgers
 from textnb.storage import version2
-from textnb.storage.ledger import Judged, Ledger, message_key
 
 ROWS = pl.DataFrame({"body": ["cheap pills", "see you at noon"] * 20,
                      "label": ["spam", "ham"] * 20})
@@ -105,7 +101,7 @@ def test_updates_by_ledger_equal_updates_without(run: Run, model: Path) -> None:
     run("update", model, "rows.parquet", "-o", "plain.textnb").checked()
     run("update", model, "rows.parquet", "--ledger").checked()
     assert model.read_bytes() == Path("plain.textnb").read_bytes()
-    # Those that the model judges rightly are judged, and not learned.
+    # Those that the model judges rightly are not learned.
     ran = run("update", model, "rows.parquet", "--on-error").checked()
     assert f"{rows.height} documents learned before" in ran.err
     more = spam_messages(400).rename({"text": "body"}).tail(100).filter(
@@ -116,7 +112,6 @@ def test_updates_by_ledger_equal_updates_without(run: Run, model: Path) -> None:
     assert f"{more.height - wrong} documents judged rightly: not learned" in ran.err
     with Ledger(model) as ledger:
         assert len(ledger) == rows.height + wrong
-        assert len(held_out_of(load(model), ledger)) == rows.height + more.height
 
 
 def test_the_key_is_that_of_the_server(folder: Path) -> None:
@@ -147,58 +142,6 @@ def test_no_text_is_in_the_ledger(run: Run, model: Path) -> None:
     assert all(word not in stored for word in (b"watches", b"1@a", b"New"))
     if os.name == "posix":
         assert Path("m.textnb.ledger").stat().st_mode & 0o777 == 0o600
-
-
-def test_each_is_judged_before_it_is_learned(run: Run, model: Path) -> None:
-    rows = spam_messages(300).rename({"text": "body"}).unique("body", maintain_order=True)
-    rows.write_parquet("rows.parquet")
-    expected = held_out(load(model), rows)
-    run("update", model, "rows.parquet", "--ledger").checked()
-    with Ledger(model) as ledger:
-        held = held_out_of(load(model), ledger)
-    assert held.method == METHOD
-    assert np.array_equal(held.scores, expected.scores)
-    assert np.array_equal(held.actual, expected.actual)
-    assert np.array_equal(held.lengths, expected.lengths)
-    ran = run("threshold", model, "--ledger", "--class", "spam", "--max-false-positives",
-              "0.05").checked()
-    assert "at about 95 % confidence" in ran.out
-    assert METHOD in ran.out
-    chosen = choose_threshold(held, "spam", max_false_positive_rate=0.05)
-    assert load(model).decision_ == chosen
-    # A correction changes the class, and the score is from before.
-    rows.with_columns(label=pl.lit("ham")).write_parquet("ham.parquet")
-    run("update", model, "ham.parquet").checked()
-    with Ledger(model) as ledger:
-        held = held_out_of(load(model), ledger)
-    assert np.array_equal(held.scores, expected.scores)
-    assert not held.actual.any()
-    run("forget", model, "ham.parquet").checked()
-    assert "has no scores by a model of the classes 'ham', 'spam'" in run(
-        "threshold", model, "--ledger", "--class", "spam", "--max-false-positives", ".05"
-        ).checked(1).err
-
-
-def test_threshold_says_what_a_ledger_goes_with(run: Run, model: Path) -> None:
-    goal = ("--class", "spam", "--max-false-positives", "0.05")
-    assert "leave out INPUT" in run(
-        "threshold", model, "new.eml", "--ledger", *goal).checked(2).err
-    assert "there is no ledger" in run("threshold", model, "--ledger", *goal).checked(1).err
-    assert not Path("m.textnb.ledger").exists()
-
-
-def test_the_scores_are_bounded(model: Path) -> None:
-    with Ledger(model) as ledger:
-        ledger.add_judged(["ham", "spam"], [
-            Judged(b"%d" % n, "spam", (0.0, 1.0), 2.0, 3, 1, n) for n in range(9)])
-        ledger.keep(most_scores=4)
-        assert [one.at for one in ledger.judged(["ham", "spam"])] == [5, 6, 7, 8]
-        assert ledger.judged(["ham", "spam"])[0] == Judged(
-            b"5", "spam", (0.0, 1.0), 2.0, 3, 1, 5)
-        # Scores of another model's classes are none of this one's.
-        assert ledger.judged(["ham", "other"]) == []
-        with pytest.raises(DataError, match="no scores"):
-            held_out_of(TextClassifier().fit(["aa bb", "cc dd"], ["x", "y"]), ledger)
 
 
 @pytest.mark.parametrize("name_of_message", ["new.eml", "new.mbox"])
@@ -234,7 +177,7 @@ def test_both_are_written_or_none_wherever_it_ends(
             run(*command).checked()
             assert model.read_bytes() == expected, (name, before)
             with Ledger(model) as ledger:
-                assert len(ledger) == len(ledger.judged(["ham", "spam"])) == 1
+                assert len(ledger) == 1
             with sqlite3.connect("m.textnb.ledger") as database:
                 assert database.execute("SELECT count(*) FROM changes").fetchone() == (0,)
             database.close()
@@ -265,7 +208,7 @@ def loaded_by_update(*options: str) -> tuple[str, str]:
     code = ("import sys; from textnb.cli.main import app\n"
             f"try: app(['update', 'm.textnb', *{options!r}])\n"
             "except SystemExit: pass\n"
-            "heavy = {'textnb.storage.ledger': 'ledger', 'polars': 'polars'}\n"
+            "heavy = {'textnb.learning.ledger': 'ledger', 'polars': 'polars'}\n"
             "print(*(heavy[name] for name in heavy if name in sys.modules))")
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True,
@@ -279,15 +222,13 @@ def test_without_a_ledger_no_database_is_loaded(model: Path) -> None:
 
 @pytest.mark.parametrize("estimator", [
     MultinomialNB(), MultinomialNB(l=0.5), BernoulliNB(), ComplementNB()])
-def test_one_message_is_judged_and_learned_without_polars(model: Path, estimator: Any) -> None:
+def test_one_message_is_learned_without_polars(model: Path, estimator: Any) -> None:
     rows = pl.DataFrame({"body": ["cheap brand pills", "see you at noon", "see brand"] * 20,
                          "tokens": [["a"], ["b", "c"], ["c"]] * 20,
                          "label": ["spam", "ham", "eggs"] * 20})
     TextClassifier(estimator, text=["body", "tokens"]).fit(rows).save("m.textnb")
     shutil.copy("m.textnb", "slow.textnb")
-    dated = b"Date: Tue, 14 Nov 2023 22:13:20 +0000\n" + NEW
-    Path("new.eml").write_bytes(dated)
-    Path("box.mbox").write_bytes(b"From a@b Mon Nov  2 10:00:00 2026\n" + dated)
+    Path("box.mbox").write_bytes(b"From a@b Mon Nov  2 10:00:00 2026\n" + NEW)
     subprocess.run([sys.executable, "-m", "textnb", "update", "slow.textnb", "box.mbox", "--as",
                     "spam", "--ledger"], check=True, capture_output=True,
                    env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])})
@@ -296,17 +237,12 @@ def test_one_message_is_judged_and_learned_without_polars(model: Path, estimator
     modules, said = loaded_by_update("new.eml", "--as", "spam")
     assert (modules, "changed nothing" in said) == ("ledger", True)
     assert Path("m.textnb").read_bytes() == Path("slow.textnb").read_bytes()
-    found = []
+    learned = []
     for name in ("m.textnb", "slow.textnb"):
-        with Ledger(name) as ledger:
-            one, = ledger.judged(["eggs", "ham", "spam"])
-            assert ledger.learned_label(one.id) == "spam"
-        assert one.unknown
-        found.append(one)
-    quick, slow = found
-    assert quick.scores == pytest.approx(slow.scores)
-    assert quick._replace(scores=()) == slow._replace(scores=())
-    assert quick.at == 1_700_000_000
+        with sqlite3.connect(f"{name}.ledger") as database:
+            learned.append(database.execute("SELECT id, class FROM learned").fetchall())
+        database.close()
+    assert learned[0] == learned[1]
 
 
 def test_what_was_told_to_a_server_comes_before_one_message(run: Run, model: Path) -> None:

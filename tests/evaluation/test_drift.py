@@ -128,21 +128,6 @@ def test_halves_of_a_corpus_are_alike_and_another_corpus_is_not() -> None:
         drift(single, new, old)
 
 
-def test_the_order_of_one_update_is_no_drift(run: Run, folder: Path) -> None:
-    TextClassifier().fit(documents(600, 0)).save("m.textnb")
-    by_class = documents(600, 1).sort("label")
-    by_class.write_parquet("sorted.parquet")
-    run("update", "m.textnb", "sorted.parquet", "--ledger").checked()
-    assert "nothing drifted" in run("drift", "m.textnb").checked().out
-    # With dates, it is.
-    TextClassifier().fit(documents(600, 0)).save("dated.textnb")
-    by_class.with_columns(date=pl.datetime_range(
-        pl.datetime(2020, 1, 1), pl.datetime(2020, 1, 1) + pl.duration(hours=599), "1h",
-        eager=True)).reverse().write_parquet("dated.parquet")
-    run("update", "dated.textnb", "dated.parquet", "--ledger").checked()
-    assert "drifted: answers, labels" in run("drift", "dated.textnb").checked(3).out
-
-
 def test_the_command_says_what_to_do(run: Run, folder: Path) -> None:
     TextClassifier().fit(documents(600, 0)).save("m.textnb")
     documents(600, 1).with_columns(date=pl.datetime(2020, 1, 1)).write_parquet("old.parquet")
@@ -160,13 +145,7 @@ def test_the_command_says_what_to_do(run: Run, folder: Path) -> None:
         "drift", "m.textnb", "new.parquet", "--reference", "old.parquet", "--reference-where",
         "label = 'none'").checked(1).err
     assert "INPUT" in run("drift", "m.textnb", "--reference", "old.parquet").checked(2).err
-    assert "there is no ledger" in run("drift", "m.textnb").checked(1).err
     assert "--reference" in run("drift", "m.textnb", "new.parquet").checked(2).err
-    assert "choose rows" in run("drift", "m.textnb", "--where", "true").checked(2).err
     documents(9, 5).write_parquet("few.parquet")
     assert "too few documents" in run(
         "drift", "m.textnb", "few.parquet", "--reference", "old.parquet").checked(4).out
-    run("update", "m.textnb", "old.parquet", "--ledger").checked()
-    assert "nothing drifted" in run("drift", "m.textnb").checked().out
-    run("update", "m.textnb", "other.parquet").checked()
-    assert "unknown words" in run("drift", "m.textnb").checked(3).out

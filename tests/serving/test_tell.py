@@ -20,9 +20,9 @@ import pytest
 
 from tests.serving.server import HAM, HERE, SPAM, Server, saved
 from textnb import NBLinear, SourceError, TextClassifier, load, mail_tokens
+from textnb.learning import ledger as ledgers
+from textnb.learning.ledger import Ledger, changes, message_key
 from textnb.serving import learner
-from textnb.storage import ledger as ledgers
-from textnb.storage.ledger import Ledger, changes, message_key
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Unix sockets")
 NEW = b"Message-ID: <1@a>\n\nbrand new watches\n"

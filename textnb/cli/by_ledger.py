@@ -14,9 +14,9 @@ from textnb.errors import quantity
 if TYPE_CHECKING:
     import polars as pl
 
-    from textnb.evaluation.by_ledger import Changes
+    from textnb.learning.by_ledger import Changes
     from textnb.learning.fitted import Fitted
-    from textnb.storage.ledger import Ledger
+    from textnb.learning.ledger import Ledger
 
 SUFFIX = ".ledger"
 KNOWN = "learned before, or twice in the input: changed nothing"
@@ -27,9 +27,9 @@ class LedgerOption:
     """Ledger."""
 
     ledger: bool = option(
-        "Keep a ledger in MODEL.ledger, as textnb serve does: no message is learned twice, one "
-        "that is learned as another class is forgotten first, and each is judged before it is "
-        "learned. Once the file is there, it is used without this option.", default=False)
+        "Keep a ledger in MODEL.ledger, as textnb serve does: no message is learned twice, and one "
+        "that is learned as another class is forgotten first. Once the file is there, it is used "
+        "without this option.", default=False)
 
 
 def uses_ledger(model: str, output: str | None, wanted: bool) -> bool:
@@ -67,8 +67,8 @@ def change_by_ledger(
         Learns or forgets the rows.
     """
     from textnb.files.lock import lock_path
+    from textnb.learning.ledger import Ledger
     from textnb.serving.learner import check, learn
-    from textnb.storage.ledger import Ledger
     from textnb.storage.textmodel import load_fitted, save_fitted
 
     if has_ledger(model):
@@ -82,18 +82,16 @@ def change_by_ledger(
         done = change(fitted, ledger, rows_of(fitted))
         if done.labels:
             save_fitted(done.fitted, ledger.next_model)
-            ledger.replace_model(0, done.labels, (done.classes, done.judged))
-        else:
-            ledger.add_judged(done.classes, done.judged)
+            ledger.replace_model(0, done.labels)
         ledger.keep()
     return done
 
 
 def collected(frame: pl.LazyFrame, fitted: Fitted) -> pl.DataFrame:
     """The rows of an input, with the columns that a ledger needs, in memory."""
-    from textnb.evaluation.by_ledger import DATE, MESSAGE_ID
+    from textnb.learning.by_ledger import MESSAGE_ID
 
-    schema, wanted = frame.collect_schema(), (*fitted.columns, fitted.label, MESSAGE_ID, DATE)
+    schema, wanted = frame.collect_schema(), (*fitted.columns, fitted.label, MESSAGE_ID)
     return frame.select(*dict.fromkeys(name for name in wanted if name in schema)).collect()
 
 

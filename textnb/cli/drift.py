@@ -20,6 +20,7 @@ from textnb.cli.inputs import (
 )
 from textnb.cli.options import argument, option, verb
 from textnb.errors import quantity
+from textnb.learning.settings import setting
 
 if TYPE_CHECKING:
     from textnb.evaluation.drift import Drift, Sample
@@ -32,12 +33,10 @@ AGAIN_CODE, TOO_FEW_CODE = 3, 4
 class DriftInput(ReadOptions):
     """Input."""
 
-    input: str | None = argument(
-        "Recent rows, labelled or not: whatever textnb test reads. Without it, the newer half of "
-        "the scores in MODEL.ledger is compared with the older half.", None)
-    reference: str | None = option(
-        "With INPUT: rows like those that the thresholds were chosen on. MODEL has learned "
-        "neither.", metavar="FILE")
+    input: str = argument("Recent rows, labelled or not: whatever textnb test reads.")
+    reference: str = setting(
+        help="Rows like those that the thresholds were chosen on. MODEL has learned neither.",
+        metavar="FILE")
     reference_where: str | None = option(
         "Rows of --reference for which this SQL condition holds.")
 
@@ -50,18 +49,11 @@ class DriftOutput(Quiet, Results):
 @verb
 def drift(file: ModelFile, source: DriftInput, done: DriftOutput) -> None:
     """Tell whether mail or other documents have changed: exit code 3 for "choose again"."""
-    from textnb.errors import ParameterError
     from textnb.evaluation.drift import AGAIN, TOO_FEW, check_model
     from textnb.storage.textmodel import load_fitted
 
     check_storage(source.storage_option, source.input, source.reference)
-    if (source.input is None) != (source.reference is None):
-        raise ParameterError("recent rows are compared with others: name INPUT and --reference, or "
-                             "neither for the halves of the ledger")
-    if source.input is None and (source.where or source.reference_where or source.query):
-        raise ParameterError("--where, --reference-where and --query choose rows: name INPUT and "
-                             "--reference")
-    result = _compared(check_model(load_fitted(file.model)), file.model, source, done.quiet)
+    result = _compared(check_model(load_fitted(file.model)), source, done.quiet)
     if done.results_format == "json":
         out(as_json(result.to_dict()))
     else:
@@ -75,18 +67,13 @@ def drift(file: ModelFile, source: DriftInput, done: DriftOutput) -> None:
         raise click.exceptions.Exit(TOO_FEW_CODE)
 
 
-def _compared(fitted: Fitted, model: str, source: DriftInput, quiet: bool) -> Drift:
-    from textnb.evaluation.drift import compare, halves_of_ledger
-    from textnb.storage.ledger import existing_ledger
+def _compared(fitted: Fitted, source: DriftInput, quiet: bool) -> Drift:
+    from textnb.evaluation.drift import compare
 
-    classes = fitted.classes.tolist()
-    if source.input is None or source.reference is None:
-        with existing_ledger(model) as ledger:
-            return compare(*halves_of_ledger(fitted, ledger), classes)
     reference = _sample(fitted, source.reference, source, source.reference_where,
                         "--reference-where", quiet)
     recent = _sample(fitted, source.input, source, source.where, "--where", quiet)
-    return compare(reference, recent, classes)
+    return compare(reference, recent, fitted.classes.tolist())
 
 
 def _sample(

@@ -1,19 +1,14 @@
 """`textnb update` with one mail message, without Polars, as users train a filter by messages.
 
-With a ledger, it is judged by `textnb.filter.quick` before it is learned.
-
 Other options, a mailbox, or a model with limits it leaves to `textnb.cli.update`, which knows all
 of them and reports what is wrong.
 """
 
 from __future__ import annotations
 
-import math
 import os
 import sys
-import time
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 from textnb.cli.words import parse_label
@@ -36,7 +31,6 @@ class Message(NamedTuple):
 
     columns: Columns
     message_id: str | None
-    date: datetime | None
     label: Any
 
 
@@ -92,7 +86,7 @@ def _with_message(
         from textnb.mail.columns import message_columns
 
         columns, parsed = message_columns(message, known.columns, known.lists)
-        return use(known, Message(columns, parsed.message_id, parsed.date, label))
+        return use(known, Message(columns, parsed.message_id, label))
     except Unsupported:
         return None
 
@@ -101,8 +95,7 @@ def _add_by_ledger(
     model: str, known: ModelToExtend, message: Message
 ) -> Updated | Literal["known"] | None:
     # Imported here: without a ledger, SQLite is not loaded.
-    from textnb.filter.quick import QuickFilter
-    from textnb.storage.ledger import Judged, Ledger, message_key
+    from textnb.learning.ledger import Ledger, message_key
 
     key = message_key(message.message_id, message.columns)
     with Ledger(model) as ledger:
@@ -113,15 +106,8 @@ def _add_by_ledger(
         before = ledger.learned_label(key)
         if before is not None:
             return "known" if before == message.label else None
-        with QuickFilter(model, spam=known.labels[0], takes_stale=True) as judge:
-            scored = judge.joint_scores(message.columns)
         updated = known.add(message.columns, message.label, ledger.next_model)
-        # A date to come is none, as for messages of a mailbox.
-        now = int(time.time())
-        at = now if message.date is None else min(now, math.floor(message.date.timestamp()))
-        judged = Judged(key, message.label, tuple(scored.scores), scored.length, scored.tokens,
-                        scored.unknown, at)
-        ledger.replace_model(0, {key: message.label}, (known.labels, [judged]))
+        ledger.replace_model(0, {key: message.label})
         ledger.keep()
     return updated
 

@@ -44,9 +44,6 @@ class ThresholdInput(LabelOptions, RowOptions):
     leave_one_out: bool = option(
         "INPUT is what MODEL learned: each row is left out in turn; of lists of labels, a fifth of "
         "the rows at a time.", default=False)
-    ledger: bool = option(
-        "In place of INPUT: the scores in MODEL.ledger, which textnb update --ledger and textnb "
-        "serve keep of each message before it is learned.", default=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,13 +114,10 @@ def threshold(
         decision, novelty = None, None
         if not goal.clear:
             _check_kind(fitted, typed)
-        if input is not None or source.ledger:
+        if input is not None:
             # Before the rows are read, which takes long.
             check, choose = _prepare(fitted, goal)
             check()
-        if source.ledger:
-            decision = choose(_judged_before(fitted, file.model))
-        elif input is not None:
             frame = rows(input, source, fitted.columns, fitted.label,
                          multilabel=fitted.is_multilabel)
             with reading(input, frame, source.where), progress(
@@ -158,7 +152,7 @@ def _check_kind(fitted: Fitted, typed: TypedOptions) -> None:
     from textnb.errors import ParameterError
 
     of_one = {"--class": "positive", "--max-false-positives": "max_false_positive_rate",
-              "--max-false-negatives": "max_false_negative_rate", "--ledger": "ledger"}
+              "--max-false-negatives": "max_false_negative_rate"}
     if fitted.is_multilabel:
         for name, field in of_one.items():
             if field in typed:
@@ -211,30 +205,17 @@ def _check_alone(typed: dict[str, Any]) -> None:
                              f"not with {option_of(group, beyond[0])}")
 
 
-def _judged_before(fitted: Fitted, model: str) -> HeldOut:
-    """The scores that a ledger has of messages before they were learned."""
-    from textnb.evaluation.by_ledger import held_out_of
-    from textnb.storage.ledger import existing_ledger
-
-    with existing_ledger(model) as ledger:
-        return held_out_of(fitted, ledger)
-
-
 def _check_one_goal(source: ThresholdInput, typed: set[str]) -> None:
     """ParameterError unless the options name one goal, and only what belongs to it."""
     from textnb.errors import ParameterError
 
-    if source.ledger and (source.input is not None or source.leave_one_out or source.where):
-        raise ParameterError("--ledger takes scores that are there: leave out INPUT, --where and "
-                             "--leave-one-out")
     ranks, of_ways = {"--at-least", "--at-most"}, {
         "--max-false-positives": {"--class", "--max-false-negatives"},
         "--costs": {"--class", "--method"}, "--min-precision": set[str](), "--by": set[str]()}
-    if source.input is None and not source.ledger:
+    if source.input is None:
         if typed and typed <= ranks:
             return
-        raise ParameterError("thresholds are chosen on labelled rows: name an INPUT, --ledger, or "
-                             "--clear")
+        raise ParameterError("thresholds are chosen on labelled rows: name an INPUT, or --clear")
     ways = typed & of_ways.keys()
     if len(ways) != 1:
         raise ParameterError("give one of --max-false-positives, --costs, --min-precision and "

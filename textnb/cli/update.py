@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from textnb.cli.by_ledger import (
     KNOWN,
@@ -43,9 +43,9 @@ from textnb.learning.settings import setting
 if TYPE_CHECKING:
     import polars as pl
 
-    from textnb.evaluation.by_ledger import Changes
+    from textnb.learning.by_ledger import Changes
     from textnb.learning.fitted import Fitted
-    from textnb.storage.ledger import Ledger
+    from textnb.learning.ledger import Ledger
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,13 +173,20 @@ def _add_message(
 def _update_by_ledger(
     model: str, source: LabelledRows, how: LearningOptions, done: ChangedModel
 ) -> None:
-    from textnb.evaluation.by_ledger import learn
+    from textnb.learning.by_ledger import learn
+    from textnb.scoring.texts import predict_lazily
 
     def change(fitted: Fitted, ledger: Ledger, rows: pl.DataFrame) -> Changes:
         known = fitted.classes.tolist()
         classes = [parse_label(name, type(known[0])) for name in how.new_class or []] or None
+
+        def answer(rows: pl.DataFrame) -> list[Any]:
+            found = predict_lazily(fitted, rows.select(fitted.columns)).collect()
+            return found["predicted" if fitted.decision is None else "decision"].to_list()
+
         with progress("learning", "learned from", done.quiet) as advance:
-            return learn(fitted, ledger, rows, classes, on_error=how.on_error, progress=advance)
+            return learn(fitted, ledger, rows, classes, answer=answer if how.on_error else None,
+                         progress=advance)
 
     _note(change_by_ledger(model, lambda fitted: _collect(
         [_Table(fitted, source, input) for input in source.inputs], fitted, done.quiet), change),
@@ -187,7 +194,7 @@ def _update_by_ledger(
 
 
 def _forget_by_ledger(model: str, source: LabelledRows, done: ChangedModel) -> None:
-    from textnb.evaluation.by_ledger import forget
+    from textnb.learning.by_ledger import forget
 
     def change(fitted: Fitted, ledger: Ledger, rows: pl.DataFrame) -> Changes:
         with progress("forgetting", "forgot", done.quiet) as advance:

@@ -28,8 +28,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from textnb.bayes.decision import log_odds
 from textnb.bayes.forms import Floats
+from textnb.bayes.sparse_rows import SparseRows
 from textnb.errors import DataError, ParameterError, quantity
-from textnb.evaluation.by_ledger import score_and_count
 from textnb.evaluation.held_out import UNKNOWN, codes_of
 from textnb.evaluation.novelty import NoveltyCount
 from textnb.frames.batches import Progress, batches
@@ -37,7 +37,8 @@ from textnb.frames.failures import reading
 from textnb.frames.scan import scan
 from textnb.frames.texts import labels_as
 from textnb.learning.fitted import Fitted, check_texts
-from textnb.storage.ledger import Judged, Ledger
+from textnb.scoring.scorer import Watch
+from textnb.scoring.texts import score_batch
 
 LEVEL = 0.01
 LARGE = 0.2
@@ -257,9 +258,8 @@ def sample_of(fitted: Fitted, frame: Any, progress: Progress | None = None) -> S
         for batch in batches(rows.select(*fitted.columns, *label), fitted.columns,
                              progress=progress):
             codes = codes_of(batch[_LABEL], fitted.labels) if labelled else None
-            scores, _, tokens, unknown = score_and_count(
-                fitted, batch, None if codes is None else novelty.watch(codes))
-            parts.append((scores, tokens, unknown, codes))
+            parts.append((*_score_and_count(
+                fitted, batch, None if codes is None else novelty.watch(codes)), codes))
     if not parts:
         raise DataError.no_rows("the sample", "there is nothing to compare")
     if labelled:
@@ -270,20 +270,21 @@ def sample_of(fitted: Fitted, frame: Any, progress: Progress | None = None) -> S
         [part[3] for part in parts]) if labelled else None)
 
 
-def sample_of_ledger(fitted: Fitted, judged: Sequence[Judged]) -> Sample:
-    """The sample of messages that were judged before they were learned."""
-    scores = np.array([one.scores for one in judged]).reshape(len(judged), len(fitted.classes))
-    labels = pl.Series([one.label for one in judged], dtype=fitted.labels.dtype)
-    return Sample.of(scores, [one.tokens for one in judged], [one.unknown for one in judged],
-                     codes_of(labels, fitted.labels))
+def _score_and_count(
+    fitted: Fitted, rows: pl.DataFrame, watch: Watch | None
+) -> tuple[Floats, NDArray[np.int64], NDArray[np.int64]]:
+    """Scores of a batch of rows, the number of all its tokens, and of the unknown ones."""
+    known: list[NDArray[Any]] = []
 
+    def count(batch: pl.DataFrame, counts: SparseRows) -> None:
+        known.append(counts.sum(axis=1))
+        if watch is not None:
+            watch(batch, counts)
 
-def halves_of_ledger(fitted: Fitted, ledger: Ledger) -> tuple[Sample, Sample]:
-    """The older and the newer half of a ledger's scores."""
-    # What was learned at once without dates is of one time: its order, perhaps by class, is none.
-    judged = sorted(ledger.judged(fitted.classes.tolist()), key=lambda one: (one.at, one.id))
-    half = len(judged) // 2
-    return sample_of_ledger(fitted, judged[:half]), sample_of_ledger(fitted, judged[half:])
+    scores, _ = score_batch(fitted, rows, count)
+    expression = fitted.settings.tokenizer.expr(fitted.columns)
+    tokens = rows.select(expression.list.len().cast(pl.Int64).alias("n"))["n"].to_numpy()
+    return scores, tokens, tokens - known[0]
 
 
 def compare(reference: Sample, recent: Sample, classes: Sequence[Any]) -> Drift:

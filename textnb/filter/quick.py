@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any, TypeVar
 
 from textnb.filter.deciding import deciding_terms
 from textnb.filter.verdict import DOUBT, HAM, SPAM, Verdict, default_spam, doubt_of
@@ -25,25 +25,6 @@ from textnb.storage.terms_reader import TermsReader, Unsupported, Weights
 _ROUNDING = 1e-10
 Cutoffs = tuple[float, float]
 _T = TypeVar("_T")
-
-
-class JointScores(NamedTuple):
-    """The scores of one message.
-
-    Attributes
-    ----------
-    scores : list of float
-        Joint log-probabilities, base e, one per class; not calibrated.
-    length : float
-        The sum of the counts that were scored.
-    tokens, unknown : int
-        Its tokens, and those of them that are no terms of the model.
-    """
-
-    scores: Weights
-    length: float
-    tokens: int
-    unknown: int
 
 
 class QuickFilter:
@@ -183,20 +164,6 @@ class QuickFilter:
             return 1.0
         temperature, exponent = self._calibration
         return temperature if not exponent else 1.0 + (temperature - 1.0) * length ** exponent
-
-    def joint_scores(self, texts: Mapping[str, str | Sequence[str] | None]) -> JointScores:
-        """The scores of a message by its columns, as `message_columns` gives them.
-
-        Raises
-        ------
-        Unsupported, ModelFileError, SourceError
-            See `judge`.
-        """
-        tokens = tokens_of(self._plan, texts)
-        scores, length, _ = self._scores(tokens)
-        counts = Counter(tokens)
-        known = sum(counts[term] for term, _ in self._weights(counts))
-        return JointScores(scores, length, len(tokens), len(tokens) - known)
 
     def _status(self, odds: Weights, own: float, near: float) -> str:
         if self._cutoffs is not None:

@@ -12,13 +12,12 @@ from typing import Any
 import polars as pl
 
 from textnb.errors import TextnbError, first_line
-from textnb.evaluation.by_ledger import judge
 from textnb.files.lock import lock_path
 from textnb.learning import fitting
 from textnb.learning.fitted import Fitted
+from textnb.learning.ledger import KEPT, Ledger, Pending, changes
 from textnb.mail.columns import message_columns
 from textnb.serving.log import log
-from textnb.storage.ledger import KEPT, Judged, Ledger, Pending, changes
 from textnb.storage.textmodel import load_fitted, save_fitted
 
 _BATCH = 1000
@@ -52,7 +51,6 @@ def _learn(model: str, ledger: Ledger, pending: Sequence[Pending]) -> int:
         ledger.settle(pending[-1].number)
         return len(pending)
     try:
-        judged = fitted.classes.tolist(), _judge(fitted, ledger, pending)
         # Learned first: a model without any document is none.
         if to_learn:
             fitted = fitting.learn_more(fitted, fitted.settings, _frame(fitted, to_learn))
@@ -65,17 +63,9 @@ def _learn(model: str, ledger: Ledger, pending: Sequence[Pending]) -> int:
             return 0
         return sum(_learn(model, ledger, [one]) for one in pending)
     save_fitted(fitted, ledger.next_model)
-    ledger.replace_model(pending[-1].number, judged=judged)
+    ledger.replace_model(pending[-1].number)
     log("learned", model=model, messages=len(to_learn), forgotten=len(to_forget))
     return len(pending)
-
-
-def _judge(fitted: Fitted, ledger: Ledger, pending: Sequence[Pending]) -> list[Judged]:
-    """The scores of the messages that are new to the model, before it learns them."""
-    new = [entry for entry in {entry.id: entry for entry in pending}.values()
-           if entry.label is not None and ledger.learned_label(entry.id) is None]
-    rows = _frame(fitted, [(entry.message, entry.label) for entry in new])
-    return judge(fitted, rows, [entry.id for entry in new], [entry.label for entry in new])
 
 
 def _frame(fitted: Fitted, rows: Sequence[tuple[bytes, Any]]) -> pl.DataFrame:

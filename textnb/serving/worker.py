@@ -21,6 +21,7 @@ from typing import Any, NoReturn
 
 from textnb.errors import TextnbError, first_line
 from textnb.filter.verdict import SPAM, Verdict
+from textnb.learning.ledger import Ledger, message_key
 from textnb.serving import protocol
 from textnb.serving.counters import Counters
 from textnb.serving.log import log, message_id
@@ -28,7 +29,6 @@ from textnb.serving.marks import Mark, mark_of
 from textnb.serving.models import ServedModel
 from textnb.serving.protocol import Refused, Request
 from textnb.serving.settings import Settings, from_text
-from textnb.storage.ledger import Ledger, message_key
 
 READY = b"ready\n"
 # Process, user and group.

@@ -5,8 +5,7 @@
 
 It is a database of SQLite beside the model file. A message that was learned is a hash, a class and
 a date; one that is pending is kept as it came until the model has learned it, and is then
-overwritten. The scores that messages had just before they were learned are kept too: they are a
-held-out set that renews itself.
+overwritten.
 
 A message is learned once, also if the process that learns ends amid its work. The new model is
 written to a file of its own, which the ledger names, and then moved over the old one: where that
@@ -20,7 +19,6 @@ import json
 import os
 import sqlite3
 import stat
-import struct
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -36,9 +34,6 @@ _APPLICATION = 0x746E6C67
 _BUSY_SECONDS = 5.0
 # Hashes and classes of so many messages are 60 MB.
 KEPT = 1_000_000
-# So many show a rate of false positives of 0.1 % several times over; with two classes, 4 MB.
-KEPT_SCORES = 20_000
-_MOST_SCORES = 4_000_000
 _TABLES = """
 CREATE TABLE learned (id BLOB PRIMARY KEY, class TEXT NOT NULL, at INTEGER NOT NULL) WITHOUT ROWID;
 CREATE INDEX learned_at ON learned (at);
@@ -48,10 +43,6 @@ CREATE TABLE pending (
 CREATE INDEX pending_id ON pending (id);
 CREATE TABLE moving (last INTEGER NOT NULL, file TEXT NOT NULL);
 CREATE TABLE changes (id BLOB PRIMARY KEY, class TEXT, at INTEGER NOT NULL) WITHOUT ROWID;
-CREATE TABLE judged (
-    number INTEGER PRIMARY KEY AUTOINCREMENT, id BLOB NOT NULL UNIQUE, class TEXT NOT NULL,
-    classes TEXT NOT NULL, scores BLOB NOT NULL, length REAL NOT NULL, tokens INTEGER NOT NULL,
-    unknown INTEGER NOT NULL, at INTEGER NOT NULL);
 """
 
 
@@ -75,33 +66,6 @@ class Pending(NamedTuple):
     message: bytes
 
 
-class Judged(NamedTuple):
-    """The scores of a message by a model that had not learned it.
-
-    Attributes
-    ----------
-    id : bytes
-    label : label
-        Its class.
-    scores : tuple of float
-        Joint log-probabilities, base e, one per class of the model; not calibrated.
-    length : float
-        The sum of the counts that were scored.
-    tokens, unknown : int
-        Its tokens, and those of them that are no terms of the model.
-    at : int
-        The date of the message, else when it was judged: seconds since 1970.
-    """
-
-    id: bytes
-    label: Any
-    scores: tuple[float, ...]
-    length: float
-    tokens: int
-    unknown: int
-    at: int
-
-
 def message_key(message_id: str | None, texts: Mapping[str, Any]) -> bytes:
     """A hash of a message's Message-ID and of the texts that a model learns of it.
 
@@ -109,25 +73,6 @@ def message_key(message_id: str | None, texts: Mapping[str, Any]) -> bytes:
     """
     content = json.dumps([message_id, sorted(texts.items())])
     return hashlib.sha256(content.encode("utf-8", "surrogatepass")).digest()
-
-
-def ledger_path(model: str | os.PathLike[str]) -> str:
-    """The path of a model's ledger: beside the file that a link leads to."""
-    return os.path.realpath(model) + SUFFIX
-
-
-def existing_ledger(model: str | os.PathLike[str]) -> Ledger:
-    """The ledger of a model file.
-
-    Raises
-    ------
-    SourceError
-        If it has none, or it can't be read.
-    """
-    path = ledger_path(model)
-    if not os.path.exists(path):
-        raise SourceError(f"there is no ledger {path}: textnb update --ledger begins one")
-    return Ledger(model)
 
 
 class Ledger:
@@ -145,7 +90,7 @@ class Ledger:
 
     def __init__(self, model: str | os.PathLike[str]) -> None:
         self._model = os.path.realpath(model)
-        self.path = ledger_path(model)
+        self.path = self._model + SUFFIX
         with self._reporting():
             # Before SQLite opens it, so that nobody else can ever read it.
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0),
@@ -242,10 +187,7 @@ class Ledger:
         """Where the model that has learned what is pending is written."""
         return self.path + _NEXT
 
-    def replace_model(
-        self, last: int, labels: Mapping[bytes, Any] | None = None,
-        judged: tuple[Sequence[Any], Sequence[Judged]] | None = None,
-    ) -> None:
+    def replace_model(self, last: int, labels: Mapping[bytes, Any] | None = None) -> None:
         """Move `next_model` over the model; what it has learned is in the ledger then.
 
         Parameters
@@ -254,8 +196,6 @@ class Ledger:
             All that is pending up to this number is learned.
         labels : mapping, optional
             The class as which each further message is learned; None where it is forgotten.
-        judged : (labels, list of Judged), optional
-            See `add_judged`.
         """
         with self._reporting():
             _keep_rights(self._model, self.next_model)
@@ -268,8 +208,6 @@ class Ledger:
                     "INSERT INTO changes VALUES (?, ?, ?)",
                     [(id, None if label is None else json.dumps(label), int(time.time()))
                      for id, label in (labels or {}).items()])
-                if judged is not None:
-                    self.add_judged(*judged)
             os.replace(self.next_model, self._model)
             _sync_folder(self._model)
         self.finish()
@@ -297,65 +235,18 @@ class Ledger:
             changes = run("SELECT id, class, at FROM changes").fetchall()
             for id, label, at in rows.fetchall() + changes:
                 run("DELETE FROM learned WHERE id = ?", (id,))
-                if label is None:
-                    run("DELETE FROM judged WHERE id = ?", (id,))
-                else:
+                if label is not None:
                     run("INSERT INTO learned VALUES (?, ?, ?)", (id, label, at))
-                    # Its score is from before it was learned, under whatever class.
-                    run("UPDATE judged SET class = ? WHERE id = ?", (label, id))
             run("DELETE FROM pending WHERE number <= ?", (last,))
             run("DELETE FROM changes")
             run("DELETE FROM moving")
 
-    def add_judged(self, classes: Sequence[Any], judged: Sequence[Judged]) -> None:
-        """Keep the scores of messages that the model has not learned.
+    def keep(self, most: int = KEPT) -> None:
+        """Leave out the oldest messages that were learned, so that no more than some are left.
 
-        Parameters
-        ----------
-        classes : sequence of label
-            The model's classes, in the order of the scores.
-        judged : list of Judged
-            Those of a message that was judged before take the place of the first.
-        """
-        names = json.dumps(list(classes))
-        with self._reporting(), self._transaction():
-            self._database.executemany(
-                "INSERT OR REPLACE INTO judged (id, class, classes, scores, length, tokens, "
-                "unknown, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                [(one.id, json.dumps(one.label), names,
-                  struct.pack(f"<{len(one.scores)}d", *one.scores), one.length, one.tokens,
-                  one.unknown, one.at) for one in judged])
-
-    def judged(self, classes: Sequence[Any]) -> list[Judged]:
-        """The scores by models of these classes, in the order in which they were added."""
-        with self._reporting():
-            rows = self._database.execute(
-                "SELECT id, class, scores, length, tokens, unknown, at FROM judged "
-                "WHERE classes = ? ORDER BY number", (json.dumps(list(classes)),))
-            form = f"<{len(classes)}d"
-            try:
-                return [Judged(id, json.loads(label), struct.unpack(form, scores), *more)
-                        for id, label, scores, *more in rows]
-            except struct.error as error:
-                raise ValueError(error) from error
-
-    def keep(self, most: int = KEPT, most_scores: int = KEPT_SCORES) -> None:
-        """Leave out the oldest entries, so that no more than some are left.
-
-        Parameters
-        ----------
-        most : int
-            Messages that were learned. The model keeps what it has learned of the others; they
-            can't be forgotten any more.
-        most_scores : int
-            Messages whose scores are kept; fewer where classes are many.
+        The model keeps what it has learned of the others; they can't be forgotten any more.
         """
         with self._reporting(), self._transaction():
-            widest, = self._database.execute("SELECT max(length(scores)) FROM judged").fetchone()
-            most_scores = min(most_scores, _MOST_SCORES // max(1, (widest or 8) // 8))
-            self._database.execute(
-                "DELETE FROM judged WHERE number <= (SELECT number FROM judged "
-                "ORDER BY number DESC LIMIT 1 OFFSET ?)", (most_scores,))
             beyond = self._database.execute("SELECT count(*) FROM learned").fetchone()[0] - most
             if beyond > 0:
                 self._database.execute(

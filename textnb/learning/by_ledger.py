@@ -1,0 +1,139 @@
+"""Learn and forget rows by a ledger: each once.
+
+    rows -> keys -> what the ledger knows -> learn, forget -> Changes
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import polars as pl
+
+from textnb.errors import DataError
+from textnb.frames.batches import Progress
+from textnb.learning import fitting
+from textnb.learning.fitted import Fitted
+from textnb.learning.ledger import Ledger, message_key
+
+# A column of a table of mail that is taken from other tables too.
+MESSAGE_ID = "message_id"
+
+
+@dataclass(frozen=True, eq=False)
+class Changes:
+    """A model that has learned or forgotten rows by a ledger, before both are written.
+
+    Attributes
+    ----------
+    fitted : Fitted
+    labels : dict of bytes to label
+        The class as which the model has now learned each message; None where it forgot it.
+    learned, relearned, forgotten : int
+        Rows that are new to the ledger, that were learned as another class before, and that are
+        forgotten.
+    known : int
+        Rows that changed nothing: learned as this class before, or twice among the rows.
+    right : int
+        Rows that were not learned, as the model judges them rightly.
+    unknown : int
+        Rows to forget that the ledger does not know, without a class.
+    """
+
+    fitted: Fitted
+    labels: dict[bytes, Any] = field(default_factory=dict)
+    learned: int = 0
+    relearned: int = 0
+    forgotten: int = 0
+    known: int = 0
+    right: int = 0
+    unknown: int = 0
+
+
+def keys_of(fitted: Fitted, rows: pl.DataFrame) -> list[bytes]:
+    """The key of each row: a hash of its Message-ID, if it has that column, and of its texts."""
+    ids: Iterable[str | None] = (
+        rows[MESSAGE_ID] if rows.schema.get(MESSAGE_ID) == pl.String else [None] * rows.height)
+    texts = rows.select(fitted.columns).iter_rows(named=True)
+    return [message_key(id, text) for id, text in zip(ids, texts, strict=True)]
+
+
+def learn(
+    fitted: Fitted, ledger: Ledger, rows: pl.DataFrame, classes: Iterable[Any] | None = None, *,
+    answer: Callable[[pl.DataFrame], Sequence[Any]] | None = None, progress: Progress | None = None,
+) -> Changes:
+    """Learn labelled rows that the ledger does not know, and correct those of another class.
+
+    Parameters
+    ----------
+    fitted : Fitted
+    ledger : Ledger
+        It is read; `Ledger.replace_model` writes it.
+    rows : DataFrame
+        The model's text and label columns, and ``message_id`` if there is one.
+    classes : iterable of label, optional
+        As in `TextClassifier.partial_fit`.
+    answer : callable, optional
+        Gives the model's answers to rows: of new rows, only those are learned that it misjudges.
+    progress : callable, optional
+    """
+    label = fitted.label
+    if rows[label].null_count():
+        raise DataError.null_label(label, int(rows[label].is_null().arg_true()[0]))
+    keys, labels = keys_of(fitted, rows), rows[label].to_list()
+    # The last row of a message says its class.
+    last = {key: place for place, key in enumerate(keys)}
+    before = {key: ledger.learned_label(key) for key in last}
+    new = [place for key, place in last.items() if before[key] is None]
+    wrong = [place for key, place in last.items() if before[key] not in (None, labels[place])]
+    known = rows.height - len(new) - len(wrong)
+    right = 0
+    if answer is not None and new:
+        missed = [place for place, one in zip(new, answer(rows[new]), strict=True)
+                  if one != labels[place]]
+        new, right = missed, len(new) - len(missed)
+    changed = fitted
+    if new or wrong:
+        changed = fitting.learn_more(changed, changed.settings, _only(fitted, rows[new + wrong]),
+                                     classes=classes, progress=progress)
+    if wrong:
+        old = pl.Series(label, [before[keys[place]] for place in wrong], dtype=rows[label].dtype)
+        changed = fitting.forget(changed, _only(fitted, rows[wrong].with_columns(old)))
+    return Changes(
+        changed, {keys[place]: labels[place] for place in new + wrong},
+        learned=len(new), relearned=len(wrong), known=known, right=right)
+
+
+def forget(
+    fitted: Fitted, ledger: Ledger, rows: pl.DataFrame, *, progress: Progress | None = None
+) -> Changes:
+    """Forget rows as the class under which the ledger has them.
+
+    Parameters
+    ----------
+    fitted : Fitted
+    ledger : Ledger
+    rows : DataFrame
+        The model's text columns, ``message_id`` if there is one, and the label column if there is
+        one: the class of rows that the ledger does not know. Without it, they are left.
+    progress : callable, optional
+    """
+    label, keys = fitted.label, keys_of(fitted, rows)
+    own = rows[label].to_list() if label in rows.columns else [None] * rows.height
+    places = {key: place for place, key in enumerate(keys)}
+    before = {key: ledger.learned_label(key) for key in places}
+    labels = {place: own[place] if before[key] is None else before[key]
+              for key, place in places.items()}
+    taken = [place for place, one in labels.items() if one is not None]
+    changed = fitted
+    if taken:
+        column = pl.Series(label, [labels[place] for place in taken], dtype=fitted.labels.dtype)
+        changed = fitting.forget(
+            fitted, _only(fitted, rows[taken].with_columns(column)), progress=progress)
+    return Changes(changed, {keys[place]: None for place in taken}, forgotten=len(taken),
+                   known=rows.height - len(places), unknown=len(places) - len(taken))
+
+
+def _only(fitted: Fitted, rows: pl.DataFrame) -> pl.DataFrame:
+    return rows.select(*fitted.columns, fitted.label)
