@@ -135,7 +135,7 @@ def test_an_interrupt_is_no_verdict(model: Path) -> None:
     with start("filter", model) as process:
         time.sleep(1.5)
         process.send_signal(signal.SIGINT)
-        assert process.wait(30) == 130
+        assert process.wait(30) == 3
 
 
 def test_a_full_disk_is_no_verdict(model: Path) -> None:
@@ -308,7 +308,7 @@ def test_a_stopped_filing_remembers_what_was_judged(model: Path, maildir: Path) 
     assert process.stdout is not None
     assert os.read(process.stdout.fileno(), 1) == b"h"
     process.send_signal(signal.SIGTERM)
-    ran = finished(process).checked(130)
+    ran = finished(process).checked(3)
     assert ran.err == "interrupted; what was filed stays where it was put\n"
     assert 0 < ran.out.count("\n") < 5_000
     ledger = json.loads((maildir / ".textnb-judged").read_text())

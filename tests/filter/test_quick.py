@@ -462,14 +462,15 @@ def answer_or_refusal(read: Any) -> Any:
 
 
 def verdicts(path: Path, message: bytes, *arguments: str, quick: bool) -> tuple[int, bytes, bytes]:
-    code = ("import sys\nfrom textnb.cli import entry, guard\nanswer = entry._judge\n"
-            "def judge():\n"
-            "    answer()\n"
+    code = ("import sys\nfrom textnb.cli import entry\nverdict = entry._verdict\n"
+            "def judge(arguments, stream):\n"
+            "    code = verdict(arguments, stream)\n"
             "    heavy = {'numpy', 'polars', 'click', 'sklearn', 'pydantic'} & set(sys.modules)\n"
-            "    assert not heavy, heavy\n" if quick else
+            "    assert not heavy, heavy\n"
+            "    return code\n"
+            "entry._verdict = judge\n" if quick else
             "import sys, textnb.cli.quick as quick\nfrom textnb.cli import entry\n"
-            "quick.answer = lambda arguments: False\n")
-    code += "entry._judge = judge\n" if quick else ""
+            "quick.answer = lambda arguments, stream: None\n")
     ran = subprocess.run(
         [sys.executable, "-c", code + "entry.main()", "filter", str(path), *arguments],
         input=message, capture_output=True, timeout=60)

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 BAD_DATA, BAD_USAGE, INTERRUPTED = 1, 2, signals.INTERRUPTED
-# Any failure of the filter, whose codes are bogofilter's: 0 spam, 1 ham, 2 unsure, 3 error.
-FAILED = 3
 _PLAN = "\n\nThis error occurred in the following expression:"
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -248,7 +246,9 @@ def _drop_output() -> None:
 
 
 def leave_interrupted() -> NoReturn:
-    """End a command that was stopped."""
+    """End a command that was stopped; what another program runs leaves that to it."""
+    if not signals.are_ours():
+        raise KeyboardInterrupt
     note("interrupted; no output was written or replaced")
     _leave(INTERRUPTED)
 

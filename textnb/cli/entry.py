@@ -1,28 +1,32 @@
 """The entry point of the ``textnb`` command.
 
-A filter starts once per message. It gets a command with its own verb alone, because reading the
-options of all verbs takes longer than judging.
+Exit codes 0, 1 and 2 of `textnb filter` are verdicts, so each failure that Python sees ends it with
+3, those of imports too: this module imports nothing else before it can catch them. A filter starts
+once per message. It gets a command with its own verb alone, because reading the options of all
+verbs takes longer than judging.
 """
 
 from __future__ import annotations
 
-import atexit
-import gc
 import os
 import sys
-from typing import NoReturn
 
 # Objects that are made, less those that are freed, before Python looks for cycles among them. Its
 # default of 700 goes through the libraries' own objects a hundred times while they are imported.
 _OBJECTS = 200_000
 
+# Not that of typing, which would be an import before `main`.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from textnb.cli.stream import Stream
+
 
 def main() -> None:
     """Entry point of the ``textnb`` command."""
     arguments = sys.argv[1:]
-    gc.set_threshold(_OBJECTS, 10, 10)
     if next((word for word in arguments if not word.startswith("-")), None) == "filter":
         _filter(arguments)
+    _collect_seldom()
     try:
         from textnb.cli import signals
 
@@ -32,7 +36,9 @@ def main() -> None:
         app(prog_name="textnb")
     except KeyboardInterrupt:
         # Before `begin`, or within the parser of options.
-        _tell("interrupted; no output was written or replaced\n")
+        from textnb.runtime.stderr import tell
+
+        tell("interrupted; no output was written or replaced")
         os._exit(130)
     except SystemExit as done:
         _end(done)
@@ -41,15 +47,25 @@ def main() -> None:
 
         if (failure := engine_failure(error)) is None:
             raise
-        _tell(f"error: {failure}\n")
+        from textnb.runtime.stderr import tell
+
+        tell(f"error: {failure}")
         os._exit(1)
 
 
-def _end(done: SystemExit) -> NoReturn:
+def _collect_seldom() -> None:
+    import gc
+
+    gc.set_threshold(_OBJECTS, 10, 10)
+
+
+def _end(done: SystemExit) -> None:
     """End the process with its code, once what it has written is out.
 
     Python would take its modules apart one by one first, which takes as long as many a command.
     """
+    import atexit
+
     code = 0 if done.code is None else done.code
     if not isinstance(code, int):
         raise done
@@ -76,37 +92,54 @@ def passes_through(arguments: list[str]) -> bool:
 
 
 def _filter(arguments: list[str]) -> None:
-    """Exit with 3 after every failure, even of the first import: 0, 1 and 2 are verdicts."""
-    code = 3
+    """End with a verdict, or with 3 after every failure, even of the first import."""
+    # At a terminal there is no message to lose.
+    passing = passes_through(arguments) and not os.isatty(0)
+    code, words = 3, ""
+    stream: Stream | None = None
     try:
-        from textnb.cli import guard
+        from textnb.cli.stream import Stream
 
-        guard.run(_judge, arguments, passes_through(arguments))
-    except KeyboardInterrupt:
-        _tell("interrupted; no verdict was given\n")
-        code = 130
+        stream = Stream(passing)
+        code = _verdict(arguments, stream)
     except BaseException as error:
-        _tell(f"error: the message could not be judged: {error}\n")
-        if passes_through(arguments):
-            while block := os.read(0, 1 << 16):
-                os.write(1, block)
+        words = _describe(error)
     finally:
-        os._exit(code)
+        try:
+            if stream is not None:
+                stream.end(code, words)
+            while passing and (block := os.read(0, 1 << 16)):
+                os.write(1, block)
+            os.write(2, f"{words}\n".encode("utf-8", "backslashreplace"))
+        finally:
+            os._exit(code)
 
 
-def _judge() -> None:
+def _verdict(arguments: list[str], stream: Stream) -> int:
+    """The exit code; where it is that of failures, the command has said why."""
+    _collect_seldom()
+    # No file may get the number of a standard stream that is closed.
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+    if stream.passing:
+        # Nothing but the message gets to standard output.
+        sys.stdout = sys.stderr or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
     from textnb.cli.quick import answer
 
-    if answer(sys.argv[1:]):
-        return
-    from textnb.cli.filter import alone
+    code = answer(arguments, stream)
+    if code is None:
+        from textnb.cli.filter import run
 
-    alone(prog_name="textnb")
+        code = run(arguments, stream)
+    # Without an answer, help and filing a Maildir have a code, which is 0.
+    return code if stream.answered or (code == 0 and not stream.passing) else 3
 
 
-def _tell(line: str) -> None:
-    # contextlib would be one more import that can fail.
-    try:  # noqa: SIM105
-        os.write(2, line.encode("utf-8", "backslashreplace"))
-    except OSError:
-        pass
+def _describe(error: BaseException) -> str:
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted; no verdict was given"
+    reason = ": ".join([type(error).__name__, *str(error).strip().splitlines()[:1]])
+    return f"error: the message could not be judged: {reason}"

@@ -6,17 +6,26 @@ Exit codes are those of bogofilter: 0 spam, 1 ham, 2 unsure, 3 error.
 from __future__ import annotations
 
 import os
+import signal
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from textnb.cli import guard
-from textnb.cli.console import FAILED, as_json, note, out
+from textnb.cli.console import as_json, note, out
 from textnb.cli.inputs import ModelFile, Results
 from textnb.cli.options import judging_verb, option
-from textnb.cli.verdicts import CODES, LONGEST_SECONDS, log_odds_of, status_line, verdict_as_dict
+from textnb.cli.stream import FAILED, Stream
+from textnb.cli.verdicts import (
+    CODES,
+    LONGEST_SECONDS,
+    TIMEOUT_SECONDS,
+    log_odds_of,
+    status_line,
+    verdict_as_dict,
+)
 
 if TYPE_CHECKING:
     from textnb.filter.mailfilter import MailFilter
@@ -39,7 +48,7 @@ class VerdictOptions:
         default=10, python="least_learned")
     timeout: float | None = option(
         "Seconds after which judging one message fails; 0 is no limit.  "
-        f"[default: {guard.TIMEOUT_SECONDS:.0f}]")
+        f"[default: {TIMEOUT_SECONDS:.0f}]")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,20 +100,7 @@ def filter_mail(
                               ("--timeout", timeout is not None)):
             if present:
                 raise ParameterError(f"{name} is for one message; --maildir files many")
-        interrupted = False
-        try:
-            _file(model, settings, maildir, spam_folder, unsure_folder, dry_run, format)
-        except KeyboardInterrupt:
-            if guard.report is None:
-                raise
-            interrupted = True
-        if interrupted:
-            # The guard's parent process reports the interrupt.
-            raise click.exceptions.Exit(guard.INTERRUPTED)
-        if guard.report is not None:
-            # Flush first: output that can't be written is a failure, and no answer.
-            sys.stdout.flush()
-            guard.report.answer(0, b"", None)
+        _file(model, settings, maildir, spam_folder, unsure_folder, dry_run, format)
         return
     for name, value in (("--dry-run", dry_run), ("--spam-folder", spam_folder),
                         ("--unsure-folder", unsure_folder)):
@@ -112,49 +108,34 @@ def filter_mail(
             raise ParameterError(f"{name} belongs to --maildir")
     if passthrough and format != "text":
         raise ParameterError("--passthrough writes the message: it goes without --format")
-    if timeout is not None:
-        # "nan" is a number too, and compares as False.
-        if not 0.0 <= timeout <= LONGEST_SECONDS:
-            raise ParameterError.out_of_range(
-                "--timeout", f"seconds from 0 to {LONGEST_SECONDS:,.0f}", timeout)
-        guard.limit(timeout)
-    _judge(model, settings, passthrough, exit_zero, format)
+    # "nan" is a number too, and compares as False.
+    if timeout is not None and not 0.0 <= timeout <= LONGEST_SECONDS:
+        raise ParameterError.out_of_range(
+            "--timeout", f"seconds from 0 to {LONGEST_SECONDS:,.0f}", timeout)
+    seconds = TIMEOUT_SECONDS if timeout is None else timeout
+    _judge(model, settings, passthrough, exit_zero, format, seconds)
 
 
 def _judge(
-    model: str, settings: dict[str, Any], passthrough: bool, exit_zero: bool, format: str
+    model: str, settings: dict[str, Any], passthrough: bool, exit_zero: bool, format: str,
+    seconds: float,
 ) -> None:
-    # Read before anything that may fail, so that the message is not lost.
-    message = _message()
-    try:
-        judge = _load(model, settings)
-        verdict = judge.judge(message)
-    except BaseException as error:
-        if passthrough and guard.report is None:
-            begin = 0
-            for place, name in guard.disarming(message):
-                _write(message[begin:place] + name)
-                begin = place
-            _write(message[begin:])
-        raise _as_failure(error) from None
+    stream = click.get_current_context().find_object(Stream) or Stream()
+    message = stream.message()
+    stream.limit(seconds)
+    judge = _load(model, settings)
+    verdict = judge.judge(message)
     if verdict.reason:
         note(f"note: unsure, as {verdict.reason}")
     _note_stale(judge)
     code = 0 if exit_zero else CODES[verdict.status]
     if passthrough:
         at, line = status_line(message, verdict)
-        _end(code, message, line, at)
-    shown = (as_json(verdict_as_dict(verdict)) if format == "json" else
-             f"{verdict.status} {verdict.log_odds:.6f}")
-    _end(code, message, f"{shown}\n".encode("utf-8", "backslashreplace"), None)
-
-
-def _end(code: int, message: bytes, text: bytes, at: int | None) -> NoReturn:
-    """Hand the verdict to the guard, which writes it; without a guard, write it here."""
-    if guard.report is not None:
-        guard.report.answer(code, text, at)
+        stream.answer(line, at)
     else:
-        _write(text if at is None else message[:at] + text + message[at:])
+        shown = (as_json(verdict_as_dict(verdict)) if format == "json" else
+                 f"{verdict.status} {verdict.log_odds:.6f}")
+        stream.answer(f"{shown}\n".encode("utf-8", "backslashreplace"), None)
     raise click.exceptions.Exit(code)
 
 
@@ -174,40 +155,10 @@ def _note_stale(judge: MailFilter) -> None:
         note(f"note: {since_fit_words(judge.since_fit)}")
 
 
-def _message() -> bytes:
-    import signal
-
-    from textnb.errors import SourceError
-
-    if guard.report is not None and guard.report.message is not None:
-        return bytes(guard.report.message)
-    if sys.stdin is None:
-        raise SourceError.unreadable("standard input", "it is closed")
-    signal.siginterrupt(signal.SIGINT, True)
-    message: bytes = sys.stdin.buffer.read()
-    if not message:
-        raise SourceError.unreadable("standard input", "it is empty, and a message was expected")
-    return message
-
-
-def _write(message: bytes) -> None:
-    sys.stdout.buffer.write(message)
-    sys.stdout.buffer.flush()
-
-
 def _load(model: str, settings: dict[str, Any]) -> MailFilter:
     from textnb.filter.mailfilter import MailFilter
 
     return MailFilter.load(model, **settings)
-
-
-def _as_failure(error: BaseException) -> BaseException:
-    """The error itself if it is ours or an interrupt; any other one as ours, in one line."""
-    from textnb.errors import TextnbError, first_line
-
-    if isinstance(error, (TextnbError, OSError)) or not isinstance(error, Exception):
-        return error
-    return TextnbError(f"the message could not be judged: {first_line(error)}")
 
 
 def _file(
@@ -224,9 +175,10 @@ def _file(
         read_content,
         subfolder,
     )
+    from textnb.mail.message import MAX_MESSAGE
     from textnb.storage.archive import stated_checksum
 
-    parent = os.getppid()
+    stopped = _stops()
     folders = {"spam": subfolder(maildir, ".Spam" if spam_folder is None else spam_folder),
                "unsure": None if unsure_folder is None else subfolder(maildir, unsure_folder)}
     # Before the model is read: if it is replaced meanwhile, the key is that of the old one, and all
@@ -244,14 +196,13 @@ def _file(
             raise SourceError.unreadable(
                 plain(os.path.join(maildir, "new")), error.strerror or error) from None
         for path in paths:
-            # A killed parent process can't ask this one to stop.
-            if guard.stop_asked or os.getppid() != parent:
-                raise KeyboardInterrupt
+            if stopped:
+                break
             if path in judged:
                 before += 1
                 continue
             try:
-                verdict = judge.judge(read_content(path, guard.MAX_MESSAGE + 1))
+                verdict = judge.judge(read_content(path, MAX_MESSAGE + 1))
                 target = folders.get(verdict.status)
                 if dry_run:
                     pass
@@ -283,6 +234,9 @@ def _file(
             reason = getattr(error, "strerror", None) or first_line(error)
             note("note: the messages judged now will be judged again, as they can't be noted: "
                  f"{reason}")
+    if stopped:
+        note("interrupted; what was filed stays where it was put")
+        raise click.exceptions.Exit(FAILED)
     note(", ".join([f"{n:,} {name}" for name, n in counts.items()] + [
         f"{n:,} {what}" for n, what in (
             (before, "judged before"), (gone, "gone meanwhile"),
@@ -295,5 +249,36 @@ def _file(
         raise click.exceptions.Exit(FAILED)
 
 
+def _stops() -> list[int]:
+    """The signals that have asked to stop, from now on.
+
+    They are noted, because an exception would be lost where a callback swallows it.
+    """
+    stopped: list[int] = []
+    if click.get_current_context().find_object(Stream) is not None:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            # A command that is started with a signal ignored (nohup) keeps ignoring it.
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, lambda number, frame: stopped.append(number))
+    return stopped
+
+
 # A group, so that usage is shown as "textnb filter ..." as it is with all verbs.
 alone = click.Group(name="textnb", commands={"filter": filter_mail})
+
+
+def run(arguments: Sequence[str], stream: Stream) -> int:
+    """Run the verb, and return its exit code."""
+    try:
+        with alone.make_context("textnb", [*arguments], obj=stream) as context:
+            alone.invoke(context)
+        code = 0
+    except click.exceptions.Exit as done:
+        code = done.exit_code
+    except click.ClickException as error:
+        error.show()
+        return FAILED
+    # Output that can't be written is a failure.
+    if sys.stdout is not None:
+        sys.stdout.flush()
+    return code

@@ -27,7 +27,8 @@ from typing import Any, get_type_hints
 import click
 from click.shell_completion import CompletionItem
 
-from textnb.cli.console import BAD_DATA, BAD_USAGE, FAILED, guarded
+from textnb.cli.console import BAD_DATA, BAD_USAGE, guarded
+from textnb.cli.stream import FAILED
 from textnb.cli.words import as_option, is_flag, is_repeated, value_of
 from textnb.errors import Mention, ParameterError
 from textnb.gone import OPTIONS, gone

@@ -12,9 +12,17 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 
-from textnb.cli import guard
-from textnb.cli.verdicts import CODES, LONGEST_SECONDS, log_odds_of, status_line, verdict_as_dict
+from textnb.cli.stream import Stream
+from textnb.cli.verdicts import (
+    CODES,
+    LONGEST_SECONDS,
+    TIMEOUT_SECONDS,
+    log_odds_of,
+    status_line,
+    verdict_as_dict,
+)
 from textnb.errors import TextnbError
+from textnb.runtime.stderr import tell
 
 _FLAGS = {"-p": "passthrough", "--passthrough": "passthrough", "-e": "exit_zero",
           "--exit-zero": "exit_zero"}
@@ -65,26 +73,19 @@ def options_of(arguments: Sequence[str]) -> Options | None:
     return options if options.model and _is_allowed(options) else None
 
 
-def answer(arguments: Sequence[str]) -> bool:
-    """Judge the message that the guard has read, if this module knows all that this takes.
-
-    Returns
-    -------
-    bool
-        Whether there was an answer.
-    """
-    report, options = guard.report, options_of(arguments)
-    if report is None or report.message is None or options is None:
-        return False
+def answer(arguments: Sequence[str], stream: Stream) -> int | None:
+    """Judge one message, and return the exit code; None if this module does not know all of it."""
+    options = options_of(arguments)
+    if options is None:
+        return None
     # Imported here, so that an unknown option does not pay for these imports.
     from textnb.filter.quick import QuickFilter
     from textnb.filter.verdict import since_fit_words
     from textnb.storage.terms_reader import Unsupported
 
-    message = bytes(report.message)
-    if "timeout" in options.numbers:
-        guard.limit(options.numbers["timeout"])
     try:
+        message = stream.message()
+        stream.limit(options.numbers.get("timeout", TIMEOUT_SECONDS))
         cutoffs = log_odds_of(*(
             options.numbers.get(name) for name in ("spam_cutoff", "ham_cutoff")))
         with QuickFilter(options.model, spam=options.texts.get("spam_class"),
@@ -93,26 +94,26 @@ def answer(arguments: Sequence[str]) -> bool:
             verdict, stale = judge.judge(message), judge.stale
     except (Unsupported, TextnbError):
         # The full command reports what is wrong.
-        return False
+        return None
     code = 0 if "exit_zero" in options.flags else CODES[verdict.status]
     at: int | None = None
     if "passthrough" in options.flags:
         at, text = status_line(message, verdict)
     elif options.texts.get("format") == "json":
         if not math.isfinite(verdict.log_odds):
-            return False
+            return None
         shown = json.dumps(verdict_as_dict(verdict), ensure_ascii=False, allow_nan=False)
         text = f"{shown}\n".encode("utf-8", "backslashreplace")
     else:
         text = f"{verdict.status} {verdict.log_odds:.6f}\n".encode()
     if verdict.reason:
-        guard.tell(f"note: unsure, as {verdict.reason}")
+        tell(f"note: unsure, as {verdict.reason}")
     if stale:
         _tell_stale(stale, has_cutoffs=cutoffs is not None)
     if verdict.since_fit:
-        guard.tell(f"note: {since_fit_words(verdict.since_fit)}")
-    report.answer(code, text, at)
-    return True
+        tell(f"note: {since_fit_words(verdict.since_fit)}")
+    stream.answer(text, at)
+    return code
 
 
 def _tell_stale(stale: Mapping[str, str], has_cutoffs: bool) -> None:
@@ -121,7 +122,7 @@ def _tell_stale(stale: Mapping[str, str], has_cutoffs: bool) -> None:
 
     for name, verb in (("calibration", "calibrate"), ("decision", "threshold")):
         if name in stale and not (name == "decision" and has_cutoffs):
-            guard.tell(f"note: {stale_line(name, verb, stale[name])}")
+            tell(f"note: {stale_line(name, verb, stale[name])}")
 
 
 def _set_value(options: Options, name: str, value: str) -> bool:

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from typing import NoReturn
 
+from textnb.runtime.stderr import tell
 from textnb.runtime.stopping import STOPPED
 
 GRACE_SECONDS = 10.0
@@ -36,12 +37,13 @@ def begin() -> None:
 
 def leave_at_once(number: int = 0, frame: object = None) -> NoReturn:
     """End an interrupted process that has nothing to clean up."""
-    # contextlib may not be imported yet, and the interrupt may come in its import.
-    try:  # noqa: SIM105
-        os.write(2, b"interrupted; no output was written or replaced\n")
-    except OSError:
-        pass
+    tell("interrupted; no output was written or replaced")
     os._exit(INTERRUPTED)
+
+
+def are_ours() -> bool:
+    """Whether the signals are this command's, and not another program's that runs it."""
+    return _state != "foreign"
 
 
 def listen(leave: Callable[[], object]) -> None:

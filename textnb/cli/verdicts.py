@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 from textnb.errors import ParameterError
 from textnb.filter.verdict import Verdict
 
 STATUS = "X-Textnb-Status"
-LONGEST_SECONDS = 86_400.0
+# What comes before the name of a header of a verdict that the sender has forged.
+_OTHER_NAME = b"X-Original-"
+# A message takes milliseconds, a hostile one seconds. An engine that could not start all its
+# threads may wait for them without end.
+TIMEOUT_SECONDS, LONGEST_SECONDS = 60.0, 86_400.0
 CODES = {"spam": 0, "ham": 1, "unsure": 2}
 
 
@@ -29,6 +34,23 @@ def status_line(message: bytes, verdict: Verdict) -> tuple[int, bytes]:
     while message[at:at + 1] in (b" ", b"\t") and (end := message.find(b"\n", at)) >= 0:
         at = end + 1
     return at, line.encode("ascii") + ending
+
+
+def disarming(message: bytes | bytearray) -> list[tuple[int, bytes]]:
+    """What to insert into a message without a verdict, so that it has no header of one.
+
+    A sender may have forged a header of the verdict's name. The texts give such headers another
+    name. All bytes of the message stay.
+
+    Returns
+    -------
+    insertions : list of (int, bytes)
+        Places in the message, in order, and texts.
+    """
+    end = re.search(rb"\n\r?\n|\r\r", message)
+    return [(found.start(1), _OTHER_NAME) for found in re.finditer(
+        rb"(?:^|[\r\n])(" + STATUS.encode() + rb"[ \t]*:)",
+        memoryview(message)[:end.end() if end else len(message)], re.I)]
 
 
 def verdict_as_dict(verdict: Verdict) -> dict[str, Any]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import time
 from typing import Any
+
+from textnb.runtime.stderr import tell
 
 _ID = re.compile(rb"^message-id[ \t]*:[ \t\r\n]*([^\r\n]{1,250})", re.IGNORECASE | re.MULTILINE)
 # A line of at most these bytes is written to a pipe as a whole, also beside other processes.
@@ -18,10 +19,7 @@ def log(event: str, **facts: Any) -> None:
     now = time.time()
     when = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now)) + f".{int(now % 1 * 1000):03d}Z"
     line = json.dumps({"time": when, "event": event, **facts})
-    try:  # noqa: SIM105
-        os.write(2, line.encode("ascii")[:_LONGEST] + b"\n")
-    except OSError:
-        pass
+    tell(line[:_LONGEST])
 
 
 def message_id(message: bytes) -> str | None:

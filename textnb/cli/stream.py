@@ -1,0 +1,128 @@
+"""One message from standard input, and its answer on standard output."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+# Any failure of the filter, whose codes are bogofilter's: 0 spam, 1 ham, 2 unsure, 3 error.
+FAILED = 3
+# Bytes of a message that are read at once.
+_BLOCK = 1 << 16
+
+
+class Stream:
+    """One message of standard input, and its answer on standard output.
+
+    What was read is kept, so that no failure loses it.
+
+    Parameters
+    ----------
+    passing : bool, optional
+        Whether the message is written, whatever happens. Without it, another program runs this,
+        and is not ended.
+
+    Attributes
+    ----------
+    answered : bool
+        Whether an answer was begun.
+    """
+
+    def __init__(self, passing: bool | None = None) -> None:
+        self.passing, self.answered = bool(passing), False
+        self._may_end = passing is not None
+        self._source: Any = sys.stdin
+        self._target: Any = sys.stdout
+        self._message, self._pending = bytearray(), b""
+
+    def message(self) -> bytes:
+        """The message; of one that is too long to be judged, a beginning that is too long.
+
+        Raises
+        ------
+        SourceError
+            If there is none.
+        """
+        from textnb.errors import SourceError
+        from textnb.mail.message import MAX_MESSAGE
+
+        if self._source is None:
+            raise SourceError.unreadable("standard input", "it is closed")
+        if not self._message:
+            while len(self._message) <= MAX_MESSAGE and self._read():
+                self._message += self._pending
+                self._pending = b""
+        if not self._message:
+            raise SourceError.unreadable(
+                "standard input", "it is empty, and a message was expected")
+        return bytes(self._message)
+
+    def answer(self, text: bytes, at: int | None) -> None:
+        """Write a text, alone or at a place in the message."""
+        self.answered = True
+        if self._target is None:
+            raise OSError("standard output is closed")
+        if at is None:
+            self._target.buffer.write(text)
+            self._target.buffer.flush()
+        else:
+            self._write([(at, text)])
+
+    def pass_on(self) -> None:
+        """Write the message after a failure, where that is wanted and no answer was begun."""
+        if not self.passing or self.answered:
+            return
+        self.answered = True
+        try:
+            from textnb.cli.verdicts import disarming
+
+            insertions = disarming(self._message)
+        except BaseException:
+            insertions = []
+        self._write(insertions)
+
+    def end(self, code: int, words: str = "") -> None:
+        """End the process with a code, after the message if it has no answer, and after words."""
+        try:
+            self.pass_on()
+            # The message does not wait for the reader of the words.
+            if words:
+                from textnb.runtime.stderr import tell
+
+                tell(words)
+        finally:
+            os._exit(code)
+
+    def limit(self, seconds: float) -> None:
+        """End the process with a failure if no answer has begun within these seconds; 0: never."""
+        # threading would be one more import.
+        from _thread import start_new_thread
+
+        if seconds and self._may_end:
+            start_new_thread(self._watch, (seconds,))
+
+    def _watch(self, seconds: float) -> None:
+        import time
+
+        time.sleep(seconds)
+        if not self.answered:
+            self.end(FAILED, "error: the message was not judged in time; see --timeout")
+
+    def _read(self) -> bool:
+        self._pending = self._source.buffer.read1(_BLOCK)
+        return bool(self._pending)
+
+    def _write(self, insertions: list[tuple[int, bytes]]) -> None:
+        """Write the message with texts at places in it, and then the part that was not read."""
+        out, begin = self._target.buffer, 0
+        with memoryview(self._message) as message:
+            for at, text in insertions:
+                out.write(message[begin:at])
+                out.write(text)
+                begin = at
+            out.write(message[begin:])
+        while self._pending or (self._source is not None and self._read()):
+            out.write(self._pending)
+            self._pending = b""
+        out.flush()
