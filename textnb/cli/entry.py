@@ -26,8 +26,8 @@ def main() -> None:
     arguments = sys.argv[1:]
     if next((word for word in arguments if not word.startswith("-")), None) == "filter":
         _filter(arguments)
-    _collect_seldom()
     try:
+        _collect_seldom()
         from textnb.cli import signals
 
         signals.begin()
@@ -101,6 +101,9 @@ def _filter(arguments: list[str]) -> None:
         from textnb.cli.stream import Stream
 
         stream = Stream(passing)
+        if passing:
+            # Nothing but the message gets to standard output.
+            sys.stdout = sys.stderr or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
         code = _verdict(arguments, stream)
     except BaseException as error:
         words = _describe(error)
@@ -124,9 +127,6 @@ def _verdict(arguments: list[str], stream: Stream) -> int:
             os.fstat(number)
         except OSError:
             os.open(os.devnull, os.O_RDWR)
-    if stream.passing:
-        # Nothing but the message gets to standard output.
-        sys.stdout = sys.stderr or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
     from textnb.cli.quick import answer
 
     code = answer(arguments, stream)
