@@ -140,8 +140,7 @@ def test_scores_are_the_models_bits(
     bundle = bundle_of(trained(["x", "y"], tokenizer=tokenizer, binary=tokenizer == Tokenizer()))
     rows = rows_of(bundle, texts([*TEXTS, *KEPT]))
     found = check(C(), bundle, rows, tmp_path)
-    assert rows.counts is not None
-    assert (found.scores == bundle.scores(rows.counts)).all()
+    assert (found.scores == bundle.scores(rows.values)).all()
 
 
 @pytest.mark.parametrize("reads", ["text", "terms", "features"])
@@ -154,10 +153,9 @@ def test_each_input_in_memory_that_is_watched(
         y = np.arange(60) % 2 == 0
         frame = pl.DataFrame(X + y[:, None]).with_columns(pl.Series("label", y))
         model: Any = TableClassifier(LinearDiscriminantAnalysis()).fit(frame)
-        rows = TargetRows(features=X)
+        rows = TargetRows(X)
     else:
         model = trained([True, False], ComplementNB(), tokenizer=Tokenizer(ngram_range=(1, 3)))
-        rows = TargetRows()
     bundle = bundle_of(model, reads=reads, positive=positive)
     if reads != "features":
         rows = rows_of(bundle, texts(TEXTS))
@@ -189,8 +187,7 @@ def test_every_character_is_split_and_lowered(cc: str, lowercase: Any, tmp_path:
         texts(given).with_columns(label=pl.Series([str(n % 2) for n in range(len(given))])))
     bundle = bundle_of(model)
     found = check(C(), bundle, rows := rows_of(bundle, texts(given)), tmp_path)
-    assert rows.counts is not None
-    assert (found.scores == bundle.scores(rows.counts)).all()
+    assert (found.scores == bundle.scores(rows.values)).all()
 
 
 def _trained(tokenizer: Tokenizer) -> TextClassifier:
@@ -274,7 +271,7 @@ def test_a_changed_number_is_found(
     data = (tmp_path / "model.bin").read_bytes()
     (tmp_path / "model.bin").write_bytes(data[:-8] + bytes([data[-8] ^ 1]) + data[-7:])
     with pytest.raises(ExportError, match="or is damaged"):
-        C().run(bundle, tmp_path / "model.c", TargetRows(texts=pl.Series(["a"])))
+        C().run(bundle, tmp_path / "model.c", rows_of(bundle, texts(["a"])))
 
 
 def test_a_missing_compiler_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -282,7 +279,7 @@ def test_a_missing_compiler_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyP
     bundle = bundle_of(trained(["x", "y"]))
     C().write(bundle, tmp_path / "model.c")
     with pytest.raises(EngineMissing, match="no C compiler 'no-such-compiler': install"):
-        C().run(bundle, tmp_path / "model.c", TargetRows(texts=pl.Series(["a"])))
+        C().run(bundle, tmp_path / "model.c", rows_of(bundle, texts(["a"])))
 
 
 def documented(tmp_path: Path) -> tuple[str, str]:
@@ -327,8 +324,7 @@ def test_whole_test_splits(cc: str, name: str, corpus: Corpus, tmp_path: Path) -
     bundle = bundle_of(model)
     rows = rows_of(bundle, frame.filter(split="test"))
     found = check(C(), bundle, rows, tmp_path)
-    assert rows.counts is not None
-    assert (found.scores == bundle.scores(rows.counts)).all()
+    assert (found.scores == bundle.scores(rows.values)).all()
 
 
 @pytest.mark.parametrize("classes", [3, 4, 9])
@@ -343,11 +339,10 @@ def test_weights_by_cells_and_by_rows_are_the_same_bits(
         texts(written).with_columns(label=pl.Series([name for name in labels for _ in range(12)])))
     bundle = bundle_of(model)
     rows = rows_of(bundle, texts([*written, "", "nothing of it"]))
-    assert rows.counts is not None
     sizes = []
     for smaller in (0.0, 9.0):
         monkeypatch.setattr(c_data, "_SMALLER", smaller)
         found = check(C(), bundle, rows, tmp_path)
-        assert (found.scores == bundle.scores(rows.counts)).all()
+        assert (found.scores == bundle.scores(rows.values)).all()
         sizes.append(len(c_data.pack(bundle)))
     assert classes < 9 or sizes[1] < sizes[0]

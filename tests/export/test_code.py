@@ -120,12 +120,10 @@ def check(target: Target, bundle: Bundle, rows: TargetRows, path: Path) -> Targe
 def compare(
     bundle: Bundle, rows: TargetRows, found: TargetAnswers, tolerance: float = 1e-9
 ) -> TargetAnswers:
-    used = rows.counts if rows.features is None else rows.features
-    assert used is not None
-    expected = bundle.scores(used)
+    expected = bundle.scores(rows.values)
     np.testing.assert_allclose(found.scores, expected, rtol=tolerance, atol=tolerance)
     assert found.labels is not None
-    tied = bundle.find_ties(expected, used, tolerance)
+    tied = bundle.find_ties(expected, rows.values, tolerance)
     for got, want, either in zip(found.labels, bundle.decide(expected), tied, strict=True):
         assert either or (got == want and type(got) is type(want))
     return found
@@ -154,8 +152,7 @@ def test_texts_are_split(target: Target, tokenizer: Tokenizer, tmp_path: Path) -
     rows = rows_of(bundle, texts(TEXTS))
     found = check(target, bundle, rows, tmp_path)
     # The same sums in the same order: ties fall alike too.
-    assert rows.counts is not None
-    assert (found.scores == bundle.scores(rows.counts)).all()
+    assert (found.scores == bundle.scores(rows.values)).all()
 
 
 @each
@@ -177,7 +174,7 @@ def test_rows_of_features_are_scored(target: Target, classes: int, tmp_path: Pat
     frame = pl.DataFrame(X + y[:, None], schema=names).with_columns(pl.Series("label", y))
     model = TableClassifier(LinearDiscriminantAnalysis()).fit(frame)
     bundle = bundle_of(model, positive=1 if classes == 2 else None)
-    check(target, bundle, TargetRows(features=X), tmp_path)
+    check(target, bundle, TargetRows(X), tmp_path)
     row = X[0].tolist()
     named = dict(zip(names, row, strict=True))
     path = tmp_path / f"model{target.suffix}"
@@ -263,7 +260,6 @@ def test_polars_takes_any_tokenizer_and_several_columns(tmp_path: Path) -> None:
         bundle, path = bundle_of(model), tmp_path / f"model{number}.py"
         PolarsCode().write(bundle, path)
         rows = rows_of(bundle, frame)
-        assert rows.texts is None
         answers = module(path).score(frame)
         scores = answers["scores"].struct.unnest().to_numpy()
         compare(bundle, rows, TargetAnswers(scores, answers["predicted"].to_list()))
@@ -302,8 +298,7 @@ def test_arbitrary_texts_and_labels(
     path = tmp_path / "model.py"
     target.write(bundle, path)
     exported = module(path)
-    given = rows.tokens if tokens else rows.texts
-    assert given is not None
+    given = rows.tokens if tokens else rows.documents.to_series()
     if target.name == "python":
         score = exported.scores_terms if tokens else exported.scores
         predict = exported.predict_terms if tokens else exported.predict
@@ -362,7 +357,7 @@ def test_a_missing_engine_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("PATH", str(tmp_path))
     bundle = bundle_of(trained(["x", "y"]))
     with pytest.raises(EngineMissing, match="Node"):
-        JavaScript().run(bundle, tmp_path / "model.mjs", TargetRows(texts=pl.Series(["a"])))
+        JavaScript().run(bundle, tmp_path / "model.mjs", rows_of(bundle, texts(["a"])))
 
 
 def test_polars_stays_lazy(tmp_path: Path) -> None:
@@ -408,9 +403,8 @@ def real(request: pytest.FixtureRequest, corpus: Corpus) -> tuple[Bundle, Target
 @each
 def test_real_texts(target: Target, real: tuple[Bundle, TargetRows], tmp_path: Path) -> None:
     bundle, rows = real
-    assert rows.counts is not None
     found = check(target, bundle, rows, tmp_path)
-    assert found.labels == bundle.decide(bundle.scores(rows.counts))
+    assert found.labels == bundle.decide(bundle.scores(rows.values))
 
 
 @with_node

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,22 +17,19 @@ from textnb import (
     export_model,
     verify_export,
 )
-from textnb.bayes.features import Step
 from textnb.export.bundle import Bundle
 from textnb.export.targets import known
-from textnb.export.targets.base import TargetAnswers, TargetRows
+from textnb.export.targets.base import Target, TargetAnswers, TargetRows
 from textnb.export.targets.known import register_target
 
 
-class Lines:
+class Lines(Target):
     """A line for each term: its weights, then the term."""
 
-    name: ClassVar[str] = "lines"
-    suffix: ClassVar[str] = ".lines"
-    reads: ClassVar[tuple[str, ...]] = ("terms",)
-    tolerance: ClassVar[float] = 1e-12
-    steps: ClassVar[tuple[type[Step], ...]] = ()
-    needs: ClassVar[str] = "a reader of lines"
+    name = "lines"
+    suffix = ".lines"
+    reads = ("terms",)
+    needs = "a reader of lines"
     scale = 1.0
 
     def write(self, bundle: Bundle, path: Path) -> None:
@@ -44,7 +41,6 @@ class Lines:
     def run(self, bundle: Bundle, path: Path, rows: TargetRows) -> TargetAnswers:
         intercept, *lines = map(json.loads, path.read_text("utf-8").splitlines())
         weights = {term: np.array(own) for term, *own in lines}
-        assert rows.tokens is not None
         return TargetAnswers(self.scale * np.array([
             np.sum([intercept, *(weights[token] for token in tokens if token in weights)], axis=0)
             for tokens in rows.tokens.to_list()]))
@@ -105,10 +101,10 @@ def changed(**attributes: Any) -> Lines:
     (changed(name="My Lines"), "small letters"),
     (changed(suffix=None), "does not say its suffix"),
     (changed(steps=None), "does not say its steps"),
-    (changed(run=None), "has no method run"),
+    ("lines", "a class derived from Target"),
     (changed(reads=("pixels",)), "some of text, terms, features"),
     (changed(reads=()), "some of text, terms, features"),
-], ids=["name", "letters", "suffix", "steps", "run", "reads", "none"])
-def test_what_is_no_target_is_refused(target: Lines, reason: str) -> None:
+], ids=["name", "letters", "suffix", "steps", "class", "reads", "none"])
+def test_what_is_no_target_is_refused(target: Any, reason: str) -> None:
     with pytest.raises(ParameterError, match=reason):
         register_target(target)

@@ -39,6 +39,7 @@ from textnb import (
     verify_export,
 )
 from textnb.export.bundle import Bundle, bundle_of
+from textnb.export.golden import rows_of
 from textnb.export.targets.base import EngineMissing, TargetAnswers, TargetRows
 from textnb.export.targets.sql import Sql, user_tables
 from textnb.export.targets.sql_clickhouse import ClickHouse
@@ -114,9 +115,13 @@ def ran(target: Sql, bundle: Bundle, rows: TargetRows) -> TargetAnswers:
         return target.run(bundle, path, rows)
 
 
+def rows_of_texts(bundle: Bundle, texts: list[str | None]) -> TargetRows:
+    return rows_of(bundle, pl.DataFrame({"text": texts}, schema={"text": pl.String}))
+
+
 def agrees(target: Sql, bundle: Bundle, frame: pl.DataFrame) -> None:
     """The engine's scores of texts (or tokens) are the form's, and its labels those decided."""
-    answered = ran(target, bundle, TargetRows(texts=frame["text"], tokens=bundle.tokens(frame)))
+    answered = ran(target, bundle, rows_of(bundle, frame.select("text")))
     same(answered, bundle, bundle.scores(bundle.counts(frame)))
 
 
@@ -163,8 +168,7 @@ def test_labels_come_back_as_they_are(target: Sql, labels: list[Any]) -> None:
     texts = ["cat sat", "dog ran", "owl flew"][:len(labels)]
     frame = pl.DataFrame({"text": texts, "label": labels})
     bundle = bundle_of(TextClassifier().fit(frame))
-    texts = pl.Series(["dog", "cat", None], dtype=pl.String)
-    answered = ran(target, bundle, TargetRows(texts=texts))
+    answered = ran(target, bundle, rows_of_texts(bundle, ["dog", "cat", None]))
     assert answered.labels is not None
     assert answered.labels[:2] == [labels[1], labels[0]]
     agrees(target, bundle, frame)
@@ -173,7 +177,7 @@ def test_labels_come_back_as_they_are(target: Sql, labels: list[Any]) -> None:
 def test_ties_go_to_the_first_class_and_to_the_negative(target: Sql) -> None:
     frame = pl.DataFrame({"text": ["cat", "cat"], "label": ["b", "a"]})
     model = TextClassifier().fit(frame)
-    rows = TargetRows(texts=pl.Series(["cat cat", ""]))
+    rows = rows_of_texts(bundle_of(model), ["cat cat", ""])
     assert ran(target, bundle_of(model), rows).labels == ["a", "a"]
     assert ran(target, bundle_of(model, positive="a"), rows).labels == ["b", "b"]
 
@@ -185,7 +189,7 @@ def test_many_classes(target: Sql) -> None:
 
 def test_no_rows(target: Sql) -> None:
     bundle = bundle_of(TextClassifier().fit(frame_of(TEXTS)))
-    answered = ran(target, bundle, TargetRows(texts=pl.Series([], dtype=pl.String)))
+    answered = ran(target, bundle, rows_of_texts(bundle, []))
     assert answered.scores.shape == (0, 3)
     assert answered.labels == []
 
@@ -256,14 +260,14 @@ def test_features(target: Sql, center: float, positive: str | None) -> None:
         frame = frame.filter(pl.col("label") != "z")
     bundle = dense(frame, positive)
     values = frame.select(bundle.terms).to_numpy()
-    same(ran(target, bundle, TargetRows(features=values)), bundle, bundle.scores(values))
+    same(ran(target, bundle, TargetRows(values)), bundle, bundle.scores(values))
 
 
 def test_features_by_presence(target: Sql) -> None:
     frame = pl.DataFrame({"a": [0, 2, 3, 0], "b": [1, 0, 5, 2], "label": list("xyxy")})
     bundle = bundle_of(TableClassifier(BernoulliNB(binarize=1.0)).fit(frame))
     values = frame.select("a", "b").to_numpy().astype(np.float64)
-    same(ran(target, bundle, TargetRows(features=values)), bundle, bundle.scores(values))
+    same(ran(target, bundle, TargetRows(values)), bundle, bundle.scores(values))
 
 
 def test_hundreds_of_features(target: Sql) -> None:
@@ -271,7 +275,7 @@ def test_hundreds_of_features(target: Sql) -> None:
     estimator = LinearDiscriminantAnalysis(shrinkage=0.5)
     bundle = bundle_of(TableClassifier(estimator).fit(frame))
     values = frame.select(bundle.terms).to_numpy()
-    same(ran(target, bundle, TargetRows(features=values)), bundle, bundle.scores(values))
+    same(ran(target, bundle, TargetRows(values)), bundle, bundle.scores(values))
 
 
 @pytest.mark.parametrize(("name", "said"), [("id", "one name"), ("a\nb", "can't name a column")])
@@ -299,7 +303,7 @@ def test_columns_that_are_one_name_to_some(postgres: str, tmp_path: Path) -> Non
         with pytest.raises(ExportError, match="'a' and 'A' are one name"):
             target.write(bundle, tmp_path / "model.sql")
     values = features(names=("a", "A")).select("a", "A").to_numpy()
-    same(ran(Postgres(), bundle, TargetRows(features=values)), bundle, bundle.scores(values))
+    same(ran(Postgres(), bundle, TargetRows(values)), bundle, bundle.scores(values))
     bundle = dense(features(names=("é" * 32, "x")))
     with pytest.raises(ExportError, match="at most 63 bytes"):
         Postgres().write(bundle, tmp_path / "model.sql")
@@ -344,13 +348,13 @@ def test_a_script_of_another_reaches_no_file(
     with path.open("a", encoding="utf-8") as script:
         script.write(statement.format(file=file))
     with pytest.raises(Exception, match=r"disabled|too many attached|syntax|Parser|Permission"):
-        kind().run(bundle, path, TargetRows(texts=pl.Series(["cat"])))
+        kind().run(bundle, path, rows_of_texts(bundle, ["cat"]))
     assert not file.exists()
 
 
 def test_what_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     bundle = bundle_of(TextClassifier().fit(frame_of(TEXTS)))
-    rows = TargetRows(texts=pl.Series(["cat"]))
+    rows = rows_of_texts(bundle, ["cat"])
     monkeypatch.setitem(sys.modules, "duckdb", None)
     with pytest.raises(EngineMissing, match=r"pip install 'textnb\[duckdb\]'"):
         DuckDb().run(bundle, tmp_path / "model.sql", rows)
@@ -365,7 +369,7 @@ def test_what_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: P
 def test_a_server_that_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     pytest.importorskip("psycopg", reason="needs psycopg: pip install 'textnb[postgres]'")
     bundle = bundle_of(TextClassifier().fit(frame_of(TEXTS)))
-    rows = TargetRows(texts=pl.Series(["cat"]))
+    rows = rows_of_texts(bundle, ["cat"])
     monkeypatch.delenv("TEXTNB_POSTGRES", raising=False)
     with pytest.raises(EngineMissing, match=r"no PostgreSQL server is named.*TEXTNB_POSTGRES"):
         Postgres().run(bundle, tmp_path / "model.sql", rows)
@@ -383,7 +387,7 @@ def test_the_schema_is_gone_afterwards(postgres: str) -> None:
         broken = Path(folder) / "model.sql"
         broken.write_text("BEGIN;\nSELECT 1/0;\nCOMMIT;\n", "utf-8")
         with pytest.raises(psycopg.errors.DivisionByZero):
-            Postgres().run(bundle, broken, TargetRows(texts=pl.Series(["cat"])))
+            Postgres().run(bundle, broken, rows_of_texts(bundle, ["cat"]))
     with psycopg.connect(postgres) as connection:
         left = connection.execute("SELECT nspname FROM pg_namespace WHERE nspname LIKE 'textnb%'")
         assert left.fetchall() == []
@@ -569,7 +573,7 @@ def test_newsgroups(
     target: Sql, newsgroups: tuple[Bundle, pl.DataFrame, np.ndarray]
 ) -> None:
     bundle, test, scores = newsgroups
-    same(ran(target, bundle, TargetRows(texts=test["text"])), bundle, scores)
+    same(ran(target, bundle, rows_of(bundle, test.select("text"))), bundle, scores)
 
 
 @pytest.mark.parametrize("reads", ["text", "terms"])
@@ -642,7 +646,7 @@ def test_features_that_are_named_as_columns_of_views(
     frame = pl.DataFrame(x, schema=names).with_columns(y=pl.Series(np.repeat(["a", "b", "c"], 20)))
     model = TableClassifier(LinearDiscriminantAnalysis(), label="y").fit(frame)
     bundle = replace(bundle_of(model), answers=("scores", "probability"))
-    answered = ran(target, bundle, TargetRows(features=x))
+    answered = ran(target, bundle, TargetRows(x))
     same(answered, bundle, bundle.scores(x))
 
 
@@ -658,7 +662,7 @@ def test_a_null_feature_has_no_answer(target: Sql, monkeypatch: pytest.MonkeyPat
                      answers=("scores", "probability"))
     monkeypatch.setattr(f"{type(target).__module__}.user_tables", tables)
     x[[1, 3], [0, 1]] = np.nan
-    answered = ran(target, bundle, TargetRows(features=x))
+    answered = ran(target, bundle, TargetRows(x))
     assert answered.labels == ["a", None, "b", None, "c", "c"]
     assert answered.probabilities is not None
     for numbers in (answered.scores, answered.probabilities):
@@ -671,6 +675,5 @@ def test_a_column_of_texts_is_named_as_those_of_views(target: Sql) -> None:
     model = TextClassifier(text=["field", "text"], tokenizer=Tokenizer(field_prefix=True)).fit(
         frame)
     bundle = bundle_of(model, "text")
-    documents = frame.select("field", "text")
-    answered = ran(target, bundle, TargetRows(documents=documents, tokens=bundle.tokens(frame)))
+    answered = ran(target, bundle, rows_of(bundle, frame.select("field", "text")))
     same(answered, bundle, bundle.scores(bundle.counts(frame)))

@@ -33,7 +33,7 @@ def give_answers(bundle: Bundle, target: Any, asked: str | None = None) -> Bundl
     """
     if asked is not None and asked not in ANSWERS:
         raise ParameterError.unknown_choice("answers", asked, ANSWERS)
-    known = getattr(target, "answers", ANSWERS[:1])
+    known = target.answers
     if asked is not None and asked not in known and not (
             asked == "decision" and bundle.is_multilabel):
         raise ExportError(f"{target.name}: it answers with {' and '.join(known)}, and not with "

@@ -94,9 +94,8 @@ def vectors(bundle: Bundle) -> Floats:
 
 def rows_of(bundle: Bundle, frame: pl.DataFrame) -> TargetRows:
     """Prepare documents in every form that a target may read."""
-    texts = frame[bundle.columns[0]] if len(bundle.columns) == 1 else None
-    return TargetRows(documents=frame, texts=texts, tokens=bundle.tokens(frame),
-                      counts=bundle.counts(frame))
+    documents = frame.select(bundle.columns)
+    return TargetRows(bundle.counts(documents), documents, bundle.tokens(documents))
 
 
 def table(bundle: Bundle) -> pl.DataFrame:
@@ -106,27 +105,20 @@ def table(bundle: Bundle) -> pl.DataFrame:
     class.
     """
     if bundle.reads == "features":
-        features = vectors(bundle)
-        x: CountMatrix | Floats = features
-        scores = bundle.scores(features)
-        expected = bundle.expected_labels(scores, features, TOLERANCE)
-        inputs = pl.DataFrame({"features": features.tolist()},
+        rows = TargetRows(vectors(bundle))
+        inputs = pl.DataFrame({"features": rows.features.tolist()},
                               schema={"features": pl.List(pl.Float64)})
     else:
         frame = documents(bundle)
         rows = rows_of(bundle, frame)
-        assert rows.tokens is not None
-        assert rows.counts is not None
-        x = rows.counts
-        scores = bundle.scores(rows.counts)
-        expected = bundle.expected_labels(scores, rows.counts, TOLERANCE)
         inputs = frame.rename({name: "text" if len(bundle.columns) == 1 else f"text:{name}"
                                for name in bundle.columns}
                               ).with_columns(rows.tokens.alias("tokens"))
+    scores = bundle.scores(rows.values)
     return inputs.with_columns(
         pl.Series("scores", scores.tolist(), dtype=pl.List(pl.Float64)),
-        _answers(bundle, expected),
-        *_further_answers(bundle, scores, x),
+        _answers(bundle, bundle.expected_labels(scores, rows.values, TOLERANCE)),
+        *_further_answers(bundle, scores, rows.values),
     ).with_row_index("id").with_columns(pl.col("id").cast(pl.Int64))
 
 

@@ -11,11 +11,17 @@ import numpy as np
 import polars as pl
 
 from textnb.bayes.forms import Floats
-from textnb.errors import ExportError, ModelFileError, TextnbError, first_line, quantity
+from textnb.errors import (
+    ExportError,
+    ModelFileError,
+    SchemaError,
+    TextnbError,
+    first_line,
+    quantity,
+)
 from textnb.export import archive, golden
 from textnb.export.answers import decisions, probabilities
 from textnb.export.bundle import ANSWERS, Bundle
-from textnb.export.rows import open_rows
 from textnb.export.targets.base import (
     EngineMissing,
     Target,
@@ -26,6 +32,9 @@ from textnb.export.targets.base import (
 from textnb.export.targets.known import TARGETS
 from textnb.export.write import bundle_path, model_file
 from textnb.files.archive import MAX_BYTES, read_table, reading_errors
+from textnb.frames.features import feature_columns
+from textnb.frames.scan import scan, scan_table
+from textnb.frames.texts import is_table, table_of_texts
 from textnb.gone import TARGETS as GONE
 from textnb.gone import gone
 from textnb.text.matrix import CountMatrix
@@ -171,19 +180,14 @@ def read_golden(
             np.isfinite(scores).all()):
         raise ValueError("its scores are not finite numbers, one per row and output")
     if bundle.reads == "features":
-        features = np.array(table["features"].to_list(), dtype=np.float64)
-        _check_weights(bundle, bundle.scores(features), scores)
-        _check_answers(bundle, table, scores, features)
-        return TargetRows(features=features), scores, expected
-    tokens = table["tokens"]
-    names = list(bundle.columns)
-    documents = table.select(
-        pl.col("text" if len(names) == 1 else f"text:{name}").alias(name) for name in names)
-    rows = TargetRows(documents=documents, texts=documents[names[0]] if len(names) == 1 else None,
-                      tokens=tokens, counts=bundle.count_tokens(tokens))
-    assert rows.counts is not None
-    _check_weights(bundle, bundle.scores(rows.counts), scores)
-    _check_answers(bundle, table, scores, rows.counts)
+        rows = TargetRows(np.array(table["features"].to_list(), dtype=np.float64))
+    else:
+        names = list(bundle.columns)
+        documents = table.select(
+            pl.col("text" if len(names) == 1 else f"text:{name}").alias(name) for name in names)
+        rows = TargetRows(bundle.count_tokens(table["tokens"]), documents, table["tokens"])
+    _check_weights(bundle, bundle.scores(rows.values), scores)
+    _check_answers(bundle, table, scores, rows.values)
     return rows, scores, expected
 
 
@@ -217,16 +221,31 @@ def prepare(
     bundle: Bundle, rows: Any, tolerance: float
 ) -> tuple[TargetRows, Floats, list[Any]]:
     """Rows of the caller's, with the scores and labels that a target must give."""
-    frame = open_rows(bundle, rows).collect()
-    if bundle.reads == "features":
-        x = frame.cast(pl.Float64).to_numpy()
-        inputs = TargetRows(features=x)
-    else:
-        inputs = golden.rows_of(bundle, frame)
-        assert inputs.counts is not None
-        x = inputs.counts
-    scores = bundle.scores(x)
-    return inputs, scores, bundle.expected_labels(scores, x, tolerance)
+    frame = _open_rows(bundle, rows).collect()
+    inputs = (TargetRows(frame.cast(pl.Float64).to_numpy()) if bundle.reads == "features"
+              else golden.rows_of(bundle, frame))
+    scores = bundle.scores(inputs.values)
+    return inputs, scores, bundle.expected_labels(scores, inputs.values, tolerance)
+
+
+def _open_rows(bundle: Bundle, rows: Any) -> pl.LazyFrame:
+    """The columns that a bundle reads, of a table, a path or a sequence of texts."""
+    columns = list(bundle.columns)
+    try:
+        if bundle.reads == "features":
+            lazy = scan_table(rows, columns)
+            feature_columns(lazy, columns, None)
+        elif is_table(rows):
+            lazy = scan(rows, text=columns, tokens=bundle.token_columns)
+        else:
+            lazy = table_of_texts(rows, columns, bundle.token_columns).lazy()
+    except SchemaError as error:
+        if error.missing_role is None:
+            raise
+        # There is no option to say another: an export knows the columns of its model alone.
+        raise SchemaError(f"{error.problem}. An export reads the columns of its model: rename "
+                          "yours") from None
+    return lazy.select(columns)
 
 
 def compare(
@@ -254,14 +273,12 @@ def compare(
     if len(labels) != len(expected):
         raise ExportError(f"{target.name}: the engine answered {quantity(len(labels), 'label')} of "
                           f"{quantity(len(expected), 'row')}")
-    x = rows.features if rows.counts is None else rows.counts
-    assert x is not None
     return Verified(
         target.name, bundle.reads, len(expected), float(difference.max(initial=0.0)),
         target.tolerance, wrong.tolist(),
         [(row, want, got) for row, (want, got) in enumerate(zip(expected, labels, strict=True))
          if want is not None and _typed(want) != _typed(got)],
-        bundle.answers, *_compare_answers(target, bundle, answers, scores, x))
+        bundle.answers, *_compare_answers(target, bundle, answers, scores, rows.values))
 
 
 def _compare_answers(

@@ -127,10 +127,10 @@ def export_model(
         raise ParameterError(f"{path.name!r} is the name of another target's file, and "
                              f"{target.name} writes {own}: name a folder, or a file with that "
                              "ending")
-    if single and (others := getattr(target, "companions", ())):
+    if single and target.companions:
         raise ExportError(f"{target.name}: a model is several files ({target.suffix}, "
-                          f"{', '.join(others)}): write them to a folder, or to a .zip, not to "
-                          f"{path.name!r}")
+                          f"{', '.join(target.companions)}): write them to a folder, or to a .zip, "
+                          f"not to {path.name!r}")
     if single:
         check_target(path)
         check_target(bundle_path(path))
@@ -174,17 +174,14 @@ def bundle_path(path: Path) -> Path:
 
 def _choose_input(target: Target, model: Any, reads: str | None) -> Any:
     texts = fitted_texts(model, multilabel=True)
-    dense = texts is None
-    if reads is not None and (reads == "features") != dense:
-        raise ParameterError.unknown_choice(
-            "reads", reads, ["features"] if dense else ["text", "terms"])
-    if reads is None and texts is not None and hasattr(target, "reading"):
-        # The target can split the texts of some tokenizers only, and chooses by the tokenizer.
-        settings = texts.settings
-        return target.reading(settings.tokenizer, settings.columns)
+    possible = ("features",) if texts is None else ("text", "terms")
+    if reads is not None and reads not in possible:
+        raise ParameterError.unknown_choice("reads", reads, possible)
     if reads is None:
-        possible = [name for name in target.reads if (name == "features") == dense]
-        reads = possible[0] if possible else "features"
+        reads = next((name for name in target.reads if name in possible), possible[-1])
+        if reads == "text" and texts is not None and not target.splits(
+                texts.settings.tokenizer, texts.settings.columns):
+            reads = "terms"
     if reads not in target.reads:
         what = "is given the tokens, not texts" if reads == "text" else f"reads no {reads}"
         raise ExportError(f"{target.name}: it {what}; it reads {' or '.join(target.reads)}")

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
+import numpy as np
 import polars as pl
 
 from textnb.bayes.features import Center, Idf, Length, Presence, Step, Sublinear
 from textnb.bayes.forms import Floats
 from textnb.errors import ExportError
-from textnb.export.bundle import Bundle
+from textnb.export.bundle import ANSWERS, Bundle
 from textnb.text.matrix import CountMatrix
+from textnb.text.tokens import Tokenizer
 
 # SIMPLE: counts or presence, and features less a center. EVERY: all steps of feature maps.
 SIMPLE: tuple[type[Step], ...] = (Presence, Center)
@@ -29,36 +33,26 @@ class TargetRows:
 
     Attributes
     ----------
-    documents : DataFrame or None
-        The text columns; None for features.
-    texts : Series of String, or None
-        The only text column, which may hold nulls; None for features and for several text columns.
-    tokens : Series of List(String), or None
-        All tokens of each text, with repeats and unknown ones; None for features.
-    counts : csr_array (n_rows, n_terms) or None
-        Counts of the terms; None for features.
-    features : float64 (n_rows, n_features) or None
+    values : csr_array (n_rows, n_terms) or float64 (n_rows, n_features)
+        What the form scores: counts of the terms, or features.
+    documents : DataFrame
+        The text columns, which may hold nulls; none for features.
+    tokens : Series of List(String)
+        All tokens of each text, with repeats and unknown ones; empty for features.
     """
 
-    documents: pl.DataFrame | None = None
-    texts: pl.Series | None = None
-    tokens: pl.Series | None = None
-    counts: CountMatrix | None = None
-    features: Floats | None = None
+    values: CountMatrix | Floats
+    documents: pl.DataFrame = field(default_factory=pl.DataFrame)
+    tokens: pl.Series = field(default_factory=lambda: pl.Series(dtype=pl.List(pl.String)))
 
     def __len__(self) -> int:
-        for rows in (self.tokens, self.texts, self.features):
-            if rows is not None:
-                return len(rows)
-        return 0
+        return int(self.values.shape[0])
 
-    def head(self, n: int) -> TargetRows:
-        """The first rows."""
-        def cut(part: Any) -> Any:
-            return None if part is None else part[:n]
-
-        return TargetRows(cut(self.documents), cut(self.texts), cut(self.tokens),
-                          cut(self.counts), cut(self.features))
+    @property
+    def features(self) -> Floats:
+        """The values of a bundle that reads features."""
+        assert isinstance(self.values, np.ndarray)
+        return self.values
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +76,7 @@ class TargetAnswers:
     decisions: list[list[Any]] | None = None
 
 
-class Target(Protocol):
+class Target(ABC):
     """A format of exports, and the engine that runs it.
 
     Attributes
@@ -91,6 +85,8 @@ class Target(Protocol):
         The name for ``--to``.
     suffix : str
         The ending of its file; "" if ``form.json`` and ``weights.parquet`` are all that it needs.
+    companions : tuple of str
+        The endings of the files that it writes beside that one.
     reads : tuple of {"text", "terms", "features"}
         The inputs that it can read, the default first.
     tolerance : float
@@ -98,26 +94,30 @@ class Target(Protocol):
         error.
     steps : tuple of type
         The steps of feature maps that it executes; forms with others are refused before `write`.
+    decides : tuple of str
+        What it decides: `ONE` class, or also `LISTS` of labels, of a bundle that
+        ``is_multilabel``; with `RANKS`, also by ``at_least`` and ``at_most`` of a decision.
+    answers : tuple of {"scores", "probability", "decision"}
+        What it answers with, labels aside.
     needs : str
         The engine: a program, or a package with its ``pip install``.
-    decides : tuple of str, optional
-        What it answers with: `ONE` class, which is meant if this is missing, or also `LISTS` of
-        labels, of a bundle that ``is_multilabel``; with `RANKS`, also by ``at_least`` and
-        ``at_most`` of a decision.
-    answers : tuple of {"scores", "probability", "decision"}, optional
-        What else it answers with, if this is more than scores and labels.
     """
 
     name: ClassVar[str]
     suffix: ClassVar[str]
+    companions: ClassVar[tuple[str, ...]] = ()
     reads: ClassVar[tuple[str, ...]]
-    tolerance: ClassVar[float]
-    steps: ClassVar[tuple[type[Step], ...]]
+    tolerance: ClassVar[float] = 1e-9
+    steps: ClassVar[tuple[type[Step], ...]] = ()
+    decides: ClassVar[tuple[str, ...]] = ONE
+    answers: ClassVar[tuple[str, ...]] = ANSWERS[:1]
     needs: ClassVar[str]
 
+    @abstractmethod
     def write(self, bundle: Bundle, path: Path) -> None:
         """Write the file; ExportError if the target can't give the bundle's exact scores."""
 
+    @abstractmethod
     def run(self, bundle: Bundle, path: Path, rows: TargetRows) -> TargetAnswers:
         """Score rows with the written file in the real engine.
 
@@ -127,22 +127,34 @@ class Target(Protocol):
             If the engine is not installed.
         """
 
+    def splits(self, tokenizer: Tokenizer, columns: Sequence[str]) -> bool:
+        """Whether texts are its default input for a tokenizer, if it reads any; else tokens are."""
+        return True
+
+
+class Program(Target):
+    """A target that splits texts, executes every step, and gives every answer."""
+
+    reads: ClassVar[tuple[str, ...]] = ("text", "terms", "features")
+    steps: ClassVar[tuple[type[Step], ...]] = EVERY
+    decides: ClassVar[tuple[str, ...]] = RANKS
+    answers: ClassVar[tuple[str, ...]] = ANSWERS
+
 
 def check_target_knows(target: Target, bundle: Bundle) -> None:
     """Raises ExportError if a target knows not all steps of the feature map, or no such answers."""
-    if bundle.is_multilabel and "labels" not in getattr(target, "decides", ONE):
+    if bundle.is_multilabel and "labels" not in target.decides:
         raise ExportError(f"{target.name}: it answers with one class, and the model has lists of "
                           "labels; export to another target, such as json")
     if (bundle.is_multilabel and bundle.decision is not None and bundle.decision.ranks
-            and "ranks" not in getattr(target, "decides", ONE)):
+            and "ranks" not in target.decides):
         ranks = ", ".join(f"{name}={value}" for name, value in bundle.decision.ranks.items())
         raise ExportError(f"{target.name}: it compares each score with its threshold, and the "
                           f"decision also ranks labels ({ranks}); choose thresholds alone, or "
                           "export to python, javascript, c, polars, onnx or SQL")
-    known = getattr(target, "steps", ())
     for step in bundle.form.features.steps:
-        if type(step) not in known:
-            names = ", ".join(kind.name for kind in known) or "no step at all"
+        if type(step) not in target.steps:
+            names = ", ".join(kind.name for kind in target.steps) or "no step at all"
             raise ExportError(f"{target.name}: the feature map's step {step.name} is not known "
                               f"there; known: {names}. Export to another target, such as json")
 

@@ -9,15 +9,14 @@ import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from importlib import resources
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from textnb.bayes.features import Step
 from textnb.errors import ExportError
-from textnb.export.bundle import ANSWERS, Bundle
-from textnb.export.targets.base import EVERY, RANKS, EngineMissing, TargetAnswers, TargetRows
+from textnb.export.bundle import Bundle
+from textnb.export.targets.base import EngineMissing, Program, TargetAnswers, TargetRows
 from textnb.export.targets.c_data import pack
 from textnb.export.targets.embedded import fill_template
 from textnb.export.targets.program import run_program
@@ -26,21 +25,16 @@ from textnb.export.targets.program import run_program
 _EMBEDDED = 4 << 20
 
 
-class C:
+class C(Program):
     """Functions in C99 that read one block of bytes and allocate nothing.
 
     The block is in ``model.c``, or in ``model.bin`` if it is larger than a compiler likes.
     """
 
-    name: ClassVar[str] = "c"
-    suffix: ClassVar[str] = ".c"
-    companions: ClassVar[tuple[str, ...]] = (".h", ".bin")
-    reads: ClassVar[tuple[str, ...]] = ("text", "terms", "features")
-    tolerance: ClassVar[float] = 1e-9
-    steps: ClassVar[tuple[type[Step], ...]] = EVERY
-    decides: ClassVar[tuple[str, ...]] = RANKS
-    answers: ClassVar[tuple[str, ...]] = ANSWERS
-    needs: ClassVar[str] = "a C compiler"
+    name = "c"
+    suffix = ".c"
+    companions = (".h", ".bin")
+    needs = "a C compiler"
 
     def write(self, bundle: Bundle, path: Path) -> None:
         data = pack(bundle)
@@ -104,20 +98,13 @@ def compile_program(path: Path, folder: Path, options: Sequence[str] = ("-O3",))
 
 
 def _records(bundle: Bundle, rows: TargetRows) -> Iterator[bytes]:
-    if rows.features is not None:
+    if bundle.reads == "features":
         for row in rows.features:
             yield struct.pack("=2Q", 0, row.nbytes) + row.astype("=f8").tobytes()
         return
-    inputs: Iterable[Sequence[str | None]]
-    if bundle.reads != "text":
-        assert rows.tokens is not None
-        inputs = (value or [] for value in rows.tokens.to_list())
-    elif len(bundle.columns) == 1:
-        assert rows.texts is not None
-        inputs = ([value] for value in rows.texts.to_list())
-    else:
-        assert rows.documents is not None
-        inputs = rows.documents.iter_rows()
+    inputs: Iterable[Sequence[str | None]] = (
+        rows.documents.iter_rows() if bundle.reads == "text"
+        else (value or [] for value in rows.tokens.to_list()))
     for value in inputs:
         strings = [string or "" for string in value]
         encoded = [string.encode() for string in strings]

@@ -10,29 +10,39 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from textnb.bayes.features import FeatureMap, Step, presence_map
+from textnb.bayes.features import FeatureMap, presence_map
 from textnb.bayes.forms import Floats
 from textnb.errors import ExportError
 from textnb.export.bundle import Bundle
-from textnb.export.targets.base import EVERY, LISTS, RANKS, SIMPLE, TargetAnswers, TargetRows
+from textnb.export.targets.base import (
+    EVERY,
+    LISTS,
+    RANKS,
+    SIMPLE,
+    Target,
+    TargetAnswers,
+    TargetRows,
+)
 from textnb.files.parquet import decode
 
 
-class Json:
+class _Weights(Target):
+    reads = ("terms", "features")
+    decides = LISTS
+
+
+class Json(_Weights):
     """One JSON document: classes, intercept, terms or features, and weights row by row."""
 
-    name: ClassVar[str] = "json"
-    suffix: ClassVar[str] = ".json"
-    reads: ClassVar[tuple[str, ...]] = ("terms", "features")
-    tolerance: ClassVar[float] = 1e-9
-    steps: ClassVar[tuple[type[Step], ...]] = EVERY
-    decides: ClassVar[tuple[str, ...]] = LISTS
-    needs: ClassVar[str] = "a JSON reader"
+    name = "json"
+    suffix = ".json"
+    steps = EVERY
+    needs = "a JSON reader"
 
     def write(self, bundle: Bundle, path: Path) -> None:
         # A reader that knows classes alone must not take labels for them.
@@ -53,7 +63,7 @@ class Json:
                           features_of(document), rows, bundle, document.get("thresholds"))
 
 
-class Csv:
+class Csv(_Weights):
     """Comma-separated values (RFC 4180). The column ``kind`` says what a row holds:
 
     ``class`` (one row per class, in order, but a positive class first), ``above`` (a threshold, if
@@ -61,13 +71,10 @@ class Csv:
     ``label`` in place of ``class``, and ``threshold``, one number per label.
     """
 
-    name: ClassVar[str] = "csv"
-    suffix: ClassVar[str] = ".csv"
-    reads: ClassVar[tuple[str, ...]] = ("terms", "features")
-    tolerance: ClassVar[float] = 1e-9
-    steps: ClassVar[tuple[type[Step], ...]] = SIMPLE
-    decides: ClassVar[tuple[str, ...]] = LISTS
-    needs: ClassVar[str] = "a CSV reader"
+    name = "csv"
+    suffix = ".csv"
+    steps = SIMPLE
+    needs = "a CSV reader"
 
     def write(self, bundle: Bundle, path: Path) -> None:
         if any("\0" in term for term in bundle.terms):
@@ -103,7 +110,7 @@ class Csv:
                           thresholds)
 
 
-class Npz:
+class Npz(_Weights):
     """NumPy arrays: ``weights``, ``intercept``, ``above`` (NaN for none), ``positive``, and names.
 
     ``names`` (of terms or features) and ``labels`` (of classes) hold the UTF-8 bytes of all
@@ -112,13 +119,10 @@ class Npz:
     or -1. Of lists of labels, ``thresholds`` has a number per label.
     """
 
-    name: ClassVar[str] = "npz"
-    suffix: ClassVar[str] = ".npz"
-    reads: ClassVar[tuple[str, ...]] = ("terms", "features")
-    tolerance: ClassVar[float] = 1e-9
-    steps: ClassVar[tuple[type[Step], ...]] = SIMPLE
-    decides: ClassVar[tuple[str, ...]] = LISTS
-    needs: ClassVar[str] = "NumPy"
+    name = "npz"
+    suffix = ".npz"
+    steps = SIMPLE
+    needs = "NumPy"
 
     def write(self, bundle: Bundle, path: Path) -> None:
         above = np.nan if bundle.above is None else bundle.above
@@ -144,16 +148,14 @@ class Npz:
                               arrays.get("thresholds"))
 
 
-class Parquet:
+class Parquet(_Weights):
     """The bundle's own ``weights.parquet`` and ``form.json``."""
 
-    name: ClassVar[str] = "parquet"
-    suffix: ClassVar[str] = ""
-    reads: ClassVar[tuple[str, ...]] = ("terms", "features")
-    tolerance: ClassVar[float] = 1e-9
-    steps: ClassVar[tuple[type[Step], ...]] = EVERY
-    decides: ClassVar[tuple[str, ...]] = RANKS
-    needs: ClassVar[str] = "a Parquet reader"
+    name = "parquet"
+    suffix = ""
+    steps = EVERY
+    decides = RANKS
+    needs = "a Parquet reader"
 
     def write(self, bundle: Bundle, path: Path) -> None:
         """Write nothing: the bundle's own files are the export."""
@@ -190,10 +192,9 @@ def score_rows(
     place = {name: row for row, name in enumerate(names)}
     intercept = np.asarray(intercept, dtype=np.float64)
     table = np.asarray(weights, dtype=np.float64).reshape(len(names), len(intercept))
-    if rows.features is not None:
+    if bundle.reads == "features":
         pairs = ([*zip(names, row, strict=True)] for row in rows.features.tolist())
     else:
-        assert rows.tokens is not None
         pairs = ([*Counter(tokens).items()] for tokens in rows.tokens.to_list())
     scores = []
     for row in pairs:

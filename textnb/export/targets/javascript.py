@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import ClassVar
 
-from textnb.bayes.features import Step
 from textnb.errors import ExportError
-from textnb.export.bundle import ANSWERS, Bundle
-from textnb.export.targets.base import EVERY, RANKS, EngineMissing, TargetAnswers, TargetRows
+from textnb.export.bundle import Bundle
+from textnb.export.targets.base import EngineMissing, Program, TargetAnswers, TargetRows
 from textnb.export.targets.embedded import embed_json, fill_template
 from textnb.export.targets.python import score_with_program
 
@@ -19,17 +17,12 @@ _CHARACTERS = 2**29 - 24
 _TERMS = 2**24
 
 
-class JavaScript:
+class JavaScript(Program):
     """One ES module without dependencies, which is also a program for Node, as in `Python`."""
 
-    name: ClassVar[str] = "javascript"
-    suffix: ClassVar[str] = ".mjs"
-    reads: ClassVar[tuple[str, ...]] = ("text", "terms", "features")
-    tolerance: ClassVar[float] = 1e-9
-    steps: ClassVar[tuple[type[Step], ...]] = EVERY
-    decides: ClassVar[tuple[str, ...]] = RANKS
-    answers: ClassVar[tuple[str, ...]] = ANSWERS
-    needs: ClassVar[str] = "Node 18 or newer, or a browser"
+    name = "javascript"
+    suffix = ".mjs"
+    needs = "Node 18 or newer, or a browser"
 
     def write(self, bundle: Bundle, path: Path) -> None:
         for label in bundle.labels:

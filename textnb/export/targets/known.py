@@ -52,6 +52,9 @@ def register_target(target: Target) -> None:
     ParameterError
         If another target has its name, or one of its attributes is missing or wrong.
     """
+    if not isinstance(target, Target):
+        raise ParameterError.out_of_range("target", "an object of a class derived from Target",
+                                          target)
     name = getattr(target, "name", None)
     if not isinstance(name, str) or not re.fullmatch(r"[a-z][a-z0-9-]*", name):
         raise ParameterError.out_of_range("name", "small letters, digits and hyphens", name)
@@ -61,9 +64,6 @@ def register_target(target: Target) -> None:
                        ("steps", tuple), ("needs", str)):
         if not isinstance(getattr(target, part, None), kind):
             raise ParameterError(f"the target {name!r} does not say its {part} ({kind.__name__})")
-    for part in ("write", "run"):
-        if not callable(getattr(target, part, None)):
-            raise ParameterError(f"the target {name!r} has no method {part}")
     if not target.reads or not set(target.reads) <= set(_READS):
         raise ParameterError.out_of_range("reads", f"some of {', '.join(_READS)}", target.reads)
     TARGETS[name] = target
@@ -103,7 +103,7 @@ def target_of_path(path: str | os.PathLike[str]) -> Target:
             ending=ending, to=Mention("to", names))
     # A target of several files is written to a folder.
     endings = sorted({target.suffix for target in TARGETS.values()
-                      if target.suffix and not getattr(target, "companions", ())})
+                      if target.suffix and not target.companions})
     raise ParameterError.naming(
         "the name {path!r} does not tell for which system the export is: say it, {to}; or end the "
         "name in one of {endings}", path=str(path), to=Mention("to", ", ".join(TARGETS)),

@@ -17,16 +17,15 @@ import shutil
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
-from typing import IO, ClassVar
+from typing import IO
 
 import numpy as np
 import scipy.sparse as sp
 
-from textnb.bayes.features import Step
 from textnb.bayes.forms import Floats
 from textnb.errors import ExportError
 from textnb.export.bundle import Bundle
-from textnb.export.targets.base import SIMPLE, EngineMissing, TargetAnswers, TargetRows
+from textnb.export.targets.base import SIMPLE, EngineMissing, Target, TargetAnswers, TargetRows
 from textnb.export.targets.program import run_program
 
 PROGRAM = "liblinear-predict"
@@ -39,7 +38,7 @@ _SMALLEST = np.finfo(np.float64).tiny
 _CHUNK = 4096
 
 
-class Liblinear:
+class Liblinear(Target):
     """``model.model`` for ``liblinear-predict`` and LIBLINEAR's other readers.
 
     For two classes LIBLINEAR keeps one weight per term, so a form of two classes needs a positive
@@ -50,12 +49,11 @@ class Liblinear:
     with the same weights in the file of a regression model, for which the program prints sums.
     """
 
-    name: ClassVar[str] = "liblinear"
-    suffix: ClassVar[str] = ".model"
-    reads: ClassVar[tuple[str, ...]] = ("terms", "features")
-    tolerance: ClassVar[float] = 1e-9
-    steps: ClassVar[tuple[type[Step], ...]] = SIMPLE
-    needs: ClassVar[str] = f"{PROGRAM} (Debian: apt-get install liblinear-tools)"
+    name = "liblinear"
+    suffix = ".model"
+    reads = ("terms", "features")
+    steps = SIMPLE
+    needs = f"{PROGRAM} (Debian: apt-get install liblinear-tools)"
 
     def write(self, bundle: Bundle, path: Path) -> None:
         weights, intercept = bundle.weights, bundle.intercept
@@ -115,13 +113,7 @@ def write_data(file: IO[str], rows: sp.csr_array) -> None:
 
 def _values(bundle: Bundle, rows: TargetRows) -> sp.csr_array:
     """The values of the data file: counts, presence or features, without zeros."""
-    if bundle.reads == "features":
-        assert rows.features is not None
-        values = sp.csr_array(rows.features)
-    else:
-        assert rows.tokens is not None
-        values = bundle.count_tokens(rows.tokens)
-    values = values.astype(np.float64)
+    values = sp.csr_array(rows.values).astype(np.float64)
     if bundle.above is not None:
         values.data = (values.data > bundle.above).astype(np.float64)
     # The program refuses numbers that its C library reports as too small.

@@ -15,18 +15,18 @@ import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from textnb.bayes.features import Idf, Length, Presence, Step, Sublinear, unknown_step
+from textnb.bayes.features import Idf, Length, Presence, Sublinear, unknown_step
 from textnb.bayes.forms import Floats
 from textnb.errors import ExportError
-from textnb.export.bundle import ANSWERS, Bundle
+from textnb.export.bundle import Bundle
 from textnb.export.targets.base import (
     EVERY,
-    RANKS,
     EngineMissing,
+    Program,
     TargetAnswers,
     TargetRows,
     WriterMissing,
@@ -44,7 +44,7 @@ MOST_BYTES = 2**31 - 2**20
 INSTALL = "pip install 'textnb[onnx]'"
 
 
-class Onnx:
+class Onnx(Program):
     """``model.onnx``; classes, tokenizer and separator are in its ``metadata_props``.
 
     Inputs, N rows each: ``text`` (string, N) for texts; ``terms`` (string, N) for tokens, where the
@@ -60,22 +60,16 @@ class Onnx:
     lower-casing (StringNormalizer maps single characters, by the locale's table).
     """
 
-    name: ClassVar[str] = "onnx"
-    suffix: ClassVar[str] = ".onnx"
-    reads: ClassVar[tuple[str, ...]] = ("text", "terms", "features")
-    tolerance: ClassVar[float] = 1e-9
-    steps: ClassVar[tuple[type[Step], ...]] = EVERY
-    decides: ClassVar[tuple[str, ...]] = RANKS
-    answers: ClassVar[tuple[str, ...]] = ANSWERS
-    needs: ClassVar[str] = INSTALL
+    name = "onnx"
+    suffix = ".onnx"
+    needs = INSTALL
 
-    def reading(self, tokenizer: Tokenizer, columns: Sequence[str]) -> str:
-        """The default input: "text" if the graph can split it, else "terms"."""
+    def splits(self, tokenizer: Tokenizer, columns: Sequence[str]) -> bool:
         try:
             split_of(tokenizer.plan(), columns)
         except ExportError:
-            return "terms"
-        return "text"
+            return False
+        return True
 
     def write(self, bundle: Bundle, path: Path) -> None:
         split = separator = None
@@ -105,15 +99,10 @@ class Onnx:
         session = engine.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
         inputs: Any
         if bundle.reads == "features":
-            assert rows.features is not None
             inputs = np.ascontiguousarray(rows.features, dtype=np.float64)
         else:
-            strings = rows.texts
-            if bundle.reads == "terms":
-                assert rows.tokens is not None
-                strings = join_tokens(
-                    rows.tokens, session.get_modelmeta().custom_metadata_map["separator"])
-            assert strings is not None
+            strings = rows.documents.to_series() if bundle.reads == "text" else join_tokens(
+                rows.tokens, session.get_modelmeta().custom_metadata_map["separator"])
             inputs = np.array(strings.fill_null("").to_list(), dtype=object)
         names = [output.name for output in session.get_outputs()]
         found = dict(zip(names, session.run(names, {bundle.reads: inputs}), strict=True))

@@ -10,15 +10,14 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import polars as pl
 
-from textnb.bayes.features import Step
 from textnb.errors import ExportError
-from textnb.export.bundle import ANSWERS, Bundle
-from textnb.export.targets.base import EVERY, RANKS, TargetAnswers, TargetRows
+from textnb.export.bundle import Bundle
+from textnb.export.targets.base import Program, TargetAnswers, TargetRows
 from textnb.export.targets.embedded import embed_json, fill_template
 from textnb.export.targets.program import run_program
 from textnb.files.parquet import ENGINE_ERRORS, decode
@@ -66,17 +65,12 @@ answers.collect().write_parquet(target)
 """
 
 
-class PolarsCode:
+class PolarsCode(Program):
     """One Python file that needs only Polars: expressions from texts to scores."""
 
-    name: ClassVar[str] = "polars"
-    suffix: ClassVar[str] = ".py"
-    reads: ClassVar[tuple[str, ...]] = ("text", "terms", "features")
-    tolerance: ClassVar[float] = 1e-9
-    steps: ClassVar[tuple[type[Step], ...]] = EVERY
-    decides: ClassVar[tuple[str, ...]] = RANKS
-    answers: ClassVar[tuple[str, ...]] = ANSWERS
-    needs: ClassVar[str] = "Polars: pip install polars"
+    name = "polars"
+    suffix = ".py"
+    needs = "Polars: pip install polars"
 
     def write(self, bundle: Bundle, path: Path) -> None:
         columns = ["tokens"] if bundle.reads == "terms" else list(bundle.columns)
@@ -120,17 +114,12 @@ class PolarsCode:
 
 def _write_rows(bundle: Bundle, rows: TargetRows, path: Path) -> str:
     """Write the rows as a Parquet file, and return the name of the function that scores them."""
-    if rows.features is not None:
+    if bundle.reads == "features":
         pl.DataFrame(rows.features, schema=list(bundle.columns)).write_parquet(path)
         return "score"
     if bundle.reads == "text":
-        documents = rows.documents
-        if documents is None:
-            assert rows.texts is not None
-            documents = rows.texts.alias(bundle.columns[0]).to_frame()
-        documents.write_parquet(path)
+        rows.documents.write_parquet(path)
         return "score"
-    assert rows.tokens is not None
     rows.tokens.alias("tokens").to_frame().write_parquet(path)
     return "score_terms"
 

@@ -6,29 +6,23 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from textnb.bayes.features import Step
 from textnb.errors import ExportError
-from textnb.export.bundle import ANSWERS, Bundle
-from textnb.export.targets.base import EVERY, RANKS, TargetAnswers, TargetRows
+from textnb.export.bundle import Bundle
+from textnb.export.targets.base import Program, TargetAnswers, TargetRows
 from textnb.export.targets.embedded import embed_json, fill_template
 from textnb.export.targets.program import run_program
 
 
-class Python:
+class Python(Program):
     """One Python file: a module, and a program from lines of JSON to lines of JSON."""
 
-    name: ClassVar[str] = "python"
-    suffix: ClassVar[str] = ".py"
-    reads: ClassVar[tuple[str, ...]] = ("text", "terms", "features")
-    tolerance: ClassVar[float] = 1e-9
-    steps: ClassVar[tuple[type[Step], ...]] = EVERY
-    decides: ClassVar[tuple[str, ...]] = RANKS
-    answers: ClassVar[tuple[str, ...]] = ANSWERS
-    needs: ClassVar[str] = "Python 3.8 or newer"
+    name = "python"
+    suffix = ".py"
+    needs = "Python 3.8 or newer"
 
     def write(self, bundle: Bundle, path: Path) -> None:
         text = fill_template("python.txt", bundle,
@@ -63,11 +57,10 @@ def score_with_program(command: Sequence[str], bundle: Bundle, rows: TargetRows)
 
 
 def _values(bundle: Bundle, rows: TargetRows) -> Iterator[Any]:
-    if rows.features is not None:
+    if bundle.reads == "features":
         return iter(rows.features.tolist())
-    if bundle.reads == "text" and len(bundle.columns) > 1:
-        assert rows.documents is not None
+    if bundle.reads == "terms":
+        return iter(rows.tokens.to_list())
+    if rows.documents.width > 1:
         return rows.documents.iter_rows(named=True)
-    inputs = rows.texts if bundle.reads == "text" else rows.tokens
-    assert inputs is not None
-    return iter(inputs.to_list())
+    return iter(rows.documents.to_series().to_list())

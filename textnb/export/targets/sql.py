@@ -25,12 +25,12 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from textnb.bayes.features import Idf, Length, Presence, Step, Sublinear, unknown_step
+from textnb.bayes.features import Idf, Length, Presence, Sublinear, unknown_step
 from textnb.errors import ExportError
-from textnb.export.bundle import ANSWERS, Bundle
+from textnb.export.bundle import Bundle
 from textnb.export.portable import COMPOSES, EVERYTHING, Words
 from textnb.export.targets import sql_texts
-from textnb.export.targets.base import EVERY, RANKS, TargetAnswers, TargetRows
+from textnb.export.targets.base import EVERY, Program, TargetRows
 from textnb.export.targets.sql_answers import (
     decision_view,
     gives_decisions,
@@ -49,7 +49,7 @@ _LISTED = 20_000
 _ARGUMENTS = 100
 
 
-class Sql(sql_texts.TextDialect):
+class Sql(Program, sql_texts.TextDialect):
     """One script that makes weights, classes and views in one transaction, and can be run again.
 
     Attributes
@@ -58,8 +58,9 @@ class Sql(sql_texts.TextDialect):
         The name of the engine in messages.
     id_type, text_type, number_type : str
         The types of the columns ``id``, ``text`` and of features in a table of documents.
-    most_outputs, most_features : int
+    most_columns : int
         The number of columns of weights, or of features, that a table of the engine may have.
+        Where the engine has no limit: with more columns, such a table is the wrong format.
     rows_per_insert : int
         The rows of one INSERT.
     reads_lists : bool
@@ -73,21 +74,12 @@ class Sql(sql_texts.TextDialect):
         An expression for a string by the hexadecimal digits of its UTF-8 bytes.
     """
 
-    name: ClassVar[str]
     suffix: ClassVar[str] = ".sql"
-    reads: ClassVar[tuple[str, ...]] = ("text", "terms", "features")
-    # Engines add float64 in any order.
-    tolerance: ClassVar[float] = 1e-9
-    steps: ClassVar[tuple[type[Step], ...]] = EVERY
-    decides: ClassVar[tuple[str, ...]] = RANKS
-    answers: ClassVar[tuple[str, ...]] = ANSWERS
-    needs: ClassVar[str]
     engine: ClassVar[str]
     id_type: ClassVar[str] = "BIGINT"
     text_type: ClassVar[str] = "TEXT"
     number_type: ClassVar[str] = "DOUBLE PRECISION"
-    most_outputs: ClassVar[int]
-    most_features: ClassVar[int]
+    most_columns: ClassVar[int] = 10_000
     reads_lists: ClassVar[bool] = False
     greatest: ClassVar[str] = "greatest"
     rows_per_insert: ClassVar[int] = 500
@@ -103,10 +95,6 @@ class Sql(sql_texts.TextDialect):
         with path.open("w", encoding="utf-8", newline="\n") as file:
             for statement in self.script(bundle):
                 file.write(f"{statement}\n")
-
-    @abstractmethod
-    def run(self, bundle: Bundle, path: Path, rows: TargetRows) -> TargetAnswers:
-        """Score rows with the written script in the engine."""
 
     def literal(self, value: str) -> str:
         """Write a string as an expression without line ends, as clients read scripts by lines."""
@@ -216,9 +204,9 @@ class Sql(sql_texts.TextDialect):
     def check(self, bundle: Bundle) -> None:
         """Raises ExportError if the engine can't hold the bundle, or split its texts."""
         outputs = bundle.weights.shape[1]
-        if outputs > self.most_outputs:
+        if outputs > self.most_columns:
             raise ExportError(f"{outputs} classes, but a table of {self.engine} holds weights of "
-                              f"{self.most_outputs}; use --to parquet")
+                              f"{self.most_columns}; use --to parquet")
         if bundle.reads == "features":
             self.check_features(bundle)
         elif bundle.reads == "text":
@@ -232,9 +220,9 @@ class Sql(sql_texts.TextDialect):
 
     def check_features(self, bundle: Bundle) -> None:
         """Raises ExportError if features can't be the columns of a table."""
-        if len(bundle.terms) > self.most_features:
+        if len(bundle.terms) > self.most_columns:
             raise ExportError(f"{len(bundle.terms)} features, but a table of {self.engine} holds "
-                              f"{self.most_features} of them; use --to parquet")
+                              f"{self.most_columns} of them; use --to parquet")
         self.check_names("feature", bundle.terms)
 
     def check_names(self, kind: str, names: Sequence[str]) -> None:
@@ -461,16 +449,12 @@ def user_tables(bundle: Bundle, rows: TargetRows) -> dict[str, pl.DataFrame]:
     """The rows as the user's tables, by their names."""
     numbers = pl.DataFrame({"id": pl.int_range(len(rows), eager=True)})
     if bundle.reads == "features":
-        assert rows.features is not None
         features = pl.DataFrame(rows.features, schema=dict.fromkeys(bundle.terms, pl.Float64))
         return {"documents": numbers.hstack(features)}
     if bundle.reads == "text":
-        if len(bundle.columns) == 1:
-            assert rows.texts is not None
-            return {"documents": numbers.with_columns(rows.texts.cast(pl.String).alias("text"))}
-        assert rows.documents is not None
-        return {"documents": numbers.hstack(
-            rows.documents.select(pl.col(name).cast(pl.String) for name in bundle.columns))}
-    assert rows.tokens is not None
+        texts = rows.documents.select(pl.col(name).cast(pl.String) for name in bundle.columns)
+        if texts.width == 1:
+            texts.columns = ["text"]
+        return {"documents": numbers.hstack(texts)}
     return {"documents": numbers, "document_terms": token_rows(rows.tokens)}
 

@@ -6,14 +6,12 @@ import sys
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from string import ascii_lowercase, ascii_uppercase
 from tempfile import TemporaryDirectory
-from typing import ClassVar
 
 import polars as pl
 
 from textnb.export.bundle import Bundle
-from textnb.export.characters import SIGMA, Lowercase, final_sigma, members, ranges_of, regex_class
+from textnb.export.characters import SIGMA, Lowercase, final_sigma, members, regex_class
 from textnb.export.portable import Words
 from textnb.export.targets.base import EngineMissing, TargetAnswers, TargetRows
 from textnb.export.targets.program import run_program
@@ -29,6 +27,7 @@ from textnb.export.targets.sql_texts import (
     fold_by_groups,
     kept_or_word,
     keys_of,
+    lower_text,
     pair_class,
     prefixes,
     quote_name,
@@ -61,21 +60,20 @@ for number, query in enumerate(sys.stdin.read().splitlines()):
 class ClickHouse(Sql):
     """A script for ClickHouse, whose statements are no transaction."""
 
-    name: ClassVar[str] = "sql-clickhouse"
-    needs: ClassVar[str] = "pip install 'textnb[clickhouse]'"
-    engine: ClassVar[str] = "ClickHouse"
-    text_type: ClassVar[str] = "Nullable(String)"
-    number_type: ClassVar[str] = "Nullable(Float64)"
-    # ClickHouse has no limit; with more columns, such a table is the wrong format.
-    most_outputs: ClassVar[int] = 10_000
+    name = "sql-clickhouse"
+    needs = "pip install 'textnb[clickhouse]'"
+    engine = "ClickHouse"
+    text_type = "Nullable(String)"
+    number_type = "Nullable(Float64)"
     # Each INSERT makes a part of a table on disk.
-    rows_per_insert: ClassVar[int] = 50_000
-    most_features: ClassVar[int] = 10_000
-    hex_literal: ClassVar[str] = "unhex('{}')"
+    rows_per_insert = 50_000
+    hex_literal = "unhex('{}')"
     # Of ASCII alone.
-    ascii_lower: ClassVar[str] = "lower(text)"
-    byte_length: ClassVar[str] = "length({})"
-    char_length: ClassVar[str] = "lengthUTF8({})"
+    ascii_lower = "lower(text)"
+    byte_length = "length({})"
+    char_length = "lengthUTF8({})"
+    matches = "match({}, {})"
+    translate = "translateUTF8"
 
     def literal(self, value: str) -> str:
         # A backslash begins an escape.
@@ -151,7 +149,7 @@ class ClickHouse(Sql):
                f"  SELECT {keys}, arrayJoin(arrayZip(words, arrayEnumerate(words))) AS pair,\n"
                "    pair.1 AS word, pair.2 AS position FROM (\n"
                f"    SELECT {keys}, extractAll({parts}, {self.literal(found)}) AS words FROM (\n"
-               f"SELECT {keys}, {self._lower_text(words)} AS text FROM (\n"
+               f"SELECT {keys}, {lower_text(self, words, _CODE)} AS text FROM (\n"
                f"SELECT {keys}, {given} AS text FROM {source}) r) l) s) w\n"
                f"WHERE {is_word};")
 
@@ -227,24 +225,6 @@ class ClickHouse(Sql):
             pairs = (f"replaceRegexpAll({pairs}, {self.literal(pattern)}, "
                      f"{self.literal(replacement)})")
         return f"if(match({text}, {self.literal(pair_class(words, _CODE))}),\n{pairs}, {text})"
-
-    def _lower_text(self, words: Words) -> str:
-        """Write the text in lower case, without the engine's own table of Unicode."""
-        if words.lower is None:
-            return "text"
-        mapping = words.lower_mapping
-        double = [c for c, to in mapping.items() if len(to) != 1]
-        text = self.final_sigmas(words.lower, "text")
-        for character in double:
-            text = (f"replaceAll({text}, {self.literal(character)}, "
-                    f"{self.literal(mapping[character])})")
-        single = [c for c in mapping if c not in double]
-        upper = regex_class(ranges_of(c for c in mapping if not c.isascii()), _CODE)
-        return (f"multiIf(length(text) = lengthUTF8(text), lower(text),\n"
-                f"match(text, {self.literal(f'[{upper}]')}), translateUTF8({text},\n"
-                f"{self.literal(''.join(single))},\n"
-                f"{self.literal(''.join(mapping[c] for c in single))}),\n"
-                f"translate(text, '{ascii_uppercase}', '{ascii_lowercase}'))")
 
     def run(self, bundle: Bundle, path: Path, rows: TargetRows) -> TargetAnswers:
         if find_spec("chdb") is None:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from string import ascii_lowercase, ascii_uppercase
 from tempfile import TemporaryDirectory
-from typing import ClassVar
 
 from textnb.export.bundle import Bundle
-from textnb.export.characters import SIGMA, Lowercase, final_sigma, ranges_of, regex_class
+from textnb.export.characters import SIGMA, Lowercase, final_sigma, regex_class
 from textnb.export.portable import Words
 from textnb.export.targets.base import EngineMissing, TargetAnswers, TargetRows
 from textnb.export.targets.program import deadline
@@ -23,6 +21,7 @@ from textnb.export.targets.sql_texts import (
     fold_by_groups,
     kept_or_word,
     keys_of,
+    lower_text,
     pair_class,
     quote_name,
     replace_strings,
@@ -36,16 +35,14 @@ _CODE = r"\x{{{:x}}}"
 class DuckDb(Sql):
     """A script for DuckDB."""
 
-    name: ClassVar[str] = "sql-duckdb"
-    needs: ClassVar[str] = "pip install 'textnb[duckdb]'"
-    engine: ClassVar[str] = "DuckDB"
-    # DuckDB has no limit; with more columns, such a table is the wrong format.
-    most_outputs: ClassVar[int] = 10_000
-    reads_lists: ClassVar[bool] = True
-    most_features: ClassVar[int] = 10_000
-    hex_literal: ClassVar[str] = "decode(unhex('{}'))"
-    byte_length: ClassVar[str] = "strlen({})"
-    char_length: ClassVar[str] = "length({})"
+    name = "sql-duckdb"
+    needs = "pip install 'textnb[duckdb]'"
+    engine = "DuckDB"
+    reads_lists = True
+    hex_literal = "decode(unhex('{}'))"
+    byte_length = "strlen({})"
+    char_length = "length({})"
+    matches = "regexp_matches({}, {})"
 
     def load_weights(self, bundle: Bundle) -> Iterator[str]:
         weights = WeightRows(bundle)
@@ -66,7 +63,7 @@ class DuckDb(Sql):
         return f"flatten([{cases}])"
 
     def split(self, words: Words, source: str) -> Iterator[str]:
-        text = self._lower_text(words)
+        text = lower_text(self, words, _CODE)
         stops = ("\n  AND word NOT IN (SELECT word FROM textnb_stop_words)"
                  if words.stop_words else "")
         keys = keys_of(words)
@@ -104,24 +101,6 @@ class DuckDb(Sql):
 
     def integer_division(self, arithmetic: str) -> str:
         return f"CAST({arithmetic.replace('/', '//')} AS INTEGER)"
-
-    def _lower_text(self, words: Words) -> str:
-        """Write the text in lower case, without the engine's own table of Unicode."""
-        if words.lower is None:
-            return "text"
-        mapping = words.lower_mapping
-        double = [c for c, to in mapping.items() if len(to) != 1]
-        text = self.final_sigmas(words.lower, "text")
-        for character in double:
-            text = f"replace({text}, {self.literal(character)}, {self.literal(mapping[character])})"
-        single = [c for c in mapping if c not in double]
-        upper = regex_class(ranges_of(c for c in mapping if not c.isascii()), _CODE)
-        # `translate` builds its table for each row, so it is called only for rows that need it.
-        return (f"CASE WHEN strlen(text) = length(text) THEN lower(text)\n"
-                f"WHEN regexp_matches(text, '[{upper}]') THEN translate({text},\n"
-                f"{self.literal(''.join(single))},\n"
-                f"{self.literal(''.join(mapping[c] for c in single))})\n"
-                f"ELSE translate(text, '{ascii_uppercase}', '{ascii_lowercase}') END")
 
     def run(self, bundle: Bundle, path: Path, rows: TargetRows) -> TargetAnswers:
         try:

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 from uuid import uuid4
 
 import polars as pl
@@ -47,18 +47,17 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 class Postgres(Sql):
     """A script of plain SQL for PostgreSQL, which psql and every driver can run."""
 
-    name: ClassVar[str] = "sql-postgres"
-    needs: ClassVar[str] = (
+    name = "sql-postgres"
+    needs = (
         f"pip install 'textnb[postgres]', and a server that the environment variable {SERVER} "
         "names as libpq does: host=localhost dbname=test")
-    engine: ClassVar[str] = "PostgreSQL"
-    bytewise: ClassVar[str] = 'COLLATE "C"'
+    engine = "PostgreSQL"
+    bytewise = 'COLLATE "C"'
     # A row must fit a page of 8 kB.
-    most_outputs: ClassVar[int] = 1000
-    reads_lists: ClassVar[bool] = True
-    most_features: ClassVar[int] = 1000
-    byte_length: ClassVar[str] = "octet_length({})"
-    char_length: ClassVar[str] = "char_length({})"
+    most_columns = 1000
+    reads_lists = True
+    byte_length = "octet_length({})"
+    char_length = "char_length({})"
 
     def check(self, bundle: Bundle) -> None:
         super().check(bundle)

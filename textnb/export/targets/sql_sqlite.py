@@ -13,7 +13,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from textnb.errors import ExportError
 from textnb.export.bundle import Bundle
@@ -76,22 +76,21 @@ _NUL, _SURROGATE = "CAST(x'EDA080' AS TEXT)", "\ud800"
 class Sqlite(Sql):
     """A script for SQLite."""
 
-    name: ClassVar[str] = "sql-sqlite"
-    needs: ClassVar[str] = "SQLite 3.38 or newer, with Python's sqlite3"
-    engine: ClassVar[str] = "SQLite"
-    bytewise: ClassVar[str] = "COLLATE BINARY"
+    name = "sql-sqlite"
+    needs = "SQLite 3.38 or newer, with Python's sqlite3"
+    engine = "SQLite"
+    bytewise = "COLLATE BINARY"
     # A row, or a result, has 2000 columns.
-    most_outputs: ClassVar[int] = 1900
-    most_features: ClassVar[int] = 1900
+    most_columns = 1900
     # As INTEGER, the id is the row number, and grouping by it needs no sorting.
-    id_type: ClassVar[str] = "INTEGER"
-    greatest: ClassVar[str] = "max"
-    hex_literal: ClassVar[str] = "CAST(x'{}' AS TEXT)"
+    id_type = "INTEGER"
+    greatest = "max"
+    hex_literal = "CAST(x'{}' AS TEXT)"
     # Of ASCII alone.
-    ascii_lower: ClassVar[str] = "lower(text)"
-    byte_length: ClassVar[str] = "length(CAST({} AS BLOB))"
-    char_length: ClassVar[str] = "length({})"
-    nul: ClassVar[str] = _SURROGATE
+    ascii_lower = "lower(text)"
+    byte_length = "length(CAST({} AS BLOB))"
+    char_length = "length({})"
+    nul = _SURROGATE
 
     def load_weights(self, bundle: Bundle) -> Iterator[str]:
         of_texts = bundle.reads == "text" and bundle.words(self.knows).analyzer != "word"

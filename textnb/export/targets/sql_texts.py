@@ -93,12 +93,18 @@ class TextDialect(ABC):
         Of any string: the number of its bytes, and of its characters.
     nul : str
         What texts hold in place of the character NUL; empty where they hold NUL itself.
+    matches : str
+        Of dialects that use `lower_text`: the condition that a string holds a match of a pattern.
+    translate : str
+        Of the same: the function that replaces characters by those at the same places.
     """
 
     ascii_lower: ClassVar[str] = f"translate(text, '{ascii_uppercase}', '{ascii_lowercase}')"
     byte_length: ClassVar[str]
     char_length: ClassVar[str]
     nul: ClassVar[str] = ""
+    matches: ClassVar[str]
+    translate: ClassVar[str] = "translate"
 
     @abstractmethod
     def literal(self, value: str) -> str:
@@ -353,6 +359,24 @@ def ngrams_of(
             f"  FROM (SELECT {keys}, word{ahead} FROM {source}\n"
             f"    WINDOW following AS (PARTITION BY {keys} ORDER BY position)) w\n"
             f"  CROSS JOIN ({all_sizes}) s) n\nWHERE term IS NOT NULL")
+
+
+def lower_text(target: TextDialect, words: Words, code: str) -> str:
+    """Write the column ``text`` in lower case, without the engine's own table of Unicode."""
+    if words.lower is None:
+        return "text"
+    mapping, text = words.lower_mapping, target.final_sigmas(words.lower, "text")
+    for character, becomes in mapping.items():
+        if len(becomes) != 1:
+            text = f"replace({text}, {target.literal(character)}, {target.literal(becomes)})"
+    single = {c: to for c, to in mapping.items() if len(to) == 1}
+    upper = f"[{regex_class(ranges_of(c for c in mapping if not c.isascii()), code)}]"
+    is_ascii = f"{target.byte_length.format('text')} = {target.char_length.format('text')}"
+    # `translate` builds its table for each row, so it is called only for rows that need it.
+    return (f"CASE WHEN {is_ascii} THEN lower(text)\n"
+            f"WHEN {target.matches.format('text', target.literal(upper))} "
+            f"THEN {target.translate}({text},\n{target.literal(''.join(single))},\n"
+            f"{target.literal(''.join(single.values()))})\nELSE {target.ascii_lower} END")
 
 
 def pair_class(words: Words, code: str) -> str:
