@@ -22,6 +22,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / ".venv/environments"
+CONSTRAINTS = ROOT / "constraints.txt"
 NONE, ALL, LOWEST = "none", "all", "lowest"
 # Extras of those who develop textnb: their packages are in every environment, or in none.
 DEVELOPMENT = {"test", "check", "docs"}
@@ -134,7 +135,7 @@ def lowest_environment() -> Path:
         subprocess.run([sys.executable, "-m", "venv", folder], check=True)
         unfinished = folder / "constraints.new"
         unfinished.write_text("\n".join(lowest_versions()) + "\n", "utf-8")
-        pip(python, "install", "--editable", f"{ROOT}[test]", constraints=unfinished)
+        install_checkout(python, unfinished)
         unfinished.rename(constraints)
     return python
 
@@ -144,7 +145,7 @@ def lowest_versions() -> list[str]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     lowest = dict(re.fullmatch(r"([\w-]+)>=([\d.]+)", line).groups()
                   for line in project["dependencies"])
-    locked = [line for line in (ROOT / "constraints.txt").read_text("utf-8").splitlines()
+    locked = [line for line in CONSTRAINTS.read_text("utf-8").splitlines()
               if "==" in line]
     # A library may pin a part of its own, which comes with it.
     parts = tuple(f"{name}-" for name in lowest) + tuple(f"{name}_" for name in lowest)
@@ -166,9 +167,9 @@ def environment(name: str, requirements: list[str], base: Path | None = None) ->
                        check=True)
         if base:
             link(base, python)
-            pip(base, "--python", str(python), "install", *requirements)
+            pip(base, "--python", str(python), "install", "--no-compile", *requirements)
         else:
-            pip(python, "install", "--editable", f"{ROOT}[test]")
+            install_checkout(python)
         done.touch()
     return python
 
@@ -185,11 +186,17 @@ def site_packages(python: Path) -> Path:
                                text=True).stdout.strip())
 
 
+def install_checkout(python: Path, constraints: Path = CONSTRAINTS) -> None:
+    """Install textnb where it lies; `scripts/environment` has compiled its kernel there."""
+    pip(python, "install", "--no-compile", "--editable", f"{ROOT}[test]", constraints=constraints,
+        CC="/nonexistent/cc", TEXTNB_REQUIRE_KERNEL="")
+
+
 def pip(
-    python: Path, *arguments: str, constraints: Path = ROOT / "constraints.txt"
+    python: Path, *arguments: str, constraints: Path = CONSTRAINTS, **variables: str
 ) -> None:
     subprocess.run([python, "-m", "pip", "--quiet", "--disable-pip-version-check", *arguments],
-                   check=True, env=os.environ | {"PIP_CONSTRAINT": str(constraints)})
+                   check=True, env=os.environ | {"PIP_CONSTRAINT": str(constraints)} | variables)
 
 
 def run_tests(python: Path, arguments: list[str], tier: Sequence[str] = ("--all",)) -> bool:
