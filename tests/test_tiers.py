@@ -33,6 +33,15 @@ def test_pairs(a, b): ...
 @pytest.mark.sweep(3)
 @pytest.mark.parametrize("a", range(10))
 def test_sweep(a): ...
+@pytest.mark.sweep(2, 9)
+@pytest.mark.parametrize("a", range(4))
+@pytest.mark.parametrize("b", ["x", "y", "z"])
+@pytest.mark.parametrize("c", [True, False])
+def test_wide(a, b, c): ...
+@pytest.mark.sweep(1, 3)
+@pytest.mark.parametrize("a", range(3))
+@pytest.mark.parametrize("b", ["x", "y"])
+def test_wide_server(a, b, postgres): ...
 
 @settings(max_examples=examples(10), database=None)
 @given(st.integers())
@@ -78,8 +87,9 @@ def test_the_quick_tests_are_the_default(folder: Path) -> None:
         {"x", "y", "None"}, set("01234")]
     assert len(cases(output, "pairs")) == 4, "cases that one list names are no product"
     assert cases(output, "sweep") == ["0", "3", "6"]
+    assert len(cases(output, "wide")) == 2
     assert "tried 2\n" in output
-    assert "\nnot selected: 19 of --all and 1 of --release\n" in output
+    assert "\nnot selected: 29 of --all and 19 of --release\n" in output
 
 
 @pytest.mark.slow
@@ -87,8 +97,14 @@ def test_all(folder: Path) -> None:
     output = ran(folder, "--all")
     assert [len(cases(output, name)) for name in ("server", "slow", "release", "product", "sweep")
             ] == [1, 1, 0, 15, 10]
+    wide = [case.split("-") for case in cases(output, "wide")]
+    assert len(wide) == 9
+    assert [len({values[i] for values in wide}) for i in range(3)] == [2, 3, 4]
+    assert len({(values[i], values[j]) for values in wide for i, j in ((0, 1), (0, 2), (1, 2))}
+               ) >= 20, "nearly all 26 pairs"
+    assert len(cases(output, "wide_server")) == 3
     assert "tried 10\n" in output
-    assert "\nnot selected: 1 of --release\n" in output
+    assert "\nnot selected: 19 of --release\n" in output
 
 
 @pytest.mark.slow
@@ -110,4 +126,4 @@ def test_a_test_that_is_named_runs(folder: Path) -> None:
 @pytest.mark.slow
 def test_processes_select_the_same(folder: Path) -> None:
     output = ran(folder, "-n", "2")
-    assert "not selected: 19 of --all and 1 of --release\n" in output
+    assert "not selected: 29 of --all and 19 of --release\n" in output

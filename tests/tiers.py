@@ -6,7 +6,10 @@ A test is quick unless something says otherwise:
 - it has the mark ``release``: it needs ``--release``;
 - it is a case of a product of parameters: quick are as many cases as it takes for each value of
   each parameter to occur in one, and ``--all`` runs the whole product;
-- it is a case of a test with the mark ``sweep(20)``: quick are twenty cases at equal distances.
+- it is a case of a test with the mark ``sweep(20)``: quick are twenty cases at equal distances;
+- it is a case of a test with the mark ``sweep(20, 90)``: quick are twenty cases and ``--all`` runs
+  ninety, in which each value of each parameter and then as many pairs of values as possible
+  occur; ``--release`` runs the whole product.
 
 A property test tries a fifth of its examples (``examples``) among the quick ones, and a hundred
 times as many before a release. A test whose id is an argument (``file.py::name``)
@@ -18,6 +21,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
+from itertools import combinations
 from typing import Any
 
 import pytest
@@ -26,7 +30,8 @@ from hypothesis import settings
 MARKS = (
     "slow: runs with --all, not among the quick tests",
     "release: runs with --release, before a release",
-    "sweep(number): so many of its cases are quick; the others run with --all",
+    "sweep(quick, all): so many of its cases are quick, so many run with --all, the others with "
+    "--release; without a second number all run with --all",
 )
 # Fixtures that start a server, an engine or a browser, or read a real corpus.
 SERVERS = frozenset({"corpus", "postgres", "s3", "spark", "browser"})
@@ -102,20 +107,38 @@ def _tiers(items: Iterable[pytest.Item]) -> dict[pytest.Item, Tier]:
     tiers: dict[pytest.Item, Tier] = {}
     sweeps: dict[tuple[pytest.Item | Any, str], list[pytest.Item]] = {}
     for item in items:
+        test = item.parent, getattr(item, "originalname", item.name)
         if item.get_closest_marker("release"):
             tiers[item] = Tier.RELEASE
-        elif item.get_closest_marker("slow") or SERVERS & set(getattr(item, "fixturenames", ())):
-            tiers[item] = Tier.ALL
         else:
-            tiers[item] = Tier.QUICK
+            tiers[item] = Tier.ALL if _is_slow(item) else Tier.QUICK
             if hasattr(item, "callspec"):
-                name = getattr(item, "originalname", item.name)
-                sweeps.setdefault((item.parent, name), []).append(item)
+                sweeps.setdefault(test, []).append(item)
     for cases in sweeps.values():
-        mark = cases[0].get_closest_marker("sweep")
-        few = _spread(cases, *mark.args) if mark else _each_value_once(cases)
-        tiers.update(dict.fromkeys(set(cases) - set(few), Tier.ALL))
+        tiers.update(_tiers_of_cases(cases, tiers))
     return tiers
+
+
+def _is_slow(item: pytest.Item) -> bool:
+    return bool(item.get_closest_marker("slow")
+                or SERVERS & set(getattr(item, "fixturenames", ())))
+
+
+def _tiers_of_cases(
+    cases: Sequence[pytest.Item], tiers: Mapping[pytest.Item, Tier]
+) -> dict[pytest.Item, Tier]:
+    mark = cases[0].get_closest_marker("sweep")
+    fast = [case for case in cases if tiers[case] is Tier.QUICK]
+    many = cases
+    if mark is None:
+        few = _each_value_once(fast)
+    elif len(mark.args) == 1:
+        few = _spread(fast, *mark.args)
+    else:
+        few = _pairs_of_values(fast, [], mark.args[0])
+        many = _pairs_of_values(cases, few, mark.args[1])
+    return {**dict.fromkeys(cases, Tier.RELEASE), **dict.fromkeys(many, Tier.ALL),
+            **dict.fromkeys(few, Tier.QUICK)}
 
 
 def _spread(cases: Sequence[pytest.Item], number: int) -> list[pytest.Item]:
@@ -135,6 +158,23 @@ def _each_value_once(cases: Sequence[Any]) -> list[pytest.Item]:
         few.append(best)
         missing -= values[best]
     return few
+
+
+def _pairs_of_values(
+    cases: Sequence[Any], first: Sequence[Any], number: int
+) -> list[Any]:
+    """So many cases, some of them given, in which each value and then most pairs of them occur."""
+    values = {case: _values(case) for case in cases}
+    pairs = {case: set(combinations(sorted(own), 2)) for case, own in values.items()}
+    chosen = list(first)
+    others = [case for case in cases if case not in set(chosen)]
+    seen = set[Any]().union(*(values[case] | pairs[case] for case in chosen))
+    while others and len(chosen) < number:
+        best = max(others, key=lambda case: (len(values[case] - seen), len(pairs[case] - seen)))
+        others.remove(best)
+        chosen.append(best)
+        seen |= values[best] | pairs[best]
+    return chosen
 
 
 def _values(case: Any) -> set[tuple[object, ...]]:

@@ -110,6 +110,7 @@ def trained(plan: str, form: str = "") -> TextClassifier:
                           text=names).fit(rows.with_columns(label=labels))
 
 
+@pytest.mark.sweep(24, 72)
 @pytest.mark.usefixtures("engine")
 @pytest.mark.parametrize("plan", PLANS)
 @pytest.mark.parametrize("to", EXACT)
@@ -126,6 +127,7 @@ def test_hostile_texts_get_the_models_answers(to: str, plan: str, tmp_path: Path
     assert (found.rows, found.wrong_scores, found.wrong_labels) == (300, [], [])
 
 
+@pytest.mark.sweep(9, 27)
 @pytest.mark.usefixtures("engine")
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("plan", ["accents", "char 1-2", "one prefix"])

@@ -234,7 +234,7 @@ class TestEveryFieldAndEngine:
         else:
             check_tokens(found, tokenizer)
 
-    @pytest.mark.sweep(8)
+    @pytest.mark.sweep(8, 160)
     @pytest.mark.parametrize(("name", "changed"), CASES)
     @pytest.mark.parametrize("base", [
         pytest.param(Tokenizer(), id="default"), pytest.param(SPLIT, id="split")])
