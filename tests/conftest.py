@@ -39,7 +39,8 @@ rm -rf "$2/data" "$2/log"
 _TOGETHER = {"tests/frames/test_cloud.py": "s3", "tests/cli/test_sources.py": "s3"}
 # Files of few and long tests that share little: each goes alone, after those of all other files, so
 # that in the end no process has much to do while others have nothing.
-_APART = {"tests/cli/test_streams.py", "tests/test_pipelines.py", "tests/storage/test_atomic.py"}
+_APART = {"tests/cli/test_streams.py", "tests/docs/test_pages.py", "tests/export/test_c.py",
+          "tests/storage/test_atomic.py", "tests/test_memory.py", "tests/test_pipelines.py"}
 
 _LEFT_OUT = pytest.StashKey[Mapping[tiers.Tier, int]]()
 

@@ -199,6 +199,7 @@ def _trained(tokenizer: Tokenizer) -> TextClassifier:
         frame.with_columns(labels))
 
 
+@pytest.mark.sweep(4, 8)
 @pytest.mark.parametrize("inputs", [1000, pytest.param(50_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("tokenizer", [
     Tokenizer(ngram_range=(1, 2), lowercase="tr", stop_words=("GOOD", "mit")), ALL_KINDS, CHANGED,

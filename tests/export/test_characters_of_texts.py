@@ -41,6 +41,7 @@ def trained(tokenizer: Tokenizer, estimator: Any = None) -> TextClassifier:
     return TextClassifier(estimator or MultinomialNB(l=0.1), tokenizer=tokenizer).fit(frame)
 
 
+@pytest.mark.sweep(5, 15)
 @pytest.mark.parametrize("rows", [300, pytest.param(10_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("tokenizer", TOKENIZERS, ids=NAMES)
 @pytest.mark.parametrize("to", KNOWING)
