@@ -167,7 +167,7 @@ def environment(name: str, requirements: list[str], base: Path | None = None) ->
                        check=True)
         if base:
             link(base, python)
-            pip(base, "--python", str(python), "install", "--no-compile", *requirements)
+            pip(base, "--python", str(python), "install", *requirements)
         else:
             install_checkout(python)
         done.touch()
@@ -188,7 +188,7 @@ def site_packages(python: Path) -> Path:
 
 def install_checkout(python: Path, constraints: Path = CONSTRAINTS) -> None:
     """Install textnb where it lies; `scripts/environment` has compiled its kernel there."""
-    pip(python, "install", "--no-compile", "--editable", f"{ROOT}[test]", constraints=constraints,
+    pip(python, "install", "--editable", f"{ROOT}[test]", constraints=constraints,
         CC="/nonexistent/cc", TEXTNB_REQUIRE_KERNEL="")
 
 
