@@ -127,7 +127,7 @@ def test_lists_of_labels_are_ranked(
 SQL = ["sql-duckdb", "sql-postgres", "sql-sqlite", "sql-clickhouse"]
 
 
-@pytest.mark.sweep(7, 14)
+@pytest.mark.sweep(3, 14)
 @pytest.mark.usefixtures("engine")
 @pytest.mark.parametrize("to", [*SQL, "polars", pytest.param(
     "onnx", marks=pytest.mark.skipif(
@@ -153,7 +153,7 @@ def test_labels_are_ranked(
         assert number or verify_export(path).passed
 
 
-@pytest.mark.sweep(8, 20)
+@pytest.mark.sweep(4, 20)
 @pytest.mark.usefixtures("engine")
 @pytest.mark.parametrize("to", SQL)
 @pytest.mark.parametrize("calibration", [*CALIBRATIONS, "positive", "labels", "never", "one"])

@@ -133,6 +133,7 @@ def test_it_compiles_without_a_warning(
     run(compiler, *STRICT, "-DRANDOM_INPUTS=1", "-I", tmp_path, "-c", FUZZ, "-o", tmp_path / "f.o")
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("tokenizer", [*TOKENIZERS, *KEEPING, ALL_KINDS])
 def test_scores_are_the_models_bits(
     cc: str, tokenizer: Tokenizer, tmp_path: Path
@@ -203,7 +204,7 @@ def _trained(tokenizer: Tokenizer) -> TextClassifier:
         frame.with_columns(labels))
 
 
-@pytest.mark.sweep(4, 8)
+@pytest.mark.sweep(2, 8)
 @pytest.mark.parametrize("inputs", [1000, pytest.param(50_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("tokenizer", [
     Tokenizer(ngram_range=(1, 2), lowercase="tr", stop_words=("GOOD", "mit")), ALL_KINDS, CHANGED,

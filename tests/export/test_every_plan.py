@@ -110,7 +110,7 @@ def trained(plan: str, form: str = "") -> TextClassifier:
                           text=names).fit(rows.with_columns(label=labels))
 
 
-@pytest.mark.sweep(24, 72)
+@pytest.mark.sweep(10, 72)
 @pytest.mark.usefixtures("engine")
 @pytest.mark.parametrize("plan", PLANS)
 @pytest.mark.parametrize("to", EXACT)

@@ -85,7 +85,7 @@ CASES = [(to, reads) for to, target in TARGETS.items() for reads in target.reads
          if reads != "features"]
 
 
-@pytest.mark.sweep(24, 120)
+@pytest.mark.sweep(16, 120)
 @pytest.mark.usefixtures("engine")
 @pytest.mark.parametrize("labels", [("pos", "neg"), ("pos", "neg", "so")], ids=["two", "three"])
 @pytest.mark.parametrize(("to", "reads"), CASES)

@@ -57,6 +57,7 @@ def topics(estimator: Any = None, **thresholds: float) -> TextClassifier:
     return model
 
 
+@pytest.mark.sweep(6, 26)
 @pytest.mark.usefixtures("engine")
 @pytest.mark.parametrize("estimator", [MultinomialNB(l=0.1), BernoulliNB(l=0.1), ComplementNB(),
                                        NBLinear()], ids=lambda value: type(value).__name__)
@@ -73,6 +74,7 @@ def test_all_scores_and_the_labels_above_their_thresholds(
     assert checked(path, ARTICLES).passed
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.usefixtures("engine")
 @pytest.mark.parametrize("to", LISTS)
 def test_thresholds_of_a_decision_are_applied(to: str, tmp_path: Path) -> None:
@@ -87,6 +89,7 @@ def test_thresholds_of_a_decision_are_applied(to: str, tmp_path: Path) -> None:
     assert all("grain" in labels and "trade" not in labels for labels in bundle.decide(scores))
 
 
+@pytest.mark.sweep(6, 20)
 @pytest.mark.usefixtures("engine")
 @pytest.mark.parametrize("labels", [HOSTILE, [7, -3, 2**40], [False, True]], ids=str)
 @pytest.mark.parametrize("to", LISTS)
@@ -100,6 +103,7 @@ def test_hostile_labels_integers_and_booleans(to: str, labels: list[Any], tmp_pa
     assert checked(path, pl.DataFrame({"text": texts})).passed
 
 
+@pytest.mark.sweep(0, 14)
 @pytest.mark.parametrize("name", ["reuters_modapte90", "goemotions"])
 @pytest.mark.usefixtures("engine")
 @pytest.mark.parametrize("to", LISTS)

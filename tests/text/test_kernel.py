@@ -79,6 +79,7 @@ def table_of(tokenizer: Tokenizer, secret: Any = None) -> TermTable:
 
 
 class TestEquality:
+    @pytest.mark.sweep(8)
     @pytest.mark.parametrize("name", SERVED)
     @settings(deadline=None, max_examples=examples(60))
     @given(texts=TEXTS)
@@ -88,6 +89,7 @@ class TestEquality:
         assert not why_expressions(tokenizer)
         assert_same_matrix(*both(lambda: count_matrix([frame_of(texts)], tokenizer, "text")))
 
+    @pytest.mark.sweep(8)
     @pytest.mark.parametrize("name", SERVED)
     @settings(deadline=None, max_examples=examples(30))
     @given(texts=TEXTS, unseen=TEXTS)
