@@ -26,7 +26,7 @@ def environments() -> ModuleType:
 def test_each_extra_has_tests(environments: ModuleType) -> None:
     extras = environments.declared()
     assert {"onnx", "spark"} < set(extras)
-    for paths in environments.TESTS.values():
+    for paths in [*environments.TESTS.values(), environments.APART_FROM_LIBRARIES]:
         assert [path for path in paths if not (ROOT / path).exists()] == []
 
 

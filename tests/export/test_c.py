@@ -27,6 +27,7 @@ from tests.export.test_code import (
     texts,
     trained,
 )
+from tests.tiers import examples
 from textnb import (
     Calibration,
     ComplementNB,
@@ -233,7 +234,7 @@ def test_a_fuzzer_finds_nothing(tmp_path: Path) -> None:
                tmp_path / "model.c", "-o", tmp_path / "fuzz", "-lm"]
     if subprocess.run(command, capture_output=True, check=False).returncode:
         pytest.skip("clang has no libFuzzer here: install libclang-rt-dev")
-    run(tmp_path / "fuzz", "-runs=20000", "-max_len=400", "-seed=1",
+    run(tmp_path / "fuzz", f"-runs={examples(5000)}", "-max_len=400", "-seed=1",
         f"-artifact_prefix={tmp_path}/")
 
 
