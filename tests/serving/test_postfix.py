@@ -91,6 +91,12 @@ def wait_until(done: object, what: str) -> None:
         time.sleep(0.05)
 
 
+def listens(path: Path) -> bool:
+    """Whether a socket is answered; its file is there a moment before."""
+    with socket.socket(socket.AF_UNIX) as client:
+        return client.connect_ex(str(path)) == 0
+
+
 def test_mail_is_delivered_with_its_verdict(tmp_path: Path, maildir: Path, port: int) -> None:
     server = Server(tmp_path, saved(tmp_path / "m.textnb"))
     os.chmod(server.path, 0o666)
@@ -98,7 +104,7 @@ def test_mail_is_delivered_with_its_verdict(tmp_path: Path, maildir: Path, port:
     process = subprocess.Popen(["spamass-milter", "-p", milter, "-u", "nobody", "--", "-U",
                                 server.path, "-x"], stderr=subprocess.DEVNULL)
     try:
-        wait_until(milter.exists, "no milter")
+        wait_until(lambda: listens(milter), "no milter")
         milter.chmod(0o666)
         with smtplib.SMTP("127.0.0.1", port) as client:
             for message in (SPAM, HAM, b"X-Spam-Flag: YES\nX-Spam-Status: Yes\n" + HAM):
