@@ -122,9 +122,10 @@ def test_hostile_texts_get_the_models_answers(to: str, plan: str, tmp_path: Path
             export_model(model, tmp_path / "out", to, reads="text")
         return
     path = export_model(model, tmp_path / "out", to, reads="text").path
-    assert checked(path).passed
-    found = checked(path, rows_of(plan, hostile(300)))
-    assert (found.rows, found.wrong_scores, found.wrong_labels) == (300, [], [])
+    # With the texts of golden rows: an engine that starts anew, or compiles, takes seconds.
+    texts = [*_WRITTEN, *_KEPT, *hostile(300)]
+    found = checked(path, rows_of(plan, texts))
+    assert (found.rows, found.wrong_scores, found.wrong_labels) == (len(texts), [], [])
 
 
 @pytest.mark.sweep(9, 27)
