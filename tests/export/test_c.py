@@ -334,6 +334,7 @@ def test_whole_test_splits(cc: str, name: str, corpus: Corpus, tmp_path: Path) -
     assert (found.scores == bundle.scores(rows.values)).all()
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("classes", [3, 4, 9])
 def test_weights_by_cells_and_by_rows_are_the_same_bits(
     cc: str, classes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

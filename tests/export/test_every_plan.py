@@ -128,7 +128,7 @@ def test_hostile_texts_get_the_models_answers(to: str, plan: str, tmp_path: Path
     assert (found.rows, found.wrong_scores, found.wrong_labels) == (len(texts), [], [])
 
 
-@pytest.mark.sweep(9, 27)
+@pytest.mark.sweep(4, 27)
 @pytest.mark.usefixtures("engine")
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("plan", ["accents", "char 1-2", "one prefix"])

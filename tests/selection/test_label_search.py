@@ -54,6 +54,7 @@ def test_a_trial_is_a_cross_validation(estimator: Any, time: str | None) -> None
         decision.thresholds)
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("metric", [None, "macro-f1", "example-f1", "subset-accuracy"])
 def test_the_code_makes_the_model(metric: str | None) -> None:
     model = textnb.tune(ROWS, trials=4, metric=metric)
@@ -68,6 +69,7 @@ def test_the_code_makes_the_model(metric: str | None) -> None:
     assert str(model.tuned_.metric) == (metric or "micro-f1")
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("by", [{"groups": "author"}, {"time": "day"}, {"seed": 3}], ids=str)
 def test_thresholds_are_of_the_same_kind_of_folds(by: dict[str, Any]) -> None:
     model = textnb.tune(ROWS, trials=1, **by)
@@ -131,6 +133,7 @@ def test_what_is_no_metric_of_lists(settings: dict[str, Any], message: str) -> N
                metric="micro-f1")
 
 
+@pytest.mark.slow
 def test_auto_searches_for_lists_too() -> None:
     model = TextClassifier("auto").fit(ROWS.head(200))
     assert model.decision_ is not None
