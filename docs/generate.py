@@ -18,13 +18,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 ROOMS = {
-    "errors": "the exceptions", "gone": "advice on what was removed",
+    "errors": "the exceptions",
     "runtime": "threads, forks, memory", "files": "whole files, locks",
     "mail": "one message", "frames": "rows in and out", "text": "tokens to counts",
-    "bayes": "the mathematics", "learning": "documents to statistics",
+    "bayes": "the mathematics", "models": "a class per model",
+    "learning": "documents to statistics",
     "scoring": "answers as columns",
     "storage": "the model file", "selection": "folds, the search for settings",
-    "estimators": "scikit-learn's interface",
+    "classifiers": "TextClassifier, TableClassifier",
     "evaluation": "metrics, validation", "report": "the HTML report",
     "export": "weights for other systems", "engines": "Spark",
     "jobs": "jobs in TOML", "filter": "the mail filter",
@@ -100,17 +101,18 @@ def jobs_page() -> str:
 
 def _declared_settings() -> list[str]:
     """The settings of the tokenizer and of each kind of model, from their declarations."""
-    from textnb.learning.settings import MODELS, TokenSettings, declared
+    from textnb.learning.settings import TokenSettings
+    from textnb.models.known import all_models
+    from textnb.runtime import settings
 
     parts = []
     titles = {"[model.tokenizer]": TokenSettings} | {
-        f'[model] with kind = "{kind}"': group for kind, group in MODELS.items()}
+        f'[model] with kind = "{kind}"': group for kind, group in all_models().items()}
     for title, group in titles.items():
-        hints = typing.get_type_hints(group)
         parts.append(f"\n### `{title}`\n\n| key | type | default | meaning |\n|---|---|---|---|\n")
-        for field, facts in declared(group):
+        for field, facts in settings.declared(group):
             kind = " or ".join(f'`"{choice}"`' for choice in facts.choices) or _type(
-                hints[field.name])
+                eval(str(field.type), vars(settings)))
             parts.append(f"| `{field.name}` | {kind} | `{field.default!r}` | {facts.help} |\n")
     parts.append('\n`sklearn = true` in `[model.tokenizer]` gives the tokens of scikit-learn\'s '
                  "CountVectorizer.\n")

@@ -13,8 +13,7 @@ import polars as pl
 import pytest
 
 from textnb import BernoulliNB, ComplementNB, MultinomialNB, TextClassifier, load
-from textnb.bayes.counts.multinomial import Multinomial
-from textnb.bayes.smoothing import complement_weights, log_ratio, multinomial_log_prob
+from textnb.bayes.formulas import complement_weights, log_ratio, multinomial_log_prob
 from textnb.bayes.statistics import CountStatistics
 from textnb.errors import DataError, ModelFileError, VocabularyError
 from textnb.runtime import memory as memory_module
@@ -213,7 +212,7 @@ class TestMemoryErrors:
         def fails(*args: object, **kwargs: object) -> None:
             raise MemoryError
 
-        monkeypatch.setattr(Multinomial, "weigh", fails)
+        monkeypatch.setattr(MultinomialNB, "weigh", fails)
         with pytest.raises(DataError, match="memory ran out with 50 classes and 60 terms"):
             TextClassifier().fit(many_classes(50, 60))
 
@@ -224,7 +223,7 @@ class TestMemoryErrors:
         def fails(*args: object, **kwargs: object) -> None:
             raise MemoryError("no room")
 
-        monkeypatch.setattr(Multinomial, "weigh", fails)
+        monkeypatch.setattr(MultinomialNB, "weigh", fails)
         with pytest.raises(ModelFileError, match=r"memory ran out while .* was read \(no room\)"):
             load(path)
 

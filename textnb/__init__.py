@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from textnb.bayes.forms import LinearForm, QuadraticForm
     from textnb.bayes.moments import MomentStatistics
     from textnb.bayes.statistics import CountStatistics
+    from textnb.classifiers.load import load
+    from textnb.classifiers.mail import mail_classifier
+    from textnb.classifiers.table import TableClassifier
+    from textnb.classifiers.text import TextClassifier
+    from textnb.classifiers.tuning import tune
     from textnb.errors import (
         DataError,
         EngineError,
@@ -32,27 +37,6 @@ if TYPE_CHECKING:
         UnknownTermsWarning,
         VocabularyError,
     )
-    from textnb.estimators.discriminants import LinearDiscriminantAnalysis, NearestCentroid
-    from textnb.estimators.gaussian import GaussianNB
-    from textnb.estimators.linear import NBLinear
-    from textnb.estimators.load import load
-    from textnb.estimators.mail import mail_classifier
-    from textnb.estimators.naive_bayes import (
-        BernoulliNB,
-        CategoricalNB,
-        ComplementNB,
-        MultinomialNB,
-    )
-    from textnb.estimators.plugin import HistogramDensity, PlugInBayes
-    from textnb.estimators.quadratic import (
-        QuadraticDiscriminantAnalysis,
-        RegularizedDiscriminantAnalysis,
-    )
-    from textnb.estimators.ratio import LogCountRatio, NBLogisticRegression
-    from textnb.estimators.table import TableClassifier
-    from textnb.estimators.text import TextClassifier
-    from textnb.estimators.tfidf import TfidfComplementNB
-    from textnb.estimators.tuning import tune
     from textnb.evaluation.against_rest import operating_points, roca
     from textnb.evaluation.calibration import Reliability, calibrate, fit_calibration, reliability
     from textnb.evaluation.class_thresholds import choose_class_thresholds
@@ -79,15 +63,31 @@ if TYPE_CHECKING:
     from textnb.frames.scan import scan
     from textnb.mail.message import parse_message
     from textnb.mail.tokens import mail_tokens
+    from textnb.models.bernoulli import BernoulliNB
+    from textnb.models.categorical import CategoricalNB
+    from textnb.models.complement import ComplementNB
+    from textnb.models.discriminants import LinearDiscriminantAnalysis, NearestCentroid
+    from textnb.models.gaussian import GaussianNB
+    from textnb.models.histogram import HistogramDensity
+    from textnb.models.log_count_ratio import LogCountRatio
+    from textnb.models.multinomial import MultinomialNB
+    from textnb.models.nblinear import NBLinear
+    from textnb.models.nblr import NBLogisticRegression
+    from textnb.models.plugin import PlugInBayes
+    from textnb.models.quadratic import (
+        QuadraticDiscriminantAnalysis,
+        RegularizedDiscriminantAnalysis,
+    )
+    from textnb.models.tfidf_complement import TfidfComplementNB
     from textnb.report.page import write_report
     from textnb.selection.search import Tuned
     from textnb.text.tokens import Tokenizer
 
 _HOME = {
-    "BernoulliNB": "estimators.naive_bayes",
+    "BernoulliNB": "models.bernoulli",
     "Calibration": "bayes.calibration",
-    "CategoricalNB": "estimators.naive_bayes",
-    "ComplementNB": "estimators.naive_bayes",
+    "CategoricalNB": "models.categorical",
+    "ComplementNB": "models.complement",
     "CountStatistics": "bayes.statistics",
     "DataError": "errors",
     "Decision": "bayes.decision",
@@ -96,37 +96,37 @@ _HOME = {
     "EngineError": "errors",
     "ExportError": "errors",
     "ForkError": "errors",
-    "GaussianNB": "estimators.gaussian",
+    "GaussianNB": "models.gaussian",
     "HeldOut": "evaluation.held_out",
     "HeldOutLabels": "evaluation.held_out_labels",
-    "HistogramDensity": "estimators.plugin",
+    "HistogramDensity": "models.histogram",
     "ImpossibleRowError": "errors",
     "LearnedRowsWarning": "errors",
-    "LinearDiscriminantAnalysis": "estimators.discriminants",
+    "LinearDiscriminantAnalysis": "models.discriminants",
     "LinearForm": "bayes.forms",
-    "LogCountRatio": "estimators.ratio",
+    "LogCountRatio": "models.log_count_ratio",
     "MailFilter": "filter.mailfilter",
     "ModelFileError": "errors",
     "MomentStatistics": "bayes.moments",
-    "MultinomialNB": "estimators.naive_bayes",
-    "NBLinear": "estimators.linear",
-    "NBLogisticRegression": "estimators.ratio",
-    "NearestCentroid": "estimators.discriminants",
+    "MultinomialNB": "models.multinomial",
+    "NBLinear": "models.nblinear",
+    "NBLogisticRegression": "models.nblr",
+    "NearestCentroid": "models.discriminants",
     "OnlineResult": "evaluation.online",
     "ParameterError": "errors",
-    "PlugInBayes": "estimators.plugin",
-    "QuadraticDiscriminantAnalysis": "estimators.quadratic",
+    "PlugInBayes": "models.plugin",
+    "QuadraticDiscriminantAnalysis": "models.quadratic",
     "QuadraticForm": "bayes.forms",
-    "RegularizedDiscriminantAnalysis": "estimators.quadratic",
+    "RegularizedDiscriminantAnalysis": "models.quadratic",
     "Reliability": "evaluation.calibration",
     "SchemaError": "errors",
     "SmoothingPath": "evaluation.smoothing",
     "SourceError": "errors",
-    "TableClassifier": "estimators.table",
-    "TextClassifier": "estimators.text",
+    "TableClassifier": "classifiers.table",
+    "TextClassifier": "classifiers.text",
     "TextnbError": "errors",
     "TextnbWarning": "errors",
-    "TfidfComplementNB": "estimators.tfidf",
+    "TfidfComplementNB": "models.tfidf_complement",
     "Tokenizer": "text.tokens",
     "Tuned": "selection.search",
     "UnknownTermsWarning": "errors",
@@ -148,8 +148,8 @@ _HOME = {
     "held_out": "evaluation.held_out",
     "leave_one_out": "evaluation.leave_one_out",
     "list_labels": "frames.label_lists",
-    "load": "estimators.load",
-    "mail_classifier": "estimators.mail",
+    "load": "classifiers.load",
+    "mail_classifier": "classifiers.mail",
     "mail_errors": "frames.mail",
     "mail_tokens": "mail.tokens",
     "mistakes": "evaluation.mistakes",
@@ -162,7 +162,7 @@ _HOME = {
     "scan_database": "frames.database",
     "scan_mail": "frames.mail",
     "smoothing_path": "evaluation.smoothing",
-    "tune": "estimators.tuning",
+    "tune": "classifiers.tuning",
     "validate_online": "evaluation.online",
     "verify_export": "export.verify",
     "write_report": "report.page",

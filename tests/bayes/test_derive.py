@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from textnb import BernoulliNB, ComplementNB, CountStatistics, MultinomialNB, ParameterError
-from textnb.bayes.known import event_model
 from textnb.bayes.special_forms import RequiredTermsForm
+from textnb.models.known import model_named
 
 COUNTS = CountStatistics(np.array(["a", "b", "c"]), np.array([3, 1, 2]),
                          np.array([[3, 0, 1, 2], [0, 1, 0, 1], [2, 2, 0, 0]]))
@@ -28,7 +28,7 @@ def test_it_is_the_estimators_form(estimator: Any, classes: int) -> None:
     counts = CountStatistics(COUNTS.classes[:classes], COUNTS.class_count[:classes],
                              COUNTS.feature_count[:classes])
     expected = estimator.fit_statistics(counts).linear_form()
-    found = event_model(type(estimator).__name__, estimator.get_params()).derive(counts)
+    found = model_named(type(estimator).__name__, estimator.get_params()).derive(counts)
     assert found.weights.tobytes() == expected.weights.tobytes()
     assert found.intercept.tobytes() == expected.intercept.tobytes()
     assert found.features == expected.features
@@ -39,10 +39,10 @@ def test_it_is_the_estimators_form(estimator: Any, classes: int) -> None:
 
 
 def test_a_term_once_per_document() -> None:
-    form = event_model("MultinomialNB", {}).derive(COUNTS, binary=True)
+    form = model_named("MultinomialNB", {}).derive(COUNTS, binary=True)
     assert form.presence_above == 0.0
 
 
 def test_another_estimator_is_refused() -> None:
     with pytest.raises(ParameterError, match="unknown value 'GaussianNB'"):
-        event_model("GaussianNB", {})
+        model_named("GaussianNB", {})

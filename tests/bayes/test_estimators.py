@@ -164,7 +164,7 @@ def test_given_priors_are_one_probability_per_class(kind: type, prior: list[floa
 
 @pytest.mark.parametrize("binarize", [-0.5, np.nan, np.inf])
 def test_presence_is_above_zero_or_more(binarize: float) -> None:
-    with pytest.raises(ParameterError, match="binarize must be None or a number >= 0; got"):
+    with pytest.raises(ParameterError, match="binarize must be None or a finite number >= 0; got"):
         BernoulliNB(binarize=binarize).fit(X, Y)
 
 

@@ -21,10 +21,9 @@ from tests.oracles.scikit_learn import expected_failures
 from textnb import MultinomialNB, NBLinear, NBLogisticRegression, TextClassifier
 from textnb.bayes import linear_solver
 from textnb.bayes.calibration import Calibration
-from textnb.bayes.counts.linear import Linear
-from textnb.bayes.known import event_model
 from textnb.bayes.temperature import best_sigmoids, best_temperature
 from textnb.errors import DataError, ParameterError
+from textnb.models.known import model_named
 
 
 @pytest.mark.sweep(65)
@@ -131,8 +130,8 @@ def test_what_can_not_be_learned_is_refused():
         NBLinear(C=10.0).fit(counts, y, sample_weight=np.full(len(y), 1e10))
     with pytest.warns(ConvergenceWarning, match="failed to converge to tol=1e-09 in max_iter=1 "):
         NBLinear(tol=1e-9, max_iter=1).fit(counts, y)
-    with pytest.raises(ParameterError, match="NBLinear learns its weights from rows"):
-        event_model("NBLinear", {}).derive(NBLinear().fit(counts, y).statistics_)
+    with pytest.raises(ParameterError, match="NBLinear learns from rows"):
+        model_named("NBLinear", {}).derive(NBLinear().fit(counts, y).statistics_)
 
 
 def test_counts_that_leave_all_rows_empty_leave_the_intercepts():
@@ -380,7 +379,7 @@ def test_a_link_that_does_not_fit_is_refused():
 
 
 def test_parameters_are_json(tmp_path):
-    json.dumps(Linear().parameters())
+    json.dumps(NBLinear().get_params(deep=False))
 
 
 def test_one_fit_warns_of_nothing():

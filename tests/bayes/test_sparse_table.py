@@ -14,15 +14,12 @@ import scipy.sparse as sp
 
 from textnb import BernoulliNB, ComplementNB, MultinomialNB, TextClassifier, load
 from textnb.bayes import sparse_table
-from textnb.bayes.counts.bernoulli import Bernoulli
-from textnb.bayes.counts.complement import Complement
-from textnb.bayes.counts.multinomial import Multinomial
-from textnb.bayes.event_model import CountModel
 from textnb.bayes.sparse_table import SparseCounts, SparseWeights, as_sizes_say, is_sparse
 from textnb.bayes.statistics import CountStatistics
 from textnb.errors import DataError, ExportError
 from textnb.evaluation.comparison import compare_models
 from textnb.export.bundle import bundle_of
+from textnb.models.counts import CountModel
 from textnb.runtime import memory
 
 CLASSES, TERMS, ROWS = 40, 60, 300
@@ -32,11 +29,11 @@ CODES = np.append(np.arange(CLASSES), RNG.integers(0, CLASSES, ROWS - CLASSES))
 HAS = (RNG.random((CLASSES, ROWS)) < 0.05).astype(np.int64)
 HAS[:, 0] = 1
 ONE_LABEL = [
-    Multinomial(l=0.3), Multinomial(l=np.linspace(0.1, 2.0, TERMS), fit_prior=False),
-    Multinomial(class_weight="balanced"), Multinomial(l=1e-308), Bernoulli(l=0.5),
-    Bernoulli(class_weight={0: 3.0}), Complement(), Complement(l=2.0, class_weight={0: 3.0})]
-LISTS = [Multinomial(l=0.3), Multinomial(fit_prior=False), Complement(l=0.5),
-         Multinomial(l=np.linspace(0.1, 2.0, TERMS))]
+    MultinomialNB(l=0.3), MultinomialNB(l=np.linspace(0.1, 2.0, TERMS), fit_prior=False),
+    MultinomialNB(class_weight="balanced"), MultinomialNB(l=1e-308), BernoulliNB(l=0.5),
+    BernoulliNB(class_weight={0: 3.0}), ComplementNB(), ComplementNB(l=2.0, class_weight={0: 3.0})]
+LISTS = [MultinomialNB(l=0.3), MultinomialNB(fit_prior=False), ComplementNB(l=0.5),
+         MultinomialNB(l=np.linspace(0.1, 2.0, TERMS))]
 
 
 @contextmanager
@@ -78,9 +75,9 @@ def test_weights_and_scores_are_those_of_dense_tables(model: CountModel, lists: 
 
 
 @pytest.mark.parametrize(("model", "lists"), [
-    (Multinomial(l=0), False), (Complement(norm=True), False),
-    (Bernoulli(l=np.full(TERMS, 0.5)), False), (Bernoulli(), True),
-    (Multinomial(class_weight="balanced"), True)])
+    (MultinomialNB(l=0), False), (ComplementNB(norm=True), False),
+    (BernoulliNB(l=np.full(TERMS, 0.5)), False), (BernoulliNB(), True),
+    (MultinomialNB(class_weight="balanced"), True)])
 def test_weights_without_a_split_are_dense(
     model: CountModel, lists: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

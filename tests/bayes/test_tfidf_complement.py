@@ -15,8 +15,8 @@ import textnb
 from tests.classifier.models import NEWS, SPAM
 from tests.oracles.scikit_learn import expected_failures
 from textnb import MailFilter, TextClassifier, TfidfComplementNB, Tokenizer
-from textnb.bayes.known import event_model
 from textnb.errors import DataError, ExportError, ParameterError
+from textnb.models.known import model_named
 
 
 # The checks pass fractions, and below 1/e these have no sublinear tf.
@@ -104,7 +104,7 @@ def test_what_has_no_exact_way_is_refused_by_name():
     with pytest.raises(ParameterError, match="keeps the matrix of all documents"):
         TextClassifier(TfidfComplementNB(), memory_limit=1 << 20).fit(SPAM)
     with pytest.raises(ParameterError, match="counts alone don't give its weights"):
-        event_model("TfidfComplementNB", {}).derive(model.estimator_.statistics_)
+        model_named("TfidfComplementNB", {}).derive(model.estimator_.statistics_)
     with pytest.raises(DataError, match="has to be greater than one"):
         TfidfComplementNB().fit([[1, 0], [0, 1]], ["a", "a"])
     with pytest.raises(DataError, match=r"below 0 for 0\.25: its sums have no logarithm"):

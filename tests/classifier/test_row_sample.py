@@ -11,8 +11,8 @@ import pytest
 
 from textnb import MultinomialNB, NBLinear, ParameterError, TextClassifier, load
 from textnb.bayes.calibration import LEARNED_SINCE
+from textnb.classifiers.mail import mail_classifier
 from textnb.errors import DataError
-from textnb.estimators.mail import mail_classifier
 
 EXACT: dict[str, Any] = {
     "idf": False, "tf": "presence", "power": 1.0, "C": 10.0, "tol": 1e-9, "max_iter": 1000,

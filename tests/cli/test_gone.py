@@ -11,8 +11,8 @@ from tests.cli.conftest import Run
 from textnb.cli.main import command_of
 from textnb.errors import ParameterError
 from textnb.export.targets.known import TARGETS, target_of
-from textnb.gone import KEYS, OPTIONS
-from textnb.gone import TARGETS as GONE
+from textnb.runtime.gone import KEYS, OPTIONS
+from textnb.runtime.gone import TARGETS as GONE
 
 
 @pytest.mark.parametrize(("verb", "option"), OPTIONS)

@@ -67,7 +67,8 @@ def new(folder: Path) -> bytes:
 
 def settings_of(path: str) -> dict[str, Any]:
     fitted = load_fitted(path)
-    return {**fitted.model.parameters(), **fitted.settings.parameters, "model": fitted.model.kind}
+    return {**fitted.model.get_params(deep=False), **fitted.settings.parameters,
+            "model": fitted.model.kind}
 
 
 @pytest.mark.parametrize("arguments", [[], ["--input-format", "mail"], ["--label", "label"]])

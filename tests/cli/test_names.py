@@ -12,7 +12,7 @@ import textnb
 from tests.cli.conftest import Run
 from textnb.cli import options
 from textnb.cli.main import VERBS, command_of
-from textnb.learning.settings import declared
+from textnb.runtime.settings import declared
 
 ROOT = Path(textnb.__file__).parent
 # What an error may name though no option of the command line gives it: settings of Python and of
@@ -22,7 +22,7 @@ PYTHON_ALONE = {
     "above", "binarize", "bins", "calibration", "chosen", "class", "classes", "cv", "decision",
     "density", "estimator", "fourth", "kind", "link", "min_categories", "n_components", "naive",
     "name", "prune", "raw", "reg_param", "search", "shingle", "sigmoids", "stale",
-    "step of a feature map", "steps", "text column", "tokenizer", "validation_fraction", "weights",
+    "step of a feature map", "steps", "text column", "tokenizer", "weights",
     "y"}
 
 

@@ -34,8 +34,8 @@ from textnb import (
     TableClassifier,
 )
 from textnb.bayes.covariance import ledoit_wolf_shrinkage
-from textnb.estimators.gaussian import far_scores
-from textnb.estimators.plugin import MOST_BINS, bins_per_column
+from textnb.bayes.gaussian import far_scores
+from textnb.bayes.histogram import MOST_BINS, bins_per_column
 
 Array = NDArray[Any]
 LDA, QDA = LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis

@@ -23,7 +23,7 @@ from textnb import (
     PlugInBayes,
     TableClassifier,
 )
-from textnb.estimators.plugin import MOST_BINS
+from textnb.bayes.histogram import MOST_BINS
 
 MIXTURE = PlugInBayes(GaussianMixture(2, random_state=0))
 SEARCH = PlugInBayes(KernelDensity(), search={"bandwidth": [0.3, 1.0]}, cv=3)

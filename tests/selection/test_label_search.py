@@ -39,7 +39,7 @@ def test_a_trial_is_a_cross_validation(estimator: Any, time: str | None) -> None
         TextClassifier(estimator, tokenizer=PAIRS, min_df=2), ROWS, folds=3, time=time)
     trials = Trials(ROWS, ["text"], "label", split(ROWS.lazy(), "label", folds=3, time=time),
                     Metric("micro-f1"), 0)
-    found = trials.judge(Candidate(PAIRS, 2, estimator.event_model()), len(trials.rungs) - 1)
+    found = trials.judge(Candidate(PAIRS, 2, estimator), len(trials.rungs) - 1)
     assert held.folds is not None
     said = np.zeros(held.actual.shape, dtype=np.bool_)
     for fold in np.unique(held.folds):

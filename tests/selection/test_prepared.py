@@ -11,8 +11,8 @@ import pytest
 
 from textnb import Tokenizer
 from textnb.bayes import linear_solver
-from textnb.bayes.counts.linear import Linear
 from textnb.bayes.linear import PreparedRows
+from textnb.models.nblinear import NBLinear
 from textnb.selection.candidates import Candidate
 from textnb.selection.metric import Metric
 from textnb.selection.prepared import PreparedFold, PreparedFolds
@@ -21,7 +21,7 @@ from textnb.selection.trials import Trials
 
 PAIRS = Tokenizer(ngram_range=(1, 2))
 # Each differs from the first in one setting; the last three in one that the rows depend on.
-MODELS = [Linear(), *(replace(Linear(), **change) for change in (
+MODELS = [NBLinear(), *(replace(NBLinear(), **change) for change in (
     {"C": 10.0}, {"power": 0.0}, {"l": 1.0}, {"tf": "presence"}, {"idf": False},
     {"loss": "log"}))]
 
@@ -72,7 +72,7 @@ def test_rows_are_prepared_once_for_each_fold(
 
 def test_what_was_used_least_recently_is_dropped(rows: pl.DataFrame) -> None:
     of_rows = PreparedRows.of(
-        Linear(), trials(rows)._counts(Candidate(PAIRS, 1, Linear()), 0),
+        NBLinear(), trials(rows)._counts(Candidate(PAIRS, 1, NBLinear()), 0),
         rows["label"].to_numpy())
     fold = PreparedFold(of_rows, np.ones(of_rows.statistics.n_features, dtype=np.bool_))
     folds = PreparedFolds(2 * (of_rows.nbytes + fold.kept.nbytes))

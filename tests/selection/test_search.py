@@ -64,7 +64,7 @@ def test_a_trial_is_a_cross_validation(
     held = cross_validate(model, rows, folds=3, time=time)
     made = split(rows.lazy(), "label", folds=3, time=time)
     place = Trials(rows, ["text"], "label", made, Metric("accuracy"), 0)
-    judged = place.judge(Candidate(PAIRS, 2, estimator.event_model()), len(place.rungs) - 1)
+    judged = place.judge(Candidate(PAIRS, 2, estimator), len(place.rungs) - 1)
     temperature = 1.0 if judged.calibration is None else judged.calibration.temperature
     assert judged.value == held.accuracy
     assert np.array_equal(judged.scores, held.scores / temperature)
@@ -98,7 +98,7 @@ def test_every_candidate_has_code_that_makes_it() -> None:
     for candidate in found:
         made = eval(candidate.code(["text"], "label"), vars(textnb) | {
             name: getattr(textnb, name) for name in textnb.__all__})
-        assert Candidate(made.tokenizer, made.min_df, made.estimator.event_model()).key == (
+        assert Candidate(made.tokenizer, made.min_df, made.estimator).key == (
             candidate.key)
 
 

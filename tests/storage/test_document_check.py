@@ -9,9 +9,9 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 import pytest
 
 from textnb import ModelFileError, TextClassifier, Tokenizer
-from textnb.bayes.known import text_models
 from textnb.errors import ParameterError
 from textnb.learning.parameters import DEFAULTS
+from textnb.models.known import text_models
 from textnb.storage import document_check
 from textnb.storage.document_check import check_text_document
 from textnb.storage.textmodel import pack_text

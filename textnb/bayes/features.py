@@ -388,3 +388,10 @@ def presence(rows: sp.csr_array, above: float) -> sp.csr_array:
         present.data[~high] = 0
         present.eliminate_zeros()
     return present
+
+
+def presence_of(rows: Any, above: float) -> Any:
+    """As `presence`, of a sparse matrix or of an array."""
+    import scipy.sparse as sp
+
+    return presence(rows, above) if sp.issparse(rows) else (above < rows).astype(np.int64)

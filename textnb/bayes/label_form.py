@@ -75,10 +75,10 @@ def derive_labels(model: Any, statistics: CountStatistics, binary: bool = False)
 
     Examples
     --------
-    >>> from textnb.bayes.counts.multinomial import Multinomial
+    >>> from textnb import MultinomialNB
     >>> counts = CountStatistics(np.array(["a", "b"]), np.array([2, 1]),
     ...                          np.array([[3, 1], [2, 1]]), rows=3, total=np.array([3, 4]))
-    >>> form = Multinomial().derive(counts)
+    >>> form = MultinomialNB().derive(counts)
     >>> np.exp(form.weights[:, 0]).round(6).tolist()  # (4/6) : (1/5) and (2/6) : (4/5)
     [3.333333, 0.416667]
     """

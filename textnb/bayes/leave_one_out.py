@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from textnb.bayes.features import canonical
 from textnb.bayes.forms import Floats
-from textnb.bayes.smoothing import Smoothing, log_prior, log_ratio
+from textnb.bayes.formulas import Smoothing, log_prior, log_ratio
 from textnb.bayes.statistics import CountStatistics
 from textnb.errors import ParameterError
 

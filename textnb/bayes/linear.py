@@ -1,4 +1,4 @@
-"""How `textnb.bayes.counts.linear.Linear` learns from rows: counts, weights, a temperature.
+"""How `NBLinear` learns from rows: counts, weights, a temperature.
 
     counts -> feature map -> times |log-count ratio| ** power, class by class -> solver -> weights
 
@@ -22,13 +22,12 @@ from numpy.typing import NDArray
 from textnb.bayes.calibration import Calibration
 from textnb.bayes.class_weight import class_weights
 from textnb.bayes.decision import Decision
-from textnb.bayes.event_model import Learned, LeftOutScores
 from textnb.bayes.features import FeatureMap, canonical, without_zeros
 from textnb.bayes.forms import Floats
 from textnb.bayes.label_lists import LabelLists
 from textnb.bayes.label_thresholds import steady_threshold
+from textnb.bayes.learned import Learned, LeftOutScores
 from textnb.bayes.linear_solver import LinearSolution, LinearSolver
-from textnb.bayes.parameters import MOST_COST
 from textnb.bayes.ratio import document_statistics
 from textnb.bayes.ratio_scales import RatioScales, rows_of
 from textnb.bayes.solver_rows import SolverRows
@@ -40,6 +39,9 @@ from textnb.runtime.caller import warn_caller
 from textnb.runtime.memory import check_room
 from textnb.runtime.threads import map_in_threads
 
+# The largest C times the weight of a row. Beyond it, rounding is larger than what the
+# regularisation says, and weights would be noise.
+MOST_COST = 1e10
 # With larger values, squares and their sums would overflow.
 _LARGEST = 1e30
 # The least number of held-out rows that a temperature is fitted on.
@@ -57,7 +59,7 @@ def learn_from_rows(
 
     Parameters
     ----------
-    model : Linear
+    model : NBLinear
         Already checked. Not imported here, as it imports this module.
     counts : csr_array (n_rows, n_terms)
     labels : (n_rows,)
@@ -164,7 +166,7 @@ def refit_sample(
 
     Parameters
     ----------
-    model : Linear
+    model : NBLinear
     start : WarmStart
     counts : csr_array (n_rows, n_terms)
     labels : (n_rows,)

@@ -16,11 +16,11 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from textnb.bayes.class_weight import class_weights, with_class_weight
-from textnb.bayes.event_model import Learned
 from textnb.bayes.features import canonical, presence
 from textnb.bayes.forms import Floats, LinearForm
+from textnb.bayes.formulas import Smoothing, multinomial_log_prob
+from textnb.bayes.learned import Learned
 from textnb.bayes.one_against_rest import DualSolver, best_passes, split_held_out
-from textnb.bayes.smoothing import Smoothing, multinomial_log_prob
 from textnb.bayes.statistics import CountStatistics, as_counts, as_smoothing
 from textnb.errors import DataError, ParameterError
 

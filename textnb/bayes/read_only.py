@@ -22,23 +22,6 @@ def read_only(value: Any) -> Any:
     return value
 
 
-class FittedArrays:
-    """Base of the estimators: arrays whose names end with ``_``, which `fit` sets, are read-only.
-
-    Writing into one would give predictions that no fit made.
-    """
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        super().__setattr__(name, read_only(value) if name.endswith("_") else value)
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        restore: Any = super()
-        restore.__setstate__(state)
-        # Pickle and deepcopy give arrays that can be written.
-        for name, value in [*vars(self).items()]:
-            setattr(self, name, value)
-
-
 class ReadOnly:
     """Base of the frozen dataclasses that hold arrays: theirs are views that can't be written."""
 

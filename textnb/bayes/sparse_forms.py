@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 from textnb.bayes.class_weight import with_class_weight
 from textnb.bayes.features import presence_map
 from textnb.bayes.forms import Floats, LinearForm
+from textnb.bayes.formulas import Smoothing, log_ratio
 from textnb.bayes.label_form import LabelForm
-from textnb.bayes.smoothing import Smoothing, log_ratio
 from textnb.bayes.sparse_table import SparseCounts, SparseWeights
 from textnb.bayes.statistics import CountStatistics
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 def multinomial_weights(counts: SparseCounts, l: Smoothing) -> SparseWeights:
-    """log θ of `textnb.bayes.smoothing.multinomial_log_prob`.
+    """log θ of `textnb.bayes.formulas.multinomial_log_prob`.
 
     Examples
     --------
@@ -51,7 +51,7 @@ def multinomial_weights(counts: SparseCounts, l: Smoothing) -> SparseWeights:
 
 
 def complement_weights(counts: SparseCounts, l: Smoothing) -> SparseWeights:
-    """-log θ of all other classes, as of `textnb.bayes.smoothing.complement_weights`.
+    """-log θ of all other classes, as of `textnb.bayes.formulas.complement_weights`.
 
     Examples
     --------
@@ -70,7 +70,7 @@ def complement_weights(counts: SparseCounts, l: Smoothing) -> SparseWeights:
 def bernoulli_weights(
     counts: SparseCounts, documents: NDArray[Any], l: float
 ) -> tuple[SparseWeights, Floats]:
-    """The weights and Σ log(1-p) of `textnb.bayes.smoothing.bernoulli_form`.
+    """The weights and Σ log(1-p) of `textnb.bayes.formulas.bernoulli_form`.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""How `textnb.bayes.counts.tfidf_complement` learns from rows.
+"""How `TfidfComplementNB` learns from rows.
 
     counts -> feature map -> sums of each class -> -log θ of all other classes
 
@@ -17,11 +17,11 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from textnb.bayes.class_weight import with_class_weight
-from textnb.bayes.event_model import Learned
 from textnb.bayes.features import canonical, without_zeros
 from textnb.bayes.forms import Floats
+from textnb.bayes.formulas import complement_weights
+from textnb.bayes.learned import Learned
 from textnb.bayes.ratio import document_statistics
-from textnb.bayes.smoothing import complement_weights
 from textnb.bayes.statistics import CountStatistics, as_smoothing
 from textnb.errors import DataError
 from textnb.runtime.memory import check_room
@@ -35,7 +35,7 @@ def learn_from_rows(
 
     Parameters
     ----------
-    model : TfidfComplement
+    model : TfidfComplementNB
         Already checked. Not imported here, as it imports this module.
     counts : csr_array (n_rows, n_terms)
     labels : (n_rows,)

@@ -19,12 +19,12 @@ from textnb.cli.inputs import (
 from textnb.cli.options import option, verb
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class CalibrationRows(LabelOptions, InputRows):
     """Input."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class CalibrationOptions:
     """Calibration."""
 
@@ -36,7 +36,7 @@ class CalibrationOptions:
                              default=False)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class CalibrateOutput(Quiet, Results, ModelOutput):
     """Output."""
 

@@ -20,7 +20,7 @@ from textnb.cli.inputs import (
 )
 from textnb.cli.options import argument, option, verb
 from textnb.errors import quantity
-from textnb.learning.settings import setting
+from textnb.runtime.settings import setting
 
 if TYPE_CHECKING:
     from textnb.evaluation.drift import Drift, Sample
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 AGAIN_CODE, TOO_FEW_CODE = 3, 4
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class DriftInput(ReadOptions):
     """Input."""
 
@@ -41,7 +41,7 @@ class DriftInput(ReadOptions):
         "Rows of --reference for which this SQL condition holds.")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class DriftOutput(Quiet, Results):
     """Output."""
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _SHOWN = 60
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class TwoInputs(RowOptions):
     """Input."""
 
@@ -40,7 +40,7 @@ class TwoInputs(RowOptions):
     test_where: str | None = option("The same as --where, for TEST.", is_common=False)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class Search:
     """Search."""
 
@@ -49,7 +49,7 @@ class Search:
     exact: bool = option("Only exact duplicates.", default=False)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class DuplicatesOutput(Results):
     """Output."""
 

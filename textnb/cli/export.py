@@ -21,14 +21,14 @@ from textnb.cli.inputs import (
 )
 from textnb.cli.options import argument, option, verb
 from textnb.errors import quantity
-from textnb.learning.settings import setting
+from textnb.runtime.settings import setting
 
 # The systems that `textnb.export` writes for; a test holds them to it.
 TARGETS = ("json", "parquet", "csv", "npz", "liblinear", "onnx", "sql-duckdb", "sql-postgres",
            "sql-sqlite", "sql-clickhouse", "python", "javascript", "c", "polars")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class ExportOptions:
     """Export."""
 
@@ -47,7 +47,7 @@ class ExportOptions:
                             choices=("float64", "float32", "int8"))
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class ExportOutput(Quiet):
     """Output."""
 
@@ -101,7 +101,7 @@ def export(file: ModelFile, how: ExportOptions, done: ExportOutput) -> None:
          f"{output}{bundle}")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class VerifyInput(RowOptions):
     """Input."""
 
@@ -109,7 +109,7 @@ class VerifyInput(RowOptions):
     input: str | None = argument("File of rows to compare on, instead of the golden rows.", None)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class VerifyOutput(Quiet, Results):
     """Output."""
 

@@ -23,14 +23,14 @@ INPUT_FORMATS = ("parquet", "ipc", "csv", "tsv", "ndjson", "lines", "folder", "m
 OUTPUT_FORMATS = ("parquet", "ipc", "csv", "tsv", "ndjson")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class ModelFile:
     """Model."""
 
     model: str = argument("Model file.")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class RowOptions:
     """Input."""
 
@@ -53,7 +53,7 @@ class RowOptions:
         is_common=False)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class LabelOptions:
     """Input."""
 
@@ -72,14 +72,14 @@ _KINDS_OF_INPUT = (
     "standard input.")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class InputRows(RowOptions):
     """Input."""
 
     input: str = argument(_KINDS_OF_INPUT)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class MailOptions:
     """Mail."""
 
@@ -88,7 +88,7 @@ class MailOptions:
         "is named.", default=False, is_common=False)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class ReadOptions(MailOptions, RowOptions):
     """Input."""
 
@@ -98,12 +98,12 @@ class ReadOptions(MailOptions, RowOptions):
         default="raise", choices=("raise", "skip"), is_common=False, python="on_error")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class InputOptions(ReadOptions, InputRows):
     """Input."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class Inputs(ReadOptions):
     """Input."""
 
@@ -125,7 +125,7 @@ class Inputs(ReadOptions):
             named.add(place)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class ModelOutput:
     """Output."""
 
@@ -134,7 +134,7 @@ class ModelOutput:
         metavar="FILE")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class Quiet:
     """Output."""
 
@@ -142,7 +142,7 @@ class Quiet:
                          "--quiet", "-q", default=False)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class Results:
     """Output."""
 
@@ -150,7 +150,7 @@ class Results:
                                  choices=("text", "json"), metavar="FORMAT")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class Tables:
     """Output."""
 
@@ -304,7 +304,7 @@ def any_model(path: str, *, multilabel: bool = False) -> AnyModel:
     if not is_table_model(manifest):
         fitted = unpack_text(os.fspath(path), manifest, tables)
         return fitted if multilabel else check_one_label(fitted, "this verb")
-    from textnb.estimators.load import load
+    from textnb.classifiers.load import load
 
     return load(path)
 

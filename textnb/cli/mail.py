@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class MailInput(MailOptions):
     """Input."""
 
@@ -29,7 +29,7 @@ class MailInput(MailOptions):
         "MIME parts say.", default=False)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class MailOutput(Quiet, Results, Tables):
     """Output."""
 

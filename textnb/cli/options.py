@@ -3,7 +3,7 @@
 A verb is a function whose parameters are dataclasses: each is a group of options, and its fields
 are the options. The function gets one value of each; options that were not typed have defaults::
 
-    @dataclass(frozen=True, kw_only=True)
+    @dataclass(kw_only=True)
     class Source:
         '''Input.'''
 
@@ -31,8 +31,10 @@ from textnb.cli.console import BAD_DATA, BAD_USAGE, guarded
 from textnb.cli.stream import FAILED
 from textnb.cli.words import as_option, is_flag, is_repeated, value_of
 from textnb.errors import Mention, ParameterError
-from textnb.gone import OPTIONS, gone
-from textnb.learning.settings import MODELS, LimitSettings, Setting, declared, setting
+from textnb.learning.settings import LimitSettings
+from textnb.models.known import all_models
+from textnb.runtime.gone import OPTIONS, gone
+from textnb.runtime.settings import Setting, declared, setting
 
 WIDTH = {"max_content_width": 100}
 # Where a context holds the flags that were typed: setting to (option, value).
@@ -262,7 +264,7 @@ def _metavar(kind: str, facts: Setting) -> str | None:
             return "N"
         case "Pair":
             return "N,N"
-        case "CountOrShare" | "NumberOrAuto" | "Numbers" | "NumbersOrAuto":
+        case "CountOrShare" | "NumberOrAuto" | "Numbers":
             return "N"
     return "TEXT"
 
@@ -303,7 +305,7 @@ def every_model(group: type) -> type:
     """
     kinds: dict[str, list[str]] = {}
     found: dict[str, tuple[Field[Any], Setting]] = {}
-    for kind, settings in MODELS.items():
+    for kind, settings in all_models().items():
         for field, facts in declared(settings):
             if facts.is_option:
                 first, _ = found.setdefault(field.name, (field, facts))
@@ -312,5 +314,5 @@ def every_model(group: type) -> type:
     added = [(name, str(field.type), setting(field.default, **{
         **vars(facts), "help": f"{facts.help.rstrip('.')} ({', '.join(kinds[name])})."}))
         for name, (field, facts) in found.items()]
-    settings = make_dataclass("Settings", added, frozen=True, kw_only=True)
-    return make_dataclass(group.__name__, [], bases=(group, settings), frozen=True, kw_only=True)
+    settings = make_dataclass("Settings", added, kw_only=True)
+    return make_dataclass(group.__name__, [], bases=(group, settings), kw_only=True)

@@ -36,7 +36,7 @@ _MEASURES = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class Answers:
     """Answers."""
 
@@ -50,7 +50,7 @@ class Answers:
                       default=0)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class PredictOutput(Quiet, Tables):
     """Output."""
 
@@ -116,7 +116,7 @@ def predict(file: ModelFile, source: InputOptions, add: Answers, done: PredictOu
              "(l = 0): without a prediction")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class TopOptions(Results):
     """Output."""
 
@@ -147,7 +147,7 @@ def top(file: ModelFile, shown: TopOptions) -> None:
     note_infinite(terms)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class ExplainInput(ModelFile):
     """Text."""
 
@@ -159,7 +159,7 @@ class ExplainInput(ModelFile):
         ".eml file, and for any file or - where the model is of mail]", "--message/--no-message")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class ExplainOutput(Results):
     """Output."""
 

@@ -78,7 +78,7 @@ def write(
     from textnb.report.page import write_report
 
     if text_columns(classifier) is not None:
-        from textnb.estimators.text import TextClassifier
+        from textnb.classifiers.text import TextClassifier
 
         classifier = TextClassifier.of(classifier)
     model, input = names

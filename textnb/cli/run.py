@@ -12,7 +12,7 @@ from textnb.cli.inputs import Quiet
 from textnb.cli.options import argument, option, verb
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class JobFile:
     """Job."""
 

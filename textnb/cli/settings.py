@@ -8,31 +8,28 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from textnb.bayes.event_model import EventModel
-from textnb.bayes.known import text_models
 from textnb.errors import ParameterError
 from textnb.learning.settings import (
-    MODELS,
-    TABLE_MODELS,
     ColumnSettings,
     LimitSettings,
-    TokenSettings,
-    declared,
     foreign_settings,
 )
+from textnb.models.known import all_models, table_models, text_models
+from textnb.runtime.settings import declared
+from textnb.text.token_settings import TokenSettings
 from textnb.text.tokens import Tokenizer
 
 
 def check_options(model: str, typed: Mapping[str, Any]) -> None:
     """ParameterError for a model that is not known, or an option that it does not have."""
-    kinds = (*text_models(), *TABLE_MODELS)
+    kinds = tuple(all_models())
     if model not in kinds:
         raise ParameterError.unknown_choice("--model", model, kinds)
     foreign = foreign_settings(model)
     for name in typed:
         models = _models_with(name) or kinds
         if name in foreign:
-            models = tuple(text_models()) if model in TABLE_MODELS else tuple(TABLE_MODELS)
+            models = tuple(text_models() if model in table_models() else table_models())
         if model not in models:
             if name == "alpha" and model in _models_with("l"):
                 raise ParameterError(f"the smoothing parameter of --model {model} is --l; --alpha "
@@ -41,18 +38,12 @@ def check_options(model: str, typed: Mapping[str, Any]) -> None:
                                  f"got --model {model}")
 
 
-def text_model(model: str, typed: Mapping[str, Any]) -> EventModel:
-    """The event model of texts, its parameters checked before documents are read."""
-    chosen = text_models()[model](**_parameters(model, typed))
-    chosen.check(1, 1)
+def model_of(model: str, typed: Mapping[str, Any]) -> Any:
+    """The model of a kind, its parameters checked before rows are read."""
+    chosen = all_models()[model](**{
+        name: value for name, value in typed.items() if model in _models_with(name)})
+    chosen.check(1, 2)
     return chosen
-
-
-def table_estimator(model: str, typed: Mapping[str, Any]) -> Any:
-    """The estimator of a model of feature tables, its parameters checked."""
-    from textnb.jobs import models
-
-    return models.table_estimator(model, _parameters(model, typed))
 
 
 def tokenizer(tokens: TokenSettings, typed: Mapping[str, Any]) -> Tokenizer:
@@ -87,20 +78,15 @@ def as_label(value: str, classes: NDArray[Any], option: str) -> Any:
     return names[value]
 
 
-def _parameters(model: str, typed: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in typed.items() if model in _models_with(name)}
-
-
 def _models_with(parameter: str) -> tuple[str, ...]:
     """The models that have a parameter; for others it is refused, as it would have no effect."""
-    groups: Mapping[str, type] = {**text_models(), **TABLE_MODELS}
-    return tuple(kind for kind, group in groups.items()
+    return tuple(kind for kind, group in all_models().items()
                  if parameter in {field.name for field in fields(group)})
 
 
 def _option(name: str) -> str:
     """The option that gives a setting another value than its default."""
-    groups = (ColumnSettings, TokenSettings, LimitSettings, *MODELS.values())
+    groups = (ColumnSettings, TokenSettings, LimitSettings, *all_models().values())
     names = {field.name: facts.names for group in groups for field, facts in declared(group)}
     own = names.get(name, ())
     return own[0].split("/")[-1] if own else f"--{name.replace('_', '-')}"

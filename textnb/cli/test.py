@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from textnb.evaluation.labels import LabelEvaluation
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class TestInput(LabelOptions, InputOptions):
     """Input."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class TestOutput(Quiet, Results):
     """Output."""
 

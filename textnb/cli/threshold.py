@@ -34,7 +34,7 @@ _OF_ONE_GOAL = {"positive", "max_false_positive_rate", "max_false_negative_rate"
 _REQUEST = {"by", "costs", "rule", "min_precision", "confidence", "labels", "scored"}
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class ThresholdInput(LabelOptions, RowOptions):
     """Input."""
 
@@ -46,7 +46,7 @@ class ThresholdInput(LabelOptions, RowOptions):
         "the rows at a time.", default=False)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class Goal:
     """Decision."""
 
@@ -79,7 +79,7 @@ class Goal:
     clear: bool = option("Remove the thresholds.", default=False)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class ThresholdOutput(Quiet, Results, ModelOutput):
     """Output."""
 

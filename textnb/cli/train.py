@@ -22,21 +22,20 @@ from textnb.errors import quantity
 from textnb.learning.settings import (
     FALSE_POSITIVES,
     MAIL_OPTIONS,
-    TABLE_MODELS,
-    TEXT_MODELS,
     ColumnSettings,
     LimitSettings,
-    TokenSettings,
     mail_recipe,
-    setting,
 )
+from textnb.models.known import table_models, text_models
+from textnb.runtime.settings import setting
+from textnb.text.token_settings import TokenSettings
 
 if TYPE_CHECKING:
-    from textnb.bayes.event_model import Learned
+    from textnb.bayes.learned import Learned
     from textnb.learning.fitted import Fitted
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class Features:
     """Input."""
 
@@ -46,7 +45,7 @@ class Features:
         "Column of weights of the documents.", is_common=False, python="sample_weight")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class TrainInput(ColumnSettings, Features, LabelOptions, InputOptions):
     """Input."""
 
@@ -59,13 +58,13 @@ class TokenOptions(TokenSettings):
         False, "The tokens of scikit-learn's CountVectorizer.", is_common=False)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class Kind:
     """Model."""
 
-    model: str = option(f"Of texts: {', '.join(TEXT_MODELS)}. Of feature tables: "
-                        f"{', '.join(TABLE_MODELS)}. Mail is learned by {MAIL_OPTIONS}, unless an "
-                        "option of text, tokens, limits or model is given.",
+    model: str = option(f"Of texts: {', '.join(text_models())}. Of feature tables: "
+                        f"{', '.join(table_models())}. Mail is learned by {MAIL_OPTIONS}, "
+                        "unless an option of text, tokens, limits or model is given.",
                         default="multinomial", metavar="KIND")
 
 
@@ -76,7 +75,7 @@ class ModelOptions(_Every):
     """Model."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class TrainOutput(Quiet):
     """Output."""
 
@@ -91,7 +90,7 @@ class TrainOutput(Quiet):
         "owner may read the file.", metavar="N")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class Threshold:
     """Threshold."""
 
@@ -121,11 +120,11 @@ def train(
         source, kind = replace(source, text=recipe["text"]), replace(kind, model=recipe["model"])
     settings.check_options(kind.model, typed)
     cutoff = _check_threshold(cutoff, kind.model, bool(recipe))
-    if kind.model in TABLE_MODELS and done.warm_start is not None:
+    if kind.model in table_models() and done.warm_start is not None:
         raise ParameterError("--warm-start is for --model nblinear")
-    if kind.model in TABLE_MODELS and done.keep_sample is not None:
+    if kind.model in table_models() and done.keep_sample is not None:
         raise ParameterError("--keep-sample is for --model nblinear")
-    if kind.model in TABLE_MODELS:
+    if kind.model in table_models():
         _train_table(typed, source, kind.model, done)
         return
     _train_texts(typed, source, tokens, kind, limits, cutoff, done)
@@ -145,7 +144,6 @@ def _recipe_of(typed: TypedOptions, source: TrainInput) -> dict[str, Any]:
 
 def _check_threshold(cutoff: Threshold, model: str, is_default: bool) -> Threshold:
     """The threshold that is to be chosen, if any; ParameterError where it can't be."""
-    from textnb.bayes.known import text_models
     from textnb.errors import ParameterError
 
     rate = cutoff.false_positives
@@ -199,13 +197,12 @@ def _train_texts(
     from textnb.learning.text_settings import TextSettings
     from textnb.storage.textmodel import load_fitted, save_fitted
 
-    text: Any = source.text or "text"
+    text: Any = source.text
     parameters = {
-        "text": text, "label": source.label, "tokenizer": settings.tokenizer(tokens, typed),
-        "min_df": limits.min_df, "max_df": limits.max_df, "max_features": limits.max_features,
-        "binary": limits.binary,
+        **vars(limits), "text": text, "label": source.label,
+        "tokenizer": settings.tokenizer(tokens, typed),
         "memory_limit": memory_size(limits.memory_limit, "--memory-limit")}
-    model = settings.text_model(kind.model, typed)
+    model = settings.model_of(kind.model, typed)
     text_settings = TextSettings.of(model, **parameters)
     start = None
     if done.warm_start is not None:
@@ -257,12 +254,12 @@ def _train_texts(
 def _train_table(typed: TypedOptions, source: TrainInput, model: str, done: TrainOutput) -> None:
     import numpy as np
 
+    from textnb.classifiers.table import TableClassifier
     from textnb.cli import settings
-    from textnb.estimators.table import TableClassifier
 
     names = None if source.features is None else source.features.split(",")
     classifier = TableClassifier(
-        settings.table_estimator(model, typed), features=names, label=source.label)
+        settings.model_of(model, typed), features=names, label=source.label)
     frame = rows(source.input, source, None, source.label, names)
     counted, note_count = count_malformed(frame, None)
     with (reading(source.input, frame, source.where),
@@ -278,12 +275,10 @@ def _train_table(typed: TypedOptions, source: TrainInput, model: str, done: Trai
                 if name not in classifier.features_ and name != source.label]
     if source.features is None and left_out:
         note(f"left out, because they do not hold numbers: {_some(left_out)}; see --features")
-    chosen = classifier.estimator_.learned_settings().get("chosen")
-    if model == "rda" and chosen:
-        accuracy = classifier.estimator_.cv_accuracy_
-        note(f"chosen: alpha {chosen[0]:g}, gamma {chosen[1]:g}"
-             + ("" if accuracy is None else
-                f", cross-validated accuracy {float(np.nanmax(accuracy)):.4f}"))
+    fitted = classifier.estimator_
+    if getattr(fitted, "cv_accuracy_", None) is not None:
+        note(f"chosen: alpha {fitted.alpha_:g}, gamma {fitted.gamma_:g}, cross-validated accuracy "
+             f"{float(np.nanmax(fitted.cv_accuracy_)):.4f}")
     note(f"{quantity(len(classifier.classes_), 'class')}, {learned} -> {done.output}")
 
 

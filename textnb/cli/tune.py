@@ -22,25 +22,23 @@ from textnb.cli.inputs import (
 from textnb.cli.options import TypedOptions, option, verb
 from textnb.errors import quantity
 from textnb.learning.settings import (
-    MODELS,
     ColumnSettings,
     LimitSettings,
-    Setting,
-    TokenSettings,
-    declared,
-    setting,
 )
+from textnb.models.known import all_models
+from textnb.runtime.settings import Setting, declared, setting
+from textnb.text.token_settings import TokenSettings
 
 if TYPE_CHECKING:
     from textnb.selection.search import Tuned
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class TuneInput(ColumnSettings, LabelOptions, InputOptions):
     """Input."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class Budget:
     """Search."""
 
@@ -59,7 +57,7 @@ class Budget:
     seed: int = option("Divides the rows, and orders the trials.", default=0)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class TuneOutput(Quiet, Results):
     """Output."""
 
@@ -86,7 +84,7 @@ def tune(typed: TypedOptions, source: TuneInput, budget: Budget, done: TuneOutpu
     if len({os.path.realpath(path) for path in paths}) < len(paths):
         raise ParameterError("--output and --table must be different files; got "
                              f"{' and '.join(paths)}")
-    text: Any = source.text or "text"
+    text: Any = source.text
     frame = rows(source.input, source, text, source.label, multilabel=True)
     counted, note_count = count_malformed(frame, text)
     texts = TextColumns(counted, text)
@@ -153,7 +151,7 @@ def _command(found: Tuned, typed: TypedOptions, input: str, output: str) -> str:
     kind = found.settings.model.kind
     own = {**changes["tokenizer"], **changes["limits"], **changes["model"]}
     names = {field.name: _option_name(field.name, facts)
-             for group in (TokenSettings, LimitSettings, MODELS[kind])
+             for group in (TokenSettings, LimitSettings, all_models()[kind])
              for field, facts in declared(group)}
     words = ["textnb", "train", input]
     words += [*_options_of(TuneInput, typed), "--model", kind]

@@ -38,7 +38,7 @@ from textnb.cli.inputs import (
 from textnb.cli.options import argument, option, verb
 from textnb.cli.words import parse_label
 from textnb.errors import quantity
-from textnb.learning.settings import setting
+from textnb.runtime.settings import setting
 
 if TYPE_CHECKING:
     import polars as pl
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from textnb.learning.ledger import Ledger
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class LabelledRows(LabelOptions, Inputs):
     """Input."""
 
@@ -56,7 +56,7 @@ class LabelledRows(LabelOptions, Inputs):
                                "--as", metavar="CLASS")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class LearningOptions:
     """Learning."""
 
@@ -70,7 +70,7 @@ class LearningOptions:
         "above the least that the answer needs.", metavar="MARGIN")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class ChangedModel(Quiet, ModelOutput):
     """Output."""
 
@@ -258,14 +258,14 @@ def forget(
     note_stale(rest)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class ModelFiles:
     """Models."""
 
     models: list[str] = argument("Model files of the same settings.")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class NewModel(Quiet):
     """Output."""
 
@@ -300,7 +300,7 @@ def merge(files: ModelFiles, done: NewModel) -> None:
              f"{_size(total)} -> {output}")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class TwoModels(RowOptions):
     """Input."""
 
@@ -313,7 +313,7 @@ class TwoModels(RowOptions):
 _SHOWN = 20
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class DiffOutput(Results):
     """Output."""
 

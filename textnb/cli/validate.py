@@ -30,12 +30,12 @@ _OF_FOLDS = ("folds", "groups", "time", "seed")
 _OF_BLOCKS = ("block", "delay", "feedback")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class ValidateInput(LabelOptions, InputRows):
     """Input."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class Validation:
     """Validation."""
 
@@ -63,7 +63,7 @@ class Validation:
         "that MODEL learned in turn.", metavar="N,N,...", python="grid")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class ValidateOutput(Quiet, Results):
     """Output."""
 

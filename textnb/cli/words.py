@@ -57,8 +57,6 @@ def value_of(kind: str, option: str, typed: Any) -> Any:
             return _number_or_auto(option, typed)
         case "Numbers":
             return _numbers(option, typed)
-        case "NumbersOrAuto":
-            return typed if typed == "auto" else _numbers(option, typed)
         case "Weights":
             return _weights(option, typed)
         case "Kinds":

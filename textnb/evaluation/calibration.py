@@ -38,7 +38,7 @@ from textnb.runtime import notebook
 from textnb.runtime.caller import warn_caller
 
 if TYPE_CHECKING:
-    from textnb.estimators.text import TextClassifier
+    from textnb.classifiers.text import TextClassifier
 
 # Bounds of log T, base e.
 _LOWEST, _HIGHEST = -20.0, 20.0

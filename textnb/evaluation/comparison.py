@@ -23,7 +23,7 @@ from textnb.scoring.explain import weights_against_rest
 from textnb.scoring.texts import predict
 
 if TYPE_CHECKING:
-    from textnb.estimators.text import TextClassifier
+    from textnb.classifiers.text import TextClassifier
 
 Ints = NDArray[np.int64]
 _EXAMPLES = 20

@@ -14,7 +14,6 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from textnb.bayes.parameters import is_number, is_whole
 from textnb.errors import DataError, ParameterError, quantity
 from textnb.evaluation.similarity import shingles, similar_before
 from textnb.frames.batches import batches
@@ -22,6 +21,7 @@ from textnb.frames.failures import reading
 from textnb.frames.scan import scan
 from textnb.learning.text_settings import columns_of, text_names
 from textnb.runtime import notebook
+from textnb.runtime.settings import is_number, is_whole
 from textnb.selection.splits import LEARNED_ONLY
 from textnb.text.interner import Interner
 from textnb.text.tokens import Tokenizer

@@ -33,7 +33,7 @@ from textnb.selection.splits import LEARNED_ONLY, Split, split
 from textnb.text.term_counts import TermCounts
 
 if TYPE_CHECKING:
-    from textnb.estimators.text import TextClassifier
+    from textnb.classifiers.text import TextClassifier
 
 # Bytes of text, of all folds together, that may wait to be counted.
 _BUFFER = 128 << 20

@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from textnb.bayes.event_model import EventModel
-from textnb.bayes.known import check_event_model
 from textnb.bayes.statistics import as_smoothing
 from textnb.errors import ParameterError
 from textnb.evaluation.held_out import HeldOut, in_classes
@@ -21,9 +19,10 @@ from textnb.learning.fitted import Fitted, check_texts
 from textnb.learning.fitting import counts_that_add, labelled_batches
 from textnb.learning.label_leave_one_out import LabelLeaveOneOut
 from textnb.learning.leave_one_out import LeaveOneOutReader
+from textnb.models.base import Model
 
 if TYPE_CHECKING:
-    from textnb.estimators.text import TextClassifier
+    from textnb.classifiers.text import TextClassifier
 
 # An action that needs the parameters of the fit.
 LEAVING_OUT = "leaving documents out"
@@ -77,11 +76,11 @@ def leave_one_out(
     [[0.125, 0.0556], [0.0938, 0.1111], [0.3333, 0.0]]
     """
     fitted = check_texts(model, LEAVING_OUT, multilabel=True)
-    event_model = model_that_counts(fitted)
+    counting = model_that_counts(fitted)
     if fitted.is_multilabel:
-        return _leave_out_labels(fitted, frame, event_model, progress)
-    reader, documents = open_leave_one_out(fitted, frame, event_model, progress)
-    scorer = reader.whole.scorer(as_smoothing(event_model.l, len(fitted.terms)))
+        return _leave_out_labels(fitted, frame, counting, progress)
+    reader, documents = open_leave_one_out(fitted, frame, counting, progress)
+    scorer = reader.whole.scorer(as_smoothing(counting.l, len(fitted.terms)))
     with reading(frame):
         parts = [(scorer(rows), rows.codes, rows.lengths) for rows in reader.rows(documents)]
     scores, actual, lengths = (np.concatenate(column) for column in zip(*parts, strict=True))
@@ -91,7 +90,7 @@ def leave_one_out(
 
 
 def _leave_out_labels(
-    fitted: Fitted, frame: Any, event_model: EventModel, progress: Progress | None
+    fitted: Fitted, frame: Any, model: Model, progress: Progress | None
 ) -> HeldOutLabels:
     settings = fitted.settings
     with reading(frame):
@@ -99,30 +98,29 @@ def _leave_out_labels(
                     tokens=settings.token_columns, multilabel=True)
         check_lists(rows, settings.label)
         left_out = LabelLeaveOneOut.of(
-            event_model, counts_that_add(fitted), settings.limits, settings.vocabulary,
+            model, counts_that_add(fitted), settings.limits, settings.vocabulary,
             settings.binary,
             labelled_batches(settings, rows, progress=progress, multilabel=True))
-    (scores,), _ = left_out.log_odds([as_smoothing(event_model.l, len(fitted.terms))])
+    (scores,), _ = left_out.log_odds([as_smoothing(model.l, len(fitted.terms))])
     return HeldOutLabels(fitted.classes, scores, left_out.actual, "leave-one-out")
 
 
-def model_that_counts(fitted: Fitted) -> EventModel:
-    """The event model; ParameterError where it does not learn by counting."""
-    event_model = fitted.solved_model
-    if not event_model.from_counts:
-        raise ParameterError(f"{event_model.name} learns from all documents at once, and "
+def model_that_counts(fitted: Fitted) -> Model:
+    """The model; ParameterError if it does not learn by counting."""
+    model = fitted.solved_model
+    if not model.from_counts:
+        raise ParameterError(f"{model.name} learns from all documents at once, and "
                              "none can be subtracted: use k folds")
-    check_event_model(event_model, "leave-one-out by subtraction")
-    return event_model
+    return model
 
 
 def open_leave_one_out(
-    fitted: Fitted, frame: Any, event_model: EventModel, progress: Progress | None
+    fitted: Fitted, frame: Any, model: Model, progress: Progress | None
 ) -> tuple[LeaveOneOutReader, LabelledBatches]:
     """Open the documents of a model, and the reader that leaves each of them out."""
     settings = fitted.settings
     reader = LeaveOneOutReader.of(
-        event_model, counts_that_add(fitted), settings.limits, settings.vocabulary, settings.binary)
+        model, counts_that_add(fitted), settings.limits, settings.vocabulary, settings.binary)
     names, label = settings.columns, settings.label
     with reading(frame):
         lazy = scan(frame, text=names, label=label, tokens=settings.token_columns)

@@ -7,7 +7,6 @@ from typing import Any
 
 import polars as pl
 
-from textnb.bayes.parameters import is_number
 from textnb.errors import ParameterError
 from textnb.frames.answers import rows_in_kind_of
 from textnb.frames.batches import Progress
@@ -15,6 +14,7 @@ from textnb.frames.kinds import select_columns
 from textnb.frames.scan import scan
 from textnb.frames.texts import labels_as
 from textnb.learning.fitted import Fitted, check_texts
+from textnb.runtime.settings import is_number
 from textnb.scoring.columns import Answers
 from textnb.scoring.texts import predict
 

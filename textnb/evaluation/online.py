@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 
 from textnb.bayes.forms import Floats
 from textnb.bayes.label_form import NO_LABELS
-from textnb.bayes.parameters import is_number, is_whole
 from textnb.errors import DataError, ParameterError, quantity
 from textnb.evaluation.against_rest import check_positive, set_against_rest
 from textnb.evaluation.filter_threshold import threshold_by_fit
@@ -34,13 +33,14 @@ from textnb.frames.texts import as_int64
 from textnb.learning.documents import label_lists
 from textnb.learning.fitted import Fitted
 from textnb.learning.fitting import count, fit_from_counts
+from textnb.runtime.settings import is_number, is_whole
 from textnb.scoring.texts import score_batch
 from textnb.selection.splits import time_order
 from textnb.text.counts import check_label_column
 from textnb.text.term_counts import TermCounts
 
 if TYPE_CHECKING:
-    from textnb.estimators.text import TextClassifier
+    from textnb.classifiers.text import TextClassifier
 
 HAM_SHARE = 0.001
 _SAMPLES = 200

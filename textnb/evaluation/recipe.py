@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from textnb.bayes.event_model import EventModel
-from textnb.bayes.known import is_registered
 from textnb.bayes.statistics import is_auto
 from textnb.errors import ParameterError
 from textnb.frames.scan import scan
 from textnb.learning.fitted import Fitted
 from textnb.learning.fitting import fit
 from textnb.learning.text_settings import TextSettings, columns_of
+from textnb.models.base import Model
+from textnb.models.protocol import unfitted
 
 if TYPE_CHECKING:
-    from textnb.estimators.text import TextClassifier
+    from textnb.classifiers.text import TextClassifier
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,9 +95,7 @@ class Recipe:
 
 def _search_again(model: Any) -> Callable[[pl.DataFrame], Fitted]:
     # The module of the classifier has loaded scikit-learn already.
-    from sklearn.base import clone
-
-    return lambda rows: clone(model).fit(rows).fitted_
+    return lambda rows: unfitted(model).fit(rows).fitted_
 
 
 def _no_scores_left_out(model: str) -> ParameterError:
@@ -107,6 +105,6 @@ def _no_scores_left_out(model: str) -> ParameterError:
         "scores with choose_threshold")
 
 
-def _follows_from_sums(model: EventModel) -> bool:
+def _follows_from_sums(model: Model) -> bool:
     """Whether sums of counts determine the model; a parameter that is chosen needs the rows."""
-    return is_registered(model) and model.from_counts and not is_auto(model.l)
+    return model.from_counts and not is_auto(model.l)

@@ -18,7 +18,6 @@ from textnb.bayes.choice import (
     measure_grid,
 )
 from textnb.bayes.forms import Floats
-from textnb.bayes.parameters import is_number
 from textnb.errors import DataError, ParameterError, quantity
 from textnb.evaluation.held_out import UNKNOWN, labelled_batches
 from textnb.evaluation.leave_one_out import LEAVING_OUT, model_that_counts, open_leave_one_out
@@ -28,9 +27,10 @@ from textnb.frames.failures import reading
 from textnb.frames.scan import scan
 from textnb.learning.fitted import Fitted, check_texts
 from textnb.runtime import notebook
+from textnb.runtime.settings import is_number
 
 if TYPE_CHECKING:
-    from textnb.estimators.text import TextClassifier
+    from textnb.classifiers.text import TextClassifier
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,13 +151,13 @@ def smoothing_path(
     ([(0.1, 0.75), (1.0, 0.75)], 1.0)
     """
     fitted = check_texts(model, LEAVING_OUT if test is None else None)
-    event_model = model_that_counts(fitted)
+    counting = model_that_counts(fitted)
     values = _check_grid(GRID if grid is None else grid)
     if (frame is None) == (test is None):
         raise ParameterError("give either frame, the documents that were learned, or test, other "
                              "documents: one of them")
     if test is None:
-        free = replace(event_model, l=1.0)
+        free = replace(counting, l=1.0)
         reader, documents = open_leave_one_out(fitted, frame, free, progress)
         with reading(frame):
             rows = list(reader.rows(documents))
@@ -171,7 +171,7 @@ def smoothing_path(
         path, method = measure_grid(
             lambda l: _score(fitted, counts, l), codes, countable, values
         ), novelty.method
-    best = best_smoothing(path, event_model.scores_are_log_probabilities)
+    best = best_smoothing(path, counting.scores_are_log_probabilities)
     return SmoothingPath(_table(path), best, method, len(countable), int((~countable).sum()))
 
 

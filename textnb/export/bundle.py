@@ -25,7 +25,6 @@ from textnb.bayes.calibration import Calibration
 from textnb.bayes.decision import Decision, choose_labels, label_thresholds
 from textnb.bayes.features import Center, Idf, Length, Presence, Step, Sublinear
 from textnb.bayes.forms import Floats, LinearForm
-from textnb.bayes.known import check_event_model, check_model
 from textnb.bayes.label_form import LabelForm
 from textnb.bayes.sparse_table import SparseWeights
 from textnb.bayes.special_forms import RequiredTermsForm
@@ -326,14 +325,6 @@ def bundle_of(
     if model is not fitted:
         model.check_unchanged("exporting")
     try:
-        # Only the form is exported, so a subclass with its own way of scoring must be refused.
-        if fitted is None:
-            check_model(model.estimator_, "an export")
-        else:
-            check_event_model(fitted.model, "an export")
-    except ParameterError as error:
-        raise ExportError(str(error)) from None
-    try:
         form = model.linear_form()
     except ParameterError as error:
         raise ExportError(f"{error}; what can be exported has one weight per feature and class: "
@@ -380,7 +371,8 @@ def provenance(model: Any, *, multilabel: bool = False) -> dict[str, Any]:
     log_prior = (None if fitted.is_multilabel
                  else fitted.solved_model.class_log_prior(fitted.counts))
     chosen = {} if fitted.chosen_l is None else {"chosen": {"l": fitted.chosen_l}}
-    return {"estimator": {"name": fitted.model.name, "parameters": fitted.model.parameters(),
+    return {"estimator": {"name": fitted.model.name,
+                          "parameters": fitted.model.get_params(deep=False),
                           **chosen},
             "documents": fitted.counts.class_count.tolist(),
             "log_prior": None if log_prior is None else log_prior.tolist()}

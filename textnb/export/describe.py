@@ -79,7 +79,7 @@ def describe_model(model: Any) -> dict[str, Any]:
             "reads": settings.columns,
             **({"recipe": f"the default of mail ({MAIL_OPTIONS})"} if is_mail_recipe({
                 "text": settings.parameters["text"], "model": fitted.model.kind,
-                **fitted.model.parameters()}) else {}),
+                **fitted.model.get_params(deep=False)}) else {}),
             "vocabulary": len(fitted.terms),
             "tokens": int(fitted.counts.all_counts.sum()),
             "limits": {name: settings.parameters[name] for name in (

@@ -35,8 +35,8 @@ from textnb.files.archive import MAX_BYTES, read_table, reading_errors
 from textnb.frames.features import feature_columns
 from textnb.frames.scan import scan, scan_table
 from textnb.frames.texts import is_table, table_of_texts
-from textnb.gone import TARGETS as GONE
-from textnb.gone import gone
+from textnb.runtime.gone import TARGETS as GONE
+from textnb.runtime.gone import gone
 from textnb.text.matrix import CountMatrix
 
 # Of probabilities.

@@ -131,6 +131,8 @@ def matrix(
             parts.append(_flat(series).to_numpy().reshape(len(series), -1)
                          if len(series) else np.empty((0, _width(series.dtype))))
         else:
+            # Decimals would be objects.
+            series = series.cast(pl.Float64) if series.dtype.is_decimal() else series
             parts.append(series.to_numpy()[:, None])
     return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
 

@@ -35,15 +35,10 @@ from textnb.frames.formats import (
 from textnb.frames.kinds import Table, as_polars
 from textnb.frames.lake import FORMATS as LAKES
 from textnb.frames.lake import scan_lake, table_format
-from textnb.frames.mail import COLUMNS as MAIL_COLUMNS
-from textnb.frames.mail import scan_messages
-from textnb.frames.mailboxes import looks_like_mail
 from textnb.frames.paths import TEXT_FORMATS, check_file, check_text
 from textnb.frames.slices import OnSkip, scan_in_turn
 from textnb.frames.stdin import spool_stdin
 from textnb.frames.token_columns import check_texts
-from textnb.mail.columns import TOKENS
-from textnb.mail.message import check_headers
 from textnb.runtime.caller import warn_caller
 from textnb.runtime.forks import check_fork
 
@@ -165,6 +160,9 @@ def is_mail(source: Any, format: str | None = None) -> bool:
     if not isinstance(source, (str, os.PathLike)) or format not in (None, "mail"):
         return False
     with reading(source):
+        # Readers of mail are many modules, which a table in memory does not need.
+        from textnb.frames.mailboxes import looks_like_mail
+
         return format == "mail" or looks_like_mail(os.fspath(source))
 
 
@@ -177,11 +175,15 @@ def _scan_mail(
     Names that are not columns of mail are headers, but ``text``, which is subject and body, and
     ``tokens``.
     """
+    from textnb.frames.mail import COLUMNS, scan_messages
+    from textnb.mail.columns import TOKENS
+    from textnb.mail.message import check_headers
+
     if encoding.lower().replace("-", "") != "utf8":
         raise ParameterError(f"encoding={encoding!r} is not for mail: each message tells its own")
     columns = [text] if isinstance(text, str) else list(text or [])
     headers = check_headers(
-        [name for name in columns if name not in (*MAIL_COLUMNS, TOKENS, "text")], "text")
+        [name for name in columns if name not in (*COLUMNS, TOKENS, "text")], "text")
     with reading(source):
         frame = scan_messages(source, headers=headers, subfolders=subfolders,
                               tokens=TOKENS in columns, on_skip=on_skip)

@@ -21,22 +21,21 @@ from typing import Annotated, Any, Literal, get_type_hints
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model, model_validator
 
-from textnb.bayes.known import text_models
 from textnb.errors import ParameterError
 from textnb.export.targets.known import target_of, target_of_path
 from textnb.frames.cloud import is_url
 from textnb.frames.sinks import ENDINGS
-from textnb.jobs.models import kinds, table_estimator, text_model, tokenizer_of
+from textnb.jobs.models import model_of, tokenizer_of
 from textnb.learning.memory_limit import check_memory_limit, memory_size
 from textnb.learning.settings import (
-    TABLE_MODELS,
     ColumnSettings,
     LimitSettings,
-    TokenSettings,
-    declared,
     foreign_settings,
     mail_recipe,
 )
+from textnb.models.known import all_models, table_models, text_models
+from textnb.runtime.settings import declared
+from textnb.text.token_settings import TokenSettings
 from textnb.text.vocabulary import Limits
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
@@ -172,22 +171,20 @@ class Model(_Declared):
 
     @model_validator(mode="after")
     def _check(self) -> Model:
-        if self.kind not in kinds():
-            raise ParameterError.unknown_choice("kind", self.kind, kinds())
+        if self.kind not in all_models():
+            raise ParameterError.unknown_choice("kind", self.kind, all_models())
         for name in sorted(self.model_fields_set & foreign_settings(self.kind)):
-            others = text_models() if self.kind in TABLE_MODELS else TABLE_MODELS
+            others = text_models() if self.kind in table_models() else table_models()
             raise ValueError(f"{name} belongs to the kinds {', '.join(others)}; kind is "
                              f"{self.kind!r}")
-        if self.kind in TABLE_MODELS:
-            table_estimator(self.kind, self.parameters)
-        else:
-            model = text_model(self.kind, self.parameters)
+        model = model_of(self.kind, self.parameters)
+        if model.of_terms:
             tokenizer_of(self.tokens).expr(self.columns or ["text"])
             Limits(self.min_df, self.max_df, self.max_features)
             check_memory_limit(self.memory_limit, model, given=False)
             if not self.columns or len(set(self.columns)) < len(self.columns):
                 raise ValueError("text must be a column, or several different ones")
-        if self.label in (self.columns if self.kind not in TABLE_MODELS else self.features or ()):
+        if self.label in (self.columns if model.of_terms else self.features or ()):
             raise ValueError(f"the label column {self.label!r} is also one that is read")
         if self.label in ("predicted", "decision"):
             raise ValueError(f"label {self.label!r} is the name of an answer: rename the column")
@@ -206,13 +203,11 @@ class Model(_Declared):
     @property
     def kind_of_rows(self) -> Literal["texts", "tables"]:
         """The kind of rows that the model reads."""
-        return "texts" if self.kind not in TABLE_MODELS else "tables"
+        return "tables" if self.kind in table_models() else "texts"
 
     @property
     def columns(self) -> list[str]:
         """Text columns."""
-        if self.text is None:
-            return ["text"]
         return [self.text] if isinstance(self.text, str) else self.text
 
 
@@ -354,7 +349,7 @@ class Job(Section):
 
     @model_validator(mode="after")
     def _check(self) -> Job:
-        if self.model.kind in TABLE_MODELS:
+        if self.model.kind_of_rows == "tables":
             for name, value in {
                     **{f"[{name}]": getattr(self, name) for name in (
                         "validation", "calibration", "decision", "terms")},
@@ -394,7 +389,7 @@ class Job(Section):
              and self.decision.min_probability is None)) if asks]
         if not sections:
             return
-        model = text_model(self.model.kind, self.model.parameters)
+        model = model_of(self.model.kind, self.model.parameters)
         obstacle = model.obstacle_to_leaving_out
         key = "model.max_features" if self.model.max_features is not None else (
             None if obstacle is None else f"model.{obstacle}")

@@ -12,8 +12,8 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from textnb.errors import ParameterError, SourceError, first_line, suggestion
-from textnb.gone import KEYS, gone
 from textnb.jobs.configuration import Job
+from textnb.runtime.gone import KEYS, gone
 
 
 def read_job(path: str | os.PathLike[str], settings: Iterable[str] = ()) -> Job:

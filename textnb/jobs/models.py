@@ -6,62 +6,28 @@ from collections.abc import Collection, Mapping
 from dataclasses import fields
 from typing import Any
 
-from textnb.bayes.event_model import EventModel
-from textnb.bayes.known import text_models
-from textnb.bayes.parameters import check_smoothing_name
 from textnb.errors import ParameterError, suggestion
-from textnb.learning.settings import TABLE_MODELS
+from textnb.models.known import all_models
+from textnb.runtime.settings import check_smoothing_name
 from textnb.text.tokens import Tokenizer
 
 # Settings of the tokenizer, in Python and on the command line.
 _OF_TOKENIZER = {field.name for field in fields(Tokenizer)} | {"ngrams", "ngram", "sklearn"}
 
 
-def kinds() -> list[str]:
-    """The kinds of models: of texts, then of tables."""
-    return [*text_models(), *TABLE_MODELS]
-
-
-def table_estimators() -> dict[str, type[Any]]:
-    """The estimators of feature tables by kind."""
-    # Imported here: only models of feature tables need scikit-learn.
-    from textnb.estimators import discriminants, gaussian, quadratic
-
-    return {
-        "gaussian": gaussian.GaussianNB, "lda": discriminants.LinearDiscriminantAnalysis,
-        "qda": quadratic.QuadraticDiscriminantAnalysis,
-        "rda": quadratic.RegularizedDiscriminantAnalysis,
-        "centroid": discriminants.NearestCentroid}
-
-
-def text_model(kind: str, parameters: Mapping[str, Any]) -> EventModel:
-    """Make the event model of a kind of texts, and check its settings before rows are read.
+def model_of(kind: str, parameters: Mapping[str, Any]) -> Any:
+    """Make the model of a kind, and check its settings before rows are read.
 
     Raises
     ------
     ParameterError
         If a setting is not known, or out of its range.
     """
-    own = text_models()[kind]
+    own = all_models()[kind]
     _check_names(kind, own.name, parameters, [field.name for field in fields(own)])
     model = own(**parameters)
     model.check(1, 2)
     return model
-
-
-def table_estimator(kind: str, parameters: Mapping[str, Any]) -> Any:
-    """Make the estimator of a kind of tables, and check its settings before rows are read.
-
-    Raises
-    ------
-    ParameterError
-        If a setting is not known, or out of its range.
-    """
-    own = table_estimators()[kind]
-    _check_names(kind, own.__name__, parameters, own().get_params())
-    estimator = own(**parameters)
-    estimator.check_settings(1, 2)
-    return estimator
 
 
 def _check_names(

@@ -24,7 +24,7 @@ from textnb.frames.label_lists import list_labels, split_labels
 from textnb.frames.scan import scan, scan_table
 from textnb.frames.sinks import write
 from textnb.jobs.configuration import Decision, Job
-from textnb.jobs.models import table_estimator, text_model, tokenizer_of
+from textnb.jobs.models import model_of, tokenizer_of
 from textnb.jobs.staging import check_output
 from textnb.learning.fitting import fit
 from textnb.learning.text_settings import TextSettings
@@ -301,19 +301,18 @@ def _small_model(job: Job, is_multilabel: bool) -> Any:
     parameters = {name: value for name, value in settings.parameters.items()
                   if name not in ("class_weight", "class_prior", "priors")}
     if settings.kind_of_rows == "tables":
-        # Imported here: only models of feature tables need scikit-learn.
-        from textnb.estimators.table import TableClassifier
+        from textnb.classifiers.table import TableClassifier
 
         numbers = [[n % 2 + n / 7, n * n % 5] for n in range(12)]
         table = pl.DataFrame(numbers, schema=["x", "y"], orient="row").cast(pl.Float64)
         return TableClassifier(
-            table_estimator(settings.kind, parameters), label="label").fit(
+            model_of(settings.kind, parameters), label="label").fit(
             table.with_columns(label=pl.Series(labels)))
     columns = settings.columns
     words = pl.Series([f"first words number {n}" if n % 2 else "other text" for n in range(12)])
     tokenizer = tokenizer_of(settings.tokens)
     small = TextSettings.of(
-        text_model(settings.kind, parameters), text=columns, label=settings.label,
+        model_of(settings.kind, parameters), text=columns, label=settings.label,
         tokenizer=tokenizer, binary=settings.binary)
     texts = {**dict.fromkeys(columns, words),
              **dict.fromkeys(tokenizer.columns_of_tokens(columns), words.str.split(" "))}

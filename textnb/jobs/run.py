@@ -40,7 +40,7 @@ from textnb.jobs.configuration import (
     Terms,
     Validation,
 )
-from textnb.jobs.models import table_estimator, text_model, tokenizer_of
+from textnb.jobs.models import model_of, tokenizer_of
 from textnb.jobs.rows import (
     RowFiles,
     check_labels,
@@ -195,7 +195,7 @@ def _learn_texts(work: _Work, frame: pl.LazyFrame, advance: Callable[[int], None
     wants_threshold = work.job.decision is None and is_mail_recipe(
         {**settings.parameters, "model": settings.kind, "text": settings.text})
     fitted = work.model = fit(TextSettings.of(
-        text_model(settings.kind, settings.parameters),
+        model_of(settings.kind, settings.parameters),
         text=columns[0] if len(columns) == 1 else columns, label=settings.label,
         tokenizer=tokenizer_of(settings.tokens), min_df=settings.min_df,
         max_df=settings.max_df, max_features=settings.max_features, binary=settings.binary,
@@ -221,12 +221,11 @@ def _decide_by_fit(work: _Work, fitted: Fitted) -> None:
 
 
 def _learn_table(work: _Work, frame: pl.LazyFrame, advance: Callable[[int], None]) -> None:
-    # Imported here: only models of feature tables need scikit-learn.
-    from textnb.estimators.table import TableClassifier
+    from textnb.classifiers.table import TableClassifier
 
     settings = work.job.model
     model = work.model = TableClassifier(
-        table_estimator(settings.kind, settings.parameters), features=settings.features,
+        model_of(settings.kind, settings.parameters), features=settings.features,
         label=settings.label)
     model.fit(frame, progress=advance)
     work.observer.result(f"{quantity(len(model.classes_), 'class')}, "
@@ -353,7 +352,7 @@ def _test(work: _Work) -> None:
         work.write("metrics.json", values)
         work.observer.result(f"{_describe_lists(values)} on {quantity(result.documents, 'row')}")
     if settings.report is not None:
-        from textnb.estimators.text import TextClassifier
+        from textnb.classifiers.text import TextClassifier
         from textnb.report.page import write_report
 
         work.observer.step("writing the report")

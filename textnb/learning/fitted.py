@@ -11,14 +11,15 @@ from numpy.typing import NDArray
 
 from textnb.bayes.calibration import Calibration
 from textnb.bayes.decision import Decision
-from textnb.bayes.event_model import EventModel, Learned
 from textnb.bayes.forms import LinearForm
+from textnb.bayes.learned import Learned
 from textnb.bayes.since_fit import SinceFit
 from textnb.bayes.statistics import CountStatistics
 from textnb.errors import ParameterError, quantity
 from textnb.frames.indicator import Indicator
 from textnb.learning.row_sample import RowSample
 from textnb.learning.text_settings import TextSettings
+from textnb.models.base import Model
 from textnb.runtime.caller import warn_caller
 from textnb.text.matrix import Vocabulary
 from textnb.text.planning import name_of
@@ -80,7 +81,7 @@ class Fitted:
                 f"{quantity(len(self.classes), 'label' if self.is_multilabel else 'class')})")
 
     @property
-    def model(self) -> EventModel:
+    def model(self) -> Model:
         return self.settings.model
 
     @property
@@ -127,8 +128,8 @@ class Fitted:
         return self.settings.label
 
     @property
-    def solved_model(self) -> EventModel:
-        """The event model, with the ``l`` that was chosen in place of "auto"."""
+    def solved_model(self) -> Model:
+        """The model, with the ``l`` that was chosen in place of "auto"."""
         return self.model if self.chosen_l is None else replace(self.model, l=self.chosen_l)
 
     def linear_form(self) -> LinearForm:

@@ -1,6 +1,6 @@
 """From labelled texts to a fitted model: learn, learn more, forget.
 
-    texts and labels -> batches -> TermCounts -> terms within limits -> event model -> Fitted
+    texts and labels -> batches -> TermCounts -> terms within limits -> model -> Fitted
 
 Each function returns a new `Fitted` and does not change its arguments.
 """
@@ -17,7 +17,7 @@ import polars as pl
 from numpy.typing import ArrayLike
 
 from textnb.bayes.calibration import LEARNED_SINCE
-from textnb.bayes.event_model import EventModel, Learned
+from textnb.bayes.learned import Learned
 from textnb.bayes.statistics import is_auto
 from textnb.errors import DataError, ParameterError, quantity
 from textnb.frames.batches import Progress, batches
@@ -52,6 +52,7 @@ from textnb.learning.refitting import (
 )
 from textnb.learning.smoothing import choose_smoothing
 from textnb.learning.text_settings import TextSettings
+from textnb.models.base import Model
 from textnb.runtime.caller import warn_caller
 from textnb.runtime.memory import clear_memory_errors
 from textnb.text.coverage import warn_of_lone_terms
@@ -78,7 +79,7 @@ def fit(
     start : Fitted, optional
         A model from whose weights the solver begins.
     left_out : bool
-        Keep the scores of all documents by models of others, where the event model
+        Keep the scores of all documents by models of others, if the model
         `scores_left_out`: ``learned.left_out``.
     keep_sample : int, optional
         Keep so many rows, from which weights are refitted: see `textnb.learning.refitting`.
@@ -200,7 +201,7 @@ def fit_from_counts(
     settings : TextSettings
     statistics : TermCounts
     l : float, optional
-        What was chosen, where the event model's ``l`` is "auto".
+        What was chosen, if the model's ``l`` is "auto".
     before : Fitted, optional
         The model before it learned more, or forgot: its choices are kept, and marked stale.
     labels_beside : bool
@@ -357,7 +358,7 @@ def check_start(settings: TextSettings, start: Fitted) -> None:
                              f"{start.model.name}")
 
 
-def _learns_at_once(model: EventModel) -> ParameterError:
+def _learns_at_once(model: Model) -> ParameterError:
     """The error where a model can't learn more, forget or be added by counts alone."""
     problem = f"{model.name} learns from all documents at once: "
     if not model.starts_warm:

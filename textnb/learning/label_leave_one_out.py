@@ -15,14 +15,14 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from textnb.bayes.event_model import EventModel
 from textnb.bayes.features import presence
 from textnb.bayes.forms import Floats
+from textnb.bayes.formulas import Smoothing
 from textnb.bayes.label_lists import LabelLists
-from textnb.bayes.smoothing import Smoothing
 from textnb.bayes.statistics import CountStatistics
 from textnb.learning.documents import LabelledBatches, document_term_matrix
 from textnb.learning.leave_one_out import LeaveOneOutReader, columns_among, other_documents
+from textnb.models.base import Model
 from textnb.runtime.memory import check_room
 from textnb.runtime.threads import run_in_threads
 from textnb.text.matrix import CountMatrix, choose_columns
@@ -36,7 +36,7 @@ class LabelLeaveOneOut:
 
     Attributes
     ----------
-    model : EventModel
+    model : Model
     statistics : TermCounts
     limits : Limits
     given : Series or None
@@ -48,7 +48,7 @@ class LabelLeaveOneOut:
         Among the classes of the statistics.
     """
 
-    model: EventModel
+    model: Model
     statistics: TermCounts
     limits: Limits
     given: pl.Series | None
@@ -58,7 +58,7 @@ class LabelLeaveOneOut:
 
     @classmethod
     def of(
-        cls, model: EventModel, statistics: TermCounts, limits: Limits, given: pl.Series | None,
+        cls, model: Model, statistics: TermCounts, limits: Limits, given: pl.Series | None,
         binary: bool, documents: LabelledBatches,
     ) -> LabelLeaveOneOut:
         """Read the documents that were learned, into memory.
@@ -133,7 +133,7 @@ class LabelLeaveOneOut:
 
 
 def _two_classes(
-    model: EventModel, statistics: TermCounts, limits: Limits, given: pl.Series | None,
+    model: Model, statistics: TermCounts, limits: Limits, given: pl.Series | None,
     binary: bool, k: int,
 ) -> LeaveOneOutReader:
     """The leave-one-out of a label against its rest."""

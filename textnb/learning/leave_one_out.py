@@ -10,11 +10,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from textnb.bayes.event_model import EventModel
-from textnb.bayes.known import check_event_model
 from textnb.bayes.leave_one_out import LeaveOneOut, LeaveOneOutRows, Within
 from textnb.errors import DataError, ParameterError, quantity
 from textnb.learning.documents import LabelledBatches
+from textnb.models.base import Model
 from textnb.runtime.threads import map_in_threads
 from textnb.text.matrix import CountMatrix, Vocabulary, choose_columns
 from textnb.text.term_counts import TermCounts
@@ -47,10 +46,10 @@ class LeaveOneOutReader:
 
     @classmethod
     def of(
-        cls, model: EventModel, statistics: TermCounts, limits: Limits,
+        cls, model: Model, statistics: TermCounts, limits: Limits,
         given: pl.Series | None, binary: bool,
     ) -> LeaveOneOutReader:
-        """For an event model and what it learned; ``given`` terms stay the columns.
+        """For a model and what it learned; ``given`` terms stay the columns.
 
         Raises
         ------
@@ -63,7 +62,6 @@ class LeaveOneOutReader:
             raise DataError(
                 "to leave a document out takes two or more; the model has learned "
                 f"{statistics.documents} (n_samples = {statistics.documents})")
-        check_event_model(model, "leaving rows out by subtraction")
         above = model.presence_above(binary)
         if given is not None:
             columns = columns_among(statistics.terms, given)

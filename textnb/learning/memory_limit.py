@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from textnb.bayes.event_model import EventModel
 from textnb.bayes.statistics import is_auto
 from textnb.errors import ParameterError, quantity
+from textnb.models.base import Model
 from textnb.runtime.sizes import byte_size
 
 _LEAST = 1 << 20
 
 
-def check_memory_limit(memory: Any, model: EventModel, given: bool) -> None:
+def check_memory_limit(memory: Any, model: Model, given: bool) -> None:
     """Raises ParameterError for what is no limit, or for settings that it does not go with."""
     if memory is None:
         return

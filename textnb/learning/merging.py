@@ -49,11 +49,11 @@ def _check_alike(one: Fitted, other: Fitted) -> float | None:
 
 
 def _settings(model: Fitted) -> dict[str, Any]:
-    """All parameters, those of the event model too."""
-    event_model = model.model
-    return {**model.settings.parameters, "estimator": event_model.name,
-            # Classes of one name, or a subclass of the same settings, may do something else.
-            "the estimator's class": event_model.mathematics(),
+    """All parameters, those of the model too."""
+    own = model.model
+    return {**model.settings.parameters, "estimator": own.name,
+            # Classes of one name may do something else.
+            "the estimator's class": type(own),
             "the tokenizer's class": type(model.settings.tokenizer),
             **{f"estimator__{name}": value
-               for name, value in event_model.parameters().items()}}
+               for name, value in own.get_params(deep=False).items()}}

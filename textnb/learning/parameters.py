@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import copy
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
 from textnb.files import archive
+from textnb.learning.settings import ColumnSettings, LimitSettings
 from textnb.text.tokens import Tokenizer
 
 DEFAULTS: Mapping[str, Any] = {
-    "text": "text", "label": "label", "tokenizer": Tokenizer(), "min_df": 1, "max_df": 1.0,
-    "max_features": None, "vocabulary": None, "binary": False, "memory_limit": None}
+    **{each.name: each.default for group in (ColumnSettings, LimitSettings)
+       for each in fields(group)}, "tokenizer": Tokenizer(), "vocabulary": None}
 
 
 def copied(value: Any) -> Any:

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from textnb.bayes.event_model import EventModel
 from textnb.errors import ParameterError
 from textnb.learning.memory_limit import check_memory_limit, memory_size
 from textnb.learning.parameters import DEFAULTS, copied
+from textnb.models.base import Model
 from textnb.text.term_counts import CountSpec, TermCounts
 from textnb.text.tokens import Tokenizer
 from textnb.text.vocabulary import Limits, given_vocabulary
@@ -26,7 +26,7 @@ class TextSettings:
     ----------
     parameters : dict
         The classifier's, without its estimator: what a model file keeps.
-    model : EventModel
+    model : Model
     columns : list of str
         The text columns.
     limits : Limits
@@ -35,18 +35,18 @@ class TextSettings:
     """
 
     parameters: dict[str, Any]
-    model: EventModel
+    model: Model
     columns: list[str]
     limits: Limits
     vocabulary: pl.Series | None
 
     @classmethod
-    def of(cls, model: EventModel, **parameters: Any) -> TextSettings:
-        """Those of an event model and a classifier's parameters, checked.
+    def of(cls, model: Model, **parameters: Any) -> TextSettings:
+        """Those of a model and a classifier's parameters, checked.
 
         Parameters
         ----------
-        model : EventModel
+        model : Model
         **parameters
             As `TextClassifier` has them; those that are missing have its defaults.
 

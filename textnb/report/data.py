@@ -14,9 +14,8 @@ from sklearn.metrics import average_precision_score, precision_recall_curve
 
 from textnb.bayes.decision import UNSURE, log_odds
 from textnb.bayes.forms import Floats
-from textnb.bayes.known import check_model
-from textnb.estimators.table import TableClassifier
-from textnb.estimators.text import TextClassifier
+from textnb.classifiers.table import TableClassifier
+from textnb.classifiers.text import TextClassifier
 from textnb.evaluation.calibration import Reliability, reliability
 from textnb.evaluation.held_out import LABEL, UNKNOWN, HeldOut, in_classes, labelled_batches
 from textnb.evaluation.labels import no_known_label
@@ -230,7 +229,6 @@ def has_probabilities(model: Model) -> bool:
 
 def scores_are_logs(model: Model) -> bool:
     """Whether the scores are log-probabilities; those of ComplementNB, for example, are not."""
-    check_model(model.estimator_, "whether scores are log-probabilities")
     return bool(model.estimator_.scores_are_log_probabilities)
 
 

@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from textnb.classifiers.text import TextClassifier
 from textnb.errors import quantity
-from textnb.estimators.text import TextClassifier
 from textnb.evaluation.duplicates import find_duplicates
 from textnb.evaluation.held_out import UNKNOWN
 from textnb.report.data import Model, Scored, learned_rows

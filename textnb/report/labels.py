@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from textnb.bayes.decision import label_thresholds
 from textnb.bayes.forms import Floats
+from textnb.classifiers.text import TextClassifier
 from textnb.errors import quantity
-from textnb.estimators.text import TextClassifier
 from textnb.evaluation.indicators import indicator
 from textnb.evaluation.labels import LabelEvaluation, ScoredLists, score_lists
 from textnb.frames.batches import Progress
@@ -323,7 +323,7 @@ def _card(model: TextClassifier) -> Table:
     fitted = model.fitted_
     rows = [["Model", fitted.model.name or "–"],
             *([name, visible(value)[:200]] for name, value in sorted(
-                fitted.model.parameters().items())),
+                fitted.model.get_params(deep=False).items())),
             ["Labels", f"{len(fitted.labels):,}"],
             ["Rows learned", f"{int(fitted.counts.n_rows):,}"],
             ["Terms", f"{len(fitted.terms):,}"],

@@ -12,9 +12,8 @@ import numpy as np
 from scipy.stats import binomtest
 from sklearn.utils.validation import check_is_fitted
 
-from textnb.bayes.known import check_model
+from textnb.classifiers.text import TextClassifier
 from textnb.errors import ParameterError, quantity
-from textnb.estimators.text import TextClassifier
 from textnb.evaluation.labels import LabelEvaluation
 from textnb.evaluation.metrics import Evaluation
 from textnb.files.replace import check_target, replace_file
@@ -110,7 +109,6 @@ def write_report(
             if given is not None:
                 raise ParameterError.multilabel(f"{name} of a report")
         return _write_labels(model, frame, path, title, date, progress)
-    check_model(model.estimator_, "a report")
     classes = model.classes_.tolist()
     if positive is not None and positive not in classes:
         raise ParameterError.unknown_choice("positive", positive, classes)

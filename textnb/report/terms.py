@@ -10,8 +10,8 @@ import numpy as np
 import polars as pl
 from scipy.special import expit
 
+from textnb.classifiers.text import TextClassifier
 from textnb.errors import quantity
-from textnb.estimators.text import TextClassifier
 from textnb.report.data import Model, Scored, has_probabilities
 from textnb.report.text import names_of, number, percent, shorten, visible
 from textnb.scoring.columns import Answers

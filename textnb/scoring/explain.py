@@ -11,12 +11,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from textnb.bayes.event_model import EventModel
 from textnb.bayes.forms import Floats
-from textnb.bayes.known import check_event_model
 from textnb.bayes.sparse_table import SparseWeights
 from textnb.bayes.statistics import CountStatistics
 from textnb.errors import ParameterError, quantity
+from textnb.models.base import Model
 from textnb.runtime import notebook
 from textnb.runtime.forks import check_fork
 
@@ -25,14 +24,14 @@ _CELLS = 1 << 20
 
 
 def top_terms(
-    model: EventModel, statistics: CountStatistics, weights: Any, terms: pl.Series,
+    model: Model, statistics: CountStatistics, weights: Any, terms: pl.Series,
     labels: pl.Series, k: int, label: Any,
 ) -> pl.DataFrame:
     """The k terms that distinguish each class best, class by class.
 
     Parameters
     ----------
-    model : EventModel
+    model : Model
         Its ``term_z`` ranks terms by z-scores; if it is None, weights rank them.
     statistics : CountStatistics
     weights : float64 (n_terms, n_classes), or SparseWeights
@@ -48,7 +47,6 @@ def top_terms(
     if label is not None and label not in classes:
         raise ParameterError.unknown_choice("class", label, [str(name) for name in classes])
     check_fork()
-    check_event_model(model, "the order of the top terms")
     counts = statistics.feature_count
     # A single class has no other classes to compare with.
     term_z = model.term_z if len(classes) > 1 or statistics.is_multilabel else None

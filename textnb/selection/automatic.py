@@ -6,9 +6,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
-from textnb.bayes.counts.multinomial import Multinomial
 from textnb.errors import ParameterError
 from textnb.frames.batches import Progress
 from textnb.frames.kinds import convert_table
@@ -16,24 +13,8 @@ from textnb.frames.texts import labels_beside_table
 from textnb.learning.fitting import labelled_rows
 from textnb.learning.parameters import DEFAULTS, plain
 from textnb.learning.text_settings import TextSettings
+from textnb.models.multinomial import MultinomialNB
 from textnb.selection.search import Tuned, search
-
-AUTO = "auto"
-
-
-def check_warm_start(warm_start: Any, estimator: Any, keep_sample: Any = None) -> None:
-    """Raises ParameterError for what is no truth value, and for a search, which begins anew.
-
-    A search keeps no sample of rows either.
-    """
-    if not isinstance(warm_start, (bool, np.bool_)):
-        raise ParameterError.out_of_range(
-            "warm_start", "True or False; a model of a file is loaded first, "
-            "textnb.load(path).fit(documents, warm_start=True)", warm_start)
-    if warm_start and isinstance(estimator, str) and estimator == AUTO:
-        raise ParameterError("a search for settings has no warm start")
-    if keep_sample is not None and isinstance(estimator, str) and estimator == AUTO:
-        raise ParameterError("keep_sample is for NBLinear, and not for estimator='auto'")
 
 
 def fit_by_search(
@@ -63,7 +44,7 @@ def fit_by_search(
         raise ParameterError(f"estimator='auto' also chooses the tokenizer and the limits: leave "
                              f"{', '.join(changed)} at the default, or give an estimator")
     # Rows are read by the names of columns alone; the search chooses all other settings.
-    settings = TextSettings.of(Multinomial(), text=text, label=label)
+    settings = TextSettings.of(MultinomialNB(), text=text, label=label)
     labels_beside = labels_beside_table(X, y)
     columns = [*settings.columns, *([] if y is not None else [label])]
     rows = labelled_rows(settings, convert_table(X, columns), y, multilabel=True)

@@ -8,12 +8,12 @@ from typing import Any
 
 import polars as pl
 
-from textnb.bayes.counts.bernoulli import Bernoulli
-from textnb.bayes.counts.complement import Complement
-from textnb.bayes.counts.linear import Linear
-from textnb.bayes.counts.multinomial import Multinomial
-from textnb.bayes.event_model import EventModel
 from textnb.learning.text_settings import TextSettings
+from textnb.models.base import Model
+from textnb.models.bernoulli import BernoulliNB
+from textnb.models.complement import ComplementNB
+from textnb.models.multinomial import MultinomialNB
+from textnb.models.nblinear import NBLinear
 from textnb.text.tokens import Tokenizer
 from textnb.text.unspaced import UNSPACED
 
@@ -37,18 +37,18 @@ class Candidate:
     ----------
     tokenizer : Tokenizer
     min_df : int
-    model : EventModel
+    model : Model
     """
 
     tokenizer: Tokenizer
     min_df: int
-    model: EventModel
+    model: Model
 
     @property
     def key(self) -> tuple[Any, ...]:
         """A hashable value that is equal for equal settings."""
         return (self.tokenizer, self.min_df, self.model.kind,
-                tuple(sorted(self.model.parameters().items())))
+                tuple(sorted(self.model.get_params(deep=False).items())))
 
     @property
     def has_word_ngrams(self) -> bool:
@@ -99,7 +99,7 @@ def first_candidates(spaceless: bool) -> list[Candidate]:
         Whether many of the texts are in a script that is written without spaces.
     """
     words, pairs = Tokenizer(), Tokenizer(ngram_range=(1, 2))
-    linear = Linear()
+    linear = NBLinear()
     characters = Tokenizer(analyzer="char_wb", ngram_range=(2, 5))
     candidates = [
         Candidate(words, 1, linear), Candidate(pairs, 1, linear),
@@ -110,9 +110,9 @@ def first_candidates(spaceless: bool) -> list[Candidate]:
         Candidate(pairs, 1, replace(linear, power=0.0)),
         Candidate(pairs, 1, replace(linear, power=1.0)),
         Candidate(pairs, 1, replace(linear, C=10.0)),
-        Candidate(words, 1, Multinomial(l=0.1)), Candidate(pairs, 1, Multinomial(l=0.1)),
-        Candidate(words, 1, Complement(l=0.1)), Candidate(pairs, 1, Complement(l=0.1)),
-        Candidate(pairs, 1, Bernoulli(l=0.03))]
+        Candidate(words, 1, MultinomialNB(l=0.1)), Candidate(pairs, 1, MultinomialNB(l=0.1)),
+        Candidate(words, 1, ComplementNB(l=0.1)), Candidate(pairs, 1, ComplementNB(l=0.1)),
+        Candidate(pairs, 1, BernoulliNB(l=0.03))]
     if spaceless:
         candidates[2:2] = [
             Candidate(Tokenizer(analyzer="char", ngram_range=(1, 2)), 1, linear),
@@ -126,7 +126,7 @@ def for_lists(candidate: Candidate) -> Candidate:
     A search chooses the labels' thresholds by itself, so that the fit need not.
     """
     model = candidate.model
-    return candidate if not isinstance(model, Linear) else replace(
+    return candidate if not isinstance(model, NBLinear) else replace(
         candidate, model=replace(model, held_out=0.0))
 
 
@@ -154,9 +154,9 @@ def is_spaceless(texts: pl.Series) -> bool:
     return spaceless > 0 and 5 * spaceless >= letters
 
 
-def _neighbour_models(model: EventModel) -> Iterator[EventModel]:
+def _neighbour_models(model: Model) -> Iterator[Model]:
     match model:
-        case Linear():
+        case NBLinear():
             yield from (replace(model, C=value) for value in _adjacent_values(_C, model.C))
             yield from (replace(model, power=value)
                         for value in _adjacent_values(_POWER, model.power))
@@ -166,21 +166,21 @@ def _neighbour_models(model: EventModel) -> Iterator[EventModel]:
             yield from (replace(model, tf=tf) for tf in ("sublinear", "presence") if tf != model.tf)
             yield replace(model, loss="log" if model.loss == "hinge" else "hinge")
             yield replace(model, idf=not model.idf)
-            yield Multinomial(l=0.1)
-        case Multinomial():
+            yield MultinomialNB(l=0.1)
+        case MultinomialNB():
             yield from (replace(model, l=value) for value in _adjacent_values(_COUNT_L, model.l))
-            yield Complement(l=model.l)
-            yield Linear()
-        case Complement():
+            yield ComplementNB(l=model.l)
+            yield NBLinear()
+        case ComplementNB():
             yield from (replace(model, l=value) for value in _adjacent_values(_COUNT_L, model.l))
             yield replace(model, norm=not model.norm)
-            yield Multinomial(l=model.l)
-            yield Linear()
-        case Bernoulli():
+            yield MultinomialNB(l=model.l)
+            yield NBLinear()
+        case BernoulliNB():
             yield from (replace(model, l=value) for value in _adjacent_values(_COUNT_L, model.l))
-            yield Linear()
+            yield NBLinear()
         case _:
-            yield Linear()
+            yield NBLinear()
 
 
 def _neighbour_tokenizers(tokenizer: Tokenizer, columns: int) -> Iterator[Tokenizer]:

@@ -37,7 +37,6 @@ from numpy.typing import NDArray
 from textnb.bayes.calibration import Calibration
 from textnb.bayes.decision import Decision
 from textnb.bayes.forms import Floats
-from textnb.bayes.parameters import is_number, is_whole
 from textnb.errors import DataError, ParameterError, SchemaError, VocabularyError, quantity
 from textnb.frames.failures import reading
 from textnb.frames.scan import scan
@@ -46,6 +45,7 @@ from textnb.learning.fitted import Fitted
 from textnb.learning.fitting import fit
 from textnb.learning.text_settings import columns_of
 from textnb.runtime import notebook
+from textnb.runtime.settings import is_number, is_whole
 from textnb.scoring.texts import score_batch
 from textnb.selection.candidates import (
     Candidate,

@@ -13,11 +13,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from textnb.bayes.parameters import is_whole
 from textnb.errors import DataError, Mention, ParameterError, SchemaError, quantity
 from textnb.frames.texts import as_int64
 from textnb.learning.documents import label_lists
 from textnb.runtime.caller import warn_caller
+from textnb.runtime.settings import is_whole
 from textnb.selection.stratified import stratified_folds, stratified_group_folds
 from textnb.text.counts import null_in_labels
 

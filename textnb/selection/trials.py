@@ -16,18 +16,19 @@ import polars as pl
 from numpy.typing import NDArray
 
 from textnb.bayes.calibration import Calibration
-from textnb.bayes.counts.linear import Linear
-from textnb.bayes.counts.multinomial import Multinomial
-from textnb.bayes.event_model import EventModel, Learned
 from textnb.bayes.features import canonical, presence, without_zeros
 from textnb.bayes.forms import Floats
 from textnb.bayes.label_lists import LabelLists
+from textnb.bayes.learned import Learned
 from textnb.bayes.linear import Labels, PreparedRows
 from textnb.bayes.statistics import CountStatistics
 from textnb.bayes.temperature import best_temperature
 from textnb.errors import DataError, VocabularyError
 from textnb.learning.documents import document_term_matrix, label_lists
 from textnb.learning.fitting import labelled_batches
+from textnb.models.base import Model
+from textnb.models.multinomial import MultinomialNB
+from textnb.models.nblinear import NBLinear
 from textnb.runtime.memory import check_room
 from textnb.runtime.threads import map_in_threads
 from textnb.selection.candidates import Candidate
@@ -166,7 +167,7 @@ class Trials:
         learned."""
         scores = np.full((len(labels), len(self._classes)), -np.inf)
         model = candidate.model
-        if isinstance(model, Linear) and not self.metric.needs_probabilities:
+        if isinstance(model, NBLinear) and not self.metric.needs_probabilities:
             # A temperature does not change the order of scores, and fitting it takes half of the
             # time.
             model = replace(model, held_out=0.0)
@@ -176,7 +177,7 @@ class Trials:
             tested = np.flatnonzero(partition.folds == fold)
             own = _of_rows(labels, training)
             # A subclass may learn otherwise.
-            if type(model) is Linear and not model.held_out:
+            if type(model) is NBLinear and not model.held_out:
                 key = (candidate.tokenizer, rung, fold, candidate.min_df, model.tf, model.idf,
                        model.unit_length, model.loss)
                 prepared = self._prepared.get(key, lambda: _prepare(
@@ -205,7 +206,8 @@ class Trials:
             self._matrices.move_to_end(key)
             return self._matrices[key][0]
         # All terms are counted (min_df is 1): which of them to keep depends on the rows of a fold.
-        settings = Candidate(candidate.tokenizer, 1, Multinomial()).settings(self.text, self.label)
+        settings = Candidate(candidate.tokenizer, 1, MultinomialNB()).settings(
+            self.text, self.label)
         batches = labelled_batches(settings, self._frame[self._rungs[rung]], multilabel=True)
         counts = document_term_matrix(batches).counts
         size = counts.data.nbytes + counts.indices.nbytes + counts.indptr.nbytes
@@ -217,7 +219,7 @@ class Trials:
 
 
 def learn(
-    model: EventModel, counts: CountMatrix, labels: Any, min_df: int
+    model: Model, counts: CountMatrix, labels: Any, min_df: int
 ) -> tuple[Learned, NDArray[np.bool_]]:
     """Fit a model on rows of counts; return it with the mask of the columns that it uses."""
     columns, kept = _frequent_columns(counts, min_df)
@@ -241,7 +243,7 @@ def _frequent_columns(
 
 
 def _prepare(
-    model: Linear, counts: CountMatrix, labels: Labels, min_df: int
+    model: NBLinear, counts: CountMatrix, labels: Labels, min_df: int
 ) -> PreparedFold:
     columns, kept = _frequent_columns(counts, min_df)
     return PreparedFold(PreparedRows.of(model, without_zeros(canonical(columns)), labels), kept)

@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 from textnb.bayes.calibration import Calibration
 from textnb.bayes.class_weight import check_class_weight
 from textnb.bayes.decision import Decision
-from textnb.bayes.event_model import CountModel, EventModel
-from textnb.bayes.known import event_model, text_models
 from textnb.bayes.since_fit import SinceFit
 from textnb.bayes.sparse_forms import stays_sparse
 from textnb.bayes.sparse_table import is_sparse, table_of
@@ -27,6 +25,9 @@ from textnb.errors import ModelFileError
 from textnb.files.archive import LABEL_TYPES, check_size, read_labels, write_labels
 from textnb.files.require import require
 from textnb.learning.parameters import DEFAULTS, plain
+from textnb.models.base import Model
+from textnb.models.counts import CountModel
+from textnb.models.known import model_named, text_models
 from textnb.runtime.memory import free_memory
 from textnb.storage.document_check import check_text_document
 from textnb.storage.row_sample import SAMPLE, TABLES
@@ -87,7 +88,7 @@ class TextParts:
     ----------
     settings : dict
         Settings of the classifier, with a `Tokenizer`.
-    model : EventModel
+    model : Model
         With the value of ``l`` that was chosen, if one was.
     learned : TermCounts
     weights : Weights or None
@@ -96,7 +97,7 @@ class TextParts:
     """
 
     settings: dict[str, Any]
-    model: EventModel
+    model: Model
     learned: TermCounts
     weights: Weights | None
     choices: Choices
@@ -168,7 +169,7 @@ def text_parts(
     if estimator["name"] not in [model.name for model in text_models().values()]:
         raise ModelFileError.unknown_features(path, [
             f"the model {estimator['name']!r} (unless it is one of yours: import it first)"])
-    model = event_model(estimator["name"], parameters)
+    model = model_named(estimator["name"], parameters)
     require(model.from_counts != has_weights, f"its tables are not those of a {model.name}")
     if few_counts and not (isinstance(model, CountModel) and stays_sparse(
             model, counts, np.asarray(model.l, dtype=np.float64))):

@@ -23,7 +23,6 @@ from typing import Any
 
 import polars as pl
 
-from textnb.bayes.known import check_event_model
 from textnb.bayes.sparse_table import cells_of
 from textnb.errors import ParameterError
 from textnb.files.archive import MAX_BYTES, reading_errors
@@ -56,7 +55,7 @@ def save_fitted(fitted: Fitted, path: str | os.PathLike[str]) -> None:
     Raises
     ------
     ParameterError
-        If no file can describe the class of the model or of the tokenizer.
+        If no file can describe the class of the tokenizer.
     """
     write_archive(path, *pack_text(fitted))
 
@@ -97,10 +96,9 @@ def pack_text(fitted: Fitted) -> Packed:
     Raises
     ------
     ParameterError
-        If no file can describe the class of the model or of the tokenizer.
+        If no file can describe the class of the tokenizer.
     """
     model, settings, learned = fitted.model, fitted.settings.parameters, fitted.statistics
-    check_event_model(model, "a model file")
     check_exact(settings["tokenizer"], "a model file")
     if learned is None:
         _check_features(fitted)
@@ -138,7 +136,7 @@ def pack_text(fitted: Fitted) -> Packed:
         extra["pruned"] = fitted.pruned.to_dict()
     choices = Choices(fitted.calibration, fitted.decision, fitted.chosen_l, fitted.since_fit)
     manifest = {**begin_document("TextClassifier", {**settings, **weights}, model.name,
-                                  model.parameters()),
+                                  model.get_params(deep=False)),
                 "classes": classes, **extra, **choices.to_dict()}
     return manifest, {"terms": terms, "counts": cells, **tables}
 

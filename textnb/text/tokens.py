@@ -11,16 +11,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any
 
 import polars as pl
 
-from textnb.bayes.parameters import with_checked_names
 from textnb.errors import Mention, ParameterError
 from textnb.runtime.forks import check_fork
+from textnb.runtime.settings import check_settings, with_checked_names
 from textnb.text.casing import LANGUAGES
 from textnb.text.expressions import tokens_expr
 from textnb.text.kept import KINDS
@@ -35,16 +35,13 @@ from textnb.text.plan import (
     WordsAndKept,
 )
 from textnb.text.planning import (
-    ACCENTS,
-    NORMALIZATIONS,
-    UNSPACED_WAYS,
     name_of,
     plan_of,
     with_missing,
     words_of,
 )
+from textnb.text.token_settings import WORD, TokenSettings
 
-WORD = r"[\p{L}\p{M}\p{N}_]{2,}"
 SKLEARN_WORD = r"[\p{L}\p{N}_]{2,}"
 LONGEST_NGRAM = 32
 LONGEST_PATTERN = 10_000
@@ -53,14 +50,12 @@ _OF_CLASSIFIERS = ("min_df", "max_df", "max_features", "vocabulary", "binary")
 # In one of these texts, a pattern that can match the empty string does so.
 _SAMPLES = ("", "a", " ", "A b-1_é. \n")
 
-Analyzer = Literal["word", "char", "char_wb"]
-Normalization = Literal["NFC", "NFD", "NFKC", "NFKD"]
 TextColumns = str | Sequence[str]
 
 
 @with_checked_names
 @dataclass(frozen=True)
-class Tokenizer:
+class Tokenizer(TokenSettings):
     r"""How text becomes tokens; hashable, comparable, serialisable, and lazily run by Polars.
 
     Parameters
@@ -130,19 +125,6 @@ class Tokenizer:
     [['subject:free', 'free', 'offer']]
     """
 
-    pattern: str = WORD
-    lowercase: bool | Literal["tr", "az"] = True
-    ngram_range: tuple[int, int] = (1, 1)
-    analyzer: Analyzer = "word"
-    normalize: Normalization | None = None
-    strip_accents: Literal["unicode", "ascii", "marks"] | None = None
-    stop_words: tuple[str, ...] = ()
-    field_prefix: bool | tuple[str, ...] = False
-    unspaced: Literal["pairs", "whole"] = "pairs"
-    keep: tuple[str, ...] = ()
-    token_columns: bool | tuple[str, ...] = False
-    segmenter: Callable[[str], Iterable[str]] | str | None = None
-
     def __post_init__(self) -> None:
         # Lists become tuples, because a frozen setting must be hashable.
         object.__setattr__(self, "ngram_range", _ngram_range(self.ngram_range))
@@ -154,13 +136,11 @@ class Tokenizer:
                 object.__setattr__(self, name, _strings(name, columns))
         kinds = _strings("keep", () if self.keep is None else self.keep)
         for kind in kinds:
-            _choice("keep", kind, KINDS)
+            if kind not in KINDS:
+                raise ParameterError.unknown_choice("keep", kind, KINDS)
         # In one order, so that equal settings are equal.
         object.__setattr__(self, "keep", tuple(kind for kind in KINDS if kind in kinds))
-        _choice("analyzer", self.analyzer, ("word", "char", "char_wb"))
-        _choice("normalize", self.normalize, (None, *NORMALIZATIONS))
-        _choice("strip_accents", self.strip_accents, (None, *ACCENTS))
-        _choice("unspaced", self.unspaced, UNSPACED_WAYS)
+        check_settings(self)
         if not isinstance(self.lowercase, bool) and self.lowercase not in LANGUAGES:
             raise ParameterError.out_of_range(
                 "lowercase", "True, False, 'tr' or 'az'", self.lowercase)
@@ -461,8 +441,3 @@ def _strings(name: str, value: Any) -> tuple[str, ...]:
             or not all(isinstance(item, str) for item in value)):
         raise ParameterError.out_of_range(name, "a list of strings", value)
     return tuple(value)
-
-
-def _choice(name: str, value: object, choices: tuple[object, ...]) -> None:
-    if value not in choices:
-        raise ParameterError.unknown_choice(name, value, [str(choice) for choice in choices])

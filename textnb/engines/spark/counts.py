@@ -23,6 +23,7 @@ import polars as pl
 
 from textnb.bayes.sparse_table import cells_of
 from textnb.bayes.statistics import CountStatistics
+from textnb.classifiers.text import TextClassifier
 from textnb.engines.spark.columns import (
     Batches,
     arrow_rows,
@@ -34,10 +35,9 @@ from textnb.engines.spark.columns import (
     typed_labels,
 )
 from textnb.errors import DataError, VocabularyError
-from textnb.estimators.discrete import DiscreteNB
-from textnb.estimators.text import TextClassifier
 from textnb.frames.batches import batches as bounded
 from textnb.learning.documents import LabelledBatches, count_documents
+from textnb.models.counts import CountModel
 from textnb.text.term_counts import CountSpec, TermCounts
 from textnb.text.vocabulary import Limits, given_vocabulary
 
@@ -53,7 +53,7 @@ _KEYS = ["label", "term", "error", "whole"]
 
 
 def term_statistics(
-    model: TextClassifier, frame: DataFrame, estimator: DiscreteNB, text: list[str], prune: bool
+    model: TextClassifier, frame: DataFrame, estimator: CountModel, text: list[str], prune: bool
 ) -> TermCounts:
     """Count the rows of a Spark frame, as `TextClassifier.count` counts local ones.
 
@@ -62,7 +62,7 @@ def term_statistics(
     model : TextClassifier
     frame : pyspark.sql.DataFrame
         With columns that were checked.
-    estimator : DiscreteNB
+    estimator : CountModel
         The model's.
     text : list of str
         Its text columns.
@@ -104,7 +104,7 @@ def term_statistics(
 
 
 def count_rows(
-    batches: Batches, model: TextClassifier, estimator: DiscreteNB, columns: list[str],
+    batches: Batches, model: TextClassifier, estimator: CountModel, columns: list[str],
     vocabulary: pl.Series | None, lists: bool = False,
 ) -> Batches:
     """Count one partition, and yield the counts as rows for Spark; none if it is empty."""
@@ -226,7 +226,7 @@ def _collect(sums: DataFrame) -> pl.DataFrame:
 
 
 def _assemble(
-    collected: pl.DataFrame, model: TextClassifier, frame: DataFrame, estimator: DiscreteNB,
+    collected: pl.DataFrame, model: TextClassifier, frame: DataFrame, estimator: CountModel,
     vocabulary: pl.Series | None,
 ) -> TermCounts:
     label, term = pl.col("label"), pl.col("term")

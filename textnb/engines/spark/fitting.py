@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import polars as pl
-from sklearn.base import clone
 
-from textnb.bayes.known import check_model
 from textnb.bayes.statistics import is_auto
+from textnb.classifiers.table import TableClassifier
+from textnb.classifiers.text import TextClassifier
 from textnb.engines.spark.columns import (
     check_columns,
     check_frame,
@@ -20,12 +20,13 @@ from textnb.engines.spark.columns import (
 from textnb.engines.spark.counts import term_statistics
 from textnb.engines.spark.moments import moment_statistics
 from textnb.errors import ParameterError
-from textnb.estimators.discrete import DiscreteNB
-from textnb.estimators.gaussian import GaussianNB, MomentClassifier
-from textnb.estimators.naive_bayes import MultinomialNB
-from textnb.estimators.table import TableClassifier
-from textnb.estimators.text import TextClassifier
 from textnb.frames.features import feature_columns, feature_names
+from textnb.models.base import check_registered
+from textnb.models.counts import CountModel
+from textnb.models.dense import MomentModel
+from textnb.models.gaussian import GaussianNB
+from textnb.models.multinomial import MultinomialNB
+from textnb.models.protocol import unfitted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -100,7 +101,7 @@ def fit(model: Model, frame: DataFrame, *, prune: bool = False) -> Model:
 def _fit_text(model: TextClassifier, frame: DataFrame, prune: bool) -> TextClassifier:
     estimator = _check_estimator(model)
     _check_rows(frame)
-    fresh: TextClassifier = clone(model)
+    fresh: TextClassifier = unfitted(model)
     check_no_tokens(fresh.tokenizer, fresh.text_columns)
     text = fresh.input_columns(pl.LazyFrame(schema=dict.fromkeys(frame.columns, pl.String)))
     check_columns(frame, text, model.label, multilabel=True)
@@ -118,32 +119,33 @@ def _check_rows(frame: DataFrame) -> None:
                              "frame.writeStream.foreachBatch(...), and add the models with +")
 
 
-def _check_estimator(model: TextClassifier) -> DiscreteNB:
+def _check_estimator(model: TextClassifier) -> CountModel:
     """The model's estimator; ParameterError if it does not learn from counts alone."""
     estimator = MultinomialNB() if model.estimator is None else model.estimator
     if isinstance(estimator, str):
         raise ParameterError(f"estimator={estimator!r} compares models on all documents, and no "
                              "process of a cluster has them: textnb.tune a sample, such as "
                              "frame.sample(0.01).toArrow()")
-    if not getattr(estimator, "learns_from_counts", False):
+    if not getattr(estimator, "from_counts", False):
         raise ParameterError(f"{type(estimator).__name__} learns from all documents at once, and "
                              "no process of a cluster has them: use MultinomialNB, BernoulliNB or "
                              "ComplementNB, or fit it on a sample: frame.sample(0.01).toArrow()")
-    estimator.event_model("a fit in Spark")
+    check_registered(estimator, "a fit in Spark")
     if is_auto(getattr(estimator, "l", None)):
         raise ParameterError("l='auto' is chosen from all documents, and no process of a cluster "
                              "has them: give l as a number, such as the estimator_.l_ of a model "
                              "that was fitted with l='auto' on a sample")
+    assert isinstance(estimator, CountModel)
     return estimator
 
 
 def _fit_table(model: TableClassifier, frame: DataFrame, prune: bool) -> TableClassifier:
     estimator = GaussianNB() if model.estimator is None else model.estimator
-    if not (isinstance(estimator, MomentClassifier) and estimator.streams):
+    if not (isinstance(estimator, MomentModel) and estimator.streams):
         raise ParameterError(f"{estimator!r} needs all rows at once, and no process of a cluster "
                              "has them: give shrinkage, alpha and gamma as numbers, or fit it on a "
                              "sample: frame.sample(0.01).toArrow()")
-    check_model(estimator, "a fit in Spark")
+    check_registered(estimator, "a fit in Spark")
     if prune:
         raise ParameterError("prune=True is about terms: a feature table has none")
     if not isinstance(model.label, str):
@@ -154,8 +156,8 @@ def _fit_table(model: TableClassifier, frame: DataFrame, prune: bool) -> TableCl
     columns = feature_columns(empty, model.features, model.label)
     check_single(frame, columns)
     names = feature_names(empty, columns)
-    learned = clone(estimator)
-    learned.fit_statistics(
-        moment_statistics(frame, columns, model.label, learned.diagonal), names)
-    fresh: TableClassifier = clone(model)
+    learned = unfitted(estimator)
+    learned.name_features(names)
+    learned.fit_statistics(moment_statistics(frame, columns, model.label, learned.diagonal))
+    fresh: TableClassifier = unfitted(model)
     return fresh.set_fitted(learned, columns, names)

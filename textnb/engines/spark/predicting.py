@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 from sklearn.utils.validation import check_is_fitted
 
+from textnb.classifiers.load import load
+from textnb.classifiers.table import TableClassifier
+from textnb.classifiers.text import TextClassifier
 from textnb.engines.spark.columns import (
     Batches,
     check_columns,
@@ -24,9 +27,6 @@ from textnb.engines.spark.columns import (
     unsupported_types,
 )
 from textnb.errors import ParameterError, SchemaError
-from textnb.estimators.load import load
-from textnb.estimators.table import TableClassifier
-from textnb.estimators.text import TextClassifier
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -19,8 +19,8 @@ from textnb.export.targets.sql_clickhouse import ClickHouse
 from textnb.export.targets.sql_duckdb import DuckDb
 from textnb.export.targets.sql_postgres import Postgres
 from textnb.export.targets.sql_sqlite import Sqlite
-from textnb.gone import TARGETS as GONE
-from textnb.gone import gone
+from textnb.runtime.gone import TARGETS as GONE
+from textnb.runtime.gone import gone
 
 # A built-in target is one line here, and its import above.
 _ALL: list[Target] = [

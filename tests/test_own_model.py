@@ -1,0 +1,323 @@
+"""A model of a user is one class: it works like those of the package, or is refused by name."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+import scipy.sparse as sp
+
+import textnb
+from textnb import (
+    BernoulliNB,
+    ComplementNB,
+    DataError,
+    ModelFileError,
+    MultinomialNB,
+    NBLinear,
+    NBLogisticRegression,
+    ParameterError,
+    TableClassifier,
+    TextClassifier,
+    TfidfComplementNB,
+)
+from textnb.bayes.features import presence_map
+from textnb.bayes.forms import LinearForm
+from textnb.bayes.statistics import CountStatistics
+from textnb.cli import settings
+from textnb.filter.mailfilter import MailFilter
+from textnb.jobs.models import model_of
+from textnb.models import base
+from textnb.models.base import check_registered, is_registered, register_model
+from textnb.models.counts import CountModel
+from textnb.models.known import model_named
+from textnb.runtime.settings import setting
+
+FRAME = pl.DataFrame({"text": ["aa bb", "aa aa", "bb cc", "cc dd"] * 6,
+                      "label": ["x", "x", "y", "y"] * 6})
+BUILT_IN = [MultinomialNB, BernoulliNB, ComplementNB, TfidfComplementNB, NBLinear,
+            NBLogisticRegression]
+
+
+class ToyRootNB(CountModel):
+    """θ by the square roots of counts: as little as a model can say, and all of it by hand."""
+
+    kind = "toyroot"
+    without_terms = "the classes' priors alone"
+    scores_are_log_probabilities = True
+    term_z = None
+
+    power: float = setting(0.5, "Of the counts.")
+
+    def weigh(self, counted: CountStatistics, l: Any, log_prior: Any) -> LinearForm:
+        rooted = counted.feature_count ** self.power + l
+        log_prob = np.log(rooted / rooted.sum(axis=1, keepdims=True))
+        return LinearForm(counted.classes, np.ascontiguousarray(log_prob.T), log_prior)
+
+
+@pytest.fixture(autouse=True)
+def own_registry() -> Iterator[None]:
+    """What a test registers is forgotten after it."""
+    before = dict(base.REGISTERED)
+    yield
+    base.REGISTERED.clear()
+    base.REGISTERED.update(before)
+
+
+@pytest.fixture
+def model() -> TextClassifier:
+    register_model(ToyRootNB)
+    return TextClassifier(ToyRootNB(l=0.5)).fit(FRAME)
+
+
+def by_hand(frame: pl.DataFrame, terms: list[str], l: float) -> Any:
+    """Joint log-probabilities of `FRAME`'s rows, by a model of ``frame``, from nothing but it."""
+    def counts(rows: pl.DataFrame) -> Any:
+        return np.array([[text.split().count(term) for term in terms] for text in rows["text"]])
+
+    labels, scores = frame["label"].to_numpy(), []
+    for label in ("x", "y"):
+        own = counts(frame)[labels == label].sum(axis=0) ** 0.5 + l
+        scores.append(counts(FRAME) @ np.log(own / own.sum()) + np.log((labels == label).mean()))
+    return np.array(scores).T
+
+
+def test_it_scores_by_its_own_mathematics(model: TextClassifier) -> None:
+    expected = by_hand(FRAME, ["aa", "bb", "cc", "dd"], 0.5)
+    found = model.predict(FRAME, scores=True)
+    np.testing.assert_allclose(found["scores"].to_numpy(), expected, rtol=1e-12)
+    rows, labels = model.transform(FRAME["text"]), np.array(FRAME["label"])
+    np.testing.assert_array_equal(ToyRootNB(l=0.5).fit(rows, labels).predict_joint_log_proba(rows),
+                                  model.linear_form().scores(rows))
+
+
+def test_counts_add(model: TextClassifier) -> None:
+    parts = TextClassifier(ToyRootNB(l=0.5)).fit(FRAME[:9])
+    parts.partial_fit(FRAME[9:])
+    merged = TextClassifier(ToyRootNB(l=0.5)).fit(FRAME[:9]) + TextClassifier(
+        ToyRootNB(l=0.5)).fit(FRAME[9:])
+    for other in (parts, merged):
+        np.testing.assert_array_equal(other.linear_form().weights, model.linear_form().weights)
+
+
+def test_a_file_gives_the_same_model_and_the_same_filter(
+    model: TextClassifier, tmp_path: Path
+) -> None:
+    path = tmp_path / "model.textnb"
+    model.save(path)
+    again = textnb.load(path)
+    assert type(again.estimator_) is ToyRootNB
+    np.testing.assert_array_equal(again.linear_form().weights, model.linear_form().weights)
+    rows = FRAME.rename({"text": "body"})
+    TextClassifier(ToyRootNB(power=1.5), text="body").fit(rows).save(path)
+    fitted, judge = textnb.load(path), MailFilter.load(path, spam="x", least_learned=1)
+    np.testing.assert_array_equal(judge.form.weights, fitted.linear_form().weights)
+    # Whoever does not know the model refuses its file.
+    del base.REGISTERED["ToyRootNB"]
+    for load in (textnb.load, MailFilter.load):
+        with pytest.raises(ModelFileError, match="newer textnb: it has the model 'ToyRootNB'"):
+            load(path)
+
+
+@pytest.mark.parametrize(("does", "message"), [
+    (lambda model, path: textnb.leave_one_out(model, FRAME), "ToyRootNB does not say how rows are"),
+    (lambda model, path: textnb.calibrate(model, FRAME), "ToyRootNB does not say how rows are"),
+    (lambda model, path: textnb.smoothing_path(model, FRAME),
+     "ToyRootNB does not say how rows are"),
+    (lambda model, path: TextClassifier(ToyRootNB(l="auto")).fit(FRAME),
+     "ToyRootNB does not say how rows are"),
+], ids=["leave_one_out", "calibrate", "smoothing_path", "auto"])
+def test_what_it_does_not_say_is_refused(
+    model: TextClassifier, does: Any, message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ParameterError, match=message):
+        does(model, tmp_path)
+
+
+def test_exports_and_folds_and_terms(model: TextClassifier, tmp_path: Path) -> None:
+    bundle = tmp_path / "bundle"
+    textnb.export_model(model, bundle, "python")
+    assert textnb.verify_export(bundle).passed
+    folds = textnb.cross_validate(model, FRAME, folds=3)
+    assert len(folds.scores) == FRAME.height
+    assert model.top(2)["measure"].unique().to_list() == ["weight"]
+    assert model.explain("aa zz").height > 1
+    path = textnb.smoothing_path(model, test=FRAME, grid=[0.1, 1.0])
+    assert path.table.height == 2
+    limited = TextClassifier(ToyRootNB(), memory_limit=1 << 20).fit(FRAME)
+    assert limited.pruned_ is None
+
+
+def test_a_report(model: TextClassifier, tmp_path: Path) -> None:
+    pytest.importorskip("jinja2")
+    textnb.write_report(model, FRAME, tmp_path / "report.html")
+    assert "ToyRootNB" in (tmp_path / "report.html").read_text("utf-8")
+
+
+def test_job_files_and_the_command_line(model: TextClassifier) -> None:
+    assert model_of("toyroot", {"l": 0.2, "power": 2.0}).get_params()["power"] == 2.0
+    settings.check_options("toyroot", {"l": 1.0})
+    assert type(settings.model_of("toyroot", {"l": 0.3})) is ToyRootNB
+    with pytest.raises(ParameterError, match="--norm belongs to --model complement"):
+        settings.check_options("toyroot", {"norm": True})
+
+
+def test_a_model_of_presence_reads_texts_and_matrices_alike() -> None:
+    @register_model
+    class TwiceNB(CountModel):
+        """Counts a term that occurs twice or more."""
+
+        kind, term_z = "twice", None
+        without_terms, scores_are_log_probabilities = "the priors", True
+        above = 1.0
+
+        def weigh(self, counted: CountStatistics, l: Any, log_prior: Any) -> LinearForm:
+            weights = np.log(counted.feature_count + l)
+            return LinearForm(counted.classes, np.ascontiguousarray(weights.T), log_prior,
+                              features=presence_map(self.above))
+
+    model = TextClassifier(TwiceNB()).fit(FRAME)
+    assert model.estimator_.feature_count_.tolist() == [[6, 0, 0, 0], [0, 0, 0, 0]]
+    rows, labels = model.transform(FRAME["text"]), np.array(FRAME["label"])
+    for matrix in (rows, rows.toarray()):
+        alone = TwiceNB().fit(matrix, labels)
+        np.testing.assert_array_equal(alone.linear_form().weights, model.linear_form().weights)
+        np.testing.assert_array_equal(alone.predict_joint_log_proba(sp.csr_array(matrix)),
+                                      model.linear_form().scores(rows))
+
+
+def variant(parent: Any = CountModel, **body: Any) -> Any:
+    """`ToyRootNB` with other parts, under another name."""
+    own = {name: value for name, value in vars(ToyRootNB).items()
+           if not name.startswith("__") and name != "power"}
+    own = {name: value for name, value in {**own, "kind": "other", **body}.items()
+           if value is not ...}
+    return type(body.get("name", "OtherNB"), (parent,), own)
+
+
+@pytest.mark.parametrize(("change", "message"), [
+    ({"name": "MultinomialNB"}, "MultinomialNB has the same name or kind"),
+    ({"kind": "bernoulli"}, "BernoulliNB has the same name or kind"),
+    ({"kind": ...}, "does not say its kind"),
+    ({"weigh": ...}, "does not say its weigh"),
+    ({"term_z": ...}, "does not say its term_z"),
+    ({"without_terms": ...}, "does not say its without_terms"),
+    ({"scores_are_log_probabilities": ...}, "does not say its scores_are_log_probabilities"),
+    ({"parent": MultinomialNB}, "inherit no other model's mathematics")])
+def test_half_a_model_is_not_registered(change: dict[str, Any], message: str) -> None:
+    kind = variant(**change)
+    with pytest.raises(ParameterError, match=message):
+        register_model(kind)
+    assert kind not in base.REGISTERED.values()
+    with pytest.raises(ParameterError, match="is a class of its own"):
+        TextClassifier(kind()).fit(FRAME)
+
+
+class Plain(ComplementNB):
+    """Overrides nothing."""
+
+
+class OwnGaussian(textnb.GaussianNB):
+    """Overrides nothing."""
+
+
+SAME_NAME = type("MultinomialNB", (MultinomialNB,), {})
+REFUSING: dict[str, Callable[[Any], object]] = {
+    "fit": lambda kind: TextClassifier(kind()).fit(FRAME),
+    "partial_fit": lambda kind: TextClassifier(kind()).partial_fit(FRAME),
+    "count": lambda kind: TextClassifier(kind()).count(FRAME),
+}
+
+
+@pytest.mark.parametrize("does", REFUSING)
+@pytest.mark.parametrize("kind", [Plain, SAME_NAME, ToyRootNB])
+def test_a_class_that_is_not_registered_is_refused(kind: Any, does: str) -> None:
+    with pytest.raises(ParameterError, match=f"{kind.__name__} is a class of its own"):
+        REFUSING[does](kind)
+
+
+@pytest.mark.parametrize("kind", [Plain, SAME_NAME])
+def test_it_learns_from_matrices(kind: Any) -> None:
+    rows, labels = [[2, 1], [1, 0], [0, 3]], ["a", "a", "b"]
+    alone, parent = kind().fit(rows, labels), kind.__mro__[1]().fit(rows, labels)
+    np.testing.assert_array_equal(alone.coef_, parent.coef_)
+
+
+def test_a_class_of_tables_that_is_not_registered_is_refused() -> None:
+    rows = pl.DataFrame({"a": [1.0, 2.0, 8.0, 9.0], "label": list("aabb")})
+    for does in (lambda: TableClassifier(OwnGaussian()).fit(rows),
+                 lambda: TableClassifier(OwnGaussian()).partial_fit(rows)):
+        with pytest.raises(ParameterError, match="OwnGaussian is a class of its own"):
+            does()
+    assert OwnGaussian().fit(rows.select("a").to_numpy(), list("aabb")).classes_.tolist() == [
+        "a", "b"]
+
+
+@pytest.mark.parametrize("kind", BUILT_IN)
+def test_parameters_are_the_fields(kind: Any) -> None:
+    assert kind.name == kind.__name__
+    assert {field.name: field.default for field in dataclasses.fields(kind)} == {
+        name: each.default for name, each in inspect.signature(kind).parameters.items()}
+    with pytest.raises(ParameterError, match=f"a parameter of {kind.name}: unknown value 'k'"):
+        model_named(kind.name, {"k": 1})
+    with pytest.raises(ParameterError, match="estimator: unknown value 'OwnNB'"):
+        model_named("OwnNB", {})
+
+
+def test_every_public_model_is_registered() -> None:
+    tables = (textnb.GaussianNB, textnb.LinearDiscriminantAnalysis, textnb.NearestCentroid,
+              textnb.QuadraticDiscriminantAnalysis, textnb.RegularizedDiscriminantAnalysis,
+              textnb.PlugInBayes, textnb.CategoricalNB)
+    for kind in (*BUILT_IN, *tables):
+        assert is_registered(kind())
+        check_registered(kind(), "a thing")
+        assert kind.of_terms == (kind in BUILT_IN)
+    with pytest.raises(ParameterError, match="a thing is known for"):
+        check_registered(object(), "a thing")
+
+
+class Silent(base.Model):
+    """Says nothing."""
+
+
+@pytest.mark.parametrize("ask", [
+    lambda model: model.term_z, lambda model: model.scores_are_log_probabilities,
+    lambda model: model.derive(None), lambda model: model.learn_counts(None),
+    lambda model: model.learn_rows(None, None), lambda model: model.leave_out(None),
+    lambda model: model.form_of_weights(None, None, None)])
+def test_what_a_model_does_not_say_is_refused(ask: Callable[[Any], object]) -> None:
+    with pytest.raises((ParameterError, NotImplementedError), match="Silent does not say"):
+        ask(Silent())
+
+
+def test_weights_that_rows_gave_follow_from_no_counts() -> None:
+    counts = CountStatistics(np.array(["a", "b"]), np.array([1, 1]), np.array([[3, 1], [0, 2]]))
+    with pytest.raises(ParameterError, match="NBLogisticRegression learns from rows"):
+        NBLogisticRegression().derive(counts)
+
+
+def test_tables_that_are_not_the_models_are_refused(tmp_path: Path) -> None:
+    from textnb.storage.archive import read_archive, write_archive
+
+    TextClassifier().fit(FRAME).save(tmp_path / "model.textnb")
+    manifest, tables = read_archive(tmp_path / "model.textnb")
+    manifest["estimator"] = json.loads('{"name": "NBLogisticRegression", "parameters": {}}')
+    write_archive(tmp_path / "other.textnb", manifest, tables)
+    for load in (textnb.load, MailFilter.load):
+        with pytest.raises(ModelFileError, match="not those of a NBLogisticRegression"):
+            load(tmp_path / "other.textnb")
+
+
+def test_only_what_was_learned_is_forgotten(model: TextClassifier) -> None:
+    with pytest.raises(DataError):
+        model.forget(pl.DataFrame({"text": ["never seen"], "label": ["x"]}))
+    rest = TextClassifier(ToyRootNB(l=0.5)).fit(FRAME[2:])
+    np.testing.assert_array_equal(model.forget(FRAME[:2]).linear_form().weights,
+                                  rest.linear_form().weights)

@@ -1,0 +1,265 @@
+"""Counts to linear forms: one pure, cited function per model.
+
+Probabilities are ratios of (count + l) taken before the logarithm, so they are derived from the
+integers once, and scaling all counts and ``l`` by a power of two changes no bit.
+
+References
+----------
+.. [1] C. D. Manning, P. Raghavan, H. Schütze (2008). Introduction to Information Retrieval,
+   Cambridge University Press, ch. 13: eq. 13.7 (multinomial, add-one), fig. 13.3 (Bernoulli).
+.. [2] J. D. Rennie, L. Shih, J. Teevan, D. R. Karger (2003). Tackling the poor assumptions of
+   naive Bayes text classifiers. ICML, table 4 (complement, weight normalisation).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from textnb.bayes.features import presence_map
+from textnb.bayes.forms import Floats, LinearForm
+from textnb.bayes.statistics import CountStatistics
+from textnb.errors import ParameterError
+from textnb.runtime.threads import run_in_threads
+
+Smoothing = float | Floats
+INFINITE_NORM = ("norm divides by the sum of the weights, which is infinite with l = 0; use l > 0")
+# Terms, and classes, that are derived at a time: a tile stays in the cache while it is transposed.
+_BLOCK, _CLASSES = 1 << 12, 1 << 4
+
+
+def log_ratio(numerator: Any, denominator: Any) -> Floats:
+    """log(numerator / denominator), base e, where 0/0 counts as 0."""
+    shape = np.broadcast_shapes(np.shape(numerator), np.shape(denominator))
+    ratio = np.empty(shape, dtype=np.float64)
+    # In place, as these are as large as a model. Differences of weighted sums may fall below 0 by
+    # rounding.
+    np.maximum(numerator, 0, out=ratio)
+    positive = np.asarray(denominator) > 0
+    # A mask is slow.
+    np.divide(ratio, denominator, out=ratio, where=True if positive.all() else positive)
+    with np.errstate(divide="ignore"):
+        np.log(ratio, out=ratio)
+    return ratio
+
+
+def log_prior(
+    class_count: NDArray[Any], class_prior: Floats | None = None, fit_prior: bool = True
+) -> Floats:
+    """log π: of given priors, or of the classes' shares of the rows, or uniform.
+
+    Examples
+    --------
+    >>> np.exp(log_prior(np.array([3, 1]))).tolist()
+    [0.75, 0.25]
+    """
+    if class_prior is not None:
+        with np.errstate(divide="ignore"):
+            result: Floats = np.log(class_prior)
+        return result
+    if fit_prior:
+        return log_ratio(class_count, class_count.sum())
+    return np.full(len(class_count), -np.log(len(class_count)))
+
+
+def multinomial_log_prob(feature_count: NDArray[Any], l: Smoothing) -> Floats:
+    """log θ = log((n_kt + l_t) / (Σ_t n_kt + Σ_t l_t)) [1]_, eq. 13.7 with l for 1.
+
+    Parameters
+    ----------
+    feature_count : (n_classes, n_features)
+    l : float or float64 (n_features,)
+
+    Returns
+    -------
+    float64 (n_classes, n_features)
+        -inf for a term that a class never had, where ``l`` is 0.
+
+    Examples
+    --------
+    >>> np.exp(multinomial_log_prob(np.array([[5, 1], [0, 2]]), 1.0)).tolist()
+    [[0.75, 0.25], [0.25, 0.75]]
+    """
+    total = feature_count.sum(axis=1, keepdims=True)
+    return _log_theta(lambda classes, terms: feature_count[classes, terms], total, l,
+                      feature_count.shape)
+
+
+def _log_theta(
+    counts: Callable[[slice, slice], NDArray[Any]], total: NDArray[Any], l: Smoothing,
+    shape: tuple[int, ...],
+) -> Floats:
+    """log((counts + l) / (total + Σ l)), float64 (n_classes, n_features).
+
+    ``counts`` gives the counts of some classes and terms. It is called for one tile after the
+    other: a table of all of them would be as large as a model.
+    """
+    n_classes, n_features = shape
+    smoothed = total + _sum_over_features(l, n_features)
+    each = np.broadcast_to(np.asarray(l, dtype=np.float64), n_features)
+    # In the order of a form's weights.
+    log_prob = np.empty((n_features, n_classes)).T
+
+    def derive(terms: slice) -> None:
+        for start in range(0, n_classes, _CLASSES):
+            classes = slice(start, start + _CLASSES)
+            log_prob[classes, terms] = log_ratio(
+                counts(classes, terms) + each[terms], smoothed[classes])
+
+    run_in_threads(partial(derive, slice(start, start + _BLOCK))
+             for start in range(0, n_features, _BLOCK))
+    return log_prob
+
+
+def bernoulli_log_prob(statistics: CountStatistics, l: Smoothing) -> tuple[Floats, Floats]:
+    """log p and log(1-p), p = (n_kt + l_t) / (n_k + 2 l_t) [1]_, fig. 13.3 with l for 1.
+
+    Both come from the counts: 1-p is (n_k - n_kt + l_t) / (n_k + 2 l_t), which keeps its digits
+    where p is nearly 1.
+
+    Returns
+    -------
+    log_p, log_not_p : float64 (n_classes, n_features)
+    """
+    held, rows = statistics.feature_count, statistics.class_count[:, None]
+    total = rows + 2.0 * np.asarray(l)
+    return log_ratio(held + l, total), log_ratio(rows - held + l, total)
+
+
+def complement_weights(feature_count: NDArray[Any], l: Smoothing, norm: bool) -> Floats:
+    """-log θ of all other classes [2]_: (n_t - n_kt + l_t) / (Σ_t (n_t - n_kt) + Σ_t l_t).
+
+    With ``norm``, each class's weights are divided by their sum, log θ / Σ log θ.
+
+    Returns
+    -------
+    float64 (n_classes, n_features)
+    """
+    every = feature_count.sum(axis=0)
+    if feature_count.dtype.kind == "i":
+        total = every.sum() - feature_count.sum(axis=1, keepdims=True)
+    else:
+        # Sums of real numbers depend on their order: along the complement, class by class.
+        total = np.array([[(every - counts).sum()] for counts in feature_count])
+    logged = _log_theta(lambda classes, terms: every[terms] - feature_count[classes, terms], total,
+                        l, feature_count.shape)
+    if norm:
+        # Rows that are whole in memory are added up in an order that loses less.
+        sums = np.ascontiguousarray(logged).sum(axis=1, keepdims=True)
+        # One term alone has θ = 1: its weight is 0, and so is the sum.
+        np.divide(logged, sums, out=logged, where=True if sums.all() else sums != 0)
+    else:
+        np.negative(logged, out=logged)
+    return logged
+
+
+def multinomial_form(counted: CountStatistics, l: Smoothing, log_prior: Floats) -> LinearForm:
+    """The linear form of multinomial: w = log θ, b = log π.
+
+    Examples
+    --------
+    >>> counts = CountStatistics(np.array(["a", "b"]), np.array([1, 1]), np.array([[3, 1], [0, 2]]))
+    >>> np.exp(multinomial_form(counts, 1.0, np.zeros(2)).weights).round(3).tolist()
+    [[0.667, 0.25], [0.333, 0.75]]
+    """
+    log_prob = multinomial_log_prob(counted.feature_count, l)
+    return LinearForm(counted.classes, np.ascontiguousarray(log_prob.T), log_prior)
+
+
+def complement_form(
+    counted: CountStatistics, l: Smoothing, log_prior: Floats, norm: bool
+) -> LinearForm:
+    """The linear form of complement; its scores hold no prior, but for one class alone."""
+    if norm and np.min(l) == 0:
+        raise ParameterError(INFINITE_NORM)
+    weights = complement_weights(counted.feature_count, l, norm)
+    alone = len(counted.classes) == 1
+    return LinearForm(counted.classes, np.ascontiguousarray(weights.T),
+                      log_prior if alone else np.zeros(len(counted.classes)))
+
+
+def categorical_log_prob(
+    feature_count: NDArray[Any], n_categories: NDArray[np.int64], l: Smoothing
+) -> Floats:
+    """log((n_kic + l_i) / (n_ki + l_i C_i)): per feature i, a smoothed categorical estimate.
+
+    Parameters
+    ----------
+    feature_count : (n_classes, Σ n_categories)
+        The categories of the features one after the other.
+    n_categories : int64 (n_features,)
+    l : float or float64 (n_features,)
+
+    Returns
+    -------
+    float64 (n_classes, Σ n_categories)
+    """
+    starts = np.concatenate(([0], np.cumsum(n_categories)[:-1]))
+    totals = np.add.reduceat(feature_count, starts, axis=1)
+    per_feature = np.broadcast_to(np.asarray(l, dtype=np.float64), n_categories.shape)
+    denominator = np.repeat(totals + per_feature * n_categories, n_categories, axis=1)
+    return log_ratio(feature_count + np.repeat(per_feature, n_categories), denominator)
+
+
+def categorical_form(
+    counted: CountStatistics, n_categories: NDArray[np.int64], l: Smoothing, log_prior: Floats
+) -> LinearForm:
+    """The linear form of categories, over one indicator column per category."""
+    log_prob = categorical_log_prob(counted.feature_count, n_categories, l)
+    return LinearForm(counted.classes, np.ascontiguousarray(log_prob.T), log_prior)
+
+
+def bernoulli_form(
+    statistics: CountStatistics, l: Smoothing, prior: Floats, presence_above: float | None
+) -> LinearForm:
+    """The linear form of Bernoulli: w = log p - log(1-p), b = log π + Σ log(1-p)."""
+    n_classes, n_features = statistics.feature_count.shape
+    weights = np.empty((n_features, n_classes))
+    absent = np.empty(n_classes)
+    # Pages of zeros take no memory until they are written, which happens for l = 0 alone.
+    always = np.zeros((n_classes, n_features), dtype=bool)
+
+    def derive(classes: slice) -> None:
+        part = CountStatistics(statistics.classes[classes], statistics.class_count[classes],
+                               statistics.feature_count[classes])
+        log_p, log_not_p = bernoulli_log_prob(part, l)
+        # With l = 0, a term that all documents of a class hold has p = 1. Its presence adds
+        # log 1 = 0, and its absence rules the class out, which no finite weight and intercept can
+        # say.
+        certain = np.isneginf(log_not_p)
+        if certain.any():
+            always[classes] = certain
+            log_not_p[certain] = 0.0
+        # Whole rows, so that sums of the same terms have the same bits.
+        absent[classes] = log_not_p.sum(axis=1)
+        differences = np.subtract(log_p, log_not_p, out=log_not_p)
+        if certain.any():
+            differences[certain] = 0.0
+        for start in range(0, n_features, _BLOCK):
+            terms = slice(start, start + _BLOCK)
+            weights[terms, classes] = differences[:, terms].T
+
+    # Classes of about a million counts at a time.
+    step = max(1, (1 << 20) // max(1, n_features))
+    run_in_threads(partial(derive, slice(start, start + step))
+                   for start in range(0, n_classes, step))
+    intercept = prior + absent
+    intercept[(statistics.class_count == 0) & always.any(axis=1)] = -np.inf
+    form = LinearForm(statistics.classes, weights, intercept, features=presence_map(presence_above))
+    if not always.any():
+        return form
+    # Imported here: this is rare, and a filter starts without it.
+    import scipy.sparse as sp
+
+    from textnb.bayes.special_forms import RequiredTermsForm
+
+    return RequiredTermsForm(form.classes, form.weights, form.intercept, features=form.features,
+                             required=sp.csc_array(always.T))
+
+
+def _sum_over_features(l: Smoothing, n_features: int) -> float:
+    return float(l.sum()) if isinstance(l, np.ndarray) else l * n_features

@@ -1,0 +1,205 @@
+"""Forms of Gaussian classes, from their moments.
+
+References
+----------
+.. [1] T. Hastie, R. Tibshirani, J. Friedman (2009). The Elements of Statistical Learning, 2nd ed.,
+   section 4.3: eqs. 4.10 (linear), 4.12 (quadratic), 4.13-4.14 (regularised).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from textnb.bayes.covariance import Factor, ledoit_wolf_shrinkage, shrink
+from textnb.bayes.features import Center, FeatureMap
+from textnb.bayes.forms import Floats, LinearForm, QuadraticForm
+from textnb.bayes.moments import MomentStatistics
+
+# Larger scores are computed again, in logarithms, because parts of them may have overflowed.
+_FAR = 1e300
+
+
+# Covariances
+
+
+def variances(moments: MomentStatistics, added: float, shared: bool) -> Floats:
+    """Maximum-likelihood variances and a number: float64 (n_classes, n_features).
+
+    Parameters
+    ----------
+    moments : MomentStatistics
+        Of variances alone.
+    added : float
+        A class without rows has no more than this.
+    shared : bool
+        Whether the classes have the same variances.
+    """
+    count = moments.class_count[:, None]
+    if shared:
+        variance: Floats = moments.within() / moments.class_count.sum() + added
+        return np.tile(variance, (len(moments.classes), 1))
+    own: Floats = np.divide(moments.scatter, count, out=np.zeros_like(moments.scatter),
+                            where=count > 0)
+    return own + added
+
+
+def class_covariance(
+    statistics: MomentStatistics, k: int, shrinkage: float | None, fourth: Floats | None = None
+) -> Floats:
+    """Covariance of a class with divisor n_k, after shrinkage.
+
+    Parameters
+    ----------
+    statistics : MomentStatistics
+    k : int
+        The number of the class.
+    shrinkage : float or None
+    fourth : float64 (n_classes,), optional
+        `fourth_moments`, by which Ledoit and Wolf's formula gives the shrinkage instead.
+    """
+    covariance: Floats = statistics.scatter[k] / statistics.class_count[k]
+    if fourth is None:
+        return covariance if shrinkage is None else shrink(covariance, float(shrinkage))
+    deviation = np.sqrt(np.diag(covariance))
+    deviation[deviation == 0] = 1.0
+    standard = covariance / deviation / deviation[:, None]
+    share = ledoit_wolf_shrinkage(standard, float(statistics.class_count[k]), float(fourth[k]))
+    result: Floats = shrink(standard, share) * deviation * deviation[:, None]
+    return result
+
+
+def fourth_moments(X: NDArray[Any], y: NDArray[Any], statistics: MomentStatistics) -> Floats:
+    """``Σ |z|⁴`` per class, z the rows standardised within the class."""
+    fourth = np.zeros(len(statistics.classes))
+    for k, label in enumerate(statistics.classes):
+        deviation = np.sqrt(np.diag(statistics.scatter[k]) / statistics.class_count[k])
+        deviation[deviation == 0] = 1.0
+        z = (X[y == label] - statistics.mean[k]) / deviation
+        fourth[k] = (np.einsum("ij,ij->i", z, z) ** 2).sum()
+    return fourth
+
+
+def restricted(covariance: Floats, kind: str) -> Floats:
+    """A covariance of a shape: "full", "diagonal" or "spherical"."""
+    if kind == "full":
+        return covariance
+    variance = np.diag(covariance)
+    return np.diag(variance if kind == "diagonal" else np.full(len(variance), variance.mean()))
+
+
+# Forms
+
+
+def linear_gaussian(
+    statistics: MomentStatistics, precision: Floats, prior: Floats
+) -> LinearForm:
+    """The discriminants of Gaussians that share a covariance, by the inverse of its factor.
+
+    ``delta_k(x) = a_k·x + b_k``, ``a_k = Σ⁻¹ μ_k``, ``b_k = log π_k - μ_kᵀ Σ⁻¹ μ_k / 2`` (Hastie,
+    Tibshirani, Friedman 2009, The Elements of Statistical Learning, eq. 4.10), over features
+    less their overall mean: the shift changes all classes' scores alike, and keeps precision.
+
+    Parameters
+    ----------
+    statistics : MomentStatistics
+    precision : float64 (n_features,) or (n_features, rank)
+        1 / variances; or a matrix W with W Wᵀ = Σ⁻¹.
+    prior : float64 (n_classes,)
+        log π.
+    """
+    center = statistics.overall_mean()
+    means = statistics.mean - center
+    weights = means * precision if precision.ndim == 1 else (means @ precision) @ precision.T
+    intercept = prior - 0.5 * np.einsum("ki,ki->k", weights, means)
+    return LinearForm(statistics.classes, np.ascontiguousarray(weights.T), intercept,
+                      features=FeatureMap((Center(center),)))
+
+
+def independent_gaussian(
+    moments: MomentStatistics, variance: Floats, prior: Floats
+) -> QuadraticForm:
+    """The form of features that are independent within a class, by their variances."""
+    # A class that was announced and never seen has no variance. Its prior is 0.
+    variance = np.where(moments.class_count[:, None] > 0, variance, 1.0)
+    return QuadraticForm(moments.classes, moments.mean, 1.0 / np.sqrt(variance),
+                         np.log(variance).sum(axis=1), prior)
+
+
+def quadratic_gaussian(
+    statistics: MomentStatistics, factors: Sequence[Factor], prior: Floats
+) -> QuadraticForm:
+    """The form of Gaussians, by a factor of the covariance of each."""
+    return QuadraticForm(
+        statistics.classes, statistics.mean, tuple(factor.whiten for factor in factors),
+        np.array([factor.log_det for factor in factors]), prior,
+        tuple(factor.triangular for factor in factors))
+
+
+# Scores
+
+
+def gaussian_scores(
+    form: LinearForm | QuadraticForm, rows: NDArray[Any], possible: NDArray[np.bool_]
+) -> Floats:
+    """Scores of rows; where products or squares overflow, those of `far_scores`.
+
+    Parameters
+    ----------
+    form : LinearForm or QuadraticForm
+    rows : array (n_rows, n_features)
+    possible : bool (n_classes,)
+        The classes that have a prior above 0.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        scores: Floats = form.scores(rows)
+        far = np.flatnonzero(~(np.abs(scores[:, possible]) < _FAR).all(axis=1))
+    if len(far):
+        scores[far] = far_scores(form, np.asarray(rows)[far].astype(np.float64))
+    return scores
+
+
+def far_scores(form: LinearForm | QuadraticForm, rows: Floats) -> Floats:
+    """Scores of rows so far away that products or squares overflow.
+
+    Rows are scaled first. Scores beyond the range of float64 keep their order: the best class of a
+    row gets the lowest float64 (in a linear form its intercept, as a constant per row is left out),
+    and the others get -inf.
+
+    Parameters
+    ----------
+    form : LinearForm or QuadraticForm
+        A form on dense features.
+    rows : float64 (n_rows, n_features)
+    """
+    exponent = np.frexp(np.abs(rows).max(axis=1, keepdims=True))[1]
+    shrink = np.ldexp(1.0, np.clip(-64 - exponent, -1022, 0))
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore"):
+        if isinstance(form, LinearForm):
+            form.features.check((Center,), "scores of rows far away")
+            center = form.features.center
+            scaled = (rows * shrink - (0.0 if center is None else center) * shrink) @ form.weights
+            scaled[:, np.isneginf(form.intercept)] = -np.inf
+            scaled -= scaled.max(axis=1, keepdims=True)
+            linear: Floats = np.where(np.isneginf(scaled), -np.inf, scaled / shrink)
+            return linear + form.intercept
+        # log |z|², computed from z divided by its largest part.
+        distance = np.empty((len(rows), len(form.classes)))
+        for k, whiten in enumerate(form.whiten):
+            z = rows * shrink - form.mean[k] * shrink
+            z = z * whiten if whiten.ndim == 1 else z @ whiten
+            top = np.abs(z).max(axis=1, initial=0.0)
+            parts = z / np.where(top > 0, top, 1.0)[:, None]
+            distance[:, k] = (2.0 * (np.log(top) - np.log(shrink[:, 0]))
+                              + np.log(np.einsum("ij,ij->i", parts, parts)))
+        rank = np.array([whiten.shape[-1] for whiten in form.whiten])
+        scores: Floats = form.log_prior - 0.5 * (
+            np.exp(distance) + form.log_det + rank * np.log(2.0 * np.pi))
+        lost = np.asarray(np.isneginf(scores).all(axis=1))
+        distance[:, np.isneginf(form.log_prior)] = np.inf
+        least = distance.min(axis=1, keepdims=True)
+        nearest = np.asarray(distance == least)
+        return np.where(lost[:, None] & nearest, np.finfo(np.float64).min, scores)

@@ -1,0 +1,121 @@
+"""Histograms: how many bins a column has, and their log densities."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from textnb.bayes.forms import Floats
+from textnb.bayes.formulas import log_ratio
+from textnb.errors import DataError, ParameterError
+from textnb.runtime.settings import is_whole
+
+MOST_BINS = 1_000_000
+_RULES = ("auto", "doane", "fd", "rice", "scott", "sqrt", "stone", "sturges")
+_BINS = f"a number of bins from 1 to {MOST_BINS}, one of {', '.join(_RULES)}, or increasing edges"
+
+
+def edges_of(column: Floats, bins: Any, count: int, name: Any) -> Floats:
+    """The edges of the bins of a column: float64 (n_bins + 1,).
+
+    Parameters
+    ----------
+    column : float64 (n_rows,)
+    bins : int, str or array
+        As in `HistogramDensity`.
+    count : int
+        Of `bins_per_column`.
+    name : value
+        Of the column, for messages.
+    """
+    if isinstance(bins, str) and bins == "auto":
+        bins = count
+    try:
+        return np.histogram_bin_edges(
+            column, bins=np.asarray(bins, dtype=np.float64) if np.ndim(bins) else bins)
+    except ValueError as error:
+        raise DataError(
+            f"feature {name!r} can't be divided into bins={bins!r}: {error}") from None
+
+
+def log_densities(column: Floats, edges: Floats, l: float) -> tuple[Floats, Floats]:
+    """The log density of each bin, and of an empty bin at each end."""
+    inside = np.histogram(column, bins=edges)[0]
+    widths, total = np.diff(edges), len(column) + l * (len(edges) - 1)
+    return (log_ratio(inside + l, total) - np.log(widths),
+            log_ratio(np.array([l, l]), total) - np.log(widths[[0, -1]]))
+
+
+def log_density_of(
+    values: NDArray[Any], edges: Floats, inside: Floats, outside: Floats
+) -> Floats:
+    """The log densities of values, by those of bins and of what is beyond them."""
+    # The last bin includes its right edge, as in numpy.histogram.
+    bins = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, len(edges) - 2)
+    density = np.where(values < edges[0], outside[0], inside[bins])
+    return np.where(values > edges[-1], outside[1], density)
+
+
+def bins_per_column(X: Floats, bins: Any, names: Sequence[Any]) -> list[int]:
+    """The number of bins of each column, computed before memory is taken for them.
+
+    Parameters
+    ----------
+    X : float64 (n_rows, n_features)
+    bins : int, str or array
+        As in `HistogramDensity`.
+    names : sequence
+        Names of the columns, for messages.
+
+    Raises
+    ------
+    ParameterError
+        If ``bins`` is not one of these.
+    DataError
+        If a rule makes more than `MOST_BINS` of a column.
+    """
+    for column, name in zip(X.T, names, strict=True):
+        if not np.isfinite(float(column.max()) - float(column.min())):
+            raise DataError(f"values of feature {name!r} are too large for bins; rescale it")
+    if isinstance(bins, str):
+        if bins not in _RULES:
+            raise ParameterError.unknown_choice("bins", bins, _RULES)
+        return [_bins_by_rule(column, bins, name) for column, name in zip(X.T, names, strict=True)]
+    if np.ndim(bins) == 0:
+        if not is_whole(bins) or not 1 <= bins <= MOST_BINS:
+            raise ParameterError.out_of_range("bins", _BINS, bins)
+        return [int(bins)] * X.shape[1]
+    try:
+        edges = np.asarray(bins, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ParameterError.out_of_range("bins", _BINS, bins) from None
+    if (edges.ndim != 1 or not 2 <= len(edges) <= MOST_BINS + 1
+            or not np.isfinite(edges).all() or not (np.diff(edges) > 0).all()):
+        raise ParameterError.out_of_range("bins", _BINS, bins)
+    return [len(edges) - 1] * X.shape[1]
+
+
+def _bins_by_rule(column: Floats, rule: str, name: Any) -> int:
+    n, low, high = len(column), float(column.min()), float(column.max())
+    if rule == "scott":
+        width = (24.0 * np.pi**0.5 / n) ** (1.0 / 3.0) * float(column.std())
+    elif rule in ("auto", "fd"):
+        width = 2.0 * float(np.subtract(*np.percentile(column, [75, 25]))) * n ** (-1.0 / 3.0)
+        if rule == "auto":
+            # Like later versions of NumPy; in earlier ones an outlier made any number of bins.
+            width = min(max(width, (high - low) / float(np.sqrt(n)) / 2.0),
+                        (high - low) / float(np.log2(n) + 1.0))
+    else:
+        # The other rules never make more bins than this.
+        return 2 + max(100, 2 * int(np.sqrt(n)))
+    with np.errstate(over="ignore"):
+        count = float(np.ceil(np.float64(high - low) / width)) if width > 0 else 1.0
+    if count > MOST_BINS:
+        raise DataError(
+            f"bins={rule!r} makes {count:,.0f} bins of feature {name!r}, more than {MOST_BINS:,}, "
+            "because some values are far from the others: give a number of bins or their edges, or "
+            "drop such rows")
+    return int(count)

@@ -1,0 +1,422 @@
+"""A classifier of feature tables: a frame goes in, and a frame comes out.
+
+    fit:      frame -> batches -> MomentStatistics, which add -> estimator's form
+    predict:  frame -> matrix -> form -> the same frame with predictions
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable
+from typing import Any, Self
+
+import numpy as np
+import polars as pl
+from numpy.typing import ArrayLike, NDArray
+
+from textnb.bayes.forms import Floats, LinearForm, log_posterior, margins
+from textnb.bayes.statistics import check_int64
+from textnb.classifiers.changes import check_unchanged
+from textnb.classifiers.tabular import ROWS, FittedTable, read_batches, scan_labelled, scan_to_learn
+from textnb.errors import DataError, ParameterError, quantity
+from textnb.frames.answers import to_kind_of
+from textnb.frames.batches import Progress, batches
+from textnb.frames.failures import reading
+from textnb.frames.features import check_values, matrix
+from textnb.frames.kinds import in_memory
+from textnb.frames.scan import scan_table
+from textnb.frames.texts import (
+    labels_as,
+    labels_beside_table,
+)
+from textnb.learning.documents import announced_labels, check_known, moments
+from textnb.learning.journal import log_learned
+from textnb.learning.parameters import copied
+from textnb.models.base import check_registered
+from textnb.models.gaussian import GaussianNB
+from textnb.models.prediction import FormClassifier
+from textnb.models.protocol import Parameters, check_fitted, unfitted
+from textnb.scoring.columns import Answers, add_answers, answer_columns, schema_of
+from textnb.storage.archive import write_archive
+from textnb.storage.table_file import pack_table
+
+
+class TableClassifier(Parameters):
+    """A classifier of the rows of a feature table.
+
+    Parameters
+    ----------
+    estimator : estimator, optional
+        `GaussianNB` (if not given), `LinearDiscriminantAnalysis`, `QuadraticDiscriminantAnalysis`,
+        `RegularizedDiscriminantAnalysis`, `NearestCentroid`, `PlugInBayes`, or a discrete model. It
+        is cloned. The Gaussian ones learn in bounded memory, batch by batch; those that
+        need all rows (a choice by cross-validation, Ledoit-Wolf shrinkage, densities) collect the
+        features.
+    features : sequence of str, or polars selector, optional
+        The feature columns; by default every numeric column but the label. An Array column is one
+        feature per element.
+    label : str
+        Name of the label column: strings, integers, booleans or categories.
+
+    Attributes
+    ----------
+    classes_ : (n_classes,)
+    features_ : list of str
+        The feature columns.
+    feature_names_ : list of str
+        One name per feature.
+    estimator_ : the fitted estimator
+    labels_beside_ : bool
+        Whether labels were passed separately from a table: `predict` then returns arrays for tables
+        in memory. A model file does not hold it.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> train = pl.DataFrame({"x": [1.0, 2.0, 3.0, 7.0, 8.0, 9.0], "label": list("aaabbb")})
+    >>> model = TableClassifier(GaussianNB(), features=["x"]).fit(train)
+    >>> model.predict(pl.DataFrame({"x": [2.5]})).to_dicts()
+    [{'x': 2.5, 'predicted': 'a'}]
+    """
+
+    def __init__(
+        self, estimator: FormClassifier | None = None, *, features: Any = None,
+        label: str = "label",
+    ):
+        self.estimator = estimator
+        self.features = features
+        self.label = label
+
+    def fit(
+        self, X: Any, y: ArrayLike | None = None, *, progress: Progress | None = None
+    ) -> Self:
+        """Learn from labelled rows.
+
+        Parameters
+        ----------
+        X : table or path; or array (n_rows, n_features), whose columns are called x0, x1 ...
+        y : array (n_rows,), optional
+            Labels, if a table in memory does not hold them, or X is an array.
+        progress : callable, optional
+            Called with the number of rows of each batch.
+
+        Raises
+        ------
+        SchemaError
+            If a column is missing or not numeric.
+        DataError
+            If a value is null, NaN or infinite (column and row are named), a label is null, or
+            the estimator can't learn from the rows.
+        """
+        started = time.perf_counter()
+        parameters = self._parameters()
+        estimator, label = unfitted(parameters["estimator"]), parameters["label"]
+        frame, columns, names = scan_to_learn(X, y, parameters)
+        estimator.name_features(names)
+        with reading(X):
+            batches_of_rows = read_batches(frame, columns, label, progress)
+            if estimator.streams:
+                estimator.fit_statistics(moments(batches_of_rows, estimator.diagonal))
+            else:
+                parts = list(batches_of_rows)
+                if not parts:
+                    raise DataError.no_rows("the input")
+                rows = np.concatenate([part for part, _ in parts])
+                labels = pl.concat([labels for _, labels in parts])
+                estimator.fit_rows(rows, labels.to_numpy())
+        self.set_fitted(estimator, columns, names, parameters, labels_beside_table(X, y))
+        self._log("fit", started)
+        return self
+
+    def partial_fit(
+        self, X: Any, y: ArrayLike | None = None, *, classes: Iterable[Any] | None = None,
+        progress: Progress | None = None,
+    ) -> Self:
+        """Learn from more rows: the model is that of one `fit` on all of them, to rounding.
+
+        Parameters
+        ----------
+        X, y, progress
+            As in `fit`.
+        classes : iterable, optional
+            Announces classes. By default, those of the first call. A class without rows is never
+            predicted.
+
+        Raises
+        ------
+        ParameterError
+            If the estimator needs all rows at once.
+        DataError
+            If a label was not announced, or is of another type than the known ones; or if the rows
+            learned so far are too few for a covariance (of each class for the quadratic and
+            regularised models, announced ones too): give larger batches, or shrinkage. The model
+            then stays as it was.
+        """
+        started = time.perf_counter()
+        fitted = self._fitted if hasattr(self, "_fitted") else None
+        if fitted is not None:
+            self.check_unchanged("learning more")
+        parameters = self._parameters() if fitted is None else fitted.parameters
+        estimator, label = unfitted(parameters["estimator"]), parameters["label"]
+        if not estimator.streams:
+            raise ParameterError(f"{estimator!r} needs all rows at once: use fit")
+        announced = announced_labels(classes)
+        with reading(X):
+            if fitted is None:
+                frame, columns, names = scan_to_learn(X, y, parameters)
+            else:
+                columns, names = fitted.columns, fitted.names
+                frame = fitted.scan(scan_labelled(X, y, parameters))
+            more = moments(read_batches(frame, columns, label, progress), estimator.diagonal)
+        known = ([] if fitted is None else fitted.labels.to_list()) + announced
+        check_known(more.classes.tolist(), known if known else more.classes.tolist())
+        total = more if fitted is None else fitted.estimator.statistics_ + more
+        if announced:
+            total = total.with_classes(np.array(announced, dtype=total.classes.dtype))
+        estimator.name_features(names)
+        estimator.fit_statistics(total)
+        beside = labels_beside_table(X, y) if fitted is None else fitted.labels_beside
+        self.set_fitted(estimator, columns, names, parameters, beside)
+        self._log("partial_fit", started)
+        return self
+
+    def predict(
+        self, X: Any, *, probability: bool = False, scores: bool = False,
+        progress: Progress | None = None,
+    ) -> Any:
+        """The most probable class of each row.
+
+        Parameters
+        ----------
+        X : table or path; or array (n_rows, n_features)
+            A table is a Polars DataFrame or LazyFrame, a pandas DataFrame, a PyArrow Table, a
+            DuckDB relation, a dict of columns or a list of dicts.
+        probability : bool
+            Add ``probability``, P(predicted | row).
+        scores : bool
+            Add ``scores``, a struct of log P(row, class), base e, up to a constant per row.
+        progress : callable, optional
+            Called with the number of rows of each batch that was scored.
+
+        Returns
+        -------
+        table of the same kind as X
+            Every column of the input, ``predicted``, and the columns above; see
+            `TextClassifier.predict`.
+        ndarray (n_rows,)
+            For an array; and for a table in memory without further columns, if labels were passed
+            to `fit` separately from the table, as scikit-learn does.
+        """
+        fitted = self.fitted_
+        if isinstance(X, np.ndarray):
+            if probability or scores:
+                raise ParameterError("probability and scores add columns: pass a frame")
+            return fitted.predict(check_values(X, fitted.names))
+        answers = Answers(bool(probability), bool(scores))
+        lazy = fitted.scan(X)
+        if in_memory(X) and fitted.labels_beside and answers == Answers():
+            parts = [fitted.predict(rows) for rows, _ in read_batches(
+                lazy, fitted.columns, None, progress)]
+            labels: NDArray[Any] = np.concatenate([fitted.estimator.classes_[:0], *parts])
+            return labels
+
+        def answer(batch: pl.DataFrame) -> pl.DataFrame:
+            # The first row's number is not known, because rows may have been filtered out.
+            joint = fitted.estimator.score_rows(matrix(batch, fitted.columns, None))
+            if progress is not None:
+                progress(batch.height)
+            return pl.DataFrame(answer_columns(joint, fitted.labels, answers)[0])
+
+        if in_memory(X):
+            # An error about a value can then name its row.
+            matrix(lazy.select(fitted.columns).collect(), fitted.columns, 0)
+        result = add_answers(lazy, fitted.columns, schema_of(fitted.labels, answers), answer,
+                          lambda rows: batches(rows, rows=ROWS))
+        return to_kind_of(X, result, fitted.columns)
+
+    def predict_joint_log_proba(self, X: Any) -> Floats:
+        """log P(row, class), base e, up to a constant per row: (n_rows, n_classes)."""
+        fitted = self.fitted_
+        if isinstance(X, np.ndarray):
+            joint: Floats = fitted.estimator.score_rows(check_values(X, fitted.names))
+            return joint
+        with reading(X):
+            parts = [fitted.estimator.score_rows(rows)
+                     for rows, _ in read_batches(fitted.scan(X), fitted.columns, None, None)]
+        return np.concatenate([np.empty((0, len(fitted.labels))), *parts])
+
+    def predict_log_proba(self, X: Any) -> Floats:
+        """log P(class | row), base e: float64 (n_rows, n_classes)."""
+        return log_posterior(self.predict_joint_log_proba(X))
+
+    def predict_proba(self, X: Any) -> Floats:
+        """P(class | row): float64 (n_rows, n_classes)."""
+        return np.exp(self.predict_log_proba(X))
+
+    def decision_function(self, X: Any) -> Floats:
+        """Log-odds of the second class for two, scores of all classes for more.
+
+        Returns
+        -------
+        float64 (n_rows,) for two classes, (n_rows, n_classes) for more
+
+        Raises
+        ------
+        ImpossibleRowError
+            If every class's density underflows.
+        """
+        return margins(self.estimator_.check_possible(self.predict_joint_log_proba(X)))
+
+    def score(self, X: Any, y: ArrayLike | None = None) -> float:
+        """Accuracy, against ``y`` or the label column; DataError for a table without rows."""
+        fitted = self.fitted_
+        if y is not None:
+            if not np.size(y):
+                raise DataError.no_rows("the input")
+            predicted = self.predict(X if isinstance(X, np.ndarray) else fitted.scan(X))
+            if isinstance(predicted, pl.LazyFrame):
+                predicted = predicted.select("predicted").collect().to_series().to_numpy()
+            if np.shape(y) != predicted.shape:
+                raise DataError(f"{quantity(len(predicted), 'row')} and labels of shape "
+                                f"{np.shape(y)}: there "
+                                "must be one label per row")
+            check_int64(y)
+            return float(np.mean(predicted == np.asarray(y)))
+        label = fitted.label
+        frame = scan_table(X, fitted.columns, label)
+        with reading(X):
+            hits = pl.col("predicted") == labels_as(label, frame, fitted.labels.dtype)
+            share = self.predict(frame).select(hits.fill_null(False).mean()).collect().item()
+        if share is None:
+            raise DataError.no_rows("the input")
+        return float(share)
+
+    def linear_form(self) -> LinearForm:
+        """Classes, terms (the features), weights and intercept, if the estimator is linear."""
+        fitted = self.fitted_
+        if not hasattr(fitted.estimator, "linear_form"):
+            raise ParameterError(f"{type(fitted.estimator).__name__} is not linear")
+        form: LinearForm = fitted.estimator.linear_form()
+        return form.named(tuple(fitted.names))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model file: statistics and settings, whole or not at all.
+
+        Raises
+        ------
+        ParameterError
+            If parameters were changed since `fit`: they do not match what was learned.
+        """
+        fitted = self.fitted_
+        self.check_unchanged("saving")
+        settings = {"features": fitted.columns, "label": fitted.label}
+        write_archive(path, *pack_table(settings, fitted.names, fitted.estimator))
+
+    @classmethod
+    def from_file(
+        cls, settings: dict[str, Any], feature_names: list[str], estimator: FormClassifier
+    ) -> Self:
+        """The classifier that a model file describes."""
+        return cls(**settings).set_fitted(estimator, list(settings["features"]), feature_names)
+
+    def set_fitted(
+        self, estimator: FormClassifier, columns: list[str], names: list[str],
+        parameters: dict[str, Any] | None = None, labels_beside: bool = False,
+    ) -> Self:
+        """Set the fitted estimator and its features.
+
+        Parameters
+        ----------
+        estimator : FormClassifier
+            It is fitted.
+        columns, names : list of str
+            The feature columns, and one name per feature.
+        parameters : dict, optional
+            Those of the fit; by default the classifier's present ones.
+        labels_beside : bool
+            Whether labels were passed separately from the table.
+        """
+        self._fitted = FittedTable(
+            self._parameters() if parameters is None else parameters, columns, names, estimator,
+            pl.Series("label", estimator.classes_.tolist()), labels_beside)
+        return self
+
+    def check_unchanged(self, what: str) -> None:
+        """Raise ParameterError if parameters were changed since `fit`.
+
+        Parameters
+        ----------
+        what : str
+            The action that is refused then, as the subject of a sentence.
+        """
+        fitted = self.fitted_
+        estimator = GaussianNB() if self.estimator is None else self.estimator
+        check_unchanged(fitted.parameters, {
+            "estimator": estimator, "features": self.features, "label": self.label},
+            fitted.estimator, what)
+
+    def input_columns(self, frame: pl.LazyFrame) -> list[str]:
+        """The columns that are read; SchemaError if the frame lacks one."""
+        fitted = self.fitted_
+        fitted.scan(frame)
+        return fitted.columns
+
+    @property
+    def fitted_(self) -> FittedTable:
+        """The result of `fit` and its parameters, as one frozen value."""
+        check_fitted(self)
+        return self._fitted
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        classes: NDArray[Any] = self.fitted_.estimator.classes_
+        return classes
+
+    @property
+    def estimator_(self) -> Any:
+        return self.fitted_.estimator
+
+    @property
+    def features_(self) -> list[str]:
+        return list(self.fitted_.columns)
+
+    @property
+    def feature_names_(self) -> list[str]:
+        return list(self.fitted_.names)
+
+    @property
+    def labels_beside_(self) -> bool:
+        return self.fitted_.labels_beside
+
+    @property
+    def label_column(self) -> str:
+        """The label column; after `fit`, the one of the fit."""
+        return self._fitted.label if hasattr(self, "_fitted") else self.label
+
+    def _log(self, verb: str, started: float) -> None:
+        estimator, names = self.estimator_, self.feature_names_
+        rows = int(np.sum(estimator.class_count_ if hasattr(estimator, "class_count_")
+                          else estimator.statistics_.class_count))
+        log_learned(verb, started, lambda: (
+            f"{type(estimator).__name__}, {quantity(rows, 'row')}, "
+            f"{quantity(len(names), 'feature')}, "
+            f"{quantity(len(estimator.classes_), 'class')}"))
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_fitted")
+
+    def _parameters(self) -> dict[str, Any]:
+        """The parameters, checked and copied."""
+        if not isinstance(self.label, str):
+            raise ParameterError.out_of_range("label", "the name of a column", self.label)
+        estimator = self.estimator
+        if estimator is not None and not isinstance(estimator, FormClassifier):
+            got = f"the class {estimator.__name__}" if isinstance(estimator, type) else (
+                repr(estimator) if isinstance(estimator, str) else type(estimator).__name__)
+            raise ParameterError(f"estimator must be one of textnb's; got {got}. Pass an instance, "
+                                 "such as GaussianNB()")
+        if estimator is not None:
+            check_registered(estimator, "a classifier of feature tables")
+        return {"estimator": GaussianNB() if estimator is None else unfitted(estimator),
+                "features": copied(self.features), "label": self.label}

@@ -1,0 +1,109 @@
+"""Reads rows of feature tables, and holds what a classifier learned from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import ArrayLike, NDArray
+
+from textnb.errors import DataError, ParameterError, SchemaError, quantity
+from textnb.frames.batches import Progress, batches
+from textnb.frames.features import feature_columns, feature_names, matrix
+from textnb.frames.kinds import select_columns
+from textnb.frames.scan import scan_table
+from textnb.frames.texts import as_int64, rows_in_memory, with_labels
+
+# Number of rows that are read at a time.
+ROWS = 8192
+
+
+@dataclass(frozen=True, eq=False)
+class FittedTable:
+    """The result of `fit` on a feature table, with its parameters. It is replaced as a whole.
+
+    Attributes
+    ----------
+    parameters : dict
+        Parameters of the classifier, with an estimator that is not fitted.
+    columns, names : list of str
+        The feature columns, and one name per feature.
+    estimator : FormClassifier
+        The fitted estimator.
+    labels : polars.Series
+        The classes, in the type of predictions.
+    labels_beside : bool
+        Whether labels were passed separately from the table.
+    """
+
+    parameters: dict[str, Any]
+    columns: list[str]
+    names: list[str]
+    estimator: Any
+    labels: pl.Series
+    labels_beside: bool = False
+
+    @property
+    def label(self) -> str:
+        return str(self.parameters["label"])
+
+    def predict(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """The class of each row of a matrix that was checked."""
+        labels: NDArray[Any] = self.estimator.best_classes(self.estimator.score_rows(rows))
+        return labels
+
+    def scan(self, X: Any) -> pl.LazyFrame:
+        """Scan a table; SchemaError unless its features are those that were learned."""
+        frame = scan_table(select_columns(X, self.columns), self.columns)
+        columns = feature_columns(frame, self.columns, None)
+        if feature_names(frame, columns) != self.names:
+            raise SchemaError("Array columns have other widths than those that were learned: "
+                              f"expected {quantity(len(self.names), 'feature')}, "
+                              f"{self.names[:8]!r} ...")
+        return frame
+
+
+def scan_to_learn(
+    X: Any, y: ArrayLike | None, parameters: dict[str, Any]
+) -> tuple[pl.LazyFrame, list[str], list[str]]:
+    """The frame to learn from, its feature columns, and the features' names."""
+    frame = scan_labelled(X, y, parameters)
+    columns = feature_columns(frame, parameters["features"], parameters["label"])
+    return frame, columns, feature_names(frame, columns)
+
+
+def scan_labelled(X: Any, y: ArrayLike | None, parameters: dict[str, Any]) -> pl.LazyFrame:
+    """The frame with its labels, which may be passed separately."""
+    label = parameters["label"]
+    if y is None:
+        return scan_table(X, parameters["features"], label)
+    if isinstance(X, np.ndarray) and X.ndim == 2:
+        names = [f"x{i}" for i in range(X.shape[1])]
+        if label in names:
+            raise ParameterError(f"label={label!r} is a feature: an array's columns are "
+                                 "called x0, x1 ...; give the label another name")
+        X = pl.DataFrame(X, schema=names)
+    return with_labels(rows_in_memory(X, label), y, label).lazy()
+
+
+def read_batches(
+    frame: pl.LazyFrame, features: list[str], label: str | None, progress: Progress | None
+) -> Iterator[tuple[NDArray[Any], pl.Series]]:
+    """Matrices and labels of batches of rows."""
+    columns: Sequence[str] = [*features, *([] if label is None else [label])]
+    first = 0
+    for batch in batches(frame.select(columns), rows=ROWS, progress=progress):
+        if not batch.height:
+            continue
+        labels = batch[columns[-1]]
+        if label is not None and labels.null_count():
+            raise DataError.null_label(label, first + int(labels.is_null().arg_true()[0]))
+        if isinstance(labels.dtype, (pl.Categorical, pl.Enum)):
+            labels = labels.cast(pl.String)
+        elif label is not None:
+            labels = as_int64(labels)
+        yield matrix(batch, features, first), labels
+        first += batch.height

@@ -1,0 +1,89 @@
+"""The model in a classifier of texts: what may be one, and where a setting belongs."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from inspect import signature
+from typing import Any
+
+from textnb.errors import ParameterError
+from textnb.models.base import Model, check_registered
+from textnb.models.known import text_models
+from textnb.models.multinomial import MultinomialNB
+from textnb.models.protocol import unfitted
+from textnb.runtime.settings import is_truth
+from textnb.text.tokens import Tokenizer
+
+# In place of a model: `fit` chooses it, and all settings, by a search.
+AUTO = "auto"
+
+
+def check_start_of(is_search: bool, warm_start: Any, keep_sample: Any) -> None:
+    """Raises ParameterError for a warm start that is not True or False, or is of a search.
+
+    A search begins anew, and keeps no sample of rows either.
+    """
+    if not is_truth(warm_start):
+        raise ParameterError.out_of_range(
+            "warm_start", "True or False; a model of a file is loaded first, "
+            "textnb.load(path).fit(documents, warm_start=True)", warm_start)
+    if warm_start and is_search:
+        raise ParameterError("a search for settings has no warm start")
+    if keep_sample is not None and is_search:
+        raise ParameterError("keep_sample is for NBLinear, and not for estimator='auto'")
+
+
+def place_of_setting(owner: type, name: str) -> str:
+    """The owner of a setting that a classifier of texts does not have; "" if nothing has it.
+
+    Parameters
+    ----------
+    owner : type
+        The classifier's class.
+    name : str
+        As it was written, or a similar name.
+    """
+    own = list(signature(owner).parameters)
+    of_tokens = Tokenizer().get_params()
+    near = get_close_matches(name, [*own, *of_tokens], n=1, cutoff=0.5)
+    meant = near[0] if near else name
+    if meant in of_tokens:
+        return (f"{meant} is a setting of its tokenizer, "
+                f"{owner.__name__}(tokenizer=Tokenizer({meant}={of_tokens[meant]!r}))")
+    for model in () if near else text_models().values():
+        parameters = model().get_params(deep=False)
+        if name in parameters:
+            return (f"{name} is a setting of its estimator, "
+                    f"{owner.__name__}({model.name}({name}={parameters[name]!r}))")
+    return ""
+
+
+def with_parameters(given: Any) -> Any:
+    """The estimator of a classifier, to set its parameters; ParameterError for "auto"."""
+    if isinstance(given, str) and given == AUTO:
+        raise ParameterError("estimator='auto' has no parameters, as fit chooses the model and its "
+                             "parameters: give an estimator, such as NBLinear()")
+    return MultinomialNB() if given is None else given
+
+
+def model_of_texts(given: Any) -> Model:
+    """The model of a classifier of texts, unfitted.
+
+    Raises
+    ------
+    ParameterError
+        If it does not learn from counts of terms, or its class is not registered.
+    """
+    if isinstance(given, type):
+        raise ParameterError(
+            f"estimator must be a model, and {given.__name__} is its class: {given.__name__}()")
+    if isinstance(given, str) and given == AUTO:
+        raise ParameterError("estimator='auto' is chosen by fit, from all documents: call fit, or "
+                             "give an estimator")
+    model = MultinomialNB() if given is None else given
+    if not isinstance(model, Model) or not model.of_terms:
+        *names, last = (known.name for known in text_models().values())
+        got = repr(model) if isinstance(model, str) else type(model).__name__
+        raise ParameterError(f"estimator must be {', '.join(names)}, {last} or 'auto'; got {got}")
+    check_registered(model, "a classifier of texts")
+    return unfitted(model)

@@ -1,0 +1,99 @@
+"""Models that learn a statistic of rows which adds: batches give the model of all rows at once.
+
+    rows -> statistic, a sum over rows -> form
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+from textnb.errors import ParameterError
+from textnb.models.prediction import ClassWeighted, FormClassifier
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from textnb.bayes.forms import Floats
+
+
+class AdditiveModel(FormClassifier):
+    """A model of a statistic, which `_count` makes of rows and `fit_statistics` makes a form of."""
+
+    statistics_: Any
+
+    def fit_statistics(self, statistics: Any) -> Self:
+        """Derive the form from a statistic."""
+        raise NotImplementedError
+
+    def _count(
+        self, X: Any, y: NDArray[Any], classes: ArrayLike, weight: Floats | None, before: Any
+    ) -> Any:
+        """The sum of the statistic before and of that of these rows; parameters are checked."""
+        raise NotImplementedError
+
+    def _choose(
+        self, X: Any, y: NDArray[Any], statistics: Any, weight: Floats | None
+    ) -> dict[str, Any]:
+        """What `fit_statistics` is given that rows alone tell, by name."""
+        return {}
+
+    def fit_rows(self, X: Any, y: NDArray[Any], sample_weight: Floats | None = None) -> Self:
+        X = self._checked(X)
+        statistics = self._count(X, y, y, sample_weight, None)
+        return self.fit_statistics(statistics, **self._choose(X, y, statistics, sample_weight))
+
+    def _partial_fit(
+        self, X: Any, y: ArrayLike, classes: ArrayLike | None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        from textnb.bayes.statistics import check_int64, class_codes, unite_labels
+        from textnb.models.matrices import labelled_rows, sample_weights
+
+        before = self.statistics_ if self.__sklearn_is_fitted__() else None
+        if before is None and classes is None:
+            raise ParameterError("classes must be passed on the first call to partial_fit.")
+        check_int64(classes)
+        X, y = labelled_rows(self, X, y, sparse=self._accept_sparse, reset=before is None)
+        X, weight = self._checked(X), sample_weights(sample_weight, X)
+        known: Any = classes if before is None else before.classes
+        if before is not None and classes is not None:
+            known = unite_labels(before.classes, classes)
+        class_codes(y, unique(known))
+        return self.fit_statistics(self._count(X, y, known, weight, before))
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class WeightedAdditiveModel(ClassWeighted, AdditiveModel):
+    """A model whose statistic knows weights of rows."""
+
+    def partial_fit(
+        self, X: Any, y: ArrayLike, classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Learn more rows: the model is that of one `fit` on all of them.
+
+        For counts it is so to the bit; for sums of real numbers, as under sample weights, to
+        rounding.
+
+        Parameters
+        ----------
+        X : array or sparse array (n_rows, n_features)
+        y : array (n_rows,)
+        classes : array, optional
+            Required at the first call; at a later call, announces more classes.
+        sample_weight : array (n_rows,), optional
+
+        Raises
+        ------
+        DataError
+            If a label was not announced.
+        """
+        return self._partial_fit(X, y, classes, sample_weight)
+
+
+def unique(labels: ArrayLike) -> NDArray[Any]:
+    """The sorted labels, each once."""
+    import numpy as np
+
+    return np.unique(np.asarray(labels))

@@ -1,0 +1,369 @@
+"""The contract of a model on counts: everything that the rest of the package asks of one.
+
+A model is one class: its parameters are fields that say their type, default, range and help; its
+methods are the mathematics that makes a form of counts, and scikit-learn's `fit` and `predict`. It
+learns, and what it has learned is one value, ``_learned``. Nobody asks for its type or name: what a
+model does not say is refused by name.
+
+A user's own model is such a class under `register_model`. From then on classifiers, files, the
+command line, leave-one-out, exports and reports take it.
+
+This module imports neither NumPy nor scikit-learn at its top: ``textnb train --help`` reads the
+fields, and a filter reads a file, without them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, dataclass_transform
+
+from textnb.errors import ParameterError
+from textnb.models.prediction import ClassWeighted, FormClassifier, LinearMixin
+from textnb.runtime.settings import NumberOrAuto, setting, with_checked_names
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from textnb.bayes.forms import Floats, LinearForm
+    from textnb.bayes.keyness import TermZ
+    from textnb.bayes.learned import Learned
+    from textnb.bayes.leave_one_out import LeaveOneOut, Within
+    from textnb.bayes.statistics import CountStatistics
+    from textnb.bayes.warm_start import WarmStart
+
+M = TypeVar("M", bound="type[FormClassifier]")
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class Model(LinearMixin, ClassWeighted):
+    """A model on counts.
+
+    Attributes
+    ----------
+    from_counts : bool
+        Whether counts alone give the form, so that models add. If not, a file keeps the weights.
+    """
+
+    of_terms: ClassVar[bool] = True
+    from_counts: ClassVar[bool] = True
+    # Of more than two classes: how margins become probabilities, as in `Calibration`.
+    link: ClassVar[str] = "softmax"
+    # Whether its solver can begin from weights that were learned before.
+    starts_warm: ClassVar[bool] = False
+    # Whether learning from rows can also score each row by a model of others.
+    scores_left_out: ClassVar[bool] = False
+    # What `Learned.n_iter` counts.
+    iterations: ClassVar[str] = "passes"
+    # Whether two classes, a label and its rest, have its meaning: see `textnb.bayes.label_form`.
+    learns_labels: ClassVar[bool] = False
+    # In words: what an answer depends on if no term of a text is known.
+    without_terms: ClassVar[str] = ""
+
+    _accept_sparse = "csr"
+    required: ClassVar[tuple[str, ...]] = ("without_terms", "term_z")
+
+    l: NumberOrAuto = setting(
+        1.0, "Smoothing parameter: a number, or (but for complement-tfidf, nblr and "
+             "nblinear) auto, chosen by leave-one-out.",
+        names=("--l",))
+
+    # What scores mean.
+
+    @property
+    def term_z(self) -> TermZ | None:
+        """How surely terms indicate a class, from counts; None if weights rank them."""
+        raise self._undefined("how its terms are ranked")
+
+    @property
+    def counts_beside_weights(self) -> bool:
+        """Whether its weights are learned, and no answer depends on counts: these can then change
+        while the weights stay those of an earlier fit."""
+        return False
+
+    # What counts.
+
+    @property
+    def above(self) -> float | None:
+        """The value above which a feature of a matrix counts once; None if values add."""
+        return None
+
+    def presence_above(self, binary: bool) -> float | None:
+        """The count above which a term of a text counts once; None if occurrences count.
+
+        Parameters
+        ----------
+        binary : bool
+            Whether a term counts once per document, whatever the model.
+
+        Raises
+        ------
+        ParameterError
+            If the model can't count terms of texts as it is set.
+        """
+        return 0.0 if binary else self.above
+
+    # From counts, or rows, to a form.
+
+    def derive(self, statistics: CountStatistics, *, binary: bool = False) -> LinearForm:
+        """The form of a statistic.
+
+        Parameters
+        ----------
+        statistics : CountStatistics
+        binary : bool
+            Whether a term counts once per document.
+
+        Raises
+        ------
+        ParameterError
+            If a parameter is out of its range, or counts alone don't give the form.
+        """
+        raise self._undefined("how counts become weights")
+
+    def learn_counts(
+        self, statistics: CountStatistics, *, l: float | None = None, binary: bool = False
+    ) -> Learned:
+        """Learn from counts of terms.
+
+        Parameters
+        ----------
+        statistics : CountStatistics
+        l : float, optional
+            The chosen value, if the parameter ``l`` is "auto".
+        binary : bool
+            Whether a term counts once per document.
+
+        Raises
+        ------
+        ParameterError
+            If ``l`` is "auto" and nothing was chosen, or counts alone don't give the form.
+        """
+        raise self._undefined("how counts become weights")
+
+    def learn_rows(
+        self, rows: Any, labels: NDArray[Any], sample_weight: Floats | None = None, *,
+        binary: bool = False,
+    ) -> Learned:
+        """Learn from a document-term matrix, if a model needs all rows at once.
+
+        Parameters
+        ----------
+        rows : csr_array (n_rows, n_terms)
+            Counts.
+        labels : (n_rows,)
+        sample_weight : float64 (n_rows,), optional
+        binary : bool
+            Whether a term counts once per document.
+        """
+        raise self._undefined("how it learns from rows")
+
+    def learn_rows_from(
+        self, start: WarmStart, rows: Any, labels: NDArray[Any],
+        sample_weight: Floats | None = None, *, binary: bool = False,
+        statistics: CountStatistics | None = None,
+    ) -> Learned:
+        """As `learn_rows`, from other weights; with statistics, by a sample of the rows in them."""
+        raise self._undefined("how its solver begins from other weights")
+
+    def restore(
+        self, statistics: CountStatistics, weights: Floats, intercept: Floats, *,
+        binary: bool = False,
+    ) -> Learned:
+        """What was learned, from the weights that a file keeps; arguments of `form_of_weights`."""
+        from textnb.bayes.class_weight import class_weights
+        from textnb.bayes.learned import Learned
+
+        self.check(statistics.n_features, len(statistics.classes))
+        class_weights(self.class_weight, statistics.classes, statistics.class_count)
+        return Learned(statistics, self.form_of_weights(
+            statistics, weights, intercept, binary=binary))
+
+    def form_of_weights(
+        self, statistics: CountStatistics, weights: Floats, intercept: Floats, *,
+        binary: bool = False,
+    ) -> LinearForm:
+        """The form of weights that were learned from rows.
+
+        Parameters
+        ----------
+        statistics : CountStatistics
+            Counts of the terms that have weights.
+        weights : float64 (n_terms, n_classes)
+        intercept : float64 (n_classes,)
+        binary : bool
+            Whether a term counts once per document.
+        """
+        raise self._undefined("which form weights from a file have")
+
+    def class_log_prior(self, statistics: CountStatistics) -> Floats | None:
+        """log π of each class: float64 (n_classes,); None for a model that has no priors."""
+        return None
+
+    def without_choices(self) -> Self:
+        """The same model, but learning chooses nothing on rows that are held out."""
+        return self
+
+    # Leaving rows out.
+
+    @property
+    def obstacle_to_leaving_out(self) -> str | None:
+        """What prevents leaving rows out by subtraction: a parameter's name, or "kind" for the
+        model itself; None if nothing does."""
+        return "kind"
+
+    def leave_out(
+        self, statistics: CountStatistics, within: Within | None = None,
+        presence_above: float | None = None,
+    ) -> LeaveOneOut:
+        """A scorer of the rows of a statistic: each row is scored by the model without it.
+
+        Raises
+        ------
+        ParameterError
+            If subtraction can't give those scores.
+        """
+        raise self._undefined("how rows are left out by subtraction: use k folds")
+
+    def _undefined(self, what: str) -> ParameterError:
+        return ParameterError(f"{self.name} does not say {what}")
+
+    # What was learned, as scikit-learn's attributes.
+
+    def set_learned(self, learned: Learned) -> Self:
+        """Take what this model, with these parameters, has learned."""
+        self._used = self._copy().with_smoothing(learned.chosen_l)
+        self._learned = learned
+        self.n_features_in_ = self._n_features_of(learned.counts)
+        return self
+
+    def _n_features_of(self, statistics: CountStatistics) -> int:
+        """The number of features, of rows and of a smoothing that is an array."""
+        return statistics.n_features
+
+    def _copy(self) -> Self:
+        return type(self)(**self.get_params(deep=False))
+
+    def with_smoothing(self, l: float | None) -> Self:
+        """The model with the ``l`` that was chosen in place of "auto", if one was."""
+        return self if l is None else replace(self, l=l)
+
+    @property
+    def _form(self) -> Any:
+        return self._learned.form
+
+    @property
+    def statistics_(self) -> CountStatistics:
+        return self._learned.counts
+
+    @property
+    def classes_(self) -> NDArray[Any]:  # type: ignore[override]  # an attribute of others
+        return self._learned.counts.classes
+
+    @property
+    def feature_count_(self) -> NDArray[Any]:
+        """int64 (n_classes, n_features): counts, or rows that hold the feature; float64 under
+        sample weights."""
+        import numpy as np
+
+        return np.asarray(self._learned.counts.feature_count)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.positive_only = True
+        tags.classifier_tags.poor_score = True
+        return tags
+
+    def score_rows(self, X: Any) -> Floats:
+        # Rows to score are read like those that were learned.
+        return super().score_rows(self._used._checked(X))
+
+    def _checked(self, X: Any) -> Any:
+        """Rows of counts; ValueError for one below 0."""
+        from sklearn.utils.validation import check_non_negative
+
+        check_non_negative(X, self.name)
+        return X
+
+
+# The registered models by name: `textnb.models.known` lists them.
+REGISTERED: dict[str, type[FormClassifier]] = {}
+
+
+@dataclass_transform(eq_default=False, kw_only_default=True)
+def register_model(model: M) -> M:
+    """A class decorator: the class is a model that the whole package knows.
+
+    It makes a dataclass of the class, so that its annotated fields are its parameters. Classifiers,
+    files, the command line (``--model KIND``), folds, leave-one-out, exports and reports then take
+    it. Whatever the class does not say is refused there, by name. A subclass of a registered model
+    is not registered, as it may change the mathematics.
+
+    Raises
+    ------
+    ParameterError
+        If another model has the name or kind, or the class does not say what every model must.
+
+    Examples
+    --------
+    >>> from textnb import LinearForm
+    >>> from textnb.models import CountModel
+    >>> @register_model
+    ... class Uniform(CountModel):
+    ...     kind = "uniform"
+    ...     scores_are_log_probabilities = True
+    ...     without_terms = "the classes' priors alone"
+    ...     term_z = None
+    ...     def weigh(self, counted, l, log_prior):
+    ...         weights = 0.0 * counted.feature_count.T
+    ...         return LinearForm(counted.classes, weights, log_prior)
+    >>> Uniform().fit([[1], [1], [0]], ["a", "a", "b"]).predict([[3]]).tolist()
+    ['a']
+    >>> unregister_model(Uniform)
+    """
+    # A notebook may run the cell that defines a model again.
+    same = model.__module__, model.__qualname__
+    for other in REGISTERED.values():
+        if (other.__module__, other.__qualname__) == same:
+            continue
+        if other.name == model.name or (model.kind and other.kind == model.kind):
+            raise ParameterError(f"the model {model.name} has the kind {model.kind!r}, and "
+                                 f"{other.name} has the same name or kind: give it others")
+        if issubclass(model, other):
+            # What is known of the other, such as how it leaves rows out, may be wrong of this one.
+            raise ParameterError(f"the model {model.name} must derive from CountModel or RowModel, "
+                                 f"and inherit no other model's mathematics; it is a {other.name}")
+    for base in model.__mro__[1:]:
+        for part in vars(base).get("required", ()) if model.of_terms else ():
+            if getattr(model, part) is getattr(base, part):
+                raise ParameterError(f"the model {model.name} does not say its {part}")
+    if "__dataclass_fields__" not in vars(model):
+        with_checked_names(dataclass(eq=False, repr=False, kw_only=True)(model))
+    REGISTERED[model.name] = model
+    return model
+
+
+def unregister_model(model: type[FormClassifier]) -> None:
+    """Undo `register_model`."""
+    REGISTERED.pop(model.name, None)
+
+
+def is_registered(model: Any) -> bool:
+    """Whether the model's own class is registered, not only a base class of it."""
+    return REGISTERED.get(type(model).__name__) is type(model)
+
+
+def check_registered(model: Any, purpose: str) -> None:
+    """Raises ParameterError for a model whose class is not registered.
+
+    Parameters
+    ----------
+    model : Model
+    purpose : str
+        What needs it, as the subject of a sentence.
+    """
+    if not is_registered(model):
+        raise ParameterError(
+            f"{purpose} is known for the models of this package and those that are registered; "
+            f"{type(model).__name__} is a class of its own, and what it changes is not known here: "
+            "decorate it with @register_model of textnb.models")

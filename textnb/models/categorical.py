@@ -1,0 +1,195 @@
+"""Categorical naive Bayes: columns are the categories of features, and no terms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from textnb.errors import DataError, ParameterError
+from textnb.models.base import register_model
+from textnb.models.counts import CountModel
+from textnb.runtime.settings import setting
+
+if TYPE_CHECKING:
+    import numpy as np
+    import scipy.sparse as sp
+    from numpy.typing import ArrayLike, NDArray
+
+    from textnb.bayes.forms import Floats, LinearForm
+    from textnb.bayes.formulas import Smoothing
+    from textnb.bayes.statistics import CountStatistics
+
+# Cells of a block of rows that is converted to indicators at a time.
+_CELLS = 1 << 20
+
+
+@register_model
+class CategoricalNB(CountModel):
+    """Naive Bayes for columns of categories 0, 1, 2 ...
+
+    P(x_i = c | k) = (n_kic + l) / (n_ki + l C_i), a smoothed categorical estimate per class and
+    feature. It is the linear form over indicator columns, one per category.
+
+    Parameters
+    ----------
+    l : float or array (n_features,)
+        Smoothing.
+    fit_prior, class_prior, class_weight
+        As in `MultinomialNB`.
+    min_categories : int or array (n_features,), optional
+        Number of categories per feature, for data that may not show all of them.
+
+    Attributes
+    ----------
+    classes_, class_count_, class_log_prior_
+        As in `MultinomialNB`.
+    n_categories_ : int64 (n_features,)
+    category_count_ : list of int64 (n_classes, n_categories_[i])
+    feature_log_prob_ : list of float64 (n_classes, n_categories_[i])
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> model = CategoricalNB().fit([[0, 1], [0, 0], [1, 1]], ["a", "a", "b"])
+    >>> np.exp(model.feature_log_prob_[0]).tolist()
+    [[0.75, 0.25], [0.3333333333333333, 0.6666666666666666]]
+    """
+
+    of_terms = False
+    scores_are_log_probabilities = True
+
+    min_categories: Any = setting(None, "Number of categories per feature.", is_option=False)
+
+    def weigh(self, counted: CountStatistics, l: Smoothing, log_prior: Floats) -> LinearForm:
+        from textnb.bayes.formulas import categorical_form
+
+        return categorical_form(counted, self.n_categories_, l, log_prior)
+
+    def score_rows(self, X: Any) -> Floats:
+        import numpy as np
+
+        form, rows = self._form, self._used._checked(X)
+        scores: Floats = np.concatenate([
+            form.scores(self._indicators(block, start)) for start, block in _blocks(rows)])
+        return scores
+
+    @property
+    def feature_log_prob_(self) -> list[NDArray[Any]]:
+        """log of the estimates, base e: float64 (n_classes, n_categories_[i]) of each feature i."""
+        return self._per_feature(super().feature_log_prob_)
+
+    @property
+    def category_count_(self) -> list[NDArray[Any]]:
+        """int64 (n_classes, n_categories_[i]) of each feature i."""
+        return self._per_feature(self.feature_count_)
+
+    def _count(
+        self, X: Any, y: NDArray[Any], classes: ArrayLike, weight: Floats | None,
+        before: CountStatistics | None,
+    ) -> CountStatistics:
+        import numpy as np
+
+        from textnb.bayes.statistics import CountStatistics
+
+        self.check(X.shape[1], len(np.unique(np.asarray(classes))))
+        n_categories, total = self._expected_categories(X), before
+        if total is not None:
+            before_these: NDArray[np.int64] = self.n_categories_
+            n_categories = np.maximum(n_categories, before_these)
+            total = total.widened(_new_places(before_these, n_categories),
+                                  int(n_categories.sum()))
+        self.n_categories_: NDArray[np.int64] = n_categories
+        for start, block in _blocks(X):
+            rows = slice(start, start + len(block))
+            more = CountStatistics.from_matrix(
+                self._indicators(block, start), y[rows], classes=classes,
+                sample_weight=None if weight is None else weight[rows])
+            total = more if total is None else total + more
+        assert total is not None
+        return total
+
+    def _expected_categories(self, X: Any) -> NDArray[np.int64]:
+        import numpy as np
+        import scipy.sparse as sp
+
+        highest = X.max(axis=0).toarray() if sp.issparse(X) else X.max(axis=0)
+        seen = np.asarray(highest).reshape(-1).astype(np.int64) + 1
+        if self.min_categories is None:
+            return seen
+        expected = np.asarray(self.min_categories)
+        if expected.dtype.kind not in "iu" or expected.shape not in ((), seen.shape):
+            raise ParameterError.out_of_range(
+                "min_categories", f"an int or {len(seen)} ints, one per feature",
+                self.min_categories)
+        return np.maximum(seen, expected.astype(np.int64))
+
+    def _indicators(self, X: NDArray[np.int64], first_row: int) -> sp.csr_array:
+        """One column per feature and category: each row has one 1 per feature."""
+        import numpy as np
+        import scipy.sparse as sp
+
+        unseen = self.n_categories_ <= X
+        if unseen.any():
+            row, feature = (int(i) for i in np.argwhere(unseen)[0])
+            raise DataError(
+                f"row {first_row + row}, feature {feature}: category {X[row, feature]} was not "
+                f"seen in training, which had 0 to {self.n_categories_[feature] - 1}; announce it "
+                "with min_categories")
+        rows, features = X.shape
+        indices = (X + _starts(self.n_categories_)).reshape(-1)
+        return sp.csr_array(
+            (np.ones(rows * features, dtype=np.int64), indices,
+             np.arange(0, rows * features + 1, features)),
+            shape=(rows, int(self.n_categories_.sum())))
+
+    def _per_feature(self, columns: NDArray[Any]) -> list[NDArray[Any]]:
+        import numpy as np
+
+        return np.split(columns, np.cumsum(self.n_categories_)[:-1], axis=1)
+
+    def _n_features_of(self, statistics: CountStatistics) -> int:
+        return len(self.n_categories_)
+
+    def _checked(self, X: Any) -> Any:
+        import numpy as np
+        import scipy.sparse as sp
+
+        from textnb.bayes.features import canonical
+
+        X = super()._checked(X)
+        if not sp.issparse(X):
+            return X.astype(np.int64)
+        return canonical(sp.csr_array((X.data.astype(np.int64), X.indices, X.indptr),
+                                      shape=X.shape))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.categorical = True
+        return tags
+
+
+def _blocks(X: Any) -> Iterator[tuple[int, NDArray[np.int64]]]:
+    """Rows as dense blocks, each with the number of its first row.
+
+    As indicators, every row has one entry per feature, so that only some rows are converted at a
+    time, even if they are sparse.
+    """
+    import scipy.sparse as sp
+
+    step = max(1, _CELLS // max(1, X.shape[1]))
+    for start in range(0, X.shape[0], step):
+        block = X[start:start + step]
+        yield start, block.toarray() if sp.issparse(block) else block
+
+
+def _starts(n_categories: NDArray[np.int64]) -> NDArray[np.int64]:
+    first: NDArray[np.int64] = n_categories.cumsum() - n_categories
+    return first
+
+
+def _new_places(before: NDArray[np.int64], after: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The places of the columns of one layout of categories in a wider one."""
+    import numpy as np
+
+    places: NDArray[np.int64] = np.arange(int(before.sum()))
+    return places + np.repeat(_starts(after) - _starts(before), before)

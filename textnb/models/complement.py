@@ -1,0 +1,117 @@
+"""Complement naive Bayes: weights are -log θ of all other classes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from textnb.errors import ParameterError
+from textnb.models.base import register_model
+from textnb.models.counts import CountModel
+from textnb.runtime.settings import setting
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from textnb.bayes.forms import Floats, LinearForm
+    from textnb.bayes.formulas import Smoothing
+    from textnb.bayes.keyness import TermZ
+    from textnb.bayes.leave_one_out import LeaveOneOut
+    from textnb.bayes.sparse_table import SparseWeights
+    from textnb.bayes.statistics import CountStatistics
+
+
+@register_model
+class ComplementNB(CountModel):
+    """Naive Bayes on each class's complement, for classes of unequal size.
+
+    Weights are -log θ of all other classes: Rennie, Shih, Teevan, Karger (2003), table 4. The
+    scores have no prior, unless there is only one class.
+
+    Parameters
+    ----------
+    l : float, array (n_features,) or "auto"
+        Smoothing; "auto" as in `MultinomialNB`, but by accuracy, as the scores are no
+        log-probabilities, and not with ``norm``.
+    norm : bool
+        Divide each class's weights by their sum (the paper's second normalisation).
+    fit_prior, class_prior, class_weight
+        As in `MultinomialNB`; they set ``class_log_prior_`` alone.
+
+    Attributes
+    ----------
+    classes_, class_count_, feature_count_, class_log_prior_, l_
+        As in `MultinomialNB`.
+    feature_log_prob_ : float64 (n_classes, n_features)
+        The weights.
+    feature_all_ : (n_features,)
+        Counts over all classes.
+
+    Examples
+    --------
+    >>> model = ComplementNB().fit([[2, 1], [1, 0], [0, 3]], ["a", "a", "b"])
+    >>> model.predict([[1, 0], [0, 2]]).tolist()
+    ['a', 'b']
+    """
+
+    kind = "complement"
+    learns_labels = True
+    without_terms = "nothing: all classes score the same, and the first of them is answered"
+    # Weights of the other classes' terms, not of a model of the text.
+    scores_are_log_probabilities = False
+    leaves_out = True
+
+    norm: bool = setting(False, "Normalise the weights.", is_common=False)
+
+    @property
+    def term_z(self) -> TermZ:
+        from textnb.bayes.keyness import dirichlet_z
+
+        return dirichlet_z
+
+    def check(self, n_features: int, n_classes: int) -> None:
+        from textnb.bayes.statistics import is_auto
+
+        super().check(n_features, n_classes)
+        if self.norm and is_auto(self.l):
+            raise ParameterError.naming(
+                "{l='auto'} leaves rows out by subtraction, which {norm=True} does not allow: give "
+                "{l} as a number, or {norm=False}")
+
+    def weigh(self, counted: CountStatistics, l: Smoothing, log_prior: Floats) -> LinearForm:
+        from textnb.bayes.formulas import complement_form
+
+        return complement_form(counted, l, log_prior, bool(self.norm))
+
+    def has_sparse_weights(self, statistics: CountStatistics, l: Smoothing) -> bool:
+        return not self.norm
+
+    def weigh_sparse(
+        self, counted: CountStatistics, l: Smoothing
+    ) -> tuple[SparseWeights, Floats | None]:
+        import numpy as np
+
+        from textnb.bayes.sparse_forms import complement_weights, label_weights
+
+        # Of two classes, a label and its rest, each is the complement of the other.
+        if counted.is_multilabel:
+            return label_weights(counted, l), None
+        weights = complement_weights(counted.feature_count, l)
+        return weights, None if len(counted.classes) > 1 else np.zeros(1)
+
+    @property
+    def obstacle_to_leaving_out(self) -> str | None:
+        return "norm" if self.norm else super().obstacle_to_leaving_out
+
+    def leave_one_out_type(self) -> type[LeaveOneOut]:
+        if self.norm:
+            raise ParameterError.naming(
+                "{norm=True} divides by the sum of all weights, which each row changes: to leave "
+                "rows out, use k folds, or {norm=False}")
+        from textnb.bayes.leave_one_out import ComplementLeaveOneOut
+
+        return ComplementLeaveOneOut
+
+    @property
+    def feature_all_(self) -> NDArray[Any]:
+        """Counts over all classes: (n_features,)."""
+        return self._learned.counts.all_counts

@@ -1,0 +1,283 @@
+"""Models whose counts, with a prior, give the form: what the naive Bayes models share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from textnb.errors import DataError, ParameterError
+from textnb.models.additive import WeightedAdditiveModel, unique
+from textnb.models.base import Model
+from textnb.runtime.settings import Priors, setting
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import ArrayLike, NDArray
+
+    from textnb.bayes.forms import Floats, LinearForm
+    from textnb.bayes.formulas import Smoothing
+    from textnb.bayes.learned import Learned
+    from textnb.bayes.leave_one_out import LeaveOneOut, Within
+    from textnb.bayes.sparse_table import SparseWeights
+    from textnb.bayes.statistics import CountStatistics
+
+_NOT_CHOSEN = ("l='auto' is chosen by fit, from all rows, and kept by partial_fit: call fit first, "
+               "or give l as a number")
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class CountModel(WeightedAdditiveModel, Model):
+    """A model that adds: counts of rows, reached in any way, give the same weights to the bit."""
+
+    required: ClassVar[tuple[str, ...]] = ("weigh",)
+    # Whether `leave_one_out_type` says how rows are left out.
+    leaves_out: ClassVar[bool] = False
+    # Numbers that are derived from each count, and kept.
+    weights_per_count: ClassVar[int] = 1
+    fit_prior: bool = setting(True, "Priors from the classes' shares, or equal.",
+                              names=("--fit-prior/--uniform-prior",), is_common=False)
+    class_prior: Priors | None = setting(None, "Priors of the classes, in their order.",
+                                         is_option=False)
+
+    # The formula, which each model has.
+
+    def weigh(self, counted: CountStatistics, l: Smoothing, log_prior: Floats) -> LinearForm:
+        """The form of counts.
+
+        Parameters
+        ----------
+        counted : CountStatistics
+            Counts times the class weights.
+        l : float or float64 (n_features,)
+            Already checked.
+        log_prior : float64 (n_classes,)
+        """
+        raise self._undefined("how counts become weights")
+
+    def has_sparse_weights(self, statistics: CountStatistics, l: Smoothing) -> bool:
+        """Whether `weigh_sparse` has weights of these counts, for this smoothing."""
+        return False
+
+    def weigh_sparse(
+        self, counted: CountStatistics, l: Smoothing
+    ) -> tuple[SparseWeights, Floats | None]:
+        """As `weigh`, of many classes or labels with few counts that are not 0.
+
+        Returns
+        -------
+        weights : SparseWeights (n_terms, n_classes)
+            Of labels their log-odds.
+        more : float64 (n_classes,) or None
+            What is added to log priors; None of scores that hold no prior.
+        """
+        raise self._undefined("how few counts become weights")
+
+    def leave_one_out_type(self) -> type[LeaveOneOut]:
+        """The class that leaves rows out by subtraction, if that can be done."""
+        raise self._undefined("how rows are left out by subtraction: use k folds")
+
+    # From counts to a form.
+
+    def derive(self, statistics: CountStatistics, *, binary: bool = False) -> LinearForm:
+        from textnb.bayes.class_weight import with_class_weight
+        from textnb.bayes.label_form import check_labels, derive_labels
+        from textnb.bayes.sparse_forms import derive_sparse, stays_sparse
+        from textnb.bayes.statistics import as_smoothing
+
+        if statistics.is_multilabel:
+            check_labels(self, statistics.n_features)
+        l = as_smoothing(self.l, self._n_features_of(statistics))
+        if stays_sparse(self, statistics, l):
+            form = derive_sparse(self, statistics, l)
+        elif statistics.is_multilabel:
+            return derive_labels(self, statistics, binary)
+        else:
+            counted = with_class_weight(statistics, self.class_weight)
+            form = self.weigh(counted, l, self.log_prior(counted))
+        return form.of_presence() if binary else form
+
+    def learn_counts(
+        self, statistics: CountStatistics, *, l: float | None = None, binary: bool = False
+    ) -> Learned:
+        from textnb.bayes.learned import Learned
+        from textnb.bayes.statistics import is_auto
+
+        chosen = l if is_auto(self.l) else None
+        if is_auto(self.l) and l is None:
+            raise ParameterError(_NOT_CHOSEN)
+        model = self.with_smoothing(chosen)
+        if statistics.is_multilabel and not self.learns_labels:
+            raise ParameterError.multilabel(self.name)
+        model._check_room(statistics)
+        return Learned(statistics, model.derive(statistics, binary=binary), chosen_l=chosen)
+
+    def _check_room(self, statistics: CountStatistics) -> None:
+        """Raises before memory is taken that is not there."""
+        from textnb.bayes.class_weight import class_weights
+        from textnb.bayes.label_form import check_labels
+        from textnb.bayes.sparse_forms import stays_sparse
+        from textnb.bayes.statistics import as_smoothing
+        from textnb.runtime.memory import check_room
+
+        if statistics.is_multilabel:
+            check_labels(self, statistics.n_features)
+        weights = class_weights(self.class_weight, statistics.classes, statistics.class_count)
+        stored = None
+        if stays_sparse(self, statistics, as_smoothing(self.l, self._n_features_of(statistics))):
+            stored = 4 * statistics.feature_count.nnz
+        check_room(len(statistics.classes), statistics.n_features,
+                   8 * (1 + self.weights_per_count + (weights is not None)),
+                   "counts and weights", freed=statistics.feature_count.nbytes, log=True,
+                   stored=stored)
+
+    def class_log_prior(self, statistics: CountStatistics) -> Floats | None:
+        from textnb.bayes.class_weight import with_class_weight
+
+        return self.log_prior(with_class_weight(statistics, self.class_weight))
+
+    def log_prior(self, counted: CountStatistics) -> Floats:
+        """log π of each class: float64 (n_classes,)."""
+        from textnb.bayes.formulas import log_prior
+        from textnb.bayes.statistics import as_class_prior
+
+        prior = as_class_prior(self.class_prior, len(counted.classes))
+        return log_prior(counted.class_count, prior, bool(self.fit_prior))
+
+    def check(self, n_features: int, n_classes: int) -> None:
+        from textnb.bayes.statistics import as_class_prior, as_smoothing, is_auto
+
+        auto = is_auto(self.l)
+        if not (auto and self.leaves_out):
+            as_smoothing(self.l, n_features)
+        super().check(n_features, n_classes)
+        if auto and self.class_weight is not None:
+            raise ParameterError.naming(
+                "{l='auto'} leaves rows out by subtraction, which {class_weight} does not allow: "
+                "give {l} as a number, or {class_weight=None}")
+        as_class_prior(self.class_prior, n_classes)
+
+    # Leaving rows out.
+
+    @property
+    def obstacle_to_leaving_out(self) -> str | None:
+        if not self.leaves_out:
+            return "kind"
+        return None if self.class_weight is None else "class_weight"
+
+    def leave_out(
+        self, statistics: CountStatistics, within: Within | None = None,
+        presence_above: float | None = None,
+    ) -> LeaveOneOut:
+        from textnb.bayes.statistics import as_class_prior
+
+        scorer = self.leave_one_out_type()
+        if statistics.is_multilabel:
+            raise ParameterError.multilabel("leaving rows out by subtraction")
+        if self.class_weight is not None:
+            raise ParameterError.naming(
+                "{class_weight} scales counts, and leave-one-out subtracts rows that count 1: use "
+                "k folds, or {class_weight=None}")
+        if statistics.class_count.dtype.kind != "i":
+            raise ParameterError("these counts have sample weights, and leave-one-out subtracts "
+                                 "rows that count 1: use k folds, or fit without weights")
+        prior = as_class_prior(self.class_prior, len(statistics.classes))
+        return scorer(statistics, prior, bool(self.fit_prior), within, presence_above)
+
+    # Rows of a matrix.
+
+    def fit_statistics(self, statistics: CountStatistics, *, l: float | None = None) -> Self:
+        """Derive the weights from counts.
+
+        Parameters
+        ----------
+        statistics : CountStatistics
+        l : float, optional
+            The value of ``l`` if the parameter is "auto"; by default the one that `fit` chose.
+
+        Raises
+        ------
+        ParameterError
+            If ``l`` is "auto" and no value was chosen.
+        """
+        if l is None and self.__sklearn_is_fitted__():
+            l = self._learned.chosen_l
+        return self.set_learned(self.learn_counts(statistics, l=l))
+
+    def _count(
+        self, X: Any, y: NDArray[Any], classes: ArrayLike, weight: Floats | None,
+        before: CountStatistics | None,
+    ) -> CountStatistics:
+        """The sum of the counts before and of those of these rows."""
+        from textnb.bayes.features import presence_of
+        from textnb.bayes.statistics import CountStatistics
+
+        self.check(X.shape[1], len(unique(classes)))
+        if before is not None and self.above != self._form.presence_above:
+            raise ParameterError(f"binarize was {self._form.presence_above} for the rows that were "
+                                 f"learned and is {self.above} now: set it back, or fit again")
+        rows = X if self.above is None else presence_of(X, self.above)
+        more = CountStatistics.from_matrix(rows, y, classes=classes, sample_weight=weight)
+        return more if before is None else before + more
+
+    def _choose(
+        self, X: Any, y: NDArray[Any], statistics: CountStatistics, weight: Floats | None
+    ) -> dict[str, Any]:
+        """The value that "auto" stands for."""
+        import scipy.sparse as sp
+
+        from textnb.bayes.choice import choose_l
+        from textnb.bayes.statistics import as_counts, class_codes, is_auto
+
+        if not is_auto(self.l):
+            return {}
+        if weight is not None and (weight != 1.0).any():
+            raise ParameterError.naming(
+                "{l='auto'} leaves out one row at a time, and knows no weights: give {l} as a "
+                "number, or no {sample_weight}")
+        if len(y) < 2:
+            raise DataError("l='auto' leaves out one row at a time, and there is one sample: give "
+                            "l as a number")
+        whole = self.leave_out(statistics, None, self.above)
+        rows = whole.rows(sp.csr_array(as_counts(X)), class_codes(y, statistics.classes))
+        return {"l": choose_l(whole, [rows], self.scores_are_log_probabilities)}
+
+    # What was learned, as scikit-learn's attributes.
+
+    @property
+    def class_count_(self) -> NDArray[Any]:  # type: ignore[override]  # an attribute of others
+        return self._learned.counts.class_count
+
+    @property
+    def l_(self) -> float | NDArray[np.float64]:
+        """The smoothing that was used."""
+        from textnb.bayes.statistics import as_smoothing
+
+        return as_smoothing(self._used.l, self.n_features_in_)
+
+    @property
+    def class_log_prior_(self) -> Floats:
+        """float64 (n_classes,)"""
+        prior: Floats = self._used.class_log_prior(self._learned.counts)
+        return prior
+
+    @property
+    def class_weight_(self) -> NDArray[np.float64] | None:
+        """The weights in use: float64 (n_classes,)."""
+        from textnb.bayes.class_weight import class_weights
+
+        counts = self._learned.counts
+        return class_weights(self._used.class_weight, counts.classes, counts.class_count)
+
+    @property
+    def feature_log_prob_(self) -> Any:
+        """float64 (n_classes, n_features): the weights, if the model has no others to show."""
+        import numpy as np
+
+        return np.asarray(self._form.weights).T
+
+    @property
+    def _counted(self) -> CountStatistics:
+        """The counts times the class weights."""
+        from textnb.bayes.class_weight import with_class_weight
+
+        return with_class_weight(self._learned.counts, self._used.class_weight)

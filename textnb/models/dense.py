@@ -1,0 +1,173 @@
+"""What the models of dense features share: priors, and what they keep for a file."""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from textnb.errors import DataError, ImpossibleRowError, ParameterError
+from textnb.models.additive import AdditiveModel, unique
+from textnb.models.prediction import FormClassifier
+from textnb.models.protocol import FittedArrays
+from textnb.runtime.settings import Priors, setting
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from textnb.bayes.forms import Floats, LinearForm, QuadraticForm
+    from textnb.bayes.moments import MomentStatistics
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class DenseModel(FittedArrays, FormClassifier):
+    """A model of dense features: it knows the names of columns."""
+
+    scores_are_log_probabilities = True
+
+    priors: Priors | None = setting(None, "Priors of the classes, in their order.",
+                                    is_option=False)
+
+    @property
+    def chosen(self) -> dict[str, Any]:
+        """What was learned from rows and a file keeps beside moments, by name."""
+        raise NotImplementedError
+
+    def check(self, n_features: int, n_classes: int) -> None:
+        import numpy as np
+
+        from textnb.bayes.statistics import as_class_prior
+
+        super().check(n_features, n_classes)
+        prior = as_class_prior(self.priors, n_classes, "priors")
+        if prior is not None and not np.isclose(prior.sum(), 1.0):
+            raise ParameterError(f"The sum of the priors should be 1; got {prior.sum()}")
+
+    def _log_prior(self, class_count: NDArray[Any]) -> Floats:
+        from textnb.bayes.formulas import log_prior
+        from textnb.bayes.statistics import as_class_prior
+
+        return log_prior(class_count, as_class_prior(self.priors, len(class_count), "priors"))
+
+    @property
+    def _names(self) -> list[str] | None:
+        names = getattr(self, "_feature_names", getattr(self, "feature_names_in_", None))
+        return None if names is None else [str(name) for name in names]
+
+    def _impossible(self, rows: list[int], total: int) -> ImpossibleRowError:
+        more = f" and {total - len(rows)} more" if total > len(rows) else ""
+        density = "its density underflows" if total == 1 else "their densities underflow"
+        return ImpossibleRowError(
+            f"row {', '.join(map(str, rows))}{more} is impossible under every class: {density}, so "
+            "no class can be given; predict a frame, where such rows are null")
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class MomentModel(AdditiveModel, DenseModel):
+    """A model of moments: count, mean and scatter of each class."""
+
+    # Whether variances do, and no covariances.
+    diagonal: ClassVar[bool] = False
+
+    @property
+    def streams(self) -> bool:
+        return True
+
+    @property
+    def chosen(self) -> dict[str, Any]:
+        return self._chosen
+
+    def fit(self, X: Any, y: ArrayLike) -> Self:
+        """Learn the rows' moments and derive the form.
+
+        Parameters
+        ----------
+        X : array (n_rows, n_features)
+        y : array (n_rows,)
+
+        Raises
+        ------
+        ValueError
+            On NaN or infinite values, values too large to square, one class, or a covariance that
+            can't be used.
+        """
+        return self._fit(X, y)
+
+    def partial_fit(self, X: Any, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
+        """Learn more rows: the model is that of one `fit` on all of them, to rounding.
+
+        Parameters
+        ----------
+        X : array (n_rows, n_features)
+        y : array (n_rows,)
+        classes : array, optional
+            Required at the first call; at a later call, announces more classes.
+
+        Raises
+        ------
+        DataError
+            If a label was not announced, or a class has too few rows yet for its own
+            covariance; the model then stays as it was.
+        """
+        return self._partial_fit(X, y, classes)
+
+    def fit_statistics(self, statistics: MomentStatistics, **chosen: Any) -> Self:
+        """Derive the form from moments.
+
+        Parameters
+        ----------
+        statistics : MomentStatistics
+        **chosen
+            What else the model has learned from rows: `chosen`.
+        """
+        self.check(statistics.n_features, len(statistics.classes))
+        statistics.check_size(self._names)
+        if len(statistics.classes) < 2:
+            raise DataError("these models separate classes; the number of classes in the data has "
+                            f"to be greater than one; got one class: {statistics.classes.tolist()}")
+        # The model changes as a whole or not at all.
+        fresh = copy(self)
+        fresh._set_fitted(statistics, chosen)
+        vars(self).update(vars(fresh))
+        return self
+
+    def _set_fitted(self, statistics: MomentStatistics, chosen: dict[str, Any]) -> None:
+        import numpy as np
+
+        self.statistics_, self._chosen = statistics, chosen
+        self.classes_, self.class_count_ = statistics.classes, statistics.class_count
+        self.n_features_in_ = statistics.n_features
+        weighted = self._weigh_classes(statistics)
+        # A class that was announced and never seen has no mean. No row can be of it.
+        prior = np.where(
+            statistics.class_count > 0, self._log_prior(weighted.class_count), -np.inf)
+        self.priors_ = np.exp(prior)
+        self._form = self._derive(weighted, prior, **chosen)
+
+    def _weigh_classes(self, statistics: MomentStatistics) -> MomentStatistics:
+        """The moments under class weights, from which the form is derived."""
+        return statistics
+
+    def _derive(
+        self, statistics: MomentStatistics, prior: Floats
+    ) -> LinearForm | QuadraticForm:
+        """The form of moments and `chosen`; it sets the attributes that only this model has."""
+        raise TypeError(f"{type(self).__name__} does not say how moments become a form")
+
+    def _count(
+        self, X: Any, y: NDArray[Any], classes: ArrayLike, weight: Floats | None,
+        before: MomentStatistics | None,
+    ) -> MomentStatistics:
+        from textnb.bayes.moments import MomentStatistics
+
+        self.check(X.shape[1], len(unique(classes)))
+        more = MomentStatistics.from_matrix(
+            X, y, classes=classes, sample_weight=weight, diagonal=self.diagonal)
+        learned = more if before is None else before + more
+        learned.check_size(self._names)
+        return learned
+
+    def score_rows(self, X: Any) -> Floats:
+        from textnb.bayes.gaussian import gaussian_scores
+
+        return gaussian_scores(self._form, X, self.priors_ > 0)

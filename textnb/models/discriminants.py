@@ -1,0 +1,306 @@
+"""Linear discriminants: Gaussian classes that share a covariance.
+
+    linear        one covariance for all classes: full, diagonal, or spherical
+    centroid      the sphere with equal priors
+
+References
+----------
+.. [1] T. Hastie, R. Tibshirani, J. Friedman (2009). The Elements of Statistical Learning, 2nd ed.,
+   section 4.3, eq. 4.10.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from textnb.errors import DataError, ParameterError
+from textnb.models.base import register_model
+from textnb.models.dense import MomentModel
+from textnb.models.prediction import LinearMixin
+from textnb.models.protocol import check_fitted
+from textnb.runtime.settings import NumberOrAuto, Range, between, is_whole, setting
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from textnb.bayes.forms import Floats, LinearForm
+    from textnb.bayes.moments import MomentStatistics
+
+IN_UNIT = between(0, 1)
+_SHRINKAGE = Range("'auto' or in [0, 1]", lambda value: (
+    value == "auto" if isinstance(value, str) else IN_UNIT.holds(value)))
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class FullModel(MomentModel):
+    """A model of whole covariances, which may be singular."""
+
+    allow_singular: bool = setting(
+        False, "Use the pseudo-inverse of a singular covariance.", is_common=False)
+
+    @property
+    def means_(self) -> Floats:
+        """float64 (n_classes, n_features)"""
+        means: Floats = self.statistics_.mean
+        return means
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class ShrunkModel(FullModel):
+    """A model of covariances that are shrunk by a number or Ledoit and Wolf's formula.
+
+    The formula ("auto") needs Σ |x - mean|⁴ of standardised rows, which the moments do not hold. It
+    takes all rows at once, so "auto" goes with `fit` and not with `partial_fit`.
+    """
+
+    shrinkage: NumberOrAuto | None = setting(
+        None, "Number in [0, 1] or auto.", is_common=False, range=_SHRINKAGE)
+
+    @property
+    def streams(self) -> bool:
+        return not isinstance(self.shrinkage, str)
+
+    def _choose(
+        self, X: Any, y: NDArray[Any], statistics: MomentStatistics, weight: Floats | None
+    ) -> dict[str, Any]:
+        """Σ |z|⁴ per class, if Ledoit and Wolf's formula needs it."""
+        from textnb.bayes.gaussian import fourth_moments
+
+        return {} if self.streams else {"fourth": fourth_moments(X, y, statistics)}
+
+    def _covariances(self, statistics: MomentStatistics, fourth: Any) -> list[Floats]:
+        """The covariances of the classes that have rows, with divisor n_k."""
+        from textnb.bayes.gaussian import class_covariance
+
+        known = self._checked_fourth(fourth, len(statistics.classes))
+        shrinkage: Any = self.shrinkage
+        return [class_covariance(statistics, k, shrinkage, known)
+                for k, n in enumerate(statistics.class_count) if n > 0]
+
+    def _checked_fourth(self, fourth: Any, n_classes: int) -> Floats | None:
+        import numpy as np
+
+        if self.streams:
+            return None
+        if fourth is None:
+            raise ParameterError("shrinkage='auto' needs all rows at once, not their moments "
+                                 "alone: use fit, or give shrinkage as a number")
+        values = np.array(fourth, dtype=np.float64)
+        if values.shape != (n_classes,) or not np.isfinite(values).all():
+            raise ParameterError.out_of_range("fourth", "a finite number per class", fourth)
+        return values
+
+
+@register_model
+class LinearDiscriminantAnalysis(LinearMixin, ShrunkModel):
+    """Gaussian classes that share a covariance: their discriminants are linear in x.
+
+    ``delta_k(x) = a_k·x + b_k``, ``a_k = Σ⁻¹ μ_k``, ``b_k = log π_k - μ_kᵀ Σ⁻¹ μ_k / 2`` (Hastie,
+    Tibshirani and Friedman 2009, eq. 4.10). For two classes ``w = Σ⁻¹ (μ_1 - μ_0)``.
+
+    Parameters
+    ----------
+    covariance : {"full", "diagonal", "spherical"}
+        Shape of the shared covariance. Spherical with equal priors is the nearest-centroid rule.
+    shrinkage : float in [0, 1], "auto" or None
+        Share of tr(Σ)/p I in the covariance; "auto" by Ledoit and Wolf (2004), per class.
+    priors : array (n_classes,), optional
+        By default the classes' shares of the rows. Priors also weigh the classes' covariances,
+        as in scikit-learn.
+    divisor : {"n", "n-K"}
+        Divisor of the pooled scatter: maximum likelihood, or unbiased for K classes.
+    allow_singular : bool
+        Use the pseudo-inverse of a singular covariance, instead of an error.
+    n_components : int, optional
+        Number of discriminant axes that `transform` keeps, at most min(K-1, p), the default.
+
+    Attributes
+    ----------
+    classes_ : (n_classes,)
+    class_count_ : (n_classes,)
+    priors_ : float64 (n_classes,)
+    means_ : float64 (n_classes, n_features)
+    covariance_ : float64 (n_features, n_features)
+    xbar_ : float64 (n_features,)
+        Mean of the class means, weighted by the priors.
+    scalings_ : float64 (n_features, n_components)
+        The discriminant axes; within classes their covariance is I.
+    explained_variance_ratio_ : float64 (n_components,)
+
+    Examples
+    --------
+    >>> X, y = [[-1, -1], [-2, -1], [-3, -2], [1, 1], [2, 1], [3, 2]], [0, 0, 0, 1, 1, 1]
+    >>> LinearDiscriminantAnalysis().fit(X, y).predict([[-0.8, -1]]).tolist()
+    [0]
+    """
+
+    kind = "lda"
+    # What `set_output` gives: see scikit-learn's user guide.
+    _sklearn_auto_wrap_output_keys: ClassVar[set[str]] = {"transform"}
+
+    covariance: str = setting("full", "Shape of the covariance.",
+                              choices=("full", "diagonal", "spherical"), is_option=False)
+    divisor: str = setting("n", "What the covariance is divided by.", choices=("n", "n-K"),
+                           is_option=False)
+    n_components: int | None = setting(None, "Most components of transformed rows.",
+                                       is_option=False)
+
+    def check(self, n_features: int, n_classes: int) -> None:
+        super().check(n_features, n_classes)
+        most = min(n_classes - 1, n_features)
+        # A single class is an error of the data, which is raised later.
+        if self.n_components is not None and not (
+                is_whole(self.n_components) and 1 <= self.n_components <= max(1, most)):
+            raise ParameterError.out_of_range(
+                "n_components", f"None, or an int from 1 to min(classes - 1, features) = {most}",
+                self.n_components)
+
+    def linear_form(self) -> LinearForm:
+        """``a_k = Σ⁻¹ μ_k`` and ``b_k = log π_k - μ_kᵀ Σ⁻¹ μ_k / 2``, over x without a shift."""
+        import numpy as np
+
+        from textnb.bayes.special_forms import GaussianForm
+
+        check_fitted(self)
+        whiten = self._factor.whiten
+        weights = (self.means_ @ whiten) @ whiten.T
+        with np.errstate(divide="ignore"):
+            prior = np.log(self.priors_)
+        return GaussianForm(self.classes_, np.ascontiguousarray(weights.T),
+                            prior - 0.5 * np.einsum("ki,ki->k", weights, self.means_),
+                            relative=self._form)
+
+    # The rows on the discriminant axes, as a transformer of scikit-learn gives them.
+
+    def transform(self, X: Any) -> Any:
+        """Rows on the discriminant axes: float64 (n_rows, n_components)."""
+        from sklearn.utils._set_output import _wrap_data_with_container
+
+        check_fitted(self)
+        projected = (self._rows(X) - self.xbar_) @ self.scalings_
+        return _wrap_data_with_container("transform", projected, X, self)
+
+    def fit_transform(self, X: Any, y: ArrayLike) -> Any:
+        """`fit`, then `transform`, of the same rows."""
+        return self.fit(X, y).transform(X)
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """Names of the discriminant axes: object (n_components,)."""
+        import numpy as np
+
+        check_fitted(self)
+        return np.array([f"{self.name.lower()}{i}" for i in range(self.scalings_.shape[1])],
+                        dtype=object)
+
+    def set_output(self, *, transform: str | None = None) -> Self:
+        """Choose what `transform` gives: "default" (an array), "pandas" or "polars"."""
+        if transform is not None:
+            self._sklearn_output_config = {"transform": transform}
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import TransformerTags
+
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags = TransformerTags()
+        return tags
+
+    def _derive(
+        self, statistics: MomentStatistics, prior: Floats, fourth: Any = None
+    ) -> LinearForm:
+        import numpy as np
+
+        from textnb.bayes.covariance import factorise
+        from textnb.bayes.gaussian import linear_gaussian, restricted
+
+        covariances = self._covariances(statistics, fourth)
+        pooled = sum(
+            (share * own for share, own in zip(
+                self.priors_[statistics.class_count > 0], covariances, strict=True)),
+            np.zeros((statistics.n_features, statistics.n_features)))
+        self.covariance_ = restricted(pooled * self._correction(statistics), self.covariance)
+        self._factor = factorise(self.covariance_, self._names, "the classes, pooled,",
+                                 self.allow_singular)
+        self._set_axes(statistics.mean, self._factor.whiten)
+        return linear_gaussian(statistics, self._factor.whiten, prior)
+
+    def _correction(self, statistics: MomentStatistics) -> float:
+        """The divisor n over the one that was asked for."""
+        if self.divisor == "n":
+            return 1.0
+        n, free = float(statistics.class_count.sum()), int((statistics.class_count > 0).sum())
+        if n <= free:
+            raise DataError(f"divisor n-K needs more rows than classes; got {n:g} and {free}")
+        return n / (n - free)
+
+    def _set_axes(self, means: Floats, whiten: Floats) -> None:
+        import numpy as np
+
+        self.xbar_: Floats = self.priors_ @ means
+        spread = np.sqrt(self.priors_)[:, None] * (means - self.xbar_) @ whiten
+        _, singular, axes = np.linalg.svd(spread, full_matrices=False)
+        most = min(len(means) - 1, means.shape[1])
+        count = min(most, self.n_components or most, int((singular > 1e-4 * singular[0]).sum()))
+        total = (singular**2).sum()
+        ratio = singular**2 / total if total > 0 else singular
+        self.explained_variance_ratio_: Floats = ratio[:count]
+        self.scalings_: Floats = whiten @ axes[:count].T
+
+
+@register_model
+class NearestCentroid(LinearMixin, MomentModel):
+    """The class whose mean is nearest (Euclidean distance), as a linear form.
+
+    It is `LinearDiscriminantAnalysis` with a spherical covariance and equal priors: the scores are
+    ``(x·μ_k - |μ_k|²/2) / σ²``, with σ² the mean variance within classes (weighted by the priors of
+    classes), so that posteriors are those of that model.
+
+    Parameters
+    ----------
+    priors : array (n_classes,), optional
+        Equal by default.
+
+    Attributes
+    ----------
+    classes_, class_count_, priors_
+        As in `LinearDiscriminantAnalysis`.
+    centroids_ : float64 (n_classes, n_features)
+
+    Examples
+    --------
+    >>> NearestCentroid().fit([[0.0], [2.0], [9.0]], ["a", "a", "b"]).predict([[4.0]]).tolist()
+    ['a']
+    """
+
+    kind = "centroid"
+    diagonal = True
+
+    @property
+    def centroids_(self) -> Floats:
+        centroids: Floats = self.statistics_.mean
+        return centroids
+
+    @property
+    def means_(self) -> Floats:
+        return self.centroids_
+
+    def _log_prior(self, class_count: NDArray[Any]) -> Floats:
+        import numpy as np
+
+        if self.priors is None:
+            return np.full(len(class_count), -np.log(len(class_count)))
+        return super()._log_prior(class_count)
+
+    def _derive(self, statistics: MomentStatistics, prior: Floats) -> LinearForm:
+        import numpy as np
+
+        from textnb.bayes.gaussian import linear_gaussian
+
+        moments = statistics.without_covariances()
+        seen = moments.class_count > 0
+        variance = moments.scatter[seen] / moments.class_count[seen, None]
+        within = float((self.priors_[seen] @ variance).mean())
+        # If all rows lie on their centroids there is no spread, and any scale gives the same rule.
+        precision = np.full(moments.n_features, 1.0 / within if within > 0 else 1.0)
+        return linear_gaussian(moments, precision, prior)

@@ -1,0 +1,93 @@
+"""The models that this package has, and those that are registered: an import of each registers it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+from textnb.errors import ParameterError
+from textnb.models.base import REGISTERED, Model
+from textnb.models.bernoulli import BernoulliNB
+from textnb.models.categorical import CategoricalNB
+from textnb.models.complement import ComplementNB
+from textnb.models.discriminants import LinearDiscriminantAnalysis, NearestCentroid
+from textnb.models.gaussian import GaussianNB
+from textnb.models.multinomial import MultinomialNB
+from textnb.models.nblinear import NBLinear
+from textnb.models.nblr import NBLogisticRegression
+from textnb.models.plugin import PlugInBayes
+from textnb.models.prediction import FormClassifier
+from textnb.models.quadratic import (
+    QuadraticDiscriminantAnalysis,
+    RegularizedDiscriminantAnalysis,
+)
+from textnb.models.tfidf_complement import TfidfComplementNB
+
+# In the order of help texts.
+MODELS = (MultinomialNB, BernoulliNB, ComplementNB, TfidfComplementNB, NBLinear,
+          NBLogisticRegression, CategoricalNB, GaussianNB, LinearDiscriminantAnalysis,
+          QuadraticDiscriminantAnalysis, RegularizedDiscriminantAnalysis, NearestCentroid,
+          PlugInBayes)
+
+
+def registered_models() -> list[type[Any]]:
+    """The registered models, those of this package first."""
+    return [*MODELS, *(model for model in REGISTERED.values() if model not in MODELS)]
+
+
+def all_models() -> dict[str, type[Any]]:
+    """The models that have a kind, on the command line and in jobs: of texts, then of tables.
+
+    Examples
+    --------
+    >>> [*all_models()][-5:]
+    ['gaussian', 'lda', 'qda', 'rda', 'centroid']
+    """
+    return {**text_models(), **table_models()}
+
+
+def text_models() -> dict[str, type[Model]]:
+    """The models of texts by kind, such as "multinomial"; those of this package first.
+
+    Examples
+    --------
+    >>> [*text_models()][:2]
+    ['multinomial', 'bernoulli']
+    """
+    return {model.kind: model for model in registered_models() if model.of_terms}
+
+
+def table_models() -> dict[str, type[FormClassifier]]:
+    """The models of feature tables by kind, such as "gaussian"; without those that have none."""
+    return {model.kind: model for model in registered_models()
+            if model.kind and not model.of_terms}
+
+
+def model_named(name: str, parameters: Any) -> Model:
+    """The model of a name in a file, with its parameters.
+
+    Parameters
+    ----------
+    name : str
+    parameters : mapping
+        Missing ones have their defaults.
+
+    Raises
+    ------
+    ParameterError
+        If the name, or a parameter, is not known.
+
+    Examples
+    --------
+    >>> model_named("ComplementNB", {"l": 0.5})
+    ComplementNB(l=0.5)
+    """
+    by_name = {model.name: model for model in text_models().values()}
+    if name not in by_name:
+        raise ParameterError.unknown_choice("estimator", name, [*by_name])
+    known = [field.name for field in fields(by_name[name])]
+    for parameter in parameters:
+        if parameter not in known:
+            raise ParameterError.unknown_choice(f"a parameter of {name}", parameter, known)
+    return by_name[name](**parameters)

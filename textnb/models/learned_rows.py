@@ -1,0 +1,112 @@
+"""Models that learn from all rows at once: sums of counts do not suffice."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from textnb.errors import ParameterError
+from textnb.models.base import Model
+from textnb.runtime.settings import setting
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from textnb.bayes.features import FeatureMap
+    from textnb.bayes.forms import Floats, LinearForm
+    from textnb.bayes.statistics import CountStatistics
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class RowModel(Model):
+    """A model whose weights are learned from rows, and kept in its file beside the counts."""
+
+    required: ClassVar[tuple[str, ...]] = ("learn_rows",)
+    from_counts: ClassVar[bool] = False
+    # Why counts do not suffice.
+    learns_from: ClassVar[str] = "learns from rows"
+
+    def derive(self, statistics: CountStatistics, *, binary: bool = False) -> LinearForm:
+        raise ParameterError(f"{self.name} {self.learns_from}: counts alone don't give its weights")
+
+    def fit_rows(self, X: Any, y: NDArray[Any], sample_weight: Floats | None = None) -> Self:
+        import numpy as np
+        import scipy.sparse as sp
+
+        X = self._checked(X)
+        self.check(X.shape[1], 2)
+        model = self.without_choices()
+        return self.set_learned(model.learn_rows(sp.csr_array(X), np.asarray(y), sample_weight))
+
+    @property
+    def n_iter_(self) -> int:
+        """The largest number of passes of a solver."""
+        if self._learned.n_iter is None:
+            raise AttributeError(f"{self.name} has no solver")
+        return self._learned.n_iter
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class TfidfModel(RowModel):
+    """A model of rows after the feature map of tf-idf."""
+
+    tf: str = setting("sublinear", "What a count c becomes: 1 + log(c), c, or 1.",
+                      choices=("sublinear", "count", "presence"), is_common=False)
+    idf: bool = setting(True, "Multiply by inverse document frequencies.",
+                        names=("--idf/--no-idf",), is_common=False)
+    unit_length: bool = setting(True, "Divide each document by its length.", is_option=False)
+
+    @property
+    def above(self) -> float | None:
+        return 0.0 if self.tf == "presence" else None
+
+    def form_of_weights(
+        self, statistics: CountStatistics, weights: Floats, intercept: Floats, *,
+        binary: bool = False,
+    ) -> LinearForm:
+        import numpy as np
+
+        from textnb.bayes.forms import LinearForm
+        from textnb.bayes.label_form import LabelForm
+
+        form = LabelForm if statistics.is_multilabel else LinearForm
+        return form(statistics.classes, np.ascontiguousarray(weights), intercept,
+                    features=self.feature_map(statistics, binary))
+
+    def feature_map(self, statistics: CountStatistics, binary: bool = False) -> FeatureMap:
+        """What stands between counts and weights.
+
+        Parameters
+        ----------
+        statistics : CountStatistics
+            Documents of each class that hold each term.
+        binary : bool
+            Whether a term counts once per document, whatever ``tf`` is.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from textnb.bayes.statistics import CountStatistics
+        >>> from textnb.models.nblinear import NBLinear
+        >>> documents = CountStatistics(np.array(["a"]), np.array([4]), np.array([[1, 3]]))
+        >>> model = NBLinear(tf="count", idf=False)
+        >>> [step.name for step in model.feature_map(documents).steps]
+        ['length']
+        """
+        from textnb.bayes.features import FeatureMap, Idf, Length, Presence, Step, Sublinear
+
+        steps: list[Step] = []
+        if binary or self.tf == "presence":
+            steps.append(Presence())
+        elif self.tf == "sublinear":
+            steps.append(Sublinear())
+        if self.idf:
+            steps.append(Idf.smooth(statistics.all_counts, statistics.n_rows))
+        if self.unit_length:
+            steps.append(Length())
+        return FeatureMap(tuple(steps))
+
+    @property
+    def feature_map_(self) -> FeatureMap:
+        """The steps from counts to the features that have weights."""
+        return self.linear_form().features

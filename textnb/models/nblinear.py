@@ -1,0 +1,173 @@
+"""A linear model on tf-idf times a power of the log-count ratio: its weights are learned."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Self
+
+from textnb.errors import ParameterError
+from textnb.models.base import register_model
+from textnb.models.learned_rows import TfidfModel
+from textnb.runtime.settings import ABOVE_0, WHOLE_ABOVE_0, NumberOrAuto, between, setting
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from textnb.bayes.forms import Floats
+    from textnb.bayes.learned import Learned
+    from textnb.bayes.statistics import CountStatistics
+    from textnb.bayes.warm_start import WarmStart
+
+
+@register_model
+class NBLinear(TfidfModel):
+    """A linear support vector machine on tf-idf, scaled by the log-count ratios of naive Bayes.
+
+    Rows of L2-normalised, sublinear tf-idf [2]_ times ``|r| ** power``, where r is a term's
+    log-count ratio between a class and all others [1]_: the better a term tells the classes apart,
+    the less regularisation restrains its weight. One class against the rest, with the squared hinge
+    loss. ``power=0`` is the plain support vector machine, ``power=1`` that of Wang and Manning.
+
+    The weights are the optimum of LIBLINEAR's objective, which includes the intercept; several
+    classes are learned at once in threads. Dual coordinate descent finds it for the squared hinge,
+    if the package was compiled, and Newton's method otherwise, or if the tolerance is small or rows
+    are few. The default tolerance gives the optimum's accuracy. Its weights, to about 0.00002
+    of the largest one, need ``tol=1e-6``, and to 0.00000002 ``tol=1e-9``.
+
+    Parameters
+    ----------
+    l : float or array (n_features,)
+        Smoothing of the ratios, above 0.
+    C : float
+        Inverse of the regularisation's strength, up to 1e10.
+    loss : {"hinge", "log"}
+        Squared hinge, or logistic regression.
+    power : float in [0, 2]
+        Exponent of the ratio's absolute value.
+    tf : {"sublinear", "count", "presence"}
+        Replaces a term's count c by 1 + log(c), c, or 1.
+    idf : bool
+        Multiply by log((1 + documents) / (1 + document frequency)) + 1.
+    unit_length : bool
+        Divide each row by its Euclidean length.
+    tol : float
+        Where the solver ends. Newton's method: at this share of the gradient's length at zero,
+        times the share of the rarer side. Descent: when the projected gradients of the rows'
+        duals are at most 50 · tol apart; below ``tol=0.01``, or after 50 passes, Newton's method
+        goes on from there.
+    max_iter : int
+        The largest number of passes over the rows and of Newton steps; a ConvergenceWarning says
+        if they did not suffice.
+    held_out : float in [0, 0.5]
+        Share of the documents, of each class, on which `TextClassifier.fit` chooses the temperature
+        of its probabilities, with a model of the others; of classes too small for that, the share
+        of all of them together. With 0, fewer than 20 such documents, or such of one class alone,
+        it chooses no temperature, and takes half the time. `fit` on a matrix chooses none. Of lists
+        of labels, it chooses the threshold of each label for the best F1, on thirds of the
+        documents; with 0, or fewer than 60 documents, none.
+    class_weight : mapping of label to number, "balanced" or None
+        Weights of the rows of classes, in the ratios and in the solver's loss, with the effect of
+        sample weights; as in `MultinomialNB`.
+
+    Attributes
+    ----------
+    classes_ : (n_classes,)
+    coef_, intercept_ : weights of the rows after the feature map
+    feature_map_ : FeatureMap
+        The steps from counts to the features that have weights.
+    n_iter_ : int
+        The largest number of passes and Newton steps of a class.
+
+    References
+    ----------
+    .. [1] S. Wang, C. D. Manning (2012). Baselines and bigrams: simple, good sentiment and topic
+       classification. ACL, section 2.1.
+    .. [2] C. D. Manning, P. Raghavan, H. Schütze (2008). Introduction to Information Retrieval,
+       Cambridge University Press, section 6.4: variant tf-idf functions.
+
+    Examples
+    --------
+    >>> X, y = [[2, 0, 1], [1, 0, 2], [0, 1, 1], [0, 3, 1]], ["neg", "neg", "pos", "pos"]
+    >>> NBLinear().fit(X, y).predict([[1, 0, 0], [0, 1, 5]]).tolist()
+    ['neg', 'pos']
+    """
+
+    kind = "nblinear"
+    learns_labels = True
+    starts_warm = True
+    scores_left_out = True
+    link = "sigmoid"
+    iterations = "passes and Newton steps"
+    without_terms = "the classes' intercepts alone"
+    # Its weights are learned, not counted: they rank its terms.
+    term_z = None
+
+    l: NumberOrAuto = setting(0.3, "Smoothing of the ratios.", names=("--l",))
+    C: float = setting(
+        1.0, "Inverse strength of regularisation.", names=("--C",), is_common=False, range=ABOVE_0)
+    loss: str = setting("hinge", "A linear SVM, or logistic regression.",
+                        choices=("hinge", "log"), is_common=False)
+    power: float = setting(0.5, "Of each term's log-count ratio, by which its feature is "
+                                "multiplied; 0 for plain tf-idf.", is_common=False,
+                           range=between(0, 2))
+    tol: float = setting(1e-2, "End at this tolerance.", is_common=False, range=ABOVE_0)
+    max_iter: int = setting(100, "Most Newton steps.", is_common=False, range=WHOLE_ABOVE_0)
+    held_out: float = setting(
+        0.2, "Share of the documents on which the temperature of probabilities is chosen; 0 for "
+             "none, in half the time.", is_common=False, range=between(0, 0.5))
+
+    @property
+    def scores_are_log_probabilities(self) -> bool:
+        """Whether margins are log-odds: for the logistic loss, and not for the hinge loss."""
+        return self.loss == "log"
+
+    @property
+    def counts_beside_weights(self) -> bool:
+        return not self.idf
+
+    def check(self, n_features: int, n_classes: int) -> None:
+        check_above_0(self.l, n_features)
+        super().check(n_features, n_classes)
+
+    def learn_rows(
+        self, rows: Any, labels: NDArray[Any], sample_weight: Floats | None = None, *,
+        binary: bool = False, left_out: bool = False,
+    ) -> Learned:
+        return self._learn(None, rows, labels, sample_weight, binary, left_out)
+
+    def learn_rows_from(
+        self, start: WarmStart, rows: Any, labels: NDArray[Any],
+        sample_weight: Floats | None = None, *, binary: bool = False, left_out: bool = False,
+        statistics: CountStatistics | None = None,
+    ) -> Learned:
+        if statistics is not None:
+            from textnb.bayes.linear import refit_sample
+
+            self.check(rows.shape[1], len(statistics.classes))
+            return refit_sample(self, start, rows, labels, statistics, binary)
+        return self._learn(start, rows, labels, sample_weight, binary, left_out)
+
+    def _learn(
+        self, start: WarmStart | None, rows: Any, labels: NDArray[Any],
+        sample_weight: Floats | None, binary: bool, left_out: bool,
+    ) -> Learned:
+        from textnb.bayes.label_lists import LabelLists
+        from textnb.bayes.linear import learn_and_calibrate
+
+        self.check(rows.shape[1], 2)
+        if isinstance(labels, LabelLists) and start is not None:
+            raise ParameterError.multilabel(f"warm_start of {self.name}")
+        return learn_and_calibrate(self, rows, labels, sample_weight, binary, start, left_out)
+
+    def without_choices(self) -> Self:
+        return replace(self, held_out=0.0)
+
+
+def check_above_0(l: Any, n_features: int) -> None:
+    """Raises ParameterError for a smoothing of ratios that is not above 0."""
+    import numpy as np
+
+    from textnb.bayes.statistics import as_smoothing
+
+    if np.min(as_smoothing(l, n_features)) <= 0:
+        raise ParameterError.out_of_range("l", "above 0 (a count of 0 has no logarithm)", l)

@@ -1,0 +1,202 @@
+"""scikit-learn's protocol of an estimator, without scikit-learn.
+
+`Parameters` has what `clone`, pipelines, searches and displays ask for. Whatever needs scikit-learn
+imports it inside the method, so that an import of an estimator costs no more than its mathematics.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from typing import Any, Self, TypeVar
+
+from textnb.errors import ParameterError, TextnbWarning
+from textnb.runtime.caller import warn_caller
+from textnb.runtime.settings import check_smoothing_name, with_checked_names
+
+T = TypeVar("T")
+# The longest text of `repr`.
+_LONGEST = 700
+_VERSION = "_textnb_version"
+
+
+class Parameters:
+    """Base of the estimators: parameters are those of the constructor, kept as they are."""
+
+    @classmethod
+    def _place_of(cls, name: str) -> str:
+        """Where a parameter belongs that this class does not have; "" if that is not known."""
+        return ""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "__init__" in vars(cls):
+            with_checked_names(cls)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters by name.
+
+        Parameters
+        ----------
+        deep : bool
+            Whether to add those of parameters that are estimators, as ``part__name``.
+        """
+        found = {}
+        for name in _names(type(self)):
+            found[name] = value = getattr(self, name)
+            if deep and hasattr(value, "get_params") and not isinstance(value, type):
+                found |= {f"{name}__{part}": own for part, own in value.get_params().items()}
+        return found
+
+    def set_params(self, **parameters: Any) -> Self:
+        """Set parameters; those of a part as ``part__name``. They hold from the next `fit` on.
+
+        Raises
+        ------
+        ParameterError
+            If one is called ``alpha`` where it is ``l`` here, or is not known.
+        """
+        known = _names(type(self))
+        check_smoothing_name(type(self).__name__, parameters, known)
+        nested: dict[str, dict[str, Any]] = {}
+        for name, value in parameters.items():
+            part, _, rest = name.partition("__")
+            if part not in known:
+                raise ParameterError(f"Invalid parameter {part!r} for estimator {self}. "
+                                     f"Valid parameters are: {known}")
+            if rest:
+                nested.setdefault(part, {})[rest] = value
+            else:
+                setattr(self, name, value)
+        for part, values in nested.items():
+            getattr(self, part).set_params(**values)
+        return self
+
+    def __repr__(self) -> str:
+        defaults = inspect.signature(type(self)).parameters
+        changed = ", ".join(
+            f"{name}={value!r}" for name, value in self.get_params(deep=False).items()
+            if repr(value) != repr(defaults[name].default))
+        text = f"{type(self).__name__}({changed})"
+        half = _LONGEST // 2
+        return text if len(text) <= _LONGEST else f"{text[:half]}...{text[-half:]}"
+
+    def _repr_html_(self) -> str:
+        from sklearn.utils import estimator_html_repr
+
+        return str(estimator_html_repr(self))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), _VERSION: _version()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        state = dict(state)
+        version = state.pop(_VERSION, "an earlier version")
+        if version != _version():
+            warn_caller(f"this {type(self).__name__} was pickled by textnb {version}, and this is "
+                        f"{_version()}: it may answer otherwise or fail. A model file (save, load) "
+                        "is read by every later version", TextnbWarning)
+        vars(self).update(state)
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import ClassifierTags, Tags, TargetTags
+
+        return Tags(estimator_type="classifier", target_tags=TargetTags(required=True),
+                    classifier_tags=ClassifierTags())
+
+    def get_metadata_routing(self) -> Any:
+        """The metadata that scikit-learn's routing passes to methods: see its user guide."""
+        request: Any = getattr(self, "_metadata_request", None)
+        if request is None:
+            from sklearn.utils.metadata_routing import MetadataRequest
+
+            request = MetadataRequest(owner=self)
+            for name in ("fit", "partial_fit", "score"):
+                method = getattr(self, name, None)
+                if method and "sample_weight" in inspect.signature(method).parameters:
+                    getattr(request, name).add_request(param="sample_weight", alias=None)
+        return request
+
+    def set_fit_request(self, *, sample_weight: bool | str | None) -> Self:
+        """Whether scikit-learn's metadata routing passes ``sample_weight`` to `fit`."""
+        return self._set_request("fit", sample_weight)
+
+    def set_partial_fit_request(self, *, sample_weight: bool | str | None) -> Self:
+        """Whether scikit-learn's metadata routing passes ``sample_weight`` to `partial_fit`."""
+        return self._set_request("partial_fit", sample_weight)
+
+    def set_score_request(self, *, sample_weight: bool | str | None) -> Self:
+        """Whether scikit-learn's metadata routing passes ``sample_weight`` to `score`."""
+        return self._set_request("score", sample_weight)
+
+    def _set_request(self, method: str, sample_weight: bool | str | None) -> Self:
+        from sklearn import get_config
+
+        if not get_config()["enable_metadata_routing"]:
+            raise RuntimeError("metadata routing is not enabled: call "
+                               "sklearn.set_config(enable_metadata_routing=True) first")
+        request = self.get_metadata_routing()
+        getattr(request, method).add_request(param="sample_weight", alias=sample_weight)
+        self._metadata_request = request
+        return self
+
+
+class FittedArrays:
+    """Base of the estimators whose arrays with names that end with ``_``, which `fit` sets, are
+    read-only. Writing into one would give predictions that no fit made.
+    """
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name.endswith("_"):
+            from textnb.bayes.read_only import read_only
+
+            value = read_only(value)
+        super().__setattr__(name, value)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        restore: Any = super()
+        restore.__setstate__(state)
+        # Pickle and deepcopy give arrays that can be written.
+        for name, value in [*vars(self).items()]:
+            setattr(self, name, value)
+
+
+def unfitted(estimator: T) -> T:
+    """A copy of an estimator, with copies of its parameters, that was not fitted.
+
+    As `sklearn.base.clone`, for estimators of this package.
+    """
+    own: Any = estimator
+    copies = {name: _copy_of(value) for name, value in own.get_params(deep=False).items()}
+    made = type(own)(**copies)
+    if hasattr(own, "_metadata_request"):
+        made._metadata_request = own._metadata_request
+    return made  # type: ignore[no-any-return]  # of the estimator's own class
+
+
+def _copy_of(value: Any) -> Any:
+    from copy import copy
+
+    if hasattr(value, "get_params") and not isinstance(value, type):
+        return unfitted(value)
+    return copy(value)
+
+
+def _names(kind: type) -> list[str]:
+    """The names of a class's parameters, sorted."""
+    return sorted(inspect.signature(kind).parameters)
+
+
+@functools.cache
+def _version() -> str:
+    from importlib.metadata import version
+
+    return version("textnb")
+
+
+def check_fitted(estimator: Any) -> None:
+    """Raises scikit-learn's NotFittedError for an estimator that is not fitted."""
+    if not estimator.__sklearn_is_fitted__():
+        from sklearn.utils.validation import check_is_fitted
+
+        check_is_fitted(estimator)

@@ -1,0 +1,283 @@
+"""Quadratic discriminants: Gaussian classes with their own covariances.
+
+    quadratic     a covariance per class
+    regularised   a mixture of those covariances, the pooled one, and a sphere
+
+References
+----------
+.. [1] T. Hastie, R. Tibshirani, J. Friedman (2009). The Elements of Statistical Learning, 2nd ed.,
+   section 4.3: eqs. 4.12 (quadratic), 4.13-4.14 (regularised).
+.. [2] J. H. Friedman (1989). Regularized discriminant analysis. JASA 84, 165-175.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+from textnb.errors import DataError, Mention, ParameterError, quantity
+from textnb.models.base import register_model
+from textnb.models.discriminants import IN_UNIT, FullModel, ShrunkModel
+from textnb.runtime.settings import AT_LEAST_2, Numbers, Range, setting
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from textnb.bayes.covariance import Factor
+    from textnb.bayes.forms import Floats, QuadraticForm
+    from textnb.bayes.moments import MomentStatistics
+
+
+def _are_shares(value: Any) -> bool:
+    import numpy as np
+
+    items = [value] if np.ndim(value) == 0 else list(np.asarray(value, dtype=object))
+    return bool(items) and all(map(IN_UNIT.holds, items))
+
+
+_SHARES = Range("in [0, 1], or a list of such numbers", _are_shares)
+
+
+@register_model
+class QuadraticDiscriminantAnalysis(ShrunkModel):
+    """A normal density per class, with its own covariance.
+
+    ``-½ log |Σ_k| - ½ (x - μ_k)ᵀ Σ_k⁻¹ (x - μ_k) + log π_k`` (less p/2 log 2π), by a factor of each
+    covariance (Hastie, Tibshirani and Friedman 2009, eq. 4.12).
+
+    Parameters
+    ----------
+    priors : array (n_classes,), optional
+        By default the classes' shares of the rows.
+    divisor : {"n", "n-1"}
+        Divisor of each class's scatter.
+    shrinkage : float in [0, 1], "auto" or None
+        As in `LinearDiscriminantAnalysis`.
+    reg_param : float in [0, 1]
+        (1 - reg_param) Σ_k + reg_param I.
+    allow_singular : bool
+        For a singular covariance, use the pseudo-inverse and pseudo-determinant, on the support of
+        the class's rows, instead of an error. Deviations outside the support are ignored.
+
+    Attributes
+    ----------
+    classes_ : (n_classes,)
+    class_count_ : (n_classes,)
+    priors_ : float64 (n_classes,)
+    means_ : float64 (n_classes, n_features)
+    covariance_ : list of float64 (n_features, n_features)
+
+    Examples
+    --------
+    >>> X, y = [[-1, -1], [-2, -1], [-3, -2], [1, 1], [2, 1], [3, 2]], [0, 0, 0, 1, 1, 1]
+    >>> QuadraticDiscriminantAnalysis().fit(X, y).predict([[-0.8, -1]]).tolist()
+    [0]
+    """
+
+    kind = "qda"
+
+    divisor: str = setting("n", "What each covariance is divided by.", choices=("n", "n-1"),
+                           is_option=False)
+    reg_param: float = setting(0.0, "Share of the identity in each covariance.", is_option=False,
+                               range=IN_UNIT)
+
+    def _derive(
+        self, statistics: MomentStatistics, prior: Floats, fourth: Any = None
+    ) -> QuadraticForm:
+        import numpy as np
+
+        from textnb.bayes.gaussian import quadratic_gaussian
+
+        _check_rows(statistics, 2)
+        covariances = []
+        for n, own in zip(statistics.class_count, self._covariances(statistics, fourth),
+                          strict=True):
+            covariance = own * (n / (n - 1.0)) if self.divisor == "n-1" else own
+            covariance = (1.0 - self.reg_param) * covariance
+            covariance[np.diag_indices(len(covariance))] += self.reg_param
+            covariances.append(covariance)
+        self.covariance_ = covariances
+        factors = _factors(self, statistics, covariances, "set a shrinkage above 0")
+        return quadratic_gaussian(statistics, factors, prior)
+
+
+@register_model
+class RegularizedDiscriminantAnalysis(FullModel):
+    """Covariances that are mixtures of the class's, the pooled one, and a sphere.
+
+    ``Σ(γ) = γ Σ + (1 - γ) tr(Σ)/p I`` and ``Σ_k(α, γ) = α Σ_k + (1 - α) Σ(γ)``, after Friedman
+    (1989). α = 1 is quadratic; α = 0, γ = 1 linear; α = 0, γ = 0 with equal priors the nearest
+    centroid.
+
+    Parameters
+    ----------
+    alpha, gamma : float in [0, 1], or a sequence of them
+        If either is a sequence, the pair with the highest cross-validated accuracy is chosen (of
+        equal ones the smaller α, then the smaller γ: the simpler model). The statistics of a fold
+        are subtracted from the whole, so that each row is read once.
+    cv : int
+        Folds, stratified; row i of a class is in fold i mod cv.
+    priors : array (n_classes,), optional
+        By default the classes' shares of the rows.
+    allow_singular : bool
+        As in `QuadraticDiscriminantAnalysis`.
+
+    Attributes
+    ----------
+    alpha_, gamma_ : float
+        The values in use.
+    cv_accuracy_ : float64 (n_alpha, n_gamma) or None
+        Cross-validated accuracies; NaN for a pair with a singular covariance in a fold, which is
+        not chosen.
+    classes_, class_count_, priors_, means_, covariance_
+        As in `QuadraticDiscriminantAnalysis`.
+
+    Examples
+    --------
+    >>> X, y = [[-1, -1], [-2, -1], [-3, -2], [1, 1], [2, 1], [3, 2]], [0, 0, 0, 1, 1, 1]
+    >>> model = RegularizedDiscriminantAnalysis(alpha=[0.0, 0.5], gamma=0.5, cv=3).fit(X, y)
+    >>> model.predict([[-0.8, -1]]).tolist(), model.cv_accuracy_.shape
+    ([0], (2, 1))
+    """
+
+    kind = "rda"
+
+    alpha: Numbers = setting(
+        0.5, "Share of each class's own covariance; several, such as 0.1,0.5, are chosen among by "
+             "cross-validation.", is_common=False, range=_SHARES)
+    gamma: Numbers = setting(
+        0.5, "Share of the covariance's shape against a sphere; several as for alpha.",
+        is_common=False, range=_SHARES)
+    cv: int = setting(5, "Folds by which alpha and gamma are chosen.", is_option=False,
+                      range=AT_LEAST_2)
+
+    @property
+    def streams(self) -> bool:
+        import numpy as np
+
+        return np.ndim(self.alpha) == 0 and np.ndim(self.gamma) == 0
+
+    def fit_rows(self, X: Any, y: NDArray[Any], sample_weight: Floats | None = None) -> Self:
+        """Choose α and γ if they are sequences: the statistic is then a sum over folds."""
+        import numpy as np
+
+        from textnb.bayes.moments import MomentStatistics
+
+        if self.streams:
+            return super().fit_rows(X, y, sample_weight)
+        classes, codes = np.unique(y, return_inverse=True)
+        self.check(X.shape[1], len(classes))
+        fold = self._folds(codes, classes)
+        parts = [MomentStatistics.from_matrix(X[fold == i], y[fold == i], classes=classes)
+                 for i in range(self.cv)]
+        whole = parts[0]
+        for part in parts[1:]:
+            whole = whole + part
+        whole.check_size(self._names)
+        chosen, accuracy = self._choose_pair(X, codes, fold, whole, parts)
+        self.fit_statistics(whole, chosen=chosen)
+        self.cv_accuracy_: Floats | None = accuracy
+        return self
+
+    def _choose_pair(
+        self, X: NDArray[Any], codes: NDArray[np.int64], fold: NDArray[np.int64],
+        whole: MomentStatistics, parts: list[MomentStatistics],
+    ) -> tuple[list[float], Floats]:
+        """The pair with the highest accuracy, and the accuracies of all pairs."""
+        import numpy as np
+
+        alphas, gammas = (np.sort(np.atleast_1d(np.asarray(values, dtype=np.float64)))
+                          for values in (self.alpha, self.gamma))
+        correct = np.zeros((len(alphas), len(gammas)))
+        singular: DataError | None = None
+        for i, part in enumerate(parts):
+            rest = whole - part
+            prior = self._log_prior(rest.class_count)
+            held_out, actual = X[fold == i], codes[fold == i]
+            for a, g in zip(*(~np.isnan(correct)).nonzero(), strict=True):
+                try:
+                    form = self._form_of(
+                        rest, prior, self._mixtures(rest, alphas[a], gammas[g]), alphas[a])
+                except DataError as error:
+                    correct[a, g], singular = np.nan, singular or error
+                    continue
+                correct[a, g] += (form.scores(held_out).argmax(axis=1) == actual).sum()
+        if singular is not None and np.isnan(correct).all():
+            raise singular
+        a, g = divmod(int(np.nanargmax(correct)), len(gammas))
+        return [float(alphas[a]), float(gammas[g])], correct / len(codes)
+
+    def _derive(
+        self, statistics: MomentStatistics, prior: Floats, chosen: Any = None
+    ) -> QuadraticForm:
+        self.alpha_, self.gamma_ = self._pair(chosen)
+        self.cv_accuracy_ = None
+        self.covariance_ = self._mixtures(statistics, self.alpha_, self.gamma_)
+        return self._form_of(statistics, prior, self.covariance_, self.alpha_)
+
+    def _pair(self, chosen: Any) -> tuple[float, float]:
+        """α and γ: the numbers that are set, or those that were chosen."""
+        pair: Any = [self.alpha, self.gamma] if self.streams else chosen
+        if pair is None:
+            raise ParameterError("alpha and gamma are chosen from rows, by fit; give numbers")
+        alpha, gamma = (float(value) for value in pair)
+        if not (IN_UNIT.holds(alpha) and IN_UNIT.holds(gamma)):
+            raise ParameterError.out_of_range("chosen", IN_UNIT.says, chosen)
+        return alpha, gamma
+
+    def _form_of(
+        self, statistics: MomentStatistics, prior: Floats, covariances: list[Floats], alpha: float
+    ) -> QuadraticForm:
+        from textnb.bayes.covariance import factorise
+        from textnb.bayes.gaussian import quadratic_gaussian
+
+        if alpha > 0.0:
+            factors = _factors(self, statistics, covariances, "lower alpha and gamma below 1")
+        else:
+            factors = [factorise(covariances[0], self._names, "the classes, pooled,",
+                                 self.allow_singular, "lower gamma below 1")] * len(covariances)
+        return quadratic_gaussian(statistics, factors, prior)
+
+    def _mixtures(
+        self, statistics: MomentStatistics, alpha: float, gamma: float
+    ) -> list[Floats]:
+        from textnb.bayes.covariance import shrink
+
+        _check_rows(statistics, 1)
+        pooled = shrink(statistics.within() / statistics.class_count.sum(), 1.0 - gamma)
+        return [alpha * scatter / n + (1.0 - alpha) * pooled
+                for scatter, n in zip(statistics.scatter, statistics.class_count, strict=True)]
+
+    def _folds(self, codes: NDArray[np.int64], classes: NDArray[Any]) -> NDArray[np.int64]:
+        import numpy as np
+
+        fold = np.empty(len(codes), dtype=np.int64)
+        for k in range(len(classes)):
+            rows = np.flatnonzero(codes == k)
+            if len(rows) < self.cv:
+                raise DataError.naming(
+                    "class {label!r} has {rows}, fewer than {folds} folds; lower cv or give "
+                    "{alpha} and {gamma}", label=classes.tolist()[k],
+                    rows=quantity(len(rows), "row"), folds=Mention("cv", repr(self.cv)))
+            fold[rows] = np.arange(len(rows)) % self.cv
+        return fold
+
+
+def _factors(
+    model: FullModel, statistics: MomentStatistics, covariances: list[Floats], remedy: str
+) -> list[Factor]:
+    """A factor of the covariance of each class."""
+    from textnb.bayes.covariance import factorise
+
+    return [factorise(covariance, model._names, f"class {label!r}", model.allow_singular, remedy)
+            for label, covariance in zip(statistics.classes.tolist(), covariances, strict=True)]
+
+
+def _check_rows(statistics: MomentStatistics, fewest: int) -> None:
+    """DataError for a class with fewer rows than its covariance needs."""
+    for label, n in zip(statistics.classes.tolist(), statistics.class_count, strict=True):
+        if n < fewest:
+            rows = "one row" if n == 1 else f"{n:g} rows"
+            raise DataError(f"class {label!r} has {rows}, and its covariance needs "
+                            f"{fewest} or more; add rows, drop the class, or use "
+                            "LinearDiscriminantAnalysis")

@@ -1,0 +1,103 @@
+"""Complement naive Bayes on tf-idf: weights are -log θ of all other classes, on mapped rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from textnb.errors import ParameterError
+from textnb.models.base import register_model
+from textnb.models.learned_rows import TfidfModel
+from textnb.runtime.settings import setting
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from textnb.bayes.forms import Floats
+    from textnb.bayes.keyness import TermZ
+    from textnb.bayes.learned import Learned
+
+
+@register_model
+class TfidfComplementNB(TfidfModel):
+    """Complement naive Bayes on tf-idf: with ``norm=True`` the TWCNB of Rennie et al. [1]_.
+
+    The scores are those of scikit-learn's ``TfidfTransformer(sublinear_tf=True)`` and
+    ``ComplementNB(alpha=l, norm=norm)``. The feature map is part of the model, so that texts,
+    files, explanations and exports have it too.
+
+    Unlike `ComplementNB` it learns from all documents at once. A further document changes the idf
+    of its terms, and so the features of all documents: `partial_fit`, forgetting, merging and
+    leave-one-out would need the documents again, and don't exist.
+
+    Parameters
+    ----------
+    l : float or array (n_features,)
+        Smoothing: added to every sum of features.
+    norm : bool
+        Divide each class's weights by their sum (the W of TWCNB).
+    tf : {"sublinear", "count", "presence"}
+        Replaces a term's count c by 1 + log(c), c, or 1.
+    idf : bool
+        Multiply by log((1 + documents) / (1 + document frequency)) + 1.
+    unit_length : bool
+        Divide each row by its Euclidean length.
+    class_weight : mapping of label to number, "balanced" or None
+        Weights of the sums of classes; as in `MultinomialNB`.
+
+    Attributes
+    ----------
+    classes_ : (n_classes,)
+    coef_, intercept_ : weights of the rows after the feature map
+    feature_map_ : FeatureMap
+        The steps from counts to the features that have weights.
+    feature_count_ : int64 (n_classes, n_features)
+        Rows that hold each feature.
+
+    References
+    ----------
+    .. [1] J. D. Rennie, L. Shih, J. Teevan, D. R. Karger (2003). Tackling the poor assumptions of
+       naive Bayes text classifiers. ICML, table 4. It has log(1 + c) for 1 + log(c) and
+       log(documents / document frequency) for the idf, and leaves the counts of an unknown text
+       as they are, where here they are transformed too.
+
+    Examples
+    --------
+    >>> X, y = [[2, 0, 1], [1, 0, 2], [0, 1, 1], [0, 3, 1]], ["neg", "neg", "pos", "pos"]
+    >>> TfidfComplementNB().fit(X, y).predict([[1, 0, 0], [0, 1, 5]]).tolist()
+    ['neg', 'pos']
+    """
+
+    kind = "complement-tfidf"
+    learns_from = ("learns from documents, whose features depend on the document frequencies of "
+                   "all")
+    without_terms = "nothing: all classes score the same, and the first of them is answered"
+    # Weights of the other classes' terms, not of a model of the text.
+    scores_are_log_probabilities = False
+
+    norm: bool = setting(False, "Normalise the weights.", is_common=False)
+
+    @property
+    def term_z(self) -> TermZ:
+        """Its counts are documents."""
+        from textnb.bayes.keyness import proportion_z
+
+        return proportion_z
+
+    def check(self, n_features: int, n_classes: int) -> None:
+        import numpy as np
+
+        from textnb.bayes.formulas import INFINITE_NORM
+        from textnb.bayes.statistics import as_smoothing
+
+        if self.norm and np.min(as_smoothing(self.l, n_features)) == 0:
+            raise ParameterError(INFINITE_NORM)
+        super().check(n_features, n_classes)
+
+    def learn_rows(
+        self, rows: Any, labels: NDArray[Any], sample_weight: Floats | None = None, *,
+        binary: bool = False,
+    ) -> Learned:
+        from textnb.bayes.tfidf_complement import learn_from_rows
+
+        self.check(rows.shape[1], 2)
+        return learn_from_rows(self, rows, labels, sample_weight, binary)

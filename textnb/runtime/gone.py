@@ -1,0 +1,45 @@
+"""What the last release had and this one has not, with what to use instead.
+
+Entries are kept for one release. Other unknown names are taken for typing mistakes.
+"""
+
+from __future__ import annotations
+
+# By verb and option, as they are typed.
+OPTIONS: dict[tuple[str, str], str] = {
+    **{("train", option): "train on the rows of a window, --where \"date >= '2025-06-01'\""
+       for option in ("--time", "--period", "--keep-periods", "--half-life")},
+    ("update", "--at"): "models count all rows alike",
+    ("forget", "--at"): "models count all rows alike",
+    ("forget", "--before"): "name the rows, or train on those that stay with --where",
+    ("export", "--max-bytes"):
+        "leave terms out with --top N, and round weights with --precision float32 or int8",
+    ("export", "--check"):
+        "score the rows by the export and by textnb predict, and compare their labels",
+    ("export", "--storage-option"): "the rows of --check, which it was for, are gone as well",
+    ("export", "--query"): "the rows of --check, which it was for, are gone as well",
+    ("threshold", "--ledger"): "as INPUT name labelled rows, before update learns them",
+    ("tune", "--picture"): "--table FILE writes all trials, with columns to draw",
+    ("verify", "--engine"): "export the model to each target, and verify each export",
+}
+# By the name that `textnb export --to`, `export_model` and jobs took.
+TARGETS: dict[str, str] = {
+    "clickhouse-dictionary": "sql-clickhouse gives the model's own scores in ClickHouse",
+    "sql-spark": "textnb.engines.spark.predict scores on a cluster, and parquet has the weights",
+    "java": "ONNX Runtime runs onnx from Java, and a JVM can call the functions of c",
+}
+# By the key of a job, without the numbers of entries: `exports.top`.
+KEYS: dict[str, str] = {
+    "exports.max_bytes": "top keeps so many terms",
+}
+
+
+def gone(name: str, advice: str) -> str:
+    """A message for what has gone.
+
+    Examples
+    --------
+    >>> gone("--engine", "export to each target")
+    '--engine is gone: export to each target'
+    """
+    return f"{name} is gone: {advice}"

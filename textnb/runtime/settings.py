@@ -1,0 +1,209 @@
+"""A setting is said once: a field of a dataclass with its name, type, default, range and help.
+
+Constructors, the command line, the keys of jobs, the checks of a file and the reference pages are
+made from these fields. This module imports the standard library alone, so that
+``textnb train --help`` starts at once.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import MISSING, Field, dataclass, field, fields
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from textnb.errors import ParameterError
+
+T = TypeVar("T")
+# Types of settings, by what a person writes. `textnb.cli.words` reads each from the command line.
+CountOrShare = int | float
+Size = int | str
+Pair = tuple[int, int]
+Columns = str | list[str]
+Words = tuple[str, ...]
+Prefixes = bool | tuple[str, ...]
+LowerCase = bool | str
+Kinds = tuple[str, ...]
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    # In Python an array as well, for which NumPy would have to be imported.
+    NumberOrAuto = float | str | ArrayLike
+    Numbers = float | ArrayLike
+    Priors = ArrayLike
+    Segmenter = Callable[[str], Iterable[str]] | str
+else:
+    NumberOrAuto = float | str
+    Numbers = float | list[float]
+    Priors = list[float]
+    Segmenter = str
+Weights = Mapping[Any, float] | str
+
+
+def is_number(value: object) -> bool:
+    """Whether a setting is one real number, and no truth value."""
+    return isinstance(value, Real) and not is_truth(value)
+
+
+def is_whole(value: object) -> bool:
+    """Whether a setting is an integer, of NumPy or not, and no truth value."""
+    return isinstance(value, Integral) and not is_truth(value)
+
+
+def is_truth(value: object) -> bool:
+    """Whether a setting is True or False, of NumPy or not."""
+    return isinstance(value, bool) or type(value).__name__ in ("bool", "bool_")
+
+
+@dataclass(frozen=True)
+class Range:
+    """The values that a setting may have.
+
+    Attributes
+    ----------
+    says : str
+        In words, as in "must be ...".
+    holds : callable
+        Whether a value is one of them.
+    """
+
+    says: str
+    holds: Callable[[Any], bool]
+
+
+TRUTH = Range("True or False", is_truth)
+ABOVE_0 = Range("a finite number above 0", lambda v: is_number(v) and math.isfinite(v) and v > 0)
+AT_LEAST_0 = Range("a finite number >= 0",
+                   lambda v: is_number(v) and math.isfinite(v) and v >= 0)
+WHOLE_ABOVE_0 = Range("an integer above 0 and below 2**31",
+                      lambda v: is_whole(v) and 1 <= v < 2**31)
+AT_LEAST_2 = Range("an int >= 2", lambda v: is_whole(v) and v >= 2)
+
+
+def between(low: float, high: float) -> Range:
+    """The numbers from one number to another."""
+    return Range(f"in [{low:g}, {high:g}]", lambda v: is_number(v) and low <= v <= high)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a person needs to know about a setting, apart from its name, type and default.
+
+    Attributes
+    ----------
+    help : str
+        One line.
+    choices : tuple of str
+        The values that are allowed, where they are few.
+    range : Range or None
+        The values that are allowed, where a check of the value alone can say so.
+    names : tuple of str
+        On the command line, where they are not made from the field's name.
+    flags : tuple of (str, str, str)
+        Options that give the setting one value more each: their names, these values, and help.
+    metavar : str or None
+        What stands for a value in the help text.
+    is_common : bool
+        Whether ``--help`` shows it. If not, only ``--help-all`` does.
+    is_argument : bool
+        Whether it is given by its place on the command line, and not by its name.
+    is_option : bool
+        Whether the command line has it. If not, it is for Python and jobs.
+    least : int or None
+        The smallest number that is allowed.
+    python : str
+        Its name in Python and in its errors, where the command line has another one.
+    """
+
+    help: str
+    choices: tuple[str, ...] = ()
+    range: Range | None = None
+    names: tuple[str, ...] = ()
+    flags: tuple[tuple[str, str, str], ...] = ()
+    metavar: str | None = None
+    is_common: bool = True
+    is_argument: bool = False
+    is_option: bool = True
+    least: int | None = None
+    python: str = ""
+
+
+def setting(
+    default: Any = MISSING, help: str = "", *, kw_only: Any = MISSING, **facts: Any
+) -> Any:
+    """A field of a dataclass that declares a setting; without a default it is required."""
+    return field(default=default, kw_only=kw_only, metadata={"setting": Setting(help, **facts)})
+
+
+def declared(group: type) -> Iterator[tuple[Field[Any], Setting]]:
+    """The settings of a dataclass, in order; a field that says nothing more has a name alone."""
+    for each in fields(group):
+        yield each, each.metadata.get("setting", Setting(""))
+
+
+def check_settings(owner: Any) -> None:
+    """Raises ParameterError for a setting whose value alone shows that it is out of its range.
+
+    Parameters
+    ----------
+    owner : object
+        Of a dataclass whose fields are settings.
+    """
+    for each, facts in declared(type(owner)):
+        value = getattr(owner, each.name)
+        optional = str(each.type).endswith("| None")
+        if value is None and (optional or each.default is None):
+            continue
+        allowed = TRUTH if each.type == "bool" else facts.range
+        if facts.choices and not (isinstance(value, str) and value in facts.choices):
+            raise ParameterError.unknown_choice(each.name, value, facts.choices)
+        if allowed is not None and not allowed.holds(value):
+            says = f"None or {allowed.says}" if optional else allowed.says
+            raise ParameterError.out_of_range(each.name, says, value)
+
+
+def check_smoothing_name(kind: str, given: Iterable[str], known: Iterable[str]) -> None:
+    """Raises ParameterError for ``alpha`` where the parameter is called ``l``."""
+    known = set(known)
+    if "alpha" not in given or "alpha" in known:
+        return
+    if "l" in known:
+        raise ParameterError(f"{kind} has no parameter alpha: the smoothing parameter is l here, "
+                             f"as in {kind}(l=0.5)")
+    if "estimator" in known:
+        raise ParameterError(f"{kind} has no parameter alpha: the smoothing parameter is the "
+                             f"estimator's l, as in {kind}(MultinomialNB(l=0.5))")
+
+
+def with_checked_names(kind: type[T]) -> type[T]:
+    """A class decorator: the error for an unknown parameter says which name is meant.
+
+    It is ``l`` for ``alpha``, the most similar name, or the part that has the parameter, which the
+    class's `_place_of` says.
+    """
+    name = "__init__"
+    setattr(kind, name, _check_names_first(vars(kind)[name]))
+    return kind
+
+
+def _check_names_first(init: Callable[..., None]) -> Callable[..., None]:
+    known = inspect.signature(init).parameters
+
+    takes_any = any(each.kind is each.VAR_KEYWORD for each in known.values())
+    names = [name for name, each in known.items() if each.kind in (
+        each.KEYWORD_ONLY, each.POSITIONAL_OR_KEYWORD) and name != "self"]
+
+    @functools.wraps(init)
+    def checked_init(self: Any, *values: Any, **parameters: Any) -> None:
+        kind = type(self).__name__
+        check_smoothing_name(kind, parameters, known)
+        for name in () if takes_any else parameters:
+            if name not in known:
+                advice = self._place_of(name) if hasattr(self, "_place_of") else ""
+                raise ParameterError.unknown_setting(kind, name, names, advice)
+        init(self, *values, **parameters)
+
+    return checked_init

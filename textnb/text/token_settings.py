@@ -1,0 +1,52 @@
+"""The settings of a tokenizer, each a field: it imports neither Polars nor NumPy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from textnb.runtime.settings import (
+    Kinds,
+    LowerCase,
+    Pair,
+    Prefixes,
+    Segmenter,
+    Words,
+    setting,
+)
+
+WORD = r"[\p{L}\p{M}\p{N}_]{2,}"
+
+
+@dataclass(frozen=True)
+class TokenSettings:
+    """Tokens."""
+
+    pattern: str = setting(
+        WORD, "Regular expression of a token (Rust syntax).", is_common=False)
+    lowercase: LowerCase = setting(
+        True, "Lower-case the text first.", names=("--lowercase/--no-lowercase",),
+        flags=(("--lowercase-tr", "tr", "As Turkish does: I becomes \u0131."),
+               ("--lowercase-az", "az", "As Azerbaijani does: I becomes \u0131.")), is_common=False)
+    ngram_range: Pair = setting((1, 1), "Shortest and longest n-gram, such as 1,2.",
+                                names=("--ngrams",))
+    analyzer: str = setting("word", "What tokens are.", choices=("word", "char", "char_wb"))
+    normalize: str | None = setting(None, "Unicode normalisation, before all else.",
+                                    choices=("NFC", "NFD", "NFKC", "NFKD"), is_common=False)
+    strip_accents: str | None = setting(None, "Remove accents, or all that is not ASCII.",
+                                        choices=("unicode", "ascii", "marks"),
+                                        is_common=False)
+    stop_words: Words = setting((), "UTF-8 file of stop words, one per line.", metavar="FILE")
+    field_prefix: Prefixes = setting(False, "Write each column's name before its tokens.",
+                                     is_common=False)
+    unspaced: str = setting(
+        "pairs", "Scripts without spaces between words: pairs of characters, or whole phrases.",
+        choices=("pairs", "whole"), is_common=False)
+    keep: Kinds = setting(
+        (), "Tokens other than words, such as emoji,symbols: of emoji, symbols (c++ $5 10%), "
+            "abbreviations (u.s.), punctuation (! ?).", metavar="KINDS", is_common=False)
+    token_columns: Prefixes = setting(
+        False, "Text columns that are lists of tokens, and not texts. By default, those that are "
+               "lists where the model is trained.", is_option=False)
+    segmenter: Segmenter | None = setting(
+        None, "The name of a function that has split the texts, whose tokens are given as lists; "
+              "in Python, the function.", is_option=False)
