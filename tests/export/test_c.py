@@ -122,6 +122,7 @@ def hostile(number: int) -> list[bytes]:
     return found
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("embedded", [True, False])
 def test_it_compiles_without_a_warning(
     compiler: str, embedded: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -145,6 +146,7 @@ def test_scores_are_the_models_bits(
     assert (found.scores == bundle.scores(rows.values)).all()
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("reads", ["text", "terms", "features"])
 @pytest.mark.parametrize("positive", [None, True])
 def test_each_input_in_memory_that_is_watched(
