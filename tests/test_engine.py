@@ -12,7 +12,7 @@ import pytest
 
 from textnb import EngineError, ModelFileError, TextClassifier
 from textnb.errors import TextnbError
-from textnb.files.archive import reading_errors
+from textnb.files.require import reading_errors
 from textnb.frames.failures import reading
 from textnb.runtime import engine
 from textnb.runtime.engine import engine_failure, polars_works

@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[1] / PACKAGE
 
 # A place imports only places of an earlier line: not of its own line, not of a later one.
 ORDER = (
-    ("errors", "gone"),
+    ("errors",),
     ("runtime",),
     ("files", "mail"),
     ("bayes",),
@@ -327,8 +327,29 @@ def test_help_is_light(argv: list[str]) -> None:
     assert "click" in modules
 
 
+def test_a_feature_table_needs_no_scikit_learn(tmp_path: Path) -> None:
+    assert "sklearn" not in loaded(f"""
+import polars as pl
+from textnb import (GaussianNB, LinearDiscriminantAnalysis, NearestCentroid,
+                    QuadraticDiscriminantAnalysis, RegularizedDiscriminantAnalysis,
+                    TableClassifier, load)
+rows = pl.DataFrame({{"x": [1, 2, 4, 7, 8, 6], "y": [1, 0, 2, 4, 9, 6], "label": list("aaabbb")}})
+for model in (GaussianNB(class_weight="balanced"), LinearDiscriminantAnalysis(shrinkage="auto"),
+              QuadraticDiscriminantAnalysis(), RegularizedDiscriminantAnalysis(alpha=[0, 1], cv=3),
+              NearestCentroid()):
+    TableClassifier(model).fit(rows).save({str(tmp_path / "model")!r})
+    again = load({str(tmp_path / "model")!r})
+    again.predict(rows, probability=True)
+    again.predict(rows.select("x", "y").to_numpy())
+    again.score(rows)
+""")
+
+
 @pytest.mark.slow
 def test_a_name_loads_what_it_needs() -> None:
     # What the checks of lightness would see if they failed.
-    assert loaded("import textnb; textnb.TextClassifier") >= {"sklearn", "polars", "scipy"}
+    assert loaded("import textnb; textnb.LogCountRatio") >= {"sklearn", "scipy"}
+    classifier = loaded("import textnb; textnb.TextClassifier")
+    assert "polars" in classifier
+    assert classifier & {"sklearn", "scipy"} == set()
     assert loaded("import textnb; textnb.Tokenizer") & {"sklearn", "scipy"} == set()

@@ -27,7 +27,7 @@ MIB = 1 << 20
 @pytest.fixture
 def little_room(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory_module, "free_memory", lambda: 100 * MIB)
-    monkeypatch.setattr("textnb.storage.manifest.free_memory", lambda: 100 * MIB)
+    monkeypatch.setattr("textnb.storage.textmodel.free_memory", lambda: 100 * MIB)
 
 
 def many_classes(classes: int, words: int) -> pl.DataFrame:
@@ -83,16 +83,17 @@ class TestRefusal:
 
     @pytest.mark.usefixtures("little_room")
     def test_of_a_matrix_and_of_weights(self) -> None:
-        statistics = CountStatistics.empty(np.arange(1000), 10_000)
-        with pytest.raises(DataError, match="counts and weights would take 229 MiB"):
-            BernoulliNB().fit_statistics(statistics)
+        statistics = CountStatistics.empty(np.arange(2000), 10_000)
+        with pytest.raises(DataError, match="counts and weights would take 305 MiB"):
+            # Without smoothing the weights are dense.
+            BernoulliNB(l=0.0).fit_statistics(statistics)
         with pytest.raises(DataError, match="3,000 classes and 5,000 terms"):
             MultinomialNB().fit(np.ones((9000, 5000), dtype=np.int8), np.arange(9000) // 3)
 
     def test_of_a_file(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         path = tmp_path / "model.textnb"
         TextClassifier().fit(many_classes(2000, 2200)).save(path)
-        monkeypatch.setattr("textnb.storage.manifest.free_memory", lambda: 60 * MIB)
+        monkeypatch.setattr("textnb.storage.textmodel.free_memory", lambda: 60 * MIB)
         with pytest.raises(ModelFileError, match="of 2,000 classes and 2,200 terms take 67 MiB"):
             load(path)
 
@@ -104,7 +105,7 @@ class TestRefusal:
         path = tmp_path / "model.textnb"
         TextClassifier(MultinomialNB(l=l)).fit(many_classes(4000, 4500)).save(path)
         monkeypatch.setattr(memory_module, "free_memory", lambda: 100 * MIB)
-        monkeypatch.setattr("textnb.storage.manifest.free_memory", lambda: 100 * MIB)
+        monkeypatch.setattr("textnb.storage.textmodel.free_memory", lambda: 100 * MIB)
         tracemalloc.start()
         if dense:
             with pytest.raises(ModelFileError, match="more than the limit of 52,428,800"):

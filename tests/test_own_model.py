@@ -304,14 +304,14 @@ def test_weights_that_rows_gave_follow_from_no_counts() -> None:
 
 
 def test_tables_that_are_not_the_models_are_refused(tmp_path: Path) -> None:
-    from textnb.storage.archive import read_archive, write_archive
+    from textnb.storage.textmodel import read_model, write_model
 
     TextClassifier().fit(FRAME).save(tmp_path / "model.textnb")
-    manifest, tables = read_archive(tmp_path / "model.textnb")
+    manifest, arrays = read_model(tmp_path / "model.textnb")
     manifest["estimator"] = json.loads('{"name": "NBLogisticRegression", "parameters": {}}')
-    write_archive(tmp_path / "other.textnb", manifest, tables)
+    write_model(tmp_path / "other.textnb", manifest, arrays)
     for load in (textnb.load, MailFilter.load):
-        with pytest.raises(ModelFileError, match="not those of a NBLogisticRegression"):
+        with pytest.raises(ModelFileError, match="'totals/counts', which is not one of its model"):
             load(tmp_path / "other.textnb")
 
 

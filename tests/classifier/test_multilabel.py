@@ -36,8 +36,9 @@ from textnb import (
 from textnb.bayes.calibration import Calibration
 from textnb.bayes.decision import Decision, choose_labels
 from textnb.bayes.label_thresholds import best_threshold
+from textnb.files.require import Unsupported
 from textnb.learning.fitted import Fitted
-from textnb.storage.terms_reader import TermsReader, Unsupported
+from textnb.storage.terms_reader import TermsReader
 from textnb.storage.textmodel import load_fitted
 
 TOPICS = ["corn", "grain", "money", "trade", "wheat"]

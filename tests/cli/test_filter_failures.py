@@ -136,7 +136,7 @@ for module in [name for name in sys.modules if name == {name!r}]:
     "signal", "textnb.cli.filter", "textnb.cli.console",
     "textnb.cli.inputs", "textnb.errors", "textnb.runtime.stopping", "click", "click.core",
     "textnb.cli.options",
-    "textnb.filter.mailfilter", "textnb.storage.manifest", "textnb.storage.archive",
+    "textnb.filter.mailfilter", "textnb.storage.textmodel", "textnb.storage.version2",
     "textnb.mail.message", "textnb.mail.charsets", "textnb.text.tokens", "numpy", "polars",
     "polars.lazyframe", "polars._plr", "email.parser", "zipfile"])
 def test_every_import_may_fail(model: Path, name: str) -> None:

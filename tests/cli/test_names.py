@@ -20,9 +20,9 @@ ROOT = Path(textnb.__file__).parent
 PYTHON_ALONE = {
     "TEXTNB_KERNEL", "X", "a folder of a Maildir", "a setting of texts",
     "above", "binarize", "bins", "calibration", "chosen", "class", "classes", "cv", "decision",
-    "density", "estimator", "fourth", "kind", "link", "min_categories", "n_components", "naive",
-    "name", "prune", "raw", "reg_param", "search", "shingle", "sigmoids", "stale",
-    "step of a feature map", "steps", "text column", "tokenizer", "weights",
+    "density", "estimator", "fourth", "kind", "link", "min_categories", "n_components",
+    "name", "prune", "raw", "search", "shingle", "sigmoids", "stale",
+    "step of a feature map", "steps", "target", "text column", "tokenizer", "weights",
     "y"}
 
 

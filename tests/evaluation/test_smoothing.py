@@ -34,7 +34,7 @@ from textnb import (
 from textnb.bayes.choice import GRID, SmoothingResult, best_smoothing, measure_smoothing
 from textnb.errors import ModelFileError
 from textnb.evaluation.novelty import UNVERIFIED
-from textnb.storage.archive import read_archive, write_archive
+from textnb.storage.textmodel import read_model, write_model
 
 KINDS: list[Any] = [MultinomialNB, BernoulliNB, ComplementNB]
 every = pytest.mark.parametrize("kind", KINDS)
@@ -246,13 +246,12 @@ def test_a_model_file_holds_what_was_chosen(kind: Any, tmp_path: Path) -> None:
 @pytest.mark.parametrize("l", [None, -1.0, "auto", float("inf"), 1, True])
 def test_a_model_file_without_a_fit_choice_is_refused(l: Any, tmp_path: Path) -> None:
     TextClassifier(MultinomialNB(l="auto")).fit(NEWS).save(tmp_path / "auto.textnb")
-    manifest, tables = read_archive(tmp_path / "auto.textnb", 1 << 30)
-    manifest = {name: value for name, value in manifest.items() if name != "files"}
+    manifest, arrays = read_model(tmp_path / "auto.textnb", 1 << 30)
     if l is None:
         del manifest["l"]
     else:
         manifest["l"] = "Infinity" if l == float("inf") else l
-    write_archive(tmp_path / "bad.textnb", manifest, dict(tables))
+    write_model(tmp_path / "bad.textnb", manifest, arrays)
     with pytest.raises(ModelFileError):
         textnb.load(tmp_path / "bad.textnb")
 

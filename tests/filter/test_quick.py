@@ -37,10 +37,11 @@ from textnb import (
     load,
 )
 from textnb.cli.quick import options_of
+from textnb.files.require import Unsupported
 from textnb.filter.quick import QuickFilter, judge
 from textnb.filter.verdict import Verdict
 from textnb.scoring.texts import score_batch
-from textnb.storage.terms_reader import TermsReader, Unsupported
+from textnb.storage.terms_reader import TermsReader
 
 MUTATIONS = examples(210)
 SAMPLES = Path(__file__).parents[2] / "pipelines" / "samples" / "mail"
@@ -258,14 +259,14 @@ def test_models_that_are_not_known_are_refused_by_name(
 
 
 @pytest.mark.parametrize(("where", "value", "name"), [
-    (("estimator", "parameters", "sublinear"), True, "'sublinear' among the parameters"),
-    (("settings", "idf"), True, "'idf' among the settings"),
+    (("estimator", "parameters", "sublinear"), True, r"MultinomialNB 'sublinear'.*Upgrade"),
+    (("settings", "idf"), True, r"the setting 'idf'.*Upgrade"),
     (("features",), {}, "'features' among the model.json"),
-    (("classes", "rows"), 7, "'rows' among the classes"),
+    (("classes", "rows"), 7, "documents per class are not counts"),
     (("estimator", "name"), "TfidfComplementNB", "estimator 'TfidfComplementNB'"),
     (("layers",), 2, "other layers"),
     (("settings", "tokenizer", "newer"), ["urls"], "tokenizer's setting 'newer'.*Upgrade"),
-    (("settings", "tokenizer", "lowercase"), "de", "tokenizer's setting lowercase .*'de'"),
+    (("settings", "tokenizer", "lowercase"), "de", "the tokenizer: lowercase must be .*'de'"),
     (("settings", "tokenizer", "ngram_range"), [1, 10**9], "ngram_range")], ids=str)
 def test_what_nobody_told_it_of_is_refused_by_name(
     where: tuple[str, ...], value: Any, name: str, tmp_path: Path

@@ -24,13 +24,14 @@ from textnb import (
     ComplementNB,
     ModelFileError,
     MultinomialNB,
+    NBLinear,
     TextClassifier,
     Tokenizer,
 )
 from textnb.bayes.decision import Decision
+from textnb.files.require import Unsupported
 from textnb.learning.fitting import learn_more
 from textnb.storage.add_document import ModelToExtend
-from textnb.storage.terms_reader import Unsupported
 from textnb.storage.textmodel import load_fitted, save_fitted
 from textnb.text.byte_keys import is_ascending
 
@@ -79,6 +80,23 @@ def test_the_bytes_of_a_file(name: str, tmp_path: Path) -> None:
         assert updated.calibration == expected.calibration
 
 
+@pytest.mark.parametrize("tf", ["sublinear", "count", "presence"])
+def test_documents_are_counted_beside_weights(tf: str, tmp_path: Path) -> None:
+    """Its counts are documents, whatever its features are."""
+    rows = ROWS.filter(pl.col("label") != "other")
+    slow, quick = tmp_path / "slow.textnb", tmp_path / "quick.textnb"
+    TextClassifier(NBLinear(idf=False, tf=tf), text="body").fit(rows).save(slow)
+    shutil.copy(slow, quick)
+    for body in ("now now now lunch", "free new words"):
+        fitted = load_fitted(slow)
+        save_fitted(learn_more(fitted, fitted.settings, pl.DataFrame(
+            {"body": [body], "label": ["ham"]})), slow)
+        updated = ModelToExtend(quick).add({"body": body}, "ham", quick)
+        assert quick.read_bytes() == slow.read_bytes()
+    assert updated.since_fit is not None
+    assert updated.since_fit.learned == 2
+
+
 def test_other_labels_and_a_decision(tmp_path: Path) -> None:
     rows = ROWS.with_columns(label=pl.Series([0, 1, -5, 1, 0, 1]))
     model = TextClassifier(text="body").fit(rows)
@@ -124,7 +142,7 @@ def test_other_files_and_texts_are_left_to_others(tmp_path: Path) -> None:
         with pytest.raises(Unsupported):
             ModelToExtend(path).add({"body": text}, "ham", path)
     path.write_bytes(with_value(before, ("settings", "news"), 1))
-    with pytest.raises(Unsupported, match="a setting"):
+    with pytest.raises(ModelFileError, match="the setting 'news'"):
         ModelToExtend(path)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from itertools import chain
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import pytest
@@ -11,14 +10,19 @@ import pytest
 from textnb import ModelFileError, TextClassifier, Tokenizer
 from textnb.errors import ParameterError
 from textnb.learning.parameters import DEFAULTS
+from textnb.models.base import Model
 from textnb.models.known import text_models
-from textnb.storage import document_check
-from textnb.storage.document_check import check_text_document
+from textnb.runtime.settings import check_json
+from textnb.storage import document as checks
+from textnb.storage.document import TextDocument
 from textnb.storage.textmodel import pack_text
 
+MODELS = {model.name: model for model in text_models().values()}
 TEXTS, LABELS = ["cheap pills", "see you"] * 2, ["spam", "ham"] * 2
-# What a file keeps without a check of its own: the reader of a whole model checks it.
-ELSEWHERE = {"text", "tokenizer", "class_weight", "random_state", "norm", "binarize"}
+
+
+def check_text_document(path: str, document: dict[str, Any]) -> TextDocument:
+    return checks.check_text_document(path, {"arrays": {}, "requires": [], **document}, MODELS.get)
 
 
 def document(**tokenizer: Any) -> dict[str, Any]:
@@ -54,14 +58,21 @@ def test_every_value_of_a_tokenizer_is_known(name: str, value: Any) -> None:
 
 
 def test_every_setting_is_known() -> None:
-    assert set(document_check._TOKENIZER) == {field.name for field in fields(Tokenizer)}
-    assert set(document_check._SETTINGS) | ELSEWHERE >= set(DEFAULTS)
-    for model in text_models().values():
-        if model.__module__.startswith("textnb."):
-            known = document_check._PARAMETERS[model.name]
-            assert set(known) | ELSEWHERE >= {field.name for field in fields(model)}
-            for name, check in known.items():
-                assert check(getattr(model(), name)), (model.name, name)
+    assert {*DEFAULTS, "class_weight"} == checks._SETTINGS
+    for model in MODELS.values():
+        parameters = model().get_params(deep=False)
+        assert parameters.pop("class_weight") is None
+        check_json(model, parameters)
+
+
+@pytest.mark.parametrize("model", MODELS.values())
+def test_the_type_of_every_parameter_is_checked(model: type[Model]) -> None:
+    if not model.__module__.startswith("textnb."):
+        pytest.skip("it checks its own")
+    for field in fields(model):
+        if field.name != "class_weight":
+            with pytest.raises(ParameterError, match=field.name):
+                check_json(model, {field.name: {"a": [1]}})
 
 
 def test_a_setting_of_a_newer_release_asks_for_an_upgrade() -> None:
@@ -96,8 +107,3 @@ def test_what_only_a_newer_release_writes(path: tuple[str, ...], what: str) -> N
             rf"^m\.textnb was written by a newer textnb: it has {what}, which this one does not "
             r"know\. Upgrade with: pip install")):
         check_text_document("m.textnb", found)
-
-
-def test_parameters_that_event_models_check() -> None:
-    assert {*chain(*document_check._MORE_PARAMETERS.values())} == ELSEWHERE - {
-        "text", "tokenizer", "class_weight"}

@@ -121,5 +121,6 @@ def test_a_verdict_does_not_read_it(tmp_path: Path) -> None:
     path, message = tmp_path / "m.textnb", b"Subject: x\n\ncheap pills"
     content = saved(path)
     verdict = judge(str(path), message)
-    path.write_bytes(with_array(content, SAMPLE + "columns", np.array([-1], dtype=np.int32)))
+    columns = arrays_of(content)[SAMPLE + "columns"]
+    path.write_bytes(with_array(content, SAMPLE + "columns", np.full_like(columns, -1)))
     assert judge(str(path), message) == verdict

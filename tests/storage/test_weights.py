@@ -10,14 +10,10 @@ import pytest
 
 import textnb
 from textnb import NBLinear, NBLogisticRegression, TextClassifier
+from textnb.storage.arithmetic import check_weights, declared_types, unpack_weights, weights_arrays
+from textnb.storage.layout import TEXT, check_arrays
 from textnb.storage.terms_reader import TermsReader
 from textnb.storage.version2 import read
-from textnb.storage.weights import (
-    read_weights,
-    weights_arrays,
-    weights_of_table,
-    weights_table,
-)
 
 SPARSE = ["weights/classes", "weights/ends", "weights/values"]
 
@@ -35,37 +31,30 @@ def some_texts(n_classes: int) -> pl.DataFrame:
 
 
 def array_names(path: Path) -> list[str]:
-    document, _ = read(path, 1 << 30, lambda document: document["arrays"])
-    return sorted(name for name in document["arrays"] if name.startswith("weights"))
+    return sorted(name for name in read(path, 1 << 30)[1] if name.startswith("weights"))
 
 
 @pytest.mark.parametrize(("n_terms", "n_classes", "share"), [
     (5, 3, 0.3), (400, 300, 0.01), (1, 4, 0.0), (7, 3, 1.0), (6, 2, 0.1), (3, 1, 0.5)])
-def test_either_table_comes_back_to_the_bit(n_terms, n_classes, share):
+def test_either_form_comes_back_to_the_bit(n_terms, n_classes, share):
     rng = np.random.default_rng(1)
     weights = rng.normal(size=(n_terms, n_classes)) * (rng.random((n_terms, n_classes)) < share)
     weights = np.where(rng.random(weights.shape) < 0.02, -0.0, np.abs(weights))
-    arrays = weights_arrays(weights_table(weights), n_terms, n_classes)
+    arrays = weights_arrays(weights)
     is_sparse = n_classes > 2 and share < 0.5
     assert sorted(arrays) == (SPARSE if is_sparse else ["weights"])
     if is_sparse:
         assert sum(array.nbytes for array in arrays.values()) < weights.nbytes
         assert arrays["weights/classes"].dtype == (np.uint8 if n_classes <= 256 else np.uint16)
-    table = read_weights(arrays, n_terms, n_classes)
-    assert table is not None
-    again = weights_of_table(table, n_classes, n_terms)
+    again = unpack_weights(arrays, n_terms, n_classes)
     assert again.tobytes() == np.ascontiguousarray(weights).tobytes()
-
-
-def test_no_array_of_weights_is_no_table():
-    assert read_weights({}, 3, 2) is None
 
 
 def changed(**changes):
     """The arrays of a small model, some of them others, or None for none."""
     weights = np.zeros((4, 3))
     weights[[0, 1, 3], [2, 0, 1]] = 1.0, 2.0, 3.0
-    arrays = weights_arrays(weights_table(weights), 4, 3)
+    arrays = weights_arrays(weights)
     assert sorted(arrays) == SPARSE
     arrays |= {f"weights/{name}": values for name, values in changes.items()}
     return {name: values for name, values in arrays.items() if values is not None}
@@ -81,24 +70,22 @@ def changed(**changes):
     changed(values=np.ones((1, 3))), {**changed(), "weights": np.zeros((4, 3))},
     {"weights": np.zeros((3, 4))}, {"weights": np.zeros((4, 3), np.int64)}])
 def test_arrays_that_contradict_each_other_are_refused(arrays):
+    known = {name: array for name, array in TEXT.items() if name.startswith("weights")}
+    fact = "weights" if "weights" in arrays else "few weights"
+
+    def read_all() -> None:
+        check_arrays(declared_types(arrays), known, {fact}, {"classes": 3, "terms": 4})
+        unpack_weights(arrays, 4, 3)
+
     with pytest.raises(ValueError, match=r"weights|ends"):
-        read_weights(arrays, 4, 3)
-
-
-@pytest.mark.parametrize("places", [[-1, 3], [3, 3], [5, 2], [3, 12], [None, 2]])
-def test_places_that_are_none_are_refused(places):
-    table = pl.DataFrame({"place": places, "weight": [1.0, 2.0]},
-                         schema={"place": pl.Int64, "weight": pl.Float64})
-    with pytest.raises(ValueError, match="weights"):
-        weights_of_table(table, 3, 4)
+        read_all()
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_a_weight_that_is_not_finite_is_refused(value):
-    table = read_weights(changed(values=np.array([1.0, value, 3.0])), 4, 3)
-    assert table is not None
+    weights = unpack_weights(changed(values=np.array([1.0, value, 3.0])), 4, 3)
     with pytest.raises(ValueError, match="not finite"):
-        weights_of_table(table, 3, 4)
+        check_weights(weights, [0.0, 0.0, 0.0])
 
 
 @pytest.mark.parametrize("estimator", [NBLinear(), NBLogisticRegression(loss="hinge")])

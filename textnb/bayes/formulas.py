@@ -1,14 +1,7 @@
-"""Counts to linear forms: one pure, cited function per model.
+"""Counts to linear forms, by the formulas of `textnb.bayes.ratios` on arrays.
 
 Probabilities are ratios of (count + l) taken before the logarithm, so they are derived from the
 integers once, and scaling all counts and ``l`` by a power of two changes no bit.
-
-References
-----------
-.. [1] C. D. Manning, P. Raghavan, H. Schütze (2008). Introduction to Information Retrieval,
-   Cambridge University Press, ch. 13: eq. 13.7 (multinomial, add-one), fig. 13.3 (Bernoulli).
-.. [2] J. D. Rennie, L. Shih, J. Teevan, D. R. Karger (2003). Tackling the poor assumptions of
-   naive Bayes text classifiers. ICML, table 4 (complement, weight normalisation).
 """
 
 from __future__ import annotations
@@ -20,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from textnb.bayes import ratios
 from textnb.bayes.features import presence_map
 from textnb.bayes.forms import Floats, LinearForm
 from textnb.bayes.statistics import CountStatistics
@@ -57,17 +51,13 @@ def log_prior(
     >>> np.exp(log_prior(np.array([3, 1]))).tolist()
     [0.75, 0.25]
     """
-    if class_prior is not None:
-        with np.errstate(divide="ignore"):
-            result: Floats = np.log(class_prior)
-        return result
-    if fit_prior:
-        return log_ratio(class_count, class_count.sum())
-    return np.full(len(class_count), -np.log(len(class_count)))
+    n = len(class_count)
+    return np.broadcast_to(ratios.log_prior(
+        class_count, class_count.sum(), n, class_prior, fit_prior, log_ratio), n).copy()
 
 
 def multinomial_log_prob(feature_count: NDArray[Any], l: Smoothing) -> Floats:
-    """log θ = log((n_kt + l_t) / (Σ_t n_kt + Σ_t l_t)) [1]_, eq. 13.7 with l for 1.
+    """log θ of `textnb.bayes.ratios.multinomial`.
 
     Parameters
     ----------
@@ -85,53 +75,51 @@ def multinomial_log_prob(feature_count: NDArray[Any], l: Smoothing) -> Floats:
     [[0.75, 0.25], [0.25, 0.75]]
     """
     total = feature_count.sum(axis=1, keepdims=True)
-    return _log_theta(lambda classes, terms: feature_count[classes, terms], total, l,
-                      feature_count.shape)
+    each, all_l = _smoothing(l, feature_count.shape[1])
+    return _in_tiles(feature_count.shape, lambda classes, terms: ratios.multinomial(
+        feature_count[classes, terms], total[classes], each[terms], all_l, log_ratio))
 
 
-def _log_theta(
-    counts: Callable[[slice, slice], NDArray[Any]], total: NDArray[Any], l: Smoothing,
-    shape: tuple[int, ...],
+def _in_tiles(
+    shape: tuple[int, ...], derive: Callable[[slice, slice], Floats]
 ) -> Floats:
-    """log((counts + l) / (total + Σ l)), float64 (n_classes, n_features).
+    """float64 (n_classes, n_features), in the order of a form's weights.
 
-    ``counts`` gives the counts of some classes and terms. It is called for one tile after the
-    other: a table of all of them would be as large as a model.
+    ``derive`` gives the values of some classes and terms. It is called for one tile after the
+    other: what it needs of all of them would be as large as a model.
     """
     n_classes, n_features = shape
-    smoothed = total + _sum_over_features(l, n_features)
-    each = np.broadcast_to(np.asarray(l, dtype=np.float64), n_features)
-    # In the order of a form's weights.
-    log_prob = np.empty((n_features, n_classes)).T
+    found = np.empty((n_features, n_classes)).T
 
-    def derive(terms: slice) -> None:
+    def fill(terms: slice) -> None:
         for start in range(0, n_classes, _CLASSES):
             classes = slice(start, start + _CLASSES)
-            log_prob[classes, terms] = log_ratio(
-                counts(classes, terms) + each[terms], smoothed[classes])
+            found[classes, terms] = derive(classes, terms)
 
-    run_in_threads(partial(derive, slice(start, start + _BLOCK))
-             for start in range(0, n_features, _BLOCK))
-    return log_prob
+    run_in_threads(partial(fill, slice(start, start + _BLOCK))
+                   for start in range(0, n_features, _BLOCK))
+    return found
+
+
+def _smoothing(l: Smoothing, n_features: int) -> tuple[Floats, float]:
+    """The smoothing of each term, and its sum."""
+    return np.broadcast_to(np.asarray(l, dtype=np.float64), n_features), _sum_over_features(
+        l, n_features)
 
 
 def bernoulli_log_prob(statistics: CountStatistics, l: Smoothing) -> tuple[Floats, Floats]:
-    """log p and log(1-p), p = (n_kt + l_t) / (n_k + 2 l_t) [1]_, fig. 13.3 with l for 1.
-
-    Both come from the counts: 1-p is (n_k - n_kt + l_t) / (n_k + 2 l_t), which keeps its digits
-    where p is nearly 1.
+    """log p and log(1-p) of `textnb.bayes.ratios.bernoulli`.
 
     Returns
     -------
     log_p, log_not_p : float64 (n_classes, n_features)
     """
-    held, rows = statistics.feature_count, statistics.class_count[:, None]
-    total = rows + 2.0 * np.asarray(l)
-    return log_ratio(held + l, total), log_ratio(rows - held + l, total)
+    return ratios.bernoulli(
+        statistics.feature_count, statistics.class_count[:, None], np.asarray(l), log_ratio)
 
 
 def complement_weights(feature_count: NDArray[Any], l: Smoothing, norm: bool) -> Floats:
-    """-log θ of all other classes [2]_: (n_t - n_kt + l_t) / (Σ_t (n_t - n_kt) + Σ_t l_t).
+    """-log θ of all other classes, as of `textnb.bayes.ratios.complement`.
 
     With ``norm``, each class's weights are divided by their sum, log θ / Σ log θ.
 
@@ -145,8 +133,10 @@ def complement_weights(feature_count: NDArray[Any], l: Smoothing, norm: bool) ->
     else:
         # Sums of real numbers depend on their order: along the complement, class by class.
         total = np.array([[(every - counts).sum()] for counts in feature_count])
-    logged = _log_theta(lambda classes, terms: every[terms] - feature_count[classes, terms], total,
-                        l, feature_count.shape)
+    each, all_l = _smoothing(l, feature_count.shape[1])
+    logged = _in_tiles(feature_count.shape, lambda classes, terms: ratios.complement(
+        feature_count[classes, terms], every[terms], total[classes], each[terms], all_l,
+        log_ratio))
     if norm:
         # Rows that are whole in memory are added up in an order that loses less.
         sums = np.ascontiguousarray(logged).sum(axis=1, keepdims=True)

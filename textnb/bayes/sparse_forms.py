@@ -62,7 +62,7 @@ def complement_weights(counts: SparseCounts, l: Smoothing) -> SparseWeights:
     """
     each, total = _per_term(l, counts), counts.sum(axis=0)
     found, terms = _stored(counts)
-    found.data = -_log_without(found.data, total[terms], each[terms])
+    found.data = -log_without(found.data, total[terms], each[terms])
     others = np.maximum(total.sum() - counts.sum(axis=1), 0)
     return SparseWeights(found, np.log(others + each.sum()), -np.log(total + each))
 
@@ -81,7 +81,7 @@ def bernoulli_weights(
     ([[3.0, 0.333333333333], [0.333333333333, 1.0]], [0.1875, 0.375])
     """
     found, _ = _stored(counts)
-    missing = _log_without(found.data, documents[found.indices], l)
+    missing = log_without(found.data, documents[found.indices], l)
     more = np.bincount(found.indices, weights=missing, minlength=len(documents))
     found.data = _log_excess(found.data, l) - missing
     default = np.log(l) - np.log(documents + l)
@@ -106,7 +106,7 @@ def label_weights(statistics: CountStatistics, l: Smoothing) -> SparseWeights:
     each, own = _per_term(l, counts), counts.sum(axis=1)
     found, terms = _stored(counts)
     found.data = (_log_excess(found.data, each[terms])
-                  - _log_without(found.data, total[terms], each[terms]))
+                  - log_without(found.data, total[terms], each[terms]))
     default = log_ratio(total.sum() - own + each.sum(), own + each.sum())
     return SparseWeights(found, default, log_ratio(each, total + each))
 
@@ -157,6 +157,6 @@ def _log_excess(count: NDArray[Any], l: Smoothing) -> Floats:
     return excess
 
 
-def _log_without(count: NDArray[Any], total: NDArray[Any], l: Smoothing) -> Floats:
+def log_without(count: NDArray[Any], total: NDArray[Any], l: Smoothing) -> Floats:
     """log((total - count + l) / (total + l)), where rounding may make total - count negative."""
     return log_ratio(np.maximum(total - count, 0) + l, total + l)

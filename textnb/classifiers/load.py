@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from textnb.errors import ParameterError
-from textnb.files.archive import MAX_BYTES, reading_errors
-from textnb.storage.archive import is_table_model, read_archive
+from textnb.files.archive import MAX_BYTES
+from textnb.files.require import reading_errors
+from textnb.storage.textmodel import is_table_model, read_model, unpack_text
 
 if TYPE_CHECKING:
     from textnb.classifiers.table import TableClassifier
@@ -45,19 +46,18 @@ def load(
         If there is a segmenter and the model has another one, or none.
     """
     name = os.fspath(path)
-    manifest, tables = read_archive(path, max_bytes)
+    document, arrays = read_model(path, max_bytes)
     # Imported where they are used: each kind of model needs others.
-    if is_table_model(manifest):
+    if is_table_model(document):
         if segmenter is not None:
             raise ParameterError(f"{name} is a model of feature tables, and has no segmenter")
         from textnb.classifiers.table import TableClassifier
         from textnb.storage.table_file import unpack_table
 
-        table = unpack_table(name, manifest, tables, max_bytes)
+        table = unpack_table(name, document, arrays, max_bytes)
         with reading_errors(name):
             return TableClassifier.from_file(*table)
     from textnb.classifiers.text import TextClassifier
-    from textnb.storage.textmodel import unpack_text
 
-    fitted = unpack_text(name, manifest, tables, max_bytes)
+    fitted = unpack_text(name, document, arrays, max_bytes)
     return TextClassifier.of(fitted if segmenter is None else fitted.with_segmenter(segmenter))

@@ -38,8 +38,8 @@ from textnb.models.gaussian import GaussianNB
 from textnb.models.prediction import FormClassifier
 from textnb.models.protocol import Parameters, check_fitted, unfitted
 from textnb.scoring.columns import Answers, add_answers, answer_columns, schema_of
-from textnb.storage.archive import write_archive
 from textnb.storage.table_file import pack_table
+from textnb.storage.textmodel import write_model
 
 
 class TableClassifier(Parameters):
@@ -311,7 +311,7 @@ class TableClassifier(Parameters):
         fitted = self.fitted_
         self.check_unchanged("saving")
         settings = {"features": fitted.columns, "label": fitted.label}
-        write_archive(path, *pack_table(settings, fitted.names, fitted.estimator))
+        write_model(path, *pack_table(settings, fitted.names, fitted.estimator))
 
     @classmethod
     def from_file(

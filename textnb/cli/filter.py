@@ -176,7 +176,7 @@ def _file(
         subfolder,
     )
     from textnb.mail.message import MAX_MESSAGE
-    from textnb.storage.archive import stated_checksum
+    from textnb.storage.version2 import stated_checksum
 
     stopped = _stops()
     folders = {"spam": subfolder(maildir, ".Spam" if spam_folder is None else spam_folder),

@@ -297,12 +297,11 @@ def any_model(path: str, *, multilabel: bool = False) -> AnyModel:
     import os
 
     from textnb.learning.fitted import check_one_label
-    from textnb.storage.archive import is_table_model, read_archive
-    from textnb.storage.textmodel import unpack_text
+    from textnb.storage.textmodel import is_table_model, read_model, unpack_text
 
-    manifest, tables = read_archive(path)
-    if not is_table_model(manifest):
-        fitted = unpack_text(os.fspath(path), manifest, tables)
+    document, arrays = read_model(path)
+    if not is_table_model(document):
+        fitted = unpack_text(os.fspath(path), document, arrays)
         return fitted if multilabel else check_one_label(fitted, "this verb")
     from textnb.classifiers.load import load
 

@@ -71,8 +71,8 @@ def _with_message(
     """What is made of a model and its message; None where this module does not know one of them."""
     if not _is_one_message(input, source):
         return None
+    from textnb.files.require import Unsupported
     from textnb.storage.add_document import ModelToExtend
-    from textnb.storage.terms_reader import Unsupported
 
     try:
         known = ModelToExtend(model)

@@ -79,9 +79,9 @@ def answer(arguments: Sequence[str], stream: Stream) -> int | None:
     if options is None:
         return None
     # Imported here, so that an unknown option does not pay for these imports.
+    from textnb.files.require import Unsupported
     from textnb.filter.quick import QuickFilter
     from textnb.filter.verdict import since_fit_words
-    from textnb.storage.terms_reader import Unsupported
 
     try:
         message = stream.message()

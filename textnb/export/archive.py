@@ -29,11 +29,9 @@ from textnb.export.portable import EVERYTHING
 from textnb.files import archive as files
 from textnb.files.archive import (
     MAX_BYTES,
-    check_size,
     read_document,
     read_labels,
     read_table,
-    reading_errors,
     write_document,
     write_labels,
     write_member,
@@ -44,7 +42,7 @@ from textnb.files.replace import (
     replace_folder,
     report_write_errors,
 )
-from textnb.files.require import require
+from textnb.files.require import check_size, reading_errors, require
 from textnb.text.tokens import Tokenizer
 
 # Version 2 added feature maps other than presence, and version 3 lists of labels. Bundles without

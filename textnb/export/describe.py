@@ -10,9 +10,9 @@ import numpy as np
 from textnb.bayes.label_form import model_of_label
 from textnb.export.archive import to_json
 from textnb.export.bundle import provenance
+from textnb.files.blocks import VERSION
 from textnb.learning.fitted import Fitted, fitted_texts
 from textnb.learning.settings import MAIL_OPTIONS, is_mail_recipe
-from textnb.storage.archive import VERSION
 from textnb.text.compiled import reading
 
 

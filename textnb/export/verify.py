@@ -31,7 +31,8 @@ from textnb.export.targets.base import (
 )
 from textnb.export.targets.known import TARGETS
 from textnb.export.write import bundle_path, model_file
-from textnb.files.archive import MAX_BYTES, read_table, reading_errors
+from textnb.files.archive import MAX_BYTES, read_table
+from textnb.files.require import reading_errors
 from textnb.frames.features import feature_columns
 from textnb.frames.scan import scan, scan_table
 from textnb.frames.texts import is_table, table_of_texts

@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import json
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from textnb.errors import DataError, EngineError, ModelFileError, SourceError, first_line
-from textnb.files.require import require
-from textnb.runtime.engine import engine_failure
+from textnb.errors import DataError, ModelFileError
+from textnb.files.require import check_size, require
 
 # Polars is imported where there are tables: one message is learned without it.
 if TYPE_CHECKING:
@@ -29,54 +27,6 @@ MAX_BYTES = 8 << 30
 _TIME = (1980, 1, 1, 0, 0, 0)
 _LABEL_TYPES: dict[str, type] = {"string": str, "integer": int, "boolean": bool}
 LABEL_TYPES = tuple(_LABEL_TYPES.values())
-
-
-@contextmanager
-def reading_errors(name: str, kind: str = "model", member: str = "") -> Iterator[None]:
-    """Report every error of the block as damage of the file that the block reads.
-
-    Parameters
-    ----------
-    name : str
-        Name of the file or folder, for the error.
-    kind : {"model", "bundle"}
-    member : str, optional
-        The part of the file that the block reads.
-
-    Raises
-    ------
-    ModelFileError
-        For any error of the block; one of memory says that memory ran out.
-    SourceError
-        If the operating system can't read the file.
-    EngineError
-        If Polars, or a library, can't work in this process, whatever is in the file.
-    """
-    try:
-        yield
-    except (ModelFileError, SourceError, EngineError):
-        raise
-    except OSError as error:
-        raise SourceError.unreadable(name, error.strerror or error) from error
-    except BaseException as error:
-        # A panic of Polars is no Exception; its type is known by name, as Polars may not be loaded.
-        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
-            raise
-        # A file is not damaged because memory ran out.
-        short = error if isinstance(error, MemoryError) else error.__cause__
-        if isinstance(short, MemoryError):
-            raise ModelFileError.out_of_memory(name, first_line(short)) from error
-        if (failure := engine_failure(error)) is not None:
-            raise failure from error
-        reason = first_line(error)[:500]
-        what = f"no {reason}" if isinstance(error, KeyError) else reason
-        raise ModelFileError.damaged(name, f"{member}: {what}" if member else what, kind) from error
-
-
-def check_size(name: str, needed: int, max_bytes: int) -> None:
-    """Raise ModelFileError where a file declares more bytes in memory than the limit."""
-    if needed > max_bytes:
-        raise ModelFileError.too_large(name, needed, max_bytes)
 
 
 def write_document(

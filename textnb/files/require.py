@@ -1,9 +1,73 @@
-"""The check of a value from a file. Imports nothing, as readers of single terms start at once."""
+"""Checks of what is read from a file, and errors that name the file.
+
+Neither NumPy nor Polars is imported, as readers of single terms start at once.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from textnb.errors import EngineError, ModelFileError, SourceError, first_line
+from textnb.runtime.engine import engine_failure
+
+
+class Unsupported(Exception):
+    """Something that a reader of a few terms does not know, and that of whole files may.
+
+    The message names it: a part of a model file, a setting or a message.
+    """
 
 
 def require(is_sound: bool, what: str) -> None:
     """Raise ValueError, with ``what`` as its message, unless a value from a file is sound."""
     if not is_sound:
         raise ValueError(what)
+
+
+def check_size(name: str, needed: int, max_bytes: int) -> None:
+    """Raise ModelFileError where a file declares more bytes in memory than the limit."""
+    if needed > max_bytes:
+        raise ModelFileError.too_large(name, needed, max_bytes)
+
+
+@contextmanager
+def reading_errors(name: str, kind: str = "model", member: str = "") -> Iterator[None]:
+    """Report every error of the block as damage of the file that the block reads.
+
+    Parameters
+    ----------
+    name : str
+        Name of the file or folder, for the error.
+    kind : {"model", "bundle"}
+    member : str, optional
+        The part of the file that the block reads.
+
+    Raises
+    ------
+    ModelFileError
+        For any error of the block; one of memory says that memory ran out.
+    SourceError
+        If the operating system can't read the file.
+    EngineError
+        If Polars, or a library, can't work in this process, whatever is in the file.
+    """
+    try:
+        yield
+    except (ModelFileError, SourceError, EngineError, Unsupported):
+        raise
+    except OSError as error:
+        raise SourceError.unreadable(name, error.strerror or error) from error
+    except BaseException as error:
+        # A panic of Polars is no Exception; its type is known by name, as Polars may not be loaded.
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
+        # A file is not damaged because memory ran out.
+        short = error if isinstance(error, MemoryError) else error.__cause__
+        if isinstance(short, MemoryError):
+            raise ModelFileError.out_of_memory(name, first_line(short)) from error
+        if (failure := engine_failure(error)) is not None:
+            raise failure from error
+        reason = first_line(error)[:500]
+        what = f"no {reason}" if isinstance(error, KeyError) else reason
+        raise ModelFileError.damaged(name, f"{member}: {what}" if member else what, kind) from error

@@ -21,16 +21,13 @@ from textnb.bayes.calibration import Calibration
 from textnb.bayes.decision import UNSURE, Decision, log_odds
 from textnb.bayes.forms import Floats, LinearForm
 from textnb.errors import ModelFileError, ParameterError, quantity
-from textnb.files.archive import MAX_BYTES, reading_errors
+from textnb.files.archive import MAX_BYTES
 from textnb.filter.deciding import deciding_terms
 from textnb.filter.verdict import DOUBT, HAM, LEAST_LEARNED, SPAM, Verdict, default_spam, doubt_of
 from textnb.mail.columns import message_columns
 from textnb.mail.message import BEYOND, MAX_MESSAGE, MailMessage
-from textnb.storage.archive import is_table_model, read_archive
-from textnb.storage.manifest import TextParts, text_parts
-from textnb.text.term_counts import CountSpec, check_complete
+from textnb.storage.textmodel import is_table_model, read_model, unpack_text
 from textnb.text.tokens import Tokenizer
-from textnb.text.vocabulary import Limits, given_vocabulary
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,23 +122,15 @@ class MailFilter:
             If the model has no such class, or it is not clear which of its classes is spam.
         """
         name = os.fspath(path)
-        manifest, tables = read_archive(path, max_bytes)
-        if is_table_model(manifest):
+        document, arrays = read_model(path, max_bytes)
+        if is_table_model(document):
             raise ModelFileError(f"{name} is a model of feature tables, and a filter needs one of "
                                  "texts: name another file, or train one of mail (textnb train)")
-        with reading_errors(name):
-            parts = text_parts(name, manifest, tables, max_bytes)
-            form, terms = _form_and_terms(parts)
-            tokenizer, columns = parts.settings["tokenizer"], parts.settings["text"]
-            tokenizer.expr(columns)
-            logs = parts.model.scores_are_log_probabilities
-            if parts.choices.decision is not None:
-                parts.choices.decision.check_classes(form.classes.tolist())
-        counts = parts.learned.counts
+        fitted = unpack_text(name, document, arrays, max_bytes)
+        counts, decision = fitted.counts, fitted.decision
         if counts.is_multilabel:
             raise ParameterError.multilabel("a mail filter")
         learned = dict(zip(counts.classes.tolist(), counts.class_count.tolist(), strict=True))
-        decision = parts.choices.decision
         wanted = spam if spam is not None else default_spam(
             learned, None if decision is None else decision.positive)
         if wanted is None:
@@ -158,11 +147,11 @@ class MailFilter:
                 f"{', '.join(repr(label) for label in learned)}. Say which one is spam")
         if type(least_learned) is not int or least_learned < 0:
             raise ParameterError.out_of_range("least_learned", "a count", least_learned)
-        return cls(form, terms, tokenizer,
-                   [columns] if isinstance(columns, str) else list(columns), learned, wanted,
-                   parts.choices.calibration, decision, least_learned, cutoffs,
-                   "log-odds" if logs or parts.choices.calibration is not None else "margin",
-                   0 if parts.choices.since_fit is None else parts.choices.since_fit.documents)
+        logs = fitted.model.scores_are_log_probabilities or fitted.calibration is not None
+        return cls(fitted.form, fitted.terms, fitted.settings.tokenizer, fitted.columns, learned,
+                   wanted, fitted.calibration, decision, least_learned, cutoffs,
+                   "log-odds" if logs else "margin",
+                   0 if fitted.since_fit is None else fitted.since_fit.documents)
 
     @property
     def least_odds(self) -> float:
@@ -262,19 +251,3 @@ class MailFilter:
                          == counted["term"].filter(pl.Series(inside))).to_numpy()
         return places[known], counted["count"].to_numpy()[known].astype(np.float64)
 
-
-def _form_and_terms(parts: TextParts) -> tuple[LinearForm, pl.Series]:
-    """The form and its terms, from the contents of the file."""
-    settings, learned, model = parts.settings, parts.learned, parts.model
-    binary, vocabulary = bool(settings["binary"]), settings["vocabulary"]
-    limits = Limits(settings["min_df"], settings["max_df"], settings["max_features"])
-    above = model.presence_above(binary)
-    if parts.weights is not None:
-        return model.restore(learned.counts, parts.weights.weights, parts.weights.intercept,
-                             binary=binary).form, learned.terms
-    check_complete(learned, CountSpec(
-        settings["tokenizer"], settings["text"], settings["label"], limits, above, binary))
-    chosen = learned.over(given_vocabulary(vocabulary)) if vocabulary is not None else (
-        learned.within(limits))
-    model.check(len(chosen.terms), len(chosen.counts.classes))
-    return model.derive(chosen.counts, binary=binary), chosen.terms

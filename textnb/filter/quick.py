@@ -14,12 +14,12 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, TypeVar
 
+from textnb.files.require import Unsupported
 from textnb.filter.deciding import deciding_terms
 from textnb.filter.verdict import DOUBT, HAM, SPAM, Verdict, default_spam, doubt_of
 from textnb.mail.columns import message_columns
 from textnb.mail.message import MAX_MESSAGE
-from textnb.storage.plain_plan import plan_of_settings, text_columns, tokens_of
-from textnb.storage.terms_reader import TermsReader, Unsupported, Weights
+from textnb.storage.terms_reader import TermsReader, Weights, tokens_of
 
 # Relative difference between scores that are added up in two ways; the bound is generous.
 _ROUNDING = 1e-10
@@ -59,9 +59,7 @@ class QuickFilter:
         self._reader = reader = TermsReader(path)
         try:
             with reader.sound():
-                settings = reader.document["settings"]
-                self._columns = text_columns(settings["text"])
-                self._plan = plan_of_settings(settings["tokenizer"])
+                self._columns, self._plan = reader.columns, reader.plan
                 self.lists = [name for name, is_list in zip(
                     self._columns, self._plan.hold_tokens(self._columns), strict=True) if is_list]
                 # Why the two are stale, if they are.

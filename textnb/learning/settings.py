@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from textnb.models.known import all_models, table_models
 from textnb.runtime.settings import (
+    COUNT,
     Columns,
     CountOrShare,
     Size,
@@ -23,7 +23,7 @@ from textnb.runtime.settings import (
 from textnb.text.token_settings import TokenSettings
 
 
-@dataclass(kw_only=True)
+@dataclass(eq=False, repr=False, kw_only=True)
 class ColumnSettings:
     """Columns."""
 
@@ -31,7 +31,7 @@ class ColumnSettings:
     text: Columns = setting("text", "Text column; repeat it for several; of mail, see --model.")
 
 
-@dataclass(kw_only=True)
+@dataclass(eq=False, repr=False, kw_only=True)
 class LimitSettings:
     """Limits."""
 
@@ -39,7 +39,7 @@ class LimitSettings:
         1, "Keep terms in at least N documents (2), or in such a share of them (0.01).")
     max_df: CountOrShare = setting(
         1.0, "Keep terms in at most N documents, or in such a share of them.", is_common=False)
-    max_features: int | None = setting(None, "Keep the N most frequent terms.")
+    max_features: int | None = setting(None, "Keep the N most frequent terms.", range=COUNT)
     binary: bool = setting(False, "Count a term once per document.")
     memory_limit: Size | None = setting(
         None, "Bytes for the terms and their counts, such as 500M or 2G, 1M or more: the rarest "
@@ -70,6 +70,9 @@ def mail_recipe(named: Iterable[str]) -> dict[str, Any]:
     >>> mail_recipe(["label"])["model"], mail_recipe(["label", "min_df"])
     ('nblinear', {})
     """
+    # A filter reads the settings of texts alone, and starts without the models.
+    from textnb.models.known import all_models
+
     groups = (ColumnSettings, TokenSettings, LimitSettings, *all_models().values())
     own = {field.name for group in groups for field, _ in declared(group)} - {"label"}
     own |= {"model", "kind", "tokenizer", "sklearn_tokens", "features"}
@@ -83,6 +86,8 @@ def is_mail_recipe(settings: Mapping[str, Any]) -> bool:
 
 def foreign_settings(kind: str) -> set[str]:
     """Names of settings, of jobs or of the command line, that models of the other rows have."""
+    from textnb.models.known import table_models
+
     of_text = {field.name for group in (TokenSettings, LimitSettings)
                for field, _ in declared(group)}
     of_text |= {"text", "tokenizer", "sklearn_tokens", "weight"}

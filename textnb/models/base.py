@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, dataclass_transf
 
 from textnb.errors import ParameterError
 from textnb.models.prediction import ClassWeighted, FormClassifier, LinearMixin
-from textnb.runtime.settings import NumberOrAuto, setting, with_checked_names
+from textnb.models.protocol import derived
+from textnb.runtime.settings import SMOOTHING, NumberOrAuto, setting, with_checked_names
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -65,7 +66,7 @@ class Model(LinearMixin, ClassWeighted):
     l: NumberOrAuto = setting(
         1.0, "Smoothing parameter: a number, or (but for complement-tfidf, nblr and "
              "nblinear) auto, chosen by leave-one-out.",
-        names=("--l",))
+        names=("--l",), range=SMOOTHING)
 
     # What scores mean.
 
@@ -259,7 +260,7 @@ class Model(LinearMixin, ClassWeighted):
     def classes_(self) -> NDArray[Any]:  # type: ignore[override]  # an attribute of others
         return self._learned.counts.classes
 
-    @property
+    @derived
     def feature_count_(self) -> NDArray[Any]:
         """int64 (n_classes, n_features): counts, or rows that hold the feature; float64 under
         sample weights."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from textnb.bayes.ratios import TermSums, bernoulli, log_ratio
 from textnb.errors import DataError, ParameterError
 from textnb.models.base import register_model
 from textnb.models.counts import CountModel
+from textnb.models.protocol import derived
 from textnb.runtime.settings import AT_LEAST_0, setting
 
 if TYPE_CHECKING:
@@ -92,12 +95,24 @@ class BernoulliNB(CountModel):
         assert isinstance(l, float)
         return bernoulli_weights(counted.feature_count, counted.class_count, l)
 
+    @property
+    def sums(self) -> tuple[str, ...]:
+        return ("counts", "absent")
+
+    def weigh_term(self, counts: Mapping[int, float], sums: TermSums) -> list[float]:
+        logs = [bernoulli(counts.get(k, 0), rows, sums.l, log_ratio)
+                for k, rows in enumerate(sums.rows)]
+        return [log_p - log_not_p for log_p, log_not_p in logs]
+
+    def intercept_of(self, sums: TermSums, log_prior: list[float]) -> list[float]:
+        return [prior + absent for prior, absent in zip(log_prior, sums.absent, strict=True)]
+
     def leave_one_out_type(self) -> type[LeaveOneOut]:
         from textnb.bayes.leave_one_out import BernoulliLeaveOneOut
 
         return BernoulliLeaveOneOut
 
-    @property
+    @derived
     def feature_log_prob_(self) -> Floats:
         """log p, base e: float64 (n_classes, n_features)."""
         from textnb.bayes.formulas import bernoulli_log_prob

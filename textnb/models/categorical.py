@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from textnb.errors import DataError, ParameterError
 from textnb.models.base import register_model
 from textnb.models.counts import CountModel
+from textnb.models.protocol import FittedArrays, derived
 from textnb.runtime.settings import setting
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ _CELLS = 1 << 20
 
 
 @register_model
-class CategoricalNB(CountModel):
+class CategoricalNB(FittedArrays, CountModel):
     """Naive Bayes for columns of categories 0, 1, 2 ...
 
     P(x_i = c | k) = (n_kic + l) / (n_ki + l C_i), a smoothed categorical estimate per class and
@@ -73,12 +74,12 @@ class CategoricalNB(CountModel):
             form.scores(self._indicators(block, start)) for start, block in _blocks(rows)])
         return scores
 
-    @property
+    @derived
     def feature_log_prob_(self) -> list[NDArray[Any]]:
         """log of the estimates, base e: float64 (n_classes, n_categories_[i]) of each feature i."""
         return self._per_feature(super().feature_log_prob_)
 
-    @property
+    @derived
     def category_count_(self) -> list[NDArray[Any]]:
         """int64 (n_classes, n_categories_[i]) of each feature i."""
         return self._per_feature(self.feature_count_)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from textnb.bayes.ratios import TermSums, complement, log_ratio
 from textnb.errors import ParameterError
 from textnb.models.base import register_model
 from textnb.models.counts import CountModel
+from textnb.models.protocol import derived
 from textnb.runtime.settings import setting
 
 if TYPE_CHECKING:
@@ -99,6 +102,21 @@ class ComplementNB(CountModel):
         return weights, None if len(counted.classes) > 1 else np.zeros(1)
 
     @property
+    def sums(self) -> tuple[str, ...]:
+        return ("counts", "norms") if self.norm else ("counts",)
+
+    def weigh_term(self, counts: Mapping[int, float], sums: TermSums) -> list[float]:
+        of_term, every = sum(counts.values()), sum(sums.counts)
+        logs = [complement(counts.get(k, 0), of_term, every - total, sums.l,
+                           sums.l * sums.n_terms, log_ratio)
+                for k, total in enumerate(sums.counts)]
+        return [log / norm for log, norm in zip(logs, sums.norms, strict=True)] if self.norm else [
+            -log for log in logs]
+
+    def intercept_of(self, sums: TermSums, log_prior: list[float]) -> list[float]:
+        return log_prior if len(log_prior) == 1 else [0.0] * len(log_prior)
+
+    @property
     def obstacle_to_leaving_out(self) -> str | None:
         return "norm" if self.norm else super().obstacle_to_leaving_out
 
@@ -111,7 +129,7 @@ class ComplementNB(CountModel):
 
         return ComplementLeaveOneOut
 
-    @property
+    @derived
     def feature_all_(self) -> NDArray[Any]:
         """Counts over all classes: (n_features,)."""
         return self._learned.counts.all_counts

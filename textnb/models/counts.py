@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from textnb.errors import DataError, ParameterError
 from textnb.models.additive import WeightedAdditiveModel, unique
 from textnb.models.base import Model
+from textnb.models.protocol import derived
 from textnb.runtime.settings import Priors, setting
 
 if TYPE_CHECKING:
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from textnb.bayes.formulas import Smoothing
     from textnb.bayes.learned import Learned
     from textnb.bayes.leave_one_out import LeaveOneOut, Within
+    from textnb.bayes.ratios import TermSums
     from textnb.bayes.sparse_table import SparseWeights
     from textnb.bayes.statistics import CountStatistics
 
@@ -71,6 +74,28 @@ class CountModel(WeightedAdditiveModel, Model):
             What is added to log priors; None of scores that hold no prior.
         """
         raise self._undefined("how few counts become weights")
+
+    # The weights of one term, in plain numbers.
+
+    @property
+    def sums(self) -> tuple[str, ...]:
+        """The fields of `TermSums` that `weigh_term` needs of a file; none if it can't be asked."""
+        return ()
+
+    def weigh_term(self, counts: Mapping[int, float], sums: TermSums) -> list[float]:
+        """The weights of one term, one per class, without NumPy.
+
+        Parameters
+        ----------
+        counts : mapping of int to float
+            Of the term in each class, by its index; those that are not 0.
+        sums : TermSums
+        """
+        raise self._undefined("the weights of a single term")
+
+    def intercept_of(self, sums: TermSums, log_prior: list[float]) -> list[float]:
+        """The intercepts of classes, beside `weigh_term`."""
+        return log_prior
 
     def leave_one_out_type(self) -> type[LeaveOneOut]:
         """The class that leaves rows out by subtraction, if that can be done."""
@@ -247,20 +272,20 @@ class CountModel(WeightedAdditiveModel, Model):
     def class_count_(self) -> NDArray[Any]:  # type: ignore[override]  # an attribute of others
         return self._learned.counts.class_count
 
-    @property
+    @derived
     def l_(self) -> float | NDArray[np.float64]:
         """The smoothing that was used."""
         from textnb.bayes.statistics import as_smoothing
 
         return as_smoothing(self._used.l, self.n_features_in_)
 
-    @property
+    @derived
     def class_log_prior_(self) -> Floats:
         """float64 (n_classes,)"""
         prior: Floats = self._used.class_log_prior(self._learned.counts)
         return prior
 
-    @property
+    @derived
     def class_weight_(self) -> NDArray[np.float64] | None:
         """The weights in use: float64 (n_classes,)."""
         from textnb.bayes.class_weight import class_weights
@@ -268,7 +293,7 @@ class CountModel(WeightedAdditiveModel, Model):
         counts = self._learned.counts
         return class_weights(self._used.class_weight, counts.classes, counts.class_count)
 
-    @property
+    @derived
     def feature_log_prob_(self) -> Any:
         """float64 (n_classes, n_features): the weights, if the model has no others to show."""
         import numpy as np

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from textnb.bayes.ratios import TermSums, log_ratio, multinomial
 from textnb.models.base import register_model
 from textnb.models.counts import CountModel
 
@@ -89,6 +91,14 @@ class MultinomialNB(CountModel):
         weights = (label_weights(counted, l) if counted.is_multilabel
                    else multinomial_weights(counted.feature_count, l))
         return weights, np.zeros(len(counted.classes))
+
+    @property
+    def sums(self) -> tuple[str, ...]:
+        return ("counts",)
+
+    def weigh_term(self, counts: Mapping[int, float], sums: TermSums) -> list[float]:
+        return [multinomial(counts.get(k, 0), total, sums.l, sums.l * sums.n_terms, log_ratio)
+                for k, total in enumerate(sums.counts)]
 
     def leave_one_out_type(self) -> type[LeaveOneOut]:
         from textnb.bayes.leave_one_out import MultinomialLeaveOneOut

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any, Self
 from textnb.errors import ParameterError
 from textnb.models.base import register_model
 from textnb.models.learned_rows import TfidfModel
-from textnb.runtime.settings import ABOVE_0, WHOLE_ABOVE_0, NumberOrAuto, between, setting
+from textnb.runtime.settings import (
+    ABOVE_0,
+    SMOOTHING_ABOVE_0,
+    WHOLE_ABOVE_0,
+    NumberOrAuto,
+    between,
+    setting,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -102,7 +109,8 @@ class NBLinear(TfidfModel):
     # Its weights are learned, not counted: they rank its terms.
     term_z = None
 
-    l: NumberOrAuto = setting(0.3, "Smoothing of the ratios.", names=("--l",))
+    l: NumberOrAuto = setting(0.3, "Smoothing of the ratios.", names=("--l",),
+                              range=SMOOTHING_ABOVE_0)
     C: float = setting(
         1.0, "Inverse strength of regularisation.", names=("--C",), is_common=False, range=ABOVE_0)
     loss: str = setting("hinge", "A linear SVM, or logistic regression.",

@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Any
 from textnb.models.base import register_model
 from textnb.models.learned_rows import RowModel
 from textnb.models.nblinear import check_above_0
+from textnb.models.protocol import derived
 from textnb.runtime.settings import (
     ABOVE_0,
+    SMOOTHING_ABOVE_0,
     WHOLE_ABOVE_0,
+    NumberOrAuto,
     Range,
     between,
     is_number,
@@ -89,6 +92,8 @@ class NBLogisticRegression(RowModel):
     # Its weights are learned, not counted: they rank its terms.
     term_z = None
 
+    l: NumberOrAuto = setting(1.0, "Smoothing of the ratios.", names=("--l",),
+                              range=SMOOTHING_ABOVE_0)
     C: float = setting(1.0, "Inverse strength of regularisation.", names=("--C",),
                        is_common=False, range=ABOVE_0)
     beta: float = setting(1.0, "Interpolation of the weights.", is_common=False,
@@ -146,7 +151,7 @@ class NBLogisticRegression(RowModel):
         return LinearForm(statistics.classes, np.ascontiguousarray(weights), intercept,
                           features=presence_map(self.presence_above(binary)))
 
-    @property
+    @derived
     def ratio_(self) -> Floats:
         """As in `LogCountRatio`: float64 (1 or n_classes, n_features)."""
         from textnb.bayes.ratio import ratio_of

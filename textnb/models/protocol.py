@@ -161,6 +161,21 @@ class FittedArrays:
             setattr(self, name, value)
 
 
+class derived(property):
+    """A property that is derived from what `fit` has learned, each time: its arrays are read-only.
+
+    Writing into one would change nothing that the model answers by.
+    """
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        value = super().__get__(instance, owner)
+        if instance is None:
+            return value
+        from textnb.bayes.read_only import read_only
+
+        return read_only(value)
+
+
 def unfitted(estimator: T) -> T:
     """A copy of an estimator, with copies of its parameters, that was not fitted.
 

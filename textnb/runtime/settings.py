@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 import math
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
 from numbers import Integral, Real
@@ -58,7 +59,7 @@ def is_truth(value: object) -> bool:
     return isinstance(value, bool) or type(value).__name__ in ("bool", "bool_")
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class Range:
     """The values that a setting may have.
 
@@ -83,12 +84,31 @@ WHOLE_ABOVE_0 = Range("an integer above 0 and below 2**31",
 AT_LEAST_2 = Range("an int >= 2", lambda v: is_whole(v) and v >= 2)
 
 
+COUNT = Range("an integer above 0", lambda v: is_whole(v) and v >= 1)
+LOWER_CASE = Range("True, False, 'tr' or 'az'", lambda v: is_truth(v) or v in ("tr", "az"))
+NAME = Range("a name, or a function", bool)
+
+
+def _are_numbers(value: Any, low: float, strict: bool = False) -> bool:
+    """Whether numbers, one or one for each term, are above a bound; arrays others check."""
+    values = value if isinstance(value, (list, tuple)) else [value]
+    return hasattr(value, "dtype") or (len(values) > 0 and all(
+        is_number(v) and (low < v if strict else low <= v) and v <= sys.float_info.max
+        for v in values))
+
+
+SMOOTHING = Range("a number >= 0, one for each term, or 'auto'",
+                  lambda v: (isinstance(v, str) and v == "auto") or _are_numbers(v, 0.0))
+SMOOTHING_ABOVE_0 = Range("a number above 0, or one for each term",
+                          lambda v: _are_numbers(v, 0.0, strict=True))
+
+
 def between(low: float, high: float) -> Range:
     """The numbers from one number to another."""
     return Range(f"in [{low:g}, {high:g}]", lambda v: is_number(v) and low <= v <= high)
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class Setting:
     """What a person needs to know about a setting, apart from its name, type and default.
 
@@ -165,6 +185,64 @@ def check_settings(owner: Any) -> None:
             raise ParameterError.out_of_range(each.name, says, value)
 
 
+def _is_json_number(value: Any) -> bool:
+    return type(value) in (int, float) and abs(value) <= sys.float_info.max
+
+
+def _are_strings(value: Any) -> bool:
+    return type(value) is list and all(type(each) is str for each in value)
+
+
+def _is_pair(value: Any) -> bool:
+    return type(value) is list and len(value) == 2 and all(
+        type(n) is int for n in value) and 1 <= value[0] <= value[1] <= 32
+
+
+# By the types of settings: what a value of each is in JSON. A setting of another type is checked by
+# its owner alone.
+_IN_JSON: Mapping[str, Range] = {
+    "bool": Range("true or false", lambda v: type(v) is bool),
+    "int": Range("an integer", lambda v: type(v) is int and abs(v) < 2**63),
+    "float": Range("a number", _is_json_number),
+    "Segmenter": Range("a string", lambda v: type(v) is str),
+    "str": Range("a string", lambda v: type(v) is str),
+    "Size": Range("a number of bytes from 2**20", lambda v: type(v) is int and 2**20 <= v < 2**63),
+    "CountOrShare": Range("a count above 0 or a share", lambda v: v >= 1 if type(v) is int else (
+        type(v) is float and 0.0 <= v <= 1.0)),
+    "Pair": Range("two integers from 1 to 32, in order", _is_pair),
+    "Columns": Range("a name or several", lambda v: type(v) is str or _are_strings(v)),
+    "Words": Range("strings", _are_strings), "Kinds": Range("strings", _are_strings),
+    "Prefixes": Range("true, false or strings", lambda v: type(v) is bool or _are_strings(v)),
+    "LowerCase": Range("true, false or a string", lambda v: type(v) in (bool, str)),
+    "Priors": Range("numbers >= 0, not all 0", lambda v: type(v) is list and all(
+        _is_json_number(p) and p >= 0 for p in v) and sum(v) > 0),
+}
+
+
+def check_json(group: type, values: Mapping[str, Any]) -> None:
+    """Raises ParameterError for a value from a file of another type, or out of its range.
+
+    Parameters
+    ----------
+    group : type
+        A dataclass whose fields are settings.
+    values : mapping of str to value
+        By the names of fields; some may be missing.
+    """
+    for each, facts in declared(group):
+        kind = str(each.type)
+        is_absent = values.get(each.name) is None and (
+            each.name not in values or kind.endswith("| None"))
+        if is_absent:
+            continue
+        value = values[each.name]
+        for allowed in (_IN_JSON.get(kind.removesuffix(" | None")), facts.range):
+            if allowed is not None and not allowed.holds(value):
+                raise ParameterError.out_of_range(each.name, allowed.says, value)
+        if facts.choices and value not in facts.choices:
+            raise ParameterError.unknown_choice(each.name, value, facts.choices)
+
+
 def check_smoothing_name(kind: str, given: Iterable[str], known: Iterable[str]) -> None:
     """Raises ParameterError for ``alpha`` where the parameter is called ``l``."""
     known = set(known)
@@ -190,11 +268,11 @@ def with_checked_names(kind: type[T]) -> type[T]:
 
 
 def _check_names_first(init: Callable[..., None]) -> Callable[..., None]:
-    known = inspect.signature(init).parameters
-
-    takes_any = any(each.kind is each.VAR_KEYWORD for each in known.values())
-    names = [name for name, each in known.items() if each.kind in (
-        each.KEYWORD_ONLY, each.POSITIONAL_OR_KEYWORD) and name != "self"]
+    # Signatures are slow, and a filter starts with several models.
+    code = inspect.unwrap(init).__code__
+    known = code.co_varnames[:code.co_argcount + code.co_kwonlyargcount]
+    takes_any = bool(code.co_flags & inspect.CO_VARKEYWORDS)
+    names = [name for name in known if name != "self"]
 
     @functools.wraps(init)
     def checked_init(self: Any, *values: Any, **parameters: Any) -> None:

@@ -11,8 +11,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import chain, islice
 from typing import TypeVar
 
-import polars as pl
-
 from textnb.runtime.forks import FORK
 
 T = TypeVar("T")
@@ -55,7 +53,11 @@ def map_in_threads(
         # A thread for a single item would cost more than it saves.
         yield from map(function, ahead)
         return
-    threads = pl.thread_pool_size() if threads is None else threads
+    if threads is None:
+        # Imported here: one message is learned without Polars.
+        import polars as pl
+
+        threads = pl.thread_pool_size()
     pool = _take_pool(threads)
     coming: deque[Future[R]] = deque()
     ended = False

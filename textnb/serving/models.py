@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from textnb.errors import SourceError, TextnbError, first_line
+from textnb.files.require import Unsupported
 from textnb.filter.quick import QuickFilter
 from textnb.filter.verdict import Verdict
 from textnb.mail.columns import message_columns
-from textnb.storage.terms_reader import Unsupported
 
 if TYPE_CHECKING:
     from textnb.filter.mailfilter import MailFilter

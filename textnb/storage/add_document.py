@@ -22,41 +22,34 @@ from numpy.typing import NDArray
 from textnb.bayes.calibration import LEARNED_SINCE, Calibration
 from textnb.bayes.decision import Decision
 from textnb.bayes.since_fit import SinceFit
-from textnb.files.archive import MAX_BYTES, reading_errors
-from textnb.files.blocks import Blocks
-from textnb.files.require import require
+from textnb.files.archive import MAX_BYTES
+from textnb.files.require import Unsupported, reading_errors, require
 from textnb.storage import version2
 from textnb.storage.arithmetic import (
+    Arrays,
+    are_counts,
     check_counts,
-    check_terms,
+    check_ends,
+    check_weights,
     narrow,
     stored_arrays,
 )
-from textnb.storage.document_check import check_text_document
-from textnb.storage.plain_plan import plan_of_settings, text_columns, tokens_of
-from textnb.storage.terms_reader import Unsupported
-from textnb.storage.totals import TOTALS, smoothing
+from textnb.storage.document import EXACT, OPTIONAL, TextDocument
+from textnb.storage.layout import TEXT, check_arrays
+from textnb.storage.terms_reader import known_document, tokens_of
 from textnb.text.byte_keys import begins_of, is_ascending
 from textnb.text.planning import with_missing
 
-_BASIC = ("terms/bytes", "terms/ends", "counts/ends", "counts/classes", "counts/values")
 _OCCURRENCES = "terms/occurrences"
 # Weights of two classes; other files the full command reads.
 _WEIGHTS = "weights"
-_ARRAYS = {*_BASIC, _OCCURRENCES, _WEIGHTS, "index/bytes", "index/ends", *TOTALS}
-_DOCUMENT = {"format", "version", "textnb", "kind", "estimator", "settings", "classes", "layers",
-             "requires", "arrays", "calibration", "decision", "l", "intercept", "since_fit"}
+# Arrays of files that this module leaves to others.
+_OTHERS = {"terms/documents", "terms/kept", "terms/total"}
 # Settings that limit or weight terms, and the values with which they have no effect.
 _WITHOUT_LIMITS = {"min_df": 1, "max_df": 1.0, "max_features": None, "vocabulary": None,
-                   "memory_limit": None, "class_weight": None}
-_PARAMETERS = {"MultinomialNB": {"l", "fit_prior", "class_prior"},
-               "BernoulliNB": {"l", "fit_prior", "class_prior", "binarize"},
-               "ComplementNB": {"l", "fit_prior", "class_prior", "norm"},
-               "NBLinear": {"l", "C", "loss", "power", "tf", "idf", "unit_length", "tol",
-                            "max_iter", "held_out"}}
-_BESIDE_WEIGHTS = "NBLinear"
-_LABELS = {"string": str, "integer": int, "boolean": bool}
-_EXACT = 2**53
+                   **dict.fromkeys(OPTIONAL)}
+# Room for the counts of one document below the largest sum.
+_MOST = EXACT - (1 << 20)
 
 
 @dataclass(frozen=True)
@@ -108,19 +101,16 @@ class ModelToExtend:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = os.fspath(path)
-        with reading_errors(self._path), version2.open_file(self._path) as descriptor:
-            self._document = Blocks(descriptor, self._path).document()
-            why = _why_unknown(self._document)
-            if not why:
-                check_text_document(self._path, self._document)
-        if why:
-            raise Unsupported(why)
-        settings = self._document["settings"]
-        self.labels: list[Any] = self._document["classes"]["labels"]
-        self.columns, self.label = text_columns(settings["text"]), settings["label"]
-        self._plan = plan_of_settings(settings["tokenizer"])
-        self.lists = [name for name, is_list in zip(
-            self.columns, self._plan.hold_tokens(self.columns), strict=True) if is_list]
+        with reading_errors(self._path), version2.ModelFile(self._path) as file:
+            self._document, self._found = file.document, known_document(
+                self._path, file.document)
+            check_arrays(file.arrays, TEXT, self._found.facts, self._found.sizes)
+            if why := _why_unknown(self._document, self._found):
+                raise Unsupported(why)
+            self.labels: list[Any] = self._document["classes"]["labels"]
+            self.columns, self.label = self._found.columns, self._document["settings"]["label"]
+            self.lists = [name for name, is_list in zip(
+                self.columns, self._found.plan.hold_tokens(self.columns), strict=True) if is_list]
 
     def add(
         self, texts: Mapping[str, str | Sequence[str] | None], label: Any,
@@ -137,117 +127,73 @@ class ModelToExtend:
         target : path
             The file to write; it may be the one that was read.
         """
-        counts = Counter(token.encode("utf-8") for token in tokens_of(self._plan, texts))
+        counts = Counter(token.encode("utf-8") for token in tokens_of(self._found.plan, texts))
+        found, beside = self._found, not self._found.model.from_counts
+        # Beside weights, documents are counted.
+        presence = beside or found.model.presence_above(found.settings["binary"]) is not None
         with reading_errors(self._path):
-            document, arrays = version2.read(self._path, MAX_BYTES, lambda _: _ARRAYS)
+            document, arrays = version2.read(self._path, MAX_BYTES)
             if document != self._document:
                 raise Unsupported("a file that is written while it is read")
-            _check(document, arrays)
+            _check(document, arrays, presence)
         code = self.labels.index(label)
         document["classes"]["documents"][code] += 1
-        beside = _has_weights(document)
-        basic = _with_counts(
-            arrays, sorted(counts.items()), code, _counts_presence(document), not beside)
+        basic = _with_counts(arrays, sorted(counts.items()), code, presence, not beside)
         updated = (_count_since_fit if beside else _mark_stale)(
             document, len(self.labels), len(basic["terms/ends"]))
         document["textnb"] = version("textnb")
         for name in ("format", "version", "requires", "arrays"):
             del document[name]
-        kept = None if beside else np.ones(updated.n_terms, dtype=np.bool_)
-        version2.write(target, document, stored_arrays(document, basic, kept))
+        kept = np.ones(updated.n_terms, dtype=np.bool_)
+        version2.write(target, document, stored_arrays(
+            document, found.model, found.l, basic, kept))
         return updated
 
 
-def _why_unknown(document: dict[str, Any]) -> str:
+def _why_unknown(document: Mapping[str, Any], found: TextDocument) -> str:
     """The part of a file's document that this module does not know; empty if it knows all."""
-    estimator, settings, classes = (
-        document["estimator"], document["settings"], document["classes"])
-    name, parameters = estimator["name"], estimator["parameters"]
-    if not set(document) <= _DOCUMENT or document["layers"] != 1 or (
-            document["kind"] != "TextClassifier"):
-        return "what the document has"
-    if name not in _PARAMETERS or set(parameters) != _PARAMETERS[name]:
-        return f"the estimator {name!r}"
-    if any(settings.get(setting, value) != value or type(settings.get(setting, value)) is not type(
-            value) for setting, value in _WITHOUT_LIMITS.items()):
+    settings, model = found.settings, found.model
+    if any(settings[name] != value or type(settings[name]) is not type(value)
+           for name, value in _WITHOUT_LIMITS.items()):
         return "limits on terms, or weights of classes"
-    if set(settings) - set(_WITHOUT_LIMITS) != {"text", "label", "tokenizer", "binary"} or type(
-            settings["binary"]) is not bool or type(settings["label"]) is not str:
-        return "a setting"
     if set(with_missing(settings["tokenizer"])) != set(settings["tokenizer"]):
         return "a tokenizer of an earlier version"
-    has_weights = name == _BESIDE_WEIGHTS
-    if any(part in where for part, where in (
-            ("intercept", document), (_WEIGHTS, document["arrays"]))) != has_weights or (
-            "since_fit" in document and not has_weights):
-        return "weights"
-    if has_weights:
-        if parameters["idf"] is not False or "rows" in classes or (
-                _WEIGHTS not in document["arrays"]):
-            return "inverse document frequencies, sample weights, or many classes"
-    elif (parameters["l"] == "auto") != ("l" in document) or smoothing(document) is None:
+    if not model.from_counts and not (model.counts_beside_weights and _WEIGHTS in found.facts):
+        return "weights that a document changes, or many classes"
+    if model.from_counts and "sums of counts" not in found.facts:
         return "the smoothing"
-    if not settings["binary"] and name == "BernoulliNB" and not _is_zero(parameters["binarize"]):
+    if model.presence_above(settings["binary"]) not in (None, 0.0):
         return "binarize"
-    if set(document["arrays"]) - _ARRAYS:
-        return "an array"
-    labels, documents = classes["labels"], classes["documents"]
-    kind = _LABELS[classes["type"]]
-    require(set(classes) == {"type", "labels", "documents"} and len(labels) == len(documents)
-            and all(type(one) is kind for one in labels) and sorted(set(labels)) == labels,
-            "its labels are not sorted, or not of their type")
-    require(all(type(n) is int and n >= 0 for n in documents) and sum(documents) < _EXACT - 1,
-            "documents per class are not counts")
-    return "" if len(labels) > 1 else "a single class"
+    if _OTHERS & set(document["arrays"]) or "sample" in document or "pruned" in document or any(
+            name not in TEXT for name in document["arrays"]):
+        return "an array, or what the document has"
+    return "" if found.sizes["classes"] > 1 and "rows" not in document["classes"] else (
+        "a single class, or sample weights")
 
 
-def _is_zero(value: Any) -> bool:
-    return type(value) in (int, float) and value == 0
-
-
-def _has_weights(document: Mapping[str, Any]) -> bool:
-    return bool(document["estimator"]["name"] == _BESIDE_WEIGHTS)
-
-
-def _counts_presence(document: Mapping[str, Any]) -> bool:
-    return bool(document["settings"]["binary"]
-                or document["estimator"]["name"] in ("BernoulliNB", _BESIDE_WEIGHTS))
-
-
-def _check(document: Mapping[str, Any], arrays: version2.Arrays) -> None:
+def _check(document: Mapping[str, Any], arrays: Arrays, presence: bool) -> None:
     """Make the checks of terms and counts that loading a model makes."""
-    for name in _BASIC:
-        require(name in arrays, f"it has no array {name!r}")
-    text = arrays["terms/bytes"]
-    ends = check_terms(text, arrays["terms/ends"])
+    text, n_classes = arrays["terms/bytes"], len(document["classes"]["labels"])
+    ends = check_ends(arrays["terms/ends"], len(text), "terms")
     text.tobytes().decode("utf-8")
     starts = begins_of(ends)[ends > begins_of(ends)]
     require(bool(((text[starts] & 0xC0) != 0x80).all()), "a term is not UTF-8")
-    require(is_ascending(text, ends), "terms are not sorted")
-    check_counts(arrays, len(ends), len(document["classes"]["labels"]))
+    require(0 < len(ends) < 2**31 and is_ascending(text, ends), "terms are not sorted")
+    check_counts(arrays, n_classes)
     values = arrays["counts/values"]
-    require(values.dtype.kind == "i" and int(values.sum(dtype=np.int64)) < _EXACT - (1 << 20),
-            "counts are not integers, or too large to add")
     most = np.array(document["classes"]["documents"], dtype=np.int64)
-    require(not _counts_presence(document)
-            or bool((values <= most[arrays["counts/classes"]]).all()),
+    require(are_counts(values, _MOST) and are_counts(most, _MOST),
+            "counts are too large to add")
+    require(not presence or bool((values <= most[arrays["counts/classes"]]).all()),
             "a term is in more documents than there are")
-    if _has_weights(document):
-        weights, intercept = arrays[_WEIGHTS], np.array(document["intercept"], dtype=np.float64)
-        require(weights.shape == (len(ends), len(document["classes"]["labels"]))
-                and weights.dtype.kind == "f" and bool(np.isfinite(weights).all())
-                and intercept.shape == weights.shape[1:] and bool(np.isfinite(intercept).all()),
-                "weights are not one finite number per class and term")
-    occurrences = arrays.get(_OCCURRENCES)
-    require(occurrences is None or (
-        occurrences.shape == ends.shape and occurrences.dtype.kind == "i"
-        and bool((occurrences >= 0).all())
-        and int(occurrences.sum(dtype=np.float64)) < _EXACT - (1 << 20)),
-        f"{_OCCURRENCES} is not one count per term")
+    if _WEIGHTS in arrays:
+        check_weights(arrays[_WEIGHTS], document["intercept"])
+    require(are_counts(arrays.get(_OCCURRENCES), _MOST),
+            f"{_OCCURRENCES} is not one count per term")
 
 
 def _with_counts(
-    arrays: version2.Arrays, counts: list[tuple[bytes, int]], code: int, presence: bool,
+    arrays: Arrays, counts: list[tuple[bytes, int]], code: int, presence: bool,
     takes_new: bool,
 ) -> dict[str, NDArray[Any]]:
     """The terms and counts of a file with those of one document of a class.

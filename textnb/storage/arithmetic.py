@@ -1,6 +1,6 @@
 """Checks the arrays of a model of texts, and derives others from them, with NumPy alone.
 
-`textnb.storage.textarrays` describes each array.
+`textnb.storage.layout` describes each array; its check of types and shapes comes first.
 """
 
 from __future__ import annotations
@@ -11,13 +11,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from textnb.bayes.sparse_forms import log_without
 from textnb.files.require import require
-from textnb.storage.totals import totals
+from textnb.models.base import Model
+from textnb.storage.document import EXACT, sums_of
+from textnb.storage.layout import EVERY, TEXT
 from textnb.text.byte_keys import begins_of
 
-EVERY = 256
-COUNTS = ("counts/ends", "counts/classes", "counts/values")
 Arrays = Mapping[str, NDArray[Any]]
+
+
+def declared_types(arrays: Arrays) -> dict[str, tuple[str, tuple[int, ...]]]:
+    """The type and the shape of each array, as a document declares them."""
+    return {name: (array.dtype.str, array.shape) for name, array in arrays.items()}
 
 
 def narrow(values: NDArray[Any]) -> NDArray[Any]:
@@ -28,34 +34,195 @@ def narrow(values: NDArray[Any]) -> NDArray[Any]:
     return values.astype(np.int64 if wide else np.int32, copy=False)
 
 
+def smallest_index(n: int) -> type[np.integer[Any]]:
+    """The smallest type of a file that holds integers below n."""
+    return np.uint8 if n <= 1 << 8 else np.uint16 if n <= 1 << 16 else np.int32
+
+
+def cells_by_term(
+    terms: NDArray[Any], classes: NDArray[Any], values: NDArray[Any], n_terms: int, n_classes: int
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Ends, classes and values as a file has them, of cells in the order of their terms."""
+    ends = np.cumsum(np.bincount(terms, minlength=n_terms))
+    return narrow(ends), classes.astype(smallest_index(n_classes)), values
+
+
+def check_ends(ends: NDArray[Any], length: int, what: str) -> NDArray[np.int64]:
+    """Check that ends ascend to a length; return them as 64 bits."""
+    wide = ends.astype(np.int64)
+    require(not len(wide) or (int(wide[0]) >= 0 and bool((np.diff(wide) >= 0).all())
+                              and int(wide[-1]) == length),
+            f"the ends of its {what} do not ascend to their length")
+    return wide
+
+
+def are_counts(values: NDArray[Any] | None, most: int = EXACT) -> bool:
+    """Whether values, if there are any, are counts whose sum is below a number."""
+    return values is None or (
+        bool((values >= 0).all()) and float(values.sum(dtype=np.float64)) < most)
+
+
+def check_cells(arrays: Arrays, what: str, n_classes: int) -> NDArray[np.int64]:
+    """Check where the values of terms end, and of which classes they are.
+
+    Parameters
+    ----------
+    arrays : mapping of str to array
+    what : {"counts", "weights"}
+    n_classes : int
+
+    Returns
+    -------
+    int64 (n_values,)
+        The term of each value.
+    """
+    classes = arrays[f"{what}/classes"]
+    ends = check_ends(arrays[f"{what}/ends"].reshape(-1), len(classes), what)
+    require(not len(classes) or 0 <= int(classes.min()) <= int(classes.max()) < n_classes,
+            f"one of its {what} is of no class")
+    terms = np.repeat(np.arange(len(ends), dtype=np.int64), np.diff(ends, prepend=0))
+    require(bool((np.diff(terms * n_classes + classes) > 0).all()),
+            f"the classes of a term's {what} are not sorted")
+    return terms
+
+
+def check_counts(arrays: Arrays, n_classes: int, *, weighted: bool = False) -> NDArray[np.int64]:
+    """Check the counts of all terms; return the term of each."""
+    values = arrays["counts/values"]
+    require((values.dtype.kind == "f") == weighted, "its counts are not of their type")
+    # Sums must be exact, even as float64.
+    require(bool((values > 0).all()) and float(values.sum(dtype=np.float64)) < EXACT,
+            "a count is not above 0, or counts are too large to add")
+    return check_cells(arrays, "counts", n_classes)
+
+
+def weights_arrays(weights: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
+    """All weights (n_terms, n_classes), or those alone that are not 0 if this is smaller.
+
+    Under the squared hinge a document that is far on the right side of a class adds nothing to its
+    weights: with many classes most are 0. All are stored for two classes, too: they are one slice
+    for a reader of single terms.
+    """
+    weights = np.ascontiguousarray(weights, dtype=np.float64)
+    n_terms, n_classes = weights.shape
+    flat = weights.reshape(-1)
+    # By their bits: -0.0 is a weight too, so that a model comes back as it was.
+    places = np.flatnonzero(flat.view(np.int64))
+    of_place = 8 + smallest_index(n_classes)().itemsize
+    if n_classes <= 2 or len(places) * of_place + 4 * n_terms >= 8 * n_terms * n_classes:
+        return {"weights": weights}
+    ends, classes, values = cells_by_term(
+        places // n_classes, places % n_classes, flat[places], n_terms, n_classes)
+    return {"weights/ends": ends, "weights/classes": classes, "weights/values": values}
+
+
+def unpack_weights(arrays: Arrays, n_terms: int, n_classes: int) -> NDArray[np.float64]:
+    """The inverse of `weights_arrays`, after checks of all but the numbers."""
+    if "weights" in arrays:
+        return arrays["weights"]
+    weights = np.zeros((n_terms, n_classes))
+    terms = check_cells(arrays, "weights", n_classes)
+    weights[terms, arrays["weights/classes"]] = arrays["weights/values"]
+    return weights
+
+
+def check_weights(weights: NDArray[Any], intercept: Any) -> NDArray[np.float64]:
+    """Check that weights are finite, and intercepts numbers of the classes; return these."""
+    found = np.array(intercept, dtype=np.float64)
+    require(found.shape == weights.shape[1:] and bool(np.isfinite(found).all()),
+            "intercepts are not one finite number per class")
+    require(bool(np.isfinite(weights).all()), "a weight is not finite")
+    return found
+
+
 def stored_arrays(
-    document: Mapping[str, Any], basic: Arrays, kept: NDArray[np.bool_] | None
+    document: Mapping[str, Any], model: Model, l: Any, basic: Arrays, kept: NDArray[np.bool_]
 ) -> dict[str, NDArray[Any]]:
-    """All arrays of a file, in their order: terms, counts, and arrays derived from them."""
-    derived = derived_arrays(document, basic, kept)
-    # Small arrays first: a reader of single terms needs all of them.
-    small = {name: array for name, array in derived.items() if name != "terms/kept"}
-    return {**small, **basic, **derived}
+    """All arrays of a file, in their order: the given ones, and those that are derived."""
+    every = {**basic, **derived_arrays(document, model, l, basic, kept)}
+    return {name: every[name] for name in TEXT if name in every}
+
+
+def check_derived(
+    document: Mapping[str, Any], model: Model, l: Any, arrays: Arrays, kept: NDArray[np.bool_]
+) -> None:
+    """Check the index and the sums of a file against its terms and counts.
+
+    Raises
+    ------
+    ValueError
+        If they differ from what the terms and counts give.
+    """
+    expected = derived_arrays(document, model, l, arrays, kept)
+    require(("terms/kept" in arrays) == ("terms/kept" in expected),
+            "it does not say which terms are within its limits")
+    for name, values in expected.items():
+        stored = arrays[name]
+        require(stored.shape == values.shape and stored.dtype == values.dtype and bool(
+            np.allclose(stored, values, rtol=1e-11, atol=0.0) if values.dtype.kind == "f"
+            else np.array_equal(stored, values)), f"{name} does not match its counts")
 
 
 def derived_arrays(
-    document: Mapping[str, Any], basic: Arrays, kept: NDArray[np.bool_] | None
+    document: Mapping[str, Any], model: Model, l: Any, basic: Arrays, kept: NDArray[np.bool_]
 ) -> dict[str, NDArray[Any]]:
-    """The index, and the sums that the weight of one term needs.
+    """The index, the terms that are kept, and the sums that the weight of one term needs.
 
     Parameters
     ----------
     document : mapping
+    model : Model
+    l : Any
+        Its smoothing, or the one that was chosen.
     basic : mapping of str to array
-        Terms and counts, after their checks.
-    kept : bool (n_terms,), or None
-        See `textnb.storage.totals.kept_terms`.
+        Terms and counts.
+    kept : bool (n_terms,)
     """
     derived = dict(zip(("index/bytes", "index/ends"), _index(
         basic["terms/bytes"], basic["terms/ends"].astype(np.int64)), strict=True))
-    if kept is not None and not kept.all():
+    if not kept.all():
         derived["terms/kept"] = np.packbits(kept, bitorder="little")
-    return {**derived, **totals(document, basic, kept)}
+    if names := sums_of(document, model, l):
+        documents = np.array(document["classes"]["documents"], dtype=np.int64)
+        sums = _Sums(basic, documents, kept, float(l))
+        derived |= {f"totals/{name}": getattr(sums, name)() for name in names}
+    return derived
+
+
+class _Sums:
+    """Sums of each class over the terms that are kept."""
+
+    def __init__(
+        self, arrays: Arrays, documents: NDArray[np.int64], kept: NDArray[np.bool_], l: float
+    ) -> None:
+        self._documents, self._kept, self._l = documents, kept, l
+        ends = arrays["counts/ends"][0].astype(np.int64)
+        terms = np.repeat(np.arange(len(kept)), np.diff(ends, prepend=0))
+        inside = slice(None) if kept.all() else kept[terms]
+        self._terms, self._classes, self._values = (values[inside] for values in (
+            terms, arrays["counts/classes"], arrays["counts/values"].astype(np.int64)))
+
+    def _per_class(self, values: NDArray[Any]) -> NDArray[np.float64]:
+        return np.bincount(self._classes, weights=values, minlength=len(self._documents)).astype(
+            np.float64, copy=False)
+
+    def counts(self) -> NDArray[Any]:
+        # Exact: the sum of all counts is below 2**53.
+        return self._per_class(self._values).astype(np.int64)
+
+    def absent(self) -> NDArray[np.float64]:
+        """Σ log(1 - p), of Bernoulli's p."""
+        rows, l = self._documents, self._l
+        of_each: NDArray[np.float64] = int(self._kept.sum()) * np.log((rows + l) / (rows + 2.0 * l))
+        return of_each + self._per_class(log_without(self._values, rows[self._classes], l))
+
+    def norms(self) -> NDArray[np.float64]:
+        """Σ log θ, of the complement's θ."""
+        l, counts, n_kept = self._l, self.counts(), int(self._kept.sum())
+        of_term = np.bincount(self._terms, weights=self._values, minlength=len(self._kept))
+        total: NDArray[np.float64] = np.log(of_term[self._kept] + l).sum() - n_kept * np.log(
+            counts.sum() - counts + l * n_kept)
+        return total + self._per_class(log_without(self._values, of_term[self._terms], l))
 
 
 def _index(text: NDArray[np.uint8], ends: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -65,55 +232,3 @@ def _index(text: NDArray[np.uint8], ends: NDArray[np.int64]) -> tuple[NDArray[An
     own = np.cumsum(lengths)
     within = np.arange(int(own[-1]) if len(own) else 0) - np.repeat(begins_of(own), lengths)
     return text[np.repeat(begins, lengths) + within], narrow(own)
-
-
-def check_terms(text: NDArray[Any], ends: NDArray[Any]) -> NDArray[np.int64]:
-    """Check the bytes and the ends of terms; return the ends as 64 bits."""
-    require(text.ndim == ends.ndim == 1 and text.dtype == np.uint8 and ends.dtype.kind == "i"
-            and 0 < len(ends) < 2**31, "terms are not bytes and where they end")
-    wide = ends.astype(np.int64)
-    check_ends(wide, len(text), "terms")
-    return wide
-
-
-def check_counts(arrays: Arrays, n_terms: int, n_classes: int) -> NDArray[np.int64]:
-    """Check the counts of all terms; return the column of each count."""
-    ends, classes, values = (arrays[name] for name in COUNTS)
-    require(ends.shape == (1, n_terms) and ends.dtype.kind == "i" and classes.ndim == 1
-            and classes.dtype.kind in "ui" and values.shape == classes.shape
-            and values.dtype.kind in "if", "counts are not of their shapes and types")
-    columns = check_cells(ends[0], classes, values, n_classes, "counts")
-    # Sums must be exact, even as float64.
-    require(bool((values > 0).all()) and float(values.sum(dtype=np.float64)) < 2**53,
-            "a count is not above 0, or counts are too large to add")
-    return columns
-
-
-def check_cells(
-    ends: NDArray[Any], classes: NDArray[Any], values: NDArray[Any], n_classes: int, what: str
-) -> NDArray[np.int64]:
-    """Check where the values of terms end and of which classes they are; return the term of each
-    value."""
-    require(ends.ndim == classes.ndim == 1 and ends.dtype.kind == "i"
-            and classes.dtype.kind in "ui" and values.shape == classes.shape,
-            f"{what} are not of their shapes and types")
-    wide = ends.astype(np.int64)
-    check_ends(wide, len(classes), what)
-    require(not len(classes) or 0 <= int(classes.min()) <= int(classes.max()) < n_classes,
-            f"one of its {what} is of no class")
-    terms = np.repeat(np.arange(len(wide), dtype=np.int64), np.diff(wide, prepend=0))
-    require(bool((np.diff(terms * n_classes + classes) > 0).all()),
-            f"the classes of a term's {what} are not sorted")
-    return terms
-
-
-def smallest_index(n: int) -> type[np.integer[Any]]:
-    """The smallest type of a file that holds integers below n."""
-    return np.uint8 if n <= 1 << 8 else np.uint16 if n <= 1 << 16 else np.int32
-
-
-def check_ends(ends: NDArray[np.int64], length: int, what: str) -> None:
-    """Check that ends ascend to a length."""
-    require(not len(ends) or (int(ends[0]) >= 0 and bool((np.diff(ends) >= 0).all())
-                              and int(ends[-1]) == length), f"the ends of its {what} do not ascend "
-            "to their length")

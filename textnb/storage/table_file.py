@@ -1,38 +1,34 @@
-"""Converts a fitted model of feature tables to one JSON document and tables, and back."""
+"""Converts a fitted model of feature tables to one JSON document and arrays, and back."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import Any
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from textnb.bayes.histogram import bins_per_column
 from textnb.bayes.moments import MomentStatistics
 from textnb.errors import ModelFileError, ParameterError
-from textnb.files.archive import check_size, reading_errors
-from textnb.files.require import require
+from textnb.files.archive import read_labels
+from textnb.files.require import check_size, reading_errors, require
 from textnb.learning.parameters import plain
 from textnb.models.dense import DenseModel, MomentModel
 from textnb.models.known import registered_models
 from textnb.models.plugin import PlugInBayes
 from textnb.models.prediction import FormClassifier
-from textnb.storage.manifest import (
+from textnb.storage.arithmetic import Arrays, declared_types
+from textnb.storage.document import (
     CLASS_WEIGHT,
-    pack_class_weight,
-    pack_classes,
-    read_settings,
-    unpack_class_weight,
-    unpack_classes,
+    check_classes,
+    check_parameters,
+    refuse_unknown,
 )
-from textnb.storage.textmodel import Packed, begin_document
+from textnb.storage.layout import TABLE, check_arrays
+from textnb.storage.textmodel import Packed, begin_document, unpack_class_weight
 
 TABLE_SETTINGS = ("features", "label")
-# The tables of moments, and the column of each that holds numbers.
-_VALUES = {"means": "mean", "scatter": "value"}
 # Iterations of a mixture, which is estimated again on load: no file may keep a reader for hours.
 _MOST_ITERATIONS = 10_000
 
@@ -55,25 +51,24 @@ def _densities() -> dict[str, type[Any]]:
 def pack_table(
     settings: Mapping[str, Any], feature_names: list[str], estimator: FormClassifier
 ) -> Packed:
-    """The document and tables of a TableClassifier, for `write_archive`."""
+    """The document and the arrays of a TableClassifier, for `write_model`."""
     if not isinstance(estimator, DenseModel):
         raise ParameterError(f"{estimator.name} on a feature table can't be saved; those "
                              f"that can: {', '.join(_models())}")
-    weights = pack_class_weight(getattr(estimator, CLASS_WEIGHT, None))
-    manifest = begin_document("TableClassifier", {**settings, CLASS_WEIGHT: weights},
-                              estimator.name, estimator.get_params(deep=False))
-    manifest["feature_names"] = feature_names
-    manifest["classes"] = pack_classes(estimator.classes_, estimator.class_count_)
-    manifest["estimator"]["learned"] = plain(estimator.chosen)
+    document = begin_document(
+        "TableClassifier", settings, estimator, estimator.classes_, estimator.class_count_,
+        feature_names=feature_names)
+    document["estimator"]["learned"] = plain(estimator.chosen)
     if isinstance(estimator, PlugInBayes):
-        manifest["estimator"]["parameters"]["density"] = _pack_density(estimator)
-        return manifest, {"rows": _pack_rows(*estimator.training_rows())}
+        document["estimator"]["parameters"]["density"] = _pack_density(estimator)
+        rows, codes = estimator.training_rows()
+        return document, {"rows/classes": codes.astype(np.int32), "rows/values": rows}
     assert isinstance(estimator, MomentModel)
-    return manifest, _pack_moments(estimator.statistics_)
+    return document, _pack_moments(estimator.statistics_)
 
 
 def unpack_table(
-    path: str, manifest: Mapping[str, Any], tables: Mapping[str, pl.DataFrame], max_bytes: int
+    path: str, document: Mapping[str, Any], arrays: Arrays, max_bytes: int
 ) -> tuple[dict[str, Any], list[str], FormClassifier]:
     """Settings for the classifier, the features' names, and the fitted estimator.
 
@@ -83,47 +78,48 @@ def unpack_table(
         If a value is missing, of another type, or out of its range.
     """
     with reading_errors(path):
-        _refuse_unknown(path, manifest)
-        settings = read_settings(manifest, (*TABLE_SETTINGS, CLASS_WEIGHT))
-        weights = unpack_class_weight(settings.pop(CLASS_WEIGHT))
-        more = {} if weights is None else {CLASS_WEIGHT: weights}
-        estimator = settings["estimator"] = _make_estimator(manifest, more)
-        names = _feature_names(manifest, settings)
-        classes, class_count = unpack_classes(manifest["classes"])
+        settings = dict(document["settings"])
+        require(set(TABLE_SETTINGS) <= set(settings), "its settings are not those of tables")
+        refuse_unknown(path, "the setting", settings, (*TABLE_SETTINGS, CLASS_WEIGHT))
+        estimator = _make_estimator(path, document["estimator"], unpack_class_weight(
+            settings.pop(CLASS_WEIGHT, None)))
+        settings["estimator"] = estimator
+        names = _feature_names(document, settings)
+        check_classes(document["classes"])
+        classes, p = read_labels(document["classes"]), len(names)
+        class_count = np.array(document["classes"]["documents"], dtype=np.int64)
         require(bool(class_count.any()), "no class has documents")
-        check_size(path, len(classes) * len(names) ** 2 * 8, max_bytes)
+        check_size(path, len(classes) * p ** 2 * 8, max_bytes)
         estimator.name_features(names)
-        learned = manifest["estimator"]["learned"]
+        learned, sizes = document["estimator"]["learned"], {"classes": len(classes), "features": p}
         if isinstance(estimator, PlugInBayes):
-            rows, codes = _unpack_rows(tables["rows"], class_count, len(names))
-            chosen = _unpack_chosen(estimator, learned, len(classes), len(names))
-            estimator.check(len(names), len(classes))
+            check_arrays(declared_types(arrays), TABLE, {"rows"}, sizes)
+            rows, codes = _unpack_rows(arrays, class_count)
+            chosen = _unpack_chosen(estimator, learned, len(classes), p)
+            estimator.check(p, len(classes))
             check_size(path, _bytes_of_bins(estimator, chosen, rows, codes, names), max_bytes)
             return settings, names, estimator.fit_rows(rows, classes[codes], chosen=chosen)
-        statistics = _unpack_moments(
-            tables, classes, class_count, len(names), estimator.diagonal)
+        sizes["products"] = p if estimator.diagonal else p * (p + 1) // 2
+        check_arrays(declared_types(arrays), TABLE, {"moments"}, sizes)
+        statistics = _unpack_moments(arrays, classes, class_count, estimator.diagonal)
         return settings, names, estimator.fit_statistics(statistics, **learned)
 
 
-def _refuse_unknown(path: str, manifest: Mapping[str, Any]) -> None:
-    """Raise ModelFileError for what only a newer release can have written."""
-    name, parameters = manifest["estimator"]["name"], manifest["estimator"]["parameters"]
-    require(set(TABLE_SETTINGS) <= set(manifest["settings"]),
-            "its settings are not those of tables")
-    unknown = [f"the setting {setting!r}" for setting in sorted(
-        set(manifest["settings"]) - {*TABLE_SETTINGS, CLASS_WEIGHT})]
+def _make_estimator(path: str, entry: Mapping[str, Any], class_weight: Any) -> Any:
+    """The classifier's estimator, after a check of its parameters."""
+    name, parameters = entry["name"], dict(**entry["parameters"])
     if name not in _models():
-        unknown.append(f"the model {name!r}")
-    else:
-        known = {field.name for field in fields(_models()[name])}
-        unknown += [f"the parameter {parameter!r} of {name}"
-                    for parameter in sorted(set(parameters) - known - {CLASS_WEIGHT})]
-    if unknown:
-        raise ModelFileError.unknown_features(path, unknown)
+        raise ModelFileError.unknown_features(path, [f"the model {name!r}"])
+    density = {"density": _unpack_density(parameters.pop("density"))} if (
+        "density" in parameters) else {}
+    check_parameters(path, _models()[name], parameters)
+    if class_weight is not None:
+        parameters[CLASS_WEIGHT] = class_weight
+    return _models()[name](**parameters, **density)
 
 
-def _feature_names(manifest: Mapping[str, Any], settings: Mapping[str, Any]) -> list[str]:
-    names: list[str] = manifest["feature_names"]
+def _feature_names(document: Mapping[str, Any], settings: Mapping[str, Any]) -> list[str]:
+    names: list[str] = document["feature_names"]
     columns = settings["features"]
     require(isinstance(names, list) and len(names) > 0
             and all(isinstance(name, str) for name in names)
@@ -223,71 +219,36 @@ def _bytes_of_bins(
     return 32 * total
 
 
-def _pack_rows(rows: NDArray[np.float64], codes: NDArray[np.int64]) -> pl.DataFrame:
-    table = pl.DataFrame(rows, schema=[str(i) for i in range(rows.shape[1])], orient="row")
-    return table.insert_column(0, pl.Series("class", codes, dtype=pl.Int32))
+# Rows and moments
 
 
 def _unpack_rows(
-    table: pl.DataFrame, class_count: NDArray[np.int64], n_features: int
+    arrays: Arrays, class_count: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    expected = {"class": pl.Int32, **{str(i): pl.Float64 for i in range(n_features)}}
-    require(table.schema == pl.Schema(expected) and not any(table.null_count().row(0)),
-            "rows have other columns, or hold a null")
-    require(all(bool(column.is_finite().all()) for column in table.drop("class")),
-            "rows are not finite")
-    codes = table["class"].to_numpy().astype(np.int64)
+    rows, codes = arrays["rows/values"], arrays["rows/classes"].astype(np.int64)
     n_classes = len(class_count)
+    require(bool(np.isfinite(rows).all()), "rows are not finite")
     require(bool(((codes >= 0) & (codes < n_classes)).all())
             and len(np.unique(codes)) == n_classes, "classes of rows are out of range")
     require(np.array_equal(np.bincount(codes, minlength=n_classes), class_count),
             "documents per class are not those of its rows")
-    return table.drop("class").to_numpy(), codes
+    return rows, codes
 
 
-# Moments.
-
-
-def _places(n_classes: int, p: int, diagonal: bool) -> dict[str, pl.DataFrame]:
-    """Which number each row of a table holds, class by class."""
-    row, column = (np.arange(p), np.arange(p)) if diagonal else np.tril_indices(p)
-    return {"means": _of_each_class(n_classes, feature=np.arange(p)),
-            "scatter": _of_each_class(n_classes, row=row, column=column)}
-
-
-def _of_each_class(n_classes: int, **places: NDArray[np.int64]) -> pl.DataFrame:
-    length = len(next(iter(places.values())))
-    return pl.DataFrame({
-        "class": np.repeat(np.arange(n_classes), length),
-        **{name: np.tile(each, n_classes) for name, each in places.items()},
-    }).cast(pl.Int32)
-
-
-def _pack_moments(statistics: MomentStatistics) -> dict[str, pl.DataFrame]:
-    n_classes, n_features = statistics.mean.shape
-    tables = _places(n_classes, n_features, statistics.diagonal)
+def _pack_moments(statistics: MomentStatistics) -> dict[str, NDArray[Any]]:
     scatter = statistics.scatter
     if not statistics.diagonal:
         scatter = scatter[:, *np.tril_indices(statistics.n_features)]
-    return {"means": tables["means"].with_columns(mean=statistics.mean.reshape(-1)),
-            "scatter": tables["scatter"].with_columns(value=scatter.reshape(-1))}
+    return {"means": statistics.mean, "scatter": scatter}
 
 
 def _unpack_moments(
-    tables: Mapping[str, pl.DataFrame], classes: NDArray[Any], class_count: NDArray[np.int64],
-    p: int, diagonal: bool,
+    arrays: Arrays, classes: NDArray[Any], class_count: NDArray[np.int64], diagonal: bool
 ) -> MomentStatistics:
-    require(set(tables) == set(_VALUES), "its tables are not means and scatter")
-    k, values = len(classes), {}
-    for name, places in _places(k, p, diagonal).items():
-        table, own = tables[name], _VALUES[name]
-        require(dict(table.schema) == {**places.schema, own: pl.Float64}
-                and table.drop(own).equals(places),
-                f"{name} are not in their order of classes and features")
-        require(not table[own].null_count() and bool(table[own].is_finite().all()),
-                f"{name} are not finite")
-        values[name] = table[own].to_numpy().reshape(k, -1)
-    mean, scatter = values["means"], values["scatter"]
+    mean, scatter = arrays["means"], arrays["scatter"]
+    require(bool(np.isfinite(mean).all() and np.isfinite(scatter).all()),
+            "moments are not finite")
+    p = mean.shape[1]
     row, column = np.tril_indices(p)
     squares = scatter if diagonal else scatter[:, row == column]
     require(bool((squares >= 0).all()), "a sum of squares is negative")
@@ -296,16 +257,6 @@ def _unpack_moments(
             "a class without documents has moments")
     if diagonal:
         return MomentStatistics(classes, class_count, mean, scatter.copy())
-    full = np.zeros((k, p, p))
+    full = np.zeros((len(classes), p, p))
     full[:, row, column] = full[:, column, row] = scatter
     return MomentStatistics(classes, class_count, mean, full)
-
-
-def _make_estimator(manifest: Mapping[str, Any], more: Mapping[str, Any]) -> Any:
-    """The classifier's estimator, with parameters in addition to those of its entry."""
-    entry = manifest["estimator"]
-    parameters = dict(**entry["parameters"])
-    require(CLASS_WEIGHT not in parameters, "its class weights are in two places")
-    if "density" in parameters:
-        parameters["density"] = _unpack_density(parameters["density"])
-    return _models()[entry["name"]](**parameters, **more)

@@ -1,16 +1,10 @@
-"""Converts a fitted model to one JSON document and tables, and back with a check of each value.
+"""Converts a fitted model of texts to one JSON document and arrays, and back with all checks.
 
     settings   tokenizer, columns, limits, estimator and its parameters
     classes    labels, their type, and rows per class
     calibration, decision, l    if they were chosen from documents
 
-    of a text model      terms     term, words of an n-gram, document frequency, occurrences
-                                   and, of lists of labels, the count over all documents
-                         counts    class, column, count: the non-zero counts
-                         weights   see `textnb.storage.weights` (only discriminative models)
-    of a table model     means     class, feature, mean
-                         scatter   class, row, column, value: the lower triangle, or the diagonal
-                         rows      class and features, for models that keep their data
+See `textnb.storage.layout` for the arrays.
 """
 
 from __future__ import annotations
@@ -21,32 +15,64 @@ from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
-from textnb.bayes.sparse_table import cells_of
-from textnb.errors import ParameterError
-from textnb.files.archive import MAX_BYTES, reading_errors
+from textnb.bayes.calibration import Calibration
+from textnb.bayes.class_weight import check_class_weight
+from textnb.bayes.decision import Decision
+from textnb.bayes.since_fit import SinceFit
+from textnb.bayes.sparse_forms import stays_sparse
+from textnb.bayes.sparse_rows import SparseRows
+from textnb.bayes.sparse_table import cells_of, is_sparse, table_of
+from textnb.bayes.statistics import CountStatistics, check_int64
+from textnb.errors import ModelFileError, ParameterError
+from textnb.files.archive import LABEL_TYPES, MAX_BYTES, read_labels, write_labels
+from textnb.files.require import check_size, reading_errors, require
 from textnb.learning.fitted import Fitted, check_one_label
 from textnb.learning.fitting import fit_from_file, fit_from_weights
 from textnb.learning.parameters import plain
+from textnb.learning.row_sample import RowSample
 from textnb.learning.text_settings import TextSettings
-from textnb.storage.archive import is_table_model, read_archive, write_archive
-from textnb.storage.document_check import MULTILABEL
-from textnb.storage.manifest import (
-    CLASS_WEIGHT,
-    COUNT_COLUMNS,
-    OPTIONAL,
-    WEIGHTED_COLUMNS,
-    Choices,
-    pack_class_weight,
-    pack_classes,
-    text_parts,
+from textnb.models.base import Model
+from textnb.models.known import text_models
+from textnb.runtime.forks import check_fork
+from textnb.runtime.memory import free_memory
+from textnb.storage import version2
+from textnb.storage.arithmetic import (
+    Arrays,
+    are_counts,
+    cells_by_term,
+    check_counts,
+    check_derived,
+    check_ends,
+    check_weights,
+    declared_types,
+    narrow,
+    smallest_index,
+    stored_arrays,
+    unpack_weights,
+    weights_arrays,
 )
-from textnb.storage.row_sample import SAMPLE, pack_sample, unpack_sample
-from textnb.storage.weights import weights_table
+from textnb.storage.document import (
+    CLASS_WEIGHT,
+    EXACT,
+    OPTIONAL,
+    TextDocument,
+    check_text_document,
+)
+from textnb.storage.layout import MULTILABEL, TEXT, check_arrays
+from textnb.text.term_counts import Pruned, TermCounts
 from textnb.text.tokens import Tokenizer, check_exact
+from textnb.text.utf8 import bytes_of, strings_of
 
-Packed = tuple[dict[str, Any], dict[str, pl.DataFrame]]
+Packed = tuple[dict[str, Any], dict[str, NDArray[Any]]]
+# Kinds of classifiers.
+KINDS = ("TextClassifier", "TableClassifier")
+_SAMPLE = "optional/sample"
+# Bytes of counts that are made without asking how much memory is free.
+_SMALL = 64 << 20
 
 
 def save_fitted(fitted: Fitted, path: str | os.PathLike[str]) -> None:
@@ -57,7 +83,7 @@ def save_fitted(fitted: Fitted, path: str | os.PathLike[str]) -> None:
     ParameterError
         If no file can describe the class of the tokenizer.
     """
-    write_archive(path, *pack_text(fitted))
+    write_model(path, *pack_text(fitted))
 
 
 def load_fitted(
@@ -83,62 +109,144 @@ def load_fitted(
         If it is a model of feature tables, or of lists of labels that the caller does not know.
     """
     name = os.fspath(path)
-    manifest, tables = read_archive(path, max_bytes)
-    if is_table_model(manifest):
+    document, arrays = read_model(path, max_bytes)
+    if is_table_model(document):
         raise ParameterError(f"{name} is a model of feature tables; this is for models of texts")
-    fitted = unpack_text(name, manifest, tables, max_bytes)
+    fitted = unpack_text(name, document, arrays, max_bytes)
     return fitted if multilabel else check_one_label(fitted, "this")
 
 
+def write_model(
+    path: str | os.PathLike[str], document: Mapping[str, Any], arrays: Arrays
+) -> None:
+    """Write a model's document and its arrays, whole or not at all."""
+    check_fork(works=True)
+    # Rows are private, as the mail is.
+    version2.write(path, document, arrays, for_owner="sample" in document)
+
+
+def read_model(
+    path: str | os.PathLike[str], max_bytes: int = MAX_BYTES
+) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """The document and the arrays of a model file, after checking every byte.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is truncated, changed, of a later version, larger than ``max_bytes``, or of a
+        kind of classifier that this release does not know.
+    SourceError
+        If there is no such file or it can't be opened.
+    """
+    check_fork(works=True)
+    document, arrays = version2.read(path, max_bytes)
+    name = os.fspath(path)
+    with reading_errors(name):
+        kind = document["kind"]
+        require(type(kind) is str, "its kind is no name")
+        if kind not in KINDS:
+            raise ModelFileError.unknown_features(name, [f"the kind of classifier {kind!r}"])
+    return document, arrays
+
+
+def is_table_model(document: Mapping[str, Any]) -> bool:
+    """Whether a document is that of a model of feature tables."""
+    return document.get("kind") == KINDS[1]
+
+
+# Writing
+
+
+def begin_document(
+    kind: str, settings: Mapping[str, Any], model: Any, classes: NDArray[Any],
+    class_count: NDArray[Any], **more: Any,
+) -> dict[str, Any]:
+    """The first part of every model's document.
+
+    Parameters
+    ----------
+    kind : {"TextClassifier", "TableClassifier"}
+    settings : mapping
+        Settings of the classifier.
+    model : estimator
+    classes, class_count : (n_classes,)
+        Labels, and the rows of each.
+    **more
+        What is before the classes.
+    """
+    check_int64(classes)
+    parameters = model.get_params(deep=False)
+    weight = parameters.pop(CLASS_WEIGHT, None)
+    settings = {**settings, CLASS_WEIGHT: _pack_class_weight(weight)}
+    return {
+        "textnb": version("textnb"), "kind": kind,
+        "estimator": {"name": model.name, "parameters": plain(parameters)},
+        "settings": {name: plain(value) for name, value in settings.items()
+                     if value is not None or name not in OPTIONAL},
+        **more, "classes": {**write_labels(classes.tolist()), "documents": class_count.tolist()}}
+
+
 def pack_text(fitted: Fitted) -> Packed:
-    """The document and tables of a model of texts, for `write_archive`.
+    """The document and the arrays of a model of texts, for `textnb.storage.version2.write`.
 
     Raises
     ------
     ParameterError
         If no file can describe the class of the tokenizer.
     """
-    model, settings, learned = fitted.model, fitted.settings.parameters, fitted.statistics
-    check_exact(settings["tokenizer"], "a model file")
+    settings, learned = fitted.settings, fitted.statistics
+    check_exact(settings.tokenizer, "a model file")
+    counts, terms = (fitted.counts, fitted.terms) if learned is None else (
+        learned.counts, learned.terms)
     if learned is None:
         _check_features(fitted)
-        counts, all_terms = fitted.counts, fitted.terms
-        extra: dict[str, Any] = {"intercept": fitted.form.intercept.tolist()}
-        tables = {"weights": weights_table(fitted.form.weights)}
-    else:
-        counts, all_terms, extra, tables = learned.counts, learned.terms, {}, {}
-    if fitted.sample is not None:
-        extra[SAMPLE], of_sample = pack_sample(fitted.sample)
-        tables |= of_sample
-    terms = all_terms.alias("term").to_frame()
-    tokenizer: Tokenizer = settings["tokenizer"]
-    if tokenizer.joins_words:
-        terms = terms.with_columns(tokenizer.split_all(terms["term"]).alias("words"))
-    for name in ("document_frequency", "occurrences"):
-        values = getattr(learned, name, None)
-        if values is not None:
-            terms = terms.with_columns(pl.Series(name, values))
-    if counts.total is not None:
-        terms = terms.with_columns(pl.Series("total", counts.total))
-    rows, columns, values = cells_of(counts.feature_count)
-    is_weighted = counts.class_count.dtype.kind == "f"
-    cells = pl.DataFrame(
-        {"class": rows, "column": columns, "count": values},
-        schema=WEIGHTED_COLUMNS if is_weighted else COUNT_COLUMNS)
-    classes = pack_classes(counts.classes, counts.class_count)
-    if is_weighted:
-        classes["rows"] = getattr(learned, "rows", None)
+    document = {**begin_document("TextClassifier", settings.parameters, fitted.model,
+                                 counts.classes, counts.class_count),
+                **_pack_choices(fitted), "layers": 1}
+    if counts.class_count.dtype.kind == "f":
+        document["classes"]["rows"] = None if learned is None else learned.rows
     if counts.is_multilabel:
-        classes["total"] = counts.rows
-        extra["requires"] = [MULTILABEL]
-    weights = {CLASS_WEIGHT: pack_class_weight(model.class_weight)}
-    if fitted.pruned is not None:
-        extra["pruned"] = fitted.pruned.to_dict()
-    choices = Choices(fitted.calibration, fitted.decision, fitted.chosen_l, fitted.since_fit)
-    manifest = {**begin_document("TextClassifier", {**settings, **weights}, model.name,
-                                  model.get_params(deep=False)),
-                "classes": classes, **extra, **choices.to_dict()}
-    return manifest, {"terms": terms, "counts": cells, **tables}
+        document["classes"]["total"] = counts.rows
+    n_terms, n_classes = len(terms), len(counts.classes)
+    text, ends = bytes_of(terms)
+    classes, columns, values = cells_of(counts.feature_count)
+    # The columns of each class are sorted, so that this stable sort is a merge.
+    order = np.argsort(columns, kind="stable")
+    ends_of_counts, classes, values = cells_by_term(
+        columns[order], classes[order], narrow(values[order]), n_terms, n_classes)
+    of_terms = {"documents": getattr(learned, "document_frequency", None),
+                "occurrences": getattr(learned, "occurrences", None), "total": counts.total}
+    basic = {"terms/bytes": text, "terms/ends": narrow(ends),
+             **{f"terms/{name}": narrow(each) for name, each in of_terms.items()
+                if each is not None},
+             "counts/ends": ends_of_counts[None, :], "counts/classes": classes,
+             "counts/values": values,
+             **(weights_arrays(fitted.form.weights) if learned is None else {}),
+             **_pack_sample(fitted.sample, n_classes)}
+    return document, stored_arrays(document, fitted.model, fitted.solved_model.l, basic,
+                                   _kept(settings, learned, n_terms))
+
+
+def _pack_class_weight(class_weight: Any) -> Any:
+    """A class weight ready for JSON, whose keys can't be labels that are not strings."""
+    if class_weight is None or isinstance(class_weight, str):
+        return class_weight
+    return {"labels": [plain(label) for label in class_weight],
+            "weights": [float(weight) for weight in class_weight.values()]}
+
+
+def _pack_choices(fitted: Fitted) -> dict[str, Any]:
+    """What was chosen from documents, and what is kept beside weights or counts."""
+    found: dict[str, Any] = {} if fitted.statistics is not None else {
+        "intercept": fitted.form.intercept.tolist()}
+    if fitted.sample is not None:
+        found["sample"] = {"most": fitted.sample.most}
+    if fitted.is_multilabel:
+        found["requires"] = [MULTILABEL]
+    for name in ("pruned", "calibration", "decision", "since_fit"):
+        if (value := getattr(fitted, name)) is not None:
+            found[name] = value.to_dict()
+    return found if fitted.chosen_l is None else {**found, "l": fitted.chosen_l}
 
 
 def _check_features(fitted: Fitted) -> None:
@@ -152,11 +260,30 @@ def _check_features(fitted: Fitted) -> None:
                              f"of this feature map ({names}): its parameters give another one")
 
 
+def _pack_sample(sample: RowSample | None, n_classes: int) -> dict[str, NDArray[Any]]:
+    if sample is None:
+        return {}
+    rows = sample.rows
+    found = {"ends": narrow(rows.indptr[1:]), "columns": narrow(rows.indices),
+             "classes": sample.codes.astype(smallest_index(n_classes)),
+             **({} if (rows.data == 1).all() else {"counts": narrow(rows.data)})}
+    return {f"{_SAMPLE}/{name}": values for name, values in found.items()}
+
+
+def _kept(settings: TextSettings, learned: TermCounts | None, n_terms: int) -> NDArray[np.bool_]:
+    """Which terms a model of counts has within its limits; all of other models."""
+    if learned is None or settings.vocabulary is not None:
+        return np.ones(n_terms, dtype=np.bool_)
+    return learned.mask(settings.limits)
+
+
+# Reading
+
+
 def unpack_text(
-    path: str, manifest: Mapping[str, Any], tables: Mapping[str, pl.DataFrame],
-    max_bytes: int = MAX_BYTES,
+    path: str, document: Mapping[str, Any], arrays: Arrays, max_bytes: int = MAX_BYTES
 ) -> Fitted:
-    """The model of texts that a file's document and tables describe.
+    """The model of texts that a file's document and arrays describe.
 
     Raises
     ------
@@ -164,42 +291,134 @@ def unpack_text(
         If a value is missing, of another type, or out of its range.
     """
     with reading_errors(path):
-        parts = text_parts(path, manifest, tables, max_bytes)
-        choices, learned = parts.choices, parts.learned
-        model = parts.model if choices.l is None else replace(parts.model, l="auto")
-        settings = TextSettings.of(model, **parts.settings)
-        if parts.weights is None:
-            fitted = fit_from_file(settings, learned, choices.l)
+        found = check_text_document(path, document, lambda name: _registered(path, name))
+        check_arrays(declared_types(arrays), TEXT, found.facts, found.sizes)
+        model = replace(found.model, class_weight=unpack_class_weight(
+            found.settings[CLASS_WEIGHT]))
+        settings = TextSettings.of(model, **{
+            **{name: value for name, value in found.settings.items() if name != CLASS_WEIGHT},
+            "tokenizer": Tokenizer.from_file(found.settings["tokenizer"])})
+        learned = _unpack_counts(path, document, arrays, found, model, max_bytes)
+        # Before the fit, which needs the most memory.
+        check_derived(document, model, found.l, arrays, _kept(
+            settings, learned if model.from_counts else None, len(learned.terms)))
+        if model.from_counts:
+            fitted = fit_from_file(settings, learned, document.get("l"))
         else:
+            weights = unpack_weights(arrays, *learned.counts.feature_count.shape[::-1])
             fitted = fit_from_weights(settings, learned.terms, model.restore(
-                learned.counts, parts.weights.weights, parts.weights.intercept,
+                learned.counts, weights, check_weights(weights, document["intercept"]),
                 binary=settings.binary))
-            fitted = replace(fitted, since_fit=choices.since_fit,
-                             sample=unpack_sample(manifest, tables, len(learned.terms)))
-        return fitted.with_calibration(choices.calibration).with_decision(choices.decision)
+        since, sample = document.get("since_fit"), document.get("sample")
+        fitted = replace(
+            fitted, since_fit=None if since is None else SinceFit(**since),
+            sample=None if sample is None else _unpack_sample(
+                arrays, sample["most"], len(learned.terms), len(fitted.classes)))
+        calibration, decision = document.get("calibration"), document.get("decision")
+        return fitted.with_calibration(
+            None if calibration is None else Calibration.from_dict(calibration)).with_decision(
+            None if decision is None else Decision.from_dict(decision))
 
 
-def begin_document(
-    kind: str, settings: Mapping[str, Any], name: str, parameters: Mapping[str, Any]
-) -> dict[str, Any]:
-    """The first part of every model's document.
+def _registered(path: str, name: str) -> type[Model]:
+    by_name = {model.name: model for model in text_models().values()}
+    if name not in by_name:
+        raise ModelFileError.unknown_features(path, [
+            f"the model {name!r} (unless it is one of yours: import it first)"])
+    return by_name[name]
 
-    Parameters
-    ----------
-    kind : {"TextClassifier", "TableClassifier"}
-    settings : mapping
-        Settings of the classifier.
-    name : str
-        Name of the estimator.
-    parameters : mapping
-        Parameters of the estimator.
-    """
-    return {
-        "textnb": version("textnb"),
-        "kind": kind,
-        "estimator": {"name": name,
-                      "parameters": {name: plain(value) for name, value in parameters.items()
-                                     if name != CLASS_WEIGHT}},
-        "settings": {name: plain(value) for name, value in settings.items()
-                     if value is not None or name not in OPTIONAL},
-    }
+
+def unpack_class_weight(value: Any) -> Any:
+    """The inverse of `_pack_class_weight`; ValueError for what is no class weight."""
+    if isinstance(value, dict):
+        labels, weights = value["labels"], value["weights"]
+        require(all(type(label) in LABEL_TYPES for label in labels)
+                and len(labels) == len(weights) == len(set(labels)),
+                "class weights are not those of labels")
+        value = dict(zip(labels, weights, strict=True))
+    check_class_weight(value)
+    return value
+
+
+def _unpack_terms(arrays: Arrays) -> pl.Series:
+    text, ends = arrays["terms/bytes"], arrays["terms/ends"]
+    require(0 < len(ends) < 2**31, "it has no terms, or too many")
+    terms = strings_of(text, check_ends(ends, len(text), "terms"))
+    require(bool((terms.slice(1) > terms.head(len(terms) - 1)).all()), "terms are not sorted")
+    return terms
+
+
+def _unpack_counts(
+    path: str, document: Mapping[str, Any], arrays: Arrays, found: TextDocument, model: Model,
+    max_bytes: int,
+) -> TermCounts:
+    described = document["classes"]
+    is_weighted, documents = "rows" in described, described.get("rows")
+    classes = read_labels(described)
+    number = np.float64 if is_weighted else np.int64
+    terms, n_classes = _unpack_terms(arrays), len(classes)
+    columns = check_counts(arrays, n_classes, weighted=is_weighted)
+    shape = (n_classes, len(terms))
+    few_counts = _check_room(path, shape, len(columns), model.from_counts, max_bytes)
+    require(not is_weighted or not model.from_counts or (
+        type(documents) is int and 0 < documents < EXACT), "its documents are not counted")
+    total = arrays.get("terms/total")
+    require((total is None or (total.dtype.kind == "f") == is_weighted) and are_counts(total),
+            "the counts over all its documents are not counts")
+    counts = CountStatistics(
+        classes, np.array(described["documents"], dtype=number),
+        table_of(arrays["counts/classes"].astype(np.int64), columns,
+                 arrays["counts/values"].astype(number), shape),
+        described.get("total"), None if total is None else total.astype(number))
+    require(not counts.has_less_than_a_label, "a label has more than all documents")
+    solved = model if document.get("l") is None else model.with_smoothing(found.l)
+    if few_counts and not (hasattr(model, "has_sparse_weights") and stays_sparse(
+            solved, counts, np.asarray(solved.l, dtype=np.float64))):
+        check_size(path, 8 * n_classes * len(terms), max_bytes)
+    frequency, occurrences = (arrays.get(f"terms/{name}") for name in ("documents", "occurrences"))
+    most = int(counts.n_rows) if documents is None else documents
+    require(frequency is None or (int(frequency.min()) >= 0 and int(frequency.max()) <= most),
+            "a term is in more documents than there are")
+    require(are_counts(occurrences),
+            "occurrences are too large to add, or below 0")
+    pruned = document.get("pruned")
+    return TermCounts(
+        terms, counts, None if frequency is None else frequency.astype(np.int64),
+        None if occurrences is None else occurrences.astype(np.int64), documents,
+        None if pruned is None else Pruned.from_dict(pruned))
+
+
+def _check_room(
+    path: str, shape: tuple[int, int], stored: int, from_counts: bool, max_bytes: int
+) -> bool:
+    """Raise ModelFileError unless there is room for counts and weights; return whether these take
+    only as much as the counts that are stored."""
+    few_counts = from_counts and is_sparse(*shape, stored)
+    # Of sparse counts the class and the term are stored, too.
+    needed = 24 * stored if few_counts else 8 * shape[0] * shape[1]
+    check_size(path, needed, max_bytes)
+    # Weights take as much memory as counts.
+    free = free_memory() if 2 * needed > _SMALL else None
+    if free is not None and 2 * needed > free:
+        raise ModelFileError.no_room(path, *shape, 2 * needed, free)
+    return few_counts
+
+
+def _unpack_sample(arrays: Arrays, most: int, n_terms: int, n_classes: int) -> RowSample:
+    ends, classes, columns = (
+        arrays[f"{_SAMPLE}/{name}"] for name in ("ends", "classes", "columns"))
+    counts = arrays.get(f"{_SAMPLE}/counts", np.ones(len(columns), dtype=np.int32))
+    require(len(ends) <= most, "its sample has more rows than it holds")
+    require(not len(counts) or 0 < int(counts.min()) <= int(counts.max()) < 2**31,
+            "a count of its sample is not above 0")
+    wide = check_ends(ends, len(columns), "sample")
+    require(not len(columns) or 0 <= int(columns.min()) <= int(columns.max()) < n_terms,
+            "a row of its sample holds no term of the model")
+    rows = np.repeat(np.arange(len(wide)), np.diff(wide, prepend=0))
+    require(bool((np.diff(rows * n_terms + columns) > 0).all()),
+            "the terms of a row of its sample do not ascend")
+    # A refit needs a row of each class.
+    require(sorted(set(classes.tolist())) == [*range(n_classes)],
+            "the rows of its sample are not of the model's classes")
+    return RowSample(most, classes.astype(np.int64), SparseRows(
+        counts.astype(np.int32), columns.astype(np.int64), np.concatenate([[0], wide]), n_terms))

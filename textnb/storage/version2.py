@@ -3,47 +3,129 @@
     model.json    the model; the type and shape of each array; features that a reader must know
     NAME.npy      an array that `numpy.load` reads
 
-See `textnb.files.blocks` for the file, and `textnb.storage.textarrays` for the arrays of a model of
-texts. This module knows nothing of models: it writes and reads a dict and arrays.
+See `textnb.files.blocks` for the file, and `textnb.storage.layout` for what is in it. This module
+knows nothing of models. NumPy is imported where whole arrays are read or written.
 """
 
 from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from textnb.errors import SourceError
-from textnb.files.archive import check_size, reading_errors, write_document
 from textnb.files.blocks import (
+    BLOCK,
     DIGESTS,
     DOCUMENT,
     FORMAT,
     VERSION,
     Blocks,
-    Content,
     array_header,
     write_blocks,
 )
-from textnb.files.replace import replace_file
-from textnb.files.require import require
+from textnb.files.require import check_size, reading_errors, require
+from textnb.storage.layout import TYPES
 
-Arrays = Mapping[str, NDArray[Any]]
-# Types of arrays: bytes; small and larger integers; numbers.
-TYPES = ("|u1", "<u2", "<i4", "<i8", "<f8")
-# A reader that does not know an array with this prefix may ignore it.
-OPTIONAL = "optional/"
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 _ENDING = ".npy"
 
 
+class Declared(NamedTuple):
+    """An array as the document declares it, and its bytes after the header."""
+
+    type: str
+    shape: tuple[int, ...]
+    start: int
+    end: int
+
+
+class ModelFile:
+    """An open model file: its document, and the type, shape and place of each array.
+
+    Parameters
+    ----------
+    name : str
+        Open it within `reading_errors`, and close it.
+    max_bytes : int, optional
+        A larger file is refused.
+
+    Raises
+    ------
+    ModelFileError
+        If it is truncated, changed, of a later version, or too large.
+    SourceError
+        If it can't be opened.
+    """
+
+    def __init__(self, name: str, max_bytes: int | None = None) -> None:
+        self._name, self._descriptor = name, _open(name)
+        try:
+            self.blocks = Blocks(self._descriptor, name)
+            if max_bytes is not None:
+                # The arrays, and the document once as text and once as values.
+                check_size(name, self.blocks.length, max_bytes)
+                self.blocks.check_headers()
+            self.document = self.blocks.document()
+            self.arrays = _declared_arrays(self.document, self.blocks)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+    def __enter__(self) -> ModelFile:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def read(self, name: str) -> NDArray[Any]:
+        """All of an array, after a check of its bytes."""
+        import numpy as np
+
+        declared, member = self.arrays[name], self.blocks.members[name + _ENDING]
+        content = self.blocks.read(member.start, member.end)
+        header = array_header(declared.type, declared.shape)
+        require(content[:len(header)] == header, f"the array {name!r} does not begin as one")
+        require(zlib.crc32(content) == member.crc, f"the CRC-32 of the array {name!r} differs")
+        return np.frombuffer(content[len(header):], dtype=declared.type).reshape(declared.shape)
+
+    def slices(self, name: str) -> ArraySlices:
+        """An array that is read slice by slice, without NumPy."""
+        return ArraySlices(self.blocks, name, self.arrays[name])
+
+
+class ArraySlices:
+    """Reads slices of one array. It keeps the blocks that it has read last."""
+
+    def __init__(self, blocks: Blocks, name: str, declared: Declared) -> None:
+        self.name, self._blocks, self._start = name, blocks, declared.start
+        self._code, self._size = TYPES[declared.type], int(declared.type[2:])
+        self.count = (declared.end - declared.start) // self._size
+        self._at, self._view = 0, memoryview(b"")
+
+    def slice(self, first: int, last: int) -> memoryview[Any]:
+        """The values from one place to another."""
+        if not 0 <= first <= last <= self.count:
+            raise self._blocks.damaged(f"{self.name} has no place {last}")
+        start, end = self._start + first * self._size, self._start + last * self._size
+        if not self._at <= start <= end <= self._at + len(self._view):
+            at = start - start % BLOCK
+            self._view = self._blocks.read(at, min(-(-end // BLOCK) * BLOCK, self._blocks.length))
+            self._at = at
+        values: memoryview[Any] = self._view[start - self._at:end - self._at].cast(
+            self._code)  # type: ignore[call-overload]  # the code is a variable
+        return values
+
+
 def write(
-    path: str | os.PathLike[str], document: Mapping[str, Any], arrays: Arrays, *,
-    for_owner: bool = False,
+    path: str | os.PathLike[str], document: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]],
+    *, for_owner: bool = False,
 ) -> None:
     """Write a model file, whole or not at all. The same contents give the same bytes.
 
@@ -58,13 +140,18 @@ def write(
     for_owner : bool
         Only the owner may read the file.
     """
+    import numpy as np
+
+    from textnb.files.archive import write_document
+    from textnb.files.replace import replace_file
+
     stored = {name: np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
               for name, array in arrays.items()}
     required = document.get("requires", [])
     text = write_document(FORMAT, VERSION, {**document, "requires": required, "arrays": {
         name: {"type": _type(array), "shape": list(array.shape)}
         for name, array in stored.items()}})
-    members: list[tuple[str, list[Content]]] = [(DOCUMENT, [text.encode("utf-8")])]
+    members: list[tuple[str, list[Any]]] = [(DOCUMENT, [text.encode("utf-8")])]
     members += [(name + _ENDING, [array_header(_type(array), array.shape),
                                   array.reshape(-1).view(np.uint8).data])
                 for name, array in stored.items()]
@@ -73,64 +160,52 @@ def write(
 
 
 def read(
-    path: str | os.PathLike[str], max_bytes: int,
-    known: Callable[[dict[str, Any]], Collection[str]],
+    path: str | os.PathLike[str], max_bytes: int
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Read what `write` wrote, after checking every byte.
-
-    Parameters
-    ----------
-    path : path
-    max_bytes : int
-        A file whose arrays are larger is refused.
-    known : callable
-        Takes the document, and returns the names of arrays that such a file may have.
+    """The document and the arrays that `write` wrote, after checking every byte.
 
     Raises
     ------
     ModelFileError
-        If the file is truncated, changed, of a later version, or too large.
+        If the file is truncated, changed, of a later version, or larger than ``max_bytes``.
     SourceError
         If it can't be opened.
     """
     name = os.fspath(path)
-    with reading_errors(name), open_file(name) as descriptor:
-        blocks = Blocks(descriptor, name)
-        # The arrays, and the document once as text and once as values.
-        check_size(name, blocks.length, max_bytes)
-        blocks.check_headers()
-        document = blocks.document()
-        declared = _declared_arrays(document, blocks)
-        names = known(document)
-        for array in declared:
-            require(array in names or array.startswith(OPTIONAL), f"it has no array {array!r}")
-        return document, {array: _array(blocks, array, *declared[array]) for array in declared
-                          if array in names}
+    with reading_errors(name), ModelFile(name, max_bytes) as file:
+        return file.document, {array: file.read(array) for array in file.arrays}
 
 
-@contextmanager
-def open_file(name: str) -> Iterator[int]:
-    """Open a file to read within a block; it yields the descriptor."""
+def stated_checksum(path: str | os.PathLike[str]) -> str:
+    """The checksum that a model file states at its end.
+
+    Raises
+    ------
+    ModelFileError
+        If the file's version is not known.
+    SourceError
+        If there is no such file or it can't be read.
+    """
+    name = os.fspath(path)
+    with reading_errors(name), ModelFile(name) as file:
+        return file.blocks.checksum
+
+
+def _open(name: str) -> int:
     try:
-        descriptor = os.open(name, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+        return os.open(name, os.O_RDONLY | getattr(os, "O_BINARY", 0))
     except FileNotFoundError:
         raise SourceError(f"no such model file: {name!r}") from None
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
 
 
-def _declared_arrays(
-    document: Mapping[str, Any], blocks: Blocks
-) -> dict[str, tuple[str, tuple[int, ...]]]:
-    """Type and shape of each array, after a check that its member has just this size."""
+def _declared_arrays(document: Mapping[str, Any], blocks: Blocks) -> dict[str, Declared]:
+    """Type, shape and place of each array, after a check that its member has just this size."""
     declared = {}
     arrays = document["arrays"]
     require(isinstance(arrays, dict), "its arrays are not declared")
     for name, entry in arrays.items():
         kind, shape = entry["type"], entry["shape"]
-        require(set(entry) == {"type", "shape"} and kind in TYPES
+        require(set(entry) == {"type", "shape"} and type(kind) is str and kind in TYPES
                 and isinstance(shape, list) and 1 <= len(shape) <= 2
                 and all(type(n) is int and 0 <= n < 2**62 for n in shape),
                 f"the array {name!r} has no known type and shape")
@@ -140,21 +215,12 @@ def _declared_arrays(
         length = int(kind[2:])
         for n in shape:
             length *= n
-        require(member.size == len(array_header(kind, shape)) + length,
-                f"the array {name!r} is not of its size")
-        declared[name] = (kind, tuple(shape))
+        start = member.start + len(array_header(kind, shape))
+        require(start + length == member.end, f"the array {name!r} is not of its size")
+        declared[name] = Declared(kind, tuple(shape), start, member.end)
     require(set(blocks.members) == {DOCUMENT, DIGESTS, *(name + _ENDING for name in declared)},
             "its members are not those that it declares")
     return declared
-
-
-def _array(blocks: Blocks, name: str, kind: str, shape: tuple[int, ...]) -> NDArray[Any]:
-    member = blocks.members[name + _ENDING]
-    content = blocks.read(member.start, member.end)
-    header = array_header(kind, shape)
-    require(content[:len(header)] == header, f"the array {name!r} does not begin as one")
-    require(zlib.crc32(content) == member.crc, f"the CRC-32 of the array {name!r} differs")
-    return np.frombuffer(content[len(header):], dtype=kind).reshape(shape)
 
 
 def _type(array: NDArray[Any]) -> str:

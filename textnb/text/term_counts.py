@@ -220,10 +220,14 @@ class TermCounts(ReadOnly):
         """The counts of a given vocabulary; terms that were not seen have count 0."""
         return self.select(self.terms.is_in(terms.implode()).to_numpy())._among(terms)
 
+    def mask(self, limits: Limits) -> NDArray[np.bool_]:
+        """Which terms are within limits."""
+        return limits.select(
+            len(self.terms), self.document_frequency, self.total, self.documents)
+
     def within(self, limits: Limits) -> TermCounts:
         """The counts of the terms that are within limits."""
-        return self.select(limits.select(
-            len(self.terms), self.document_frequency, self.total, self.documents))
+        return self.select(self.mask(limits))
 
     def _among(self, terms: pl.Series) -> TermCounts:
         """The same counts among more terms."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from textnb.runtime.settings import (
+    LOWER_CASE,
+    NAME,
     Kinds,
     LowerCase,
     Pair,
@@ -17,7 +19,7 @@ from textnb.runtime.settings import (
 WORD = r"[\p{L}\p{M}\p{N}_]{2,}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class TokenSettings:
     """Tokens."""
 
@@ -26,7 +28,8 @@ class TokenSettings:
     lowercase: LowerCase = setting(
         True, "Lower-case the text first.", names=("--lowercase/--no-lowercase",),
         flags=(("--lowercase-tr", "tr", "As Turkish does: I becomes \u0131."),
-               ("--lowercase-az", "az", "As Azerbaijani does: I becomes \u0131.")), is_common=False)
+               ("--lowercase-az", "az", "As Azerbaijani does: I becomes \u0131.")), is_common=False,
+        range=LOWER_CASE)
     ngram_range: Pair = setting((1, 1), "Shortest and longest n-gram, such as 1,2.",
                                 names=("--ngrams",))
     analyzer: str = setting("word", "What tokens are.", choices=("word", "char", "char_wb"))
@@ -49,4 +52,4 @@ class TokenSettings:
                "lists where the model is trained.", is_option=False)
     segmenter: Segmenter | None = setting(
         None, "The name of a function that has split the texts, whose tokens are given as lists; "
-              "in Python, the function.", is_option=False)
+              "in Python, the function.", is_option=False, range=NAME)

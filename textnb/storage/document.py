@@ -1,0 +1,288 @@
+"""Checks the document of a model file of texts: each setting by its field, and what excludes what.
+
+Every reader calls it: that of whole files, that of single terms and that which adds one message. So
+it imports neither Polars nor NumPy.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import fields
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from textnb.errors import ModelFileError, ParameterError
+from textnb.files.require import require
+from textnb.learning.settings import ColumnSettings, LimitSettings
+from textnb.models.base import Model
+from textnb.runtime.settings import check_json, is_number
+from textnb.storage.layout import CHOICES, MULTILABEL
+from textnb.text.plan import Plan
+from textnb.text.planning import plan_of, with_missing
+from textnb.text.token_settings import TokenSettings
+
+# Integers up to here are exact as float64, too.
+EXACT = 2**53
+# A parameter of an estimator that is stored among the classifier's settings. No reader ignores a
+# setting, so one that does not know class weights refuses the file.
+CLASS_WEIGHT = "class_weight"
+# Written only if they are set, so that the file of a model without them stays as it was before
+# these settings existed.
+OPTIONAL = ("memory_limit", CLASS_WEIGHT)
+_SETTINGS = {field.name for group in (ColumnSettings, LimitSettings) for field in fields(group)} | {
+    "tokenizer", "vocabulary", CLASS_WEIGHT}
+_LABELS = {"string": str, "integer": int, "boolean": bool}
+_PRUNED_COUNTS = ("terms", "occurrences", "at_most")
+
+
+class TextDocument(NamedTuple):
+    """What a document says, after its check.
+
+    Attributes
+    ----------
+    model : Model
+        Without its class weights; ``l`` may be "auto".
+    l : Any
+        The smoothing: the one that was chosen, if it is "auto".
+    settings : dict
+        Of the classifier, as JSON has them; those that may be missing are there.
+    columns : list of str
+        The text columns.
+    plan : Plan
+        Of the tokenizer.
+    facts : set of str
+        What is true of its file, of `textnb.storage.layout.Array.when`.
+    sizes : dict of str to int
+        Those that it says.
+    """
+
+    model: Model
+    l: Any
+    settings: dict[str, Any]
+    columns: list[str]
+    plan: Plan
+    facts: set[str]
+    sizes: dict[str, int]
+
+
+def check_text_document(
+    path: str, document: Mapping[str, Any], find_model: Callable[[str], type[Model]]
+) -> TextDocument:
+    """Check types, values and ranges of a text model's document, and what excludes what.
+
+    Call it within `textnb.files.require.reading_errors`.
+
+    Parameters
+    ----------
+    path : str
+        The file, for the error.
+    document : mapping
+    find_model : callable
+        The model of a name.
+
+    Raises
+    ------
+    ModelFileError
+        If there is a setting, or a parameter of a model, that this release does not know.
+    ValueError, KeyError, TypeError
+        If a value is missing, of another type, or out of its range.
+    """
+    require(type(document["layers"]) is int and document["layers"] == 1,
+            "its counts have other layers than one")
+    classes, estimator = document["classes"], document["estimator"]
+    is_multilabel = check_classes(classes, MULTILABEL in document["requires"])
+    settings, columns, plan = _check_settings(path, document["settings"])
+    model = _model(path, estimator, find_model)
+    parameters, n_classes, l = estimator["parameters"], len(classes["labels"]), document.get("l")
+    prior, memory = parameters.get("class_prior"), settings["memory_limit"]
+    require(prior is None or len(prior) == n_classes, "there is not one prior per class")
+    require(l is None or (type(l) is float and 0.0 <= l <= sys.float_info.max),
+            "l is not a number >= 0")
+    require((parameters.get("l") == "auto") == (l is not None),
+            "l was chosen and is not \"auto\", or the other way round")
+    require(memory is None or (model.from_counts and type(model.l) in (int, float)
+                               and settings["vocabulary"] is None),
+            "its memory limit does not go with its model")
+    _check_pruned(document.get("pruned"))
+    _check_since_fit(document.get("since_fit"), model)
+    has_sample = document.get("sample") is not None
+    require(not has_sample or (model.counts_beside_weights and n_classes > 1 and not is_multilabel
+                               and "rows" not in classes),
+            f"it has a sample of rows, and {model.name} of its kind has none")
+    _check_sample(document.get("sample"))
+    for name, known in CHOICES.items():
+        if isinstance(chosen := document.get(name), dict):
+            refuse_unknown(path, f"the value of the {name}", chosen, known)
+    _check_scale(document.get("calibration"), document.get("decision"))
+    found = TextDocument(
+        model, model.l if l is None else l, settings, columns, plan, set(),
+        {"classes": n_classes})
+    found.facts.update(_facts(document, found, is_multilabel, has_sample))
+    return found
+
+
+def refuse_unknown(
+    path: str, what: str, values: Mapping[str, Any], known: Collection[str]
+) -> None:
+    """Raise ModelFileError for names that only a newer release can have written."""
+    require(isinstance(values, dict), f"what should hold {what} is no object")
+    unknown = sorted(set(values) - set(known))
+    if unknown:
+        raise ModelFileError.unknown_features(path, [f"{what} {name!r}" for name in unknown])
+
+
+def check_parameters(
+    path: str, kind: type[Any], parameters: Mapping[str, Any], known: Collection[str] = ()
+) -> None:
+    """Check the parameters of a model by its fields, and ``known`` ones that its fields don't say.
+
+    Raises
+    ------
+    ModelFileError
+        If one is not known.
+    ValueError
+        If one is of another type, or out of its range.
+    """
+    names = {field.name for field in fields(kind)} | set(known)
+    refuse_unknown(path, f"the parameter of {kind.__name__}", parameters, names)
+    require(CLASS_WEIGHT not in parameters, "its class weights are in two places")
+    check_json(kind, parameters)
+
+
+def _model(
+    path: str, estimator: Mapping[str, Any], find_model: Callable[[str], type[Model]]
+) -> Model:
+    name, parameters = estimator["name"], estimator["parameters"]
+    require(type(name) is str and isinstance(parameters, dict), "its estimator is not described")
+    kind = find_model(name)
+    check_parameters(path, kind, parameters)
+    return kind(**parameters)
+
+
+def _facts(
+    document: Mapping[str, Any], found: TextDocument, is_multilabel: bool, has_sample: bool
+) -> set[str]:
+    model, settings, binary = found.model, found.settings, found.settings["binary"]
+    facts = {"lists of labels"} if is_multilabel else set()
+    facts |= {"sample"} if has_sample else set()
+    if not model.from_counts:
+        return facts | {"weights" if "weights" in document["arrays"] else "few weights"}
+    least, most = settings["min_df"], settings["max_df"]
+    if not (least == 0 or (least == 1 and type(least) is int)) or not (
+            most == 1 and type(most) is float):
+        facts.add("limits")
+    if model.presence_above(binary) is not None and not binary:
+        facts.add("presence")
+    return facts | {f"sums of {name}" for name in sums_of(document, model, found.l)}
+
+
+def sums_of(document: Mapping[str, Any], model: Model, l: Any) -> tuple[str, ...]:
+    """The sums over terms that a file has, by which the weight of one term can be told.
+
+    Weights of some models need more than sums: those with class weights, sample weights, lists of
+    labels, smoothing of 0 or per term, or a given vocabulary. They have none.
+    """
+    classes, settings = document["classes"], document["settings"]
+    has_none = (settings.get(CLASS_WEIGHT) is not None or settings["vocabulary"] is not None
+                or "rows" in classes or "total" in classes)
+    return () if has_none or not is_number(l) or l <= 0 else getattr(model, "sums", ())
+
+
+def check_classes(classes: Mapping[str, Any], is_multilabel: bool = False) -> bool:
+    """Check labels and their numbers of documents; return whether they are of lists of labels."""
+    kind, labels, documents = _LABELS[classes["type"]], classes["labels"], classes["documents"]
+    number = float if "rows" in classes else int
+    require(type(labels) is list and len(labels) > 0
+            and all(type(label) is kind for label in labels), "its labels are not of their type")
+    require(kind is not int or all(-2**63 <= label < 2**63 for label in labels),
+            "a label is beyond 64 bits")
+    require(all(a < b for a, b in pairwise(labels)), "labels are not sorted")
+    require(type(documents) is list and len(documents) == len(labels)
+            and all(type(n) is number and n >= 0 for n in documents)
+            and sum(documents) < EXACT, "documents per class are not counts")
+    require(is_multilabel == ("total" in classes) and (not is_multilabel or (
+        type(classes["total"]) is number and 0 <= classes["total"] < EXACT)),
+        "its documents have one label each and lists of labels")
+    return is_multilabel
+
+
+def _check_settings(
+    path: str, settings: Mapping[str, Any]
+) -> tuple[dict[str, Any], list[str], Plan]:
+    if isinstance(settings, dict) and "period" in settings:
+        raise ModelFileError(f"{path} counts by periods of time, which this textnb no longer "
+                             "does. Train the model again, without them")
+    refuse_unknown(path, "the setting", settings, _SETTINGS)
+    settings = {**dict.fromkeys(OPTIONAL), **settings}
+    require(set(settings) == _SETTINGS,
+            f"its settings are not those of a TextClassifier: {', '.join(sorted(_SETTINGS))}")
+    for group in (ColumnSettings, LimitSettings):
+        check_json(group, settings)
+    text, vocabulary = settings["text"], settings["vocabulary"]
+    columns = [text] if type(text) is str else text
+    require(type(columns) is list and 0 < len(columns) == len(set(columns)),
+            "its text columns are no names of different columns")
+    require(settings["label"] not in columns, "its label column is a text column")
+    require(vocabulary is None or (type(vocabulary) is list and all(
+        type(term) is str for term in vocabulary)), "its vocabulary is no list of terms")
+    return settings, columns, _plan(path, settings["tokenizer"], columns)
+
+
+def _plan(path: str, given: Mapping[str, Any], columns: Collection[str]) -> Plan:
+    defaults = {field.name: field.default for field in fields(TokenSettings)}
+    refuse_unknown(path, "the tokenizer's setting", given, defaults)
+    settings = {name: tuple(value) if isinstance(value, list) else value
+                for name, value in {**defaults, **with_missing(given)}.items()}
+    try:
+        check_json(TokenSettings, given)
+        plan = plan_of(settings)
+    except ParameterError as error:
+        raise ValueError(f"the tokenizer: {error}") from None
+    for name in ("field_prefix", "token_columns"):
+        require(type(settings[name]) is bool or set(settings[name]) <= set(columns),
+                f"its tokenizer's {name} names columns that it does not read")
+    require(not settings["segmenter"] or not settings["token_columns"],
+            "its tokenizer has a segmenter, and columns of tokens")
+    return plan
+
+
+def _check_pruned(pruned: Any) -> None:
+    # Older files hold more, which is ignored.
+    require(pruned is None or (isinstance(pruned, dict) and all(
+        type(pruned.get(name)) is int and pruned[name] > 0 for name in _PRUNED_COUNTS)),
+            "what was pruned is not counted by integers above 0")
+
+
+def _check_since_fit(since: Any, model: Model) -> None:
+    require(since is None or model.counts_beside_weights,
+            f"counts of {model.name} change its weights, and it says that they do not")
+    require(since is None or (
+        isinstance(since, dict) and set(since) == {"learned", "forgotten"} and any(since.values())
+        and all(type(n) is int and 0 <= n < EXACT for n in since.values())),
+            "the documents that were counted since the fit are no counts")
+
+
+def _check_sample(sample: Any) -> None:
+    require(sample is None or (
+        isinstance(sample, dict) and set(sample) == {"most"} and type(sample["most"]) is int
+        and 2 <= sample["most"] < 2**31), "its sample of rows is not described")
+
+
+def _check_scale(calibration: Any, decision: Any) -> None:
+    """Thresholds that were chosen on calibrated scores mean nothing on others."""
+    require(calibration is None or isinstance(calibration, dict),
+            "its calibration is not described")
+    if decision is None:
+        return
+    require(isinstance(decision, dict) and isinstance(decision["evidence"], dict)
+            and type(decision["thresholds"]) is list, "its decision is not described")
+    positive = decision["positive"]
+    require(positive is None or any(
+        type(row["label"]) is type(positive) and row["label"] == positive
+        for row in decision["thresholds"]), "its decision is for a class without a threshold")
+    asked = decision["evidence"].get("calibrated")
+    # What is stale is known not to hold for these scores.
+    require(type(asked) is not bool or asked == (calibration is not None)
+            or bool(decision.get("stale")),
+            "the thresholds of its decision are for scores that were calibrated otherwise")
