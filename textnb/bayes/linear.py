@@ -141,16 +141,14 @@ def _fit(
                             statistics if of_more_rows else None)
     weights = np.zeros((statistics.n_features, len(classes)))
     intercept = _without_problem(labels, len(classes))
-    pulls, taken, converged = dict[int, Pulls](), 0, True
+    pulls, taken = dict[int, Pulls](), 0
     begin = None if start is None else [
         start.of(classes.tolist()[k], problems.rows.columns) for k in problems.positives]
     for k, found in problems.solve(points=begin):
         found.put(weights[:, k])
         intercept[k] = found.intercept
         pulls[k] = Pulls.of(found.duals)
-        taken, converged = max(taken, found.n_iter), converged and found.converged
-    if not converged:
-        _warn_of_tolerance(model)
+        taken = max(taken, found.n_iter)
     form = model.form_of_weights(statistics, weights, intercept, binary=binary)
     return Learned(statistics, form, taken), pulls
 
@@ -389,7 +387,10 @@ class _Problems:
         self, starts: Sequence[Floats] | None = None,
         points: Sequence[tuple[Floats, float] | None] | None = None,
     ) -> Iterator[tuple[int, LinearSolution]]:
-        """The solutions, and of which class each is; from duals, or from weights."""
+        """The solutions, and of which class each is; from duals, or from weights.
+
+        A ConvergenceWarning says if one is none, to the tolerance.
+        """
         def of(places: range) -> list[LinearSolution]:
             classes = [self.positives[place] for place in places]
             return self.solver.solve_classes(
@@ -401,13 +402,24 @@ class _Problems:
         if not self.positives:
             return
         blocks = even_blocks(len(self.positives), self.solver.classes_at_once(self.rows))
-        solutions = chain.from_iterable(map_in_threads(of, blocks))
+        solutions, unsolved = chain.from_iterable(map_in_threads(of, blocks)), 0
         for k, found in zip(self.positives, solutions, strict=True):
             if not (np.isfinite(found.shared).all() and np.isfinite(found.alone).all()
                     and np.isfinite(found.intercept)):
                 raise ParameterError(f"C={self.C!r} is too large for these rows: the solver found "
                                      "weights that are no finite numbers. Take a smaller C")
+            unsolved += not found.converged
             yield k, found
+        if unsolved:
+            self._warn_of_tolerance()
+
+    def _warn_of_tolerance(self) -> None:
+        from sklearn.exceptions import ConvergenceWarning
+
+        warn_caller(
+            f"the solver failed to converge to tol={self.solver.tol:g} in max_iter="
+            f"{self.solver.max_iter} passes and Newton steps: give more of them, a larger tol, or "
+            "a smaller C or smaller weights of rows and classes", ConvergenceWarning)
 
 
 def _check_cost(largest: float) -> None:
@@ -484,10 +496,3 @@ def _divide(labels: NDArray[Any], share: float) -> NDArray[np.int64] | None:
     if judge.sum() < _LEAST_HELD_OUT or len(np.unique(codes[judge])) < 2:
         return None
     return parts
-
-
-def _warn_of_tolerance(model: Any) -> None:
-    from sklearn.exceptions import ConvergenceWarning
-
-    warn_caller(f"the solver failed to converge to tol={model.tol:g} in max_iter={model.max_iter} "
-                "passes and Newton steps: give more of them, or a larger tol", ConvergenceWarning)

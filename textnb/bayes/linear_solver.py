@@ -25,7 +25,7 @@ References
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -41,7 +41,7 @@ from textnb.bayes.solver_rows import SolverRows
 # The part of the possible gain of a Newton step that conjugate gradients may leave.
 _REST = 0.1
 # The most conjugate gradients in a step, and the most steps of a search along a line.
-_MOST_PRODUCTS = 500
+_MOST_PRODUCTS = 5000
 _MOST_TRIALS = 50
 # The slope along a line, relative to where the search begins, at which it ends.
 _FLAT = 1e-3
@@ -55,6 +55,18 @@ _RANGE = 50.0
 _FEW = 1 << 17
 # Rows that descent can't learn in so many passes (C is large, say) are left to Newton's method.
 _MOST_PASSES = 50
+# The part of all passes and steps that descent may take where rows cost much.
+_PASSES = 0.75
+# What may be left to gain at a tolerance of 0.01, as a share of |v|² / 2. It falls with the square
+# of the tolerance, as what is left does with the square of the gradient.
+_LEFT = 0.1
+# The same share of bias² / 2 is nothing.
+_ROUNDING = 1e-12
+# Where rows cost no more than this, near margins are near losses.
+_CHEAP = 1.0
+# Costs beyond this are approached by this factor at a time. At once, the first models of Newton's
+# method would hold nearly every row, and be too steep for conjugate gradients.
+_MILD = 100.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,6 +133,11 @@ class LinearSolver:
         times the share of the rarer of the two sides, as LIBLINEAR's does. Coordinate descent
         ends where the projected gradients of the duals are at most ``50 · tol`` apart; it stands
         alone where ``tol >= 0.01`` and 50 passes are enough. Else Newton's method goes on.
+
+        Rows that cost much more than others are nearly all of the gradient at zero, and small
+        errors of their margins are large losses. So what Newton's next step gains must also be
+        little beside the penalty of the weights, whatever rows cost: a tenth of it at the default
+        tolerance. So must descent's duality gap, where a row costs more than 1.
     max_iter : int
         Most passes and Newton steps.
     """
@@ -225,30 +242,46 @@ class LinearSolver:
     ) -> list[DualPoint]:
         end = _RANGE * max(self.tol, _LOOSE), min(self.max_iter, _MOST_PASSES)
         if len(problems) == 1:
-            one = problems[0]
-            return [descend(loops, one.rows, one.scale, one.y, one.cost, *end, starts[0])]
-        return descend_together(
-            loops, problems[0].rows, [each.scale for each in problems],
-            [each.y for each in problems], [each.cost for each in problems], *end, starts)
+            found = [_descend(loops, problems[0], *end, starts[0])]
+        else:
+            found = descend_together(
+                loops, problems[0].rows, [each.scale for each in problems],
+                [each.y for each in problems], [each.cost for each in problems], *end, starts)
+        return [self._nearer(loops, *each) for each in zip(problems, found, strict=True)]
+
+    def _nearer(self, loops: Any, problem: _Problem, found: DualPoint) -> DualPoint:
+        """By descent to an ever smaller range, where the losses are not near yet."""
+        tol, most = max(self.tol, _LOOSE), int(_PASSES * self.max_iter)
+        range_ = _RANGE * tol
+        while found.converged and not problem.is_near(found, tol):
+            range_ *= 0.5
+            more = _descend(loops, problem, range_, most - found.passes, found.duals)
+            found = replace(more, passes=found.passes + more.passes)
+        return found
 
     def _finish(
         self, problem: _Problem, found: DualPoint | None, duals: Floats | None,
         point: _Point | None,
     ) -> LinearSolution:
         """The solution, by Newton's method where descent did not find it."""
-        passes = 0
+        if found is not None and found.converged and not self._tight:
+            return problem.solution(found.weights, found.bias, found.duals, found.passes, True)
+        end = _newton(problem, self._start(problem, found, duals, point), self.tol, self.max_iter)
+        return problem.solution(problem.scale * end.point.v, end.point.bias,
+                                problem.duals(end.point), end.steps, end.converged)
+
+    def _start(
+        self, problem: _Problem, found: DualPoint | None, duals: Floats | None,
+        point: _Point | None,
+    ) -> _State:
+        """Where Newton's method begins."""
         if found is not None:
-            if found.converged and not self._tight:
-                return problem.solution(found.weights, found.bias, found.duals, found.passes,
-                                        found.converged)
-            point, passes = problem.at(found.weights, found.bias), found.passes
+            return _State.at(problem.at(found.weights, found.bias), found.passes)
+        if point is None and duals is not None:
+            point = problem.of_duals(duals)
         if point is None:
-            point = problem.multiple_of_scale() if duals is None else problem.of_duals(duals)
-        share = min(float(np.mean(problem.y > 0)), float(np.mean(problem.y < 0)))
-        end, steps, converged = _newton(
-            problem, point, self.tol * share * problem.gradient_at_zero(), self.max_iter - passes)
-        return problem.solution(problem.scale * end.v, end.bias, problem.duals(end),
-                                passes + steps, converged)
+            return _approach(problem, max(self.tol, _LOOSE), self.max_iter)
+        return _State.at(point)
 
 
 @dataclass(frozen=True, eq=False)
@@ -256,6 +289,41 @@ class _Point:
     v: Floats
     bias: float
     margins: Floats
+
+    @property
+    def penalty(self) -> float:
+        return 0.5 * (_dot(self.v, self.v) + self.bias**2)
+
+    def little(self, tol: float) -> float:
+        """What may be left to gain: little beside the penalty of the weights.
+
+        The bias alone says which side costs more, and its penalty may be nearly all.
+        """
+        weights = 0.5 * (_dot(self.v, self.v) + _ROUNDING * self.bias**2)
+        return _LEFT * (tol / _LOOSE) ** 2 * weights
+
+
+@dataclass(frozen=True, eq=False)
+class _State:
+    """How far Newton's method came.
+
+    Attributes
+    ----------
+    point : _Point
+    unknowns : float64 (n_rows,)
+        v is scale∘(rows'·unknowns) where every step went the whole way.
+    steps : int
+    converged : bool
+    """
+
+    point: _Point
+    unknowns: Floats
+    steps: int
+    converged: bool = False
+
+    @classmethod
+    def at(cls, point: _Point, steps: int = 0) -> _State:
+        return cls(point, np.zeros(len(point.margins)), steps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -299,10 +367,30 @@ class _Problem:
         return _Point(v, float(bias), self.rows @ (self.scale * v) + bias)
 
     def gradient_at_zero(self) -> float:
+        """Its length, times the share of the rarer side."""
         slope, _ = self.loss.derivatives(np.zeros(len(self.y)))
         pull = -self.cost * slope * self.y
         gradient = self.scale * (self.rows.T @ pull)
-        return float(np.sqrt(_dot(gradient, gradient) + pull.sum() ** 2))
+        share = min(float(np.mean(self.y > 0)), float(np.mean(self.y < 0)))
+        return share * float(np.sqrt(_dot(gradient, gradient) + pull.sum() ** 2))
+
+    def is_near(self, found: DualPoint, tol: float) -> bool:
+        """Whether the losses of descent are near those of the optimum, as its margins are."""
+        if self.cost.max() <= _CHEAP:
+            return True
+        point = self.at(found.weights, found.bias)
+        return self.gap(point, found.duals) <= point.little(tol)
+
+    def gap(self, point: _Point, duals: Floats) -> float:
+        """How far the squared hinge's objective is above its dual, at the point of the duals."""
+        paid = self.cost > 0
+        pulls, duals, cost = self.duals(point)[paid], duals[paid], self.cost[paid]
+        losses = (pulls * pulls + duals * duals) / (4.0 * cost) - duals
+        return 2.0 * point.penalty + float(losses.sum())
+
+    def capped(self, most: float) -> _Problem:
+        """The problem in which no row costs more than ``most``."""
+        return replace(self, cost=np.minimum(self.cost, most))
 
     def multiple_of_scale(self) -> _Point:
         """The best v that is the same number everywhere, and its bias, roughly: Newton in two
@@ -360,29 +448,51 @@ class _Problem:
         return t
 
 
-def _newton(
-    problem: _Problem, point: _Point, tolerance: float, most: int
-) -> tuple[_Point, int, bool]:
-    """The optimum, the steps that led there, and whether it is one."""
-    # One unknown per row: v is scale∘(rows'·unknowns) where every step went the whole way.
-    unknowns = np.zeros(len(problem.y))
-    for step in range(max(most, 0) + 1):
+def _descend(
+    loops: Any, problem: _Problem, range_: float, most: int, start: Floats | None
+) -> DualPoint:
+    return descend(
+        loops, problem.rows, problem.scale, problem.y, problem.cost, range_, most, start)
+
+
+def _approach(problem: _Problem, tol: float, most: int) -> _State:
+    """Where to begin with nothing known: near the optimum of smaller costs, if costs are large."""
+    cap = _MILD
+    state = _State.at(problem.capped(cap).multiple_of_scale())
+    while cap < problem.cost.max():
+        state = _newton(problem.capped(cap), state, tol, most)
+        cap *= _MILD
+    return state
+
+
+def _newton(problem: _Problem, start: _State, tol: float, most: int) -> _State:
+    """The optimum, unless ``most`` steps are too few."""
+    point, unknowns = start.point, start.unknowns.copy()
+    tolerance = tol * problem.gradient_at_zero()
+    for step in range(start.steps, max(most, start.steps) + 1):
         slope, curvature = problem.loss.derivatives(problem.y * point.margins)
         active = np.flatnonzero(problem.cost * curvature > 0)
         model = _Model.of(problem, point, active, slope, curvature)
         gradient = point.v - problem.scale * (model.columns @ model.pull)
         of_bias = point.bias - float(model.pull.sum())
-        if np.sqrt(_dot(gradient, gradient) + of_bias * of_bias) <= tolerance:
-            return point, step, True
-        if step >= most:
+        square = _dot(gradient, gradient) + of_bias * of_bias
+        is_flat, little = bool(np.sqrt(square) <= tolerance), point.little(tol)
+        # The penalty alone bends the objective by 1.
+        if is_flat and 0.5 * square <= little:
+            return _State(point, unknowns, step, True)
+        if step >= most and not is_flat:
             break
-        found = model.minimum(unknowns[active], point)
+        found, is_minimum = model.minimum(unknowns[active], point)
         direction = problem.scale * (model.columns @ found) - point.v
         bias_direction = float(found.sum()) - point.bias
         descent = _dot(gradient, direction) + of_bias * bias_direction
+        if is_flat and is_minimum and -descent <= little:
+            return _State(point, unknowns, step, True)
         if not descent < 0:
-            # The model's minimum is this point, to rounding.
-            return point, step, True
+            # The model's minimum is this point, to rounding, if conjugate gradients found it.
+            return _State(point, unknowns, step, is_minimum)
+        if step >= most:
+            break
         ahead = problem.rows @ (problem.scale * direction) + bias_direction
         t = problem.search(
             point.margins, ahead, _dot(point.v, direction) + point.bias * bias_direction,
@@ -391,7 +501,7 @@ def _newton(
                        point.margins + t * ahead)
         unknowns *= 1.0 - t
         unknowns[active] += t * found
-    return point, max(most, 0), False
+    return _State(point, unknowns, max(most, start.steps))
 
 
 @dataclass(frozen=True, eq=False)
@@ -423,10 +533,12 @@ class _Model:
         return cls(rows, rows.T, problem.scale**2, pull, bend, point.margins[active] + misses,
                    misses)
 
-    def minimum(self, unknowns: Floats, point: _Point) -> Floats:
-        """Unknowns whose point gains nine tenths, or more, of what the model can gain."""
-        here = 0.5 * (_dot(point.v, point.v) + point.bias**2
-                      + _dot(self.bend * self.misses, self.misses))
+    def minimum(self, unknowns: Floats, point: _Point) -> tuple[Floats, bool]:
+        """Unknowns whose point gains nine tenths, or more, of what the model can gain.
+
+        Also whether conjugate gradients came so far.
+        """
+        here = point.penalty + 0.5 * _dot(self.bend * self.misses, self.misses)
         ridge = 1.0 / self.bend
         rest = self.target - (self._products(unknowns) + ridge * unknowns)
         scaled = self.bend * rest
@@ -434,7 +546,7 @@ class _Model:
         enough = 1e-30 * square
         for _ in range(_MOST_PRODUCTS):
             if square <= enough:
-                break
+                return unknowns, True
             image = self._products(direction) + ridge * direction
             length = square / _dot(direction, image)
             unknowns = unknowns + length * direction
@@ -447,10 +559,10 @@ class _Model:
             primal = 0.5 * (norm + _dot(self.bend * misses, misses))
             dual = _dot(unknowns, self.target) - 0.5 * (norm + _dot(ridge * unknowns, unknowns))
             if primal - dual <= _REST * (here - dual):
-                break
+                return unknowns, True
             direction *= square / before
             direction += scaled
-        return unknowns
+        return unknowns, False
 
     def _products(self, unknowns: Floats) -> Floats:
         inner = self.columns @ unknowns

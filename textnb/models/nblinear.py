@@ -59,9 +59,10 @@ class NBLinear(TfidfModel):
         Divide each row by its Euclidean length.
     tol : float
         Where the solver ends. Newton's method: at this share of the gradient's length at zero,
-        times the share of the rarer side. Descent: when the projected gradients of the rows'
-        duals are at most 50 · tol apart; below ``tol=0.01``, or after 50 passes, Newton's method
-        goes on from there.
+        times the share of the rarer side, once a step gains little, whatever rows and classes
+        weigh. Descent: when the projected gradients of the rows' duals are at most 50 · tol apart;
+        below ``tol=0.01``, after 50 passes, or where C times a row's weight is above 1 and its loss
+        is not near the optimum's, Newton's method goes on from there.
     max_iter : int
         The largest number of passes over the rows and of Newton steps; a ConvergenceWarning says
         if they did not suffice.
