@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 
 import textnb
@@ -28,7 +29,6 @@ from tests.text.kernel_cases import (
 )
 from textnb import Tokenizer
 from textnb.frames.batches import batches
-from textnb.runtime import threads
 from textnb.text.matrix import Vocabulary, count_matrix
 from textnb.text.native import terms
 from textnb.text.native.kernel import build
@@ -52,7 +52,7 @@ def test_any_number_of_threads(name: str, number: int, monkeypatch: pytest.Monke
     expected = count_matrix([frame], tokenizer, "text")
     own = Vocabulary(tokenizer, expected[1].gather_every(2)).counts(frame, "text")
     monkeypatch.delenv("TEXTNB_KERNEL")
-    monkeypatch.setattr(threads.pl, "thread_pool_size", lambda: number)
+    monkeypatch.setattr(pl, "thread_pool_size", lambda: number)
     assert_same_matrix(count_matrix(batches(frame, ["text"], rows=23), tokenizer, "text"), expected)
     vocabulary = Vocabulary(tokenizer, expected[1].gather_every(2))
     with ThreadPoolExecutor(number) as pool:

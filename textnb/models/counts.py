@@ -244,6 +244,17 @@ class CountModel(WeightedAdditiveModel, Model):
         more = CountStatistics.from_matrix(rows, y, classes=classes, sample_weight=weight)
         return more if before is None else before + more
 
+    def fit_rows(self, X: Any, y: NDArray[Any], sample_weight: Floats | None = None) -> Self:
+        from textnb.bayes.statistics import is_auto
+
+        if is_auto(self.l) and sample_weight is not None:
+            if (sample_weight != 1.0).any():
+                raise ParameterError.naming(
+                    "{l='auto'} leaves out one row at a time, and knows no weights: give {l} as a "
+                    "number, or no {sample_weight}")
+            sample_weight = None
+        return super().fit_rows(X, y, sample_weight)
+
     def _choose(
         self, X: Any, y: NDArray[Any], statistics: CountStatistics, weight: Floats | None
     ) -> dict[str, Any]:
@@ -255,10 +266,6 @@ class CountModel(WeightedAdditiveModel, Model):
 
         if not is_auto(self.l):
             return {}
-        if weight is not None and (weight != 1.0).any():
-            raise ParameterError.naming(
-                "{l='auto'} leaves out one row at a time, and knows no weights: give {l} as a "
-                "number, or no {sample_weight}")
         if len(y) < 2:
             raise DataError("l='auto' leaves out one row at a time, and there is one sample: give "
                             "l as a number")
